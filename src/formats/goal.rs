@@ -15,17 +15,17 @@
 //! `txt2bin.re` in <https://github.com/spcl/LogGOPSim> at commit 76451de (2023), which ATLAHS
 //! (<https://github.com/spcl/atlahs>) has too.
 //!
-//! GOAL knows sizes and dependences, but no data. Comments keep what it leaves out, one JSON value a
-//! line, so that a written file is [read](read()) back as the same schedule.
+//! GOAL knows sizes and dependences, but no data. Comments keep what it leaves out, one JSON value
+//! a line, so that a written file is [read](read()) back as the same schedule.
 //!
 //! # One-port times from LogGOPSim
 //!
 //! In the [uniform](Form::Uniform) form every message has one byte, and the header names the flags
-//! `-L t -g t -o 0 -G 0 -O 0 -S 0`, with `t` the time of a message: a message then holds the sender's
-//! port out and, on arrival, the receiver's port in for `t`, and its send is done when it is received.
-//! A sender of LogGOPSim does not wait until its receiver is ready. The times are therefore those of
-//! the model if in the model no sender waits for its receiver, which is decided when a file is
-//! written: the header and a note say so.
+//! `-L t -g t -o 0 -G 0 -O 0 -S 0`, with `t` the time of a message: a message then holds the
+//! sender's port out and, on arrival, the receiver's port in for `t`, and its send is done when it
+//! is received. A sender of LogGOPSim does not wait until its receiver is ready. The times are
+//! therefore those of the model if in the model no sender waits for its receiver, which is decided
+//! when a file is written: the header and a note say so.
 
 mod read;
 #[cfg(test)]

@@ -11,18 +11,18 @@
 //!        | reducescatter (or reduce_scatter) | alltoall
 //! ```
 //!
-//! The steps of a thread block run in order, the thread blocks at once. A step waits for step `deps`
-//! of thread block `depid`, and for what the `nop`s before it wait for. The n-th send on a channel
-//! meets the n-th receive. There is no version; these are the attributes that
+//! The steps of a thread block run in order, the thread blocks at once. A step waits for step
+//! `deps` of thread block `depid`, and for what the `nop`s before it wait for. The n-th send on a
+//! channel meets the n-th receive. There is no version; these are the attributes that
 //! `src/misc/msccl/msccl_parser.cc` of <https://github.com/Azure/msccl-executor-nccl> requires, and
 //! `msccl/language/ir.py` of <https://github.com/microsoft/msccl-tools> at commit 030a750 (2023)
 //! writes but for the last three of `algo`.
 //!
 //! MSCCL has chunks of equal size, no root, no operand order and no messages out of several places.
 //! Written files have attributes of their own, which other readers ignore, so that they are
-//! [read](read()) back with the same order, ports and times: `root`, `ports` and `ported` of `algo`,
-//! and of each step `n` (its number in the program of the rank; the parts of one message share it),
-//! `port`, and `order` where the received operand comes first.
+//! [read](read()) back with the same order, ports and times: `root`, `ports` and `ported` of
+//! `algo`, and of each step `n` (its number in the program of the rank; the parts of one message
+//! share it), `port`, and `order` where the received operand comes first.
 
 mod place;
 mod read;
@@ -56,8 +56,8 @@ const MAX_NODES: usize = 1024;
 /// rules 1 and 2 of [`crate::rules`] say, so that the order on the ports is kept; rule 3 does not
 /// bind GPUs. Chunks are as large as the parts of the buffers allow.
 ///
-/// Time and memory are linear in the number of steps, of their spans, and of chunks in messages over
-/// 71.
+/// Time and memory are linear in the number of steps, of their spans, and of chunks in messages
+/// over 71.
 ///
 /// # Errors
 /// A multicast or a scan, blocks of unequal size, messages without elements, and a schedule with

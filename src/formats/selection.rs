@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Sources: Open MPI's `docs/tuning-apps/collectives/tuned.rst` and
-//! `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` (whose parser wants other names than the published
-//! schema), versions 4 to 6; the reference of Intel MPI 2019 on the `I_MPI_ADJUST` family.
+//! `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` (whose parser wants other names than the
+//! published schema), versions 4 to 6; the reference of Intel MPI 2019 on the `I_MPI_ADJUST`
+//! family.
 //!
 //! A file has rules only for algorithms that the library has. The tables below say which of them
 //! corresponds to which algorithm here. Libraries count the size of a message differently for each
@@ -268,8 +269,8 @@ struct Rule<'a> {
     row: &'a Timed,
 }
 
-/// Writes the file of a library: for each size the fastest of the algorithms that it has. Linear in the
-/// number of rows.
+/// Writes the file of a library: for each size the fastest of the algorithms that it has. Linear in
+/// the number of rows.
 ///
 /// # Errors
 /// When the library has no file for the collective, or none of the algorithms.

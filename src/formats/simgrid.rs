@@ -15,8 +15,8 @@
 //! A rank of a trace is one process, so its steps need one order: that in which they start in the
 //! model. Before a step starts, the process waits for what the step waits for by the rules of time.
 //! SMPI sends 16 bytes of its own with every message; on the crossbar the latency is less by their
-//! time. With the options that [`COMMAND`] has, SimGrid then computes the model's time there; on the
-//! other networks messages share links.
+//! time. With the options that [`COMMAND`] has, SimGrid then computes the model's time there; on
+//! the other networks messages share links.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -27,9 +27,9 @@ use crate::rules::{Event, LocalOrder, OrderScratch};
 use crate::schedule::{Schedule, Step};
 use crate::simulate::Simulation;
 
-/// The command that replays a trace, before the number of ranks; to be run in the folder with the files.
-/// Its options make SimGrid's network have the latencies and bandwidths of the platform, and nothing
-/// else.
+/// The command that replays a trace, before the number of ranks; to be run in the folder with the
+/// files. Its options make SimGrid's network have the latencies and bandwidths of the platform, and
+/// nothing else.
 pub const COMMAND: &str = "smpirun -replay traces.txt -platform platform.xml -hostfile hosts.txt \
     --cfg=network/model:CM02 --cfg=network/latency-factor:1 --cfg=network/bandwidth-factor:1 \
     --cfg=network/TCP-gamma:0 --cfg=network/crosstraffic:0 --cfg=network/weight-S:0 \
@@ -68,8 +68,8 @@ pub struct Options {
     pub second: f64,
 }
 
-/// Writes a schedule: files with their names, `platform.xml`, `hosts.txt`, `traces.txt` and one trace
-/// for each rank.
+/// Writes a schedule: files with their names, `platform.xml`, `hosts.txt`, `traces.txt` and one
+/// trace for each rank.
 ///
 /// Time is that of simulating, and of sorting each rank's steps; a crossbar has a link for each
 /// ordered pair of ranks.

@@ -4,8 +4,8 @@ use crate::plan::{Segments, registry};
 use crate::schedule::Schedule;
 use crate::{Ports, Request};
 
-/// Schedules of all registered algorithms over a grid of ranks, roots, ports and segments, each with
-/// a name.
+/// Schedules of all registered algorithms over a grid of ranks, roots, ports and segments, each
+/// with a name.
 pub(super) fn grid() -> Vec<(String, Schedule)> {
     let mut schedules = Vec::new();
     for algorithm in registry::all() {

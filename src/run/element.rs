@@ -13,7 +13,8 @@ use crate::error::{Error, Result};
 /// A type of the elements of vectors: one of [`ElementType`], or a type of the caller's own.
 ///
 /// A type of one's own needs one method, which makes test data. Its operators are
-/// [functions](crate::run::Operator::new), and it must be neither empty nor aligned to more than 8 bytes.
+/// [functions](crate::run::Operator::new), and it must be neither empty nor aligned to more than 8
+/// bytes.
 ///
 /// ```
 /// use oneport::Request;
@@ -78,7 +79,8 @@ pub trait Element: Copy + PartialEq + Debug + Send + Sync + 'static {
         Self::test_value(bits)
     }
 
-    /// What [`Operator::none`](crate::run::Operator::none) makes of two elements: a value different from both, or probably so.
+    /// What [`Operator::none`](crate::run::Operator::none) makes of two elements: a value different
+    /// from both, or probably so.
     #[doc(hidden)]
     fn spoiled(a: Self, b: Self) -> Self {
         let mut hasher = DefaultHasher::new();

@@ -39,8 +39,8 @@ pub(crate) struct Args {
     #[arg(long)]
     pairs: bool,
 
-    /// Measure between threads of this process, or between the processes that mpirun or srun started
-    /// [default: mpi if started by a launcher]
+    /// Measure between threads of this process, or between the processes that mpirun or srun
+    /// started [default: mpi if started by a launcher]
     #[arg(long, value_name = "threads|mpi")]
     engine: Option<Engine>,
 

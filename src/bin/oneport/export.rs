@@ -42,8 +42,9 @@ enum Format {
 
 /// GOAL, for LogGOPSim and the simulators that take its files.
 ///
-/// The uniform form makes LogGOPSim compute one-port times with the flags in its header: bidirectional
-/// ports, messages of equal size. The byte form has the sizes and leaves the costs to the simulator.
+/// The uniform form makes LogGOPSim compute one-port times with the flags in its header:
+/// bidirectional ports, messages of equal size. The byte form has the sizes and leaves the costs to
+/// the simulator.
 #[derive(Debug, clap::Args)]
 struct Goal {
     #[command(flatten)]
@@ -77,8 +78,8 @@ struct Msccl {
 
 /// SimGrid: traces of all ranks, and a platform.
 ///
-/// On the crossbar SimGrid computes the model's time; on the other networks messages share links, which
-/// the model leaves out. Costs without a unit are microseconds.
+/// On the crossbar SimGrid computes the model's time; on the other networks messages share links,
+/// which the model leaves out. Costs without a unit are microseconds.
 #[derive(Debug, clap::Args)]
 struct Simgrid {
     #[command(flatten)]

@@ -39,8 +39,8 @@ enum Format {
 
 /// GOAL, the schedules of LogGOPSim: a dependency graph of each rank.
 ///
-/// It has no data: unless oneport wrote the file, the schedule proves that messages match and nothing
-/// waits for itself, and times the graph.
+/// It has no data: unless oneport wrote the file, the schedule proves that messages match and
+/// nothing waits for itself, and times the graph.
 #[derive(Debug, clap::Args)]
 struct From {
     /// The file (`-` for standard input)
@@ -53,8 +53,8 @@ struct From {
 
 /// MSCCL XML, the algorithms of MSCCL and its tools.
 ///
-/// Every thread block has a port of its own, unless --ported gives fewer: then they take turns, and a note
-/// says how many rounds that costs.
+/// Every thread block has a port of its own, unless --ported gives fewer: then they take turns, and
+/// a note says how many rounds that costs.
 #[derive(Debug, clap::Args)]
 struct Msccl {
     #[command(flatten)]

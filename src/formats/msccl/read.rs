@@ -42,12 +42,12 @@ impl Default for ReadOptions {
 /// Every thread block has a port of its own for each direction, unless
 /// [`ported`](ReadOptions::ported) gives fewer. The program of a rank takes the steps of its thread
 /// blocks in an order in which each comes after those it waits for, and a receive after its send.
-/// Buffers follow one another: input, output, scratch; in place, input and output share memory as in
-/// NCCL. `rcs`, `rrs` and `rrcs` become several steps. Dependences between steps that access
+/// Buffers follow one another: input, output, scratch; in place, input and output share memory as
+/// in NCCL. `rcs`, `rrs` and `rrcs` become several steps. Dependences between steps that access
 /// different chunks are kept by the order on the ports only.
 ///
-/// The root of a rooted collective is the only rank with input (broadcast, scatter) or output (reduce,
-/// gather), unless file or options name it.
+/// The root of a rooted collective is the only rank with input (broadcast, scatter) or output
+/// (reduce, gather), unless file or options name it.
 ///
 /// Time is `n log n` in the number `n` of steps, memory linear in the length of the text.
 ///
@@ -64,8 +64,8 @@ pub fn read(text: &str, options: &ReadOptions) -> Result<Schedule> {
 #[derive(Clone, Copy)]
 struct Element<'a, 'd>(Node<'a, 'd>);
 
-/// An error at byte `pos` of the text. Lines are counted here, because counting them for every element
-/// takes quadratic time.
+/// An error at byte `pos` of the text. Lines are counted here, because counting them for every
+/// element takes quadratic time.
 fn at(text: &str, pos: usize, what: impl std::fmt::Display) -> Error {
     crate::formats::at_line(1 + text[..pos].matches('\n').count(), what)
 }

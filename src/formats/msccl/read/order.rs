@@ -344,8 +344,8 @@ impl<'f> Graph<'f> {
         }
     }
 
-    /// The error that steps wait for each other, at one of them. `missing` is positive for all nodes
-    /// that never start.
+    /// The error that steps wait for each other, at one of them. `missing` is positive for all
+    /// nodes that never start.
     fn cycle(&self, missing: &[u32]) -> Error {
         let mut waits: Vec<Option<usize>> = vec![None; self.nodes.len()];
         for (a, b) in self.all_edges(&[]) {
@@ -364,8 +364,8 @@ impl<'f> Graph<'f> {
     }
 }
 
-/// By node: the largest sum of the weights of nodes before it, and the largest number of them. With a
-/// cycle the error has, by node, how many it still waits for.
+/// By node: the largest sum of the weights of nodes before it, and the largest number of them. With
+/// a cycle the error has, by node, how many it still waits for.
 fn levels(
     n: usize,
     edges: &[Edge],
