@@ -216,7 +216,7 @@ fn bad_usage_writes_no_files() {
         ("-a uni-greedy", "not planned for bi ports"),
         ("-p 0", "at least one rank"),
         ("--root 9", "root 9"),
-        ("--op band --dtype f32", "integers"),
+        ("--op band --dtype f32", "band works on u8"),
         ("--budget -1", "-1"),
         ("--tolerance x", "percentage"),
         ("--csv none/a.csv", "cannot write none/a.csv"),
