@@ -159,10 +159,7 @@ impl Args {
 
 /// Draws and writes the files.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    let to_file = args
-        .output
-        .as_deref()
-        .filter(|path| path.as_os_str() != "-");
+    let to_file = output::file_of(args.output.as_deref());
     let picture = match &args.trace {
         Some(trace) if File::of(trace)? == File::Svg => {
             bail!("--trace writes JSON: name the file FILE.json")
@@ -194,10 +191,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         let trace = timed(&input, File::Json, false)?;
         output::write_named(path, trace.as_bytes())?;
     }
-    match to_file {
-        Some(path) => output::write_named(path, text.as_bytes())?,
-        None => out.write_all(text.as_bytes())?,
-    }
+    output::write_to(out, to_file, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

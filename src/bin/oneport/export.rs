@@ -221,10 +221,7 @@ impl To {
         out: &mut dyn Write,
         write: impl FnOnce(&Input) -> Result<Written>,
     ) -> Result<ExitCode> {
-        let to_file = self
-            .output
-            .as_deref()
-            .filter(|path| path.as_os_str() != "-");
+        let to_file = output::file_of(self.output.as_deref());
         output::writable(&[("-o", to_file)])?;
         let input = self.common.input()?;
         print_warnings(&self.common, &input.schedule);
@@ -237,10 +234,7 @@ impl To {
         for note in &written.notes {
             output::note(note);
         }
-        match to_file {
-            Some(path) => output::write_named(path, written.text.as_bytes())?,
-            None => out.write_all(written.text.as_bytes())?,
-        }
+        output::write_to(out, to_file, &written.text)?;
         Ok(ExitCode::SUCCESS)
     }
 }

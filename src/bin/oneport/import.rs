@@ -127,18 +127,12 @@ impl From {
         out: &mut dyn Write,
         read: impl FnOnce(&str) -> oneport::Result<Schedule>,
     ) -> Result<ExitCode> {
-        let to_file = self
-            .output
-            .as_deref()
-            .filter(|path| path.as_os_str() != "-");
+        let to_file = output::file_of(self.output.as_deref());
         output::writable(&[("-o", to_file)])?;
         let text = read_text(&self.file)?;
         let schedule = read(&text).with_context(|| name_of(&self.file))?;
         let json = schedule.to_json();
-        match to_file {
-            Some(path) => output::write_named(path, json.as_bytes())?,
-            None => out.write_all(json.as_bytes())?,
-        }
+        output::write_to(out, to_file, &json)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -91,6 +91,19 @@ pub(crate) fn write_named(path: &Path, content: &[u8]) -> Result<()> {
     Ok(())
 }
 
+/// Returns the file that `-o` names; `-` is standard output.
+pub(crate) fn file_of(option: Option<&Path>) -> Option<&Path> {
+    option.filter(|path| path.as_os_str() != "-")
+}
+
+/// Writes the text of a command to the file, if there is one, or to standard output.
+pub(crate) fn write_to(out: &mut dyn Write, file: Option<&Path>, text: &str) -> Result<()> {
+    match file {
+        Some(path) => write_named(path, text.as_bytes()),
+        None => Ok(out.write_all(text.as_bytes())?),
+    }
+}
+
 /// Prints one JSON object and a line end.
 pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
     if is_silent() {

@@ -61,10 +61,7 @@ enum Format {
 
 /// Plans and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    let to_file = args
-        .output
-        .as_deref()
-        .filter(|path| path.as_os_str() != "-");
+    let to_file = output::file_of(args.output.as_deref());
     output::writable(&[("-o", to_file)])?;
     let format = match (args.format, args.common.json) {
         (Some(format), true) if format != Format::Json => {
@@ -76,10 +73,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     };
     if args.table {
         let text = table(&args.common)?;
-        match to_file {
-            Some(path) => output::write_named(path, text.as_bytes())?,
-            None => out.write_all(text.as_bytes())?,
-        }
+        output::write_to(out, to_file, &text)?;
         return Ok(ExitCode::SUCCESS);
     }
     let input = args.common.input()?;
@@ -96,10 +90,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         Format::Rounds => heading(&input) + &rounds(&input.schedule)?,
         Format::Dot => dot::tree(&input.schedule),
     };
-    match to_file {
-        Some(path) => output::write_named(path, text.as_bytes())?,
-        None => out.write_all(text.as_bytes())?,
-    }
+    output::write_to(out, to_file, &text)?;
     Ok(ExitCode::SUCCESS)
 }
 
