@@ -128,6 +128,8 @@ impl Error {
         let text = text.strip_suffix(&place).unwrap_or(&text);
         let why = match error.classify() {
             Category::Eof => "the text ends too early".to_string(),
+            // The parser's name for any word: a reader would take it for a requirement.
+            Category::Syntax if text == "expected ident" => "not JSON".to_string(),
             Category::Syntax => format!("not JSON ({text})"),
             Category::Data | Category::Io => text.to_string(),
         };
