@@ -3,14 +3,19 @@
 //! Sizes are in bytes, costs in time units and time units per byte. All functions take constant
 //! time (that of a search through the pieces, if a model has them), unless they say otherwise.
 
+mod linear;
+mod links;
 mod pieces;
 mod ports;
 
 use std::sync::Arc;
 
+pub use linear::Linear;
+use linear::float;
+pub use links::Links;
+use links::Platform;
 pub use pieces::{Piece, Pieces};
 pub use ports::Ports;
-use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
@@ -48,81 +53,6 @@ impl Default for CostModel {
     /// Everything is free.
     fn default() -> Self {
         CostModel::new(0.0, 0.0)
-    }
-}
-
-/// Costs that are the same for all ranks and linear in the size.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Linear {
-    /// Start-up time of a message.
-    pub alpha: f64,
-    /// Time per byte of a message.
-    pub beta: f64,
-    /// Time per byte combined.
-    pub gamma: f64,
-    /// Time per byte copied locally.
-    pub gamma_copy: f64,
-}
-
-impl Linear {
-    /// Time of a message of `bytes` bytes.
-    #[inline]
-    pub fn transfer(&self, bytes: u64) -> f64 {
-        if bytes == 0 {
-            return 0.0;
-        }
-        self.alpha + self.beta * float(bytes)
-    }
-
-    /// Time to combine `bytes` bytes.
-    #[inline]
-    pub fn combine(&self, bytes: u64) -> f64 {
-        self.gamma * float(bytes)
-    }
-
-    /// Time to copy `bytes` bytes locally.
-    #[inline]
-    pub fn copy(&self, bytes: u64) -> f64 {
-        self.gamma_copy * float(bytes)
-    }
-}
-
-/// A heterogeneous platform.
-#[derive(Debug, Clone, PartialEq)]
-struct Platform {
-    links: Links,
-    /// `(alpha, beta)` from rank `a` to rank `b` at `a * ranks + b`; alpha is infinite without a
-    /// link.
-    pairs: Vec<(f64, f64)>,
-    /// The maxima of alpha and of beta over all links between different ranks.
-    slowest: (f64, f64),
-}
-
-/// Per-pair and per-rank costs of a heterogeneous platform of `p` ranks; `None` means that there is
-/// no link. A message of `n > 0` bytes takes `alpha[from][to] + beta[from][to] * n`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Links {
-    /// `alpha[from][to]`, `p` by `p`.
-    pub alpha: Vec<Vec<Option<f64>>>,
-    /// `beta[from][to]`, `p` by `p`.
-    pub beta: Vec<Vec<Option<f64>>>,
-    /// `gamma[rank]`: `p` numbers, or none if combining is free.
-    #[serde(default)]
-    pub gamma: Vec<f64>,
-    /// `gamma_copy[rank]`: `p` numbers, or none if copies are free.
-    #[serde(default)]
-    pub gamma_copy: Vec<f64>,
-}
-
-impl Links {
-    /// Reads the JSON form, an object with these fields; the numbers are checked by
-    /// [`CostModel::heterogeneous`].
-    ///
-    /// # Errors
-    /// When the text is not such an object.
-    pub fn from_json(text: &str) -> Result<Links> {
-        serde_json::from_str(text).map_err(|e| Error::json("not a cost file", &e))
     }
 }
 
@@ -490,40 +420,6 @@ impl CostModel {
     }
 }
 
-impl Platform {
-    fn new(links: Links) -> Platform {
-        let mut platform = Platform {
-            pairs: Vec::with_capacity(links.alpha.len() * links.alpha.len()),
-            slowest: (0.0, 0.0),
-            links,
-        };
-        let Links { alpha, beta, .. } = &platform.links;
-        for (from, rows) in alpha.iter().zip(beta).enumerate() {
-            for (to, link) in rows.0.iter().zip(rows.1).enumerate() {
-                let (&Some(alpha), &Some(beta)) = link else {
-                    platform.pairs.push((f64::INFINITY, 0.0));
-                    continue;
-                };
-                platform.pairs.push((alpha, beta));
-                if from != to {
-                    let (a, b) = platform.slowest;
-                    platform.slowest = (a.max(alpha), b.max(beta));
-                }
-            }
-        }
-        platform
-    }
-
-    #[inline]
-    fn pair(&self, from: usize, to: usize) -> (f64, f64) {
-        let ranks = self.links.alpha.len();
-        if from >= ranks || to >= ranks {
-            return (f64::INFINITY, 0.0);
-        }
-        self.pairs[from * ranks + to]
-    }
-}
-
 /// Bytes of `elements` elements; saturates, far above the size of any memory.
 #[inline]
 pub(crate) fn bytes(elements: usize, element_bytes: u64) -> u64 {
@@ -538,10 +434,4 @@ fn in_pieces(pieces: &[Piece], bytes: u64, line: (f64, f64)) -> f64 {
         Some(piece) => piece.at(bytes),
         None => line.0 + line.1 * float(bytes),
     }
-}
-
-/// Converts a number of bytes; exact up to 2^53.
-#[inline]
-fn float(bytes: u64) -> f64 {
-    bytes as f64
 }
