@@ -13,9 +13,10 @@
 //! [`Algorithm::closed_form`].
 //!
 //! - *Shapes*, for `p` ranks and `m` elements: the buffer of a rank holds the vector (broadcast,
-//!   reduce, allreduce, scan, reduce_scatter), all blocks in rank order (allgather), its own blocks
-//!   followed by those received from the other ranks (alltoall), or its own block followed by all
-//!   blocks of its subtree (gather, scatter; a leaf has its own block only). Scratch comes last.
+//!   reduce, allreduce, scan, reduce_scatter), its own vector followed by the result (exscan), all
+//!   blocks in rank order (allgather), its own blocks followed by those received from the other
+//!   ranks (alltoall), or its own block followed by all blocks of its subtree (gather, scatter; a
+//!   leaf has its own block only). Scratch comes last.
 //! - *Units*: spans and segments in elements, volumes in elements sent by all ranks together, times
 //!   in the unit of the request's cost model. A message of `n` elements has `n` times
 //!   [`Request::element_bytes`] bytes.
@@ -57,6 +58,7 @@ pub mod pipeline {
 
     pub mod bi_greedy;
     pub mod chain;
+    pub mod exscan;
     pub mod out_of_order;
     pub mod scan;
     pub mod uni_greedy;
@@ -71,6 +73,7 @@ pub mod exchange {
     pub mod butterfly;
     pub mod doubling_allgather;
     pub mod doubling_allreduce;
+    pub mod doubling_exscan;
     pub mod doubling_scan;
     pub mod halving;
     pub mod linear;
@@ -206,6 +209,9 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::bruck_alltoall::ALLTOALL,
     exchange::doubling_scan::SCAN,
     pipeline::scan::SCAN,
+    exchange::doubling_exscan::DOUBLING,
+    exchange::doubling_exscan::SHIFTED,
+    pipeline::exscan::EXSCAN,
     gather::linear::GATHER,
     gather::binomial::OBLIVIOUS_GATHER,
     gather::binomial::BEST_ROOT_GATHER,

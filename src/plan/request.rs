@@ -75,6 +75,7 @@ constructors! {
     reduce_scatter ReduceScatter "a reduce-scatter of vectors of `elements` elements",
     alltoall Alltoall "an alltoall of blocks of `elements` elements",
     scan Scan "a scan of vectors of `elements` elements",
+    exscan Exscan "an exclusive scan of vectors of `elements` elements",
 }
 
 /// Properties.

@@ -64,6 +64,9 @@ constructors! {
     scan Collective::Scan,
         "every rank has a buffer of `elements` elements, the vector. It is input and output of \
         every rank.";
+    exscan Collective::Exscan,
+        "every rank has a buffer of a vector of `elements` elements, its input, and, but for rank \
+        0, behind it another one, its output.";
     gather Collective::Gather { root: 0 },
         "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order. Its own \
         block is its input, and all blocks are the output of root 0.";
@@ -123,10 +126,12 @@ impl Builder {
                 Kind::Allgather => (Some(block), Some(all)),
                 Kind::ReduceScatter => (Some(all), Some(block)),
                 Kind::Alltoall => (Some(all), Some(Span::new(len, len))),
+                Kind::Exscan => (Some(all), (rank > 0).then(|| Span::new(len, len))),
             };
             *layout = Layout {
                 len: match kind {
                     Kind::Alltoall => len.saturating_mul(2),
+                    Kind::Exscan if rank > 0 => len.saturating_mul(2),
                     _ => len,
                 },
                 input: input.into(),

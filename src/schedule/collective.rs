@@ -28,6 +28,7 @@ use crate::schedule::Layout;
 /// | multicast | root: `n` | targets: `n` |
 /// | reduce | every rank: `n` | root: `n` |
 /// | allreduce, scan | every rank: `n` | every rank: `n` |
+/// | exscan | every rank: `n` | every rank but rank 0: `n` |
 /// | gather | rank `r`: `n[r]` | root: the sum of all `n[r]` |
 /// | scatter | root: the sum of all `n[r]` | rank `r`: `n[r]` |
 /// | allgather | rank `r`: `n[r]` | every rank: the sum of all `n[r]` |
@@ -79,6 +80,9 @@ pub enum Collective {
     },
     /// Rank `r` ends with the combination of the inputs of ranks `0..=r`, in rank order.
     Scan,
+    /// Rank `r > 0` ends with the combination of the inputs of ranks `0..r`, in rank order: an
+    /// exclusive scan. Rank 0 has no output.
+    Exscan,
 }
 
 /// The kinds of collectives, without their parameters. A [name](Kind::name) such as
@@ -107,11 +111,13 @@ pub enum Kind {
     Multicast,
     /// [`Collective::Scan`].
     Scan,
+    /// [`Collective::Exscan`].
+    Exscan,
 }
 
 impl Kind {
     /// All kinds, in the order they are listed to users.
-    pub const ALL: [Kind; 10] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Broadcast,
         Kind::Reduce,
         Kind::Allreduce,
@@ -122,6 +128,7 @@ impl Kind {
         Kind::Alltoall,
         Kind::Multicast,
         Kind::Scan,
+        Kind::Exscan,
     ];
 
     /// The name in files and on the command line: lower case, words joined by `_`.
@@ -137,6 +144,7 @@ impl Kind {
             Kind::Alltoall => "alltoall",
             Kind::Multicast => "multicast",
             Kind::Scan => "scan",
+            Kind::Exscan => "exscan",
         }
     }
 
@@ -150,11 +158,11 @@ impl Kind {
     }
 
     /// Whether contributions are combined, so that a run needs an operator: reduce, allreduce,
-    /// reduce_scatter and scan.
+    /// reduce_scatter, scan and exscan.
     pub fn reduces(self) -> bool {
         matches!(
             self,
-            Kind::Reduce | Kind::Allreduce | Kind::ReduceScatter | Kind::Scan
+            Kind::Reduce | Kind::Allreduce | Kind::ReduceScatter | Kind::Scan | Kind::Exscan
         )
     }
 }
@@ -202,6 +210,7 @@ impl Collective {
             Collective::Alltoall => Kind::Alltoall,
             Collective::Multicast { .. } => Kind::Multicast,
             Collective::Scan => Kind::Scan,
+            Collective::Exscan => Kind::Exscan,
         }
     }
 

@@ -63,10 +63,10 @@ pub struct LowerBounds {
 
 /// Lower bounds of a collective with blocks of equal size.
 ///
-/// `elements` is the length of the vector of a broadcast, reduce, allreduce, reduce_scatter or
-/// scan, and of one rank's block of a gather, scatter, allgather or alltoall. All bounds of a
-/// multicast are 0, because its targets are not known here: see [`lower_bound_of`]. Takes constant
-/// time, or `O(p^2)` where links differ.
+/// `elements` is the length of the vector of a broadcast, reduce, allreduce, reduce_scatter,
+/// scan or exscan, and of one rank's block of a gather, scatter, allgather or alltoall. All bounds
+/// of a multicast are 0, because its targets are not known here: see [`lower_bound_of`]. Takes
+/// constant time, or `O(p^2)` where links differ.
 ///
 /// ```
 /// use oneport::simulate::bounds::lower_bound;
@@ -194,6 +194,11 @@ impl Demand {
                 ..Demand::one_to(p, m)
             }
             .combining(p, others * m),
+            Kind::Exscan => Demand {
+                both: if p > 2 { 2.0 * m } else { m },
+                ..Demand::one_to(p, m)
+            }
+            .combining(p - 1, (others - 1.0) * m),
             Kind::Gather | Kind::Scatter => Demand::rooted(p, others * m, (m, m)),
             Kind::Allgather => Demand::all_to_all_blocks(p, others * m, m, number(p) * m),
             // The smallest block is at most m / p, the largest at least that.
@@ -242,6 +247,7 @@ impl Demand {
             Collective::Reduce { .. }
             | Collective::Allreduce
             | Collective::Scan
+            | Collective::Exscan
             | Collective::Alltoall => match input(0) {
                 0 => Demand::default(),
                 m => Demand::regular(kind, p, number(m)),

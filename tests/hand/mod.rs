@@ -20,6 +20,7 @@ pub(crate) fn all(p: usize) -> Vec<(String, Schedule)> {
         add("chain gather", chain_gather(p, ports));
         add("chain scatter", chain_gather(p, ports).reversed().unwrap());
         add("chain scan", chain_scan(p, ports));
+        add("chain exscan", chain_exscan(p, ports));
         add("chain multicast", chain_multicast(p, ports));
         add("pairwise alltoall", alltoall(p, ports, false));
         add("pairwise irregular alltoall", alltoall(p, ports, true));
@@ -96,6 +97,24 @@ fn chain_scan(p: usize, ports: Ports) -> Schedule {
             if r + 1 < p {
                 b.step(r, Step::send(r + 1, part));
             }
+        }
+    }
+    b.build().unwrap()
+}
+
+/// What arrives is copied to the output before the rank adds its own contribution to it.
+fn chain_exscan(p: usize, ports: Ports) -> Schedule {
+    let mut b = Schedule::builder(p, ports, Collective::Exscan);
+    let (mine, passed, output) = (Span::new(0, 3), Span::new(3, 3), Span::new(6, 3));
+    for r in 0..p {
+        b.layout(r, 9, [mine], (r > 0).then_some(output));
+        if r > 0 {
+            b.step(r, Step::recv(r - 1, passed));
+            b.step(r, Step::copy(passed, output));
+            b.step(r, Step::combine(mine, passed, Order::MineFirst));
+        }
+        if r + 1 < p {
+            b.step(r, Step::send(r + 1, if r > 0 { passed } else { mine }));
         }
     }
     b.build().unwrap()

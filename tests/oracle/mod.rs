@@ -290,6 +290,8 @@ fn expected_output(
         }
         Collective::Allreduce => combined(0..p),
         Collective::Scan => combined(0..rank + 1),
+        Collective::Exscan if rank == 0 => Vec::new(),
+        Collective::Exscan => combined(0..rank),
         Collective::Allgather => inputs.concat(),
         Collective::Scatter { root } => mine(inputs[*root].clone()),
         Collective::ReduceScatter => mine(combined(0..p)),

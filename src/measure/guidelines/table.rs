@@ -70,7 +70,7 @@ macro_rules! within {
     };
 }
 
-static WITHIN: [[Guideline; 3]; 9] = [
+static WITHIN: [[Guideline; 3]; 10] = [
     within!(Broadcast, "broadcast", All),
     within!(Reduce, "reduce", All),
     within!(Allreduce, "allreduce", All),
@@ -80,6 +80,7 @@ static WITHIN: [[Guideline; 3]; 9] = [
     within!(ReduceScatter, "reduce_scatter", Shares),
     within!(Alltoall, "alltoall", Share),
     within!(Scan, "scan", All),
+    within!(Exscan, "exscan", All),
 ];
 
 const BROADCAST: Call = best(Kind::Broadcast, Size::All);

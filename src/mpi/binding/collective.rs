@@ -46,6 +46,7 @@ impl OwnCollective {
             Collective::Reduce { .. } => "MPI_Reduce",
             Collective::Allreduce => "MPI_Allreduce",
             Collective::Scan => "MPI_Scan",
+            Collective::Exscan => "MPI_Exscan",
             Collective::Gather { .. } if regular => "MPI_Gather",
             Collective::Gather { .. } => "MPI_Gatherv",
             Collective::Scatter { .. } if regular => "MPI_Scatter",
@@ -142,6 +143,8 @@ impl Communicator {
             Collective::Allreduce => unsafe { (f.allreduce)(from, to, n, t, op, comm) },
             // SAFETY: as above.
             Collective::Scan => unsafe { (f.scan)(from, to, n, t, op, comm) },
+            // SAFETY: as above; rank 0's output is not touched.
+            Collective::Exscan => unsafe { (f.exscan)(from, to, n, t, op, comm) },
             // SAFETY: a block here; the root's output holds all.
             Collective::Gather { root } if own.regular => unsafe {
                 (f.gather)(from, block, t, to, block, t, root as c_int, comm)

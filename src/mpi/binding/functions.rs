@@ -62,6 +62,7 @@ functions! {
     reduce = "MPI_Reduce"
         (*const c_void, *mut c_void, c_int, Handle, Handle, c_int, Handle);
     allreduce = "MPI_Allreduce" (*const c_void, *mut c_void, c_int, Handle, Handle, Handle);
+    exscan = "MPI_Exscan" (*const c_void, *mut c_void, c_int, Handle, Handle, Handle);
     scan = "MPI_Scan" (*const c_void, *mut c_void, c_int, Handle, Handle, Handle);
     gather = "MPI_Gather"
         (*const c_void, c_int, Handle, *mut c_void, c_int, Handle, c_int, Handle);

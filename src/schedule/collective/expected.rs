@@ -92,6 +92,10 @@ impl<'a> Totals<'a> {
             },
             Collective::Allreduce => whole(0..p, self.common_input()?),
             Collective::Scan => whole(0..rank + 1, self.common_input()?),
+            Collective::Exscan => match self.common_input()? {
+                n if rank > 0 => whole(0..rank, n),
+                _ => Vec::new(),
+            },
             Collective::Gather { root } if rank != root => Vec::new(),
             Collective::Gather { .. } | Collective::Allgather => self.all_inputs(),
             Collective::Scatter { root } => {

@@ -82,8 +82,8 @@ impl Needs {
             }
             Collective::Scatter { root } => from(root, but(root, &outputs).iter().sum()),
             Collective::Reduce { root } => to(root, inputs[root]),
-            // The last rank needs the contributions of all.
-            Collective::Scan => to(p - 1, inputs[p - 1]),
+            // The last rank needs the contributions of all others.
+            Collective::Scan | Collective::Exscan => to(p - 1, inputs[p - 1]),
             Collective::Gather { root } => to(root, but(root, &inputs).iter().sum()),
             Collective::Allreduce => Needs {
                 received: outputs,

@@ -1,0 +1,175 @@
+//! Recursive doubling exclusive scans: in every round each rank passes on the combination of the
+//! ranks before it, in the first rounds with its own contribution.
+//!
+//! - Source: Träff, "Two efficient message-passing exclusive scan algorithms" (2026).
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements, `q` rounds, the first `i` of them inclusive.
+//! - Rounds, recursive-doubling: `q = ceil(log2 p)`, the least possible, and the least `i` for it:
+//!   `2^q - 2^(q-i) >= p - 1`. Rounds, shifted-doubling: `q = 1 + ceil(log2 (p-1))` and `i = 1`: a
+//!   shift by one rank, then an inclusive scan.
+//! - Time, bidirectional: `q (alpha + beta m) + (q + i - 2) gamma m`. Unidirectional: `alpha + beta
+//!   m` more for each round but the last.
+//! - Volume: `(q (p-1) - 2^q + 2^(q-i) + i) m`.
+//! - Restrictions: only the sum of the request's segments matters.
+//! - Scratch: `m`.
+//! - Operand order: kept.
+//!
+//! Let every rank hold the combination of the `n` ranks directly before it (or of all ranks before
+//! it). In an inclusive round it sends that, combined with its own contribution, to the rank
+//! `n + 1` higher, and then holds that of `2n + 1` ranks. In an exclusive round it sends it to the
+//! rank `n` higher, and then holds that of `2n` ranks. Inclusive rounds reach farther, but after
+//! each but the last one a rank combines twice, once for its output and once for what it sends. The
+//! last rank needs `p - 1` contributions. With `i` inclusive rounds of `q`, these come first: no
+//! other order collects more.
+//!
+//! Example, `p = 4`: 0→1, 1→2, 2→3 (own contributions); 0→2, 1→3 (two contributions, 0 has one).
+
+use crate::error::Result;
+use crate::plan::Request;
+use crate::plan::build::rounds::{Arrival, Message, doublings, round};
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::schedule::collective::{Collective, Kind};
+use crate::schedule::{Order, Schedule, Span, Step};
+
+pub(in crate::plan) const DOUBLING: Algorithm = Algorithm {
+    source: "Träff 2026 (two exclusive scans)",
+    rounds: "ceil(log2 p) (bi), 2 ceil(log2 p)-1 (uni)",
+    volume: "(q (p-1) - 2^q + 2^(q-i) + i) m, q rounds, i inclusive",
+    closed_form: ClosedForm::Of(|request| time(request, Rounds::fewest(request.ranks))),
+    ..row::new("recursive-doubling", Kind::Exscan, |request| {
+        plan(request, Rounds::fewest(request.ranks))
+    })
+};
+
+pub(in crate::plan) const SHIFTED: Algorithm = Algorithm {
+    source: "folklore",
+    rounds: "1+ceil(log2(p-1)) (bi), 1+2 ceil(log2(p-1)) (uni)",
+    volume: "(q (p-1) - 2^(q-1) + 1) m, q rounds",
+    closed_form: ClosedForm::Of(|request| time(request, Rounds::shifted(request.ranks))),
+    ..row::new("shifted-doubling", Kind::Exscan, |request| {
+        plan(request, Rounds::shifted(request.ranks))
+    })
+};
+
+/// Which rounds are inclusive.
+#[derive(Debug, Clone, Copy)]
+struct Rounds {
+    all: u32,
+    /// The first ones.
+    inclusive: u32,
+}
+
+impl Rounds {
+    /// As few rounds as possible, and as few of them inclusive as that allows.
+    fn fewest(p: usize) -> Rounds {
+        let all = doublings(p);
+        let reaches = |&inclusive: &u32| (1 << all) - (1 << (all - inclusive)) + 1 >= p;
+        let inclusive = (0..=all).find(reaches).unwrap_or(all);
+        Rounds { all, inclusive }
+    }
+
+    /// A shift by one rank, then an inclusive scan of what has arrived.
+    fn shifted(p: usize) -> Rounds {
+        match p {
+            0 | 1 => Rounds::fewest(p),
+            _ => Rounds {
+                all: 1 + doublings(p - 1),
+                inclusive: 1,
+            },
+        }
+    }
+
+    /// The contributions that a rank has before round `k`, at most.
+    fn before(self, k: u32) -> usize {
+        let inclusive = k.min(self.inclusive);
+        ((1 << inclusive) - 1) << (k - inclusive)
+    }
+}
+
+fn plan(request: &Request, rounds: Rounds) -> Result<Schedule> {
+    request.validate()?;
+    let (p, m) = (request.ranks, request.elements());
+    // What a rank sends in inclusive rounds, in the place of its input.
+    let inclusive = Span::new(0, m);
+    let output = Span::new(m, m);
+    let scratch = Span::new(m.saturating_mul(2), m);
+    let mut b = Schedule::builder(p, request.ports, Collective::Exscan);
+    for r in 0..p {
+        let (len, output) = match r {
+            0 => (m, None),
+            _ => (scratch.end(), Some(output)),
+        };
+        b.layout(r, len, [inclusive], output);
+    }
+    for k in 0..rounds.all {
+        let n = rounds.before(k);
+        let messages: Vec<_> = if k < rounds.inclusive {
+            let senders = 0..p.saturating_sub(n + 1);
+            senders
+                .map(|r| message(r, r + n + 1, inclusive, output))
+                .collect()
+        } else {
+            let senders = 1..p.saturating_sub(n);
+            senders.map(|r| message(r, r + n, output, output)).collect()
+        };
+        let first = k == 0;
+        let arrival = match first {
+            true => Arrival::Stored,
+            false => Arrival::CombinedAfter(scratch.offset),
+        };
+        round(&mut b, request, &messages, arrival);
+        if k + 1 < rounds.inclusive && m > 0 {
+            let arrived = if first { output } else { scratch };
+            // Those that have received and send in the next inclusive round, or in a later one.
+            for r in n + 1..p.saturating_sub(rounds.before(k + 1) + 1) {
+                b.step(r, Step::combine(arrived, inclusive, Order::TheirsFirst));
+            }
+        }
+    }
+    b.build()
+}
+
+fn message(from: usize, to: usize, sent: Span, stored: Span) -> Message {
+    Message {
+        from,
+        to,
+        sent: sent.into(),
+        stored: stored.into(),
+    }
+}
+
+/// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
+fn time(request: &Request, rounds: Rounds) -> Option<f64> {
+    if !request.closed_forms_hold() {
+        return None;
+    }
+    let m = request.elements();
+    let messages = if request.ports.is_bidirectional() {
+        rounds.all
+    } else {
+        (2 * rounds.all).saturating_sub(1)
+    };
+    let combinations = (rounds.all + rounds.inclusive).saturating_sub(2);
+    let (transfer, combine) = (request.transfer_time(m), request.local_combine_time(m));
+    Some(f64::from(messages) * transfer + f64::from(combinations) * combine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_order_of_rounds_collects_more() {
+        for p in 2..200usize {
+            let Rounds { all, inclusive } = Rounds::fewest(p);
+            assert!((1 << all) >= p && (1 << (all - 1)) < p);
+            // Every choice of inclusive rounds is a binary number: the contributions collected.
+            let least = (p - 1..1 << all).map(|n: usize| n.count_ones()).min();
+            assert_eq!(Some(inclusive), least, "p={p}");
+            assert!(Rounds::fewest(p).before(all) >= p - 1);
+            let shifted = Rounds::shifted(p);
+            assert!(shifted.before(shifted.all) >= p - 1);
+        }
+    }
+}
