@@ -2,32 +2,82 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use super::levels::{self, Level};
+use crate::error::Error;
 
 /// Per-pair and per-rank costs of a heterogeneous platform of `p` ranks; `None` means that there is
 /// no link. A message of `n > 0` bytes takes `alpha[from][to] + beta[from][to] * n`.
+///
+/// In files an object with these fields, or with the levels of a machine in place of `alpha` and
+/// `beta`, the innermost first. Two ranks have the costs of the first level that has both in one
+/// group; a level without groups is one of all ranks:
+///
+/// ```
+/// use oneport::machine::Links;
+/// let links = Links::from_json(r#"{"levels": [
+///     {"groups": [[0, 1], [2, 3]], "alpha": 300, "beta": 0.1},
+///     {"alpha": 2000, "beta": 0.4}]}"#)?;
+/// assert_eq!(links.alpha[0], [Some(300.0), Some(300.0), Some(2000.0), Some(2000.0)]);
+/// # Ok::<(), oneport::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(try_from = "Written")]
 pub struct Links {
     /// `alpha[from][to]`, `p` by `p`.
     pub alpha: Vec<Vec<Option<f64>>>,
     /// `beta[from][to]`, `p` by `p`.
     pub beta: Vec<Vec<Option<f64>>>,
     /// `gamma[rank]`: `p` numbers, or none if combining is free.
-    #[serde(default)]
     pub gamma: Vec<f64>,
     /// `gamma_copy[rank]`: `p` numbers, or none if copies are free.
-    #[serde(default)]
     pub gamma_copy: Vec<f64>,
 }
 
+/// The two JSON forms of [`Links`].
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    alpha: Option<Vec<Vec<Option<f64>>>>,
+    beta: Option<Vec<Vec<Option<f64>>>>,
+    levels: Option<Vec<Level>>,
+    #[serde(default)]
+    gamma: Vec<f64>,
+    #[serde(default)]
+    gamma_copy: Vec<f64>,
+}
+
+impl TryFrom<Written> for Links {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Links, String> {
+        let links = match (written.alpha, written.beta, written.levels) {
+            (None, None, Some(levels)) => levels::expand(&levels)?,
+            (Some(alpha), Some(beta), None) => Links {
+                alpha,
+                beta,
+                gamma: Vec::new(),
+                gamma_copy: Vec::new(),
+            },
+            (_, _, Some(_)) => return Err("levels replace alpha and beta".into()),
+            (None, _, None) => return Err("missing field `alpha`, or `levels`".into()),
+            (_, None, None) => return Err("missing field `beta`".into()),
+        };
+        Ok(Links {
+            gamma: written.gamma,
+            gamma_copy: written.gamma_copy,
+            ..links
+        })
+    }
+}
+
 impl Links {
-    /// Reads the JSON form, an object with these fields; the numbers are checked by
+    /// Reads the JSON form; the numbers are checked by
     /// [`CostModel::heterogeneous`](super::CostModel::heterogeneous).
     ///
     /// # Errors
-    /// When the text is not such an object.
-    pub fn from_json(text: &str) -> Result<Links> {
+    /// When the text is not such an object, or levels leave a rank out, contradict each other or
+    /// describe more than 4096 ranks.
+    pub fn from_json(text: &str) -> crate::Result<Links> {
         serde_json::from_str(text).map_err(|e| Error::json("not a cost file", &e))
     }
 }

@@ -3,6 +3,7 @@
 //! Sizes are in bytes, costs in time units and time units per byte. All functions take constant
 //! time (that of a search through the pieces, if a model has them), unless they say otherwise.
 
+mod levels;
 mod linear;
 mod links;
 mod pieces;

@@ -1,0 +1,186 @@
+//! Costs by the levels of a machine: ranks of one core complex, of one node, of one switch.
+
+use serde::Deserialize;
+
+use super::Links;
+
+/// The largest number of ranks that levels describe: their pairs take 1 GB.
+const MAX_RANKS: usize = 4096;
+
+/// One level: the costs between ranks of the same group, unless a level before it has both ranks in
+/// one group, too.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Level {
+    /// Groups of ranks; without them, one group of all ranks.
+    groups: Option<Vec<Vec<usize>>>,
+    alpha: f64,
+    beta: f64,
+}
+
+/// The costs of all pairs. Ranks without a common group have no link.
+///
+/// Takes `O(l p + p^2)` time for `p` ranks in `l` levels.
+///
+/// # Errors
+/// The levels name no rank, more than 4096, or not all up to the largest; a rank is in two groups
+/// of a level; or a group is not within one group of the next level.
+pub(super) fn expand(levels: &[Level]) -> Result<Links, String> {
+    let named = levels.iter().filter_map(|level| level.groups.as_ref());
+    let largest = named.flatten().flatten().max();
+    let ranks = largest.ok_or("levels: no group names a rank")?;
+    if *ranks >= MAX_RANKS {
+        return Err(format!(
+            "levels: rank {ranks} of at most {MAX_RANKS} ranks, which are numbered from 0"
+        ));
+    }
+    let ranks = ranks + 1;
+    let groups: Vec<_> = levels
+        .iter()
+        .enumerate()
+        .map(|(at, level)| group_of(level, at, ranks))
+        .collect::<Result<_, _>>()?;
+    if let Some(rank) = (0..ranks).find(|&rank| groups.iter().all(|of| of[rank].is_none())) {
+        return Err(format!("levels: rank {rank} is in no group"));
+    }
+    for (at, pair) in groups.windows(2).enumerate() {
+        ensure_nested(&pair[0], &pair[1], at)?;
+    }
+    let common = |a: usize, b: usize| {
+        let shared = groups
+            .iter()
+            .position(|of| of[a].is_some() && of[a] == of[b]);
+        shared.map(|at| &levels[at])
+    };
+    let matrix = |cost: fn(&Level) -> f64| {
+        let row = |a: usize| (0..ranks).map(|b| common(a, b).map(cost)).collect();
+        (0..ranks).map(row).collect()
+    };
+    Ok(Links {
+        alpha: matrix(|level| level.alpha),
+        beta: matrix(|level| level.beta),
+        gamma: Vec::new(),
+        gamma_copy: Vec::new(),
+    })
+}
+
+/// By rank: its group of the level.
+fn group_of(level: &Level, at: usize, ranks: usize) -> Result<Vec<Option<usize>>, String> {
+    let Some(groups) = &level.groups else {
+        return Ok(vec![Some(0); ranks]);
+    };
+    let mut of = vec![None; ranks];
+    for (group, members) in groups.iter().enumerate() {
+        for &rank in members {
+            if of[rank].replace(group).is_some() {
+                return Err(format!("level {at}: rank {rank} is named twice"));
+            }
+        }
+    }
+    Ok(of)
+}
+
+/// Checks that every group of level `at` lies within one group of the next level.
+fn ensure_nested(
+    inner: &[Option<usize>],
+    outer: &[Option<usize>],
+    at: usize,
+) -> Result<(), String> {
+    // By group of the inner level: its first rank.
+    let groups = inner.iter().flatten().max().map_or(0, |last| last + 1);
+    let mut first = vec![None; groups];
+    for (rank, group) in inner.iter().enumerate() {
+        let &Some(group) = group else { continue };
+        let first = *first[group].get_or_insert(rank);
+        if outer[rank].is_none() || outer[rank] != outer[first] {
+            return Err(format!(
+                "level {}: no group holds ranks {first} and {rank}, which level {at} has in one group",
+                at + 1
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(text: &str) -> Result<Links, String> {
+        Links::from_json(text).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn the_innermost_common_group_counts() {
+        let links = expanded(
+            r#"{"levels": [
+                {"groups": [[0, 4], [1, 2]], "alpha": 1, "beta": 10},
+                {"groups": [[3, 4, 0], [2, 1], []], "alpha": 2, "beta": 20},
+                {"groups": [[0, 1, 2, 3, 4]], "alpha": 3, "beta": 30}],
+                "gamma": [1, 2, 3, 4, 5]}"#,
+        )
+        .unwrap();
+        let expected = [
+            [1, 3, 3, 2, 1],
+            [3, 1, 1, 3, 3],
+            [3, 1, 1, 3, 3],
+            [2, 3, 3, 2, 2],
+            [1, 3, 3, 2, 1],
+        ];
+        for (from, row) in expected.iter().enumerate() {
+            for (to, &level) in row.iter().enumerate() {
+                // A rank on its own is in a group with itself.
+                let alpha = Some(f64::from(level));
+                assert_eq!(links.alpha[from][to], alpha, "{from} to {to}");
+                assert_eq!(links.beta[from][to], alpha.map(|x| 10.0 * x));
+            }
+        }
+        assert_eq!(links.gamma, [1.0, 2.0, 3.0, 4.0, 5.0]);
+    }
+
+    #[test]
+    fn ranks_without_a_common_group_have_no_link() {
+        let links =
+            expanded(r#"{"levels": [{"groups": [[0, 1], [2, 3]], "alpha": 1, "beta": 0}]}"#);
+        let links = links.unwrap();
+        assert_eq!(links.alpha[0], [Some(1.0), Some(1.0), None, None]);
+    }
+
+    #[test]
+    fn levels_that_contradict_each_other_are_refused() {
+        for (levels, why) in [
+            ("[]", "no group names a rank"),
+            (r#"[{"alpha": 1, "beta": 1}]"#, "no group names a rank"),
+            (
+                r#"[{"groups": [[0, 4096]], "alpha": 1, "beta": 1}]"#,
+                "rank 4096 of at most 4096 ranks",
+            ),
+            (
+                r#"[{"groups": [[0, 2]], "alpha": 1, "beta": 1}]"#,
+                "rank 1 is in no group",
+            ),
+            (
+                r#"[{"groups": [[0, 1], [1]], "alpha": 1, "beta": 1}]"#,
+                "level 0: rank 1 is named twice",
+            ),
+            (
+                r#"[{"groups": [[0, 1]], "alpha": 1, "beta": 1}, {"groups": [[0], [1]], "alpha": 1, "beta": 1}]"#,
+                "level 1: no group holds ranks 0 and 1, which level 0 has in one group",
+            ),
+            (
+                r#"[{"groups": [[0, 1]], "alpha": 1, "beta": 1}, {"groups": [[0, 2]], "alpha": 1, "beta": 1}]"#,
+                "level 1: no group holds ranks 0 and 1",
+            ),
+            (r#"[{"groups": [[0]], "alpha": 1}]"#, "missing field `beta`"),
+        ] {
+            let error = expanded(&format!(r#"{{"levels": {levels}}}"#)).unwrap_err();
+            assert!(error.contains(why), "{error}");
+        }
+        let both = r#"{"levels": [{"groups": [[0]], "alpha": 1, "beta": 1}], "alpha": [[0]]}"#;
+        assert!(
+            expanded(both)
+                .unwrap_err()
+                .contains("levels replace alpha and beta")
+        );
+    }
+}
