@@ -2,6 +2,7 @@
 
 use core_affinity::CoreId;
 
+use super::topology::Topology;
 use crate::error::{Error, Result};
 
 /// Which threads run the ranks' programs.
@@ -42,16 +43,13 @@ impl Placement {
         workers: Workers,
         named: Option<&[usize]>,
     ) -> Result<Placement> {
-        let available = core_affinity::get_core_ids().unwrap_or_default();
-        let available: Vec<usize> = available.iter().map(|c| c.id).collect();
-        // On Linux this respects the CPU quotas of the control group and of all groups above it, in
-        // both versions of control groups.
-        let granted = std::thread::available_parallelism().map_or(1, usize::from);
+        let topology = Topology::here();
+        let (available, granted) = (topology.compact(), topology.granted());
         Placement::new(ranks, workers, named, &available, granted)
     }
 
-    /// Places a team of `ranks` ranks where the process may use the cores `available`, `granted` of
-    /// them at the same time.
+    /// Places a team of `ranks` ranks where the process may use the cores `available`, the best
+    /// first, and `granted` of them at the same time.
     fn new(
         ranks: usize,
         workers: Workers,

@@ -17,7 +17,8 @@ use crate::run::system::Gate;
 #[derive(Debug, Clone)]
 pub struct TeamOptions {
     /// Cores to pin the threads to, round-robin, by the system's numbers. By default these are all
-    /// cores of this process, but no more than its CPU quota grants. A core may be named more than
+    /// cores of this process in the [compact order](super::CoreOrder), but no more than its CPU
+    /// quota grants. A core may be named more than
     /// once: `[0, 0, 1, 1]` puts neighbouring ranks on the same core. Where the system does not
     /// report its cores, and for an empty list, threads are not pinned.
     pub cores: Option<Vec<usize>>,

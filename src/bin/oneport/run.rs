@@ -128,6 +128,11 @@ pub(crate) struct Args {
     )]
     cores: Vec<usize>,
 
+    /// Which cores get neighbouring ranks, by the machine's caches; the second hardware threads of
+    /// cores come last [default: compact]
+    #[arg(long, conflicts_with = "cores", help_heading = "Run")]
+    placement: Option<Place>,
+
     /// Record when every transfer and computation of the last repetition took place, and write it
     /// to this file: a Gantt chart (.svg), or a trace for Perfetto (.json). All transfers are
     /// rendezvous then
@@ -141,6 +146,16 @@ pub(crate) struct Args {
     /// Compare with the table that an earlier run wrote with --csv
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     baseline: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Place {
+    /// Those that share a last-level cache.
+    Compact,
+    /// Those of different packages and caches.
+    Spread,
+    /// Ranks that exchange many bytes share a last-level cache.
+    Schedule,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

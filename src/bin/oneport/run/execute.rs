@@ -4,12 +4,12 @@ use anyhow::Result;
 use oneport::measure::percentile_distribution;
 use oneport::report::Trace;
 use oneport::run::system;
-use oneport::run::{Clock, Element, ElementType, Operator, Run, Team, TeamOptions};
+use oneport::run::{Clock, Element, ElementType, Operator, Run, Team, TeamOptions, Topology};
 use oneport::simulate::Prepared;
 
 use super::limits::memory_of;
 use super::report::{Library, Wall};
-use super::{Args, Pace};
+use super::{Args, Pace, Place};
 use crate::input::Input;
 use crate::site::Site;
 use crate::task::finite;
@@ -112,10 +112,13 @@ fn execute<T: Element>(args: &Args, input: &Input, site: &mut Site) -> Result<Ru
 fn team(args: &Args, input: &Input) -> Result<Team> {
     // The threads' stacks must not take the memory that the run needs.
     let reserved = system::reserve_memory("the run", memory_of(input))?;
-    let options = TeamOptions {
+    let mut options = TeamOptions {
         tuning: args.common.machine.tuning()?,
         ..args.team()
     };
+    if args.placement == Some(Place::Schedule) {
+        options.cores = Some(Topology::here().near_partners(&input.schedule));
+    }
     let team = Team::with(input.schedule.ranks(), &options)?;
     drop(reserved);
     Ok(team)

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use oneport::measure::estimate::CoreModel;
 use oneport::mpi::World;
-use oneport::run::{Team, TeamOptions};
+use oneport::run::{CoreOrder, Team, TeamOptions, Topology};
 use oneport::schedule::total_len;
 
-use super::{Args, Pace, Work};
+use super::{Args, Pace, Place, Work};
 use crate::input::Input;
 use crate::output;
 use crate::task::ensure_memory;
@@ -27,8 +27,13 @@ impl Args {
 
     /// Returns the options of the team.
     pub(super) fn team(&self) -> TeamOptions {
+        let cores = match self.placement {
+            // Where the ranks of a schedule go among the same cores is known later.
+            None | Some(Place::Compact | Place::Schedule) => self.cores.clone(),
+            Some(Place::Spread) => Topology::here().in_order(CoreOrder::Spread),
+        };
         TeamOptions {
-            cores: (!self.cores.is_empty()).then(|| self.cores.clone()),
+            cores: (!cores.is_empty()).then_some(cores),
             workers: self.workers.into(),
             ..TeamOptions::default()
         }
@@ -54,6 +59,11 @@ impl Args {
         if self.workers == Work::Cores && self.clock == Pace::Paced {
             bail!(
                 "--clock paced needs a thread for each rank: it cannot be combined with --workers cores"
+            );
+        }
+        if self.workers == Work::Cores && self.placement == Some(Place::Schedule) {
+            bail!(
+                "--placement schedule places each rank: with --workers cores a core has neighbouring ranks"
             );
         }
         let all = self.repetitions.saturating_add(self.warmup);
@@ -101,6 +111,7 @@ impl Args {
             ("--clock paced", self.clock == Pace::Paced),
             ("--workers cores", self.workers == Work::Cores),
             ("--cores", !self.cores.is_empty()),
+            ("--placement", self.placement.is_some()),
             ("--trace", self.trace.is_some()),
         ];
         if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {

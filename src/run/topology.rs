@@ -1,0 +1,359 @@
+//! Which cores share a physical core, a cache and a package, and in which order ranks get them.
+//!
+//! Known on Linux only, from `/sys/devices/system/cpu`. Elsewhere, and where files are missing,
+//! every core counts as a physical core of its own, and all of them share one cache.
+
+use std::collections::HashMap;
+
+use crate::schedule::{Schedule, Step};
+
+/// The order in which the cores of a machine get ranks. In both, the second hardware threads of
+/// physical cores come last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum CoreOrder {
+    /// Cache after cache: neighbouring ranks share a last-level cache.
+    #[default]
+    Compact,
+    /// The packages, and their last-level caches, in turn: each rank has as much cache and memory
+    /// bandwidth as there is.
+    Spread,
+}
+
+/// The cores that this process may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Topology {
+    cores: Vec<Core>,
+    /// How many of them the CPU quota grants at the same time.
+    granted: usize,
+}
+
+/// A core of the system: a hardware thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Core {
+    /// The system's number.
+    id: usize,
+    package: usize,
+    /// The first core that shares its last-level cache.
+    cache: usize,
+    /// The first core that shares its physical core.
+    physical: usize,
+    /// How many cores of this process on the same physical core come before it.
+    sibling: usize,
+}
+
+impl Topology {
+    /// The topology of this machine. Reads some files for each core.
+    ///
+    /// ```
+    /// use oneport::run::{CoreOrder, Topology, TeamOptions};
+    /// let cores = Topology::here().in_order(CoreOrder::Spread);
+    /// let options = TeamOptions { cores: Some(cores), ..TeamOptions::default() };
+    /// # let _ = options;
+    /// ```
+    pub fn here() -> Topology {
+        let ids = core_affinity::get_core_ids().unwrap_or_default();
+        let ids: Vec<usize> = ids.iter().map(|core| core.id).collect();
+        // On Linux this respects the CPU quotas of the control group and of all groups above it, in
+        // both versions of control groups.
+        let granted = std::thread::available_parallelism().map_or(1, usize::from);
+        Topology::read(&ids, granted, |path| {
+            std::fs::read_to_string(format!("/sys/devices/system/cpu/{path}")).ok()
+        })
+    }
+
+    /// The topology of the cores `ids`; `file` returns the content of a file below
+    /// `/sys/devices/system/cpu`.
+    fn read(ids: &[usize], granted: usize, file: impl Fn(&str) -> Option<String>) -> Topology {
+        let number = |path: String| file(&path)?.trim().parse::<usize>().ok();
+        let first_of = |path: String| first_of_list(&file(&path)?);
+        let mut siblings: HashMap<usize, usize> = HashMap::new();
+        let core = |&id: &usize| {
+            let package = number(format!("cpu{id}/topology/physical_package_id")).unwrap_or(0);
+            let levels = (0..).map_while(|index| {
+                let level = number(format!("cpu{id}/cache/index{index}/level"))?;
+                let shared = first_of(format!("cpu{id}/cache/index{index}/shared_cpu_list"))?;
+                Some((level, shared))
+            });
+            let last = levels.max_by_key(|&(level, _)| level);
+            // Without caches, those of a package count as one.
+            let cache = last.map_or(usize::MAX - package, |(_, shared)| shared);
+            let physical = first_of(format!("cpu{id}/topology/core_cpus_list"))
+                .or_else(|| first_of(format!("cpu{id}/topology/thread_siblings_list")))
+                .unwrap_or(id);
+            let before = siblings.entry(physical).or_default();
+            *before += 1;
+            Core {
+                id,
+                package,
+                cache,
+                physical,
+                sibling: *before - 1,
+            }
+        };
+        let mut ids = ids.to_vec();
+        ids.sort_unstable();
+        Topology {
+            cores: ids.iter().map(core).collect(),
+            granted,
+        }
+    }
+
+    /// The cores in this order, by the system's numbers, but no more than the CPU quota grants: for
+    /// [`TeamOptions::cores`](super::TeamOptions::cores).
+    pub fn in_order(&self, order: CoreOrder) -> Vec<usize> {
+        let cores = self.ordered(order).into_iter().take(self.granted);
+        cores.map(|core| core.id).collect()
+    }
+
+    /// All cores in the compact order, whatever the quota.
+    pub(super) fn compact(&self) -> Vec<usize> {
+        let cores = self.ordered(CoreOrder::Compact).into_iter();
+        cores.map(|core| core.id).collect()
+    }
+
+    /// How many cores the CPU quota grants at the same time.
+    pub(super) fn granted(&self) -> usize {
+        self.granted
+    }
+
+    fn ordered(&self, order: CoreOrder) -> Vec<Core> {
+        let mut cores = self.cores.clone();
+        cores.sort_by_key(|c| (c.sibling, c.package, c.cache, c.physical));
+        if order == CoreOrder::Compact {
+            return cores;
+        }
+        // How many have come before: cores of each cache, and caches of each package.
+        let mut in_cache: HashMap<_, usize> = HashMap::new();
+        let mut in_package: HashMap<_, Vec<usize>> = HashMap::new();
+        let mut keyed = Vec::with_capacity(cores.len());
+        for core in cores {
+            let nth = in_cache.entry((core.sibling, core.cache)).or_default();
+            let caches = in_package.entry(core.package).or_default();
+            if !caches.contains(&core.cache) {
+                caches.push(core.cache);
+            }
+            let cache = caches.iter().position(|&cache| cache == core.cache);
+            keyed.push(((core.sibling, *nth, cache, core.package), core));
+            *nth += 1;
+        }
+        keyed.sort_by_key(|&(key, _)| key);
+        keyed.into_iter().map(|(_, core)| core).collect()
+    }
+
+    /// By rank of `schedule`: a core, such that ranks which exchange many bytes share a last-level
+    /// cache. Uses the first cores of the compact order, as many as there are ranks and as the CPU
+    /// quota grants, with ranks evenly among them.
+    ///
+    /// Cache after cache takes as many ranks as its cores hold: the rank that exchanges most with
+    /// those that it has, again and again, beginning with the lowest. `O(s + p^2)` time for `s`
+    /// steps and `p` ranks.
+    pub fn near_partners(&self, schedule: &Schedule) -> Vec<usize> {
+        let mut order = self.ordered(CoreOrder::Compact);
+        order.truncate(self.granted.min(schedule.ranks()));
+        if order.is_empty() {
+            return Vec::new();
+        }
+        // Ranks go round the cores: the first ones have one more.
+        let (each, more) = (
+            schedule.ranks() / order.len(),
+            schedule.ranks() % order.len(),
+        );
+        let mut places: Vec<(usize, usize)> = Vec::with_capacity(schedule.ranks());
+        for (i, core) in order.iter().enumerate() {
+            let ranks = each + usize::from(i < more);
+            places.extend(std::iter::repeat_n((core.cache, core.id), ranks));
+        }
+        // The second hardware threads come last in the order, but belong to their caches.
+        let first = |cache: usize| places.iter().position(|place| place.0 == cache);
+        let firsts: HashMap<_, _> = order.iter().map(|c| (c.cache, first(c.cache))).collect();
+        places.sort_by_key(|place| firsts[&place.0]);
+
+        let partners = partners(schedule);
+        let mut core_of = vec![None; schedule.ranks()];
+        // By rank: elements exchanged with the ranks of the current cache.
+        let mut pull = vec![0; schedule.ranks()];
+        let mut current = None;
+        for (cache, core) in places {
+            if current != Some(cache) {
+                pull.fill(0);
+                current = Some(cache);
+            }
+            let free = (0..schedule.ranks()).filter(|&rank| core_of[rank].is_none());
+            // Of several, the lowest.
+            let Some(rank) = free.max_by_key(|&rank| (pull[rank], std::cmp::Reverse(rank))) else {
+                break;
+            };
+            core_of[rank] = Some(core);
+            for (&partner, &elements) in &partners[rank] {
+                pull[partner] += elements;
+            }
+        }
+        core_of.into_iter().flatten().collect()
+    }
+}
+
+/// By rank: the elements that it exchanges with each partner.
+fn partners(schedule: &Schedule) -> Vec<HashMap<usize, u64>> {
+    let mut partners = vec![HashMap::new(); schedule.ranks()];
+    for (rank, program) in schedule.programs().iter().enumerate() {
+        for step in program {
+            if let Step::Send { to, .. } = step {
+                let elements = step.len() as u64;
+                *partners[rank].entry(*to).or_default() += elements;
+                *partners[*to].entry(rank).or_default() += elements;
+            }
+        }
+    }
+    partners
+}
+
+/// The first number of a list such as `0-3,8`.
+fn first_of_list(list: &str) -> Option<usize> {
+    let first = list.trim().split([',', '-']).next()?;
+    first.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Request;
+
+    /// The files of a machine, by the package, the cache and the physical core of each core.
+    fn machine(cores: usize, of: impl Fn(usize) -> [usize; 3]) -> Topology {
+        let ids: Vec<usize> = (0..cores).collect();
+        let sharing = |id: usize, what: usize| {
+            let same = ids.iter().filter(|&&other| of(other)[what] == of(id)[what]);
+            let same: Vec<_> = same.map(usize::to_string).collect();
+            format!("{}\n", same.join(","))
+        };
+        Topology::read(&ids, cores, |path| {
+            let (cpu, file) = path.strip_prefix("cpu")?.split_once('/')?;
+            let id: usize = cpu.parse().ok()?;
+            Some(match file {
+                "topology/physical_package_id" => format!("{}\n", of(id)[0]),
+                "topology/core_cpus_list" => sharing(id, 2),
+                "cache/index0/level" => "1\n".into(),
+                "cache/index0/shared_cpu_list" => sharing(id, 2),
+                "cache/index1/level" => "3\n".into(),
+                "cache/index1/shared_cpu_list" => sharing(id, 1),
+                _ => return None,
+            })
+        })
+    }
+
+    /// Two sockets whose cores alternate in the system's numbers, as on many servers with Intel
+    /// processors; the second hardware threads have the numbers from 8 on.
+    fn two_sockets() -> Topology {
+        machine(16, |id| [id % 2, id % 2, id % 8])
+    }
+
+    /// Two sockets with two caches of two cores each; the hardware threads of a physical core have
+    /// consecutive numbers, as in many virtual machines.
+    fn small_caches() -> Topology {
+        machine(16, |id| [id / 8, id / 4, id / 2])
+    }
+
+    #[test]
+    fn physical_cores_come_first() {
+        let compact = two_sockets().in_order(CoreOrder::Compact);
+        assert_eq!(
+            compact,
+            [0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15]
+        );
+        let spread = two_sockets().in_order(CoreOrder::Spread);
+        assert_eq!(spread, (0..16).collect::<Vec<_>>());
+
+        let compact = small_caches().in_order(CoreOrder::Compact);
+        assert_eq!(
+            compact,
+            [0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15]
+        );
+        // Packages in turn, then their caches, then the cores of a cache.
+        let spread = small_caches().in_order(CoreOrder::Spread);
+        assert_eq!(
+            spread,
+            [0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15]
+        );
+    }
+
+    #[test]
+    fn cores_may_be_missing_or_unknown() {
+        // A process that may use both hardware threads of one physical core, and one of another.
+        let files = |path: &str| {
+            path.ends_with("core_cpus_list").then(|| {
+                if path.starts_with("cpu7") {
+                    "7\n"
+                } else {
+                    "2-3\n"
+                }
+                .to_string()
+            })
+        };
+        let topology = Topology::read(&[7, 3, 2], 9, files);
+        assert_eq!(topology.in_order(CoreOrder::Compact), [2, 7, 3]);
+        let unknown = Topology::read(&[4, 0, 1], 9, |_| None);
+        assert_eq!(unknown.in_order(CoreOrder::Compact), [0, 1, 4]);
+        assert_eq!(unknown.in_order(CoreOrder::Spread), [0, 1, 4]);
+        // A quota of two cores.
+        let quota = Topology::read(&[4, 0, 1], 2, |_| None);
+        assert_eq!(quota.in_order(CoreOrder::Compact), [0, 1]);
+        let none = Topology::read(&[], 1, |_| None);
+        assert!(none.in_order(CoreOrder::Compact).is_empty());
+        let schedule = Request::broadcast(3, 1).plan("chain").unwrap();
+        assert!(none.near_partners(&schedule).is_empty());
+    }
+
+    /// Elements that pass between caches, where `core_of` gives the core of each rank.
+    fn between_caches(topology: &Topology, schedule: &Schedule, core_of: &[usize]) -> u64 {
+        let cache = |rank: usize| {
+            let core = topology.cores.iter().find(|c| c.id == core_of[rank]);
+            core.unwrap().cache
+        };
+        let partners = partners(schedule);
+        let pairs = partners.iter().enumerate();
+        let all = pairs.flat_map(|(a, with)| with.iter().map(move |(&b, &n)| (a, b, n)));
+        let apart = all.filter(|&(a, b, _)| a < b && cache(a) != cache(b));
+        apart.map(|(_, _, n)| n).sum()
+    }
+
+    #[test]
+    fn partners_of_a_schedule_share_caches() {
+        let topology = small_caches();
+        for (p, request, algorithm) in [
+            (8, Request::allgather(8, 6), "recursive-doubling"),
+            (8, Request::reduce(8, 6), "binomial"),
+            (8, Request::alltoall(8, 6), "pairwise"),
+            (16, Request::broadcast(16, 6), "chain"),
+            (13, Request::gather(13, 6), "oblivious"),
+            (21, Request::broadcast(21, 6), "binary"),
+        ] {
+            let schedule = request.plan(algorithm).unwrap();
+            let core_of = topology.near_partners(&schedule);
+            assert_eq!(core_of.len(), p);
+            let loads: Vec<usize> = (0..16)
+                .map(|id| core_of.iter().filter(|&&core| core == id).count())
+                .collect();
+            let most = loads.iter().max();
+            assert_eq!(most, Some(&p.div_ceil(16)), "{algorithm}: {loads:?}");
+            let compact = topology.in_order(CoreOrder::Compact);
+            let compact: Vec<usize> = (0..p).map(|rank| compact[rank % 16]).collect();
+            let near = between_caches(&topology, &schedule, &core_of);
+            let far = between_caches(&topology, &schedule, &compact);
+            assert!(near <= far, "{algorithm}: {near} of {far}");
+        }
+        // Both orders of a chain cross from cache to cache three times.
+        let chain = Request::broadcast(8, 1).plan("chain").unwrap();
+        let near = topology.near_partners(&chain);
+        assert_eq!(between_caches(&topology, &chain, &near), 3);
+        // Ranks that are far apart in number but exchange everything are placed together.
+        let mut pairs = Schedule::alltoall(4, 1);
+        for (a, b) in [(0, 2), (1, 3)] {
+            pairs.transfer(a, b, 0..4);
+        }
+        let pairs = pairs.build().unwrap();
+        let near = topology.near_partners(&pairs);
+        assert_eq!(between_caches(&topology, &pairs, &near), 0);
+        assert_eq!(near, [0, 4, 2, 6]);
+    }
+}
