@@ -224,8 +224,10 @@ fn a_barrier_holds() {
 
 #[test]
 fn a_barrier_of_three_holds() {
-    bounded(2, || scenarios::barrier_polled_briefly(3, 2));
-    bounded(2, || scenarios::barrier_polled_briefly(3, 3));
+    bounded(2, || scenarios::barrier_polled_briefly(3, 2, 8));
+    bounded(2, || scenarios::barrier_polled_briefly(3, 3, 8));
+    // Two levels above the cores.
+    bounded(2, || scenarios::barrier_polled_briefly(3, 3, 2));
 }
 
 #[test]

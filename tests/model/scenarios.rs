@@ -584,11 +584,12 @@ pub(crate) fn barrier(ranks: usize, cores: usize, rounds: usize) {
 
 /// As [`barrier`], with one round and ranks that leave after a few polls: several ranks that poll
 /// without a limit would have infinitely many interleavings. Exactly one rank opens the barrier,
-/// and a rank that sees it open sees what all ranks wrote before.
-pub(crate) fn barrier_polled_briefly(ranks: usize, cores: usize) {
+/// and a rank that sees it open sees what all ranks wrote before. Counters have `fan_in` children.
+pub(crate) fn barrier_polled_briefly(ranks: usize, cores: usize, fan_in: usize) {
     const POLLS: usize = 2;
     let core_of: Vec<_> = (0..ranks).map(|rank| rank % cores).collect();
-    let shared = Arc::new((Barrier::new(&core_of), Memory::blocks(ranks)));
+    let barrier = Barrier::with_fan_in(&core_of, fan_in);
+    let shared = Arc::new((barrier, Memory::blocks(ranks)));
     let rank = move |me: usize, shared: &(Barrier, Vec<Memory>)| {
         let (barrier, memory) = shared;
         memory[me].write();

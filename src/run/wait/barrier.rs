@@ -1,7 +1,9 @@
 //! A barrier that only counts arrivals: its users decide how they wait.
 //!
-//! Ranks that share a core count their arrivals in a counter of their own, whose cache line never
-//! leaves that core. Only the last rank of each core increments the counter that all cores share.
+//! The counters are a tree. Ranks that share a core count their arrivals in a counter of their own,
+//! whose cache line never leaves that core. The last rank of each core goes on to the counter that
+//! a few neighbouring cores share, and so on: cores are numbered cache by cache, so lines travel
+//! far only where few ranks need them, however many cores there are.
 //!
 //! Where ranks wait by yielding, each core then needs one switch fewer than it has ranks: the last
 //! rank of a core need not yield, since all other ranks of its core are waiting too. It spins for a
@@ -11,23 +13,26 @@ use crossbeam_utils::CachePadded;
 
 use super::sync::{AtomicUsize, Ordering};
 
+/// Children of a counter above those of the cores: about as many cores as share a cache.
+const FAN_IN: usize = 8;
+
 /// Counts arrivals. The last rank to arrive opens the barrier, and thereby begins the next
 /// generation.
 #[derive(Debug)]
 pub(crate) struct Barrier {
-    groups: Box<[CachePadded<Group>]>,
-    /// By rank: its group.
-    group_of: Box<[usize]>,
-    /// Number of groups whose ranks have all arrived.
-    arrived: CachePadded<AtomicUsize>,
+    /// Those of the cores first, the root last.
+    counters: Box<[CachePadded<Counter>]>,
+    /// By rank: its core.
+    core_of: Box<[usize]>,
     generation: CachePadded<AtomicUsize>,
 }
 
-/// The ranks that share a core.
+/// The arrivals of a core's ranks, or of a counter's children.
 #[derive(Debug)]
-struct Group {
+struct Counter {
     size: usize,
     arrived: AtomicUsize,
+    parent: Option<usize>,
 }
 
 /// The result of an arrival.
@@ -39,30 +44,46 @@ pub(crate) enum Arrival {
     Waits {
         /// The generation to ask [`Barrier::is_open`] about.
         generation: usize,
-        /// Whether it was the last of its group to arrive.
+        /// Whether it was the last of its core to arrive.
         last_here: bool,
     },
 }
 
 impl Barrier {
-    /// A barrier for `group_of.len()` ranks; `group_of` gives each rank's group. Groups are
-    /// numbered from 0, and none is empty.
-    pub(crate) fn new(group_of: &[usize]) -> Self {
-        let groups = group_of.iter().max().map_or(1, |last| last + 1);
-        let mut sizes = vec![0; groups];
-        for &group in group_of {
-            sizes[group] += 1;
+    /// A barrier for `core_of.len()` ranks; `core_of` gives each rank's core. Cores are numbered
+    /// from 0, and none is without ranks.
+    pub(crate) fn new(core_of: &[usize]) -> Self {
+        Barrier::with_fan_in(core_of, FAN_IN)
+    }
+
+    /// The same, with a tree of counters of at most `fan_in` children each, at least 2.
+    pub(crate) fn with_fan_in(core_of: &[usize], fan_in: usize) -> Self {
+        let cores = core_of.iter().max().map_or(1, |last| last + 1);
+        let mut sizes = vec![0; cores];
+        for &core in core_of {
+            sizes[core] += 1;
         }
-        let group = |size| {
-            CachePadded::new(Group {
+        let mut parents = Vec::new();
+        // The counters of a level, from the cores up.
+        let (mut first, mut count) = (0, cores);
+        while count > 1 {
+            let above = first + count;
+            parents.extend((0..count).map(|child| Some(above + child / fan_in)));
+            let starts = (0..count).step_by(fan_in);
+            sizes.extend(starts.map(|start| fan_in.min(count - start)));
+            (first, count) = (above, count.div_ceil(fan_in));
+        }
+        parents.push(None);
+        let counter = |(size, parent)| {
+            CachePadded::new(Counter {
                 size,
                 arrived: AtomicUsize::new(0),
+                parent,
             })
         };
         Barrier {
-            groups: sizes.into_iter().map(group).collect(),
-            group_of: group_of.into(),
-            arrived: CachePadded::new(AtomicUsize::new(0)),
+            counters: sizes.into_iter().zip(parents).map(counter).collect(),
+            core_of: core_of.into(),
             generation: CachePadded::new(AtomicUsize::new(0)),
         }
     }
@@ -70,24 +91,23 @@ impl Barrier {
     /// `rank` arrives.
     pub(crate) fn arrive(&self, rank: usize) -> Arrival {
         let generation = self.generation.load(Ordering::Acquire);
-        let group = &self.groups[self.group_of[rank]];
-        if group.size > 1 {
-            if group.arrived.fetch_add(1, Ordering::AcqRel) + 1 < group.size {
-                return Arrival::Waits {
-                    generation,
-                    last_here: false,
-                };
+        let core = self.core_of[rank];
+        let mut next = Some(core);
+        while let Some(at) = next {
+            let counter = &self.counters[at];
+            // One that is alone need not count.
+            if counter.size > 1 {
+                if counter.arrived.fetch_add(1, Ordering::AcqRel) + 1 < counter.size {
+                    return Arrival::Waits {
+                        generation,
+                        last_here: at != core,
+                    };
+                }
+                // No rank arrives again before it has seen the next generation.
+                counter.arrived.store(0, Ordering::Relaxed);
             }
-            // No rank arrives again before it has seen the next generation.
-            group.arrived.store(0, Ordering::Relaxed);
+            next = counter.parent;
         }
-        if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 < self.groups.len() {
-            return Arrival::Waits {
-                generation,
-                last_here: true,
-            };
-        }
-        self.arrived.store(0, Ordering::Relaxed);
         self.generation
             .store(generation.wrapping_add(1), Ordering::Release);
         Arrival::Opened
@@ -109,9 +129,8 @@ impl Barrier {
     /// uses the barrier.
     pub(crate) fn reset(&self) {
         self.generation.fetch_add(1, Ordering::Relaxed);
-        for group in &self.groups {
-            group.arrived.store(0, Ordering::Relaxed);
+        for counter in &self.counters {
+            counter.arrived.store(0, Ordering::Relaxed);
         }
-        self.arrived.store(0, Ordering::Relaxed);
     }
 }
