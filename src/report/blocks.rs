@@ -74,6 +74,7 @@ impl Owners {
     }
 
     /// The borders between blocks inside a run, as positions in the rank's buffer.
+    #[cfg(feature = "pages")]
     pub(super) fn borders<'o>(&'o self, run: &'o Held) -> impl Iterator<Item = usize> + 'o {
         let ends: &[usize] = match self {
             Owners::Contributor => &[],

@@ -57,6 +57,7 @@ fn ink(color: [u8; 3]) -> &'static str {
 
 /// Background and text colour of every style class: those of the segments or blocks, and last the
 /// one of activities without any.
+#[cfg(feature = "pages")]
 pub(crate) fn palette() -> impl Iterator<Item = (String, &'static str)> {
     let all = COLORS.into_iter().chain([NONE]);
     all.map(|color| (hex(color), ink(color)))

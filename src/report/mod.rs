@@ -28,6 +28,7 @@ mod chrome;
 mod dark;
 mod gantt;
 mod legend;
+#[cfg(feature = "pages")]
 mod page;
 mod segments;
 pub(crate) mod svg;
@@ -38,6 +39,7 @@ mod tree;
 pub use chrome::MAX_EVENTS;
 pub use dark::dark;
 pub use gantt::gantt;
+#[cfg(feature = "pages")]
 pub use page::{MAX_PAGE_RANKS, page};
 pub use trace::{Activity, Source, Trace, Unit, What};
 pub use traffic::{Traffic, traffic};

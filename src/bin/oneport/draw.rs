@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
 use oneport::Schedule;
 use oneport::report::{
@@ -145,7 +145,10 @@ impl Args {
         let ranks = self.common.ranks.filter(|_| planned).unwrap_or(0);
         let max = match picture {
             Some(Form::Trace) | None => MAX_EVENTS,
-            Some(Form::Page) => MAX_PAGE_RANKS,
+            Some(Form::Page) if ranks > MAX_PAGE_RANKS => bail!(
+                "a page shows at most {MAX_PAGE_RANKS} ranks, not {ranks}: take fewer ranks, or draw a Gantt chart (.svg)"
+            ),
+            Some(Form::Page) => return Ok(()),
             Some(Form::Gantt | Form::Tree | Form::Traffic) => MAX_BOXES,
         };
         if ranks > max {
@@ -213,7 +216,8 @@ fn form(args: &Args, to_file: Option<&Path>) -> Result<Form> {
         }
         _ => {}
     }
-    let file = to_file.map(File::of).transpose()?;
+    let file = to_file.map(File::of).transpose();
+    let file = file.map_err(|e| anyhow!("{e}, pages as FILE.html"))?;
     match (args.form, file) {
         (_, Some(File::Svg)) if json => {
             bail!("--json writes a trace, not a picture: name the file FILE.json")

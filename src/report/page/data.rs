@@ -1,14 +1,15 @@
 //! The data of a page: the transfers and computations of a schedule with their times, and what
-//! every buffer holds, as numbers in JSON.
+//! every buffer holds, as numbers in JSON. Most are differences, which repeat themselves and are
+//! packed well.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::buffers::Buffers;
 use super::places::Places;
-use crate::check::{Held, History, Report};
+use crate::check::{History, Report};
 use crate::error::Result;
-use crate::report::blocks::Owners;
 use crate::report::gantt::computations_overlap;
 use crate::report::legend::{color, color_number, palette, part_name};
 use crate::report::svg::scale;
@@ -32,8 +33,8 @@ struct Node {
     critical: bool,
     /// The nodes that end when this one starts, among those it waits for.
     after: Vec<usize>,
-    /// What it writes: cells of the buffer of its last end, each followed by its new content.
-    writes: Vec<usize>,
+    /// The number of cells that it writes, in the buffer of its last end.
+    writes: usize,
 }
 
 /// One end of a transfer, or a computation.
@@ -67,12 +68,9 @@ impl Data<'_> {
         instants.extend(trace.activities().iter().flat_map(|a| [a.start, a.end]));
         instants.sort_unstable_by(f64::total_cmp);
         instants.dedup();
-        let mut buffers = Buffers::new(self.schedule, self.history);
+        let buffers = Buffers::new(self.schedule, self.history);
         let mut parts = Numbers::default();
-        let nodes = self.nodes(&instants, &mut parts, &mut buffers);
-        let initial: Vec<Vec<usize>> = (0..trace.ranks())
-            .map(|rank| buffers.cells_of(rank, self.history.initial(rank)))
-            .collect();
+        let nodes = self.nodes(&instants, &mut parts, &buffers);
         let (divisor, unit) = scale(trace.unit(), trace.end());
         let lanes: Vec<String> = (0..trace.lists()).map(|l| trace.list_name(l)).collect();
         let compute_lanes = match computations_overlap(trace) {
@@ -89,18 +87,17 @@ impl Data<'_> {
             "places": self.places.at, "size": self.places.size, "edges": self.places.edges,
             "correct": self.report.is_correct(),
             "kinds": KINDS.map(What::name),
-            "colors": colors, "inks": inks, "parts": parts.names,
+            "colors": colors, "inks": inks, "legend": legend(trace), "parts": parts.names,
             "nodes": columns(&nodes),
             "lists": lists.clone().map(|c| &c.words).collect::<Vec<_>>(),
             "counts": lists.map(|c| c.count).collect::<Vec<_>>(),
-            "cells": buffers.cells, "outputs": buffers.outputs,
-            "indices": buffers.indices, "contents": buffers.contents, "initial": initial,
+            "buffers": buffers.json(),
         }))
     }
 
     /// The transfers and computations in the order in which they start; those that start together,
     /// each after what it waits for.
-    fn nodes(&self, instants: &[f64], parts: &mut Numbers, buffers: &mut Buffers) -> Vec<Node> {
+    fn nodes(&self, instants: &[f64], parts: &mut Numbers, buffers: &Buffers) -> Vec<Node> {
         let (trace, prepared) = (self.trace, self.simulation.prepared());
         let mut order: Vec<usize> = (0..prepared.nodes().len()).collect();
         let start = |&node: &usize| self.simulation.start(node);
@@ -141,7 +138,7 @@ impl Data<'_> {
             let binding = waits.filter(|&w| a.start > 0.0 && self.simulation.finish(w) == a.start);
             node.after = binding.map(|w| place[w]).collect();
             if self.writes(a) {
-                node.writes = buffers.cells_of(a.rank, self.history.written(a.rank, a.step));
+                node.writes = buffers.written(a.rank, a.step);
             }
         }
         nodes
@@ -189,116 +186,25 @@ fn columns(nodes: &[Node]) -> Value {
     })
 }
 
-/// The buffers of all ranks in cells, between whose borders all elements have the same history.
-struct Buffers<'a> {
-    schedule: &'a Schedule,
-    history: &'a History,
-    owners: Option<Owners>,
-    /// By rank: where its cells start, and the end of the last.
-    cells: Vec<Vec<usize>>,
-    /// By rank: the cells of its output.
-    outputs: Vec<Vec<usize>>,
-    /// The distinct contents of cells: the list of contributions, the place in `indices` of the
-    /// first element's, and the colour.
-    contents: Vec<[usize; 3]>,
-    numbers: BTreeMap<(usize, usize), usize>,
-    /// The distinct indices in order, whose places give the colours where no rank owns a block.
-    indices: Vec<usize>,
-}
-
-impl<'a> Buffers<'a> {
-    fn new(schedule: &'a Schedule, history: &'a History) -> Buffers<'a> {
-        let mut buffers = Buffers {
-            schedule,
-            history,
-            owners: schedule
-                .collective()
-                .kind()
-                .has_blocks()
-                .then(|| Owners::of(schedule)),
-            cells: Vec::new(),
-            outputs: Vec::new(),
-            contents: Vec::new(),
-            numbers: BTreeMap::new(),
-            indices: Vec::new(),
+/// What the colours mean: a heading, and the colour and name of every block or segment.
+fn legend(trace: &Trace) -> Value {
+    let named = trace.activities().iter().filter_map(|a| {
+        let number = color_number(trace, a)?;
+        let name = match a.blocks {
+            Some(_) => format!("block {number}"),
+            None => part_name(trace, a)?,
         };
-        for (rank, layout) in schedule.layout().iter().enumerate() {
-            let program = &schedule.programs()[rank];
-            let written = (0..program.len()).flat_map(|i| history.written(rank, i));
-            let held = history.initial(rank).iter().chain(written);
-            let borders = held.clone().flat_map(|run| {
-                let owners = buffers.owners.iter();
-                owners.flat_map(|owners| owners.borders(run))
-            });
-            // Senders show the parts that they send.
-            let read = program.iter().flat_map(|step| step.reads());
-            let spans = held.map(|h| &h.span).chain(read).chain(&layout.output);
-            let mut cells: Vec<usize> = spans.flat_map(|s| [s.offset, s.end()]).collect();
-            cells.extend(borders);
-            cells.extend([0, layout.len]);
-            cells.sort_unstable();
-            cells.dedup();
-            let inside = |at: usize| {
-                let mut output = layout.output.iter();
-                output.any(|s| s.offset <= at && at < s.end())
-            };
-            let output = (0..cells.len() - 1).filter(|&c| inside(cells[c]));
-            buffers.outputs.push(output.collect());
-            buffers.cells.push(cells);
-        }
-        buffers.indices = buffers.all_indices();
-        buffers
-    }
-
-    /// The index in every cell of every run, sorted.
-    fn all_indices(&self) -> Vec<usize> {
-        let mut indices = Vec::new();
-        for rank in 0..self.schedule.ranks() {
-            let steps = 0..self.schedule.programs()[rank].len();
-            let held = steps.flat_map(|i| self.history.written(rank, i));
-            for run in self.history.initial(rank).iter().chain(held) {
-                indices.extend(self.split(rank, run).map(|(_, index)| index));
-            }
-        }
-        indices.sort_unstable();
-        indices.dedup();
-        indices
-    }
-
-    /// The cells of a run, and the index of the first element of each.
-    fn split(&self, rank: usize, run: &Held) -> impl Iterator<Item = (usize, usize)> + use<'_> {
-        let (cells, Held { span, index, .. }) = (&self.cells[rank], *run);
-        let cell = |at: usize| cells.partition_point(|&c| c < at);
-        let index_at = move |c: usize| index.wrapping_add(cells[c] - span.offset);
-        (cell(span.offset)..cell(span.end())).map(move |c| (c, index_at(c)))
-    }
-
-    /// The cells of some runs, each followed by the number of its content.
-    fn cells_of(&mut self, rank: usize, runs: &[Held]) -> Vec<usize> {
-        let mut all = Vec::new();
-        for run in runs {
-            let split: Vec<_> = self.split(rank, run).collect();
-            for (cell, index) in split {
-                let next = self.contents.len();
-                let number = *self.numbers.entry((run.content, index)).or_insert(next);
-                if number == next {
-                    let place = self.indices.partition_point(|&i| i < index);
-                    let color = self.color(&Held { index, ..*run }, place);
-                    self.contents.push([run.content, place, color]);
-                }
-                all.extend([cell, number]);
-            }
-        }
-        all
-    }
-
-    fn color(&self, held: &Held, place: usize) -> usize {
-        let number = match &self.owners {
-            Some(owners) => owners.of_runs(self.history, &[*held]).first().copied(),
-            None => Some(place),
-        };
-        color(number)
-    }
+        Some((number, name))
+    });
+    let entries: BTreeMap<usize, String> = named.collect();
+    let entries = entries
+        .iter()
+        .map(|(&n, name)| json!([color(Some(n)), name]));
+    let title = match trace.blocks().is_empty() {
+        true => "Colours:",
+        false => "Colour of the first block that a message carries:",
+    };
+    json!({"title": title, "entries": entries.collect::<Value>()})
 }
 
 /// Numbers distinct names in the order of their first use.

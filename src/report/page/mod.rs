@@ -4,10 +4,14 @@
 //! The page loads nothing and decides nothing: times, critical path and waits are the simulator's,
 //! contents are the checker's symbols. Its style and scripts are the files next to this one.
 
+mod buffers;
 mod data;
 mod places;
 
 use std::fmt::Write as _;
+
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use miniz_oxide::deflate::compress_to_vec_zlib;
 
 use self::data::Data;
 use self::places::Places;
@@ -22,8 +26,10 @@ use crate::schedule::Schedule;
 pub const MAX_PAGE_RANKS: usize = 64;
 /// Maximal number of transfers and computations of a page; browsers step through more with delay.
 const MAX_NODES: usize = 25_000;
-/// Maximal size of the data of a page in bytes.
-const MAX_DATA: usize = 960_000;
+/// Maximal size of the packed data of a page in bytes; a page is at most a megabyte with its scripts.
+const MAX_DATA: usize = 950_000;
+/// Level of compression: higher ones take longer and gain a few percent.
+const LEVEL: u8 = 8;
 
 const STYLE: &str = include_str!("page.css");
 const BODY: &str = include_str!("page.html");
@@ -39,7 +45,7 @@ const SCRIPTS: [&str; 5] = [
 /// Makes a page of `schedule` in the times of `cost`, with elements of `element_bytes` bytes.
 ///
 /// The schedule need not be correct; the page says what the checker says. Equal schedules give
-/// equal pages. Takes the time of [`Schedule::check_recorded`] and [`Schedule::simulate`], and
+/// equal pages. Their data are compressed, and unpacked by the browser. Takes the time of [`Schedule::check_recorded`] and [`Schedule::simulate`], and
 /// space linear in the runs of elements that the steps write.
 ///
 /// ```
@@ -91,21 +97,22 @@ pub fn page(
         history: &history.unwrap_or_default(),
         places: Places::of(schedule)?,
     };
-    // `</script>` in a name would end the script.
-    let json = data.json()?.to_string().replace('<', "\\u003c");
-    if json.len() > MAX_DATA {
-        return too_large(json.len(), "bytes of steps and contents", MAX_DATA, advice);
+    let packed = compress_to_vec_zlib(data.json()?.to_string().as_bytes(), LEVEL);
+    let packed = BASE64_STANDARD.encode(packed);
+    if packed.len() > MAX_DATA {
+        let what = "packed bytes of steps and contents";
+        return too_large(packed.len(), what, MAX_DATA, advice);
     }
     Ok(document(
         caption,
         &summary(&trace),
         &verdict(&report),
-        &json,
+        &packed,
     ))
 }
 
-/// The page around the data.
-fn document(caption: &Caption, summary: &str, verdict: &str, json: &str) -> String {
+/// The page around the packed data.
+fn document(caption: &Caption, summary: &str, verdict: &str, packed: &str) -> String {
     let title = escape(&caption.title);
     let mut lines = String::new();
     for line in &caption.lines {
@@ -121,8 +128,8 @@ fn document(caption: &Caption, summary: &str, verdict: &str, json: &str) -> Stri
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
          <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}\
-         <script type=\"application/json\" id=\"data\">{json}</script>\n\
-         <script>\n\"use strict\";\n{scripts}</script>\n</body>\n</html>\n"
+         <script type=\"application/zlib\" id=\"data\">{packed}</script>\n\
+         <script type=\"module\">\n{scripts}</script>\n</body>\n</html>\n"
     )
 }
 

@@ -49,3 +49,8 @@ const showPicture = (t, active) => {
   }
   messages.innerHTML = svg;
 };
+// Keeps the place of a rank in view where the picture is wider than its box.
+const showPlace = rank => {
+  const wide = picture.scrollWidth - picture.clientWidth, x = data.places[rank][0] / data.size[0] * picture.scrollWidth;
+  if (wide > 0) picture.scrollLeft = x - picture.clientWidth / 2;
+};

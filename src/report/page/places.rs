@@ -9,6 +9,8 @@ use crate::schedule::Schedule;
 const SPACING: f64 = 38.0;
 const ARC: f64 = 44.0;
 const LEVEL: f64 = 66.0;
+/// Minimal radius of a circle, in pixels: arrows between few ranks are long enough to be seen.
+const MIN_RADIUS: f64 = 135.0;
 /// Trees that are wider or deeper are drawn in a circle.
 const MAX_WIDTH: f64 = 900.0;
 const MAX_DEPTH: usize = 8;
@@ -83,7 +85,7 @@ fn levels(tree: &Tree, ranks: usize) -> Option<Vec<[f64; 2]>> {
 /// The ranks in a circle, clockwise from the top.
 fn circle(ranks: usize) -> Vec<[f64; 2]> {
     let turn = std::f64::consts::TAU / ranks as f64;
-    let radius = (ranks as f64 * ARC / std::f64::consts::TAU).max(90.0);
+    let radius = (ranks as f64 * ARC / std::f64::consts::TAU).max(MIN_RADIUS);
     let place = |rank: usize| {
         let (sin, cos) = (turn * rank as f64).sin_cos();
         [radius * sin, -radius * cos]

@@ -9,11 +9,11 @@ const show = () => {
   showRanks(instant, active);
   showDetails(state.rank, state.node, instant, active);
   showChart(state.time, state.node);
-  for (const box of [...rowOf, ...circles]) box.classList.toggle("chosen", +box.dataset.rank === state.rank);
+  for (const box of [...rowOf, ...circles, ...nameOf]) box.classList.toggle("chosen", +box.dataset.rank === state.rank);
   slider.value = instant;
   slider.setAttribute("aria-valuetext", `${instantText(instant)}, event ${instant} of ${lastInstant}`);
-  // Screen readers say where one has stepped to, but not every frame while it plays.
-  clock.setAttribute("aria-live", state.playing ? "off" : "polite");
+  // Screen readers say where one has stepped to and what the rank does, but not while it plays.
+  for (const box of [clock, element("doing")]) box.setAttribute("aria-live", state.playing ? "off" : "polite");
   clock.textContent = `time ${timeText(state.time)} of ${instantText(lastInstant)}, event ${instant} of ${lastInstant}`;
 };
 const goTo = instant => {
@@ -30,7 +30,12 @@ const choose = (rank, node = null) => {
   state.rank = (rank + data.ranks) % data.ranks;
   state.node = node;
   show();
-  if (node === null) rowOf[state.rank].scrollIntoView({ block: "nearest" });
+  showRow(state.rank);
+  showPlace(state.rank);
+  // Of the table only: the page itself stays where it is.
+  const row = rowOf[state.rank], box = element("ranks-box");
+  const top = row.offsetTop - 2 * row.offsetHeight, bottom = row.offsetTop + 2 * row.offsetHeight - box.clientHeight;
+  box.scrollTop = Math.max(bottom, Math.min(top, box.scrollTop));
 };
 // The step of the chosen rank before (-1) or after (1) the chosen one, or the present.
 const chooseStep = by => {
@@ -87,22 +92,24 @@ const keys = {
   ArrowUp: () => choose(state.rank - 1), ArrowDown: () => choose(state.rank + 1),
   ",": () => chooseStep(-1), ".": () => chooseStep(1), c: () => element("critical").click(),
 };
+// Keys that the focused element needs for itself.
+const needs = (target, key) => target.matches("select") || (target.matches("button, summary, input[type=checkbox]") && key === " ") ||
+  (target.matches("#holds") && ["ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"].includes(key));
 document.onkeydown = event => {
-  const inField = event.target.matches("select, summary, input[type=checkbox]") || (event.key === " " && event.target.matches("button"));
-  if (event.ctrlKey || event.altKey || event.metaKey || inField || !keys[event.key]) return;
+  if (event.ctrlKey || event.altKey || event.metaKey || !keys[event.key] || needs(event.target, event.key)) return;
   event.preventDefault();
   keys[event.key]();
 };
 
 // Pointing at a box, a message or a cell explains it; a click chooses its rank and step.
 const tip = element("tip");
-const pointed = target => {
-  const box = target.closest("[data-node]"), cell = target.closest("td.buffer i"), row = target.closest("[data-rank]");
+const pointed = (target, event) => {
+  const box = target.closest("[data-node]"), cell = target.closest("td.buffer"), row = target.closest("[data-rank]");
   if (box) return { node: +box.dataset.node, rank: +(box.dataset.rank ?? nodes.from[box.dataset.node]) };
-  return row && { node: null, rank: +row.dataset.rank, cell: cell && cell.title };
+  return row && { node: null, rank: +row.dataset.rank, cell: cell && pointedCell(row, event) };
 };
 document.onpointermove = document.onpointerdown = event => {
-  const at = event.target.closest && pointed(event.target);
+  const at = event.target.closest && pointed(event.target, event);
   tip.hidden = !at || (at.node === null && !at.cell);
   if (tip.hidden) return;
   tip.textContent = at.node === null ? `rank ${at.rank}, ${at.cell}` : describe(at.node, at.rank);
@@ -110,9 +117,11 @@ document.onpointermove = document.onpointerdown = event => {
   tip.style.top = (event.clientY + 18 + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 18) + "px";
 };
 document.onclick = event => {
-  const at = event.target.closest && pointed(event.target);
+  const at = event.target.closest && pointed(event.target, event);
   if (at) choose(at.rank, at.node);
 };
 
 showCritical(true);
 show();
+// For scripts that drive the page; it is there when the page is.
+globalThis.player = { state, goTo, move, choose };

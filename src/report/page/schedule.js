@@ -1,16 +1,22 @@
-// The schedule: reads the data, says which transfers and computations are under way at an instant,
-// and describes them in words. A node is a transfer or a computation; instants are numbers of
-// entries of `times`. Everything here was computed by the simulator and by the checker.
-const data = JSON.parse(document.getElementById("data").textContent);
+// The schedule: unpacks the data, says which transfers and computations are under way at an
+// instant, and describes them in words. A node is a transfer or a computation; instants are numbers
+// of entries of `times`. Everything here was computed by the simulator and by the checker.
+const element = id => document.getElementById(id);
+const packed = Uint8Array.from(atob(element("data").textContent), c => c.charCodeAt(0));
+const data = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+
+// The values of a column that holds differences.
+const summed = differences => {
+  let sum = 0;
+  return differences.map(by => sum += by);
+};
 const { times, nodes } = data;
-let started = 0;
-nodes.start = nodes.wait.map(wait => started += wait);
+nodes.start = summed(nodes.wait);
 nodes.end = nodes.start.map((start, i) => start + nodes.lasts[i]);
 const count = nodes.start.length, lastInstant = times.length - 1;
 const critical = new Set(nodes.critical);
 const TRANSFER = 0, COMBINE = 1;
 
-const element = id => document.getElementById(id);
 const escaped = text => text.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const timeText = t => +(t / data.divisor).toPrecision(7) + (data.unit && " " + data.unit);
 const instantText = i => timeText(times[i]);
@@ -41,40 +47,70 @@ const instantAt = t => {
   return low;
 };
 
-// What every cell of every buffer holds at an instant: numbers of `data.contents`, or -1. Time
-// mostly goes forward, so what was applied is kept.
+// The entries: what a cell of a buffer holds from the end of a node on. Those of a rank follow each
+// other: of its input, and then of each of its steps.
+const cells = data.buffers.cells.map(lengths => [0, ...summed(lengths)]);
+const entries = { cell: summed(data.buffers.cell), shift: summed(data.buffers.shift), list: data.buffers.list, color: data.buffers.color };
+const firstInitial = [], firstWritten = [];
+{
+  const writers = [...nodes.writes.keys()].filter(i => nodes.writes[i] > 0);
+  writers.sort((a, b) => nodes.to[a] - nodes.to[b] || nodes.step[a] - nodes.step[b]);
+  let entry = 0, next = 0;
+  for (let rank = 0; rank < data.ranks; rank++) {
+    firstInitial[rank] = entry;
+    entry += data.buffers.initial[rank];
+    for (; next < writers.length && nodes.to[writers[next]] === rank; next++) {
+      firstWritten[writers[next]] = entry;
+      entry += nodes.writes[writers[next]];
+    }
+  }
+}
+// What every cell of every buffer holds at an instant: numbers of entries, or -1. Time mostly goes
+// forward, so what was applied is kept.
 const inOrderOfEnd = [...nodes.end.keys()].sort((a, b) => nodes.end[a] - nodes.end[b] || a - b);
-const emptyBuffers = () => data.cells.map((cells, rank) => {
-  const held = new Int32Array(cells.length - 1).fill(-1);
-  write(held, data.initial[rank]);
+const write = (held, first, number) => {
+  for (let entry = first; entry < first + number; entry++) held[entries.cell[entry]] = entry;
+};
+const emptyBuffers = () => cells.map((borders, rank) => {
+  const held = new Int32Array(borders.length - 1).fill(-1);
+  write(held, firstInitial[rank], data.buffers.initial[rank]);
   return held;
 });
-const write = (held, pairs) => {
-  for (let k = 0; k < pairs.length; k += 2) held[pairs[k]] = pairs[k + 1];
-};
 let buffers = emptyBuffers(), applied = 0;
 const buffersAt = instant => {
   if (applied > 0 && nodes.end[inOrderOfEnd[applied - 1]] > instant) [buffers, applied] = [emptyBuffers(), 0];
   while (applied < count && nodes.end[inOrderOfEnd[applied]] <= instant) {
     const i = inOrderOfEnd[applied++];
-    write(buffers[nodes.to[i]], nodes.writes[i]);
+    write(buffers[nodes.to[i]], firstWritten[i], nodes.writes[i]);
   }
   return buffers;
 };
+// The number of contributions in an entry, and them in words.
+const contributions = entry => data.counts[entries.list[entry]] ?? 0;
+const wordsOf = entry => data.lists[entries.list[entry]];
 // `first-last`, or one number.
 const rangeText = (first, length) => length > 1 ? `${first}-${first + length - 1}` : `${first}`;
-// What a cell holds: `x0..x3 [4-7]`, the elements 4 to 7 of these contributions.
-const cellText = (rank, cell, content) => {
-  const [list, place] = data.contents[content] ?? [];
-  if (!(data.counts[list] > 0)) return "nothing";
-  const length = data.cells[rank][cell + 1] - data.cells[rank][cell];
-  return `${data.lists[list]} [${rangeText(data.indices[place], length)}]`;
+// Some cells, and what they hold from the first on: `elements 0-3: x0..x3 [4-7]`, the elements 4 to
+// 7 of these contributions.
+const placeText = (rank, first, next) => {
+  const start = cells[rank][first], length = cells[rank][next] - start;
+  return (length > 1 ? "elements " : "element ") + rangeText(start, length);
 };
-const cellElements = (rank, cell) => {
-  const [first, next] = data.cells[rank].slice(cell, cell + 2);
-  return (next - first > 1 ? "elements " : "element ") + rangeText(first, next - first);
+const heldText = (rank, first, next, entry) => {
+  const start = cells[rank][first], length = cells[rank][next] - start;
+  return contributions(entry) > 0 ? `${wordsOf(entry)} [${rangeText(start + entries.shift[entry], length)}]` : "nothing";
 };
-const counted = (n, what) => `${n} ${what}${n === 1 ? "" : "s"}`;
+// What a rank holds, with adjacent cells joined where one goes on what the other begins.
+const heldTexts = (rank, held) => {
+  const texts = [];
+  for (let first = 0, next; first < held.length; first = next) {
+    const entry = held[first];
+    const goesOn = other => other >= 0 && entries.list[other] === entries.list[entry] && entries.shift[other] === entries.shift[entry];
+    for (next = first + 1; next < held.length && entry >= 0 && goesOn(held[next]);) next++;
+    if (entry >= 0) texts.push(`${placeText(rank, first, next)}: ${heldText(rank, first, next, entry)}`);
+  }
+  return texts;
+};
 
 // Words for a node as one of its ranks sees it: `sends segment 2 (elements 4-7) to rank 3`.
 const partText = i => nodes.part[i] < 0 ? "an empty message" : data.parts[nodes.part[i]];
@@ -83,12 +119,19 @@ const doing = (i, rank) => {
   return rank === nodes.from[i] ? `sends ${partText(i)} to rank ${nodes.to[i]}` : `receives ${partText(i)} from rank ${nodes.from[i]}`;
 };
 const stepOf = (i, rank) => nodes.kind[i] === TRANSFER && rank === nodes.from[i] ? nodes.sendStep[i] : nodes.step[i];
-const nodeName = i => nodes.kind[i] === TRANSFER
-  ? `the message from rank ${nodes.from[i]} to rank ${nodes.to[i]} (${partText(i)})`
-  : `rank ${nodes.to[i]} ${nodes.kind[i] === COMBINE ? "combining" : "copying"} ${partText(i)}`;
-const spanText = i => `${instantText(nodes.start[i])} to ${instantText(nodes.end[i])}`;
+// The name of another node: without the elements.
+const nodeName = i => {
+  const part = partText(i).split(" (")[0];
+  return nodes.kind[i] === TRANSFER ? `the message from rank ${nodes.from[i]} to rank ${nodes.to[i]} (${part})`
+    : `rank ${nodes.to[i]} ${nodes.kind[i] === COMBINE ? "combining" : "copying"} ${part}`;
+};
+const bytesText = bytes => {
+  const power = [3, 2, 1].find(power => bytes > 0 && bytes % 1024 ** power === 0);
+  return power ? `${bytes / 1024 ** power} ${["KiB", "MiB", "GiB"][power - 1]}` : `${bytes} byte${bytes === 1 ? "" : "s"}`;
+};
 // What a node waited for: what ended when it started. `after` counts back from the node.
 const waitText = i => nodes.start[i] === 0 ? "starts at once"
   : "waits for " + nodes.after[i].map(back => nodeName(i - back)).join(", and for ");
-const describe = (i, rank) => `rank ${rank}, step ${stepOf(i, rank)}: ${doing(i, rank)}, ${counted(nodes.sizes[nodes.size[i]], "byte")}, ` +
-  `${spanText(i)}; ${waitText(i)}${critical.has(i) ? "; on the critical path" : ""}`;
+const factsText = i => `${bytesText(nodes.sizes[nodes.size[i]])}, ${instantText(nodes.start[i])} to ${instantText(nodes.end[i])}; ` +
+  waitText(i) + (critical.has(i) ? "; on the critical path" : "");
+const describe = (i, rank) => `rank ${rank}, step ${stepOf(i, rank)}: ${doing(i, rank)}, ${factsText(i)}`;

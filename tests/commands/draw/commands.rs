@@ -142,6 +142,7 @@ fn failures_give_one_message_and_write_no_file() {
             "cannot write no/such/folder.svg",
         ),
         ("draw reduce -o chart.png", "FILE.svg"),
+        ("draw reduce -o page.htlm", "pages as FILE.html"),
         ("draw reduce --trace chart.svg", "--trace writes JSON"),
         ("draw reduce -o c.json --trace c.json", "name the same file"),
         (

@@ -1,7 +1,8 @@
-// Audits a page: the lowest contrast of a visible text with what is painted behind it, and whether
-// the page is wider than its window. Evaluates to an object.
+// Audits a page or a picture: the lowest contrast of a visible text with what is painted behind it,
+// what one selects with everything, and whether the page is wider than its window. Evaluates to an
+// object.
 (() => {
-  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
   const rgba = colour => {
     canvas.clearRect(0, 0, 1, 1);
     canvas.fillStyle = colour;
@@ -26,10 +27,11 @@
   };
   const worst = { contrast: 99, text: "" };
   let texts = 0;
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  const root = document.body ?? document.documentElement;
+  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
   while (walker.nextNode()) {
     const owner = walker.currentNode.parentElement, text = walker.currentNode.textContent.trim();
-    if (!text || owner.closest("script, style, noscript, [hidden]")) continue;
+    if (!text || owner.closest("script, style, title, noscript, [hidden]")) continue;
     const range = document.createRange();
     range.selectNodeContents(walker.currentNode);
     const box = range.getBoundingClientRect();
@@ -54,10 +56,10 @@
   }
   scrollTo(0, 0);
   const all = document.createRange();
-  all.selectNodeContents(document.body);
+  all.selectNodeContents(root);
   getSelection().removeAllRanges();
   getSelection().addRange(all);
   const selected = getSelection().toString();
   getSelection().removeAllRanges();
-  return { texts, worst, selected, overflow: document.documentElement.scrollWidth - innerWidth };
+  return { texts, worst, selected, overflow: root.scrollWidth - innerWidth };
 })()

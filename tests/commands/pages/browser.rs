@@ -6,6 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value, json};
 
 /// Names of browsers that speak the protocol; `ONEPORT_BROWSER` names another one.
@@ -150,6 +151,24 @@ impl Browser {
         let address = format!("file://{}", file.display());
         self.call("Page.navigate", json!({"url": address}));
         self.wait(|m| m["method"] == "Page.loadEventFired");
+        // The page of a schedule unpacks its data after that.
+        self.eval(
+            "new Promise(done => { const look = () => globalThis.player || \
+             !document.querySelector('script[type=module]') ? done() : setTimeout(look, 5); look(); })",
+        );
+    }
+
+    /// What the keyboard reaches and a screen reader has no name for, by its role.
+    pub(crate) fn nameless(&mut self) -> Vec<String> {
+        let tree = self.call("Accessibility.getFullAXTree", json!({}));
+        let nodes = tree["nodes"].as_array().expect("nodes").iter();
+        let focusable = nodes.filter(|node| {
+            let mut properties = node["properties"].as_array().into_iter().flatten();
+            properties.any(|p| p["name"] == "focusable" && p["value"]["value"] == true)
+        });
+        let nameless = focusable.filter(|n| n["name"]["value"].as_str().is_none_or(str::is_empty));
+        let roles = nameless.map(|n| n["role"]["value"].to_string());
+        roles.collect()
     }
 
     /// The value of an expression in the page; waits for promises.
@@ -194,7 +213,8 @@ impl Browser {
         let params = json!({"format": "png", "captureBeyondViewport": true, "clip": clip});
         let picture = self.call("Page.captureScreenshot", params);
         let text = picture["data"].as_str().expect("a picture");
-        std::fs::write(file, decoded(text)).expect("a writable folder");
+        let bytes = BASE64_STANDARD.decode(text).expect("base 64");
+        std::fs::write(file, bytes).expect("a writable folder");
     }
 }
 
@@ -203,21 +223,4 @@ impl Drop for Browser {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// Decodes base 64.
-fn decoded(text: &str) -> Vec<u8> {
-    let digit = |c: u8| match c {
-        b'A'..=b'Z' => u32::from(c - b'A'),
-        b'a'..=b'z' => u32::from(c - b'a') + 26,
-        b'0'..=b'9' => u32::from(c - b'0') + 52,
-        b'+' => 62,
-        _ => 63,
-    };
-    let digits: Vec<u32> = text.bytes().filter(|&c| c != b'=').map(digit).collect();
-    let groups = digits.chunks(4).flat_map(|group| {
-        let bits = group.iter().fold(0, |bits, d| bits << 6 | d) << (6 * (4 - group.len()));
-        bits.to_be_bytes()[1..group.len()].to_vec()
-    });
-    groups.collect()
 }

@@ -18,16 +18,12 @@ fn drawn(name: &str, arguments: &str) -> (std::path::PathBuf, Schedule) {
     let path = folder().join(format!("{name}.html"));
     let draw = format!("draw {arguments} -o {}", path.display());
     oneport(&draw).assert().success();
-    let costs = ["--alpha", "--beta", "--gamma"];
-    let mut words = arguments.split(' ').collect::<Vec<_>>();
-    words.retain(|w| !w.is_empty());
-    while let Some(at) = words.iter().position(|w| costs.contains(w)) {
-        words.drain(at..at + 2);
-    }
+    let words: Vec<&str> = arguments.split(' ').collect();
     let plan = match words.iter().position(|&w| w == "--schedule") {
         Some(at) => std::fs::read_to_string(words[at + 1]).unwrap(),
         None => {
-            let plan = format!("plan {} --format json", words.join(" "));
+            let request = arguments.split(" --alpha").next().unwrap();
+            let plan = format!("plan {request} --format json");
             let output = oneport(&plan).assert().success().get_output().clone();
             String::from_utf8(output.stdout).unwrap()
         }
@@ -35,16 +31,28 @@ fn drawn(name: &str, arguments: &str) -> (std::path::PathBuf, Schedule) {
     (path, Schedule::from_json(&plan).unwrap())
 }
 
-/// What the page shows.
-const SHOWN: &str = "({
-  clock: document.getElementById('clock').textContent,
-  arrows: [...document.querySelectorAll('#messages .message')].map(m => +m.dataset.node).length,
-  rows: [...document.querySelectorAll('#ranks tbody tr')].map(row => ({
-    ports: [...row.cells].slice(1, -1).map(cell => cell.textContent),
-    cells: [...row.querySelectorAll('i')].map(cell => cell.title),
-  })),
-  cursor: +document.getElementById('cursor').getAttribute('transform').match(/[0-9.]+/)[0],
-})";
+/// The model that arguments name; copying costs what combining does.
+fn cost(arguments: &str) -> CostModel {
+    let words: Vec<&str> = arguments.split(' ').collect();
+    let [alpha, beta, gamma] = ["--alpha", "--beta", "--gamma"].map(|option| {
+        let at = words.iter().position(|&word| word == option);
+        at.map_or(0.0, |at| words[at + 1].parse().unwrap())
+    });
+    CostModel::new(alpha, beta).gamma(gamma).gamma_copy(gamma)
+}
+
+/// What the page shows; the contents of the buffers, as it tells them of the chosen rank.
+const SHOWN: &str = "(() => {
+  const texts = (all, selector) => [...all.querySelectorAll(selector)].map(e => e.textContent);
+  const rows = [...document.querySelectorAll('#ranks tbody tr')].map((row, rank) => {
+    player.choose(rank);
+    return { ports: [...row.cells].slice(1, -1).map(cell => cell.textContent), boxes: texts(row, 'i'),
+             holds: texts(document, '#holds li').filter(text => text !== 'nothing') };
+  });
+  const cursor = document.getElementById('cursor').getAttribute('transform');
+  return { clock: document.getElementById('clock').textContent, rows, cursor: +cursor.match(/[0-9.]+/)[0],
+           arrows: document.querySelectorAll('#messages .message').length };
+})()";
 
 /// Reads `3` or `3-7` as first and last.
 fn range(text: &str) -> (usize, usize) {
@@ -52,18 +60,21 @@ fn range(text: &str) -> (usize, usize) {
     (first.parse().unwrap(), last.parse().unwrap())
 }
 
-/// What a buffer holds as its cells say, such as `elements 4-7: x0..x3+x6 [4-7]`, by position.
-fn told(cells: &Value, len: usize) -> Vec<Inputs> {
+/// What a buffer holds as the page tells it, such as `elements 4-7: x0..x3+x6 [4-7]`, by position.
+/// Every box of the buffer names contributions that the page tells, if it has text.
+fn told(row: &Value, len: usize) -> Vec<Inputs> {
     let mut held = vec![Inputs::new(); len];
-    for cell in cells.as_array().unwrap() {
-        let (place, content) = cell.as_str().unwrap().split_once(": ").unwrap();
+    let mut all_words = vec![""];
+    for text in row["holds"].as_array().unwrap() {
+        let (place, content) = text.as_str().unwrap().split_once(": ").unwrap();
         let (first, last) = range(place.rsplit(' ').next().unwrap());
         if content == "nothing" {
             continue;
         }
         let (words, indices) = content.split_once(" [").unwrap();
+        all_words.push(words);
         let (index, end) = range(indices.trim_end_matches(']'));
-        assert_eq!(end - index, last - first, "{cell}");
+        assert_eq!(end - index, last - first, "{text}");
         for (i, inputs) in held[first..=last].iter_mut().enumerate() {
             for word in words.split('+') {
                 let (low, high) = word.split_once("..").unwrap_or((word, word));
@@ -71,6 +82,13 @@ fn told(cells: &Value, len: usize) -> Vec<Inputs> {
                 inputs.extend((rank(low)..=rank(high)).map(|r| (r, index + i)));
             }
         }
+    }
+    for text in row["boxes"].as_array().unwrap() {
+        let words = text.as_str().unwrap().split(" [").next().unwrap();
+        assert!(
+            all_words.contains(&words),
+            "{words} is not among {all_words:?}"
+        );
     }
     held
 }
@@ -139,7 +157,7 @@ fn compare(browser: &mut Browser, schedule: &Schedule, simulation: &Simulation, 
                     serde_json::json!(ports[rank]),
                     "rank {rank} at {time}"
                 );
-                let told = told(&row["cells"], held[rank].len());
+                let told = told(row, held[rank].len());
                 assert_eq!(told, held[rank], "the buffer of rank {rank} at {time}");
             }
             let receiving = ports
@@ -158,41 +176,17 @@ fn compare(browser: &mut Browser, schedule: &Schedule, simulation: &Simulation, 
     browser.press("Home");
     let shown = browser.eval(SHOWN);
     for (rank, held) in held_at(schedule, simulation, 0.0).iter().enumerate() {
-        assert_eq!(&told(&shown["rows"][rank]["cells"], held.len()), held);
+        assert_eq!(&told(&shown["rows"][rank], held.len()), held);
     }
 }
 
-const CASES: [(&str, &str, [f64; 3]); 6] = [
-    (
-        "reduce",
-        "reduce -p 8 -a bi-greedy --bytes 4 --segments 4 --alpha 1 --beta 1 --gamma 1",
-        [1.0, 1.0, 1.0],
-    ),
-    (
-        "gather",
-        "gather -p 9 -a binary --sizes 3,0,2,5,1,4,0,7,2 --alpha 10 --beta 1",
-        [10.0, 1.0, 0.0],
-    ),
-    (
-        "uni",
-        "broadcast -p 7 -a uni-greedy --ports uni --bytes 12 --segments 3 --alpha 2 --beta 1",
-        [2.0, 1.0, 0.0],
-    ),
-    (
-        "alltoall",
-        "alltoall -p 6 -a bruck --bytes 2 --alpha 3 --beta 1",
-        [3.0, 1.0, 0.0],
-    ),
-    (
-        "scatter",
-        "scatter -p 16 -a oblivious --bytes 4 --alpha 3 --beta 1",
-        [3.0, 1.0, 0.0],
-    ),
-    (
-        "allreduce",
-        "allreduce -p 12 -a ring --bytes 48 --alpha 3 --beta 1 --gamma 0.5",
-        [3.0, 1.0, 0.5],
-    ),
+const CASES: [&str; 6] = [
+    "reduce -p 8 -a bi-greedy --bytes 4 --segments 4 --alpha 1 --beta 1 --gamma 1",
+    "gather -p 9 -a binary --sizes 3,0,2,5,1,4,0,7,2 --alpha 10 --beta 1",
+    "broadcast -p 7 -a uni-greedy --ports uni --bytes 12 --segments 3 --alpha 2 --beta 1",
+    "alltoall -p 6 -a bruck --bytes 2 --alpha 3 --beta 1",
+    "scatter -p 16 -a oblivious --bytes 4 --alpha 3 --beta 1",
+    "allreduce -p 12 -a ring --bytes 48 --alpha 3 --beta 1 --gamma 0.5",
 ];
 
 #[test]
@@ -200,10 +194,9 @@ fn the_page_shows_what_simulator_and_checker_say() {
     let Some(mut browser) = Browser::start("the page of a schedule") else {
         return;
     };
-    for (name, arguments, [alpha, beta, gamma]) in CASES {
-        let (path, schedule) = drawn(name, arguments);
-        let cost = CostModel::new(alpha, beta).gamma(gamma).gamma_copy(gamma);
-        let simulation = schedule.simulate(&cost).unwrap();
+    for arguments in CASES {
+        let (path, schedule) = drawn(arguments.split(' ').next().unwrap(), arguments);
+        let simulation = schedule.simulate(&cost(arguments)).unwrap();
         for (view, size, dark) in VIEWS {
             browser.load(&path, size, dark);
             browser.press("ArrowRight");
@@ -238,9 +231,10 @@ fn a_schedule_from_a_file_is_shown_with_its_errors() {
     browser.press("End");
     let alert = browser.eval("document.querySelector('[role=alert]').textContent");
     assert!(alert.as_str().unwrap().contains("rank 2"), "{alert}");
-    let cell =
-        browser.eval("document.querySelectorAll('#ranks tbody tr')[2].querySelector('i').title");
-    assert_eq!(cell, "elements 0-3: nothing");
+    let shown = browser.eval(SHOWN);
+    let holds = serde_json::json!(["elements 0-3: nothing"]);
+    assert_eq!(shown["rows"][2]["holds"], holds);
+    assert_eq!(shown["rows"][2]["boxes"], serde_json::json!([""]));
     audit(&mut browser, "1280-light", &path);
 }
 
@@ -249,21 +243,14 @@ fn the_keyboard_alone_suffices() {
     let Some(mut browser) = Browser::start("the keys of a page") else {
         return;
     };
-    let (path, schedule) = drawn("keys", CASES[0].1);
+    let (path, schedule) = drawn("keys", CASES[0]);
     browser.load(&path, VIEWS[0].1, false);
     let order = tab_order(&mut browser);
-    for id in [
-        "first",
-        "back",
-        "play",
-        "next",
-        "last",
-        "slider",
-        "speed",
-        "critical",
-        "ranks-box",
-        "chart",
-    ] {
+    let controls = [
+        "first", "back", "play", "next", "last", "slider", "speed", "critical",
+    ];
+    let regions = ["picture", "holds", "ranks-box", "chart"];
+    for id in controls.into_iter().chain(regions) {
         assert!(
             order.iter().any(|o| o == id),
             "{id} is not reached: {order:?}"
@@ -281,7 +268,7 @@ fn the_keyboard_alone_suffices() {
     browser.press(".");
     let details = text(&mut browser, "details");
     assert!(
-        details.contains("rank 1, step 1:") && details.contains("byte"),
+        details.contains("step 1: ") && details.contains("byte"),
         "{details}"
     );
     assert_eq!(schedule.ranks(), 8);
@@ -292,11 +279,11 @@ fn the_keyboard_alone_suffices() {
     );
     browser.press("Home");
     browser.press(" ");
-    assert_eq!(browser.eval("state.playing"), true);
-    let moved = "new Promise(done => setTimeout(() => done(state.time), 400))";
+    assert_eq!(browser.eval("player.state.playing"), true);
+    let moved = "new Promise(done => setTimeout(() => done(player.state.time), 400))";
     assert!(browser.eval(moved).as_f64().unwrap() > 0.0);
     browser.press(" ");
-    assert_eq!(browser.eval("state.playing"), false);
+    assert_eq!(browser.eval("player.state.playing"), false);
     browser.press("End");
     assert!(text(&mut browser, "clock").starts_with("time 18 of 18"));
     browser.point_at("#chart rect.receives");
@@ -314,45 +301,30 @@ fn the_keyboard_alone_suffices() {
 }
 
 #[test]
-fn pages_of_64_ranks_are_small_and_reproducible() {
-    let cost = CostModel::new(1000.0, 0.1).gamma(0.03);
-    let (mut pages, mut refused) = (0, Vec::new());
+fn pages_of_64_ranks_and_64_segments_are_small_and_reproducible() {
+    let cost = CostModel::new(1234.5, 0.0987).gamma(0.03);
+    let mut pages = 0;
     for algorithm in registry::all() {
         for ports in [Ports::UNI, Ports::BI] {
-            let request = Request::new(algorithm.collective, 64, 64 * 16)
-                .ports(ports)
-                .segment_count(64);
+            let request = Request::new(algorithm.collective, 64, 64 * 16);
+            let request = request.ports(ports).segment_count(64);
             let Ok(schedule) = algorithm.plan(&request) else {
                 continue;
             };
             let caption = Caption::new(algorithm.name);
             let make = || page(&schedule, &cost, 1, Unit::Nanoseconds, &caption);
             let name = format!("{} {}", algorithm.collective.name(), algorithm.name);
-            let (one, other) = match (make(), make()) {
-                (Ok(one), Ok(other)) => (one, other),
-                // Each of 64 blocks in 64 segments.
-                (Err(e), _) => {
-                    assert!(
-                        e.to_string().contains("fewer ranks or segments"),
-                        "{name}: {e}"
-                    );
-                    refused.push(name);
-                    continue;
-                }
-                _ => panic!("{name} is refused only the second time"),
-            };
-            assert!(one == other, "{name} gives different bytes");
+            let one = make().unwrap_or_else(|e| panic!("{name}: {e}"));
             assert!(one.len() < 1_000_000, "{name}: {} bytes", one.len());
             assert!(one.contains("Proved:"), "{name}");
+            // Of some, since it takes as long again.
+            if pages % 5 == 0 {
+                assert!(make().unwrap() == one, "{name} gives different bytes");
+            }
             pages += 1;
         }
     }
     assert!(pages > 60, "{pages}");
-    let blocks_in_segments = [
-        "allgather circulant-blocks",
-        "reduce_scatter circulant-blocks",
-    ];
-    assert_eq!(refused, blocks_in_segments);
 }
 
 #[test]
@@ -367,15 +339,42 @@ fn a_page_of_64_ranks_and_64_segments_is_smooth() {
     let simulation = schedule.simulate(&CostModel::new(1000.0, 0.1)).unwrap();
     browser.load(&path, VIEWS[0].1, false);
     // An event takes a frame or two even here; a second would be unusable.
-    let step = "(() => { const t = performance.now(); for (let i = 0; i < 20; i++) move(1); return (performance.now() - t) / 20; })()";
+    let step = "(() => { const t = performance.now(); for (let i = 0; i < 20; i++) player.move(1); return (performance.now() - t) / 20; })()";
     let milliseconds = browser.eval(step).as_f64().unwrap();
     assert!(milliseconds < 500.0, "{milliseconds} ms an event");
     compare_last(&mut browser, &schedule, &simulation);
     for (view, size, dark) in [VIEWS[0], VIEWS[3]] {
         browser.load(&path, size, dark);
-        browser.eval("goTo(40)");
+        browser.eval("player.goTo(40)");
         browser.screenshot(&path.with_extension(format!("{view}.png")));
     }
+}
+
+#[test]
+fn cells_too_many_for_boxes_are_painted() {
+    let Some(mut browser) = Browser::start("a page of many cells") else {
+        return;
+    };
+    let arguments = "reduce -p 6 -a chain --bytes 600 --segments 300 --alpha 1 --beta 1";
+    let (path, schedule) = drawn("cells", arguments);
+    let simulation = schedule.simulate(&cost(arguments)).unwrap();
+    for (view, size, dark) in VIEWS {
+        browser.load(&path, size, dark);
+        browser.eval("player.goTo(150)");
+        audit(&mut browser, view, &path);
+    }
+    compare(&mut browser, &schedule, &simulation, 10);
+    // The height of the last cell of the root: one of 6 contributions, all of them at the end, and
+    // the line of the output.
+    let painted = "(() => { const canvas = document.querySelector('#ranks canvas'), { width, height } = canvas; \
+                   const { data } = canvas.getContext('2d').getImageData(width - 1, 0, 1, height); \
+                   return [width, [...Array(height).keys()].filter(y => data[4 * y + 3] === 255).length]; })()";
+    assert_eq!(browser.eval(painted), serde_json::json!([300, 3 + 1]));
+    browser.press("End");
+    assert_eq!(browser.eval(painted), serde_json::json!([300, 14 + 1]));
+    browser.point_at("#ranks tbody tr:nth-child(2) td.buffer div");
+    let tip = browser.eval("document.getElementById('tip').textContent");
+    assert_eq!(tip, "rank 1, elements 300-301: x1..x5 [300-301]");
 }
 
 /// Compares the buffers at the end.
@@ -384,18 +383,14 @@ fn compare_last(browser: &mut Browser, schedule: &Schedule, simulation: &Simulat
     let shown = browser.eval(SHOWN);
     let held = held_at(schedule, simulation, simulation.makespan());
     for (rank, held) in held.iter().enumerate() {
-        assert_eq!(
-            &told(&shown["rows"][rank]["cells"], held.len()),
-            held,
-            "rank {rank}"
-        );
+        assert_eq!(&told(&shown["rows"][rank], held.len()), held, "rank {rank}");
     }
 }
 
 #[test]
 fn what_is_no_page_is_refused() {
     let cases = [
-        ("draw reduce -p 65 -o x.html", "64"),
+        ("draw reduce -p 65 -o x.html", "at most 64 ranks"),
         ("draw reduce -p 4 --dark -o x.html", "--dark"),
         ("draw reduce -p 4 --as gantt -o x.html", "FILE.svg"),
         ("draw reduce -p 4 --as page -o x.svg", "FILE.html"),
