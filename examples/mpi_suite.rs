@@ -182,9 +182,9 @@ fn own_operators(world: &mut World) -> oneport::Result<usize> {
     for &dtype in ElementType::ALL {
         for op in dtype.operators().filter(|&op| op != Op::AFFINE) {
             known += with_element_type!(dtype, T => {
-                let run = Run::<T>::new(&schedule).op(op).verified();
-                match world.run_library(&run) {
-                    Ok((outcome, _)) if outcome.is_verified() => 1,
+                let run = Run::<T>::new(&schedule).op(op).verified().by_library();
+                match run.on(world) {
+                    Ok(outcome) if outcome.is_verified() => 1,
                     // With AVX2, Open MPI's sums of short integers saturate.
                     Ok(_) if op == Op::SUM && dtype.bytes() <= 2 => 0,
                     Ok(_) => return Err(wrong(format!("the library's {op} of {dtype}"))),

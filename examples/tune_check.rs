@@ -41,7 +41,8 @@ fn main() -> Result<()> {
         tolerance: 0.02,
     };
     let sum = Operator::<u8>::named("sum")?;
-    let mut live = Live::new(Team::new(RANKS)?, sum, Clock::Paced);
+    let mut team = Team::new(RANKS)?;
+    let mut live = Live::new(&mut team, sum, Clock::Paced);
     let tuning = tune(&sweep, &[], &mut live, &mut |_| ControlFlow::Continue(()))?;
     println!(
         "search: {} combinations in {:.1} s",

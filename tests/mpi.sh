@@ -82,7 +82,7 @@ expect() {
     [ -z "$text" ] || [ "$(grep -ac -- "$text" "$work/out")" = 1 ] || fail "'$text' is not there once: $*"
     # A launcher may end before the processes that it ends.
     for _ in $(seq 50); do
-        pgrep -f "^$oneport run" >/dev/null || return 0
+        pgrep -f "^$oneport " >/dev/null || return 0
         sleep 0.1
     done
     fail "a process is left behind: $*"
@@ -125,10 +125,63 @@ commands() {
     expect 0 '"function": "MPI_Allreduce"' 2 "$oneport" run allreduce --library --dtype f32 --json
     expect 0 '^MPI_Gatherv  *median' 3 "$oneport" run gather --sizes 1KiB,0,2KiB --library
     expect 0 '3 of 4 processes are ranks' 4 "$oneport" run broadcast -p 3
-    expect 0 '"algorithms": \[' 3 "$oneport" list --json
     expect 0 'pinned' 3 "$oneport" run broadcast -p 2 --engine threads
     "$oneport" plan broadcast -p 3 --bytes 1KiB -a chain -o "$work/chain.json" >/dev/null
     expect 0 'result *verified' 3 "$oneport" run --schedule "$work/chain.json"
+    expect 0 'geometric mean of 3 sizes' 2 "$oneport" run allgather --bytes 8..32 --library
+    expect 0 '"median_ns"' 2 "$oneport" run reduce --bytes 1KiB --csv "$work/before.csv" --json
+    grep -q '^reduce,2,bi,1,u8,sum,native,processes,1024,' "$work/before.csv" || fail "$work/before.csv"
+    expect 0 '^ *1 KiB .*\(same\|faster\|slower\)$' 2 \
+        "$oneport" run reduce --bytes 1KiB..2KiB --baseline "$work/before.csv"
+}
+
+# One command that plans for what another one has measured.
+measured() {
+    expect 0 'MPI_Allreduce  ' 3 "$oneport" compare allreduce --bytes 1KiB --dtype f32 --repetitions 6
+    expect 0 '"function": "MPI_Reduce"' 3 \
+        "$oneport" compare reduce -p 2 --bytes 1KiB --dtype i32 --repetitions 2 --json
+    expect 0 'the library is not measured: MPI has no operator affine' 2 \
+        "$oneport" compare scan --bytes 1KiB --op affine --repetitions 2
+    expect 0 'MPI_Bcast ' 2 "$oneport" tune broadcast --bytes 1KiB -a chain,binomial --budget 100ms \
+        --rules "$work/rules.json" --csv "$work/sweep.csv"
+    grep -q '"source": ".*, 2 processes on 1 host; oneport tune' "$work/rules.json" || fail rules.json
+    expect 0 'rows are known' 2 "$oneport" tune broadcast --bytes 1KiB -a chain,binomial \
+        --budget 100ms --csv "$work/sweep.csv"
+    expect 0 'rules.json: broadcast, 2 ranks' 2 \
+        "$oneport" run broadcast --bytes 1KiB --dtype u8 --rules "$work/rules.json"
+    # Without any tolerance something is violated: times of one function differ, too.
+    expect 1 '"violated": [1-9]' 2 \
+        "$oneport" guidelines --bytes 1KiB --tolerance 0 --alpha 1us --beta 1ns --json
+    grep -q '"by": "library"' "$work/out" || fail 'guidelines: no row of the library'
+    grep -q '"MPI_Gatherv"' "$work/out" || fail 'guidelines: no MPI_Gatherv'
+}
+
+# Links that are measured, and planned for.
+links() {
+    local model="--costs $work/links.json"
+    expect 0 '"pairs": {' 3 "$oneport" calibrate --quick --pairs --force --json -o "$work/links.json"
+    # shellcheck disable=SC2086
+    {
+        expect 0 'result *verified' 3 "$oneport" run gather -a two --sizes 1KiB,8,2KiB $model
+        expect 0 'result *verified' 3 "$oneport" run reduce -a ordered --ordered --bytes 1KiB $model
+        expect 0 'MPI_Gatherv  ' 3 "$oneport" compare gather --sizes 1KiB,8,2KiB --repetitions 2 $model
+    }
+}
+
+# What runs no ranks is done once, whatever the number of processes.
+once() {
+    local plan=$work/plan.json
+    expect 0 '"algorithms": \[' 3 "$oneport" list --json
+    expect 0 'written to ' 3 "$oneport" plan reduce -p 4 -a binomial -o "$plan"
+    expect 0 '^result *correct' 3 "$oneport" check --schedule "$plan"
+    expect 1 'missing' 2 "$oneport" check --schedule "$work/missing.json"
+    expect 0 '^time ' 3 "$oneport" simulate --schedule "$plan"
+    expect 0 'written to ' 3 "$oneport" draw --schedule "$plan" -o "$work/plan.svg"
+    expect 0 'written to ' 3 "$oneport" export goal --schedule "$plan" -o "$work/plan.goal"
+    expect 0 'written to ' 3 "$oneport" import goal "$work/plan.goal" -o "$work/again.json"
+    expect 0 'A schedule of oneport' 3 "$oneport" schema schedule
+    expect 0 '^throughput ' 3 "$oneport" steady --generate fig3
+    expect 2 "unrecognized subcommand 'nothing'" 3 "$oneport" nothing
 }
 
 refusals() {
@@ -142,8 +195,14 @@ refusals() {
         "$oneport" run --schedule "$work/missing.json"
     expect error 'wrong schedule: ' 2 \
         "$oneport" run --schedule "$work/deadlock.json" --no-verify
-    expect error 'a table of several sizes is for --engine threads' 2 \
-        "$oneport" run reduce --bytes 8..1KiB
+    expect error '--trace is for ranks that are threads' 2 \
+        "$oneport" run reduce --trace "$work/run.svg"
+    expect error '--cores is for ranks that are threads' 2 "$oneport" tune reduce --cores 0,1
+    expect error '--paced is for ranks that are threads' 2 "$oneport" guidelines --paced
+    expect error '8 ranks need as many processes' 2 "$oneport" guidelines -p 2,8
+    expect error '5 ranks need as many processes' 2 "$oneport" compare reduce -p 5
+    expect error 'standard input reaches one process only' 2 "$oneport" run --schedule -
+    expect error 'standard input reaches one process only' 2 "$oneport" compare reduce --costs -
     expect error 'ranks that exist have their cores already' 2 "$oneport" calibrate --cores 0,1
     expect error '--library needs an MPI library' 1 "$oneport" run reduce --library --engine threads
     expect error 'about to run different schedules' \
@@ -194,6 +253,9 @@ try() {
     start 2 "$suite" "$nth"
     start 7 "$suite" "$nth"
     commands
+    measured
+    links
+    once
     refusals
     failures
     tested+=("$library")

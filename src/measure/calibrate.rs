@@ -32,8 +32,8 @@
 //!
 //! - There are fewer than two cores.
 //! - A slope or start-up time is not positive.
-//! - The median error of the model exceeds 25%.
-//! - Samples of one size differ by more than 300% in the median.
+//! - The median error of the model exceeds 25%, unless it is taken by force.
+//! - Samples of one size differ by more than 300% in the median, unless they are taken by force.
 
 mod fits;
 #[cfg(test)]
@@ -59,6 +59,8 @@ pub struct Calibration {
     pub pairs: bool,
     /// Use fewer sizes and less time: about two seconds instead of fifteen.
     pub quick: bool,
+    /// Take measurements that are noisy, and a model that does not fit, with a warning.
+    pub force: bool,
 }
 
 /// Measures this machine and fits the cost model's parameters, in nanoseconds and nanoseconds per
@@ -177,7 +179,13 @@ fn measured(
     })?;
     let fits = Fits::of(&probes)?;
     let noise = noise(&probes);
-    warnings.extend(quality_warnings(&probes, noise, &fits, pinned)?);
+    warnings.extend(quality_warnings(
+        &probes,
+        noise,
+        &fits,
+        pinned,
+        options.force,
+    )?);
     let (alpha, beta) = fits.line;
     let mut profile = Profile {
         machine: Machine::this(),
@@ -285,6 +293,9 @@ impl Profile {
     }
 }
 
+/// How often a pair is measured at most.
+const ATTEMPTS: usize = 3;
+
 /// The effort for pairs other than the first.
 const OF_PAIR: Effort = Effort::QUICK;
 
@@ -298,7 +309,8 @@ fn pairs_of(ranks: usize) -> impl Iterator<Item = [usize; 2]> {
     (0..ranks).flat_map(move |i| (i + 1..ranks).map(move |j| [i, j]))
 }
 
-/// Measures alpha and beta between all pairs of ranks but the first, whose line is known.
+/// Measures alpha and beta between all pairs of ranks but the first, whose line is known. A pair
+/// that was disturbed so much that its line has no meaning is measured again, a few times.
 fn all_pairs(
     ranks: usize,
     first: [usize; 2],
@@ -307,7 +319,11 @@ fn all_pairs(
 ) -> Result<Links> {
     let mut lines = vec![(first[0], first[1], fits.line)];
     for [i, j] in pairs_of(ranks).filter(|pair| *pair != first) {
-        lines.push((i, j, line([i, j])?));
+        let mut measured = line([i, j]);
+        for _ in 1..ATTEMPTS {
+            measured = measured.or_else(|_| line([i, j]));
+        }
+        lines.push((i, j, measured?));
     }
     Ok(matrices(ranks, &lines, fits))
 }

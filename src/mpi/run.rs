@@ -10,10 +10,13 @@ use super::process::{OwnProcess, Process};
 use super::world::World;
 use crate::error::{Error, Result};
 use crate::run::engine::{
-    Eager, Failure, Job, Off, Program, Reports, RunContext, RunData, ThreadReport, repeat,
+    Eager, Failure, Job, Off, Performer, Program, Reports, RunContext, RunData, ThreadReport,
+    repeat,
 };
 use crate::run::tuning::MAX_RECORDS;
-use crate::run::{Clock, Element, ElementType, Mismatch, Operator, Outcome, Place, Run, Workers};
+use crate::run::{
+    Clock, Element, ElementType, Mismatch, Operator, Outcome, Place, Processes, Run, Workers,
+};
 use crate::schedule::Schedule;
 use crate::simulate::Simulation;
 
@@ -38,69 +41,47 @@ struct Prepared<'s, T> {
 /// message.
 impl Place for World {
     fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {
-        let operator = self.agree(run.operator())?;
-        let data = |repetitions| run.data(&operator, repetitions);
-        self.run_on(run, run.schedule, &operator, data, None)
+        let prepared = run.operator().and_then(|operator| {
+            let (by, all) = (run.options.by, &self.all);
+            let own = (by != Performer::Schedule)
+                .then(|| all.own_collective(run.schedule, &operator, by));
+            Ok((operator, own.transpose()?))
+        });
+        let (operator, own) = self.agree(prepared)?;
+        let schedule = own.as_ref().map_or(run.schedule, |own| &own.schedule);
+        self.run_on(run, schedule, &operator, own.as_ref())
+    }
+
+    fn max_ranks(&self) -> usize {
+        self.size()
+    }
+
+    fn processes(&self) -> Option<Processes> {
+        let (library, version, interface) = (self.library(), self.version(), self.abi());
+        let hosts = self.hosts().to_vec();
+        Some(Processes::new(
+            library,
+            version,
+            interface.to_string(),
+            hosts,
+        ))
+    }
+
+    fn max(&mut self, value: u64) -> Result<u64> {
+        let [max] = self.all.max([value])?;
+        Ok(max)
     }
 }
 
 impl World {
-    /// Runs the library's own counterpart of the schedule of `run` on test data, verified: its
-    /// outcome, and the name of the library's function. The model time means nothing.
-    ///
-    /// # Errors
-    /// As [`Run::on`], and when the library has no counterpart or no such operator.
-    pub fn run_library<T: Element>(
+    fn run_on<T: Element>(
         &mut self,
         run: &Run<'_, T>,
-    ) -> Result<(Outcome<T>, &'static str)> {
-        let prepared = run.operator().and_then(|operator| {
-            let own = self.all.own_collective(run.schedule, &operator)?;
-            Ok((operator, own))
-        });
-        let (operator, own) = self.agree(prepared)?;
-        let data = |repetitions| RunData::new(&own.schedule, &operator, None, true, repetitions);
-        let outcome = self.run_on(run, &own.schedule, &operator, data, Some(&own))?;
-        Ok((outcome, own.name))
-    }
-
-    /// Carries out `run` and the library's own counterpart in turns: the outcomes of both, and the
-    /// name of the library's function.
-    ///
-    /// # Errors
-    /// As [`World::run_library`].
-    pub fn run_in_turns<T: Element>(
-        &mut self,
-        run: &Run<'_, T>,
-    ) -> Result<(Outcome<T>, Outcome<T>, &'static str)> {
-        /// Number of turns of each, unless there are fewer repetitions.
-        const TURNS: usize = 10;
-        let mut left = run.options.repetitions;
-        let most = left.div_ceil(TURNS);
-        let (mut ours, mut theirs, mut function) = (None, None, "");
-        while left > 0 || ours.is_none() {
-            let turn = run.clone().repetitions(most.min(left));
-            left -= most.min(left);
-            add(&mut ours, turn.on(self)?)?;
-            let (outcome, name) = self.run_library(&turn)?;
-            add(&mut theirs, outcome)?;
-            function = name;
-        }
-        match (ours, theirs) {
-            (Some(ours), Some(theirs)) => Ok((ours, theirs, function)),
-            _ => Err(Error::usage("0 repetitions")),
-        }
-    }
-
-    fn run_on<'d, T: Element>(
-        &mut self,
-        run: &Run<'_, T>,
-        schedule: &'d Schedule,
-        operator: &'d Operator<T>,
-        data: impl FnOnce(usize) -> Result<RunData<'d, T>>,
+        schedule: &Schedule,
+        operator: &Operator<T>,
         library: Option<&OwnCollective>,
     ) -> Result<Outcome<T>> {
-        let prepared = self.prepare(run, schedule, operator, data);
+        let prepared = self.prepare(run, schedule, operator);
         let mut prepared = self.agree(prepared)?;
         self.ensure_same(digest(run, schedule, operator))?;
         let ranks = schedule.ranks();
@@ -137,16 +118,16 @@ impl World {
                 0
             },
             step_times: None,
+            function: library.map(|own| own.name),
         })
     }
 
     /// Prepares a run, without the other processes.
     fn prepare<'s, T: Element>(
         &self,
-        run: &Run<'_, T>,
+        run: &'s Run<'_, T>,
         schedule: &'s Schedule,
-        operator: &Operator<T>,
-        data: impl FnOnce(usize) -> Result<RunData<'s, T>>,
+        operator: &'s Operator<T>,
     ) -> Result<Prepared<'s, T>> {
         let options = &run.options;
         let repetitions = self.accepts(run, schedule, operator)?;
@@ -170,7 +151,7 @@ impl World {
             Ok(Requests::new(ends, vec![T::test_value(0); elements]))
         });
         Ok(Prepared {
-            data: data(repetitions)?,
+            data: run.data(schedule, operator, repetitions)?,
             program,
             simulation,
             eager,
@@ -394,24 +375,16 @@ impl World {
         if self.oversubscribed() {
             warnings.push(format!(
                 "{} processes on {} cores of one host: wall-clock includes waiting for a core",
-                self.hosts().iter().map(|host| host.1).max().unwrap_or(0),
+                self.hosts()
+                    .iter()
+                    .map(|host| host.processes)
+                    .max()
+                    .unwrap_or(0),
                 self.cores()
             ));
         }
         warnings
     }
-}
-
-/// Adds the repetitions of another turn.
-fn add<T>(sum: &mut Option<Outcome<T>>, turn: Outcome<T>) -> Result<()> {
-    let Some(sum) = sum else {
-        *sum = Some(turn);
-        return Ok(());
-    };
-    sum.wall.add(&turn.wall)?;
-    sum.compared += turn.compared;
-    sum.mismatch = sum.mismatch.take().or(turn.mismatch);
-    Ok(())
 }
 
 /// A hash of all that the processes of a run must have in common.

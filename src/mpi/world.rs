@@ -7,6 +7,7 @@ use super::binding::{Abi, Communicator, Mpi};
 use super::launch;
 use super::watchdog::Watchdog;
 use crate::error::{Error, ErrorKind, Result};
+use crate::run::Host;
 
 /// How long the library may take to start all processes.
 const START_DEADLINE: Duration = Duration::from_secs(120);
@@ -36,10 +37,7 @@ pub struct World {
     pub(super) part: Option<Part>,
     pub(super) all: Communicator,
     pub(super) watchdog: Watchdog,
-    /// By host: its name and its number of processes, in order of their first ranks.
-    hosts: Vec<(String, usize)>,
-    /// By rank: the name of its host.
-    host_names: Vec<String>,
+    hosts: Hosts,
     /// The cores that the processes of this host may use.
     cores: usize,
     /// Whether each process of this host may use one core only.
@@ -47,6 +45,15 @@ pub struct World {
     /// Processes of this host.
     on_host: usize,
     library: Joined,
+}
+
+/// The hosts of the processes.
+#[derive(Debug)]
+struct Hosts {
+    /// In order of their first ranks.
+    list: Vec<Host>,
+    /// By rank: the name of its host.
+    of_rank: Vec<String>,
 }
 
 /// The first processes of a world, in a run of fewer ranks than processes.
@@ -106,14 +113,13 @@ impl World {
             )));
         }
         let host = all.on_this_host()?;
-        let (hosts, host_names) = hosts(&all, &host)?;
+        let hosts = Hosts::of(&all, &host)?;
         let (cores, bound) = cores(&host)?;
         all.set_oversubscribed(host.size() > cores);
         Ok(World {
             part: None,
             watchdog,
             hosts,
-            host_names,
             cores,
             bound,
             on_host: host.size(),
@@ -147,14 +153,14 @@ impl World {
         self.library.0.abi()
     }
 
-    /// The name of each host and the number of its processes, in order of their first ranks.
-    pub fn hosts(&self) -> &[(String, usize)] {
-        &self.hosts
+    /// The hosts, in order of their first ranks.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts.list
     }
 
     /// By rank: the name of its host.
     pub fn host_names(&self) -> &[String] {
-        &self.host_names
+        &self.hosts.of_rank
     }
 
     /// The number of cores that the processes of this host may use together.
@@ -228,26 +234,33 @@ impl World {
     }
 }
 
-/// By host: its name and its number of processes. By rank: the name of its host.
-#[expect(clippy::type_complexity, reason = "two lists")]
-fn hosts(all: &Communicator, host: &Communicator) -> Result<(Vec<(String, usize)>, Vec<String>)> {
-    /// Bytes of the longest name that is shown.
-    const NAME_BYTES: usize = 256;
-    let mut mine = [0u8; NAME_BYTES];
-    let name = all.host();
-    let shown = name.len().min(NAME_BYTES);
-    mine[..shown].copy_from_slice(&name.as_bytes()[..shown]);
-    let names = all.gather_to_all(&mine)?;
-    // The first process of each host speaks for it.
-    let speaks = if host.rank() == 0 { host.size() } else { 0 };
-    let sizes = all.gather_to_all(&[speaks as u64])?.into_iter();
-    let name = |bytes| {
-        let name = String::from_utf8_lossy(bytes);
-        name.trim_end_matches('\0').to_owned()
-    };
-    let names: Vec<String> = names.chunks(NAME_BYTES).map(name).collect();
-    let hosts = names.iter().cloned().zip(sizes.map(|size| size as usize));
-    Ok((hosts.filter(|host| host.1 > 0).collect(), names))
+impl Hosts {
+    fn of(all: &Communicator, host: &Communicator) -> Result<Hosts> {
+        /// Bytes of the longest name that is shown.
+        const NAME_BYTES: usize = 256;
+        let mut mine = [0u8; NAME_BYTES];
+        let name = all.host();
+        let shown = name.len().min(NAME_BYTES);
+        mine[..shown].copy_from_slice(&name.as_bytes()[..shown]);
+        let names = all.gather_to_all(&mine)?;
+        // The first process of each host speaks for it.
+        let speaks = if host.rank() == 0 { host.size() } else { 0 };
+        let sizes = all.gather_to_all(&[speaks as u64])?;
+        let name = |bytes| {
+            let name = String::from_utf8_lossy(bytes);
+            name.trim_end_matches('\0').to_owned()
+        };
+        let of_rank: Vec<String> = names.chunks(NAME_BYTES).map(name).collect();
+        let host = |(name, size): (&String, u64)| Host {
+            name: name.clone(),
+            processes: size as usize,
+        };
+        let speakers = of_rank.iter().zip(sizes).filter(|&(_, size)| size > 0);
+        Ok(Hosts {
+            list: speakers.map(host).collect(),
+            of_rank,
+        })
+    }
 }
 
 /// The number of cores that the processes of a host may use, and whether each may use one only.

@@ -55,11 +55,13 @@ mod op;
 mod operator;
 mod overrides;
 mod placement;
+mod processes;
 mod rank;
 mod scope;
 mod sync;
 pub mod system;
 mod team;
+mod teams;
 mod testdata;
 mod topology;
 mod transfer;
@@ -73,8 +75,8 @@ mod wires;
 pub(crate) mod engine {
     pub(crate) use super::context::RunContext;
     pub(crate) use super::exec::{
-        Carrier, Eager, Job, Off, Peers, Program, RankExecutor, Reports, Runner, Sequence,
-        ThreadReport, Transfer, repeat,
+        Carrier, Eager, Job, Off, Peers, Performer, Program, RankExecutor, Reports, Runner,
+        Sequence, ThreadReport, Transfer, repeat,
     };
     pub(crate) use super::failure::{Failure, TransferAt, panicked};
     pub(crate) use super::team::panic_message;
@@ -96,8 +98,10 @@ pub use op::Op;
 pub use operator::Operator;
 pub use overrides::Tuning;
 pub use placement::Workers;
+pub use processes::{Host, Processes};
 pub use scope::{ScopeOptions, ScopeOutcome};
 pub use team::{Team, TeamOptions};
+pub use teams::Teams;
 pub use testdata::{Mismatch, inputs, oracle};
 pub use topology::{CoreOrder, Topology};
 pub use wall::WallTimes;

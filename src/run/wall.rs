@@ -37,7 +37,6 @@ impl WallTimes {
     }
 
     /// Adds the times of `other`.
-    #[cfg(feature = "mpi")]
     pub(crate) fn add(&mut self, other: &WallTimes) -> Result<()> {
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
         let added = self.histogram.add(&other.histogram);

@@ -58,6 +58,16 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// These options with an element type: without one elements are bytes, or what the operator
+    /// needs.
+    pub(crate) fn typed(&self) -> (Common, ElementType) {
+        let mut common = self.clone();
+        let dtype = common.vector.dtype;
+        let dtype = dtype.unwrap_or(default_type(common.vector.op()));
+        common.vector.dtype = Some(dtype);
+        (common, dtype)
+    }
+
     /// Takes as many ranks as there are processes, unless the options determine their number.
     pub(crate) fn take_ranks(&mut self, processes: usize) {
         let sized = !self.blocks.sizes.is_empty() || self.blocks.sizes_file.is_some();

@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[arg(long)]
     quick: bool,
 
-    /// Take the profile even if it is off by half at some size
+    /// Take the profile even if it is noisy, or off by half at some size
     #[arg(long)]
     force: bool,
 
@@ -71,15 +71,12 @@ impl Args {
 /// Calibrates, saves the profile and prints it.
 pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     site.join(args.engine())?;
-    let writable = match site.speaks() {
-        true => output::writable(&[("-o", args.output.as_deref())]),
-        false => Ok(()),
-    };
-    site.agree(writable)?;
+    site.agree(output::writable(&[("-o", args.output.as_deref())]))?;
     let options = Calibration {
         cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
         pairs: args.pairs,
         quick: args.quick,
+        force: args.force,
     };
     let bar = ProgressBar::new(0);
     let style = "{bar:40} {percent}%, {eta} left";
@@ -105,15 +102,14 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
         false => refuse_far_off(&profile),
     };
     site.agree(refused)?;
-    let output = args.output.as_ref().filter(|_| site.speaks());
-    if let Some(path) = output {
+    if let Some(path) = &args.output {
         output::write_file(path, profile.to_json().as_bytes())?;
     }
     if args.json {
         write!(out, "{}", profile.to_json())?;
     } else {
         print(out, &profile)?;
-        if let Some(path) = output {
+        if let Some(path) = &args.output {
             writeln!(out, "\nwritten to {}", path.display())?;
         }
     }
@@ -122,7 +118,7 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
 
 /// Measures the first process and the first on another host, if there are several; otherwise the
 /// first two.
-fn between_processes(
+pub(crate) fn between_processes(
     world: &mut World,
     options: &Calibration,
     progress: impl FnMut(usize, usize),

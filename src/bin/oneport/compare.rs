@@ -1,22 +1,30 @@
-//! `oneport compare`: compares all algorithms of one collective by model time.
+//! `oneport compare`: compares all algorithms of one collective by model time, and on request by
+//! measured times.
+
+mod measured;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Mutex;
+use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Error, Result, bail};
 use oneport::plan::choose::{self, Choice};
 use oneport::plan::refusal::Reason;
 use oneport::plan::registry::{Algorithm, Planned};
+use oneport::run::Place;
 use oneport::simulate::bounds::lower_bound_of_layouts;
 use oneport::{Collective, Request};
 use serde::Serialize;
 
-use crate::args::Common;
+use self::measured::Measured;
+use crate::args::{Common, ensure_combines, parse_count};
 use crate::input::{ScheduleInfo, show_cost, warnings_about};
 use crate::output::{self, Skipped};
 use crate::progress::Progress;
+use crate::run::{Wall, parse_deadline};
+use crate::site::{Engine, Site};
 use crate::task::{Task, Timing, finite, steps};
 use crate::units::{Number, TimeUnit, show_bytes, significant};
 
@@ -26,12 +34,49 @@ use crate::units::{Number, TimeUnit, show_bytes, significant};
 Examples:
   oneport compare reduce -p 64 --bytes 1MiB
   oneport compare broadcast -p 15 --bytes 64KiB --ports uni --json
+  oneport compare allreduce -p 2 --bytes 64KiB --engine threads    measured, too
+  mpirun -n 4 oneport compare allreduce --bytes 64KiB --dtype f32  beside the library's own
 
 Every algorithm gets the segment size that is best for it, unless --segment, --segments or --segment-sizes is \
-given. Algorithms that cannot be used here are listed with the reason.")]
+given. Algorithms that cannot be used here are listed with the reason. Measured times are medians of verified runs in turns; over MPI the \
+library's own function is a row of its own.")]
 pub(crate) struct Args {
     #[command(flatten)]
     common: Common,
+
+    /// Measure, too: on threads, or on the processes that mpirun or srun started [default: model
+    /// times alone; mpi if they did]
+    #[arg(long, value_enum, help_heading = "Measurement")]
+    engine: Option<Engine>,
+
+    /// Number of timed repetitions of each algorithm
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_parser = parse_count,
+        default_value = "30",
+        allow_negative_numbers = true,
+        help_heading = "Measurement"
+    )]
+    repetitions: usize,
+
+    /// How long a rank waits for a partner before the measurement ends in an error
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = parse_deadline,
+        default_value = "10s",
+        allow_hyphen_values = true,
+        help_heading = "Measurement"
+    )]
+    deadline: Duration,
+}
+
+impl Args {
+    /// Where to measure, if at all.
+    pub(crate) fn engine(&self) -> Option<Engine> {
+        Engine::if_any(self.engine)
+    }
 }
 
 #[derive(Serialize)]
@@ -45,6 +90,8 @@ struct Output {
     lower_bound: Number,
     rows: Vec<Row>,
     skipped: Vec<Skipped>,
+    #[serde(flatten)]
+    measured: Option<Measured>,
 }
 
 #[derive(Serialize)]
@@ -59,19 +106,41 @@ struct Row {
     bytes: u64,
     segments: Option<usize>,
     segment: Option<u64>,
+    /// Measured, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall: Option<Wall>,
 }
 
 /// Plans, times and sorts all algorithms, and prints them.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    let Some(kind) = args.common.collective else {
-        bail!("give a COLLECTIVE (such as reduce): compare plans all algorithms itself");
-    };
-    if args.common.rules.is_some() {
-        bail!("--rules chooses one algorithm: compare has all of them");
+pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+    let engine = args.engine();
+    if let Some(engine) = engine {
+        site.join(engine)?;
     }
-    let mut task = Task::new(&args.common, kind)?;
-    task.timed_only = Some(Timing::All);
-    let (info, lower_bound, rows, skipped) = rank(args, &task)?;
+    let ranked = args.task(site).and_then(|task| {
+        let ranked = rank(args, &task)?;
+        Ok((task, ranked))
+    });
+    let (task, ranked) = site.agree(ranked)?;
+    let kind = task.request.kind();
+    let Ranked {
+        info,
+        lower_bound,
+        mut rows,
+        skipped,
+        choices,
+    } = ranked;
+    let mut measured = None;
+    if engine.is_some() {
+        let dtype = args.common.typed().1;
+        let mut found = measured::measure(args, dtype, &task, &choices, site)?;
+        for (row, wall) in rows.iter_mut().zip(found.walls.drain(..)) {
+            row.wall = Some(wall);
+        }
+        rows.sort_by_key(|row| row.wall.as_ref().map(|wall| wall.median));
+        found.print_warnings();
+        measured = Some(found);
+    }
     let output = Output {
         collective: kind.name(),
         ranks: task.request.ranks(),
@@ -82,15 +151,59 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         lower_bound: Number(lower_bound),
         rows,
         skipped,
+        measured,
     };
     if args.common.json {
         output::json(out, &output)?;
     } else {
         writeln!(out, "{}", title(&info, &output.rows))?;
         writeln!(out, "{}\n", show_cost(task.request.get_cost(), task.unit))?;
-        print(out, &output, task.unit)?;
+        if let Some(measured) = &output.measured {
+            output::summary(out, &measured.summary())?;
+            writeln!(out)?;
+            measured.print(out, &output.rows, task.unit)?;
+            output::skipped(out, &output.skipped)?;
+        } else {
+            print(out, &output, task.unit)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    /// The task that every process has.
+    fn task(&self, site: &Site) -> Result<Task> {
+        let Some(kind) = self.common.collective else {
+            bail!("give a COLLECTIVE (such as reduce): compare plans all algorithms itself");
+        };
+        if self.common.rules.is_some() {
+            bail!("--rules chooses one algorithm: compare has all of them");
+        }
+        if self.engine().is_none() {
+            let mut task = Task::new(&self.common, kind)?;
+            task.timed_only = Some(Timing::All);
+            return Ok(task);
+        }
+        if self.repetitions == 0 {
+            bail!("--repetitions is 0: at least one is timed");
+        }
+        let (mut common, dtype) = self.common.typed();
+        ensure_combines(common.vector.op(), dtype).map_err(Error::msg)?;
+        if let Some(world) = &site.world {
+            common.take_ranks(world.size());
+        }
+        let task = Task::new(&common, kind)?;
+        let ranks = task.request.ranks();
+        site.ensure_processes(ranks)?;
+        site.note_spare(ranks);
+        if ranks > site.max_ranks() {
+            bail!(
+                "{ranks} ranks are more threads than the {} that this system can hold",
+                site.max_ranks()
+            );
+        }
+        Ok(task)
+    }
 }
 
 /// The title of the table: a free root is not one, but all that the algorithms have taken.
@@ -106,10 +219,22 @@ fn title(info: &ScheduleInfo, rows: &[Row]) -> String {
 /// Comparisons that take at least this long, in seconds, say so before.
 const SILENT_SECONDS: f64 = 5.0;
 
-/// Times all algorithms. Returns the description of the first schedule, the lower bound for the
-/// roots that were taken, one row for each algorithm, fastest first, and the algorithms that cannot
-/// be used.
-fn rank(args: &Args, task: &Task) -> Result<(ScheduleInfo, f64, Vec<Row>, Vec<Skipped>)> {
+/// All algorithms, timed in the model.
+struct Ranked {
+    /// Description of the first schedule.
+    info: ScheduleInfo,
+    /// For the roots that were taken.
+    lower_bound: f64,
+    /// One row for each algorithm, fastest first.
+    rows: Vec<Row>,
+    /// Those that cannot be used.
+    skipped: Vec<Skipped>,
+    /// By row: what was timed.
+    choices: Vec<Choice>,
+}
+
+/// Times all algorithms.
+fn rank(args: &Args, task: &Task) -> Result<Ranked> {
     // By root.
     let bounds = Mutex::new(BTreeMap::new());
     let progress = Progress::new(
@@ -160,7 +285,13 @@ fn rank(args: &Args, task: &Task) -> Result<(ScheduleInfo, f64, Vec<Row>, Vec<Sk
     for row in &mut rows {
         row.ratio = if best > 0.0 { row.time.0 / best } else { 1.0 };
     }
-    Ok((info, lower_bound, rows, skipped))
+    Ok(Ranked {
+        info,
+        lower_bound,
+        rows,
+        skipped,
+        choices: ranking.choices,
+    })
 }
 
 /// A timed algorithm.
@@ -200,6 +331,7 @@ impl TimedAlgorithm {
             bytes: timed.elements as u64 * element_bytes,
             segments: info.segments,
             segment: info.segment,
+            wall: None,
         };
         if let Ok(mut bounds) = bounds.lock() {
             bounds

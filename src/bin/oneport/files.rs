@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 
@@ -10,6 +11,14 @@ use crate::task::available_memory;
 
 /// Larger input files are refused: the largest schedule that can be planned is shorter.
 const MAX_BYTES: u64 = 4 << 30;
+
+/// Whether several processes read the same input.
+static SHARED: AtomicBool = AtomicBool::new(false);
+
+/// From now on standard input is refused: it reaches only one of the processes of a launch.
+pub(crate) fn every_process_reads() {
+    SHARED.store(true, Ordering::Relaxed);
+}
 
 /// The name of an input in messages.
 pub(crate) fn name_of(path: &Path) -> String {
@@ -25,6 +34,9 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     let max = available_memory().map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes / 2));
     let name = name_of(path);
     let source: Box<dyn Read> = if path.as_os_str() == "-" {
+        if SHARED.load(Ordering::Relaxed) {
+            bail!("standard input reaches one process only: name a file");
+        }
         Box::new(std::io::stdin())
     } else {
         Box::new(File::open(path).with_context(|| format!("cannot read {name}"))?)

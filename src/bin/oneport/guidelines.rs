@@ -6,16 +6,18 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Error, Result, bail};
-use indicatif::{ProgressBar, ProgressStyle};
-use oneport::measure::guidelines::{self, Evaluation, Row, Setting};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use oneport::measure::guidelines::{self, Evaluation, Performer, Row, Setting};
 use oneport::measure::{Calibration, calibrate};
-use oneport::run::{Clock, Team};
+use oneport::run::{Clock, Place, Processes};
 use oneport::{CostModel, Ports};
 use serde::Serialize;
 
 use crate::args::{Machine, parse_count};
+use crate::calibrate::between_processes;
 use crate::input::show_cost;
 use crate::run::parse_deadline;
+use crate::site::{self, Engine, Site, ensure_for_processes};
 use crate::task::available_memory;
 use crate::units::{Number, TimeUnit, parse_size, show_bytes, significant};
 use crate::{output, parallel};
@@ -33,14 +35,17 @@ Examples:
   oneport guidelines -p 4,64 --bytes 1KiB,1MiB --profile machine.json
   oneport guidelines -p 2 --bytes 64KiB --native           measured too, within 10%
   oneport guidelines -p 4 --bytes 1KiB --paced --alpha 1ms --beta 10ns
+  mpirun -n 4 oneport guidelines --bytes 1KiB,64KiB        of the MPI library itself, too
 
 A guideline compares two ways to the same end, such as one broadcast with a scatter followed by an allgather: for p ranks and m bytes \
 the left side may not take longer than the right one. Each call is performed by the algorithm that is the fastest in the model, with its \
 best segments. Of gather, scatter, allgather and alltoall, m bytes are all blocks together. Guidelines about collectives for which no \
 algorithm is registered are listed as not available, and become active with the first one. Measured are medians, both sides in turns, \
-verified; without costs, --native calibrates first. Exit code: 0 when all hold, 1 when one is violated by more than the tolerance.")]
+verified; without costs, --native calibrates first. Over MPI the library's own functions are measured beside the schedules: where \
+MPI_Gather takes longer than MPI_Allgather, the library is at fault. Exit code: 0 when all hold, 1 when one is violated by more than the tolerance.")]
 pub(crate) struct Args {
-    /// Numbers of ranks [default: 2,3,4,8,16,64; 2,4 when measured]
+    /// Numbers of ranks [default: 2,3,4,8,16,64; 2,4 when measured; over MPI half and all of the
+    /// processes]
     #[arg(short = 'p', long, value_name = "P,P,...", value_parser = parse_count, value_delimiter = ',', allow_negative_numbers = true)]
     ranks: Vec<usize>,
 
@@ -48,9 +53,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_size, value_delimiter = ',', allow_negative_numbers = true)]
     bytes: Vec<u64>,
 
-    /// Measure too, flat out
+    /// Measure too, flat out; over MPI that is always done
     #[arg(long, conflicts_with = "paced")]
     native: bool,
+
+    /// Measure on threads, or on the processes that mpirun or srun started [default: mpi if they
+    /// did]
+    #[arg(long, value_enum)]
+    engine: Option<Engine>,
 
     /// Measure too, at the pace of the cost model [default costs: 200us, 1ns per byte]
     #[arg(long)]
@@ -83,6 +93,9 @@ struct Output<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     measured_tolerance: Option<f64>,
     time_unit: &'static str,
+    /// The processes, if the engine is MPI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mpi: Option<Processes>,
     rows: Vec<OutputRow>,
     unavailable: Vec<UnavailableRow<'a>>,
     warnings: &'a [String],
@@ -94,6 +107,8 @@ struct OutputRow {
     statement: &'static str,
     /// `model`, `native` or `paced`.
     clock: &'static str,
+    /// Who performs the calls: `schedules` or `library`.
+    by: &'static str,
     ranks: usize,
     bytes: u64,
     left: Number,
@@ -112,10 +127,12 @@ struct UnavailableRow<'a> {
 }
 
 /// Evaluates the guidelines and prints the result.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    let clock = match (args.native, args.paced) {
-        (true, _) => Some(Clock::Native),
+pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+    site.join(args.engine())?;
+    let over_mpi = site.world.is_some();
+    let clock = match (args.native || over_mpi, args.paced) {
         (_, true) => Some(Clock::Paced),
+        (true, _) => Some(Clock::Native),
         _ => None,
     };
     let measured = clock.is_some();
@@ -124,27 +141,33 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         [] => model.to_vec(),
         given => given.to_vec(),
     };
-    let ranks = or_default(&args.ranks, &[2, 3, 4, 8, 16, 64], &[2, 4]);
+    let fewer = match site.world.as_ref().map(|world| world.size()) {
+        None => vec![2, 4],
+        Some(all @ (1..=3)) => vec![all],
+        Some(all) => vec![all / 2, all],
+    };
+    let ranks = or_default(&args.ranks, &[2, 3, 4, 8, 16, 64], &fewer);
     let sizes = match args.bytes[..] {
         [] if measured => vec![1 << 10, 64 << 10],
         [] => vec![8, 1 << 10, 64 << 10, 1 << 20],
         ref given => given.to_vec(),
     };
-    ensure_fits_memory(&ranks, &sizes, measured)?;
-    let (cost, unit) = costs(args, clock)?;
-    let ports = args.machine.ports(Ports::BI)?;
+    let prepared = args.prepare(site, &ranks, &sizes, measured);
+    let ports = site.agree(prepared)?;
+    let (cost, unit) = costs(args, clock, site)?;
     let fallback = Setting::new(ports, cost);
     let setting = Setting {
         clock,
         tolerance: args.tolerance.unwrap_or(fallback.tolerance),
         measured_tolerance: args.tolerance.unwrap_or(fallback.measured_tolerance),
         deadline: args.deadline,
+        library: over_mpi,
         ..fallback
     };
     let bar = bar();
     let report = match clock {
         None => in_the_model(&setting, &ranks, &sizes, &bar),
-        Some(_) => guidelines::evaluate(&setting, &ranks, &sizes, |done, of| {
+        Some(_) => guidelines::evaluate_on(site, &setting, &ranks, &sizes, |done, of| {
             bar.set_length(of as u64);
             bar.set_position(done as u64);
         })
@@ -156,11 +179,34 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         output::note(warning);
     }
     if args.json {
-        output::json(out, &json(&report, &setting, unit))?;
+        output::json(out, &json(&report, &setting, unit, site))?;
     } else {
-        print(out, &report, &setting, unit)?;
+        print(out, &report, &setting, unit, site)?;
     }
     Ok(ExitCode::from(u8::from(!report.holds())))
+}
+
+impl Args {
+    /// Where the ranks run.
+    pub(crate) fn engine(&self) -> Engine {
+        Engine::given_or_implied(self.engine)
+    }
+
+    /// Refuses what cannot be done. Returns the ports.
+    fn prepare(
+        &self,
+        site: &Site,
+        ranks: &[usize],
+        sizes: &[u64],
+        measured: bool,
+    ) -> Result<Ports> {
+        if site.world.is_some() {
+            ensure_for_processes(&[("--paced", self.paced)])?;
+            site.ensure_processes(ranks.iter().copied().max().unwrap_or(1))?;
+        }
+        ensure_fits_memory(ranks, sizes, measured, site)?;
+        self.machine.ports(Ports::BI)
+    }
 }
 
 /// Evaluates model times on all cores, some numbers of ranks at a time.
@@ -193,11 +239,14 @@ fn bar() -> ProgressBar {
     let bar = ProgressBar::new(0);
     let style = "{bar:40} {percent}%, {eta} left";
     bar.set_style(ProgressStyle::with_template(style).unwrap_or(ProgressStyle::default_bar()));
+    if output::is_silent() {
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+    }
     bar
 }
 
 /// Rejects requests that would take too long or too much memory.
-fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool) -> Result<()> {
+fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Site) -> Result<()> {
     if ranks.contains(&0) {
         bail!("a collective needs at least one rank (-p 0)");
     }
@@ -216,8 +265,8 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool) -> Result<
     if !measured {
         return Ok(());
     }
-    let max_ranks = Team::max_ranks();
-    if 2 * p > max_ranks {
+    let max_ranks = site.max_ranks();
+    if site.world.is_none() && 2 * p > max_ranks {
         bail!(
             "some guidelines take {} ranks, more than the {max_ranks} that this system can hold",
             2 * p
@@ -237,7 +286,7 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool) -> Result<
 
 /// Returns the given cost model. Without one, native measurements calibrate this machine, and paced
 /// measurements use costs that threads can keep pace with.
-fn costs(args: &Args, clock: Option<Clock>) -> Result<(CostModel, TimeUnit)> {
+fn costs(args: &Args, clock: Option<Clock>, site: &mut Site) -> Result<(CostModel, TimeUnit)> {
     let machine = &args.machine;
     let times = [
         machine.alpha,
@@ -253,7 +302,11 @@ fn costs(args: &Args, clock: Option<Clock>) -> Result<(CostModel, TimeUnit)> {
                 quick: true,
                 ..Calibration::default()
             };
-            match calibrate(&quick, |_, _| {}) {
+            let profile = match &mut site.world {
+                None => calibrate(&quick, |_, _| {}),
+                Some(world) => between_processes(world, &quick, |_, _| {}),
+            };
+            match profile {
                 Ok(profile) => {
                     let cost = profile.cost()?.overlap(machine.overlap);
                     return Ok((cost, TimeUnit::Nanoseconds));
@@ -269,7 +322,8 @@ fn costs(args: &Args, clock: Option<Clock>) -> Result<(CostModel, TimeUnit)> {
         }
         _ => {}
     }
-    let (cost, unit) = machine.cost()?;
+    let given = machine.cost();
+    let (cost, unit) = site.agree(given)?;
     // Wall-clock times are in nanoseconds.
     let unit = if clock.is_some() {
         TimeUnit::Nanoseconds
@@ -287,11 +341,12 @@ fn clock_name(clock: Option<Clock>) -> &'static str {
     }
 }
 
-fn json<'a>(report: &'a Evaluation, setting: &Setting, unit: TimeUnit) -> Output<'a> {
+fn json<'a>(report: &'a Evaluation, setting: &Setting, unit: TimeUnit, site: &Site) -> Output<'a> {
     let row = |row: &Row| OutputRow {
         guideline: row.guideline.name,
         statement: row.guideline.statement,
         clock: clock_name(row.clock),
+        by: row.by.name(),
         ranks: row.ranks,
         bytes: row.bytes,
         left: Number(row.left),
@@ -309,6 +364,7 @@ fn json<'a>(report: &'a Evaluation, setting: &Setting, unit: TimeUnit) -> Output
         tolerance: setting.tolerance,
         measured_tolerance: setting.clock.map(|_| setting.measured_tolerance),
         time_unit: unit.name(),
+        mpi: site.processes(),
         rows: report.rows.iter().map(row).collect(),
         unavailable: unavailable
             .map(|entry| UnavailableRow {
@@ -325,17 +381,34 @@ fn print(
     report: &Evaluation,
     setting: &Setting,
     unit: TimeUnit,
+    site: &Site,
 ) -> Result<()> {
     writeln!(out, "{}", show_cost(&setting.cost, unit))?;
-    let clocks = [
-        Some((None, setting.tolerance)),
-        setting.clock.map(|c| (Some(c), setting.measured_tolerance)),
+    if let Some(processes) = site.processes() {
+        output::summary(out, &site::summary(&processes))?;
+    }
+    let measured = setting
+        .clock
+        .map(|clock| (Some(clock), setting.measured_tolerance));
+    let tables = [
+        Some((None, setting.tolerance, Performer::Schedules)),
+        measured.map(|(clock, tolerance)| (clock, tolerance, Performer::Schedules)),
+        measured
+            .filter(|_| setting.library)
+            .map(|(clock, tolerance)| (clock, tolerance, Performer::Library)),
     ];
-    for (clock, tolerance) in clocks.into_iter().flatten() {
-        let rows: Vec<&Row> = report.rows.iter().filter(|r| r.clock == clock).collect();
-        let what = match clock {
-            None => "model times".to_string(),
-            Some(_) => format!("measured times, {}", clock_name(clock)),
+    for (clock, tolerance, by) in tables.into_iter().flatten() {
+        let rows = report.rows.iter();
+        let rows: Vec<&Row> = rows.filter(|r| r.clock == clock && r.by == by).collect();
+        let what = match (clock, by) {
+            (None, _) => "model times".to_string(),
+            (_, Performer::Schedules) => format!("measured times, {}", clock_name(clock)),
+            (_, Performer::Library) => {
+                format!(
+                    "measured times of the library itself, {}",
+                    clock_name(clock)
+                )
+            }
         };
         writeln!(out, "\n{what}, tolerance {}:", percent(tolerance))?;
         let lines = rows.iter().map(|row| {
@@ -363,6 +436,9 @@ fn print(
         output::table(out, &header, lines, &[1, 2, 3, 4])?;
         let violated = rows.iter().filter(|r| !r.holds).count();
         writeln!(out, "{} of {} hold", rows.len() - violated, rows.len())?;
+        for row in rows.iter().filter(|row| !row.holds) {
+            writeln!(out, "{}", in_words(row, unit))?;
+        }
     }
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for entry in &report.unavailable {
@@ -372,7 +448,7 @@ fn print(
             .push(entry.guideline);
     }
     if !reasons.is_empty() {
-        writeln!(out, "\nnot available yet:")?;
+        writeln!(out, "\nnot available:")?;
     }
     for (reason, names) in reasons {
         writeln!(out, "  {reason}:")?;
@@ -381,6 +457,23 @@ fn print(
         }
     }
     Ok(())
+}
+
+/// A violated guideline in words, such as `MPI_Gather of 1 KiB on 4 ranks takes 15 us, 50% longer
+/// than MPI_Allgather with 10 us: all ranks but the root can drop the blocks`.
+fn in_words(row: &Row, unit: TimeUnit) -> String {
+    format!(
+        "{}: {} of {} on {} ranks takes {}, {} longer than {} with {}: {}",
+        row.guideline.name,
+        row.left_by.join(" + "),
+        show_bytes(row.bytes),
+        row.ranks,
+        unit.show(row.left),
+        percent(row.excess()),
+        row.right_by.join(" + "),
+        unit.show(row.right),
+        row.guideline.statement
+    )
 }
 
 fn verdict(row: &Row) -> String {

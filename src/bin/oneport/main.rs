@@ -88,6 +88,9 @@ impl Command {
         match self {
             Command::Run(args) => args.engine() == Engine::Mpi,
             Command::Calibrate(args) => args.engine() == Engine::Mpi,
+            Command::Compare(args) => args.engine() == Some(Engine::Mpi),
+            Command::Tune(args) => args.engine() == Engine::Mpi,
+            Command::Guidelines(args) => args.engine() == Engine::Mpi,
             _ => false,
         }
     }
@@ -118,11 +121,11 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(args, out),
         Command::Simulate(args) => simulate::run(args, out),
         Command::Run(args) => run::run(args, &mut site, out),
-        Command::Compare(args) => compare::run(args, out),
+        Command::Compare(args) => compare::run(args, &mut site, out),
         Command::Draw(args) => draw::run(args, out),
         Command::Calibrate(args) => calibrate::run(args, &mut site, out),
-        Command::Tune(args) => tune::run(args, out),
-        Command::Guidelines(args) => guidelines::run(args, out),
+        Command::Tune(args) => tune::run(args, &mut site, out),
+        Command::Guidelines(args) => guidelines::run(args, &mut site, out),
         Command::Export(args) => export::run(args, out),
         Command::Import(args) => import::run(args, out),
         Command::Schema(args) => schema::run(args, out),

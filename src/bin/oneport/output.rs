@@ -1,6 +1,6 @@
 //! Standard output, tables, messages and exit codes.
 
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,8 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Wi
 use oneport::plan::refusal::Refusal;
 use serde::Serialize;
 
-pub(crate) use crate::writer::{Writer, writable, write_file};
+use crate::writer;
+pub(crate) use crate::writer::Writer;
 
 /// Spaces before and after a cell of a table.
 const PADDING: (u16, u16) = (0, 2);
@@ -20,7 +21,7 @@ const PADDING: (u16, u16) = (0, 2);
 ///
 /// A closed pipe (`| head`) is not an error: its reader has read what it needed.
 pub(crate) fn finish(command: impl FnOnce(&mut dyn Write) -> Result<ExitCode>) -> ExitCode {
-    let mut out = BufWriter::new(io::stdout().lock());
+    let mut out = Output(BufWriter::new(io::stdout().lock()));
     let outcome = command(&mut out).and_then(|code| {
         out.flush().context("cannot write the output")?;
         Ok(code)
@@ -55,16 +56,34 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
         .map_or(2, oneport::Error::exit_code)
 }
 
-/// Whether this process prints nothing.
+/// Whether this process prints and writes nothing.
 static SILENT: AtomicBool = AtomicBool::new(false);
 
-/// From now on this process prints nothing: another one of the launch speaks for it.
+/// From now on this process prints nothing and writes no files: another one of the launch speaks
+/// for it.
 pub(crate) fn silence() {
     SILENT.store(true, Ordering::Relaxed);
 }
 
-fn is_silent() -> bool {
+/// Whether another process speaks for this one.
+pub(crate) fn is_silent() -> bool {
     SILENT.load(Ordering::Relaxed)
+}
+
+/// Standard output, unless this process is silent.
+struct Output(BufWriter<StdoutLock<'static>>);
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match is_silent() {
+            true => Ok(bytes.len()),
+            false => self.0.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// Prints an error on standard error.
@@ -81,6 +100,22 @@ pub(crate) fn note(message: &str) {
 fn say(what: &str, message: &str) {
     if !is_silent() {
         let _ = io::stderr().write_all(format!("{what}: {message}\n").as_bytes());
+    }
+}
+
+/// Makes sure that files can be written: see [`writer::writable`].
+pub(crate) fn writable(outputs: &[(&str, Option<&Path>)]) -> Result<()> {
+    match is_silent() {
+        true => Ok(()),
+        false => writer::writable(outputs),
+    }
+}
+
+/// Writes a file.
+pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
+    match is_silent() {
+        true => Ok(()),
+        false => Writer::open(path)?.write(content),
     }
 }
 
@@ -106,9 +141,6 @@ pub(crate) fn write_to(out: &mut dyn Write, file: Option<&Path>, text: &str) -> 
 
 /// Prints one JSON object and a line end.
 pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
-    if is_silent() {
-        return Ok(());
-    }
     serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
     writeln!(out)?;
     Ok(())
@@ -169,9 +201,6 @@ fn print_table(out: &mut dyn Write, table: &Table) -> Result<()> {
 
 /// Prints `name   value` lines with the names padded to equal width.
 pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result<()> {
-    if is_silent() {
-        return Ok(());
-    }
     let width = summary
         .iter()
         .map(|(name, _)| name.len())

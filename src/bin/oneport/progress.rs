@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::output;
+
 /// Shorter work shows no progress.
 const MIN_DURATION: Duration = Duration::from_millis(300);
 
@@ -43,6 +45,13 @@ impl Progress {
         self.show();
     }
 
+    /// Shows that `done` of `of` units are done.
+    pub(crate) fn set(&self, done: usize, of: usize) {
+        self.bar.set_length(of as u64);
+        self.bar.set_position(done as u64);
+        self.show();
+    }
+
     /// Begins a part of the work with the given name and length; other parts may still go on.
     pub(crate) fn begin(&self, name: &'static str, length: u64) {
         self.bar.inc_length(length);
@@ -61,7 +70,10 @@ impl Progress {
     }
 
     fn show(&self) {
-        if self.start.elapsed() >= MIN_DURATION && !self.shown.swap(true, Ordering::Relaxed) {
+        if !output::is_silent()
+            && self.start.elapsed() >= MIN_DURATION
+            && !self.shown.swap(true, Ordering::Relaxed)
+        {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             self.bar.tick();
         }

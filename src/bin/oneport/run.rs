@@ -17,9 +17,10 @@ use oneport::run::{ElementType, Workers};
 use oneport::simulate::Prepared;
 
 use self::execute::execute_as;
-use self::limits::ensure_processes;
+pub(crate) use self::limits::memory_of_schedule;
 use self::report::{Disproved, Output, print};
-use crate::args::{Common, default_type, ensure_combines, parse_count};
+pub(crate) use self::report::{Library, Wall};
+use crate::args::{Common, ensure_combines, parse_count};
 use crate::draw::File;
 use crate::input::{Input, print_warnings};
 use crate::output;
@@ -28,7 +29,7 @@ use crate::sizes::Sizes;
 use crate::units::{TimeArg, parse_time};
 
 /// Run a schedule on pinned threads with real data, and verify the result.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 Examples:
   oneport run reduce -p 2 --bytes 64KiB --dtype f32 --repetitions 20
@@ -181,18 +182,14 @@ impl From<Work> for Workers {
 
 /// Runs, verifies and prints.
 pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    if args.is_table() && args.engine() == Engine::Threads {
-        return sweep::run(args, out);
-    }
     site.join(args.engine())?;
+    if args.is_table() {
+        return sweep::run(args, site, out);
+    }
     let prepared = args.prepare(site);
     let (input, dtype) = site.agree(prepared)?;
     let file = args.trace.as_deref().map(File::of).transpose()?;
-    // One process proves for all.
-    let wrong = site.speaks().then(|| args.first_error(&input)).flatten();
-    let disproved = wrong.as_deref().map_or(Ok(()), |w| Err(anyhow!("{w}")));
-    if site.agree(disproved).is_err() {
-        let wrong = wrong.unwrap_or_default();
+    if let Some(wrong) = args.disproved(&input, site) {
         if args.common.json {
             let refused = Disproved {
                 verified: false,
@@ -211,9 +208,7 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
         let text = file.content(trace, &args.caption(&input, &done))?;
         output::write_named(path, text.as_bytes())?;
     }
-    if let (Some(path), Some(text)) = (&args.histogram, &done.distribution)
-        && site.speaks()
-    {
+    if let (Some(path), Some(text)) = (&args.histogram, &done.distribution) {
         output::write_named(path, text.as_bytes())?;
     }
     let output = Output::new(args, &input, dtype, done, site);
@@ -254,16 +249,6 @@ impl Pace {
 }
 
 impl Args {
-    /// The common options with an element type: without one elements are bytes, or what the
-    /// operator needs.
-    fn typed(&self) -> (Common, ElementType) {
-        let mut common = self.common.clone();
-        let dtype = common.vector.dtype;
-        let dtype = dtype.unwrap_or(default_type(common.vector.op()));
-        common.vector.dtype = Some(dtype);
-        (common, dtype)
-    }
-
     /// Whether a table of several sizes is wanted.
     fn is_table(&self) -> bool {
         let range = self.common.vector.bytes.is_some_and(Sizes::is_range);
@@ -284,7 +269,22 @@ impl Args {
 
     /// What every process of a run prepares: its input, and the type of its elements.
     fn prepare(&self, site: &Site) -> Result<(Input, ElementType)> {
-        let (mut common, dtype) = self.typed();
+        let (input, dtype) = self.input(site)?;
+        print_warnings(&self.common.typed().0, &input.schedule);
+        site.note_spare(input.schedule.ranks());
+        if let Some(file) = self.trace.as_deref().map(File::of).transpose()? {
+            file.ensure_fits_memory(&input.schedule)?;
+        }
+        output::writable(&[
+            ("--histogram", self.histogram.as_deref()),
+            ("--trace", self.trace.as_deref()),
+        ])?;
+        Ok((input, dtype))
+    }
+
+    /// What is run, if it can be.
+    fn input(&self, site: &Site) -> Result<(Input, ElementType)> {
+        let (mut common, dtype) = self.common.typed();
         if let Some(world) = &site.world {
             self.ensure_for_processes()?;
             common.take_ranks(world.size());
@@ -296,21 +296,19 @@ impl Args {
             Some(_) => common.input()?,
         };
         ensure_combines(common.vector.op(), dtype).map_err(Error::msg)?;
-        print_warnings(&common, &input.schedule);
         match &site.world {
             None => self.ensure_fits(&input)?,
-            Some(world) => ensure_processes(world, input.schedule.ranks())?,
-        }
-        if let Some(file) = self.trace.as_deref().map(File::of).transpose()? {
-            file.ensure_fits_memory(&input.schedule)?;
-        }
-        if site.speaks() {
-            output::writable(&[
-                ("--histogram", self.histogram.as_deref()),
-                ("--trace", self.trace.as_deref()),
-            ])?;
+            Some(_) => site.ensure_processes(input.schedule.ranks())?,
         }
         Ok((input, dtype))
+    }
+
+    /// The reason not to run the schedule. One process looks for it for all.
+    fn disproved(&self, input: &Input, site: &mut Site) -> Option<String> {
+        let wrong = site.speaks().then(|| self.first_error(input)).flatten();
+        let disproved = wrong.as_deref().map_or(Ok(()), |w| Err(anyhow!("{w}")));
+        let agreed = site.agree(disproved);
+        agreed.err().map(|_| wrong.unwrap_or_default())
     }
 
     /// Returns the reason not to run the schedule: the first error that `check` finds, because

@@ -1,12 +1,12 @@
 //! Where ranks run: as threads of this process, or as processes that a launcher of MPI started.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::ValueEnum;
 use oneport::mpi::{World, launch};
+use oneport::run::{Element, Outcome, Place, Processes, Run, Teams};
 use oneport::{Error, ErrorKind};
-use serde::Serialize;
 
-use crate::output;
+use crate::{files, output};
 
 /// `--engine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -20,11 +20,12 @@ pub(crate) enum Engine {
 impl Engine {
     /// The given engine, or the one that the launch of this process implies.
     pub(crate) fn given_or_implied(given: Option<Engine>) -> Engine {
-        given.unwrap_or(if launch::is_launched() {
-            Engine::Mpi
-        } else {
-            Engine::Threads
-        })
+        Engine::if_any(given).unwrap_or(Engine::Threads)
+    }
+
+    /// The given engine, or MPI if a launcher started this process.
+    pub(crate) fn if_any(given: Option<Engine>) -> Option<Engine> {
+        given.or_else(|| launch::is_launched().then_some(Engine::Mpi))
     }
 
     /// The name on the command line.
@@ -46,26 +47,35 @@ pub(crate) fn is_silent() -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Site {
     pub(crate) world: Option<World>,
+    /// The threads, if ranks are threads.
+    pub(crate) teams: Teams,
 }
 
-/// The processes of a run, for JSON output.
-#[derive(Debug, Serialize)]
-pub(crate) struct Processes {
-    pub(crate) library: String,
-    pub(crate) version: String,
-    /// Its binary interface.
-    pub(crate) interface: String,
-    pub(crate) processes: usize,
-    pub(crate) hosts: Vec<Host>,
-    /// How repetitions are timed.
-    pub(crate) timing: &'static str,
-}
+impl Place for Site {
+    fn run<T: Element>(&mut self, run: &Run<'_, T>) -> oneport::Result<Outcome<T>> {
+        match &mut self.world {
+            Some(world) => world.run(run),
+            None => self.teams.run(run),
+        }
+    }
 
-/// A host and the number of its processes.
-#[derive(Debug, Serialize)]
-pub(crate) struct Host {
-    pub(crate) name: String,
-    pub(crate) processes: usize,
+    fn max_ranks(&self) -> usize {
+        match &self.world {
+            Some(world) => world.max_ranks(),
+            None => self.teams.max_ranks(),
+        }
+    }
+
+    fn processes(&self) -> Option<Processes> {
+        self.world.as_ref().and_then(World::processes)
+    }
+
+    fn max(&mut self, value: u64) -> oneport::Result<u64> {
+        match &mut self.world {
+            Some(world) => world.max(value),
+            None => Ok(value),
+        }
+    }
 }
 
 impl Site {
@@ -82,6 +92,9 @@ impl Site {
         };
         if !self.speaks() {
             output::silence();
+        }
+        if self.world.is_some() {
+            files::every_process_reads();
         }
         Ok(())
     }
@@ -106,52 +119,61 @@ impl Site {
         self.world.as_ref().is_none_or(|world| world.rank() == 0)
     }
 
-    /// The processes, if ranks are processes.
-    pub(crate) fn processes(&self) -> Option<Processes> {
-        let world = self.world.as_ref()?;
-        let host = |(name, processes): &(String, usize)| Host {
-            name: name.clone(),
-            processes: *processes,
-        };
-        Some(Processes {
-            library: world.library().to_owned(),
-            version: world.version(),
-            interface: world.abi().to_string(),
-            processes: world.size(),
-            hosts: world.hosts().iter().map(host).collect(),
-            timing: match world.hosts().len() {
-                1 => "from the first start to the last end, by the clock of the host",
-                _ => "the slowest process's own time, after a barrier",
-            },
-        })
+    /// Refuses more ranks than processes.
+    pub(crate) fn ensure_processes(&self, ranks: usize) -> Result<()> {
+        if let Some(processes) = self.world.as_ref().map(World::size)
+            && ranks > processes
+        {
+            bail!(
+                "{ranks} ranks need as many processes, but {processes} {} started: mpirun -n {ranks} starts enough",
+                if processes == 1 { "was" } else { "were" }
+            );
+        }
+        Ok(())
+    }
+
+    /// Says if there are fewer ranks than processes.
+    pub(crate) fn note_spare(&self, ranks: usize) {
+        if let Some(processes) = self.world.as_ref().map(World::size)
+            && ranks < processes
+        {
+            output::note(&format!(
+                "{ranks} of {processes} processes are ranks, the others wait"
+            ));
+        }
     }
 }
 
-impl Processes {
-    /// Lines of a summary.
-    pub(crate) fn summary(&self) -> [(&'static str, String); 2] {
-        let hosts = match self.hosts.as_slice() {
-            [one] => one.name.clone(),
-            several => {
-                let names = several
-                    .iter()
-                    .map(|host| format!("{} on {}", host.processes, host.name));
-                format!(
-                    "{} hosts: {}",
-                    several.len(),
-                    names.collect::<Vec<_>>().join(", ")
-                )
-            }
-        };
-        [
-            (
-                "library",
-                format!(
-                    "{} ({}, {} interface)",
-                    self.version, self.library, self.interface
-                ),
-            ),
-            ("hosts", hosts),
-        ]
+/// Refuses options that are given although ranks are processes.
+pub(crate) fn ensure_for_processes(options: &[(&str, bool)]) -> Result<()> {
+    match options.iter().find(|(_, given)| *given) {
+        Some((option, _)) => bail!("{option} is for ranks that are threads (--engine threads)"),
+        None => Ok(()),
     }
+}
+
+/// Lines of a summary about processes.
+pub(crate) fn summary(processes: &Processes) -> [(&'static str, String); 2] {
+    let hosts = match processes.hosts.as_slice() {
+        [one] => one.name.clone(),
+        several => {
+            let names = several
+                .iter()
+                .map(|host| format!("{} on {}", host.processes, host.name));
+            format!(
+                "{} hosts: {}",
+                several.len(),
+                names.collect::<Vec<_>>().join(", ")
+            )
+        }
+    };
+    let (version, library) = (&processes.version, &processes.library);
+    let interface = &processes.interface;
+    [
+        (
+            "library",
+            format!("{version} ({library}, {interface} interface)"),
+        ),
+        ("hosts", hosts),
+    ]
 }

@@ -20,10 +20,11 @@ use clap::ValueEnum;
 use oneport::Kind;
 use oneport::formats::selection::Library;
 use oneport::measure::tune::{self, Live, Measure, Tuning};
-use oneport::run::{Clock, Element, ElementType, Op, Operator, Team, TeamOptions};
+use oneport::run::{Clock, Element, ElementType, Op, Operator};
 
 use crate::args::{Machine, Root, element_types, operators, parse_count, parse_kind, parse_root};
 use crate::output;
+use crate::site::{Engine, Site};
 use crate::sizes::{Sizes, parse_sizes};
 use crate::units::{TimeArg, parse_time};
 use files::Files;
@@ -39,6 +40,7 @@ Examples:
   oneport tune broadcast -p 4 --bytes 4KiB..16KiB --budget 1s --csv b.csv --rules tuned.json
   oneport run broadcast -p 4 --bytes 10KiB --rules tuned.json
   oneport tune broadcast -p 4 --bytes 4KiB..16KiB --budget 1s --export openmpi=bcast.conf
+  mpirun -n 4 oneport tune allreduce --bytes 8..1MiB --dtype f32 --rules cluster.json
 
 The search starts at the segment size that is best in the model, brackets the measured optimum by factors of two (wider where it \
 stands at an edge) and refines it; repetitions go where times cannot be told apart yet, until they can (95% confidence intervals of the \
@@ -46,7 +48,8 @@ medians) or differ by no more than --tolerance, or --budget is spent. Costs with
 
 Ctrl-C ends the sweep: what was measured is kept, written to --csv and --html (not to --rules) and printed, and the exit code is 130. \
 The same command with the same --csv FILE continues there; rows in FILE are not measured again. \
-A second Ctrl-C ends at once. SIGTERM and SIGHUP end the sweep in the same way; under nohup it goes on.")]
+A second Ctrl-C ends at once. SIGTERM and SIGHUP end the sweep in the same way; under nohup it goes on. Over MPI the library's own \
+function is measured in turns with the best of each algorithm, and Ctrl-C ends at once: what --csv holds is kept.")]
 pub(crate) struct Args {
     /// The collective (`oneport list` shows those that can be planned)
     #[arg(value_parser = parse_kind)]
@@ -130,6 +133,11 @@ pub(crate) struct Args {
     )]
     tolerance: f64,
 
+    /// Run ranks as threads, or as the processes that mpirun or srun started [default: mpi if they
+    /// did]
+    #[arg(long, value_enum, help_heading = "Measurement")]
+    engine: Option<Engine>,
+
     /// Cores to pin the ranks to, in turn, such as 0,2,4 [default: all]
     #[arg(
         long,
@@ -175,36 +183,46 @@ enum Pace {
     Paced,
 }
 
-/// Measures, writes the files and prints.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    let job = Job::new(args)?;
-    let files = Files::open(args, &job)?;
-    oneport::with_element_type!(job.dtype, T => go::<T>(args, &job, files, out))
+impl Args {
+    /// Where the ranks run.
+    pub(crate) fn engine(&self) -> Engine {
+        Engine::given_or_implied(self.engine)
+    }
 }
 
-fn go<T: Element>(args: &Args, job: &Job, files: Files, out: &mut dyn Write) -> Result<ExitCode> {
+/// Measures, writes the files and prints.
+pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+    site.join(args.engine())?;
+    let prepared = Job::new(args, site).and_then(|job| {
+        let files = Files::open(args, &job)?;
+        Ok((job, files))
+    });
+    let (job, files) = site.agree(prepared)?;
+    oneport::with_element_type!(job.dtype, T => go::<T>(args, &job, files, site, out))
+}
+
+fn go<T: Element>(
+    args: &Args,
+    job: &Job,
+    files: Files,
+    site: &mut Site,
+    out: &mut dyn Write,
+) -> Result<ExitCode> {
     let operator = Operator::<T>::named(match args.op {
         _ if !job.kind.reduces() => "min",
         op => op.name(),
     })?;
-    let team = Team::with(
-        job.sweep.request.ranks(),
-        &TeamOptions {
-            cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
-            ..TeamOptions::default()
-        },
-    )?;
-    let threads = Threads {
-        cores: team.cores(),
-        pinned: team.pinned(),
-        oversubscribed: team.oversubscribed(),
-    };
+    let threads = Threads::of(args, job, site)?;
     let clock = match args.clock {
         Pace::Native => Clock::Native,
         Pace::Paced => Clock::Paced,
     };
-    let stop = stop_on_signals()?;
-    let mut live = Live::new(team, operator, clock);
+    // Processes cannot stop at the same step: a signal ends them as it always does.
+    let stop = match site.world {
+        None => stop_on_signals()?,
+        Some(_) => Arc::default(),
+    };
+    let mut live = Live::new(site, operator, clock).with_library();
     let (tuning, saved) = measure(job, &files, &mut live, &stop)?;
     let warnings = job.warnings(args, &threads, &tuning);
     // Results are printed even if writing a file fails.
@@ -262,7 +280,8 @@ fn measure(
         if progress.measured > rows_saved {
             rows_saved = progress.measured;
             saved = files.save(&progress.rows());
-            if saved.is_err() {
+            // The other processes go on, and so does the one that writes.
+            if saved.is_err() && job.processes.is_none() {
                 return ControlFlow::Break(());
             }
         }

@@ -97,11 +97,6 @@ pub(crate) fn writable(outputs: &[(&str, Option<&Path>)]) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file.
-pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
-    Writer::open(path)?.write(content)
-}
-
 impl Writer {
     /// Prepares to write `path`; waits while another process writes it.
     pub(crate) fn open(path: &Path) -> Result<Writer> {

@@ -5,8 +5,6 @@ use super::super::probe::{Probe, Work};
 use crate::error::{Error, Result};
 use crate::machine::Pieces;
 
-/// A fit with a larger median relative error is refused.
-pub(super) const MAX_ERROR: f64 = 0.25;
 /// Local combining gets a cost of its own if it takes this many times as long as combining while
 /// receiving.
 const LOCAL_COMBINE_RATIO: f64 = 1.05;
@@ -44,13 +42,6 @@ impl Fits {
         let (line, line_error) = meaningful_line(&message)?;
         let transfer = fit::curve(&message, false).ok_or_else(too_few)?;
         let error = transfer.error(&message);
-        if error.median > MAX_ERROR {
-            return Err(Error::system(format!(
-                "calibration refused: the best fit is off by {:.0}% in the median, more than {:.0}%; is the machine busy?",
-                100.0 * error.median,
-                100.0 * MAX_ERROR
-            )));
-        }
         // The additional time of `work` compared with the operation that it contains.
         let additional_time = |work: Work, contained: &[Measured]| -> Vec<Measured> {
             times(work)

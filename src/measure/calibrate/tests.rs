@@ -1,6 +1,6 @@
 //! Tests of the calibration, on synthetic times.
 
-use super::fits::MAX_ERROR;
+use super::warnings::MAX_ERROR;
 use super::*;
 use crate::machine::CostModel;
 
@@ -42,14 +42,16 @@ fn the_parameters_of_synthetic_times_are_recovered() {
     assert!(fits.error.worst < 1e-6);
     assert!(noise(&probes) < 0.01);
     assert!(
-        quality_warnings(&probes, 0.0, &fits, true)
+        quality_warnings(&probes, 0.0, &fits, true, false)
             .unwrap()
             .is_empty()
     );
-    let warnings = quality_warnings(&probes, 0.2, &fits, false).unwrap();
+    let warnings = quality_warnings(&probes, 0.2, &fits, false, false).unwrap();
     assert_eq!(warnings.len(), 2, "{warnings:?}");
-    let refusal = quality_warnings(&probes, 3.5, &fits, true).unwrap_err();
+    let refusal = quality_warnings(&probes, 3.5, &fits, true, false).unwrap_err();
     assert!(refusal.to_string().contains("refused"), "{refusal}");
+    let warnings = quality_warnings(&probes, 3.5, &fits, true, true).unwrap();
+    assert!(warnings[0].contains("differ by 350%"), "{warnings:?}");
 }
 
 #[test]
@@ -72,7 +74,7 @@ fn pieces_are_fitted_where_one_line_is_not_enough() {
     let cost = CostModel::default().pieces(pieces).unwrap();
     near(cost.combine_local(0, 1000), 20.0);
     assert_eq!(fits.gamma, 0.0);
-    let warnings = quality_warnings(&probes, 0.0, &fits, true).unwrap();
+    let warnings = quality_warnings(&probes, 0.0, &fits, true, false).unwrap();
     assert!(warnings[0].contains("gamma is 0"), "{warnings:?}");
 }
 
@@ -87,7 +89,7 @@ fn a_meaningless_copying_rate_causes_a_warning() {
     });
     let fits = Fits::of(&probes).unwrap();
     assert!(fits.copy_error() > MAX_ERROR, "{}", fits.copy_error());
-    let warnings = quality_warnings(&probes, 0.0, &fits, true).unwrap();
+    let warnings = quality_warnings(&probes, 0.0, &fits, true, false).unwrap();
     assert!(
         warnings.iter().any(|w| w.contains("gamma_copy")),
         "{warnings:?}"
@@ -100,7 +102,10 @@ fn meaningless_measurements_are_refused() {
         ((|_, n| 1000.0 - 1e-5 * n) as fn(Work, f64) -> f64, "beta"),
         (|_, n| 1e-3 + 1e-9 * n * n, "refused"),
     ] {
-        let error = Fits::of(&probes(times)).unwrap_err();
+        let probes = probes(times);
+        let fitted = Fits::of(&probes);
+        let judged = fitted.and_then(|fits| quality_warnings(&probes, 0.0, &fits, true, false));
+        let error = judged.unwrap_err();
         assert!(error.to_string().contains(says), "{error}");
         assert_eq!(error.exit_code(), 1);
     }

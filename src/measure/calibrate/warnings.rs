@@ -2,9 +2,11 @@
 
 use super::super::fit::median;
 use super::super::probe::Probe;
-use super::fits::{Fits, MAX_ERROR};
+use super::fits::Fits;
 use crate::error::{Error, Result};
 
+/// A fit with a larger median relative error is refused.
+pub(super) const MAX_ERROR: f64 = 0.25;
 /// Samples of one size that differ by more than this, in the median over the sizes, are too noisy
 /// to fit.
 const MAX_NOISE: f64 = 3.0;
@@ -45,21 +47,32 @@ fn load_average() -> Option<f64> {
 /// Warnings about the quality of the measurements.
 ///
 /// # Errors
-/// If the measurements are too noisy.
+/// If the measurements are too noisy, or the model does not fit, unless they are taken by `force`.
 pub(super) fn quality_warnings(
     probes: &[Probe],
     noise: f64,
     fits: &Fits,
     pinned: bool,
+    force: bool,
 ) -> Result<Vec<String>> {
     let percent = |x: f64| format!("{:.0}%", 100.0 * x);
-    if noise > MAX_NOISE {
-        return Err(Error::system(format!(
-            "calibration refused: samples of one size differ by {} in the median: stop what else is running and try again",
-            percent(noise)
-        )));
-    }
     let mut warnings = Vec::new();
+    if fits.error.median > MAX_ERROR {
+        warnings.push(format!(
+            "the best fit is off by {} in the median, more than {}; is the machine busy?",
+            percent(fits.error.median),
+            percent(MAX_ERROR)
+        ));
+    }
+    if noise > MAX_NOISE {
+        warnings.push(format!(
+            "samples of one size differ by {} in the median: stop what else is running and try again",
+            percent(noise)
+        ));
+    }
+    if let Some(reason) = warnings.first().filter(|_| !force) {
+        return Err(Error::system(format!("calibration refused: {reason}")));
+    }
     if !pinned {
         warnings.push("the system refused to pin the ranks: they may move between cores".into());
     }

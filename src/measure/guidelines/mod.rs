@@ -13,9 +13,13 @@
 //! unavailable.
 //!
 //! [`evaluate`] compares model times exactly. Local copies are free there, because some collectives
-//! have their blocks in place and others do not. On request it also compares times measured on a
-//! live team. The measurements of both sides are interleaved in turns, so that a disturbance
-//! affects both. The time of a call is the median over its turns of each turn's median.
+//! have their blocks in place and others do not. On request it also compares measured times, on
+//! threads or in another place ([`evaluate_on`]). The measurements of both sides are interleaved in
+//! turns, so that a disturbance affects both. The time of a call is the median over its turns of
+//! each turn's median.
+//!
+//! Over an MPI library the same table judges the library itself: its own functions perform the
+//! calls, but for those of a certain algorithm, which remain schedules.
 
 mod plans;
 mod probe;
@@ -28,7 +32,7 @@ pub use self::table::all;
 
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
-use crate::run::Clock;
+use crate::run::{Clock, Place, Teams};
 use crate::schedule::collective::Kind;
 
 /// A guideline: two sides and the reason why the left one must not be slower.
@@ -114,6 +118,8 @@ pub struct Setting {
     pub measured_tolerance: f64,
     /// How long a rank waits for a partner in a measurement.
     pub deadline: Duration,
+    /// Whether to measure the library's own collectives, too, where ranks are processes.
+    pub library: bool,
 }
 
 /// The result of an evaluation.
@@ -138,6 +144,26 @@ pub struct Unavailable {
     pub reason: String,
 }
 
+/// Who performs the calls of a guideline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Performer {
+    /// Schedules.
+    Schedules,
+    /// The functions of the library that connects the processes. Calls of a certain algorithm
+    /// ([`By::Whole`]) are schedules nevertheless.
+    Library,
+}
+
+impl Performer {
+    /// `schedules` or `library`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Performer::Schedules => "schedules",
+            Performer::Library => "library",
+        }
+    }
+}
+
 /// One comparison of the two sides of a guideline. Model times are in the unit of the costs,
 /// measured times in nanoseconds.
 #[derive(Debug, Clone)]
@@ -146,6 +172,8 @@ pub struct Row {
     pub guideline: &'static Guideline,
     /// The clock of measured times; `None` for model times.
     pub clock: Option<Clock>,
+    /// Who performs the calls.
+    pub by: Performer,
     /// Number of ranks `p`.
     pub ranks: usize,
     /// Size `m`, in bytes.
@@ -154,9 +182,9 @@ pub struct Row {
     pub left: f64,
     /// Time of the right side.
     pub right: f64,
-    /// The algorithms of the left side's calls.
+    /// The algorithms, or functions of the library, of the left side's calls.
     pub left_by: Vec<&'static str>,
-    /// The algorithms of the right side's calls.
+    /// Those of the right side's calls.
     pub right_by: Vec<&'static str>,
     /// Whether the left side is at most as slow as the right side, within the tolerance.
     pub holds: bool,
@@ -197,6 +225,7 @@ impl Setting {
             tolerance: 0.0,
             measured_tolerance: 0.1,
             deadline: Duration::from_secs(10),
+            library: false,
         }
     }
 }
@@ -204,8 +233,8 @@ impl Setting {
 /// Evaluates all guidelines for all these numbers of ranks and sizes in bytes.
 ///
 /// `progress` is called with the number of finished steps and their total, first for planning and
-/// then for measuring. Elements are single bytes, combined by sums. The root is rank `p / 2`. Each
-/// different call is planned once, by timing all algorithms that may perform it.
+/// then for measuring. Elements are single bytes, combined by exclusive or. The root is rank `p / 2`.
+/// Each different call is planned once, by timing all algorithms that may perform it.
 ///
 /// ```
 /// use oneport::measure::guidelines::{Setting, evaluate};
@@ -220,6 +249,22 @@ impl Setting {
 /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for 0 ranks or costs that are not valid. If times
 /// are measured, also when a team cannot be created, a run fails, or a result is wrong.
 pub fn evaluate(
+    setting: &Setting,
+    ranks: &[usize],
+    sizes: &[u64],
+    progress: impl FnMut(usize, usize),
+) -> Result<Evaluation> {
+    evaluate_on(&mut Teams::default(), setting, ranks, sizes, progress)
+}
+
+/// As [`evaluate`], measured in a place of one's own, such as the processes of an MPI world.
+/// Guidelines for more ranks than that has are unavailable. All processes must call it alike; all
+/// get the same evaluation, but for warnings about their own hosts.
+///
+/// # Errors
+/// As [`evaluate`]; also if the library lacks a function.
+pub fn evaluate_on(
+    place: &mut impl Place,
     setting: &Setting,
     ranks: &[usize],
     sizes: &[u64],
@@ -252,19 +297,26 @@ pub fn evaluate(
     }
     let model: Vec<f64> = plans.planned.iter().map(|plan| plan.time).collect();
     for one in &compared {
-        report.rows.push(plans.row(one, None, |plan| model[plan]));
+        let time = |plan: usize| (model[plan], plans.planned[plan].algorithm.name);
+        let row = plans.row(one, None, Performer::Schedules, time);
+        report.rows.push(row);
     }
     let Some(clock) = setting.clock else {
         return Ok(report);
     };
+    let max = place.max_ranks();
     compared.retain(|one| {
         let plans = one.sides.iter().flatten().map(|&i| &plans.planned[i]);
-        let measurable = !plans.clone().any(|plan| plan.call.free_computation);
-        if !measurable {
-            let reason = "combining without cost exists in the model only".to_string();
-            report.add_unavailable(one.guideline.name, reason);
-        }
-        measurable
+        let most = plans.clone().map(|plan| plan.request.ranks()).max();
+        let reason = if plans.clone().any(|plan| plan.call.free_computation) {
+            "combining without cost exists in the model only".to_string()
+        } else if let Some(most) = most.filter(|&most| most > max) {
+            format!("{most} ranks are more than the {max} that can be measured here")
+        } else {
+            return true;
+        };
+        report.add_unavailable(one.guideline.name, reason);
+        false
     });
     let mut selected: Vec<usize> = compared
         .iter()
@@ -272,10 +324,15 @@ pub fn evaluate(
         .collect();
     selected.sort_unstable();
     selected.dedup();
-    let times = plans.measured(&selected, clock, &mut report.warnings, &mut progress)?;
-    for one in &compared {
-        let row = plans.row(one, Some(clock), |plan| times[&plan]);
-        report.rows.push(row);
+    let warnings = &mut report.warnings;
+    let times = plans.measured(place, &selected, clock, warnings, &mut progress)?;
+    for by in plans.performers() {
+        for one in &compared {
+            let row = plans.row(one, Some(clock), by, |plan| {
+                times[&plans.measure_of(plan, by)]
+            });
+            report.rows.push(row);
+        }
     }
     Ok(report)
 }
@@ -375,8 +432,12 @@ mod tests {
             (0.05, false, true),
             (0.2, false, false),
         ] {
-            let time = |plan| if plan == left { 1.0 + excess } else { 1.0 };
-            let rows = [None, Some(Clock::Native)].map(|clock| plans.row(&one, clock, time));
+            let time = |plan| match plan == left {
+                true => (1.0 + excess, ""),
+                false => (1.0, ""),
+            };
+            let by = Performer::Schedules;
+            let rows = [None, Some(Clock::Native)].map(|clock| plans.row(&one, clock, by, time));
             assert_eq!(rows.each_ref().map(|r| r.holds), [model, measured]);
             assert!((rows[0].excess() - excess).abs() < 1e-12);
         }

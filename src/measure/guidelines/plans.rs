@@ -1,14 +1,14 @@
 //! Plans for the calls of guidelines: the chosen algorithms and their times.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::super::fit::median;
 use super::probe::{Data, Probe};
-use super::{By, Call, Guideline, Row, Scaling, Setting, Size};
+use super::{By, Call, Guideline, Performer, Row, Scaling, Setting, Size};
 use crate::error::Result;
 use crate::plan::registry::{self, Algorithm};
 use crate::plan::{Request, choose};
-use crate::run::{Clock, Team};
+use crate::run::{Clock, Place};
 
 /// A guideline for one number of ranks and one size, and the plans of its sides.
 #[derive(Debug)]
@@ -27,6 +27,9 @@ pub(super) struct Plans<'a> {
     /// The index of a plan, or the reason why there is none, by call, ranks and elements.
     known: HashMap<(Call, usize, usize), Result<usize, String>>,
 }
+
+/// A plan, and who performs it.
+pub(super) type Measurement = (usize, Performer);
 
 #[derive(Debug)]
 pub(super) struct Planned {
@@ -131,20 +134,17 @@ impl<'a> Plans<'a> {
         }
     }
 
+    /// The comparison `one`, from the time of each plan and the name of what took it.
     pub(super) fn row(
         &self,
         one: &Compared,
         clock: Option<Clock>,
-        time: impl Fn(usize) -> f64,
+        by: Performer,
+        time: impl Fn(usize) -> (f64, &'static str),
     ) -> Row {
-        let [left, right] = one
-            .sides
-            .each_ref()
-            .map(|side| side.iter().map(|&plan| time(plan)).sum::<f64>());
-        let [left_by, right_by] = one.sides.each_ref().map(|side| {
-            let names = side.iter().map(|&plan| self.planned[plan].algorithm.name);
-            names.collect()
-        });
+        let sides = one.sides.each_ref();
+        let [left, right] = sides.map(|side| side.iter().map(|&plan| time(plan).0).sum::<f64>());
+        let [left_by, right_by] = sides.map(|side| side.iter().map(|&plan| time(plan).1).collect());
         let tolerance = match clock {
             None => self.setting.tolerance,
             Some(_) => self.setting.measured_tolerance,
@@ -154,6 +154,7 @@ impl<'a> Plans<'a> {
         Row {
             guideline: one.guideline,
             clock,
+            by,
             ranks: one.ranks,
             bytes: one.bytes,
             left,
@@ -164,47 +165,69 @@ impl<'a> Plans<'a> {
         }
     }
 
-    /// Measures the `selected` plans on live teams, one team for each number of ranks.
+    /// Who is measured.
+    pub(super) fn performers(&self) -> impl Iterator<Item = Performer> + use<> {
+        let library = self.setting.library.then_some(Performer::Library);
+        [Performer::Schedules].into_iter().chain(library)
+    }
+
+    /// Which measurement tells how long `by` takes for a plan.
+    pub(super) fn measure_of(&self, plan: usize, by: Performer) -> Measurement {
+        match self.planned[plan].call.by {
+            By::Whole(_) => (plan, Performer::Schedules),
+            By::Best | By::Irregular => (plan, by),
+        }
+    }
+
+    /// Measures the `selected` plans, all of one number of ranks in turns: their times, and the
+    /// names of the algorithms or functions.
     pub(super) fn measured(
         &self,
+        place: &mut impl Place,
         selected: &[usize],
         clock: Clock,
         warnings: &mut Vec<String>,
         progress: &mut impl FnMut(usize, usize),
-    ) -> Result<BTreeMap<usize, f64>> {
+    ) -> Result<BTreeMap<Measurement, (f64, &'static str)>> {
         let turns = match clock {
             Clock::Native => 7,
             Clock::Paced => 3,
         };
-        let of = selected.len() * turns;
-        let mut done = 0;
-        let mut by_ranks: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for &plan in selected {
-            let ranks = self.planned[plan].request.ranks();
-            by_ranks.entry(ranks).or_default().push(plan);
+        let performers = || self.performers();
+        let measures = selected
+            .iter()
+            .flat_map(|&plan| performers().map(move |by| self.measure_of(plan, by)));
+        let mut by_ranks: BTreeMap<usize, BTreeSet<Measurement>> = BTreeMap::new();
+        for measure in measures {
+            let ranks = self.planned[measure.0].request.ranks();
+            by_ranks.entry(ranks).or_default().insert(measure);
         }
+        let of = turns * by_ranks.values().map(BTreeSet::len).sum::<usize>();
+        let mut done = 0;
         let mut times = BTreeMap::new();
-        for (ranks, plans) in by_ranks {
-            let mut team = Team::new(ranks)?;
+        for measures in by_ranks.into_values() {
             let mut data = Data::default();
-            let mut probes = Vec::with_capacity(plans.len());
-            for &plan in &plans {
-                let Planned {
-                    algorithm, request, ..
-                } = &self.planned[plan];
-                let deadline = self.setting.deadline;
-                probes.push(Probe::new(algorithm, request, clock, deadline, &mut data)?);
+            let mut probes = Vec::with_capacity(measures.len());
+            for &(plan, by) in &measures {
+                let planned = &self.planned[plan];
+                probes.push(Probe::new(
+                    planned,
+                    by,
+                    clock,
+                    self.setting.deadline,
+                    &mut data,
+                )?);
             }
             drop(data);
             for _ in 0..turns {
                 for probe in &mut probes {
                     progress(done, of);
-                    probe.turn(&mut team, warnings)?;
+                    probe.turn(place, warnings)?;
                     done += 1;
                 }
             }
-            for (plan, mut probe) in plans.into_iter().zip(probes) {
-                times.insert(plan, median(&mut probe.times));
+            for (measure, mut probe) in measures.into_iter().zip(probes) {
+                times.insert(measure, (median(&mut probe.times), probe.name));
             }
         }
         progress(of, of);

@@ -1,14 +1,14 @@
-//! Measurement of one plan on a live team, turn by turn.
+//! Measurement of one plan, turn by turn.
 
 use std::collections::HashMap;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use super::plans::Planned;
+use super::{By, Performer};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
-use crate::plan::Request;
-use crate::plan::registry::Algorithm;
-use crate::run::{Clock, Operator, Run, Team, inputs};
+use crate::run::{Clock, Op, Operator, Outcome, Place, Run, inputs};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, total_len};
 
@@ -19,12 +19,15 @@ pub(super) type Data = HashMap<(Kind, Vec<usize>), Rc<Vec<Vec<u8>>>>;
 /// Repetitions before the timed ones of a turn.
 const WARMUP: usize = 1;
 
+/// How bytes are combined: libraries agree on it, which they do not on sums of short integers.
+const OP: Op = Op::BXOR;
+
 /// A plan to measure, and its turns so far.
 #[derive(Debug)]
 pub(super) struct Probe {
     schedule: Schedule,
     data: Rc<Vec<Vec<u8>>>,
-    sum: Operator<u8>,
+    by: (Performer, By),
     clock: Clock,
     cost: CostModel,
     deadline: Duration,
@@ -32,29 +35,35 @@ pub(super) struct Probe {
     turn: Duration,
     /// Whether the result was compared with a sequential computation.
     verified: bool,
+    /// The algorithm, or the function of the library.
+    pub(super) name: &'static str,
     /// Median of each turn, in nanoseconds.
     pub(super) times: Vec<f64>,
 }
 
 impl Probe {
     pub(super) fn new(
-        algorithm: &Algorithm,
-        request: &Request,
+        planned: &Planned,
+        by: Performer,
         clock: Clock,
         deadline: Duration,
         data: &mut Data,
     ) -> Result<Probe> {
         const MIN: usize = 3;
+        let (algorithm, request) = (planned.algorithm, &planned.request);
         let schedule = algorithm.plan(request)?;
-        let sum = Operator::named("sum")?;
+        let combines = Operator::try_from(OP)?;
         let lengths = schedule.layout().iter().map(|l| total_len(&l.input));
         let data = data
             .entry((request.kind(), lengths.collect()))
-            .or_insert_with(|| Rc::new(inputs(schedule.collective(), schedule.layout(), &sum)));
+            .or_insert_with(|| {
+                let (collective, layout) = (schedule.collective(), schedule.layout());
+                Rc::new(inputs(collective, layout, &combines))
+            });
         Ok(Probe {
             data: Rc::clone(data),
             schedule,
-            sum,
+            by: (by, planned.call.by),
             clock,
             cost: request.get_cost().clone(),
             deadline,
@@ -64,43 +73,56 @@ impl Probe {
                 Clock::Paced => 20,
             }),
             verified: false,
+            name: algorithm.name,
             times: Vec::new(),
         })
     }
 
     fn run(&self) -> Run<'_, u8> {
-        Run::new(&self.schedule)
-            .op(&self.sum)
+        let run = Run::new(&self.schedule)
+            .op(OP)
             .clock(self.clock)
             .cost(self.cost.clone())
             .deadline(self.deadline)
             .repetitions(self.repetitions)
-            .warmup(WARMUP)
+            .warmup(WARMUP);
+        match self.by {
+            (Performer::Schedules, _) => run,
+            (Performer::Library, By::Irregular) => run.by_irregular_library(),
+            (Performer::Library, _) => run.by_library(),
+        }
     }
 
-    pub(super) fn turn(&mut self, team: &mut Team, warnings: &mut Vec<String>) -> Result<()> {
+    pub(super) fn turn(
+        &mut self,
+        place: &mut impl Place,
+        warnings: &mut Vec<String>,
+    ) -> Result<()> {
         if !self.verified {
-            self.first_turn(team, warnings)?;
+            let first = self.run().verified().on(place)?;
+            self.after_first(first, warnings)?;
         }
-        let outcome = self.run().inputs(&self.data).on(team)?;
+        let outcome = self.run().inputs(&self.data).on(place)?;
         self.times.push(outcome.wall.median_ns() as f64);
         Ok(())
     }
 
-    /// Verifies the result and determines how many repetitions fit into a turn.
-    fn first_turn(&mut self, team: &mut Team, warnings: &mut Vec<String>) -> Result<()> {
+    /// Judges the result, and determines how many repetitions fit into a turn: from the run's own
+    /// times, which are the same for all processes. The preparation of a repetition takes about as
+    /// long.
+    fn after_first(&mut self, outcome: Outcome<u8>, warnings: &mut Vec<String>) -> Result<()> {
         const MAX: usize = 500;
-        let start = Instant::now();
-        let outcome = self.run().verified().on(team)?;
-        let runs = self.repetitions + WARMUP;
-        let one = start.elapsed().as_nanos() / runs as u128;
-        let fit = usize::try_from(self.turn.as_nanos() / one.max(1)).unwrap_or(MAX);
+        let one = 2 * outcome.wall.median_ns();
+        let fit = self.turn.as_nanos() / u128::from(one.max(1));
+        let fit = usize::try_from(fit).unwrap_or(MAX);
         self.repetitions = fit.clamp(self.repetitions, MAX);
+        self.name = outcome.function.unwrap_or(self.name);
         if let Some(mismatch) = outcome.mismatch {
             return Err(Error::wrong(format!(
-                "{} over {} ranks gave a wrong result: {mismatch}",
+                "{} by {} over {} ranks gave a wrong result: {mismatch}",
                 self.schedule.collective().kind().name(),
-                team.ranks()
+                self.name,
+                self.schedule.ranks()
             )));
         }
         for warning in outcome.warnings {

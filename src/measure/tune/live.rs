@@ -1,24 +1,29 @@
-//! Measurements for a sweep on a live team.
+//! Measurements for a sweep, by running schedules.
 
 use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::Measure;
+use super::{LibraryTimes, Measure};
 use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::plan::registry::Algorithm;
-use crate::run::{Clock, Element, Operator, Run, Team, inputs};
+use crate::run::{Clock, Element, Operator, Outcome, Place, Processes, Run, WallTimes, inputs};
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule};
 
-/// Measures by running schedules on one team with real data. The first measurement of each schedule
-/// also verifies its result.
+/// Measures by running schedules in one place with real data. The first measurement of each
+/// schedule also verifies its result.
 #[derive(Debug)]
-pub struct Live<T> {
-    team: Team,
+pub struct Live<'p, T, P> {
+    place: &'p mut P,
     operator: Operator<T>,
     clock: Clock,
     started: Instant,
+    /// Time since then that all processes agree on.
+    now: Duration,
+    /// Whether the library's own functions are measured, too.
+    library: bool,
     /// Short schedules for the current vector size, by algorithm and segments.
     schedules: HashMap<(&'static str, Vec<usize>), Schedule>,
     /// Schedules whose results were correct, by algorithm, segment size and number of segments.
@@ -32,26 +37,49 @@ struct Data<T> {
     elements: usize,
     collective: Collective,
     layout: Vec<Layout>,
-    inputs: Vec<Vec<T>>,
+    inputs: Rc<Vec<Vec<T>>>,
 }
 
-impl<T: Element> Live<T> {
-    /// Measures with `team`, which must have as many ranks as the requests.
-    pub fn new(team: Team, operator: Operator<T>, clock: Clock) -> Live<T> {
+impl<'p, T: Element, P: Place> Live<'p, T, P> {
+    /// Measures in `place`, which must run schedules of as many ranks as the requests have.
+    pub fn new(place: &'p mut P, operator: Operator<T>, clock: Clock) -> Live<'p, T, P> {
         Live {
-            team,
+            place,
             operator,
             clock,
             started: Instant::now(),
+            now: Duration::ZERO,
+            library: false,
             schedules: HashMap::new(),
             verified: HashSet::new(),
             data: None,
         }
     }
 
-    /// Returns the team.
-    pub fn team(&self) -> &Team {
-        &self.team
+    /// Measures the library's own functions, too.
+    #[must_use]
+    pub fn with_library(mut self) -> Self {
+        self.library = true;
+        self
+    }
+
+    /// A run of `schedule`. Its buffers are new, so a native run needs a warm-up; a paced run hides
+    /// that cost.
+    fn run<'r>(&self, schedule: &'r Schedule, request: &Request, repetitions: usize) -> Run<'r, T> {
+        Run::new(schedule)
+            .op(&self.operator)
+            .clock(self.clock)
+            .cost(request.get_cost().clone())
+            .repetitions(repetitions)
+            .warmup(usize::from(self.clock == Clock::Native))
+    }
+
+    /// Carries out `run`, and then agrees on the time: all processes go on alike.
+    fn carry_out(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {
+        let outcome = run.on(self.place)?;
+        let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.now = Duration::from_nanos(self.place.max(elapsed)?);
+        Ok(outcome)
     }
 
     /// Creates the data for vectors of this size and discards data for other sizes.
@@ -78,7 +106,7 @@ impl<T: Element> Live<T> {
             self.verified.clear();
         }
         let (collective, layout) = (schedule.collective(), schedule.layout());
-        let inputs = inputs(collective, layout, &self.operator);
+        let inputs = Rc::new(inputs(collective, layout, &self.operator));
         self.data = Some(Data {
             elements: request.elements(),
             collective: collective.clone(),
@@ -89,7 +117,7 @@ impl<T: Element> Live<T> {
     }
 }
 
-impl<T: Element> Measure for Live<T> {
+impl<T: Element, P: Place> Measure for Live<'_, T, P> {
     fn measure(
         &mut self,
         algorithm: &Algorithm,
@@ -105,23 +133,16 @@ impl<T: Element> Measure for Live<T> {
             None => algorithm.plan(request)?,
         };
         self.prepare(request, &schedule)?;
-        let Some(data) = &self.data else {
+        let inputs = self.data.as_ref().map(|data| Rc::clone(&data.inputs));
+        let Some(inputs) = inputs else {
             return Err(Error::system("no data to measure with"));
         };
-        let paced = self.clock == Clock::Paced;
-        let run = Run::new(&schedule)
-            .op(&self.operator)
-            .clock(self.clock)
-            .cost(request.get_cost().clone())
-            .repetitions(repetitions)
-            // The buffers of a run are new, so a native run needs a warm-up. A paced run hides that
-            // cost.
-            .warmup(usize::from(!paced));
+        let run = self.run(&schedule, request, repetitions);
         let combination = (algorithm.name, sizes[0], sizes.len());
         let outcome = if self.verified.contains(&combination) {
-            run.inputs(&data.inputs).on(&mut self.team)?
+            self.carry_out(&run.inputs(&inputs))?
         } else {
-            let outcome = run.verified().on(&mut self.team)?;
+            let outcome = self.carry_out(&run.verified())?;
             if let Some(mismatch) = outcome.mismatch {
                 return Err(Error::wrong(format!(
                     "{} with {} segments gives a wrong result: {mismatch}",
@@ -135,16 +156,47 @@ impl<T: Element> Measure for Live<T> {
         if schedule.programs().iter().map(Vec::len).sum::<usize>() <= SHORT {
             self.schedules.insert(key, schedule);
         }
-        let mut times = Vec::with_capacity(repetitions);
-        for value in outcome.wall.histogram().iter_recorded() {
-            let count = usize::try_from(value.count_at_value()).unwrap_or(repetitions);
-            // The histogram's buckets are 0.1% wide; its extremes are exact.
-            times.extend(std::iter::repeat_n(value.value_iterated_to(), count));
+        Ok(times(&outcome.wall))
+    }
+
+    fn measure_library(
+        &mut self,
+        algorithm: &Algorithm,
+        request: &Request,
+        repetitions: usize,
+    ) -> Result<Option<LibraryTimes>> {
+        if !self.library {
+            return Ok(None);
         }
-        Ok(times)
+        let schedule = algorithm.plan(request)?;
+        let run = self.run(&schedule, request, repetitions);
+        let outcome = match self.carry_out(&run.by_library().verified()) {
+            // All processes find alike that there is no such function or operator.
+            Err(error) if error.is_usage() => return Ok(None),
+            outcome => outcome?,
+        };
+        Ok(outcome.function.map(|function| LibraryTimes {
+            function,
+            times: times(&outcome.wall),
+            error: outcome.mismatch.map(|mismatch| mismatch.to_string()),
+        }))
     }
 
     fn now(&self) -> Duration {
-        self.started.elapsed()
+        self.now
     }
+
+    fn processes(&self) -> Option<Processes> {
+        self.place.processes()
+    }
+}
+
+/// The times of all repetitions. The histogram's buckets are 0.1% wide; its extremes are exact.
+fn times(wall: &WallTimes) -> Vec<u64> {
+    let values = wall.histogram().iter_recorded();
+    let repeated = values.map(|value| {
+        let count = usize::try_from(value.count_at_value()).unwrap_or(1);
+        std::iter::repeat_n(value.value_iterated_to(), count)
+    });
+    repeated.flatten().collect()
 }

@@ -1,6 +1,6 @@
 //! Tuning: finds the fastest algorithm and segment size for each vector size.
 //!
-//! [`tune`] measures through the trait [`Measure`], so the times can come from a live team
+//! [`tune`] measures through the trait [`Measure`], so the times can come from threads or processes
 //! ([`Live`]) or from anything else. For every vector size and algorithm:
 //!
 //! 1. It starts from the segment size that is best in the model.
@@ -20,6 +20,7 @@
 pub mod csv;
 mod live;
 pub mod page;
+mod results;
 pub mod rules;
 mod search;
 mod summary;
@@ -29,14 +30,14 @@ mod tests;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use serde::Serialize;
-
 pub use live::Live;
+pub use results::{LibraryRow, LibraryTimes, Row, Tuning};
 pub use summary::Summary;
 
 use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::plan::registry::Algorithm;
+use crate::run::Processes;
 use search::Search;
 
 /// The vector sizes and algorithms to tune.
@@ -72,45 +73,25 @@ pub trait Measure {
 
     /// Time since some fixed instant, on the clock of the budget.
     fn now(&self) -> Duration;
-}
 
-/// One measured combination of vector size, algorithm and segment size.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
-    /// Size of the vector.
-    pub bytes: u64,
-    /// The algorithm's name.
-    pub algorithm: String,
-    /// Bytes of a segment.
-    pub segment: u64,
-    /// Number of segments; the last may be smaller.
-    pub segments: usize,
-    /// The measured time, in nanoseconds.
-    #[serde(flatten)]
-    pub wall: Summary,
-    /// The time in the cost model, in its unit.
-    pub model_time: f64,
-    /// Whether this is the fastest of all rows of its vector size.
-    pub best: bool,
-    /// Whether this is the fastest of its vector size and algorithm.
-    pub best_segment: bool,
-    /// Whether the repetitions establish that the best row of this vector size is at least as fast.
-    /// For the best row itself: whether they establish that against the other segment sizes of its
-    /// algorithm and the best of every other algorithm.
-    pub settled: bool,
-}
+    /// Performs the collective of `request` by the library's own function, if there is a library.
+    /// `algorithm` accepts the request.
+    ///
+    /// # Errors
+    /// As [`Measure::measure`].
+    fn measure_library(
+        &mut self,
+        _algorithm: &Algorithm,
+        _request: &Request,
+        _repetitions: usize,
+    ) -> Result<Option<LibraryTimes>> {
+        Ok(None)
+    }
 
-/// Result of a sweep.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Tuning {
-    /// Rows by size, algorithm and segment size.
-    pub rows: Vec<Row>,
-    /// Whether the observer stopped the sweep.
-    pub interrupted: bool,
-    /// Whether the budget was spent before everything was settled.
-    pub budget_spent: bool,
-    /// Time spent.
-    pub elapsed: Duration,
+    /// The processes, if ranks are processes.
+    fn processes(&self) -> Option<Processes> {
+        None
+    }
 }
 
 /// Progress of a sweep.
@@ -171,6 +152,8 @@ pub fn tune(
         interrupted: run.interrupted,
         budget_spent: run.spent() >= sweep.budget && rows.iter().any(|r| r.best && !r.settled),
         elapsed: run.spent(),
+        processes: run.measure.processes(),
+        library: run.library,
         rows,
     })
 }
@@ -216,6 +199,7 @@ struct Run<'a> {
     observe: &'a mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
     /// One search for each size and algorithm, in this order.
     board: Vec<Search>,
+    library: Vec<LibraryRow>,
     done: usize,
     started: Duration,
     interrupted: bool,
@@ -245,6 +229,7 @@ impl<'a> Run<'a> {
             measure,
             observe,
             board,
+            library: Vec::new(),
             done: 0,
             started,
             interrupted: false,
@@ -288,7 +273,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Repeats the best segment size of each algorithm in turns.
+    /// Repeats the best segment size of each algorithm in turns, and the library's own function.
     ///
     /// The searches measured the algorithms one after another, and a machine's speed drifts. A
     /// difference may be due to the time of the measurement, which confidence intervals do not
@@ -309,19 +294,45 @@ impl<'a> Run<'a> {
         leaders.retain(|&(point, segment, s)| {
             s.median / MAX_SLOWDOWN <= best && self.board[point].is_open(segment, MAX)
         });
-        if leaders.len() < 2 {
+        let mut library = self.repeat_library(points[0], MIN)?;
+        if leaders.len() < 2 && library.is_none() {
             return Ok(());
         }
-        for _ in 0..TURNS {
+        'turns: for _ in 0..TURNS {
+            let mut turn = MIN;
             for &(point, segment, summary) in &leaders {
                 if self.interrupted || self.spent() >= end {
-                    return Ok(());
+                    break 'turns;
                 }
-                let turn = summary.repetitions.div_ceil(TURNS);
-                self.repeat(point, segment, turn.min(MAX / 10))?;
+                turn = summary.repetitions.div_ceil(TURNS).min(MAX / 10);
+                self.repeat(point, segment, turn)?;
+            }
+            if let Some(sum) = &mut library
+                && let Some(more) = self.repeat_library(points[0], turn)?
+            {
+                sum.times.extend(more.times);
+                sum.error = sum.error.take().or(more.error);
             }
         }
+        if let Some(library) = library
+            && let Some(wall) = Summary::of(&library.times)
+        {
+            self.library.push(LibraryRow {
+                bytes: self.board[points[0]].bytes(),
+                function: library.function,
+                wall,
+                error: library.error,
+            });
+        }
         Ok(())
+    }
+
+    /// Measures the library's own function at the vector size of `point`.
+    fn repeat_library(&mut self, point: usize, repetitions: usize) -> Result<Option<LibraryTimes>> {
+        let search = &self.board[point];
+        let (algorithm, request) = (search.algorithm(), search.whole());
+        self.measure
+            .measure_library(algorithm, request, repetitions)
     }
 
     /// Searches the best segment size of one algorithm at one vector size until `end`.

@@ -85,6 +85,11 @@ impl Search {
         self.bytes
     }
 
+    /// The request with the vector in one segment.
+    pub(super) fn whole(&self) -> &Request {
+        &self.whole
+    }
+
     pub(super) fn request(&self, segment: usize) -> &Request {
         &self.tried[&segment].request
     }

@@ -6,7 +6,7 @@ use super::abi::Handle;
 use super::communicator::{Communicator, count};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
-use crate::run::engine::RankMemory;
+use crate::run::engine::{Performer, RankMemory};
 use crate::run::{Element, Op, Operator};
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Span, total_len};
@@ -28,11 +28,11 @@ pub(crate) struct OwnCollective {
 }
 
 impl OwnCollective {
-    /// The library's counterpart of `schedule`.
+    /// The library's counterpart of `schedule`; of `by` matters which function is to be used.
     ///
     /// # Errors
     /// When the library has none, or the vectors have more elements than it counts.
-    fn of<T: Element>(schedule: &Schedule, operator: &Operator<T>) -> Result<Self> {
+    fn of<T: Element>(schedule: &Schedule, operator: &Operator<T>, by: Performer) -> Result<Self> {
         let (collective, layout) = (schedule.collective(), schedule.layout());
         let inputs = layout.iter().map(|l| total_len(&l.input));
         let outputs = layout.iter().map(|l| total_len(&l.output));
@@ -40,7 +40,8 @@ impl OwnCollective {
             Collective::Gather { .. } | Collective::Allgather => inputs.collect(),
             _ => outputs.collect(),
         };
-        let regular = blocks.iter().all(|&block| block == blocks[0]);
+        let regular =
+            by != Performer::IrregularLibrary && blocks.iter().all(|&block| block == blocks[0]);
         let name = match collective {
             Collective::Broadcast { .. } => "MPI_Bcast",
             Collective::Reduce { .. } => "MPI_Reduce",
@@ -55,7 +56,7 @@ impl OwnCollective {
             Collective::Allgather => "MPI_Allgatherv",
             Collective::ReduceScatter if regular => "MPI_Reduce_scatter_block",
             Collective::ReduceScatter => "MPI_Reduce_scatter",
-            Collective::Alltoall if regular => "MPI_Alltoall",
+            Collective::Alltoall if blocks.iter().all(|&b| b == blocks[0]) => "MPI_Alltoall",
             _ => {
                 return Err(Error::usage(format!(
                     "MPI has no function for this {}",
@@ -103,8 +104,9 @@ impl Communicator {
         &self,
         schedule: &Schedule,
         operator: &Operator<T>,
+        by: Performer,
     ) -> Result<OwnCollective> {
-        let own = OwnCollective::of(schedule, operator)?;
+        let own = OwnCollective::of(schedule, operator, by)?;
         own.operator
             .map(|op| self.mpi.operator::<T>(op))
             .transpose()?;

@@ -47,7 +47,8 @@ fn names() -> Vec<String> {
     } else {
         None
     };
-    implied.into_iter().chain(all).map(Into::into).collect()
+    let others = all.into_iter().filter(|&name| Some(name) != implied);
+    implied.into_iter().chain(others).map(Into::into).collect()
 }
 
 impl Mpi {
@@ -56,26 +57,34 @@ impl Mpi {
     /// # Errors
     /// When there is none, or it lacks a function.
     pub(crate) fn open() -> Result<&'static Mpi> {
+        let names = names();
+        // Those that say more than that there is no file of this name.
         let mut reasons = Vec::new();
-        for name in names() {
+        for name in &names {
             // SAFETY: loading an MPI library runs its initializers only. It is never unloaded.
-            match unsafe { Library::open(Some(&name), RTLD_LAZY | RTLD_GLOBAL) } {
+            match unsafe { Library::open(Some(name), RTLD_LAZY | RTLD_GLOBAL) } {
                 Ok(library) => return Mpi::in_library(library, name),
                 Err(error) => {
                     // The system's own words, which name the file.
                     let words = std::error::Error::source(&error).map(ToString::to_string);
-                    reasons.push(words.unwrap_or_else(|| format!("{name}: {error}")));
+                    let words = words.unwrap_or_else(|| format!("{name}: {error}"));
+                    let is_missing = words.starts_with(&format!("{name}: cannot open shared"));
+                    if names.len() == 1 || !is_missing {
+                        reasons.push(words);
+                    }
                 }
             }
         }
-        reasons.dedup();
+        let why = match reasons.is_empty() {
+            true => format!("neither {}", names.join(" nor ")),
+            false => reasons.join(", "),
+        };
         Err(Error::usage(format!(
-            "no MPI library could be loaded ({}): set {NAMED} to the path of the library that belongs to your launcher",
-            reasons.join(", ")
+            "no MPI library could be loaded ({why}): set {NAMED} to the path of the library that belongs to your launcher"
         )))
     }
 
-    fn in_library(library: Library, name: String) -> Result<&'static Mpi> {
+    fn in_library(library: Library, name: &str) -> Result<&'static Mpi> {
         let abi = abi_of(&library);
         let lacks = |what: &str| {
             Error::usage(format!(
@@ -90,7 +99,7 @@ impl Mpi {
             functions,
             constants,
             abi,
-            name,
+            name: name.to_owned(),
         })))
     }
 

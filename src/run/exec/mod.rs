@@ -39,6 +39,7 @@ mod warnings;
 pub(crate) use carrier::{Carrier, Transfer};
 pub(crate) use eager::longest_messages;
 pub use outcome::Outcome;
+pub(crate) use run::Performer;
 pub use run::{Clock, Place, Run};
 #[cfg(feature = "mpi")]
 pub(crate) use {

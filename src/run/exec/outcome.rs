@@ -48,6 +48,9 @@ pub struct Outcome<T> {
     /// Number of repetitions, including those that are not timed, after which every rank's output
     /// was compared. It is 0 for a run that is not [verified](crate::run::Run::verified).
     pub compared: usize,
+    /// The library's function that did the work, if [`Run::by_library`](crate::run::Run::by_library)
+    /// asked for it.
+    pub function: Option<&'static str>,
     /// By rank and step, if [`Run::trace`](crate::run::Run::trace) is set: when the step of the
     /// last repetition opened its port, or started to compute, and when it ended, in nanoseconds of
     /// wall-clock time since the first rank started. [`Trace::wall`](crate::report::Trace::wall)
@@ -60,6 +63,19 @@ impl<T> Outcome<T> {
     /// Whether every rank's output was compared after every repetition and was right each time.
     pub fn is_verified(&self) -> bool {
         self.compared > 0 && self.mismatch.is_none()
+    }
+
+    /// Adds the repetitions of a later run of the same description.
+    pub(crate) fn add(&mut self, later: Outcome<T>) -> Result<()> {
+        self.wall.add(&later.wall)?;
+        self.compared += later.compared;
+        self.mismatch = self.mismatch.take().or(later.mismatch);
+        for warning in later.warnings {
+            if !self.warnings.contains(&warning) {
+                self.warnings.push(warning);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -7,7 +7,7 @@ use super::outcome::Outcome;
 use super::program::Program;
 use super::recorder::{Off, Recorder, Stopwatch};
 use super::repeat::repeat_on_all;
-use super::run::{Clock, Place, Run, RunOptions};
+use super::run::{Clock, Performer, Place, Run, RunOptions};
 use super::runner::Job;
 use crate::error::{Error, Result};
 use crate::rules::max_time;
@@ -27,6 +27,10 @@ impl Place for Team {
         } else {
             self.run_recorded::<T, Off>(run)
         }
+    }
+
+    fn max_ranks(&self) -> usize {
+        self.ranks()
     }
 }
 
@@ -49,7 +53,7 @@ impl Team {
         // Eager repetitions carry no model clock, so it needs a repetition of its own.
         let warmup = options.warmup.max(usize::from(eager.is_some()));
         let repetitions = self.repetitions(warmup, options.repetitions)?;
-        let data = run.data(operator, repetitions)?;
+        let data = run.data(schedule, operator, repetitions)?;
         let first_run = self.runs + 1;
         self.runs += repetitions as u64;
         let context = self.context(schedule, operator, options, paced_time);
@@ -87,6 +91,7 @@ impl Team {
             workers: self.workers,
             eager: eager.is_some(),
             warnings,
+            function: None,
         })
     }
 
@@ -155,6 +160,11 @@ impl Team {
         options.cost.validate()?;
         options.cost.covers(schedule.ranks())?;
         schedule.ensure_links(&options.cost)?;
+        if options.by != Performer::Schedule {
+            return Err(Error::usage(
+                "threads have no library that could do the work",
+            ));
+        }
         if schedule.ranks() != self.ranks() {
             return Err(Error::usage(format!(
                 "a schedule of {} ranks for a team of {}",

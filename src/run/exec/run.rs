@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
 use crate::run::element::Element;
 use crate::run::operator::Operator;
+use crate::run::processes::Processes;
 use crate::run::testdata::RunData;
 use crate::run::tuning::DEADLINE;
 use crate::schedule::Schedule;
@@ -48,15 +49,33 @@ pub struct Run<'r, T> {
     verified: bool,
 }
 
-/// Where runs take place: a [`Team`](crate::run::Team) of threads or, with the feature `mpi`, the
-/// processes of a [`World`](crate::mpi::World). Only this crate can implement it usefully, since it
-/// alone can read what a [`Run`] describes.
+/// Where runs take place: a [`Team`](crate::run::Team) of threads, [`Teams`](crate::run::Teams) or,
+/// with the feature `mpi`, the processes of a [`World`](crate::mpi::World). Only this crate can read
+/// what a [`Run`] describes, so places of others pass it on to one of these.
 pub trait Place {
     /// Carries out `run`: see [`Run::on`].
     ///
     /// # Errors
     /// As [`Run::on`].
     fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>>;
+
+    /// The largest number of ranks that a schedule may have here.
+    fn max_ranks(&self) -> usize;
+
+    /// The processes, if ranks are processes. They have a library, which may do the work of a
+    /// schedule: see [`Run::by_library`].
+    fn processes(&self) -> Option<Processes> {
+        None
+    }
+
+    /// The largest of the values of all processes, so that all decide alike. All call it. If ranks
+    /// are threads of this process, it is `value`.
+    ///
+    /// # Errors
+    /// As the library says.
+    fn max(&mut self, value: u64) -> Result<u64> {
+        Ok(value)
+    }
 }
 
 /// Whether a run goes at full speed or at the pace of its cost model.
@@ -81,6 +100,18 @@ pub(crate) struct RunOptions {
     pub(crate) ports: Option<Ports>,
     pub(crate) trace: bool,
     pub(crate) eager: bool,
+    pub(crate) by: Performer,
+}
+
+/// Who does the work of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Performer {
+    /// The schedule.
+    Schedule,
+    /// The library's own function for the collective.
+    Library,
+    /// Its function for blocks of different lengths, even if they are equal.
+    IrregularLibrary,
 }
 
 impl Default for RunOptions {
@@ -94,6 +125,7 @@ impl Default for RunOptions {
             ports: None,
             trace: false,
             eager: true,
+            by: Performer::Schedule,
         }
     }
 }
@@ -216,6 +248,21 @@ impl<'r, T: Element> Run<'r, T> {
         self
     }
 
+    /// Has the library of the place do what the schedule does, by its own function for the
+    /// collective: [`Outcome::function`]. The steps of the schedule do not matter then, and the
+    /// model time means nothing. Only processes have a library.
+    pub fn by_library(mut self) -> Self {
+        self.options.by = Performer::Library;
+        self
+    }
+
+    /// As [`Run::by_library`], by the function for blocks of different lengths, such as
+    /// `MPI_Gatherv`, even if all are equal.
+    pub fn by_irregular_library(mut self) -> Self {
+        self.options.by = Performer::IrregularLibrary;
+        self
+    }
+
     /// Runs it. [`Outcome::outputs`] are the contents of the output spans after the last
     /// repetition.
     ///
@@ -231,7 +278,8 @@ impl<'r, T: Element> Run<'r, T> {
     /// # Errors
     /// Before anything runs:
     /// - [`ErrorKind::Usage`]: the team has another number of ranks than the schedule; the paced
-    ///   clock on a team with a thread per core; no operator for a collective that combines, none
+    ///   clock on a team with a thread per core; [`by_library`](Run::by_library) where there is
+    ///   none, or it has no counterpart or no such operator; no operator for a collective that combines, none
     ///   of this name for the element type, or one without a name; inputs that do not have the
     ///   lengths of the input spans; costs that are no times or are for fewer ranks; a program of
     ///   more than 2^30 steps; no repetitions, or more than 100,000,000 with the warm-up, summed
@@ -273,18 +321,14 @@ impl<'r, T: Element> Run<'r, T> {
         }
     }
 
-    /// The data of so many repetitions.
+    /// The data of so many repetitions of `schedule`, which is the run's or one that has inputs and
+    /// outputs of the same lengths.
     pub(crate) fn data<'d>(
         &'d self,
+        schedule: &'d Schedule,
         operator: &'d Operator<T>,
         repetitions: usize,
     ) -> Result<RunData<'d, T>> {
-        RunData::new(
-            self.schedule,
-            operator,
-            self.inputs,
-            self.verified,
-            repetitions,
-        )
+        RunData::new(schedule, operator, self.inputs, self.verified, repetitions)
     }
 }

@@ -1,10 +1,12 @@
 //! Runs a schedule with elements of one type.
 
-use anyhow::Result;
-use oneport::measure::percentile_distribution;
+use anyhow::{Context, Result};
+use oneport::measure::{in_turns, percentile_distribution};
 use oneport::report::Trace;
 use oneport::run::system;
-use oneport::run::{Clock, Element, ElementType, Operator, Run, Team, TeamOptions, Topology};
+use oneport::run::{
+    Clock, Element, ElementType, Operator, Run, Team, TeamOptions, Teams, Topology,
+};
 use oneport::simulate::Prepared;
 
 use super::limits::memory_of;
@@ -68,23 +70,19 @@ fn execute<T: Element>(args: &Args, input: &Input, site: &mut Site) -> Result<Ru
         .trace(args.trace.is_some())
         .eager(!args.rendezvous);
     let run = if args.no_verify { run } else { run.verified() };
-    let (outcome, cores, library) = match &mut site.world {
-        Some(world) if args.library => {
-            let (ours, theirs, function) = world.run_in_turns(&run)?;
-            let (own, wall) = (ours.wall.median_ns().max(1), Wall::of(&theirs.wall));
-            let library = Library {
-                function,
-                error: theirs.mismatch.map(|m| m.to_string()),
-                ratio: wall.median as f64 / own as f64,
-                wall,
-            };
-            (ours, world.cores(), Some(library))
-        }
-        Some(world) => (run.on(world)?, world.cores(), None),
-        None => {
-            let mut team = team(args, input)?;
-            (run.on(&mut team)?, team.cores(), None)
-        }
+    let cores = match &site.world {
+        Some(world) => world.cores(),
+        None => team(args, input, site)?.cores(),
+    };
+    let (outcome, library) = if args.library {
+        let runs = [run.clone(), run.by_library()];
+        let mut outcomes = in_turns(site, &runs, |_, _| {})?;
+        let theirs = outcomes.pop().context("no outcome of the library")?;
+        let ours = outcomes.pop().context("no outcome of the schedule")?;
+        let library = Library::of(&theirs, ours.wall.median_ns());
+        (ours, Some(library))
+    } else {
+        (run.on(site)?, None)
     };
     let trace = outcome.step_times.as_deref();
     let trace = trace.map(|times| Trace::wall(schedule, size_of::<T>() as u64, times));
@@ -109,7 +107,7 @@ fn execute<T: Element>(args: &Args, input: &Input, site: &mut Site) -> Result<Ru
 }
 
 /// The team of threads of a run.
-fn team(args: &Args, input: &Input) -> Result<Team> {
+fn team<'s>(args: &Args, input: &Input, site: &'s mut Site) -> Result<&'s mut Team> {
     // The threads' stacks must not take the memory that the run needs.
     let reserved = system::reserve_memory("the run", memory_of(input))?;
     let mut options = TeamOptions {
@@ -119,7 +117,8 @@ fn team(args: &Args, input: &Input) -> Result<Team> {
     if args.placement == Some(Place::Schedule) {
         options.cores = Some(Topology::here().near_partners(&input.schedule));
     }
-    let team = Team::with(input.schedule.ranks(), &options)?;
+    site.teams = Teams::new(options);
+    let team = site.teams.team(input.schedule.ranks())?;
     drop(reserved);
     Ok(team)
 }

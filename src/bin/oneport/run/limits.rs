@@ -1,16 +1,15 @@
 //! Refuses runs that are too large or too long before they start.
 
-use std::path::PathBuf;
-
 use anyhow::{Result, bail};
+use oneport::Schedule;
 use oneport::measure::estimate::CoreModel;
-use oneport::mpi::World;
 use oneport::run::{CoreOrder, Team, TeamOptions, Topology};
 use oneport::schedule::total_len;
 
 use super::{Args, Pace, Place, Work};
 use crate::input::Input;
 use crate::output;
+use crate::site::ensure_for_processes;
 use crate::task::ensure_memory;
 use crate::units::TimeUnit;
 
@@ -87,43 +86,16 @@ impl Args {
     }
 }
 
-/// Refuses more ranks than processes.
-pub(super) fn ensure_processes(world: &World, ranks: usize) -> Result<()> {
-    let processes = world.size();
-    if ranks > processes {
-        bail!(
-            "{ranks} ranks need as many processes, but {processes} {} started: mpirun -n {ranks} starts enough",
-            if processes == 1 { "was" } else { "were" }
-        );
-    }
-    if ranks < processes {
-        output::note(&format!(
-            "{ranks} of {processes} processes are ranks, the others wait"
-        ));
-    }
-    Ok(())
-}
-
 impl Args {
     /// Refuses options that ranks which are processes do not have.
     pub(super) fn ensure_for_processes(&self) -> Result<()> {
-        let refused = [
+        ensure_for_processes(&[
             ("--clock paced", self.clock == Pace::Paced),
             ("--workers cores", self.workers == Work::Cores),
             ("--cores", !self.cores.is_empty()),
             ("--placement", self.placement.is_some()),
             ("--trace", self.trace.is_some()),
-        ];
-        if let Some((option, _)) = refused.iter().find(|(_, given)| *given) {
-            bail!("{option} is for ranks that are threads (--engine threads)");
-        }
-        if self.is_table() {
-            bail!("a table of several sizes is for --engine threads: over MPI name one size");
-        }
-        let dash = |path: Option<&PathBuf>| path.is_some_and(|path| path.as_os_str() == "-");
-        if dash(self.common.schedule.as_ref()) || dash(self.common.blocks.sizes_file.as_ref()) {
-            bail!("standard input reaches one process only: name a file");
-        }
+        ])?;
         if self.repetitions == 0 {
             bail!("--repetitions is 0: at least one is timed");
         }
@@ -164,18 +136,23 @@ impl Args {
 
 /// Estimates the bytes that a run needs in addition to its schedule and its threads' stacks.
 pub(super) fn memory_of(input: &Input) -> u64 {
+    memory_of_schedule(&input.schedule, input.element_bytes)
+}
+
+/// As [`memory_of`], of a schedule with elements of so many bytes.
+pub(crate) fn memory_of_schedule(schedule: &Schedule, element_bytes: u64) -> u64 {
     /// Dependencies and times of a step, measured.
     const BYTES_PER_STEP: u64 = 160;
     /// Stack pages, queues and pair cells of a rank.
     const BYTES_PER_RANK: u64 = 32 << 10;
-    let elements = input.schedule.layout().iter().fold(0u64, |sum, l| {
+    let elements = schedule.layout().iter().fold(0u64, |sum, l| {
         // The buffer, the input, the output and the expected output.
         let outputs = (total_len(&l.output) as u64).saturating_mul(2);
         let own = (l.len as u64).saturating_add(total_len(&l.input) as u64);
         sum.saturating_add(own.saturating_add(outputs))
     });
-    let data = elements.saturating_mul(input.element_bytes);
-    let steps = (input.schedule.steps() as u64).saturating_mul(BYTES_PER_STEP);
-    let ranks = (input.schedule.ranks() as u64).saturating_mul(BYTES_PER_RANK);
+    let data = elements.saturating_mul(element_bytes);
+    let steps = (schedule.steps() as u64).saturating_mul(BYTES_PER_STEP);
+    let ranks = (schedule.ranks() as u64).saturating_mul(BYTES_PER_RANK);
     data.saturating_add(steps).saturating_add(ranks)
 }

@@ -4,14 +4,14 @@ use std::io::Write;
 
 use anyhow::Result;
 use oneport::report::{Caption, Trace};
-use oneport::run::{ElementType, WallTimes};
+use oneport::run::{ElementType, Outcome, Place, Processes, WallTimes};
 use serde::Serialize;
 
 use super::Args;
 use super::execute::RunResult;
 use crate::input::{Input, ScheduleInfo};
 use crate::output;
-use crate::site::{Processes, Site};
+use crate::site::{self, Site};
 use crate::units::{Number, TimeUnit};
 
 #[derive(Serialize)]
@@ -85,15 +85,28 @@ impl<'a> Output<'a> {
 
 /// The library's own collective beside the schedule.
 #[derive(Serialize)]
-pub(super) struct Library {
-    pub(super) function: &'static str,
+pub(crate) struct Library {
+    pub(crate) function: &'static str,
     /// The first wrong element, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<String>,
+    pub(crate) error: Option<String>,
     /// In nanoseconds.
-    pub(super) wall: Wall,
+    pub(crate) wall: Wall,
     /// Its median time in that of the schedule: above 1, the schedule is faster.
-    pub(super) ratio: f64,
+    pub(crate) ratio: f64,
+}
+
+impl Library {
+    /// The outcome of the library beside a schedule with this median.
+    pub(crate) fn of<T: std::fmt::Debug>(theirs: &Outcome<T>, median_ns: u64) -> Library {
+        let wall = Wall::of(&theirs.wall);
+        Library {
+            function: theirs.function.unwrap_or_default(),
+            error: theirs.mismatch.as_ref().map(ToString::to_string),
+            ratio: wall.median as f64 / median_ns.max(1) as f64,
+            wall,
+        }
+    }
 }
 
 /// JSON output for a wrong schedule, which is not run.
@@ -107,24 +120,24 @@ pub(super) struct Disproved<'a> {
 
 /// Wall-clock times of the repetitions, in nanoseconds.
 #[derive(Debug, Serialize)]
-pub(super) struct Wall {
-    pub(super) min: u64,
-    pub(super) median: u64,
-    pub(super) p99: u64,
-    pub(super) max: u64,
+pub(crate) struct Wall {
+    pub(crate) min: u64,
+    pub(crate) median: u64,
+    pub(crate) p99: u64,
+    pub(crate) max: u64,
     /// Ends of the median's confidence interval.
-    pub(super) low: u64,
-    pub(super) high: u64,
-    pub(super) mean: f64,
+    pub(crate) low: u64,
+    pub(crate) high: u64,
+    pub(crate) mean: f64,
     /// Standard deviation.
-    pub(super) deviation: f64,
+    pub(crate) deviation: f64,
     /// Times farther from the quartiles than one and a half times their distance.
-    pub(super) outliers: u64,
+    pub(crate) outliers: u64,
 }
 
 impl Wall {
     /// Summarises the recorded times.
-    pub(super) fn of(wall: &WallTimes) -> Wall {
+    pub(crate) fn of(wall: &WallTimes) -> Wall {
         let times = wall.histogram();
         let (low, high) = wall.interval_ns().into_inner();
         let [first, third] = [0.25, 0.75].map(|q| times.value_at_quantile(q));
@@ -213,7 +226,7 @@ fn of_processes(mpi: &Processes, output: &Output<'_>) -> Vec<(&'static str, Stri
     let bound = if output.pinned { "bound" } else { "not bound" };
     let processes = format!("{ranks} of {n}, {cores} core{plural} a host, {bound} to one each");
     let mut lines = vec![("processes", processes)];
-    lines.extend(mpi.summary());
+    lines.extend(site::summary(mpi));
     lines.push(("timing", mpi.timing.to_string()));
     if let Some(library) = &output.library {
         let ns = |t: u64| TimeUnit::Nanoseconds.show(t as f64);

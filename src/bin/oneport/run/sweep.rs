@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use oneport::Kind;
+use oneport::run::{Place, Processes};
 use serde::{Deserialize, Serialize};
 
 use super::execute::execute_as;
@@ -14,7 +15,7 @@ use crate::files::read_text;
 use crate::input::{Input, print_warnings};
 use crate::output;
 use crate::progress::Progress;
-use crate::site::Site;
+use crate::site::{self, Site};
 use crate::sizes::{self, Sizes};
 use crate::units::{TimeUnit, show_bytes, significant};
 
@@ -52,6 +53,12 @@ struct Row {
     model_ns: f64,
     x_model: Option<f64>,
     verified: Option<bool>,
+    /// Median of the library's own function, if it was measured.
+    #[serde(default)]
+    library_ns: Option<u64>,
+    /// That over the median: above 1, the schedule is faster.
+    #[serde(default)]
+    x_library: Option<f64>,
 }
 
 /// A row, compared with the one of an earlier table.
@@ -76,6 +83,11 @@ struct Change {
 struct Output<'a> {
     verified: Option<bool>,
     rows: &'a [Compared],
+    /// `threads` or `mpi`.
+    engine: &'static str,
+    /// The processes, if the engine is MPI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mpi: Option<Processes>,
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<String>,
 }
@@ -116,48 +128,22 @@ impl Row {
 }
 
 /// Runs all sizes and prints the table.
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    if args.trace.is_some() || args.histogram.is_some() {
-        bail!("--trace and --histogram are for one run, not for a table");
-    }
-    let (common, dtype) = args.typed();
-    let sizes = match common.vector.bytes {
-        Some(range) if !common.blocks.are_given() => sizes::expand(&[range], 2)?,
-        _ => bail!("a table needs sizes: give --bytes, such as --bytes 8..4MiB"),
-    };
-    if let Some(odd) = sizes.iter().find(|b| !b.is_multiple_of(dtype.bytes())) {
-        let (name, bytes) = (dtype.name(), dtype.bytes());
-        bail!("{odd} bytes are not a whole number of elements of {bytes} bytes (--dtype {name})");
-    }
-    output::writable(&[("--csv", args.csv.as_deref())])?;
-    let baseline = args.baseline.as_deref().map(read).transpose()?;
-    let baseline = baseline.unwrap_or_default();
-    if let Some(ranks) = common.ranks {
-        args.ensure_threads(ranks)?;
-    }
-    let input_of = |bytes: u64| {
-        let mut common = common.clone();
-        common.vector.bytes = Some(Sizes::single(bytes));
-        common.input_on_cores(|ranks| args.core_model(ranks))
-    };
-    if let Some(&largest) = sizes.last() {
-        let input = input_of(largest)?;
-        print_warnings(&common, &input.schedule);
-        args.ensure_fits(&input)?;
-    }
+pub(super) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+    let prepared = args.prepare_table(site);
+    let (sizes, baseline) = site.agree(prepared)?;
     let progress = Progress::new(sizes.len() as u64, "running {wide_bar} {pos}/{len} sizes");
     let mut rows: Vec<Compared> = Vec::new();
     let mut wrong = None;
     for &bytes in &sizes {
-        let input = input_of(bytes)?;
-        args.ensure_fits(&input)?;
+        let input = args.with_bytes(bytes).input(site);
+        let (input, dtype) = site.agree(input)?;
         wrong = args
-            .first_error(&input)
+            .disproved(&input, site)
             .map(|e| format!("wrong schedule: {e}"));
         if wrong.is_some() {
             break;
         }
-        let done = execute_as(dtype, args, &input, &mut Site::default())?;
+        let done = execute_as(dtype, args, &input, site)?;
         progress.add(1);
         if rows.is_empty() {
             done.warnings
@@ -175,15 +161,49 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     if args.baseline.is_some() && rows.iter().all(|row| row.baseline.is_none()) {
         output::note("the baseline has no row for any of these runs: nothing is compared");
     }
-    args.finish(&rows, wrong, out)
+    args.finish(&rows, wrong, site, out)
 }
 
 impl Args {
+    /// These options with one size.
+    fn with_bytes(&self, bytes: u64) -> Args {
+        let mut args = self.clone();
+        args.common.vector.bytes = Some(Sizes::single(bytes));
+        args
+    }
+
+    /// What every process prepares: the sizes, and the table to compare with.
+    fn prepare_table(&self, site: &Site) -> Result<(Vec<u64>, Vec<Row>)> {
+        if self.trace.is_some() || self.histogram.is_some() {
+            bail!("--trace and --histogram are for one run, not for a table");
+        }
+        let (common, dtype) = self.common.typed();
+        let sizes = match common.vector.bytes {
+            Some(range) if !common.blocks.are_given() => sizes::expand(&[range], 2)?,
+            _ => bail!("a table needs sizes: give --bytes, such as --bytes 8..4MiB"),
+        };
+        if let Some(odd) = sizes.iter().find(|b| !b.is_multiple_of(dtype.bytes())) {
+            let (name, bytes) = (dtype.name(), dtype.bytes());
+            bail!(
+                "{odd} bytes are not a whole number of elements of {bytes} bytes (--dtype {name})"
+            );
+        }
+        output::writable(&[("--csv", self.csv.as_deref())])?;
+        let baseline = self.baseline.as_deref().map(read).transpose()?;
+        if let Some(&largest) = sizes.last() {
+            let (input, _) = self.with_bytes(largest).input(site)?;
+            print_warnings(&common, &input.schedule);
+            site.note_spare(input.schedule.ranks());
+        }
+        Ok((sizes, baseline.unwrap_or_default()))
+    }
+
     /// Writes and prints the table.
     fn finish(
         &self,
         rows: &[Compared],
         wrong: Option<String>,
+        site: &Site,
         out: &mut dyn Write,
     ) -> Result<ExitCode> {
         if let (Some(path), None) = (&self.csv, &wrong) {
@@ -199,6 +219,8 @@ impl Args {
             let output = Output {
                 verified: verified.try_fold(wrong.is_none(), |all, one| Some(all && one?)),
                 rows,
+                engine: self.engine().name(),
+                mpi: site.processes(),
                 baseline: self
                     .baseline
                     .as_ref()
@@ -206,6 +228,9 @@ impl Args {
             };
             output::json(out, &output)?;
         } else if let Some(first) = rows.first() {
+            if let Some(processes) = site.processes() {
+                output::summary(out, &site::summary(&processes))?;
+            }
             print(out, &first.row, rows)?;
         }
         match wrong {
@@ -224,7 +249,7 @@ impl Args {
             median => all / median as f64,
         };
         let op = self.common.vector.op().name();
-        let dtype = self.typed().1;
+        let dtype = self.common.typed().1;
         Row {
             collective: info.collective.to_string(),
             ranks: info.ranks,
@@ -237,7 +262,7 @@ impl Args {
                 String::new()
             },
             clock: self.clock.name().to_string(),
-            workers: self.workers.mode().to_string(),
+            workers: self.mode().to_string(),
             bytes,
             algorithm: info.algorithm.unwrap_or_default().to_string(),
             segment: info.segment.unwrap_or(bytes),
@@ -256,6 +281,8 @@ impl Args {
             model_ns: done.model_time,
             x_model: (done.model_time > 0.0).then(|| wall.median as f64 / done.model_time),
             verified: done.wrong.map(|wrong| wrong.is_none()),
+            library_ns: done.library.as_ref().map(|library| library.wall.median),
+            x_library: done.library.as_ref().map(|library| library.ratio),
         }
     }
 }
@@ -322,6 +349,10 @@ fn print(out: &mut dyn Write, first: &Row, rows: &[Compared]) -> Result<()> {
         false => &["mean", "deviation", "outliers"],
     });
     header.extend(["algbw GB/s", "busbw GB/s", "x model"]);
+    let library = rows.iter().any(|row| row.row.library_ns.is_some());
+    if library {
+        header.extend(["library", "x library"]);
+    }
     if compares {
         header.extend(["x baseline", "change"]);
     }
@@ -346,6 +377,10 @@ fn print(out: &mut dyn Write, first: &Row, rows: &[Compared]) -> Result<()> {
             significant(row.busbw_gb_per_s, 4),
             row.x_model.map_or("-".into(), |x| significant(x, 4)),
         ]);
+        if library {
+            line.push(row.library_ns.map_or("-".into(), |time| ns(time as f64)));
+            line.push(row.x_library.map_or("-".into(), |x| significant(x, 4)));
+        }
         if compares {
             let ratio = baseline.as_ref().and_then(|b| b.ratio);
             line.push(ratio.map_or("-".into(), |ratio| significant(ratio, 4)));
@@ -354,5 +389,16 @@ fn print(out: &mut dyn Write, first: &Row, rows: &[Compared]) -> Result<()> {
         line
     });
     let right: Vec<usize> = (0..header.len()).filter(|&i| i != 1).collect();
-    output::table(out, &header, lines, &right)
+    output::table(out, &header, lines, &right)?;
+    let ratios = rows.iter().filter_map(|row| row.row.x_library);
+    let (logs, n) = ratios.fold((0.0, 0u32), |(sum, n), x| (sum + x.ln(), n + 1));
+    if n > 0 {
+        let mean = (logs / f64::from(n)).exp();
+        writeln!(
+            out,
+            "\nx library, geometric mean of {n} sizes: {}",
+            significant(mean, 4)
+        )?;
+    }
+    Ok(())
 }

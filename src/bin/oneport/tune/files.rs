@@ -83,7 +83,7 @@ impl Files {
     /// Writes the rows so far. An error if another process has written the file meanwhile, since
     /// its rows would be lost.
     pub(super) fn save(&self, rows: &[Row]) -> Result<()> {
-        let Some(path) = &self.csv else {
+        let Some(path) = self.csv.as_ref().filter(|_| !output::is_silent()) else {
             return Ok(());
         };
         let mut saved = self.saved.borrow_mut();
@@ -155,6 +155,9 @@ impl Files {
 /// Adds a rule to the file and keeps all other rules, including those that another sweep has added
 /// meanwhile.
 fn add_rule(path: &Path, rule: Rule) -> Result<()> {
+    if output::is_silent() {
+        return Ok(());
+    }
     let writer = output::Writer::open(path)?;
     let mut rules = match writer.current()? {
         Some(content) => rules_in(as_text(&content, path)?, path)?,
@@ -205,6 +208,7 @@ fn parameters(args: &Args, job: &Job) -> Parameters {
     } else {
         list(args.cores.iter().map(usize::to_string).collect())
     };
+    let processes = job.processes.as_ref();
     [
         ("collective", job.kind.name().to_string()),
         ("ranks", request.ranks().to_string()),
@@ -236,6 +240,7 @@ fn parameters(args: &Args, job: &Job) -> Parameters {
         ("machine", job.machine.clone()),
     ]
     .into_iter()
+    .chain(processes.map(|processes| ("processes", processes.to_string())))
     .map(|(name, value)| (name.to_string(), value))
     .collect()
 }
@@ -264,7 +269,10 @@ impl Job {
                 super::Pace::Native => "native".to_string(),
                 super::Pace::Paced => format!("paced: {costs}"),
             }),
-            source: Some(format!("{}; {}", self.machine, self.command)),
+            source: Some(match &self.processes {
+                None => format!("{}; {}", self.machine, self.command),
+                Some(processes) => format!("{processes}; {}", self.command),
+            }),
             choices: Rule::choices(&tuning.rows, segmented),
         }
     }

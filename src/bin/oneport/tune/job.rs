@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use oneport::measure::tune::{Sweep, Tuning};
 use oneport::plan::Segments;
 use oneport::plan::registry::Algorithm;
-use oneport::run::{ElementType, Op};
+use oneport::run::{ElementType, Op, Place, Processes, TeamOptions, Teams};
 use oneport::{Error, Kind};
 
 use super::{Args, Pace, machine};
@@ -12,6 +12,7 @@ use crate::args::{Common, SegmentCount, Vector, default_type};
 use crate::blocks::Blocks;
 use crate::input::show_cost;
 use crate::output::{self, Skipped};
+use crate::site::{Site, ensure_for_processes, summary};
 use crate::sizes::{self, Sizes};
 use crate::task::{Task, algorithms, available_memory, footprint};
 use crate::units::TimeUnit;
@@ -27,21 +28,52 @@ pub(super) struct Job {
     pub(super) machine: String,
     pub(super) date: String,
     pub(super) command: String,
+    /// The processes, if ranks are processes.
+    pub(super) processes: Option<Processes>,
 }
 
-/// Threads of the team.
+/// How ranks, threads or processes, share cores: processes those of this host.
 pub(super) struct Threads {
     pub(super) cores: usize,
     pub(super) pinned: bool,
     pub(super) oversubscribed: bool,
 }
 
+impl Threads {
+    /// Starts the threads, if ranks are threads.
+    pub(super) fn of(args: &Args, job: &Job, site: &mut Site) -> Result<Threads> {
+        if let Some(world) = &site.world {
+            return Ok(Threads {
+                cores: world.cores(),
+                pinned: world.bound(),
+                oversubscribed: world.oversubscribed(),
+            });
+        }
+        site.teams = Teams::new(TeamOptions {
+            cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
+            ..TeamOptions::default()
+        });
+        let team = site.teams.team(job.sweep.request.ranks())?;
+        Ok(Threads {
+            cores: team.cores(),
+            pinned: team.pinned(),
+            oversubscribed: team.oversubscribed(),
+        })
+    }
+}
+
 impl Job {
-    pub(super) fn new(args: &Args) -> Result<Job> {
+    pub(super) fn new(args: &Args, site: &Site) -> Result<Job> {
+        if site.world.is_some() {
+            ensure_for_processes(&[
+                ("--clock paced", args.clock == Pace::Paced),
+                ("--cores", !args.cores.is_empty()),
+            ])?;
+        }
         let dtype = args.dtype.unwrap_or(default_type(args.op));
         let bytes = sizes::expand(&args.bytes, args.factor)?;
         let max_bytes = bytes.iter().copied().max().unwrap_or(0);
-        let common = Common {
+        let mut common = Common {
             collective: Some(args.collective),
             schedule: None,
             ranks: args.ranks,
@@ -68,7 +100,12 @@ impl Job {
                 dtype.name()
             );
         }
+        if let Some(world) = &site.world {
+            common.take_ranks(world.size());
+        }
         let task = Task::new(&common, args.collective)?;
+        site.ensure_processes(task.request.ranks())?;
+        site.note_spare(task.request.ranks());
         let (algorithms, skipped) = select_algorithms(args, &task)?;
         ensure_fits_memory(&task, max_bytes)?;
         let request = task.request.segments(Segments::whole(0));
@@ -88,6 +125,7 @@ impl Job {
             machine: machine::name(),
             date: oneport::measure::now(),
             command: machine::command(),
+            processes: site.processes(),
         })
     }
 
@@ -95,12 +133,29 @@ impl Job {
         let mut warnings = Vec::new();
         let ranks = self.sweep.request.ranks();
         if threads.oversubscribed && self.clock == Pace::Native {
-            warnings.push(format!(
-                "{ranks} ranks on {} cores: wall-clock includes waiting for a core; try --clock paced",
-                threads.cores
-            ));
+            warnings.push(match self.processes {
+                None => format!(
+                    "{ranks} ranks on {} cores: wall-clock includes waiting for a core; try --clock paced",
+                    threads.cores
+                ),
+                Some(_) => format!(
+                    "more processes than the {} cores of a host: wall-clock includes waiting for a core",
+                    threads.cores
+                ),
+            });
         }
-        if !threads.pinned {
+        for row in &tuning.library {
+            if let Some(error) = &row.error {
+                let (function, bytes) = (row.function, row.bytes);
+                warnings.push(format!(
+                    "the result of {function} of {bytes} bytes is wrong: {error}"
+                ));
+            }
+        }
+        if tuning.library.is_empty() && tuning.processes.is_some() {
+            warnings.push("the library has no function for this: it is not measured".into());
+        }
+        if !threads.pinned && self.processes.is_none() {
             warnings
                 .push("the system refused to pin some ranks: they may move between cores".into());
         }
@@ -132,28 +187,30 @@ impl Job {
         } else {
             String::new()
         };
+        let (ranks, cores) = (request.ranks(), threads.cores);
         let pinned = if threads.pinned {
             "pinned"
         } else {
             "not pinned"
         };
-        vec![
-            ("machine", self.machine.clone()),
-            (
-                "ranks",
-                format!(
-                    "{} on {} cores, {pinned}; {ports}",
-                    request.ranks(),
-                    threads.cores
-                ),
-            ),
+        let mut lines = vec![("machine", self.machine.clone())];
+        lines.extend(self.processes.iter().flat_map(summary));
+        lines.push((
+            "ranks",
+            match &self.processes {
+                None => format!("{ranks} on {cores} cores, {pinned}; {ports}"),
+                Some(p) => format!("{ranks} of {} processes; {ports}", p.processes),
+            },
+        ));
+        lines.extend([
             ("elements", format!("{}{op}", self.dtype.name())),
             ("clock", self.clock.name().to_string()),
             (
                 "costs",
                 show_cost(request.get_cost(), TimeUnit::Nanoseconds),
             ),
-        ]
+        ]);
+        lines
     }
 }
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use oneport::measure::tune::Progress;
 
+use crate::output;
 use crate::units::show_bytes;
 
 /// A bar over the time budget; hidden if standard error is not a terminal.
@@ -13,8 +14,11 @@ pub(super) struct Bar(ProgressBar);
 impl Bar {
     pub(super) fn new(budget: Duration) -> Bar {
         let millis = u64::try_from(budget.as_millis()).unwrap_or(u64::MAX);
-        let bar =
-            ProgressBar::with_draw_target(Some(millis), ProgressDrawTarget::stderr_with_hz(5));
+        let target = match output::is_silent() {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr_with_hz(5),
+        };
+        let bar = ProgressBar::with_draw_target(Some(millis), target);
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {wide_msg}") {
             bar.set_style(style);
         }

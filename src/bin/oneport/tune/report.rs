@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use anyhow::Result;
-use oneport::measure::tune::{Row, Tuning};
+use oneport::measure::tune::{LibraryRow, Row, Tuning};
+use oneport::run::Processes;
 use serde::Serialize;
 
 use super::job::{Job, Threads};
@@ -34,7 +35,13 @@ pub(super) struct Output<'a> {
     resumed: usize,
     interrupted: bool,
     budget_spent: bool,
+    /// The processes, if ranks are processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mpi: Option<&'a Processes>,
     rows: &'a [Row],
+    /// The library's own function at each size.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    library: &'a [LibraryRow],
     skipped: &'a [Skipped],
     warnings: &'a [String],
 }
@@ -69,7 +76,9 @@ impl Job {
             resumed,
             interrupted: tuning.interrupted,
             budget_spent: tuning.budget_spent,
+            mpi: tuning.processes.as_ref(),
             rows: &tuning.rows,
+            library: &tuning.library,
             skipped: &self.skipped,
             warnings,
         }
@@ -97,7 +106,27 @@ pub(super) fn print(
     writeln!(out)?;
     let leaders = tuning.rows.iter().filter(|row| row.best_segment);
     let ns = |t: u64| TimeUnit::Nanoseconds.show(t as f64);
-    let rows = leaders.map(|row| {
+    let of_library = |row: &LibraryRow| {
+        let best = tuning.rows.iter().find(|r| r.bytes == row.bytes && r.best);
+        let ratio = best.map(|best| row.wall.median as f64 / best.wall.median.max(1) as f64);
+        [
+            show_bytes(row.bytes),
+            row.function.to_string(),
+            "-".into(),
+            "-".into(),
+            ns(row.wall.median),
+            ns(row.wall.p99),
+            row.wall.repetitions.to_string(),
+            "-".into(),
+            "-".into(),
+            match (&row.error, ratio) {
+                (Some(_), _) => "WRONG".into(),
+                (None, Some(ratio)) => format!("x {} of the best", significant(ratio, 3)),
+                (None, None) => String::new(),
+            },
+        ]
+    };
+    let of_algorithm = |row: &Row| {
         let ratio = row.wall.median as f64 / row.model_time;
         [
             show_bytes(row.bytes),
@@ -121,7 +150,17 @@ pub(super) fn print(
             }
             .to_string(),
         ]
-    });
+    };
+    // By size, the library last.
+    let mut rows: Vec<_> = leaders.map(|row| (row.bytes, of_algorithm(row))).collect();
+    rows.extend(
+        tuning
+            .library
+            .iter()
+            .map(|row| (row.bytes, of_library(row))),
+    );
+    rows.sort_by_key(|&(bytes, _)| bytes);
+    let rows = rows.into_iter().map(|(_, cells)| cells);
     let header = [
         "size",
         "algorithm",
