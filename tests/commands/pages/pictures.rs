@@ -50,7 +50,7 @@ fn pictures_are_readable_in_both_themes() {
             let drawn = draw(&path);
             assert!(drawn.len() < 1_000_000, "{name}: {} bytes", drawn.len());
             assert!(draw(&path) == drawn, "{name} gives different bytes");
-            for (view, size, dark) in VIEWS {
+            for (view, size, dark) in [VIEWS[0], VIEWS[3]] {
                 browser.load(&path, size, dark);
                 let audit = audit_texts(&mut browser, view, &path);
                 let selected = audit["selected"].as_str().unwrap();
