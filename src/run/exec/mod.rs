@@ -39,7 +39,6 @@ mod warnings;
 pub(crate) use carrier::{Carrier, Transfer};
 pub(crate) use eager::longest_messages;
 pub use outcome::Outcome;
-pub(crate) use run::Performer;
 pub use run::{Clock, Place, Run};
 #[cfg(feature = "mpi")]
 pub(crate) use {
@@ -48,6 +47,7 @@ pub(crate) use {
     program::Program,
     recorder::Off,
     repeat::{Reports, ThreadReport, repeat},
+    run::Performer,
     runner::{Job, Runner},
     sequence::Sequence,
 };
