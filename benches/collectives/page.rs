@@ -11,11 +11,14 @@ const STYLE: &str = include_str!("../../src/measure/tune/page.css");
 /// Rows whose median is so many times their minimum were disturbed: half of the repetitions took
 /// that much longer than the fastest.
 const DISTURBED: f64 = 2.0;
+/// With fewer repetitions in the time of a row, something else used the cores in all of them.
+const MIN_REPETITIONS: u64 = 5;
 
 impl Point {
     /// Whether something else used the cores meanwhile.
     fn disturbed(&self) -> bool {
-        self.median_ns as f64 > DISTURBED * self.min_ns as f64
+        let slow = self.median_ns as f64 > DISTURBED * self.min_ns as f64;
+        slow || self.repetitions < MIN_REPETITIONS
     }
 
     /// What makes the row's time differ from that of an idle machine with a core for each rank.
@@ -55,14 +58,19 @@ pub(super) fn page(summary: &Summary<'_>) -> String {
     for line in summary.findings() {
         let _ = writeln!(findings, "<p>{}</p>", escaped(line.trim()));
     }
+    if !findings.is_empty() {
+        findings =
+            format!("<figure style=\"margin-top:18px\"><h2>Findings</h2>\n{findings}</figure>\n");
+    }
     let none =
         "<p class=\"warning\">This machine could not be calibrated: there are no model times.</p>";
     let answer = match by_collective.is_empty() {
         true => none.to_string(),
         false => format!(
             "<figure><h2>Measured over model</h2>\n<p>1 is as long as in the model, 2 is twice as long. Disturbed: the median is \
-             over {DISTURBED} times the minimum, so something else used the cores. Oversubscribed: more ranks than cores, so \
-             the time includes waiting for a core.</p>\n{}\n{}</figure>\n",
+             over {DISTURBED} times the minimum, or there are fewer than {MIN_REPETITIONS} repetitions, so something else used the cores. \
+             Oversubscribed: more ranks than cores, so the time includes waiting for a core. Median and worst are those \
+             of the points with a core for each rank that were not disturbed.</p>\n{}\n{}</figure>\n",
             table(&by_collective),
             picture(&by_collective)
         ),
@@ -83,38 +91,37 @@ pub(super) fn page(summary: &Summary<'_>) -> String {
     )
 }
 
-/// The median ratio of each collective, with a core for each rank and without, and its worst point.
+/// The median ratio of each collective and its worst point, of the points that have no flags; the
+/// median of those with more ranks than cores; and how many were disturbed.
 fn table(by_collective: &BTreeMap<&str, Vec<(&Point, f64)>>) -> String {
     let mut text = String::from(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Ratios by collective\"><table id=\"ratios\">\n<thead><tr>\
-         <th class=\"name\">collective</th><th>points</th><th>median, a core each</th><th>median, oversubscribed</th><th>worst</th>\
-         <th class=\"name\">at</th><th>disturbed</th></tr></thead>\n<tbody>\n",
+         <th class=\"name\">collective</th><th>points</th><th>median</th><th>worst</th><th class=\"name\">at</th>\
+         <th>oversubscribed</th><th>disturbed</th></tr></thead>\n<tbody>\n",
     );
     for (collective, points) in by_collective {
-        let median_of = |oversubscribed: bool| {
-            let chosen = points
-                .iter()
-                .filter(|p| p.0.oversubscribed == oversubscribed);
+        let median_of = |keep: &dyn Fn(&Point) -> bool| {
+            let chosen = points.iter().filter(|p| keep(p.0));
             let mut ratios: Vec<f64> = chosen.map(|p| p.1).collect();
             median(&mut ratios).map_or("-".into(), |m| format!("{m:.2}"))
         };
         let factor = |ratio: f64| ratio.max(1.0 / ratio);
-        let worst = points
-            .iter()
-            .max_by(|a, b| factor(a.1).total_cmp(&factor(b.1)));
-        let (at, worst) = worst.map_or((String::new(), 1.0), |w| (w.0.name(), w.1));
+        let worst = points.iter().filter(|p| p.0.flags().is_empty());
+        let worst = worst.max_by(|a, b| factor(a.1).total_cmp(&factor(b.1)));
+        let (worst, at) = worst.map_or(("-".into(), String::new()), |(point, ratio)| {
+            (format!("{ratio:.2}"), point.name())
+        });
         let disturbed = points.iter().filter(|p| p.0.disturbed()).count();
+        let disturbed = match disturbed {
+            0 => "none".to_string(),
+            n => format!("⚠ {n}"),
+        };
         let _ = writeln!(
             text,
-            "<tr><td class=\"name\">{collective}</td><td>{}</td><td>{}</td><td>{}</td><td>{worst:.2}</td><td class=\"name\">{at}</td><td>{}</td></tr>",
+            "<tr><td class=\"name\">{collective}</td><td>{}</td><td>{}</td><td>{worst}</td><td class=\"name\">{at}</td><td>{}</td><td>{disturbed}</td></tr>",
             points.len(),
-            median_of(false),
-            median_of(true),
-            if disturbed > 0 {
-                format!("⚠ {disturbed}")
-            } else {
-                "none".to_string()
-            }
+            median_of(&|p| p.flags().is_empty()),
+            median_of(&|p| p.oversubscribed),
         );
     }
     text + "</tbody></table></div>"
@@ -139,7 +146,7 @@ fn picture(by_collective: &BTreeMap<&str, Vec<(&Point, f64)>>) -> String {
     let (width, height) = (LEFT + WIDTH + 24.0, bottom + 44.0);
     let mut svg = format!(
         "<div class=\"scroll chart\" tabindex=\"0\" role=\"region\" aria-label=\"Picture of all ratios\">\
-         <svg viewBox=\"0 0 {width} {height}\" style=\"min-width:680px\" role=\"img\" aria-label=\"Ratios of measured to model time\">\n"
+         <svg viewBox=\"0 0 {width} {height}\" style=\"min-width:680px;max-width:{width}px;margin-top:14px\" role=\"img\" aria-label=\"Ratios of measured to model time\">\n"
     );
     for exponent in low as i32..=high as i32 {
         let (ratio, class) = (

@@ -51,13 +51,15 @@ fn audit_texts(browser: &mut Browser, view: &str, page: &Path) -> Value {
     audit
 }
 
-/// Presses Tab until the focus is back at the start; returns the identifiers of what had it.
+/// Presses Tab until the focus is back at the start; returns the identifiers, or else the labels, of
+/// what had it.
 fn tab_order(browser: &mut Browser) -> Vec<String> {
     browser.eval("document.activeElement.blur()");
     let mut order = Vec::new();
     for _ in 0..60 {
         browser.press("Tab");
-        let focused = browser.eval("document.activeElement.id");
+        let focused = browser
+            .eval("document.activeElement.id || document.activeElement.getAttribute('aria-label')");
         order.push(focused.as_str().unwrap_or_default().to_string());
     }
     order
