@@ -11,7 +11,7 @@
 //! | [`msccl`] | yes | yes | MSCCL's executor for GPUs, its tools, ASTRA-sim |
 //! | [`simgrid`] | yes | | SimGrid: contention in networks |
 //! | [`dot`] | yes | | Graphviz |
-//! | [`selection`] | yes | | Open MPI, Intel MPI: which algorithm for which sizes |
+//! | [`selection`] | yes | | Open MPI, MPICH, Intel MPI: which algorithm for which sizes |
 //!
 //! [`schema()`](schema::schema) describes the files that oneport itself reads and writes.
 //!

@@ -6,35 +6,41 @@
 //!                  most the message's holds, the first is for 0
 //! Open MPI >= 6:   {"rule_file_version": 3, "module": "tuned", "collectives": {NAME: [{"comm_size_min",
 //!                  "comm_size_max", "rules": [{"msg_size_min", "msg_size_max", "alg", "seg_size"}]}]}}
-//! Intel MPI:       I_MPI_ADJUST_<NAME>="<ID>:<FROM>-<TO>@<P>-<P>[;...]", in the environment
+//! Intel MPI:       I_MPI_ADJUST_<NAME>="<ID>:<FROM>-<TO>[;...]", in the environment
+//! MPICH:           nested tests, see `selection/mpich.rs`
 //! ```
 //!
 //! Sources: Open MPI's `docs/tuning-apps/collectives/tuned.rst` and
 //! `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` (whose parser wants other names than the
-//! published schema), versions 4 to 6; the reference of Intel MPI 2019 on the `I_MPI_ADJUST`
-//! family.
+//! published schema and skips members that it does not know), versions 4 to 6; the reference of
+//! Intel MPI 2021 on the `I_MPI_ADJUST` family; MPICH's `src/mpi/coll/src/csel.c`, versions 4.1 to
+//! 5.0. Files for Open MPI 5.0.11, MPICH 5.0.2 and Intel MPI 2021.18 were tried with these
+//! libraries (`tests/mpi.sh`); Open MPI 6 is not released.
 //!
 //! A file has rules only for algorithms that the library has. The tables below say which of them
 //! corresponds to which algorithm here. Libraries count the size of a message differently for each
 //! collective, see [`Library`].
 
+mod mpich;
+mod tables;
 #[cfg(test)]
 mod tests;
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use serde_json::{Value, json};
 
 use super::Written;
 use crate::error::{Error, Result};
 use crate::schedule::collective::Kind;
+use tables::{Family, INTEL, MPICH, OPEN_MPI};
 
 /// A library, and the form of its file.
 ///
 /// Sizes in the file are those that the library compares: for broadcast, reduce, allreduce and
 /// scatter the bytes that one rank passes, for reduce_scatter those of the whole vector, for
-/// allgather, alltoall, gather and scan these times the number of ranks (Intel MPI: one rank's
-/// bytes).
+/// allgather, alltoall and gather these times the number of ranks (Intel MPI: one rank's bytes;
+/// MPICH: alltoall, too).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Library {
     /// Open MPI's classic file, for all versions.
@@ -43,6 +49,27 @@ pub enum Library {
     OpenMpiJson,
     /// A file to be sourced by a shell, for Intel MPI.
     Intel,
+    /// MPICH's JSON file, for the versions from 4.1 to 5.0. Other collectives, and other numbers of
+    /// ranks, are what MPICH does without a file.
+    Mpich,
+}
+
+/// Where times come from, with the circumstances in one line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Measured over an MPI library.
+    Measured(String),
+    /// Computed in the cost model.
+    Modelled(String),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Measured(text) => write!(f, "measured over MPI: {text}"),
+            Origin::Modelled(text) => write!(f, "modelled, not measured over MPI: {text}"),
+        }
+    }
 }
 
 /// The time of one algorithm for one size.
@@ -67,187 +94,16 @@ pub struct Table {
     pub ranks: usize,
     /// Times, by increasing size.
     pub rows: Vec<Timed>,
-    /// Where the times come from: one line for readers of the file.
-    pub origin: String,
+    /// Where the times come from, for readers of the file.
+    pub origin: Origin,
 }
-
-/// A collective of a library, and its algorithms: number, name, and the algorithm here.
-struct Family {
-    kind: Kind,
-    /// Number in Open MPI's classic file.
-    id: u32,
-    name: &'static str,
-    /// Whether sizes are multiplied by the number of ranks.
-    of_all: bool,
-    algorithms: &'static [(u32, &'static str, &'static str)],
-}
-
-const OPEN_MPI: [Family; 8] = [
-    Family {
-        kind: Kind::Broadcast,
-        id: 7,
-        name: "bcast",
-        of_all: false,
-        algorithms: &[
-            (1, "basic_linear", "linear"),
-            (3, "pipeline", "chain"),
-            (5, "binary_tree", "binary"),
-            (6, "binomial", "binomial"),
-            (8, "scatter_allgather", "van-de-geijn"),
-            (9, "scatter_allgather_ring", "van-de-geijn-ring"),
-        ],
-    },
-    Family {
-        kind: Kind::Reduce,
-        id: 11,
-        name: "reduce",
-        of_all: false,
-        algorithms: &[
-            (1, "linear", "linear"),
-            (3, "pipeline", "chain"),
-            (4, "binary", "binary"),
-            (5, "binomial", "binomial"),
-            (7, "rabenseifner", "butterfly"),
-        ],
-    },
-    Family {
-        kind: Kind::Allreduce,
-        id: 2,
-        name: "allreduce",
-        of_all: false,
-        algorithms: &[
-            (3, "recursive_doubling", "recursive-doubling"),
-            (4, "ring", "ring"),
-            (6, "rabenseifner", "rabenseifner"),
-        ],
-    },
-    Family {
-        kind: Kind::Allgather,
-        id: 0,
-        name: "allgather",
-        of_all: true,
-        algorithms: &[
-            (1, "linear", "linear"),
-            (2, "bruck", "bruck"),
-            (3, "recursive_doubling", "recursive-doubling"),
-            (4, "ring", "ring"),
-        ],
-    },
-    Family {
-        kind: Kind::ReduceScatter,
-        id: 12,
-        name: "reduce_scatter",
-        of_all: false,
-        algorithms: &[
-            (2, "recursive_halving", "recursive-halving"),
-            (3, "ring", "ring"),
-        ],
-    },
-    Family {
-        kind: Kind::Alltoall,
-        id: 3,
-        name: "alltoall",
-        of_all: true,
-        algorithms: &[(2, "pairwise", "pairwise"), (3, "modified_bruck", "bruck")],
-    },
-    Family {
-        kind: Kind::Gather,
-        id: 9,
-        name: "gather",
-        of_all: true,
-        algorithms: &[(1, "basic_linear", "linear"), (2, "binomial", "oblivious")],
-    },
-    Family {
-        kind: Kind::Scatter,
-        id: 15,
-        name: "scatter",
-        of_all: false,
-        algorithms: &[(1, "basic_linear", "linear"), (2, "binomial", "oblivious")],
-    },
-];
-
-const INTEL: [Family; 8] = [
-    Family {
-        kind: Kind::Broadcast,
-        id: 0,
-        name: "BCAST",
-        of_all: false,
-        algorithms: &[
-            (1, "binomial", "binomial"),
-            (2, "recursive doubling", "van-de-geijn"),
-            (3, "ring", "van-de-geijn-ring"),
-        ],
-    },
-    Family {
-        kind: Kind::Reduce,
-        id: 0,
-        name: "REDUCE",
-        of_all: false,
-        algorithms: &[
-            (2, "binomial", "binomial"),
-            (5, "Rabenseifner's", "butterfly"),
-        ],
-    },
-    Family {
-        kind: Kind::Allreduce,
-        id: 0,
-        name: "ALLREDUCE",
-        of_all: false,
-        algorithms: &[
-            (1, "recursive doubling", "recursive-doubling"),
-            (2, "Rabenseifner's", "rabenseifner"),
-            (8, "ring", "ring"),
-        ],
-    },
-    Family {
-        kind: Kind::Allgather,
-        id: 0,
-        name: "ALLGATHER",
-        of_all: false,
-        algorithms: &[
-            (1, "recursive doubling", "recursive-doubling"),
-            (2, "Bruck's", "bruck"),
-            (3, "ring", "ring"),
-        ],
-    },
-    Family {
-        kind: Kind::ReduceScatter,
-        id: 0,
-        name: "REDUCE_SCATTER",
-        of_all: false,
-        algorithms: &[(1, "recursive halving", "recursive-halving")],
-    },
-    Family {
-        kind: Kind::Alltoall,
-        id: 0,
-        name: "ALLTOALL",
-        of_all: false,
-        algorithms: &[
-            (1, "Bruck's", "bruck"),
-            (3, "pair wise exchange", "pairwise"),
-        ],
-    },
-    Family {
-        kind: Kind::Gather,
-        id: 0,
-        name: "GATHER",
-        of_all: false,
-        algorithms: &[(1, "binomial", "oblivious")],
-    },
-    Family {
-        kind: Kind::Scatter,
-        id: 0,
-        name: "SCATTER",
-        of_all: false,
-        algorithms: &[(1, "binomial", "oblivious")],
-    },
-];
 
 impl Library {
     fn families(self) -> &'static [Family] {
         match self {
             Library::OpenMpi | Library::OpenMpiJson => &OPEN_MPI,
             Library::Intel => &INTEL,
+            Library::Mpich => &MPICH,
         }
     }
 
@@ -255,6 +111,35 @@ impl Library {
         match self {
             Library::OpenMpi | Library::OpenMpiJson => "Open MPI",
             Library::Intel => "Intel MPI",
+            Library::Mpich => "MPICH",
+        }
+    }
+
+    /// The largest size that rules can name.
+    fn max_size(self) -> u64 {
+        match self {
+            Library::OpenMpi | Library::OpenMpiJson => u64::MAX,
+            Library::Intel | Library::Mpich => i32::MAX as u64,
+        }
+    }
+
+    /// What the library makes of the file that its rules do not say.
+    fn note(self, ranks: usize) -> Option<String> {
+        match self {
+            Library::OpenMpi => Some(format!(
+                "Open MPI applies the rules to all communicators of {ranks} ranks or more"
+            )),
+            Library::OpenMpiJson => None,
+            Library::Intel => Some(
+                "Intel MPI applies the rules to communicators of all sizes: where rules name a \
+                 number of ranks it ignores their sizes of messages"
+                    .into(),
+            ),
+            Library::Mpich => Some(
+                "MPICH divides calls by nodes before it obeys the rules, unless \
+                 MPIR_CVAR_DEVICE_COLLECTIVES is none"
+                    .into(),
+            ),
         }
     }
 }
@@ -288,7 +173,7 @@ pub fn write(library: Library, table: &Table) -> Result<Written> {
     };
     let known = |row: &&Timed| family.algorithms.iter().any(|a| a.2 == row.algorithm);
     let mut rules: Vec<Rule> = Vec::new();
-    let mut missing = Vec::new();
+    let (mut missing, mut beyond) = (Vec::new(), Vec::new());
     for rows in table.rows.chunk_by(|a, b| a.bytes == b.bytes) {
         let mapped = rows.iter().filter(known);
         let Some(row) = mapped.min_by(|a, b| a.time.total_cmp(&b.time)) else {
@@ -300,13 +185,17 @@ pub fn write(library: Library, table: &Table) -> Result<Written> {
         };
         let factor = if family.of_all { table.ranks as u64 } else { 1 };
         let last = rules.last();
-        if last.is_some_and(|rule| rule.id == id && segment(rule.row) == segment(row)) {
+        if last.is_some_and(|rule| rule.name == name && segment(rule.row) == segment(row)) {
             continue;
         }
         let from = match last {
             None => 0,
             Some(_) => row.bytes.saturating_mul(factor),
         };
+        if from > library.max_size() {
+            beyond.push(row.bytes.to_string());
+            continue;
+        }
         rules.push(Rule {
             from,
             id,
@@ -330,10 +219,20 @@ pub fn write(library: Library, table: &Table) -> Result<Written> {
             missing.join(", ")
         ));
     }
+    if !beyond.is_empty() {
+        notes.push(format!(
+            "{} compares sizes up to {}: there is no rule for {} bytes",
+            library.name(),
+            library.max_size(),
+            beyond.join(", ")
+        ));
+    }
+    notes.extend(library.note(table.ranks));
     let text = match library {
         Library::OpenMpi => open_mpi(family, table, &rules),
         Library::OpenMpiJson => open_mpi_json(family, table, &rules),
         Library::Intel => intel(family, table, &rules),
+        Library::Mpich => mpich::write(family, table, &rules),
     };
     Ok(Written { text, notes })
 }
@@ -343,8 +242,8 @@ fn segment(row: &Timed) -> u64 {
     row.segment.filter(|&s| s < row.bytes).unwrap_or(0)
 }
 
-/// What a rule stands for, in a comment.
-fn described(rule: &Rule) -> String {
+/// What a rule stands for, in a comment; its algorithm is called `name`.
+fn described(rule: &Rule, name: &str) -> String {
     let segment = match segment(rule.row) {
         0 => String::new(),
         bytes => format!(" in segments of {bytes}"),
@@ -353,18 +252,18 @@ fn described(rule: &Rule) -> String {
         bytes, algorithm, ..
     } = rule.row;
     format!(
-        "from {} bytes: {}{segment}, best of --bytes {bytes} ({algorithm})",
-        rule.from, rule.name
+        "from {} bytes: {name}{segment}, best of --bytes {bytes} ({algorithm})",
+        rule.from
     )
 }
 
 fn open_mpi(family: &Family, table: &Table, rules: &[Rule]) -> String {
     let mut text = format!(
         "# {} over {} ranks; times: {}\n# mpirun --mca coll_tuned_use_dynamic_rules 1 --mca \
-         coll_tuned_dynamic_rules_filename FILE\n",
+         coll_tuned_dynamic_rules_filename FILE --mca coll_tuned_priority 100\n",
         family.name,
         table.ranks,
-        line(&table.origin)
+        line(&table.origin.to_string())
     );
     let _ = writeln!(text, "1 # collectives\n{} # {}", family.id, family.name);
     let _ = writeln!(
@@ -377,7 +276,7 @@ fn open_mpi(family: &Family, table: &Table, rules: &[Rule]) -> String {
         let _ = writeln!(
             text,
             "# {}\n{} {} 0 {}",
-            described(rule),
+            described(rule, rule.name),
             rule.from,
             rule.id,
             segment(rule.row)
@@ -398,34 +297,35 @@ fn open_mpi_json(family: &Family, table: &Table, rules: &[Rule]) -> String {
         .map(|rule| json!(rule.from.saturating_sub(1)));
     let ends = next.chain([json!("inf")]);
     let rules = rules.iter().zip(ends).map(|(rule, end)| {
-        json!({"msg_size_min": rule.from, "msg_size_max": end, "alg": rule.name, "seg_size": segment(rule.row)})
+        json!({"msg_size_min": rule.from, "msg_size_max": end, "alg": rule.name,
+               "seg_size": segment(rule.row), "comment": described(rule, rule.name)})
     });
     let rules: Vec<Value> = rules.collect();
     let sizes = json!([{
         "comm_size_min": table.ranks, "comm_size_max": table.ranks,
         "comm_rank_distribution": "any", "rules": rules
     }]);
-    let file =
-        json!({"rule_file_version": 3, "module": "tuned", "collectives": {family.name: sizes}});
+    let file = json!({"rule_file_version": 3, "module": "tuned",
+        "comment": format!("times: {}", line(&table.origin.to_string())),
+        "collectives": {family.name: sizes}});
     let mut text = serde_json::to_string_pretty(&file).unwrap_or_default();
     text.push('\n');
     text
 }
 
 fn intel(family: &Family, table: &Table, rules: &[Rule]) -> String {
-    let p = table.ranks;
     let mut text = format!(
-        "# {} over {p} ranks; times: {}\n",
+        "# {} over {} ranks; times: {}\n",
         family.name,
-        line(&table.origin)
+        table.ranks,
+        line(&table.origin.to_string())
     );
     for rule in rules {
-        let _ = writeln!(text, "# {}", described(rule));
+        let _ = writeln!(text, "# {}", described(rule, rule.name));
     }
     let next = rules.iter().skip(1).map(|rule| rule.from.saturating_sub(1));
-    // The largest size of a message.
-    let ends = next.chain([i32::MAX as u64]);
-    let one = |(rule, end): (&Rule, u64)| format!("{}:{}-{end}@{p}-{p}", rule.id, rule.from);
+    let ends = next.chain([Library::Intel.max_size()]);
+    let one = |(rule, end): (&Rule, u64)| format!("{}:{}-{end}", rule.id, rule.from);
     let all: Vec<String> = rules.iter().zip(ends).map(one).collect();
     let _ = writeln!(
         text,

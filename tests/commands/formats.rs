@@ -177,10 +177,12 @@ fn a_tuning_result_becomes_a_selection_file() {
     let folder = folder("formats_selection");
     let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let tune = format!(
-        "tune broadcast -p 2 --bytes 1KiB,64KiB --budget 0.1s --export openmpi={} --export openmpi-json={} --export intel={}",
+        "tune broadcast -p 2 --bytes 1KiB,64KiB --budget 0.1s --export openmpi={} --export openmpi-json={} --export intel={} \
+         --export mpich={}",
         file("ompi"),
         file("json"),
-        file("intel")
+        file("intel"),
+        file("mpich")
     );
     text(&tune);
     let classic = fs::read_to_string(file("ompi")).unwrap();
@@ -201,6 +203,9 @@ fn a_tuning_result_becomes_a_selection_file() {
             .unwrap()
             .contains("export I_MPI_ADJUST_BCAST=\"")
     );
+    let mpich = fs::read_to_string(file("mpich")).unwrap();
+    assert!(mpich.starts_with("/* bcast over 2 ranks; times: modelled, not measured over MPI"));
+    assert!(mpich.contains("\"algorithm=MPIR_Bcast_intra_") && mpich.contains("collective=iscan"));
 }
 
 /// LogGOPSim's time is the model's where the file says so.

@@ -165,7 +165,7 @@ pub(crate) struct Args {
     rules: Option<PathBuf>,
 
     /// Write the selection file of an MPI library, from model times: openmpi (all versions),
-    /// openmpi-json (from version 6 on) or intel (to be sourced)
+    /// openmpi-json (from version 6 on), mpich (from 4.1 on) or intel (to be sourced)
     #[arg(long, value_name = "LIBRARY=FILE", value_parser = parse_export, help_heading = "Output")]
     export: Vec<(Library, PathBuf)>,
 
@@ -344,9 +344,10 @@ fn parse_budget(text: &str) -> Result<Duration, String> {
 
 /// Parses the library and the file of `--export`.
 fn parse_export(text: &str) -> Result<(Library, PathBuf), String> {
-    const LIBRARIES: [(&str, Library); 3] = [
+    const LIBRARIES: [(&str, Library); 4] = [
         ("openmpi", Library::OpenMpi),
         ("openmpi-json", Library::OpenMpiJson),
+        ("mpich", Library::Mpich),
         ("intel", Library::Intel),
     ];
     let (name, file) = text.split_once('=').unwrap_or((text, ""));
@@ -354,7 +355,7 @@ fn parse_export(text: &str) -> Result<(Library, PathBuf), String> {
     match library {
         Some(&(_, library)) if !file.is_empty() => Ok((library, PathBuf::from(file))),
         _ => Err(format!(
-            "'{text}' is not LIBRARY=FILE, with openmpi, openmpi-json or intel as the library"
+            "'{text}' is not LIBRARY=FILE, with openmpi, openmpi-json, mpich or intel as the library"
         )),
     }
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use oneport::formats::selection::{self, Library, Table, Timed};
+use oneport::formats::selection::{self, Library, Origin, Table, Timed};
 use oneport::measure::tune::csv::{self, Parameters};
 use oneport::measure::tune::page::{Heading, page};
 use oneport::measure::tune::rules::{Rule, Rules};
@@ -291,7 +291,7 @@ impl Job {
             collective: self.kind,
             ranks: request.ranks(),
             rows: tuning.rows.iter().map(row).collect(),
-            origin: format!("modelled, not measured over MPI: {costs}; {}", self.command),
+            origin: Origin::Modelled(format!("{costs}; {}", self.command)),
         }
     }
 
