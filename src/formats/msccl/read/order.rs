@@ -7,12 +7,38 @@ use super::{Block, File, Line, What, at};
 use crate::error::{Error, Result};
 use crate::rules::matching::grouped;
 
-/// A step of a thread block, or half of one that receives and sends.
+/// A step of a thread block, or a part of one that becomes several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     Whole,
+    /// Its message is received, to be sent on.
     Received,
+    /// Its message is received into a place of its own.
+    Arrived,
+    /// The message is taken from that place.
+    Taken,
     Sent,
+}
+
+/// Which steps receive into a place of their own first, from where local steps take the message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Apart {
+    None,
+    Reductions,
+    All,
+}
+
+impl Apart {
+    fn holds(self, what: What) -> bool {
+        use What::{RecvReduceCopy, RecvReduceCopySend, RecvReduceSend};
+        match self {
+            Apart::None => false,
+            Apart::Reductions => {
+                matches!(what, RecvReduceCopy | RecvReduceCopySend | RecvReduceSend)
+            }
+            Apart::All => what.receives(),
+        }
+    }
 }
 
 /// By rank: its steps as (thread block, step, part), in the order of its program.
@@ -26,33 +52,38 @@ type Key = (usize, u8, usize);
 /// `(a, b)`: node `a` comes after node `b`.
 type Edge = (u32, u32);
 
-/// Finds the order of every rank's steps. Time is `n log n` in the number of steps.
+/// Finds the order of every rank's steps, and whether the file gives it. Time is `n log n` in the
+/// number of steps.
 ///
 /// # Errors
 /// When steps wait for each other or for steps that are not there, or messages do not match.
-pub(super) fn order(file: &File) -> Result<Orders> {
-    let graph = Graph::new(file)?;
-    let keys = match graph.numbers() {
-        Some(numbers) => graph.numbered(numbers)?,
-        None => match graph.order_of_messages() {
-            Some(keys) => keys,
-            None => graph.buffered_order()?,
-        },
+pub(super) fn order(file: &File) -> Result<(Orders, bool)> {
+    let graph = Graph::new(file, Apart::None)?;
+    if let Some(numbers) = graph.numbers() {
+        let keys = graph.numbered(numbers)?;
+        return Ok((graph.sorted(keys), true));
+    }
+    let keys = match graph.order_of_messages() {
+        Some(keys) => keys,
+        None => graph.buffered_order()?,
     };
-    let mut ranks: Vec<Vec<(Key, usize, usize, Part)>> = vec![Vec::new(); file.gpus.len()];
-    for (node, key) in graph.nodes.iter().zip(keys) {
-        if node.line.what != What::Nop {
-            ranks[node.rank].push((key, node.block, node.step, node.part));
+    Ok((graph.sorted(keys), false))
+}
+
+/// An order in which the model does not deadlock, with messages in places of their own: a receive
+/// then waits for earlier messages of its thread block only, and reductions before it need not wait
+/// for each other's messages. `None` if there is none, which [`order`] refuses.
+///
+/// # Errors
+/// As [`order`].
+pub(super) fn order_apart(file: &File) -> Result<Option<Orders>> {
+    for apart in [Apart::Reductions, Apart::All] {
+        let graph = Graph::new(file, apart)?;
+        if let Some(keys) = graph.order_of_messages() {
+            return Ok(Some(graph.sorted(keys)));
         }
     }
-    let sorted = ranks.into_iter().map(|mut nodes| {
-        nodes.sort_unstable();
-        nodes
-            .into_iter()
-            .map(|(_, b, s, part)| (b, s, part))
-            .collect()
-    });
-    Ok(sorted.collect())
+    Ok(None)
 }
 
 struct Node<'f> {
@@ -65,11 +96,11 @@ struct Node<'f> {
 
 impl Node<'_> {
     fn sends(&self) -> bool {
-        self.part != Part::Received && self.line.what.sends()
+        matches!(self.part, Part::Whole | Part::Sent) && self.line.what.sends()
     }
 
     fn receives(&self) -> bool {
-        self.part != Part::Sent && self.line.what.receives()
+        !matches!(self.part, Part::Taken | Part::Sent) && self.line.what.receives()
     }
 
     /// The turn of nodes that could start at once: local steps, sends, receives.
@@ -95,7 +126,7 @@ struct Graph<'f> {
 }
 
 impl<'f> Graph<'f> {
-    fn new(file: &'f File<'f>) -> Result<Graph<'f>> {
+    fn new(file: &'f File<'f>, apart: Apart) -> Result<Graph<'f>> {
         let mut graph = Graph {
             file,
             nodes: Vec::new(),
@@ -108,7 +139,7 @@ impl<'f> Graph<'f> {
             let mut last: Vec<Vec<u32>> = Vec::with_capacity(gpu.blocks.len());
             let first = graph.nodes.len();
             for (b, block) in gpu.blocks.iter().enumerate() {
-                last.push(graph.add_block(rank, b, block)?);
+                last.push(graph.add_block(rank, b, block, apart)?);
             }
             for i in first..graph.nodes.len() {
                 let Node {
@@ -118,7 +149,8 @@ impl<'f> Graph<'f> {
                     line,
                     ..
                 } = graph.nodes[i];
-                let Some((other, at_step)) = line.waits.filter(|_| part != Part::Sent) else {
+                let waits = !matches!(part, Part::Arrived | Part::Sent);
+                let Some((other, at_step)) = line.waits.filter(|_| waits) else {
                     continue;
                 };
                 let found = last.get(other).and_then(|steps| steps.get(at_step));
@@ -136,27 +168,45 @@ impl<'f> Graph<'f> {
     }
 
     /// Adds the steps of a thread block; returns the last node of each.
-    fn add_block(&mut self, rank: usize, block: usize, of: &'f Block) -> Result<Vec<u32>> {
+    fn add_block(
+        &mut self,
+        rank: usize,
+        block: usize,
+        of: &'f Block,
+        apart: Apart,
+    ) -> Result<Vec<u32>> {
         let mut last = Vec::with_capacity(of.lines.len());
+        // The last node, and the last that receives: all others, and all that receive, come after it.
+        let (mut before, mut received) = (None, None);
         for (step, line) in of.lines.iter().enumerate() {
-            let parts: &[Part] = match line.what.sends() && line.what.receives() {
-                true => &[Part::Received, Part::Sent],
-                false => &[Part::Whole],
+            let parts: &[Part] = match (apart.holds(line.what), line.what.sends()) {
+                (true, true) => &[Part::Arrived, Part::Taken, Part::Sent],
+                (true, false) => &[Part::Arrived, Part::Taken],
+                (false, true) if line.what.receives() => &[Part::Received, Part::Sent],
+                (false, _) => &[Part::Whole],
             };
             for &part in parts {
                 let Ok(me) = u32::try_from(self.nodes.len()) else {
                     return Err(Error::malformed("more than 2^32 steps"));
                 };
-                if step > 0 || part == Part::Sent {
-                    self.edges.push((me, me - 1));
-                }
-                self.nodes.push(Node {
+                let node = Node {
                     rank,
                     block,
                     step,
                     part,
                     line,
-                });
+                };
+                if part != Part::Arrived {
+                    self.edges
+                        .extend(before.replace(me).map(|before| (me, before)));
+                }
+                if part == Part::Taken || node.receives() && apart != Apart::None {
+                    self.edges.extend(received.map(|received| (me, received)));
+                }
+                if node.receives() {
+                    received = Some(me);
+                }
+                self.nodes.push(node);
             }
             last.push(self.nodes.len() as u32 - 1);
         }
@@ -201,6 +251,22 @@ impl<'f> Graph<'f> {
         Ok(())
     }
 
+    /// By rank: its steps by their keys.
+    fn sorted(&self, keys: Vec<Key>) -> Orders {
+        let mut ranks: Vec<Vec<(Key, usize, usize, Part)>> = vec![Vec::new(); self.file.gpus.len()];
+        for (node, key) in self.nodes.iter().zip(keys) {
+            if node.line.what != What::Nop {
+                ranks[node.rank].push((key, node.block, node.step, node.part));
+            }
+        }
+        let sorted = ranks.into_iter().map(|mut nodes| {
+            nodes.sort_unstable();
+            let steps = nodes.into_iter().map(|(_, b, s, part)| (b, s, part));
+            steps.collect()
+        });
+        sorted.collect()
+    }
+
     /// The edges, and each receive after its send.
     fn all_edges(&self, more: &[Edge]) -> Vec<Edge> {
         let messages = self.messages.iter().map(|&(send, receive)| (receive, send));
@@ -243,7 +309,8 @@ impl<'f> Graph<'f> {
     }
 
     /// Keys of an order of all messages of all ranks, in which each comes after what its sender and
-    /// its receiver do before it: the model does not deadlock in it. `None` if there is none.
+    /// its receiver do before it: the model does not deadlock in it, unless receives combine as they
+    /// are, whose combinations wait for all messages before them. `None` if there is none.
     fn order_of_messages(&self) -> Option<Vec<Key>> {
         // Events: the messages, then the other nodes.
         let count = self.messages.len();

@@ -17,8 +17,9 @@ pub(super) struct Program<'f> {
     pub(super) chunk: usize,
     pub(super) ports: Vec<Option<(usize, usize)>>,
     pub(super) steps: Vec<Step>,
-    /// By thread block and step: the sum that an `rrs` sends on.
-    pub(super) sums: HashMap<(usize, usize), Span>,
+    /// By thread block and step: a place of its own, for its message or for the sum that an `rrs`
+    /// sends on.
+    pub(super) places: HashMap<(usize, usize), Span>,
     /// Thread block, number and kind of the last step, if oneport numbered it.
     pub(super) last: Option<(usize, usize, What)>,
 }
@@ -50,17 +51,49 @@ impl Program<'_> {
         let (out, into) = self.ports[block].unwrap_or((line.port, line.port));
         let empty = Span::new(0, 0);
         let (src, mut dst) = (src.unwrap_or(empty), dst.unwrap_or(empty));
-        if line.what == What::RecvReduceSend {
-            // The sum is not kept: a place of its own.
-            dst = match self.sums.get(&(block, step)) {
-                Some(&sum) => sum,
-                None => self.own_place(line.count)?,
-            };
-            self.sums.insert((block, step), dst);
+        let sum_apart = line.what == What::RecvReduceSend;
+        let place = match self.places.get(&(block, step)) {
+            Some(&place) => place,
+            None if sum_apart || part == Part::Arrived => {
+                let place = self.own_place(line.count)?;
+                self.places.insert((block, step), place);
+                place
+            }
+            None => empty,
+        };
+        if sum_apart {
+            dst = place;
         }
-        if part == Part::Sent {
-            self.steps.push(Step::send(send, dst).on_port(out));
-            return Ok(());
+        // The operand of this rank onto the message, once that is stored.
+        let onto_message = match line.order {
+            Order::MineFirst => Order::TheirsFirst,
+            Order::TheirsFirst => Order::MineFirst,
+        };
+        match part {
+            Part::Whole | Part::Received => {}
+            Part::Arrived => {
+                self.steps.push(Step::recv(from, place).on_port(into));
+                return Ok(());
+            }
+            Part::Taken => {
+                match line.what {
+                    What::Recv | What::RecvCopySend => self.steps.push(Step::copy(place, dst)),
+                    What::RecvReduceSend => {
+                        self.steps.push(Step::combine(src, place, onto_message));
+                    }
+                    _ => {
+                        if src != dst {
+                            self.steps.push(Step::copy(src, dst));
+                        }
+                        self.steps.push(Step::combine(place, dst, line.order));
+                    }
+                }
+                return Ok(());
+            }
+            Part::Sent => {
+                self.steps.push(Step::send(send, dst).on_port(out));
+                return Ok(());
+            }
         }
         let recv = || Step::recv(from, dst).on_port(into);
         match line.what {
@@ -74,12 +107,8 @@ impl Program<'_> {
                 self.steps.push(combine.on_port(into));
             }
             What::RecvReduceCopy | What::RecvReduceCopySend | What::RecvReduceSend => {
-                // The operand of this rank onto the message, once that is stored.
-                let order = match line.order {
-                    Order::MineFirst => Order::TheirsFirst,
-                    Order::TheirsFirst => Order::MineFirst,
-                };
-                self.steps.extend([recv(), Step::combine(src, dst, order)]);
+                let combine = Step::combine(src, dst, onto_message);
+                self.steps.extend([recv(), combine]);
             }
         }
         Ok(())
