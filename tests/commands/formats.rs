@@ -321,17 +321,24 @@ fn algorithms_of_other_tools_are_imported() {
     assert!(read > 0);
 }
 
-/// SimGrid's time on the crossbar is the model's, as far as it prints it: to a microsecond.
+/// SimGrid's time on the crossbar is the model's, as far as it prints it: to a microsecond. On the
+/// other networks messages share links and pass several: it is no shorter.
 #[test]
 fn simgrid_computes_the_models_time() {
     let Some(smpirun) = tool("ONEPORT_SMPIRUN") else {
         return;
     };
     let folder = folder("formats_simgrid");
-    for plan in [2, 5, 8].into_iter().flat_map(plans) {
+    let crossbar = [2, 5, 8].into_iter().flat_map(plans);
+    let others = ["fat-tree", "torus", "dragonfly"];
+    let others = others
+        .into_iter()
+        .flat_map(|n| plans(8).map(move |p| (n, p)));
+    for (network, plan) in crossbar.map(|p| ("crossbar", p)).chain(others) {
         let target = folder.join("x");
         let _ = fs::remove_dir_all(&target);
-        let export = oneport(&format!("export simgrid {plan} -o {}", target.display()))
+        let options = format!("--network {network} -o {}", target.display());
+        let export = oneport(&format!("export simgrid {plan} {options}"))
             .output()
             .unwrap();
         assert!(export.status.success(), "{plan}");
@@ -357,7 +364,11 @@ fn simgrid_computes_the_models_time() {
             .unwrap_or_else(|_| panic!("{plan}: {out}"))
             * 1e6;
         let wanted = json(&format!("simulate {plan}"))["time"].as_f64().unwrap();
-        assert!((found - wanted).abs() <= 1.0, "{plan}: {found} {wanted}");
+        let ok = match network {
+            "crossbar" => (found - wanted).abs() <= 1.0,
+            _ => found >= wanted - 1.0,
+        };
+        assert!(ok, "{network} {plan}: {found} {wanted}");
     }
 }
 
