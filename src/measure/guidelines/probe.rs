@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use super::plans::Planned;
-use super::{By, Performer};
+use super::{By, Call, Performer};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
+use crate::plan::Request;
+use crate::plan::registry::Algorithm;
 use crate::run::{Clock, Op, Operator, Outcome, Place, Run, inputs};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, total_len};
@@ -21,6 +22,16 @@ const WARMUP: usize = 1;
 
 /// How bytes are combined: libraries agree on it, which they do not on sums of short integers.
 const OP: Op = Op::BXOR;
+
+/// A call, and the algorithm that performs it.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) call: Call,
+    pub(super) algorithm: &'static Algorithm,
+    pub(super) request: Request,
+    /// Model time.
+    pub(super) time: f64,
+}
 
 /// A plan to measure, and its turns so far.
 #[derive(Debug)]

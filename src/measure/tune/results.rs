@@ -44,7 +44,8 @@ pub struct Row {
     pub settled: bool,
 }
 
-/// The library's own function at one vector size, measured in turns with the best of each algorithm.
+/// The library's own function at one vector size, measured in turns with the best of each
+/// algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LibraryRow {
     /// Size of the vector.

@@ -251,11 +251,13 @@ impl Communicator {
     /// time for the same reason give the first one the time to end them, so that one message is
     /// seen.
     pub(crate) fn fail(&self, error: &Error) -> ! {
-        const PRECEDENCE: Duration = Duration::from_millis(40);
-        std::thread::sleep(PRECEDENCE * c_int::min(self.rank as c_int, 50).unsigned_abs());
+        const PRECEDENCE: Duration = Duration::from_millis(250);
+        const MAX_TURNS: usize = 8;
+        // At most 8, which fits.
+        std::thread::sleep(PRECEDENCE * self.rank.min(MAX_TURNS) as u32);
         let (rank, size, host) = (self.rank, self.size, self.mpi.host());
         let text = format!("error: {error} (process {rank} of {size}, on {host})\n");
-        // At once, so that a launcher that ends this process has it all.
+        // At once: what is buffered here is lost.
         let _ = std::io::stderr().write_all(text.as_bytes());
         self.mpi.abort();
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_int};
 use std::ptr::null_mut;
+use std::time::Duration;
 
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LAZY};
 
@@ -145,7 +146,10 @@ impl Mpi {
     /// end them, ending this process lets the launcher do it.
     pub(crate) fn abort(&self) -> ! {
         /// How long the library may take to end all processes.
-        const PATIENCE: std::time::Duration = std::time::Duration::from_secs(3);
+        const PATIENCE: Duration = Duration::from_secs(3);
+        /// A launcher that is told to end all may drop output that it has not passed on yet.
+        const PASSING_ON: Duration = Duration::from_millis(200);
+        std::thread::sleep(PASSING_ON);
         std::thread::spawn(|| {
             std::thread::sleep(PATIENCE);
             std::process::abort();

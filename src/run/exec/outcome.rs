@@ -48,8 +48,8 @@ pub struct Outcome<T> {
     /// Number of repetitions, including those that are not timed, after which every rank's output
     /// was compared. It is 0 for a run that is not [verified](crate::run::Run::verified).
     pub compared: usize,
-    /// The library's function that did the work, if [`Run::by_library`](crate::run::Run::by_library)
-    /// asked for it.
+    /// The library's function that did the work, if
+    /// [`Run::by_library`](crate::run::Run::by_library) asked for it.
     pub function: Option<&'static str>,
     /// By rank and step, if [`Run::trace`](crate::run::Run::trace) is set: when the step of the
     /// last repetition opened its port, or started to compute, and when it ended, in nanoseconds of

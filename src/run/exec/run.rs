@@ -50,8 +50,8 @@ pub struct Run<'r, T> {
 }
 
 /// Where runs take place: a [`Team`](crate::run::Team) of threads, [`Teams`](crate::run::Teams) or,
-/// with the feature `mpi`, the processes of a [`World`](crate::mpi::World). Only this crate can read
-/// what a [`Run`] describes, so places of others pass it on to one of these.
+/// with the feature `mpi`, the processes of a [`World`](crate::mpi::World). Only this crate can
+/// read what a [`Run`] describes, so places of others pass it on to one of these.
 pub trait Place {
     /// Carries out `run`: see [`Run::on`].
     ///
@@ -279,11 +279,11 @@ impl<'r, T: Element> Run<'r, T> {
     /// Before anything runs:
     /// - [`ErrorKind::Usage`]: the team has another number of ranks than the schedule; the paced
     ///   clock on a team with a thread per core; [`by_library`](Run::by_library) where there is
-    ///   none, or it has no counterpart or no such operator; no operator for a collective that combines, none
-    ///   of this name for the element type, or one without a name; inputs that do not have the
-    ///   lengths of the input spans; costs that are no times or are for fewer ranks; a program of
-    ///   more than 2^30 steps; no repetitions, or more than 100,000,000 with the warm-up, summed
-    ///   over all threads.
+    ///   none, or it has no counterpart or no such operator; no operator for a collective that
+    ///   combines, none of this name for the element type, or one without a name; inputs that do
+    ///   not have the lengths of the input spans; costs that are no times or are for fewer ranks; a
+    ///   program of more than 2^30 steps; no repetitions, or more than 100,000,000 with the
+    ///   warm-up, summed over all threads.
     /// - [`ErrorKind::NoLink`]: a message between ranks without a link.
     /// - [`ErrorKind::Wrong`]: a step names a port that the schedule's ranks do not have or its own
     ///   rank as partner, or source and destination of a local step overlap or differ in length.
