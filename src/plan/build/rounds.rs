@@ -1,10 +1,11 @@
-//! Rounds in which every rank sends at most one message and receives at most one, and their
-//! translation into steps.
+//! Rounds in which every rank sends at most one message and receives at most one through each of
+//! its ports, and their translation into steps.
 //!
 //! On bidirectional ports a rank lists its send before its receive. On unidirectional ports some
 //! rank must receive first. The messages of a round form paths and cycles over the ranks, and along
 //! each of them ranks alternate between sending first and receiving first (in a pair, the lower
 //! rank sends first). A round then takes the time of two messages, or of three if a cycle is odd.
+//! This holds for each port by itself: a message uses ports of the same number at both ends.
 
 use crate::machine::Ports;
 use crate::plan::Request;
@@ -19,10 +20,12 @@ pub(crate) struct Message {
     pub(crate) sent: Spans,
     /// Its spans at the receiver.
     pub(crate) stored: Spans,
+    /// The number of its port, at both ends.
+    pub(crate) port: usize,
 }
 
 impl Message {
-    /// A message with the same spans at the sender and at the receiver.
+    /// A message with the same spans at the sender and at the receiver, through the first port.
     pub(crate) fn new(from: usize, to: usize, spans: impl Into<Spans>) -> Message {
         let sent: Spans = spans.into();
         let stored = sent.clone();
@@ -31,7 +34,13 @@ impl Message {
             to,
             sent,
             stored,
+            port: 0,
         }
+    }
+
+    /// The message through another port.
+    pub(in crate::plan) fn on_port(self, port: usize) -> Message {
+        Message { port, ..self }
     }
 
     /// The message in the opposite direction.
@@ -41,6 +50,7 @@ impl Message {
             to: self.from,
             sent: self.stored,
             stored: self.sent,
+            port: self.port,
         }
     }
 }
@@ -52,8 +62,8 @@ pub(crate) enum Arrival {
     Stored,
     /// Combine it directly on arrival, into elements that the rank does not send in this round.
     Combined,
-    /// Store it at this offset, and combine it after the rank has sent, too. The rank may combine
-    /// into elements that it sends; and on unidirectional ports no rank has to wait for a
+    /// Store it at this offset, behind what other ports receive, and combine it after the rank has
+    /// sent, too. The rank may combine into elements that it sends; and no port has to wait for a
     /// combination in the middle of a round.
     CombinedAfter(usize),
 }
@@ -61,36 +71,52 @@ pub(crate) enum Arrival {
 /// Appends a round to the programs. Empty messages are omitted.
 pub(crate) fn round(b: &mut Builder, request: &Request, messages: &[Message], arrival: Arrival) {
     let messages: Vec<&Message> = messages.iter().filter(|m| total_len(&m.sent) > 0).collect();
-    let receives_first = if request.ports.is_bidirectional() {
+    let receives_first: Vec<Vec<bool>> = if request.ports.is_bidirectional() {
         Vec::new()
     } else {
-        receive_first_flags(request.ranks, messages.iter().map(|m| (m.from, m.to)))
+        let flags = |port| {
+            let messages = messages.iter().filter(|m| m.port == port);
+            receive_first_flags(request.ranks, messages.map(|m| (m.from, m.to)))
+        };
+        let ports = messages.iter().map(|m| m.port + 1).max();
+        (0..ports.unwrap_or(0)).map(flags).collect()
     };
-    let first = |rank: usize| receives_first.get(rank) == Some(&true);
+    let first = |m: &Message| receives_first.get(m.port).is_some_and(|f| f[m.from]);
     let send = |b: &mut Builder, m: &Message| {
-        b.step(m.from, Step::send(m.to, m.sent.clone()));
+        let step = Step::send(m.to, m.sent.clone());
+        b.step(m.from, step.on_port(m.port));
     };
-    for m in messages.iter().filter(|m| !first(m.from)) {
+    for m in messages.iter().filter(|m| !first(m)) {
         send(b, m);
     }
+    let mut stored = vec![
+        0;
+        if let Arrival::CombinedAfter(_) = arrival {
+            request.ranks
+        } else {
+            0
+        }
+    ];
+    let mut combinations = Vec::new();
     for m in &messages {
         let order = Order::by_rank(m.to, m.from);
         let step = match arrival {
             Arrival::Stored => Step::recv(m.from, m.stored.clone()),
             Arrival::Combined => Step::recv_combine(m.from, m.stored.clone(), order),
-            Arrival::CombinedAfter(at) => Step::recv(m.from, Span::new(at, total_len(&m.stored))),
+            Arrival::CombinedAfter(at) => {
+                let scratch = Span::new(at + stored[m.to], total_len(&m.stored));
+                stored[m.to] += scratch.len;
+                combinations.push((m.to, Step::combine(scratch, m.stored.clone(), order)));
+                Step::recv(m.from, scratch)
+            }
         };
-        b.step(m.to, step);
+        b.step(m.to, step.on_port(m.port));
     }
-    for m in messages.iter().filter(|m| first(m.from)) {
+    for m in messages.iter().filter(|m| first(m)) {
         send(b, m);
     }
-    if let Arrival::CombinedAfter(at) = arrival {
-        for m in &messages {
-            let order = Order::by_rank(m.to, m.from);
-            let scratch = Span::new(at, total_len(&m.stored));
-            b.step(m.to, Step::combine(scratch, m.stored.clone(), order));
-        }
+    for (rank, combination) in combinations {
+        b.step(rank, combination);
     }
 }
 
@@ -111,6 +137,12 @@ pub(crate) trait Rounds {
     /// first. It must agree with `receive_first_flags` for the messages of the round, or for the
     /// opposite messages if `backwards`.
     fn receives_first(&self, k: usize, rank: usize, backwards: bool) -> bool;
+
+    /// The number of the port for the messages of round `k`, of as many as `ports`. Rounds through
+    /// different ports run concurrently if they do not wait for each other's data.
+    fn port(&self, _k: usize, _ports: usize) -> usize {
+        0
+    }
 }
 
 /// Generates the steps of rounds one by one, the same as [`round`].
@@ -151,7 +183,7 @@ impl<R: Rounds> Exchange<R> {
         };
         // A rank that receives nothing may send at either of the two slots.
         let first = || !bidirectional && self.rounds.receives_first(k, rank, self.backwards);
-        match (slot, self.arrival) {
+        let step = match (slot, self.arrival) {
             (0, _) if !first() => sent().map(|(to, spans)| Step::send(to, spans)),
             (2, _) if first() => sent().map(|(to, spans)| Step::send(to, spans)),
             (1, arrival) => received().map(|(from, spans)| match arrival {
@@ -164,7 +196,8 @@ impl<R: Rounds> Exchange<R> {
                 Step::combine(scratch, spans, Order::by_rank(rank, from))
             }),
             _ => None,
-        }
+        };
+        step.map(|step| step.on_port(self.rounds.port(k, self.ports.k())))
     }
 }
 
@@ -205,32 +238,53 @@ pub(crate) fn forwards(
 }
 
 /// Appends the rounds from the last to the first. Each message goes in the opposite direction and
-/// is combined. If the rounds copy each block to all ranks, this gives a reduce-scatter. `scratch`
-/// is the offset of [`scratch_of`] free elements.
+/// is combined: on arrival, or from scratch where [`needs_scratch`] says so. If the rounds
+/// copy each block to all ranks, this gives a reduce-scatter. `scratch` is the offset of
+/// [`scratch_of`] free elements.
 pub(crate) fn backwards(
     b: &mut Builder,
     request: &Request,
     rounds: impl DoubleEndedIterator<Item = Vec<Message>>,
     scratch: usize,
 ) {
-    let arrival = if request.ports.is_bidirectional() {
-        Arrival::Combined
-    } else {
-        Arrival::CombinedAfter(scratch)
-    };
     for messages in rounds.rev() {
         let messages: Vec<_> = messages.into_iter().map(Message::backwards).collect();
+        let arrival = if needs_scratch(request, &messages) {
+            Arrival::CombinedAfter(scratch)
+        } else {
+            Arrival::Combined
+        };
         round(b, request, &messages, arrival);
     }
 }
 
 /// Number of scratch elements that [`backwards`] needs for these rounds.
 pub(crate) fn scratch_of(request: &Request, rounds: impl Iterator<Item = Vec<Message>>) -> usize {
-    if request.ports.is_bidirectional() {
-        return 0;
+    let stored = rounds.filter(|messages| needs_scratch(request, messages));
+    let longest = stored.map(|messages| {
+        let mut received = vec![0; request.ranks];
+        for m in &messages {
+            received[m.from] += total_len(&m.stored);
+        }
+        received.into_iter().max().unwrap_or(0)
+    });
+    longest.max().unwrap_or(0)
+}
+
+/// Whether a round whose messages are combined needs scratch: a rank receives through several
+/// ports, or sends and receives through one port for both directions. A combination on arrival
+/// would delay the other transfers. The same holds for the opposite messages.
+pub(in crate::plan) fn needs_scratch(request: &Request, messages: &[Message]) -> bool {
+    if messages.len() < 2 {
+        return false;
     }
-    let lengths = rounds.flatten().map(|m| total_len(&m.sent));
-    lengths.max().unwrap_or(0)
+    let (mut sends, mut receives) = (vec![0; request.ranks], vec![0; request.ranks]);
+    for m in messages {
+        sends[m.from] += 1;
+        receives[m.to] += 1;
+    }
+    let mut both = sends.into_iter().zip(receives);
+    both.any(|(s, r)| s > 1 || r > 1 || (!request.ports.is_bidirectional() && s + r > 1))
 }
 
 /// The time of a round in which every rank of a pair or of an even cycle sends and receives
@@ -241,6 +295,18 @@ pub(crate) fn time_of_round(request: &Request, elements: usize) -> f64 {
         time
     } else {
         2.0 * time
+    }
+}
+
+/// The time to combine what each rank receives in a round in which it sends as much: `elements`
+/// through each port.
+pub(in crate::plan) fn time_of_combining_all(request: &Request, elements: &[usize]) -> f64 {
+    match *elements {
+        [one] => time_of_combining(request, one),
+        _ => elements
+            .iter()
+            .map(|&n| request.local_combine_time(n))
+            .sum(),
     }
 }
 

@@ -24,6 +24,9 @@ pub trait DynScheduleSource {
     /// The buffers of all ranks, in rank order; lengths in elements.
     fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_>;
 
+    /// Whether a step uses a port other than the first of its kind.
+    fn uses_several_ports(&self) -> bool;
+
     /// Simulates the schedule while generating it.
     ///
     /// # Errors
@@ -53,6 +56,12 @@ impl<P: ScheduleSource> DynScheduleSource for P {
 
     fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_> {
         Box::new((0..self.ranks()).map(|rank| self.layout_of(rank)))
+    }
+
+    fn uses_several_ports(&self) -> bool {
+        let steps = |rank| self.program_of(rank);
+        let mut ports = (0..self.ranks()).flat_map(steps).map(|step| step.port());
+        ScheduleSource::ports(self).k() > 1 && ports.any(|port| port > Some(0))
     }
 
     fn timed(

@@ -3,37 +3,40 @@
 //!
 //! - Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
 //!   communications in multiport message-passing systems" (1997).
-//! - Ports: uni- or bidirectional.
+//! - Ports: uni- or bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal,
-//!   `q = ceil(log2 p)`.
+//!   `q = ceil(log_(k+1) p)`.
 //! - Rounds: `q` (bidirectional), twice as many for the allreduce.
-//! - Time for equal blocks: `q alpha + (p-1) beta b`, twice that on unidirectional ranks if `p` is
-//!   a power of two. The reduce-scatter takes `(p-1) gamma b` more.
+//! - Time for equal blocks: `q alpha + (p-1) beta b` for one port, twice that on unidirectional
+//!   ranks if `p` is a power of two. The reduce-scatter takes `(p-1) gamma b` more. For `k` ports
+//!   and `p` a power of `k+1`: `q alpha + (p-1)/k beta b`; for other `p` the blocks of the last
+//!   round are shared evenly, too.
 //! - Volume: `(p-1) m`, allreduce `2(p-1) m`.
 //! - Restrictions: operators must commute.
-//! - Scratch: for the reduce-scatter on unidirectional ranks, the size of the longest message.
+//! - Scratch: for the reduce-scatter on unidirectional ranks, the size of the longest message; with
+//!   several ports, of all messages that a rank receives in a round.
 //!
-//! At the start of round `k` rank `r` has the blocks `r .. r + 2^k`. It sends those that are still
-//! missing there to `r - 2^k`, and receives the next ones from `r + 2^k`, all modulo `p`. Blocks
-//! stay at their final position in the vector, so a message has at most two spans and nothing is
-//! moved locally.
+//! At the start of a round rank `r` has the blocks `r .. r + c`, for `c = 1, k+1, (k+1)^2, ..`. It
+//! receives the next `c` through each port, or an even share if fewer are missing, from the rank
+//! whose own block is the first of them, all modulo `p`. Blocks stay at their final position in the
+//! vector, so a message has at most two spans and nothing is moved locally.
 //!
 //! Example, `p = 3`: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
 
 use crate::error::Result;
-use crate::plan::Request;
 use crate::plan::build::compose;
 use crate::plan::build::rounds::{
-    Message, cyclic, doublings, equal_size, time_of_combining, time_of_round,
+    Message, cyclic, equal_size, time_of_combining_all, time_of_round,
 };
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::{Request, evenly};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     source: "Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
-    rounds: "ceil(log2 p) (bi), 2 ceil(log2 p) (uni; p not a power of two: more)",
+    rounds: "ceil(log_{k+1} p) on k ports (bi), twice that (uni; one port, p not a power of two: more)",
     volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
     ..row::new("bruck", Kind::Allgather, plan)
@@ -44,7 +47,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     commutative_only: true,
     transfers: row::logarithmic_twice,
     source: "Bruck et al. 1997, there and back",
-    rounds: "2 ceil(log2 p) (bi), 4 ceil(log2 p) (uni; p not a power of two: more)",
+    rounds: "2 ceil(log_{k+1} p) on k ports (bi), twice that (uni; one port, p not a power of two: more)",
     volume: "2(p-1) m",
     planner: Planner::Direct(allreduce),
     closed_form: ClosedForm::Of(allreduce_time),
@@ -58,50 +61,82 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
 
 /// Plans the allgather.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    compose::allgather(request, |blocks| allgather(0, blocks))
+    compose::allgather(request, |blocks| allgather(request, 0, blocks))
 }
 
 /// Plans the reduce-scatter.
 pub(crate) fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    compose::reduce_scatter(request, |blocks| allgather(0, blocks))
+    compose::reduce_scatter(request, |blocks| allgather(request, 0, blocks))
 }
 
 /// Plans the allreduce; only the sum of the request's segments matters.
 pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
-    compose::allreduce(request, |blocks| allgather(0, blocks))
+    compose::allreduce(request, |blocks| allgather(request, 0, blocks))
 }
 
 /// The rounds of the allgather if rank `v + first` has number `v`. Number `v` sends blocks from `v`
 /// on to lower numbers.
 pub(super) fn allgather(
+    request: &Request,
     first: usize,
     blocks: Vec<Span>,
-) -> impl DoubleEndedIterator<Item = Vec<Message>> {
+) -> impl DoubleEndedIterator<Item = Vec<Message>> + use<> {
     let p = blocks.len();
     let rank = move |v: usize| (v + first) % p;
-    (0..doublings(p)).map(move |k| {
-        let distance = 1usize << k;
-        let count = distance.min(p - distance);
-        let message = |v: usize| {
-            let to = rank(v + p - distance);
-            Message::new(rank(v), to, cyclic(&blocks, v, count))
-        };
-        (0..p).map(message).collect()
+    let shares = shares(p, request.ports.k());
+    shares.into_iter().map(move |round| {
+        let messages = round.iter().enumerate().flat_map(|(port, share)| {
+            let message = |v: usize| {
+                let to = rank(v + p - share.distance);
+                Message::new(rank(v), to, cyclic(&blocks, v, share.count)).on_port(port)
+            };
+            (0..p).map(message).collect::<Vec<_>>()
+        });
+        messages.collect()
     })
 }
 
-/// Time of the allgather for equal blocks and, on unidirectional ranks, a power of two of ranks;
-/// `None` otherwise.
+/// What each rank receives through a port in a round.
+struct Share {
+    /// How far the source is.
+    distance: usize,
+    /// Number of blocks: those from the source's own on.
+    count: usize,
+}
+
+/// The shares of all rounds, by round and port, for `k` ports.
+fn shares(p: usize, k: usize) -> Vec<Vec<Share>> {
+    let mut rounds = Vec::new();
+    let mut known = 1;
+    while known < p {
+        let mut distance = known;
+        let next = known.saturating_mul(k).min(p - known);
+        let counts = evenly(next, k.min(next)).into_iter();
+        let share = |count| {
+            distance += count;
+            Share {
+                distance: distance - count,
+                count,
+            }
+        };
+        rounds.push(counts.map(share).collect());
+        known += next;
+    }
+    rounds
+}
+
+/// Time of the allgather for equal blocks and, on unidirectional ranks, if along all cycles of
+/// messages there is an even number of ranks (one port: `p` is a power of two); `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
-    sum_of_rounds(request, |count| time_of_round(request, count * b))
+    sum_of_rounds(request, b, |shares| time_of_round(request, shares[0]))
 }
 
 /// Time of the reduce-scatter under the same conditions.
 pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.reduce_scatter_spans())?;
-    sum_of_rounds(request, |count| {
-        time_of_round(request, count * b) + time_of_combining(request, count * b)
+    sum_of_rounds(request, b, |shares| {
+        time_of_round(request, shares[0]) + time_of_combining_all(request, shares)
     })
 }
 
@@ -111,19 +146,35 @@ pub(crate) fn allreduce_time(request: &Request) -> Option<f64> {
     if !request.closed_forms_hold() || p == 0 || m % p != 0 {
         return None;
     }
-    let b = m / p;
-    sum_of_rounds(request, |count| {
-        2.0 * time_of_round(request, count * b) + time_of_combining(request, count * b)
+    sum_of_rounds(request, m / p, |shares| {
+        2.0 * time_of_round(request, shares[0]) + time_of_combining_all(request, shares)
     })
 }
 
-/// The sum over all rounds of `time(blocks sent in the round)`; `None` if ranks do not run in
-/// lock-step.
-pub(super) fn sum_of_rounds(request: &Request, time: impl Fn(usize) -> f64) -> Option<f64> {
-    let p = request.ranks;
-    if !request.ports.is_bidirectional() && !p.is_power_of_two() {
+/// The sum over all rounds of `time(elements of a rank's messages, the largest first)`, for equal
+/// blocks; `None` if ranks do not run in lock-step.
+pub(super) fn sum_of_rounds(
+    request: &Request,
+    block: usize,
+    time: impl Fn(&[usize]) -> f64,
+) -> Option<f64> {
+    let rounds = shares(request.ranks, request.ports.k());
+    let is_even = |share: &Share| cycle(request.ranks, share.distance).is_multiple_of(2);
+    if !request.ports.is_bidirectional() && !rounds.iter().flatten().all(is_even) {
         return None;
     }
-    let counts = (0..doublings(p)).map(|k| (1usize << k).min(p - (1 << k)));
-    Some(counts.map(time).sum())
+    let time = |round: Vec<Share>| {
+        let elements: Vec<usize> = round.iter().map(|share| share.count * block).collect();
+        time(&elements)
+    };
+    Some(rounds.into_iter().map(time).sum())
+}
+
+/// Number of ranks along a cycle of messages over this distance.
+pub(super) fn cycle(p: usize, distance: usize) -> usize {
+    let (mut a, mut b) = (p, distance);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    p / a
 }

@@ -2,22 +2,23 @@
 //!
 //! - Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
 //!   communications in multiport message-passing systems" (1997).
-//! - Ports: uni- or bidirectional.
-//! - Symbols: `p` ranks, blocks of `b` elements, `q = ceil(log2 p)`, `c_k` the count of numbers
-//!   below `p` in which bit `k` is set (`p/2` if `p` is a power of two).
+//! - Ports: uni- or bidirectional, `k`-ported.
+//! - Symbols: `p` ranks, blocks of `b` elements, `q = ceil(log_(k+1) p)`, `c_i` the count of
+//!   numbers below `p` whose digit `i` in base `k+1` is 1 (`p/(k+1)` if `p` is a power of `k+1`).
 //! - Rounds: `q` (bidirectional).
-//! - Time for equal blocks: the sum over all `k` of `alpha + beta c_k b`, twice that on
-//!   unidirectional ranks if `p` is a power of two.
-//! - Volume: `p b` times the sum of all `c_k`, about `q/2 p^2 b`.
+//! - Time for equal blocks: the sum over all `i` of `alpha + beta c_i b`, twice that on
+//!   unidirectional ranks if along all cycles of messages there is an even number of ranks (one
+//!   port: `p` is a power of two).
+//! - Volume: at most `q k/(k+1) p^2 b`, about.
 //! - Restrictions: none.
 //! - Scratch: about twice a rank's input.
 //! - Spans: a message has one for each block.
 //!
-//! A block that has to travel the distance `i` travels `2^k` in round `k` if bit `k` of `i` is set.
-//! Rank `r` thus sends to `r + 2^k` one block for each such `i`. Its position depends on how often
-//! it has been forwarded: in the input before the first time, in the output after the last time,
-//! and in between in one of two scratch places for each `i` (one is filled while the other is
-//! sent). A rank's block for itself stays in place.
+//! A block that has to travel a distance with the digit `j > 0` of weight `w = (k+1)^i` travels
+//! `j w` in round `i`. Rank `r` thus sends to `r + j w`, through port `j - 1`, one block for each
+//! such distance. Its position depends on how often it has been forwarded: in the input before the
+//! first time, in the output after the last time, and in between in one of two scratch places for
+//! each distance (one is filled while the other is sent). A rank's block for itself stays in place.
 //!
 //! Example, `p = 3`: 0→1 the block for 1, 1→2 that for 2, 2→0 that for 0; then 0→2 the block for 2,
 //! 1→0 that for 0, 2→1 that for 1.
@@ -28,7 +29,7 @@ use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::build::rounds::{
-    Arrival, Exchange, Rounds, doublings, equal_size, receive_first_flags, time_of_round,
+    Arrival, Exchange, Rounds, equal_size, receive_first_flags, time_of_round,
 };
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
@@ -57,22 +58,86 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
     Ok(Box::new(Stream(Bruck::new(request)?)))
 }
 
-/// Time of the schedule for equal blocks and, on unidirectional ranks, a power of two of ranks;
+/// Time of the schedule for equal blocks and, on unidirectional ranks, even cycles of messages;
 /// `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     let p = request.ranks;
-    if !request.ports.is_bidirectional() && !p.is_power_of_two() {
+    let digits = Digit::all(p, request.ports.k());
+    let is_even = |digit: &Digit| bruck::cycle(p, digit.distance()).is_multiple_of(2);
+    if !request.ports.is_bidirectional() && !digits.iter().all(is_even) {
         return None;
     }
-    let rounds = (0..doublings(p)).map(|k| time_of_round(request, forwarded(p, k) * b));
+    // The first port has the longest message of every round.
+    let longest = digits.iter().filter(|digit| digit.value == 1);
+    let rounds = longest.map(|digit| time_of_round(request, digit.count(p) * b));
     Some(rounds.sum())
 }
 
-/// The count of numbers below `p` in which bit `k` is set.
-fn forwarded(p: usize, k: u32) -> usize {
-    let (bit, period) = (1usize << k, 2usize << k);
-    p / period * bit + (p % period).saturating_sub(bit)
+/// A digit of the distances that blocks travel: what the messages through one port in one round
+/// have in common.
+#[derive(Debug, Clone, Copy)]
+struct Digit {
+    /// From 1 on.
+    value: usize,
+    /// The power of the radix that the digit counts.
+    weight: usize,
+    radix: usize,
+}
+
+impl Digit {
+    /// The digits other than 0 of the numbers below `p`, from the lowest weight to the highest, for
+    /// `k` ports.
+    fn all(p: usize, k: usize) -> Vec<Digit> {
+        let radix = k.saturating_add(1);
+        let weights = std::iter::successors(Some(1usize), |w| w.checked_mul(radix));
+        let digits = weights.take_while(|&w| w < p).flat_map(|weight| {
+            (1..radix).map(move |value| Digit {
+                value,
+                weight,
+                radix,
+            })
+        });
+        digits.filter(|digit| digit.distance() < p).collect()
+    }
+
+    fn distance(&self) -> usize {
+        self.value.saturating_mul(self.weight)
+    }
+
+    /// The numbers below `p` with this digit.
+    fn numbers(&self, p: usize) -> impl Iterator<Item = usize> + use<> {
+        let Digit { weight, radix, .. } = *self;
+        let runs = (self.distance()..p).step_by(weight.saturating_mul(radix));
+        runs.flat_map(move |first| first..(first + weight).min(p))
+    }
+
+    /// How many these are.
+    fn count(&self, p: usize) -> usize {
+        let period = self.weight.saturating_mul(self.radix);
+        let rest = (p % period).saturating_sub(self.distance());
+        p / period * self.weight + rest.min(self.weight)
+    }
+
+    /// How far the block of distance `i` has travelled before the digit's round.
+    fn before(&self, i: usize) -> usize {
+        i % self.weight
+    }
+
+    /// How far it has travelled after it.
+    fn after(&self, i: usize) -> usize {
+        i % self.weight.saturating_mul(self.radix)
+    }
+}
+
+/// Number of digits of `n` that are not 0.
+fn times(mut n: usize, radix: usize) -> usize {
+    let mut times = 0;
+    while n > 0 {
+        times += usize::from(!n.is_multiple_of(radix));
+        n /= radix;
+    }
+    times
 }
 
 /// The steps of the alltoall.
@@ -85,6 +150,9 @@ struct Positions {
     buffers: Buffers,
     /// By rank, or a single entry if all blocks have the same size.
     positions: Vec<RankPositions>,
+    /// By round of [`Rounds`]: the digit of what is sent. Those of one weight run concurrently.
+    digits: Vec<Digit>,
+    radix: usize,
     /// On unidirectional ports, by round and rank: whether the rank receives first.
     receives_first: Vec<Vec<bool>>,
 }
@@ -145,17 +213,21 @@ impl Positions {
         let p = request.ranks;
         let buffers = Buffers::new(request)?;
         let equal = buffers.input.iter().all(|b| b.len == buffers.input[0].len);
+        let radix = request.ports.k().saturating_add(1);
         let mut positions = Positions {
             positions: (0..if equal { 1 } else { p })
-                .map(|rank| RankPositions::new(rank, &buffers))
+                .map(|rank| RankPositions::new(rank, radix, &buffers))
                 .collect(),
             buffers,
+            digits: Digit::all(p, request.ports.k()),
+            radix,
             receives_first: Vec::new(),
         };
         if !request.ports.is_bidirectional() {
             let rounds = (0..positions.count()).map(|k| {
                 let sends = (0..p).filter(|&r| positions.forwarded(k, r).next().is_some());
-                receive_first_flags(p, sends.map(|r| (r, (r + (1 << k)) % p)))
+                let distance = positions.digits[k].distance();
+                receive_first_flags(p, sends.map(|r| (r, (r + distance) % p)))
             });
             positions.receives_first = rounds.collect();
         }
@@ -168,62 +240,59 @@ impl Positions {
 
     /// The distances of the non-empty blocks that `rank` forwards in round `k`.
     fn forwarded(&self, k: usize, rank: usize) -> impl Iterator<Item = usize> {
-        let p = self.buffers.input.len();
-        let (bit, period) = (1usize << k, 2usize << k);
-        let runs = (bit..p).step_by(period);
-        let numbers = runs.flat_map(move |first| first..(first + bit).min(p));
-        numbers.filter(move |&i| block_len(&self.buffers, rank, i, k) > 0)
+        let digit = self.digits[k];
+        let numbers = digit.numbers(self.buffers.input.len());
+        numbers.filter(move |&i| block_len(&self.buffers, rank, i, digit.before(i)) > 0)
     }
 
-    /// The span of the block of distance `i` at `rank` after `rounds` rounds.
-    fn span(&self, rank: usize, i: usize, rounds: usize) -> Span {
+    /// The span of the block of distance `i` at `rank` when it has travelled so far.
+    fn span(&self, rank: usize, i: usize, travelled: usize) -> Span {
         let p = self.buffers.input.len();
-        let travelled = travelled(i, rounds);
         if travelled == 0 {
             return self.buffers.input[wrapped(rank + i, p)];
         }
         if travelled == i {
             return self.buffers.output(rank, wrapped(rank + p - i, p));
         }
-        let times = travelled.count_ones() as usize;
+        let times = times(travelled, self.radix);
         let place = self.positions_of(rank).places[i][(times - 1) % 2];
-        Span::new(place, block_len(&self.buffers, rank, i, rounds))
+        Span::new(place, block_len(&self.buffers, rank, i, travelled))
     }
 }
 
 impl Rounds for Positions {
     fn count(&self) -> usize {
-        doublings(self.buffers.input.len()) as usize
+        self.digits.len()
     }
 
     fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
-        let to = (rank + (1 << k)) % self.buffers.input.len();
-        let spans = self.forwarded(k, rank).map(|i| self.span(rank, i, k));
+        let digit = self.digits[k];
+        let to = (rank + digit.distance()) % self.buffers.input.len();
+        let spans = self.forwarded(k, rank);
+        let spans = spans.map(|i| self.span(rank, i, digit.before(i)));
         Some((to, spans.collect())).filter(|(_, spans): &(_, Spans)| !spans.is_empty())
     }
 
     fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
-        let p = self.buffers.input.len();
-        let from = (rank + p - (1 << k)) % p;
+        let (p, digit) = (self.buffers.input.len(), self.digits[k]);
+        let from = (rank + p - digit.distance()) % p;
         let spans = self.forwarded(k, from);
-        let spans = spans.map(|i| self.span(rank, i, k + 1));
+        let spans = spans.map(|i| self.span(rank, i, digit.after(i)));
         Some((from, spans.collect())).filter(|(_, spans): &(_, Spans)| !spans.is_empty())
     }
 
     fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
         self.receives_first[k][rank]
     }
+
+    fn port(&self, k: usize, _ports: usize) -> usize {
+        self.digits[k].value - 1
+    }
 }
 
-/// How far the block of distance `i` has travelled after `rounds` rounds.
-fn travelled(i: usize, rounds: usize) -> usize {
-    i & ((1 << rounds) - 1)
-}
-
-/// Number of elements of the block of distance `i` that is at `rank` after `rounds` rounds.
-fn block_len(buffers: &Buffers, rank: usize, i: usize, rounds: usize) -> usize {
-    let destination = rank + i - travelled(i, rounds);
-    buffers.input[wrapped(destination, buffers.input.len())].len
+/// Number of elements of the block of distance `i` that is at `rank` when it has travelled so far.
+fn block_len(buffers: &Buffers, rank: usize, i: usize, travelled: usize) -> usize {
+    buffers.input[wrapped(rank + i - travelled, buffers.input.len())].len
 }
 
 /// `n` modulo `p`, for `n < 2 p`.
@@ -232,19 +301,21 @@ fn wrapped(n: usize, p: usize) -> usize {
 }
 
 impl RankPositions {
-    fn new(rank: usize, buffers: &Buffers) -> RankPositions {
+    fn new(rank: usize, radix: usize, buffers: &Buffers) -> RankPositions {
         let mut rank_positions = RankPositions {
             places: Vec::with_capacity(buffers.input.len()),
             end: buffers.end(rank),
         };
         for i in 0..buffers.input.len() {
-            // The largest block that each place holds, over all times that it is filled.
+            // The largest block that each place holds, over all times that it is filled: whenever
+            // the block has been forwarded but has not arrived.
             let mut largest = [0, 0];
-            let bits = (0..usize::BITS as usize).filter(|k| i >> k & 1 == 1);
-            let last = i.checked_ilog2().unwrap_or(0) as usize;
-            for (times, k) in bits.filter(|&k| k != last).enumerate() {
-                let len = block_len(buffers, rank, i, k + 1);
-                largest[times % 2] = largest[times % 2].max(len);
+            let weights = std::iter::successors(Some(1usize), |w| w.checked_mul(radix));
+            let weights = weights.skip(1).take_while(|&w| w <= i);
+            let stops = weights.map(|w| i % w).filter(|&travelled| travelled > 0);
+            for travelled in stops {
+                let place = &mut largest[(times(travelled, radix) - 1) % 2];
+                *place = (*place).max(block_len(buffers, rank, i, travelled));
             }
             rank_positions
                 .places
@@ -264,21 +335,27 @@ mod tests {
     fn both_ends_agree_about_every_message() {
         for p in 1..=17 {
             for sizes in block_sizes(p) {
-                let request = Request::alltoall(p, 2)
-                    .ports(Ports::UNI)
-                    .blocks(sizes.clone());
-                let positions = Positions::new(&request).unwrap();
-                assert_consistent(&positions, p, false, &format!("{sizes:?}"));
+                for k in 1..=3 {
+                    let request = Request::alltoall(p, 2)
+                        .ports(Ports::UNI.with_k(k))
+                        .blocks(sizes.clone());
+                    let positions = Positions::new(&request).unwrap();
+                    assert_consistent(&positions, p, false, &format!("{k} {sizes:?}"));
+                }
             }
         }
     }
 
     #[test]
-    fn bits_are_counted() {
+    fn digits_are_counted() {
         for p in 1..70usize {
-            for k in 0..7 {
-                let count = (0..p).filter(|i| i >> k & 1 == 1).count();
-                assert_eq!(forwarded(p, k), count, "p={p} k={k}");
+            for k in 1..7 {
+                for digit in Digit::all(p, k) {
+                    let has = |i: usize| i / digit.weight % (k + 1) == digit.value;
+                    let numbers: Vec<usize> = (0..p).filter(|&i| has(i)).collect();
+                    assert_eq!(digit.count(p), numbers.len(), "p={p} {digit:?}");
+                    assert!(digit.numbers(p).eq(numbers), "p={p} {digit:?}");
+                }
             }
         }
     }

@@ -132,10 +132,8 @@ fn plan(request: &Request, rounds: Rounds) -> Result<Schedule> {
 
 fn message(from: usize, to: usize, sent: Span, stored: Span) -> Message {
     Message {
-        from,
-        to,
-        sent: sent.into(),
         stored: stored.into(),
+        ..Message::new(from, to, sent)
     }
 }
 

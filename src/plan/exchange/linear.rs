@@ -9,7 +9,7 @@
 //! - Volume: `p m - m_0` for blocks `m_i`: each block goes to rank 0 once, and all others go to
 //!   every rank.
 //! - Restrictions: operators must commute.
-//! - Scratch: for the reduce-scatter on unidirectional ranks, the size of the longest message.
+//! - Scratch: none.
 //! - Cost of planning: `O(p)` on bidirectional ranks, `O(p^2)` on unidirectional ones.
 //!
 //! It is slow if every rank has its own core. If many ranks share few cores it has an advantage:
@@ -20,7 +20,7 @@
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::build::compose;
-use crate::plan::build::rounds::{Message, equal_size, time_of_combining};
+use crate::plan::build::rounds::{Message, equal_size};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::collective::Kind;
@@ -78,9 +78,9 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.reduce_scatter_spans())?;
     let (rounds, rest) = of_blocks(request, b);
-    let up = rounds * (request.transfer_time(rest) + time_of_combining(request, rest));
+    let up = rounds * (request.transfer_time(rest) + request.combine_time(rest));
     let last = if rounds > 0.0 {
-        time_of_combining(request, b)
+        request.combine_time(b)
     } else {
         0.0
     };

@@ -2,9 +2,10 @@
 //!
 //! - Source: folklore. On unidirectional ports, a 1-factorisation of the complete graph (Lucas
 //!   1883).
-//! - Ports: uni- or bidirectional.
+//! - Ports: uni- or bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, blocks of `b` elements.
-//! - Rounds: bidirectional `p-1`; unidirectional `2(p-1)` for even `p` and `2p` for odd `p`.
+//! - Rounds for one port: bidirectional `p-1`; unidirectional `2(p-1)` for even `p` and `2p` for
+//!   odd `p`. With `k` ports, `k` of the `p-1` (or `p`) partners are in flight at a time.
 //! - Time for equal blocks: the number of rounds times `alpha + beta b`.
 //! - Volume: `p (p-1) b`.
 //! - Restrictions: none.
@@ -32,7 +33,7 @@ use crate::schedule::{Layout, Schedule, Span, Spans, Step};
 pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
     transfers: row::for_each_pair,
     source: "folklore; on one port, a 1-factorisation (Lucas 1883)",
-    rounds: "p-1 (bi), 2(p-1) (uni; p odd: 2p)",
+    rounds: "p-1 (bi), 2(p-1) (uni; p odd: 2p); on k ports ceil((p-1)/k), twice that (p odd: 2 ceil(p/k))",
     volume: "(p-1) m",
     planner: Planner::Streamed(programs),
     closed_form: ClosedForm::Of(time),
@@ -55,7 +56,7 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
 /// Time of the schedule for equal blocks; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
-    let rounds = Partners::new(request).rounds as f64;
+    let rounds = Partners::new(request).rounds.div_ceil(request.ports.k()) as f64;
     let messages = if request.ports.is_bidirectional() {
         rounds
     } else {
@@ -66,16 +67,16 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 
 /// The partners of every rank in every round.
 #[derive(Debug, Clone, Copy)]
-struct Partners {
+pub(super) struct Partners {
     ranks: usize,
-    rounds: usize,
+    pub(super) rounds: usize,
     /// The modulus of the sums `r + s`: an odd number on unidirectional ports.
     modulus: usize,
     bidirectional: bool,
 }
 
 impl Partners {
-    fn new(request: &Request) -> Partners {
+    pub(super) fn new(request: &Request) -> Partners {
         let p = request.ranks;
         let bidirectional = request.ports.is_bidirectional();
         let modulus = if p.is_multiple_of(2) && !bidirectional {
@@ -98,7 +99,7 @@ impl Partners {
     /// The ranks that `rank` sends to and receives from in round `k`: `rank` itself if there is
     /// none.
     #[inline]
-    fn of(&self, k: usize, rank: usize) -> [usize; 2] {
+    pub(super) fn of(&self, k: usize, rank: usize) -> [usize; 2] {
         let (p, n) = (self.ranks, self.modulus);
         let modulo = |sum: usize, n: usize| if sum >= n { sum - n } else { sum };
         if self.bidirectional {
@@ -168,6 +169,11 @@ impl Rounds for Pairs {
     #[inline]
     fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
         self.partners.of(k, rank)[0] < rank && self.received(k, rank).is_some()
+    }
+
+    #[inline]
+    fn port(&self, k: usize, ports: usize) -> usize {
+        k % ports
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! - Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor collective
 //!   communication library" (1994): scatter, then allgather.
-//! - Ports: uni- or bidirectional.
+//! - Ports: uni- or bidirectional; Bruck's reduce-scatter uses all of several ports.
 //! - Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible, `q = ceil(log2 p)`.
 //! - Rounds: `q` for the gather; for the reduce-scatter `q` ([Bruck](super::bruck)) or `p-1`
 //!   ([ring]).
@@ -71,7 +71,7 @@ pub(in crate::plan) const RING_BROADCAST: Algorithm = Algorithm {
 /// Plans the reduction with Bruck's reduce-scatter.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let blocks = blocks(request)?;
-    let rounds = || bruck::allgather(request.root, blocks.clone());
+    let rounds = || bruck::allgather(request, request.root, blocks.clone());
     reduction(request, &blocks, rounds, true)
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 /// directly on arrival: receiving into scratch would become an extra copy in the reversal.
 pub(crate) fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
     let blocks = blocks(request)?;
-    let rounds = || bruck::allgather(request.root, blocks.clone());
+    let rounds = || bruck::allgather(request, request.root, blocks.clone());
     reduction(request, &blocks, rounds, false)
 }
 
@@ -116,8 +116,8 @@ fn over_ring(
 /// ranks, `p` is a power of two; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
-    let scattered = bruck::sum_of_rounds(request, |count| {
-        time_of_round(request, count * b) + rounds::time_of_combining(request, count * b)
+    let scattered = bruck::sum_of_rounds(request, b, |shares| {
+        time_of_round(request, shares[0]) + rounds::time_of_combining_all(request, shares)
     })?;
     Some(scattered + time_of_gather(request, b))
 }

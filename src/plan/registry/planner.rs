@@ -15,8 +15,8 @@ pub enum Planner {
     Direct(fn(&Request) -> Result<Schedule>),
     /// The schedule is the reversal of the function's schedule for gamma = 0.
     ReverseOf(fn(&Request) -> Result<Schedule>),
-    /// The function returns programs that are streamed through the first port of each kind. They
-    /// can be stored, or timed without storing them.
+    /// The function returns programs that are streamed. They can be stored, or timed without
+    /// storing them.
     Streamed(fn(&Request) -> Result<Box<dyn DynScheduleSource>>),
     /// The function plans a reduction. Its transfers are stored compactly, and not as steps if only
     /// times are needed.
@@ -55,16 +55,10 @@ impl Planned {
         self.programs().layouts()
     }
 
-    /// Whether a step uses a port other than the first of its kind. Takes time linear in the number
-    /// of steps if these are stored.
+    /// Whether a step uses a port other than the first of its kind. Takes at most time linear in
+    /// the number of steps.
     pub fn uses_several_ports(&self) -> bool {
-        match self {
-            Planned::Stored(schedule) => {
-                let mut steps = schedule.programs().iter().flatten();
-                steps.any(|step| step.port().is_some_and(|port| port > 0))
-            }
-            Planned::Streamed(_) => false,
-        }
+        self.programs().uses_several_ports()
     }
 
     /// Times it under `cost`, with elements of `element_bytes` bytes, by
