@@ -75,6 +75,7 @@ pub mod exchange {
     pub mod doubling_allreduce;
     pub mod doubling_exscan;
     pub mod doubling_scan;
+    pub mod fibonacci;
     pub mod halving;
     pub mod linear;
     pub mod pairwise;
@@ -185,6 +186,7 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::doubling_allreduce::ALLREDUCE,
     exchange::rabenseifner::ALLREDUCE,
     exchange::bruck::ALLREDUCE,
+    exchange::fibonacci::ALLREDUCE,
     exchange::ring::ALLREDUCE,
     tree::binomial::ALLREDUCE,
     tree::linear::ALLREDUCE,
@@ -197,12 +199,14 @@ const ALGORITHMS: &[Algorithm] = &[
     circulant::allgatherv::ALLGATHER,
     exchange::doubling_allgather::ALLGATHER,
     exchange::bruck::ALLGATHER,
+    exchange::fibonacci::ALLGATHER,
     exchange::ring::ALLGATHER,
     exchange::linear::ALLGATHER,
     circulant::allgather::REDUCE_SCATTER,
     circulant::allgatherv::REDUCE_SCATTER,
     exchange::halving::REDUCE_SCATTER,
     exchange::bruck::REDUCE_SCATTER,
+    exchange::fibonacci::REDUCE_SCATTER,
     exchange::ring::REDUCE_SCATTER,
     exchange::linear::REDUCE_SCATTER,
     exchange::pairwise::ALLTOALL,

@@ -9,6 +9,9 @@
 //! `j` alpha at most `(k + 1)^j` ranks have it. Reaching `n` ranks therefore takes
 //! `ceil(log_{k+1} n)` alpha. By reversal, collecting from `n` ranks takes as long.
 //!
+//! **Gossip.** Where many ranks need data of each other, unidirectional ports take longer: at least
+//! `2 + log_g ceil(p/2)` alpha on one port, `g` the golden ratio. `bounds/rounds.rs` has the proof.
+//!
 //! **Bandwidth.** A rank's `k` ports must carry everything the rank receives and sends: receives
 //! and sends separately on bidirectional ports, together on unidirectional ones. All ranks together
 //! carry at most `p k` messages at once, or `floor(p k / 2)` on unidirectional ports. The required
@@ -39,6 +42,7 @@
 
 use std::borrow::Borrow;
 
+use self::rounds::{gossip, steps};
 use crate::machine::{CostModel, Ports};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Schedule, total_len};
@@ -168,6 +172,8 @@ struct Demand {
     combined: f64,
     /// Number of contributions to one result.
     operands: usize,
+    /// Number of ranks that each need data of all the others among them.
+    mutual: usize,
 }
 
 impl Demand {
@@ -186,6 +192,7 @@ impl Demand {
                 sent: m,
                 both: 2.0 * m,
                 total: 2.0 * others * m,
+                mutual: p,
                 ..Demand::default()
             }
             .combining(p, others * m),
@@ -200,10 +207,14 @@ impl Demand {
             }
             .combining(p - 1, (others - 1.0) * m),
             Kind::Gather | Kind::Scatter => Demand::rooted(p, others * m, (m, m)),
-            Kind::Allgather => Demand::all_to_all_blocks(p, others * m, m, number(p) * m),
+            Kind::Allgather => Demand {
+                mutual: p,
+                ..Demand::all_to_all_blocks(p, others * m, m, number(p) * m)
+            },
             // The smallest block is at most m / p, the largest at least that.
             Kind::ReduceScatter => Demand {
                 each: m / number(p),
+                mutual: if m < number(p) { 0 } else { p },
                 ..Demand::all_to_all_blocks(p, others * m / number(p), 0.0, m)
             }
             .combining(p, others * m),
@@ -215,6 +226,7 @@ impl Demand {
                 sent: others * m,
                 both: 2.0 * others * m,
                 total: number(p) * others * m,
+                mutual: p,
                 ..Demand::default()
             },
             Kind::Multicast => Demand::default(),
@@ -324,7 +336,9 @@ impl Demand {
 
     fn blocks_of_all(p: usize, blocks: impl Iterator<Item = usize>) -> Demand {
         let (mut total, mut smallest, mut largest) = (0.0, f64::INFINITY, 0.0f64);
+        let mut mutual = 0;
         for n in blocks.map(number) {
+            mutual += usize::from(n > 0.0);
             total += n;
             smallest = smallest.min(n);
             largest = largest.max(n);
@@ -332,7 +346,10 @@ impl Demand {
         if total == 0.0 {
             return Demand::default();
         }
-        Demand::all_to_all_blocks(p, total - smallest, largest, total)
+        Demand {
+            mutual,
+            ..Demand::all_to_all_blocks(p, total - smallest, largest, total)
+        }
     }
 
     fn blocks_of_pairs(p: usize, layouts: impl Iterator<Item = impl Borrow<Layout>>) -> Demand {
@@ -340,6 +357,7 @@ impl Demand {
         // By rank: the number of other ranks it receives a block from, and whether its input lists
         // one span per block.
         let (mut heard, mut listed) = (vec![0; p], vec![false; p]);
+        let mut all_need_all = true;
         for (rank, l) in layouts.enumerate() {
             let l = l.borrow();
             let input = total_len(&l.input);
@@ -361,6 +379,7 @@ impl Demand {
             let received = number(total_len(&l.output).saturating_sub(own));
             listed[rank] = l.input.len() == p;
             demand.reach = demand.reach.max(reach);
+            all_need_all &= reach == p;
             demand.sent = demand.sent.max(sent);
             demand.received = demand.received.max(received);
             demand.both = demand.both.max(sent + received);
@@ -369,6 +388,7 @@ impl Demand {
         let heard = heard.iter().zip(&listed).filter(|(_, listed)| **listed);
         let heard = heard.map(|(heard, _)| heard + 1).max();
         demand.reach = demand.reach.max(heard.unwrap_or(0));
+        demand.mutual = if all_need_all { p } else { 0 };
         demand
     }
 
@@ -386,29 +406,25 @@ impl Demand {
         let bytes = element_bytes as f64;
         let (alpha, beta) = min_link(cost);
         let k = number(ports.k().max(1));
-        let share = if ports.is_bidirectional() {
-            let one = self.received.max(self.sent) / k;
-            one.max(self.total / (number(p) * k))
+        let (at_once, one) = if ports.is_bidirectional() {
+            (number(p) * k, self.received.max(self.sent) / k)
         } else {
-            let at_once = (number(p) * k / 2.0).floor();
-            let one = self.both / k;
-            if at_once > 0.0 {
-                one.max(self.total / at_once)
-            } else {
-                one
-            }
+            ((number(p) * k / 2.0).floor(), self.both / k)
+        };
+        let share = if at_once > 0.0 {
+            one.max(self.total / at_once)
+        } else {
+            one
         };
         let steps = steps(self.reach, ports.k().max(1));
-        let at_once = match ports.is_bidirectional() {
-            true => number(p) * k,
-            false => (number(p) * k / 2.0).floor(),
-        };
+        let gossip = gossip(self.mutual, p, ports);
         let (mut path, mut port) = (0.0f64, 0.0f64);
         for (alpha, beta) in lines_below(cost) {
             let message = |elements: f64| alpha + beta * (elements * bytes);
             if steps > 0 {
                 let last = message((self.each / k).max(1.0));
                 path = path.max(f64::from(steps - 1) * message(1.0) + last);
+                path = path.max(f64::from(gossip) * message(1.0));
             }
             if share > 0.0 {
                 let all = number(self.messages) * alpha + self.total * (beta * bytes);
@@ -416,7 +432,7 @@ impl Demand {
             }
         }
         LowerBounds {
-            latency: f64::from(steps) * alpha,
+            latency: f64::from(steps.max(gossip)) * alpha,
             bandwidth: share * (beta * bytes),
             computation: self.computation(p, bytes, cost),
             path,
@@ -473,20 +489,11 @@ fn min_link(cost: &CostModel) -> (f64, f64) {
     (min(&links.alpha), min(&links.beta))
 }
 
-/// `ceil(log_{k+1} n)`.
-fn steps(n: usize, k: usize) -> u32 {
-    let (mut reached, mut steps) = (1usize, 0);
-    while reached < n {
-        reached = reached.saturating_mul(k.saturating_add(1));
-        steps += 1;
-    }
-    steps
-}
-
 fn number(n: usize) -> f64 {
     n as f64
 }
 
 mod links;
+mod rounds;
 #[cfg(test)]
 mod tests;
