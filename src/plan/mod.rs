@@ -71,11 +71,13 @@ pub mod exchange {
     pub mod bruck;
     pub mod bruck_alltoall;
     pub mod butterfly;
+    pub mod composed;
     pub mod doubling_allgather;
     pub mod doubling_allreduce;
     pub mod doubling_exscan;
     pub mod doubling_scan;
     pub mod fibonacci;
+    pub mod fibonacci_census;
     pub mod halving;
     pub mod linear;
     pub mod pairwise;
@@ -186,7 +188,9 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::doubling_allreduce::ALLREDUCE,
     exchange::rabenseifner::ALLREDUCE,
     exchange::bruck::ALLREDUCE,
+    exchange::fibonacci_census::ALLREDUCE,
     exchange::fibonacci::ALLREDUCE,
+    exchange::composed::ALLREDUCE,
     exchange::ring::ALLREDUCE,
     tree::binomial::ALLREDUCE,
     tree::linear::ALLREDUCE,
@@ -194,6 +198,7 @@ const ALGORITHMS: &[Algorithm] = &[
     tree::two_tree::ALLREDUCE,
     pipeline::chain::ALLREDUCE,
     pipeline::uni_greedy::ALLREDUCE,
+    pipeline::out_of_order::ALLREDUCE,
     tree::dual_root::ALLREDUCE,
     circulant::allgather::ALLGATHER,
     circulant::allgatherv::ALLGATHER,

@@ -123,12 +123,12 @@ impl Reduction {
     /// without computation, because another tree may then be better.
     pub(crate) fn allreduce(
         request: &Request,
-        plan: fn(&Request) -> Result<Reduction>,
+        [first, second]: [fn(&Request) -> Result<Reduction>; 2],
     ) -> Result<Stream<Sequence<Reduction, Reversed<Reduction>>>> {
         request.validate()?;
         let request = request.clone().root(0);
-        let first = plan(&request)?;
-        let second = plan(&request.without_computation())?;
+        let first = first(&request)?;
+        let second = second(&request.without_computation())?;
         Ok(Stream(Sequence {
             first,
             second: Reversed::new(second)?,

@@ -23,9 +23,9 @@ pub enum Planner {
     Reduction(fn(&Request) -> Result<Reduction>),
     /// A broadcast: the reversal of the function's reduction for gamma = 0.
     BroadcastOf(fn(&Request) -> Result<Reduction>),
-    /// An allreduce: the function's reduction, followed by the reversal of its reduction for gamma
-    /// = 0.
-    AllreduceOf(fn(&Request) -> Result<Reduction>),
+    /// An allreduce: the first function's reduction, followed by the reversal of the second one's
+    /// reduction for gamma = 0.
+    AllreduceOf([fn(&Request) -> Result<Reduction>; 2]),
     /// The same, from a schedule.
     ReduceBroadcast(fn(&Request) -> Result<Schedule>),
 }

@@ -72,7 +72,7 @@ pub(in crate::plan) const fn allreduce(reduce: Algorithm, rounds: &'static str) 
         rounds,
         volume: "2(p-1) m",
         planner: match reduce.planner {
-            Planner::Reduction(plan) => Planner::AllreduceOf(plan),
+            Planner::Reduction(plan) => Planner::AllreduceOf([plan, plan]),
             Planner::Direct(plan) => Planner::ReduceBroadcast(plan),
             streamed => streamed,
         },

@@ -46,10 +46,15 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = row::allreduce(REDUCE, "2 ceil(
 
 /// Plans the reduction; only the sum of the request's segments matters.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
+    reduction(request)?.materialize()
+}
+
+/// Plans the reduction as a compact list of transfers, without storing its steps.
+pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     let request = request
         .clone()
         .segments(crate::plan::Segments::whole(request.elements()));
-    Reduction::new(&request, rounds(request.ranks))?.materialize()
+    Reduction::new(&request, rounds(request.ranks))
 }
 
 fn rounds(p: usize) -> impl Iterator<Item = Vec<Transfer>> {

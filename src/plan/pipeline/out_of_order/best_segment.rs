@@ -20,7 +20,45 @@ const MAX_STEPS: u64 = 100_000_000;
 /// time found or [`MAX_STEPS`] are spent. Tried are even splits into all counts up to 64, and
 /// beyond into counts 1.6% apart. `None` where times are not finite.
 pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
-    let mut request = algorithm.effective(request).into_owned();
+    let request = algorithm.effective(request).into_owned();
+    let size = best_size(&request)?;
+    size.map(|s| timed(algorithm, &request, s)).transpose()
+}
+
+/// As [`best`], for a reduction followed by a broadcast: the better of the sizes that are best for
+/// one of them.
+pub(super) fn best_of_phases(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
+    let broadcast = request.without_computation();
+    let Some(size) = best_size(&broadcast)? else {
+        return Ok(None);
+    };
+    let best = timed(algorithm, request, size)?;
+    if *request == broadcast {
+        return Ok(Some(best));
+    }
+    let Some(size) = best_size(request)? else {
+        return Ok(None);
+    };
+    let other = timed(algorithm, request, size)?;
+    Ok(Some(if other.time < best.time { other } else { best }))
+}
+
+/// The segment size with the time that it takes.
+fn timed(algorithm: &Algorithm, request: &Request, segment: usize) -> Result<Best> {
+    let segments = Segments::of_size(request.elements(), segment)?;
+    // The full plan takes more effort than the quick plan of the comparison, and may be shorter.
+    let time = executed_time(algorithm, &request.clone().segments(segments))?;
+    Ok(Best {
+        segment,
+        time,
+        executed: true,
+        method: Method::Search,
+    })
+}
+
+/// The best size for a reduction.
+fn best_size(request: &Request) -> Result<Option<usize>> {
+    let mut request = request.clone();
     let (p, m) = (request.ranks, request.elements());
     let time = |s: usize| (request.transfer_time(s), request.combine_time(s));
     let (tc, tp) = time(m);
@@ -57,15 +95,7 @@ pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Be
         spent += steps;
         longest_plan = longest_plan.max(steps);
     }
-    request.segments = Segments::of_size(m, best.1)?;
-    Ok(Some(Best {
-        segment: best.1,
-        // The full plan takes more effort than the quick plan of the comparison, and may be
-        // shorter.
-        time: executed_time(algorithm, &request)?,
-        executed: true,
-        method: Method::Search,
-    }))
+    Ok(Some(best.1))
 }
 
 #[cfg(test)]

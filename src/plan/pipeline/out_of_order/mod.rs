@@ -77,6 +77,7 @@ use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
+use crate::plan::tree::binomial;
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -98,6 +99,13 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..row::new("out-of-order", Kind::Reduce, plan)
 };
 
+pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    planner: Planner::AllreduceOf([reduction, broadcast_phase]),
+    closed_form: ClosedForm::Of(allreduce_time),
+    best_segment: BestSegment::Own(best_segment::best_of_phases),
+    ..row::allreduce(REDUCE, "those of the reduction, and at most as many")
+};
+
 /// Plans the reduction.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     reduction(request)?.materialize()
@@ -112,6 +120,45 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     let (transfer_time, combine_time) = costs(&request);
     let transfers = out_of_order(request.ranks, &transfer_time, &combine_time);
     Reduction::new(&request, transfers.into_iter().map(|t| [t]))
+}
+
+/// Plans the reduction that, reversed, is the second phase of the allreduce. Without computation
+/// other segments may be better: the fastest of the same, half as many and twice as many, and of a
+/// binomial tree.
+fn broadcast_phase(request: &Request) -> Result<Reduction> {
+    match fastest_broadcast(request) {
+        Some((_, Some(request))) => reduction(&request),
+        Some((_, None)) => binomial::reduction(request),
+        None => reduction(request),
+    }
+}
+
+/// The time of the second phase, and the request for it or `None` for a binomial tree; `None` if
+/// costs differ from rank to rank or computation overlaps.
+fn fastest_broadcast(request: &Request) -> Option<(f64, Option<Request>)> {
+    let binomial = binomial::time(request)?;
+    let count = request.segments.count();
+    let mut all = vec![request.clone()];
+    for count in [count / 2, 2 * count] {
+        if count > 0 {
+            all.push(request.clone().segment_count(count));
+        }
+    }
+    let mut best = (binomial, None);
+    for request in all {
+        match time(&request) {
+            Some(time) if time < best.0 => best = (time, Some(request)),
+            _ => (),
+        }
+    }
+    Some(best)
+}
+
+/// Time of the allreduce under the same conditions as [`time`].
+fn allreduce_time(request: &Request) -> Option<f64> {
+    let request = request.clone().root(0);
+    let (broadcast, _) = fastest_broadcast(&request.without_computation())?;
+    Some(time(&request)? + broadcast)
 }
 
 /// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps. Takes as
