@@ -400,9 +400,10 @@ case $(mpirun --version 2>/dev/null || true) in
 *"Open MPI"* | *OpenRTE*) try system-openmpi true ;;
 ?*) try system true ;;
 esac
-[ "$nth" = 0 ] || foreign
-}
-
+if [ "$nth" = 0 ]; then
+    echo "tested the rules of: ${tested[*]:-nothing}"
+    exit
+fi
 foreign
 if join_hosts; then
     for library in "${tested[@]}"; do

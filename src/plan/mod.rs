@@ -47,9 +47,12 @@ pub mod tree {
     pub mod binary;
     pub mod binomial;
     pub mod dual_root;
+    pub mod kary;
+    pub mod knomial;
     pub mod linear;
     pub mod ordered;
     pub mod reduce_broadcast;
+    pub mod split_binary;
     pub mod two_tree;
 }
 
@@ -68,6 +71,7 @@ pub mod exchange {
     //! Planners that work in rounds: in each round a rank sends at most one message and receives at
     //! most one.
 
+    pub mod all_pairs;
     pub mod bruck;
     pub mod bruck_alltoall;
     pub mod butterfly;
@@ -80,9 +84,13 @@ pub mod exchange {
     pub mod fibonacci_census;
     pub mod halving;
     pub mod linear;
+    pub mod neighbor_exchange;
     pub mod pairwise;
     pub mod rabenseifner;
+    pub mod recursive_multiplying;
     pub mod ring;
+    pub mod segmented_ring;
+    pub mod sparbit;
     pub mod van_de_geijn;
 }
 
@@ -155,11 +163,14 @@ pub(crate) use self::split::{consecutive, evenly};
 /// The rows of all algorithms, by collective. Among equal times the chooser takes the first.
 const ALGORITHMS: &[Algorithm] = &[
     tree::binomial::REDUCE,
+    tree::knomial::REDUCE,
     tree::linear::REDUCE,
     tree::ordered::REDUCE,
     tree::binary::REDUCE,
     tree::two_tree::REDUCE,
     pipeline::chain::REDUCE,
+    tree::kary::REDUCE,
+    tree::split_binary::REDUCE,
     pipeline::uni_greedy::REDUCE,
     pipeline::out_of_order::REDUCE,
     pipeline::bi_greedy::REDUCE,
@@ -169,11 +180,14 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::van_de_geijn::REDUCE,
     exchange::van_de_geijn::RING_REDUCE,
     broadcast(tree::binomial::REDUCE),
+    tree::knomial::BROADCAST,
     broadcast(tree::linear::REDUCE),
     tree::ordered::BROADCAST,
     broadcast(tree::binary::REDUCE),
     broadcast(tree::two_tree::REDUCE),
     pipeline::chain::BROADCAST,
+    tree::kary::BROADCAST,
+    tree::split_binary::BROADCAST,
     broadcast(pipeline::uni_greedy::REDUCE),
     broadcast(pipeline::out_of_order::REDUCE),
     broadcast(pipeline::bi_greedy::REDUCE),
@@ -186,12 +200,16 @@ const ALGORITHMS: &[Algorithm] = &[
     circulant::allgather::ALLREDUCE,
     circulant::allreduce::ALLREDUCE,
     exchange::doubling_allreduce::ALLREDUCE,
+    exchange::recursive_multiplying::ALLREDUCE,
     exchange::rabenseifner::ALLREDUCE,
     exchange::bruck::ALLREDUCE,
     exchange::fibonacci_census::ALLREDUCE,
     exchange::fibonacci::ALLREDUCE,
     exchange::composed::ALLREDUCE,
     exchange::ring::ALLREDUCE,
+    exchange::segmented_ring::ALLREDUCE,
+    exchange::all_pairs::ONE_SHOT,
+    exchange::all_pairs::TWO_SHOT,
     tree::binomial::ALLREDUCE,
     tree::linear::ALLREDUCE,
     tree::binary::ALLREDUCE,
@@ -205,6 +223,8 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::doubling_allgather::ALLGATHER,
     exchange::bruck::ALLGATHER,
     exchange::fibonacci::ALLGATHER,
+    exchange::sparbit::ALLGATHER,
+    exchange::neighbor_exchange::ALLGATHER,
     exchange::ring::ALLGATHER,
     exchange::linear::ALLGATHER,
     circulant::allgather::REDUCE_SCATTER,

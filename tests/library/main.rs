@@ -17,6 +17,7 @@ mod mutants;
 mod mutation;
 #[path = "../oracle/mod.rs"]
 mod oracle;
+mod ported;
 mod property;
 mod random;
 mod readme;

@@ -22,6 +22,7 @@ pub(super) const OPEN_MPI: [Family; 8] = [
         algorithms: &[
             (1, "basic_linear", "linear"),
             (3, "pipeline", "chain"),
+            (4, "split_binary_tree", "split-binary"),
             (5, "binary_tree", "binary"),
             (6, "binomial", "binomial"),
             (8, "scatter_allgather", "van-de-geijn"),
@@ -49,6 +50,7 @@ pub(super) const OPEN_MPI: [Family; 8] = [
         algorithms: &[
             (3, "recursive_doubling", "recursive-doubling"),
             (4, "ring", "ring"),
+            (5, "segmented_ring", "segmented-ring"),
             (6, "rabenseifner", "rabenseifner"),
         ],
     },
@@ -62,6 +64,8 @@ pub(super) const OPEN_MPI: [Family; 8] = [
             (2, "bruck", "bruck"),
             (3, "recursive_doubling", "recursive-doubling"),
             (4, "ring", "ring"),
+            (5, "neighbor", "neighbor-exchange"),
+            (7, "sparbit", "sparbit"),
         ],
     },
     Family {

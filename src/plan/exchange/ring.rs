@@ -109,7 +109,7 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    fn new(blocks: Vec<Span>) -> Ring {
+    pub(super) fn new(blocks: Vec<Span>) -> Ring {
         Ring::from(0, blocks)
     }
 

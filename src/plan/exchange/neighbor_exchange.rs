@@ -1,0 +1,135 @@
+//! Neighbour exchange allgather: ranks exchange blocks with their two neighbours in turn, in half
+//! the rounds of a ring.
+//!
+//! - Source: Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on
+//!   terascale Linux cluster with Fast Ethernet" (2005); Open MPI.
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal.
+//! - Rounds for even `p`: `p/2` (bidirectional). For odd `p` it is the [ring](super::ring).
+//! - Time for equal blocks and even `p`: `p/2 alpha + (p-1) beta b`, twice that unidirectional.
+//! - Volume: `(p-1) m`.
+//! - Restrictions: none.
+//! - Scratch: none. Blocks arrive at their final position; nothing is moved locally.
+//!
+//! In round 0 ranks `2i` and `2i + 1`, pair `i`, exchange their blocks. In odd rounds rank `2i`
+//! exchanges with `2i - 1`, in even rounds with `2i + 1`, modulo `p`. Each time a rank passes on
+//! the two blocks of the pair that it has received last, or its own pair in round 1. All messages
+//! go to direct neighbours, which matters where distances differ.
+//!
+//! Example, `p = 4`: 0↔1, 2↔3 (one block); 1↔2, 3↔0 (two blocks).
+
+use super::ring;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::plan::build::compose::Blocks;
+use crate::plan::build::rounds::{Rounds, equal_size, time_of_round};
+use crate::plan::build::stream::{DynScheduleSource, Stream};
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::schedule::collective::Kind;
+use crate::schedule::{Schedule, Span, Spans};
+
+pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+    transfers: row::for_each_pair,
+    source: "Chen, Zhang, Zhang, Yuan 2005; Open MPI",
+    rounds: "p/2 (bi), p (uni); p odd: those of the ring",
+    volume: "(p-1) m",
+    planner: Planner::Streamed(programs),
+    closed_form: ClosedForm::Of(time),
+    ..row::new("neighbor-exchange", Kind::Allgather, plan)
+};
+
+/// Plans the allgather.
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
+    programs(request)?.materialize()
+}
+
+/// Plans the allgather; steps are generated on demand.
+pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
+    if !request.ranks.is_multiple_of(2) {
+        return ring::allgather_programs(request);
+    }
+    let programs = Blocks::allgather(request, |blocks| Neighbors { blocks })?;
+    Ok(Box::new(Stream(programs)))
+}
+
+/// The rounds for an even number of ranks.
+#[derive(Debug)]
+struct Neighbors {
+    blocks: Vec<Span>,
+}
+
+impl Neighbors {
+    /// Whether `rank` exchanges with the next higher rank in round `k`; otherwise it does with the
+    /// next lower one.
+    fn goes_up(k: usize, rank: usize) -> bool {
+        rank % 2 == k % 2
+    }
+
+    fn partner(&self, k: usize, rank: usize) -> usize {
+        let p = self.blocks.len();
+        (rank + if Self::goes_up(k, rank) { 1 } else { p - 1 }) % p
+    }
+
+    /// What `rank` receives in round `k`. The pairs are ever farther away, on both sides in turn.
+    fn content(&self, k: usize, rank: usize) -> Option<Spans> {
+        let pairs = self.blocks.len() / 2;
+        let distance = k.div_ceil(2);
+        let span = if k == 0 {
+            self.blocks[self.partner(k, rank)]
+        } else {
+            let up = Self::goes_up(k, rank);
+            let pair = rank / 2 + if up { distance } else { pairs - distance };
+            let first = 2 * (pair % pairs);
+            Span::from(self.blocks[first].offset..self.blocks[first + 1].end())
+        };
+        (span.len > 0).then(|| span.into())
+    }
+}
+
+impl Rounds for Neighbors {
+    fn count(&self) -> usize {
+        self.blocks.len() / 2
+    }
+
+    fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        let partner = self.partner(k, rank);
+        Some((partner, self.content(k, partner)?))
+    }
+
+    fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        Some((self.partner(k, rank), self.content(k, rank)?))
+    }
+
+    /// In a pair the lower rank sends first.
+    fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
+        self.partner(k, rank) < rank && self.content(k, rank).is_some()
+    }
+}
+
+/// Time of the schedule for equal blocks; for odd `p` that of the ring.
+pub(crate) fn time(request: &Request) -> Option<f64> {
+    let b = equal_size(request, &request.block_spans())?;
+    if !request.ranks.is_multiple_of(2) {
+        return ring::time(request);
+    }
+    let others = (request.ranks / 2 - 1) as f64;
+    Some(time_of_round(request, b) + others * time_of_round(request, 2 * b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::build::rounds::{assert_consistent, block_sizes};
+    use crate::plan::consecutive;
+
+    #[test]
+    fn both_ends_agree_about_every_message() {
+        for p in (2..=16).step_by(2) {
+            for sizes in block_sizes(p) {
+                let blocks = consecutive(&sizes);
+                assert_consistent(&Neighbors { blocks }, p, true, &format!("{sizes:?}"));
+            }
+        }
+    }
+}

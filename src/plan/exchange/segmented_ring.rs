@@ -1,0 +1,152 @@
+//! Segmented ring allreduce: the reduce-scatter of the [ring](super::ring) over parts of each
+//! block, so that a part is combined while the next one travels; then the ring's allgather.
+//!
+//! - Source: Open MPI (segmented ring).
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements in `p` blocks of `q` parts, `b = m/p` and `s = b/q` if they
+//!   are equal.
+//! - Rounds: `(p-1)(q+1)` (bidirectional), twice as many on unidirectional ranks with even `p`.
+//! - Time for equal parts, without overlap: `(p-1)(q alpha + beta b + gamma b + alpha + beta b)`,
+//!   twice the messages on unidirectional ranks with even `p`. Only where computation overlaps
+//!   communication are several parts worth their start-up times.
+//! - Volume: `2(p-1) m`.
+//! - Restrictions: operators must commute.
+//! - Scratch: one part on unidirectional ranks.
+//!
+//! Example, `p = 2`, two parts: 0→1 part 0 of block 1, 1→0 part 0 of block 0; the same with parts
+//! 1; 0→1 block 0, 1→0 block 1.
+
+use super::ring::{self, Ring};
+use crate::error::Result;
+use crate::plan::build::compose::{Blocks, scratch_after};
+use crate::plan::build::rounds::{Rounds, time_of_combining, time_of_round};
+use crate::plan::build::stream::{DynScheduleSource, Sequence, Stream};
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+use crate::plan::segments::{Best, Method, executed_time};
+use crate::plan::{Request, Segments, consecutive, evenly};
+use crate::schedule::collective::{Collective, Kind};
+use crate::schedule::{Schedule, Span, Spans};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    commutative_only: true,
+    segmented: true,
+    transfers: |p, q| row::for_each_pair(p, q).saturating_mul(q.saturating_add(1)),
+    source: "Open MPI (segmented ring)",
+    rounds: "(p-1)(q+1) (bi), 2(p-1)(q+1) (uni; p odd: more)",
+    volume: "2(p-1) m",
+    planner: Planner::Streamed(programs),
+    closed_form: ClosedForm::Of(time),
+    best_segment: BestSegment::Own(best_segment),
+    ..row::new("segmented-ring", Kind::Allreduce, plan)
+};
+
+/// Plans the allreduce.
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
+    Stream(sequence(request)?).materialize()
+}
+
+/// Plans the allreduce; steps are generated on demand.
+pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
+    Ok(Box::new(Stream(sequence(request)?)))
+}
+
+fn sequence(request: &Request) -> Result<Sequence<Blocks<Parts>, Blocks<Ring>>> {
+    request.validate()?;
+    let blocks = consecutive(&evenly(request.elements(), request.ranks));
+    let parts = |blocks: Vec<Span>| Parts::new(&blocks, request.segments.count());
+    let longest = |blocks: &[Span]| ring::longest(&Parts::of(blocks, request.segments.count(), 0));
+    let scratch = scratch_after(request, &blocks, longest);
+    let collective = Collective::Allreduce;
+    Ok(Sequence {
+        first: Blocks::backwards(request, collective.clone(), parts, blocks.clone(), scratch),
+        second: Blocks::forwards(request, collective.clone(), Ring::new, blocks),
+        collective,
+    })
+}
+
+/// The rounds of the ring, each as often as there are parts.
+#[derive(Debug)]
+struct Parts(Vec<Ring>);
+
+impl Parts {
+    fn new(blocks: &[Span], count: usize) -> Parts {
+        Parts(
+            (0..count)
+                .map(|part| Ring::new(Self::of(blocks, count, part)))
+                .collect(),
+        )
+    }
+
+    /// The parts of all blocks with this number. The first parts are the largest.
+    fn of(blocks: &[Span], count: usize, part: usize) -> Vec<Span> {
+        let of_block = |block: &Span| {
+            let (small, larger) = (block.len / count, block.len % count);
+            let start = |part: usize| block.offset + part * small + part.min(larger);
+            Span::from(start(part)..start(part + 1))
+        };
+        blocks.iter().map(of_block).collect()
+    }
+}
+
+impl Rounds for Parts {
+    fn count(&self) -> usize {
+        self.0.iter().map(Ring::count).sum()
+    }
+
+    fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        self.0[k % self.0.len()].sent(k / self.0.len(), rank)
+    }
+
+    fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        self.0[k % self.0.len()].received(k / self.0.len(), rank)
+    }
+
+    fn receives_first(&self, k: usize, rank: usize, backwards: bool) -> bool {
+        self.0[k % self.0.len()].receives_first(k / self.0.len(), rank, backwards)
+    }
+}
+
+/// Time of the schedule for equal parts and, on unidirectional ranks, even `p`; `None` otherwise.
+pub(crate) fn time(request: &Request) -> Option<f64> {
+    let (p, m, q) = (request.ranks, request.elements(), request.segments.count());
+    if !request.closed_forms_hold() || p == 0 || m % (p * q) != 0 {
+        return None;
+    }
+    let (block, part) = (m / p, m / p / q);
+    let parts = time_of_round(request, part) + time_of_combining(request, part);
+    Some(ring::rounds_of(request)? * (q as f64 * parts + time_of_round(request, block)))
+}
+
+/// One segment where computation does not overlap communication.
+fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
+    if request.cost.overlaps() {
+        return Ok(None);
+    }
+    let segment = request.elements().max(1);
+    let segments = Segments::whole(request.elements());
+    Ok(Some(Best {
+        segment,
+        time: executed_time(algorithm, &request.clone().segments(segments))?,
+        executed: true,
+        method: Method::Whole,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::CostModel;
+
+    #[test]
+    fn parts_pay_where_computation_overlaps() {
+        let cost = CostModel::new(1.0, 1.0).gamma(1.0).overlap(true);
+        let time = |q| {
+            let request = Request::allreduce(8, 8 * 120)
+                .segment_count(q)
+                .cost(cost.clone());
+            plan(&request).unwrap().simulate(&cost).unwrap().makespan()
+        };
+        assert!(time(4) < time(1));
+    }
+}

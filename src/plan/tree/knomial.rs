@@ -1,0 +1,124 @@
+//! k-nomial tree reduction and broadcast: the binomial tree for ranks with several ports.
+//!
+//! - Source: folklore; "knomial" of MPICH and Open MPI, with a radix of one more than the number of
+//!   ports.
+//! - Ports: uni- or bidirectional, `k`-ported.
+//! - Symbols: `p` ranks, `m` elements, `L = ceil(log_(k+1) p)`,
+//!   `c_i = min(k, floor((p-1)/(k+1)^i))`.
+//! - Rounds: `L`, optimal.
+//! - Time of the broadcast: `L (alpha + beta m)`. The reduction takes `c_i gamma m` more for each
+//!   round `i < L`: a rank combines what its ports receive one after another.
+//! - Volume: `(p - 1) m`.
+//! - Restrictions: none. Not segmented, because a segment could start no earlier.
+//! - Scratch: none for one port, otherwise `k m` for the reduction.
+//! - Operand order: kept.
+//!
+//! At the start of round `i` each rank `r` that is a multiple of `w = (k+1)^i` holds the combined
+//! contributions of ranks `r .. r + w`. Those that are multiples of `(k+1) w` receive from the next
+//! `k` of them, each through its own port. The broadcast runs the rounds backwards.
+//!
+//! Example, `p = 6`, `k = 2`. Round 0: 1→0, 2→0, 4→3, 5→3. Round 1: 3→0.
+
+use crate::error::{Error, Result};
+use crate::plan::Request;
+use crate::plan::build::rounds::{Arrival, Message, needs_scratch, round};
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::schedule::collective::{Collective, Kind};
+use crate::schedule::{Schedule, Span};
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    source: "folklore; MPICH, Open MPI (knomial), radix k+1",
+    rounds: "ceil(log_{k+1} p) on k ports",
+    volume: "(p-1) m",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("knomial", Kind::Reduce, plan)
+};
+
+pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+    planner: Planner::ReverseOf(plan_for_broadcast),
+    ..row::broadcast(REDUCE)
+};
+
+/// Plans the reduction; only the sum of the request's segments matters.
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
+    reduction(request, true)
+}
+
+/// Plans the reduction that, reversed, is the broadcast. It combines directly on arrival: receiving
+/// into scratch would become an extra copy in the reversal.
+fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
+    reduction(request, false)
+}
+
+fn reduction(request: &Request, with_scratch: bool) -> Result<Schedule> {
+    request.validate()?;
+    let Request { ranks, root, .. } = *request;
+    let vector = Span::new(0, request.elements());
+    // Where order counts, rank 0 forwards the result.
+    let first = if request.keep_order { 0 } else { root };
+    let mut b = Schedule::builder(ranks, request.ports, Collective::Reduce { root });
+    let rounds: Vec<_> = rounds(ranks, request.ports.k(), first, vector).collect();
+    let scratch_of = |round: &Vec<Message>| with_scratch && needs_scratch(request, round);
+    // The first rank receives through the most ports.
+    let most = rounds.iter().filter(|round| scratch_of(round));
+    let most = most.map(|round| round.iter().filter(|m| m.to == first).count());
+    let areas = most.max().unwrap_or(0) + 1;
+    let Some(len) = vector.len.checked_mul(areas) else {
+        return Err(Error::usage(format!(
+            "a vector of {} elements leaves no room for {} as long as it",
+            vector.len,
+            areas - 1
+        )));
+    };
+    for r in 0..ranks {
+        b.layout(r, vector.len, [vector], (r == root).then_some(vector));
+    }
+    for message in rounds.iter().flatten() {
+        let output = (message.to == root).then_some(vector);
+        b.layout(message.to, len, [vector], output);
+    }
+    for messages in &rounds {
+        let arrival = if scratch_of(messages) {
+            Arrival::CombinedAfter(vector.len)
+        } else {
+            Arrival::Combined
+        };
+        round(&mut b, request, messages, arrival);
+    }
+    if first != root {
+        b.transfer(first, root, vector);
+    }
+    b.build()
+}
+
+/// The rounds if number `v` is rank `v + first`, modulo `p`.
+fn rounds(p: usize, k: usize, first: usize, vector: Span) -> impl Iterator<Item = Vec<Message>> {
+    weights(p, k).map(move |weight| {
+        let period = weight.saturating_mul(k.saturating_add(1));
+        let rank = |v: usize| (v + first) % p;
+        let messages = (0..p).step_by(period).flat_map(|to| {
+            let sources = (to + weight..p).step_by(weight).take(k).enumerate();
+            sources
+                .map(move |(port, from)| Message::new(rank(from), rank(to), vector).on_port(port))
+        });
+        messages.collect()
+    })
+}
+
+/// The powers of `k + 1` below `p`.
+fn weights(p: usize, k: usize) -> impl Iterator<Item = usize> {
+    let radix = k.saturating_add(1);
+    std::iter::successors(Some(1usize), move |w| w.checked_mul(radix)).take_while(move |&w| w < p)
+}
+
+/// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
+pub(crate) fn time(request: &Request) -> Option<f64> {
+    let (p, k, m) = (request.ranks, request.ports.k(), request.elements());
+    let combined = |weight: usize| match k.min((p - 1) / weight) {
+        1 => request.combine_time(m),
+        several => several as f64 * request.local_combine_time(m),
+    };
+    let rounds = weights(p, k).map(|weight| request.transfer_time(m) + combined(weight));
+    request.closed_forms_hold().then(|| rounds.sum())
+}

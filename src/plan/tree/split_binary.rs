@@ -1,0 +1,100 @@
+//! Split-binary broadcast: each half of the vector goes down one half of a binary tree, then ranks
+//! in mirror positions exchange halves. Backwards it is a reduction.
+//!
+//! - Source: Open MPI (split binary tree).
+//! - Ports: uni- or bidirectional, one-ported.
+//! - Symbols: `p` ranks, `m` elements in `q` segments of `s`, `N = ceil(log2(p+1))` levels.
+//! - Time, bidirectional, for `p = 2^N - 1 > 1` and even `q`: `(q + 2(N-2))(alpha + beta s)` and
+//!   `alpha + beta m/2`.
+//! - Volume: `(p-1) m`.
+//! - Restrictions: the operator of the reduction must commute.
+//! - Scratch: none.
+//!
+//! Ranks are numbered from the root on. The odd numbers `2j + 1` form one subtree, the even ones
+//! `2j + 2` the other, level by level: the parent of `j` is `(j-1)/2`. The first half of the
+//! segments goes to the odd numbers. In the end `2j + 1` and `2j + 2` exchange their halves; an odd
+//! number without a partner receives the second half from the root.
+//!
+//! Example, `p = 4`, `q = 2`: 0→1 segment 0, 0→2 segment 1, 1→3 segment 0; then 1↔2, and 0→3
+//! segment 1.
+
+use crate::error::Result;
+use crate::plan::Request;
+use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::schedule::collective::{Collective, Kind};
+use crate::schedule::{Schedule, Span};
+
+pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+    segmented: true,
+    transfers: row::for_each_segment,
+    source: "Open MPI (split binary tree)",
+    rounds: "q+2(N-2) and one of m/2 (bi, p = 2^N-1, q even)",
+    volume: "(p-1) m",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("split-binary", Kind::Broadcast, plan)
+};
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    collective: Kind::Reduce,
+    commutative_only: true,
+    planner: Planner::ReverseOf(plan),
+    closed_form: ClosedForm::None,
+    ..BROADCAST
+};
+
+/// Plans the broadcast.
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let (p, root) = (request.ranks, request.root);
+    let rank = |v: usize| (v + root) % p;
+    let segments = request.segments.spans();
+    let (first, second) = segments.split_at(segments.len().div_ceil(2));
+    let vector = Span::new(0, request.elements());
+    let middle = second.first().map_or(vector.len, |s| s.offset);
+    let halves = [Span::from(0..middle), Span::from(middle..vector.len)];
+    let mut b = Schedule::builder(p, request.ports, Collective::Broadcast { root });
+    for v in 0..p {
+        b.layout(rank(v), vector.len, (v == 0).then_some(vector), [vector]);
+    }
+    // Segment by segment, each rank receives it before it sends it on.
+    for i in 0..first.len() {
+        for v in 1..p {
+            let parent = if v < 3 {
+                0
+            } else {
+                ((v - 1) / 2 - 1) / 2 * 2 + 2 - v % 2
+            };
+            let half = if v % 2 == 1 { first } else { second };
+            if let Some(&segment) = half.get(i) {
+                b.transfer(rank(parent), rank(v), segment);
+            }
+        }
+    }
+    let exchange = (1..p).map(|v| {
+        let partner = if v % 2 == 1 { v + 1 } else { v - 1 };
+        let from = if partner < p { partner } else { 0 };
+        Message::new(rank(from), rank(v), halves[v % 2])
+    });
+    let exchange: Vec<_> = exchange.collect();
+    round(&mut b, request, &exchange, Arrival::Stored);
+    b.build()
+}
+
+/// Time of the schedule for bidirectional ranks, a full tree and an even number of equal segments;
+/// `None` otherwise.
+pub(crate) fn time(request: &Request) -> Option<f64> {
+    let (q, s) = request.equal_segments()?;
+    let (p, m) = (request.ranks, request.elements());
+    if p == 1 {
+        return Some(0.0);
+    }
+    let is_full = p > 2 && (p + 1).is_power_of_two();
+    if !is_full || !request.ports.is_bidirectional() || !q.is_multiple_of(2) {
+        return None;
+    }
+    let levels = (p + 1).ilog2() as usize;
+    let rounds = (q + 2 * (levels - 2)) as f64;
+    Some(rounds * request.transfer_time(s) + time_of_round(request, m / 2))
+}
