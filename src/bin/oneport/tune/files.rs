@@ -277,21 +277,32 @@ impl Job {
         }
     }
 
-    /// The model times of all rows: runs on threads say little about a library on a network.
+    /// The times of all rows: those over MPI, if ranks are processes, or else the model's, since runs
+    /// on threads say little about a library on a network.
     fn times(&self, tuning: &Tuning) -> Table {
         let request = &self.sweep.request;
+        let origin = match &tuning.processes {
+            Some(processes) => Origin::Measured(format!("{processes}; {}", self.command)),
+            None => {
+                let costs = show_cost(request.get_cost(), TimeUnit::Nanoseconds);
+                Origin::Modelled(format!("{costs}; {}", self.command))
+            }
+        };
         let row = |row: &Row| Timed {
             bytes: row.bytes,
             algorithm: row.algorithm.clone(),
             segment: (row.segments > 1).then_some(row.segment),
-            time: row.model_time,
+            time: match origin {
+                Origin::Measured(_) => row.wall.median as f64,
+                Origin::Modelled(_) => row.model_time,
+            },
         };
-        let costs = show_cost(request.get_cost(), TimeUnit::Nanoseconds);
+        let rows = tuning.rows.iter().map(row).collect();
         Table {
             collective: self.kind,
             ranks: request.ranks(),
-            rows: tuning.rows.iter().map(row).collect(),
-            origin: Origin::Modelled(format!("{costs}; {}", self.command)),
+            rows,
+            origin,
         }
     }
 
