@@ -5,7 +5,7 @@
 //!   terascale Linux cluster with Fast Ethernet" (2005); Open MPI.
 //! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal.
-//! - Rounds for even `p`: `p/2` (bidirectional). For odd `p` it is the [ring](super::ring).
+//! - Rounds for even `p`: `p/2` (bidirectional). For odd `p` it is the [ring].
 //! - Time for equal blocks and even `p`: `p/2 alpha + (p-1) beta b`, twice that unidirectional.
 //! - Volume: `(p-1) m`.
 //! - Restrictions: none.

@@ -1,4 +1,4 @@
-//! Segmented ring allreduce: the reduce-scatter of the [ring](super::ring) over parts of each
+//! Segmented ring allreduce: the reduce-scatter of the [ring] over parts of each
 //! block, so that a part is combined while the next one travels; then the ring's allgather.
 //!
 //! - Source: Open MPI (segmented ring).
