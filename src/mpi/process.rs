@@ -155,8 +155,8 @@ impl<T: Element> Runner<T> for OwnProcess<'_> {
     }
 
     fn start_together(&self, _: Instant, _: bool) -> Result<Instant, Failure> {
-        // A blocking call cannot look at the clock. Waiting for the others, which prepare their data,
-        // does not count; it has a deadline of its own.
+        // A blocking call cannot look at the clock. Waiting for the others, which prepare their
+        // data, does not count; it has a deadline of its own.
         let meeting = self.deadline + MEETING_PATIENCE;
         self.watchdog.arm(self.own.name, meeting + self.deadline);
         self.communicator.barrier(meeting)?;

@@ -41,7 +41,10 @@ fn model_times_satisfy_the_guidelines() {
         (&row["clock"], &row["holds"]),
         (&"model".into(), &true.into())
     );
-    assert_eq!(row["excess"], -0.5);
+    assert_eq!(
+        (&row["excess"], &row["by"]),
+        (&(-0.5).into(), &"schedules".into())
+    );
     // A guideline without rows has a reason.
     for unavailable in output["unavailable"].as_array().unwrap() {
         assert!(!unavailable["reason"].as_str().unwrap().is_empty());

@@ -10,6 +10,7 @@ mod guidelines;
 #[path = "../hand/mod.rs"]
 mod hand;
 mod limits;
+mod measured;
 mod options;
 mod pages;
 

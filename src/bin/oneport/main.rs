@@ -104,6 +104,9 @@ fn main() -> ExitCode {
             .map(Cli::try_parse_from);
         again.and_then(Result::ok).unwrap_or_else(|| {
             if site::is_silent() {
+                if error.use_stderr() {
+                    site::let_another_speak();
+                }
                 std::process::exit(error.exit_code());
             }
             error.exit()

@@ -1,5 +1,7 @@
 //! Where ranks run: as threads of this process, or as processes that a launcher of MPI started.
 
+use std::time::Duration;
+
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 use oneport::mpi::{World, launch};
@@ -40,6 +42,13 @@ impl Engine {
 /// Whether this process has nothing to say: another one of the launch speaks for all.
 pub(crate) fn is_silent() -> bool {
     launch::rank().is_some_and(|rank| rank > 0)
+}
+
+/// Gives the process that says why all fail the time to do so: a launcher ends it as soon as one
+/// has failed.
+pub(crate) fn let_another_speak() {
+    const PRECEDENCE: Duration = Duration::from_millis(500);
+    std::thread::sleep(PRECEDENCE);
 }
 
 /// Where ranks run. What a method says of all processes holds for this one alone if ranks are
@@ -87,6 +96,7 @@ impl Site {
                 // Processes of one host lack the same library: one of them says so.
                 if launch::local_rank().is_some_and(|rank| rank > 0) {
                     output::silence();
+                    let_another_speak();
                 }
             })?),
         };

@@ -96,17 +96,16 @@ fn measure_as<T: Element>(
     let mut outcomes = in_turns(site, &runs, |done, of| progress.set(done, of))?;
     progress.finish();
     let library = outcomes.split_off(choices.len()).pop();
-    let mut warnings: Vec<String> = Vec::new();
     for (outcome, choice) in outcomes.iter().zip(choices) {
         if let Some(mismatch) = &outcome.mismatch {
             let name = choice.algorithm.name;
             let wrong = ErrorKind::Wrong(format!("wrong result of {name}: {mismatch}"));
             return Err(Error::from(wrong).into());
         }
-        let new = outcome.warnings.iter();
-        let new: Vec<_> = new.filter(|w| !warnings.contains(w)).cloned().collect();
-        warnings.extend(new);
     }
+    // They differ in figures at most.
+    let warnings = outcomes.iter().map(|outcome| &outcome.warnings);
+    let warnings = warnings.max_by_key(|warnings| warnings.len());
     let fastest = outcomes.iter().map(|outcome| outcome.wall.median_ns());
     let fastest = fastest.min().unwrap_or(0);
     Ok(Measured {
@@ -116,7 +115,7 @@ fn measure_as<T: Element>(
         mpi: site.processes(),
         walls: outcomes.iter().map(|o| Wall::of(&o.wall)).collect(),
         library: library.map(|outcome| Library::of(&outcome, fastest)),
-        warnings,
+        warnings: warnings.cloned().unwrap_or_default(),
     })
 }
 

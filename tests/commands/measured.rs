@@ -1,0 +1,69 @@
+//! Tests of comparisons by measured times, on threads. `tests/mpi.sh` tests them over MPI.
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+fn compare(arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oneport"));
+    command.arg("compare").args(arguments.split_whitespace());
+    command
+}
+
+#[test]
+fn measured_algorithms_are_sorted_by_their_medians() {
+    let arguments = "allreduce -p 2 --bytes 1KiB --engine threads --repetitions 6";
+    let output = compare(arguments).arg("--json").assert().success();
+    let output: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+    assert_eq!(output["engine"], "threads");
+    assert_eq!(
+        (&output["dtype"], &output["repetitions"]),
+        (&"u8".into(), &6.into())
+    );
+    // Threads have no library.
+    assert!(output.get("mpi").is_none() && output.get("library").is_none());
+    let rows = output["rows"].as_array().unwrap();
+    let median = |row: &Value| row["wall"]["median"].as_u64().unwrap();
+    assert!(rows.len() > 3 && median(&rows[0]) > 0);
+    assert!(rows.is_sorted_by_key(median));
+    // The model's times are those of a comparison that measures nothing.
+    let model = compare("allreduce -p 2 --bytes 1KiB --json")
+        .assert()
+        .success();
+    let model: Value = serde_json::from_slice(&model.get_output().stdout).unwrap();
+    for row in model["rows"].as_array().unwrap() {
+        assert!(row.get("wall").is_none(), "{row}");
+        let same = rows
+            .iter()
+            .find(|other| other["algorithm"] == row["algorithm"]);
+        assert_eq!(same.unwrap()["time"], row["time"]);
+    }
+
+    let text = compare(arguments).assert().success();
+    let text = String::from_utf8(text.get_output().stdout.clone()).unwrap();
+    assert!(
+        text.contains("6 repetitions of each in turns, u8, verified"),
+        "{text}"
+    );
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    for (arguments, says) in [
+        (
+            "reduce -p 2 --engine threads --repetitions 0",
+            "at least one is timed",
+        ),
+        (
+            "reduce -p 2 --engine threads --op land --dtype f32",
+            "--op land works on",
+        ),
+        (
+            "reduce -p 100000 --bytes 8 --engine threads",
+            "more threads than",
+        ),
+    ] {
+        let output = compare(arguments).assert().code(2);
+        let error = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+        assert!(error.contains(says), "{arguments}: {error}");
+    }
+}
