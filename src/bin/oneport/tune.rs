@@ -164,8 +164,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     rules: Option<PathBuf>,
 
-    /// Write the selection file of an MPI library, from times over MPI or else model times: openmpi,
-    /// openmpi-json (from version 6 on), mpich (from 4.1 on) or intel (to be sourced)
+    /// Write the selection file of an MPI library, from times over MPI or else model times:
+    /// openmpi, openmpi-json (from version 6 on), mpich (from 4.1 on) or intel (to be sourced)
     #[arg(long, value_name = "LIBRARY=FILE", value_parser = parse_export, help_heading = "Output")]
     export: Vec<(Library, PathBuf)>,
 

@@ -52,9 +52,9 @@ impl Default for ReadOptions {
 /// in NCCL. `rcs`, `rrs` and `rrcs` become several steps. Dependences between steps that access
 /// different chunks are kept by the order on the ports only.
 ///
-/// MSCCL's messages are buffered, those of the model are not. If steps would therefore wait for each
-/// other, messages (of reductions, or else all) are received into places of their own, and local
-/// steps take them from there.
+/// MSCCL's messages are buffered, those of the model are not. If steps would therefore wait for
+/// each other, messages (of reductions, or else all) are received into places of their own, and
+/// local steps take them from there.
 ///
 /// The root of a rooted collective is the only rank with input (broadcast, scatter) or output
 /// (reduce, gather), unless file or options name it.

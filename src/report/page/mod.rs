@@ -26,7 +26,8 @@ use crate::schedule::Schedule;
 pub const MAX_PAGE_RANKS: usize = 64;
 /// Maximal number of transfers and computations of a page; browsers step through more with delay.
 const MAX_NODES: usize = 25_000;
-/// Maximal size of the packed data of a page in bytes; a page is at most a megabyte with its scripts.
+/// Maximal size of the packed data of a page in bytes; a page is at most a megabyte with its
+/// scripts.
 const MAX_DATA: usize = 950_000;
 /// Level of compression: higher ones take longer and gain a few percent.
 const LEVEL: u8 = 8;
@@ -45,8 +46,9 @@ const SCRIPTS: [&str; 5] = [
 /// Makes a page of `schedule` in the times of `cost`, with elements of `element_bytes` bytes.
 ///
 /// The schedule need not be correct; the page says what the checker says. Equal schedules give
-/// equal pages. Their data are compressed, and unpacked by the browser. Takes the time of [`Schedule::check_recorded`] and [`Schedule::simulate`], and
-/// space linear in the runs of elements that the steps write.
+/// equal pages. Their data are compressed, and unpacked by the browser. Takes the time of
+/// [`Schedule::check_recorded`] and [`Schedule::simulate`], and space linear in the runs of
+/// elements that the steps write.
 ///
 /// ```
 /// use oneport::report::{Caption, Unit, page};

@@ -51,8 +51,8 @@ fn audit_texts(browser: &mut Browser, view: &str, page: &Path) -> Value {
     audit
 }
 
-/// Presses Tab until the focus is back at the start; returns the identifiers, or else the labels, of
-/// what had it.
+/// Presses Tab until the focus is back at the start; returns the identifiers, or else the labels,
+/// of what had it.
 fn tab_order(browser: &mut Browser) -> Vec<String> {
     browser.eval("document.activeElement.blur()");
     let mut order = Vec::new();

@@ -277,8 +277,8 @@ impl Job {
         }
     }
 
-    /// The times of all rows: those over MPI, if ranks are processes, or else the model's, since runs
-    /// on threads say little about a library on a network.
+    /// The times of all rows: those over MPI, if ranks are processes, or else the model's, since
+    /// runs on threads say little about a library on a network.
     fn times(&self, tuning: &Tuning) -> Table {
         let request = &self.sweep.request;
         let origin = match &tuning.processes {

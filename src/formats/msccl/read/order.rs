@@ -176,7 +176,8 @@ impl<'f> Graph<'f> {
         apart: Apart,
     ) -> Result<Vec<u32>> {
         let mut last = Vec::with_capacity(of.lines.len());
-        // The last node, and the last that receives: all others, and all that receive, come after it.
+        // The last node, and the last that receives: all others, and all that receive, come after
+        // it.
         let (mut before, mut received) = (None, None);
         for (step, line) in of.lines.iter().enumerate() {
             let parts: &[Part] = match (apart.holds(line.what), line.what.sends()) {
@@ -309,8 +310,8 @@ impl<'f> Graph<'f> {
     }
 
     /// Keys of an order of all messages of all ranks, in which each comes after what its sender and
-    /// its receiver do before it: the model does not deadlock in it, unless receives combine as they
-    /// are, whose combinations wait for all messages before them. `None` if there is none.
+    /// its receiver do before it: the model does not deadlock in it, unless receives combine as
+    /// they are, whose combinations wait for all messages before them. `None` if there is none.
     fn order_of_messages(&self) -> Option<Vec<Key>> {
         // Events: the messages, then the other nodes.
         let count = self.messages.len();

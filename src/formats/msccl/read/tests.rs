@@ -4,8 +4,8 @@ use super::{ReadOptions, read};
 use crate::machine::CostModel;
 use crate::schedule::{Schedule, Step};
 
-/// An algorithm in place of two ranks; `steps` gives the thread blocks of a rank, each on a channel of
-/// its own: type, offset in `src`, offset in `dst`.
+/// An algorithm in place of two ranks; `steps` gives the thread blocks of a rank, each on a channel
+/// of its own: type, offset in `src`, offset in `dst`.
 fn algorithm(coll: &str, chunks: [usize; 2], steps: impl Fn(usize) -> String) -> Schedule {
     let [input, all] = chunks;
     let mut text = format!(
