@@ -390,7 +390,8 @@ try() {
     commands
     measured
     links
-    once
+    # What runs no ranks does not depend on the library.
+    [ "$nth" -gt 1 ] && [ ${#tested[@]} -gt 1 ] || once
     refusals
     failures
 }

@@ -27,7 +27,7 @@ use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     ports: PortModels::Uni,
-    transfers: row::logarithmic_twice,
+    transfers,
     planning_work: 8,
     source: "oneport",
     rounds: "those of the best reduce_scatter, then of the best allgather, of different rows",
@@ -52,6 +52,20 @@ const ALLGATHERS: [Algorithm; 4] = [
 /// Limit of the transfers of a candidate: a ring among many ranks takes too long to plan.
 const MAX_TRANSFERS: usize = 1 << 18;
 
+/// Whether a candidate with so many transfers is planned.
+fn is_short(ranks: usize, transfers: usize) -> bool {
+    transfers <= MAX_TRANSFERS.max(64 * ranks)
+}
+
+/// Those of the candidate with the most transfers, the ring, in both phases.
+fn transfers(ranks: usize, _segments: usize) -> usize {
+    let ring = (ring::ALLGATHER.transfers)(ranks, 1);
+    match is_short(ranks, ring) {
+        true => ring.saturating_mul(2),
+        false => row::logarithmic_twice(ranks, 1),
+    }
+}
+
 /// Plans the allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
@@ -72,9 +86,8 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 fn best<'a>(candidates: &'a [Algorithm], request: &Request) -> Result<&'a Algorithm> {
     let mut best: Option<(f64, &Algorithm)> = None;
     for algorithm in candidates {
-        let is_short =
-            (algorithm.transfers)(request.ranks, 1) <= MAX_TRANSFERS.max(64 * request.ranks);
-        if !is_short || algorithm.accepts(request).is_err() {
+        let transfers = (algorithm.transfers)(request.ranks, 1);
+        if !is_short(request.ranks, transfers) || algorithm.accepts(request).is_err() {
             continue;
         }
         let time = executed_time(algorithm, request)?;
