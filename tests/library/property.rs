@@ -152,7 +152,7 @@ fn cases() -> impl Strategy<Value = Case> {
 fn random_requests_give_correct_schedules() {
     let (teams, operators) = (Teams::default(), operators());
     let config = ProptestConfig {
-        cases: 300,
+        cases: 150,
         failure_persistence: None,
         ..ProptestConfig::default()
     };
@@ -197,8 +197,11 @@ fn every_algorithm_is_correct_at_critical_sizes() {
     let mut random = Random::new(5);
     let mut rotation = 0;
     for p in rank_counts() {
+        let sizes = [(2 * p + 1, 3), (997, 6), (0, 3), (1, 2), (p / 2, 4)];
+        // Large teams take long, and small vectors are nothing special for them.
+        let sizes = &sizes[..if p > 17 { 2 } else { sizes.len() }];
         for algorithm in registry::all() {
-            for (elements, segments) in [(0, 3), (1, 2), (p / 2, 4), (2 * p + 1, 3), (997, 6)] {
+            for &(elements, segments) in sizes {
                 for ports in [Ports::UNI, Ports::BI] {
                     rotation += 1;
                     let (dtype, name) = operators[rotation % operators.len()];
@@ -227,7 +230,7 @@ fn every_algorithm_is_correct_at_critical_sizes() {
 fn hand_built_schedules_are_correct() {
     let (teams, operators) = (Teams::default(), operators());
     let config = ProptestConfig {
-        cases: 1000,
+        cases: 400,
         failure_persistence: None,
         ..ProptestConfig::default()
     };
