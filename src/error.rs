@@ -133,6 +133,10 @@ impl Error {
             Category::Syntax => format!("not JSON ({text})"),
             Category::Data | Category::Io => text.to_string(),
         };
+        // What the whole text means has no place in it.
+        if line == 0 {
+            return Error::malformed(format!("{what}: {why}"));
+        }
         Error::malformed(format!("{what}: line {line} column {column}: {why}"))
     }
 

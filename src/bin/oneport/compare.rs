@@ -255,17 +255,15 @@ fn rank(args: &Args, task: &Task) -> Result<Ranked> {
     });
     let mut rows = HashMap::new();
     let mut first = None;
+    let mut several_ports = false;
     let mut timed = timed.into_iter();
     let candidates = task.algorithms.iter().copied();
     let ranking = choose::rank(candidates, |algorithm| {
         let (request, timed) = timed.next().expect("a result for each candidate")?;
         let time = timed.row.time.0;
         rows.insert(algorithm.name, timed.row);
-        first.get_or_insert_with(|| {
-            let ports = request.get_ports();
-            warnings_about(&args.common, &timed.collective, ports, timed.several_ports);
-            timed.info
-        });
+        several_ports |= timed.several_ports;
+        first.get_or_insert((timed.collective, timed.info));
         Ok(Choice {
             algorithm,
             request,
@@ -274,9 +272,11 @@ fn rank(args: &Args, task: &Task) -> Result<Ranked> {
     });
     progress.finish();
     let skipped: Vec<Skipped> = ranking.refusals.into_iter().map(Skipped::from).collect();
-    let Some(info) = first else {
+    let Some((collective, info)) = first else {
         return Err(output::none_applies(&skipped));
     };
+    let ports = task.request.get_ports();
+    warnings_about(&args.common, &collective, ports, several_ports);
     let bounds = bounds.into_inner().unwrap_or_default();
     let lower_bound = bounds.into_values().fold(f64::INFINITY, f64::min);
     let names = ranking.choices.iter().map(|choice| choice.algorithm.name);

@@ -13,8 +13,8 @@ pub(crate) fn print_warnings(args: &Common, schedule: &Schedule) {
     warnings_about(args, schedule.collective(), schedule.ports(), several);
 }
 
-/// Like [`print_warnings`], for a schedule that is not stored. `several` tells whether it uses more
-/// than one port of a kind.
+/// Like [`print_warnings`], for schedules that are not stored. `several` tells whether one of them
+/// uses more than one port of a kind.
 pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Ports, several: bool) {
     let kind = collective.kind();
     if matches!(kind, Kind::Gather | Kind::Scatter)
@@ -37,7 +37,7 @@ pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Port
         ));
     }
     if ports.k() > 1 && ports != Ports::BI && args.schedule.is_none() && !several {
-        output::note("this algorithm uses one port of each kind only");
+        output::note("only one port of each kind is used");
     }
 }
 
