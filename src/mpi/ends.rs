@@ -8,6 +8,7 @@ use crate::machine::Ports;
 use crate::rules::matching::{Matching, NONE};
 use crate::run::engine::Sequence;
 use crate::schedule::{Schedule, Step};
+use crate::simulate::Simulation;
 
 /// Receives that are opened at most this many steps before their turn.
 const AHEAD: usize = 64;
@@ -19,8 +20,13 @@ const BUFFERS: usize = 4;
 const TAGS: u32 = 1 << 15;
 
 /// Has the receives of a program opened early.
-pub(super) fn open_early(sequence: &mut Sequence, steps: &[Step]) {
-    sequence.open_early(steps, AHEAD, BUFFERS, is_packed);
+pub(super) fn open_early(
+    sequence: &mut Sequence,
+    steps: &[Step],
+    simulation: &Simulation,
+    rank: usize,
+) {
+    sequence.open_early(steps, simulation, rank, AHEAD, BUFFERS, is_packed);
 }
 
 /// Whether the message is not sent from, or received into, one span.

@@ -110,6 +110,8 @@ impl<T: Element> Process<'_, T> {
                 }
             }
             if events != messages.events() {
+                // Whatever it waits for now takes longer than to see that short messages have left.
+                messages.in_flight();
                 events = messages.events();
                 idle.ends();
             }

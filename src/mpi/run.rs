@@ -142,7 +142,7 @@ impl World {
         let eager = eager.filter(|_| options.ports.is_none_or(|p| p == schedule.ports()));
         let eager = eager.and_then(|simulation| {
             let steps = &schedule.programs()[rank];
-            let early = |sequence: &mut _| open_early(sequence, steps);
+            let early = |sequence: &mut _| open_early(sequence, steps, simulation, rank);
             Eager::of_rank(rank, &program, simulation, schedule.ports(), early)
         });
         let requests: Option<Result<_>> = own.then(|| {

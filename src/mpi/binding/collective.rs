@@ -3,6 +3,7 @@
 use std::ffi::{c_int, c_void};
 
 use super::abi::Handle;
+use super::blocking::ensure_message;
 use super::communicator::{Communicator, count};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
@@ -25,6 +26,8 @@ pub(crate) struct OwnCollective {
     regular: bool,
     /// The operator, where the collective combines.
     operator: Option<Op>,
+    /// Whether the steps are performed instead, by functions for one message.
+    by_messages: bool,
 }
 
 impl OwnCollective {
@@ -33,6 +36,9 @@ impl OwnCollective {
     /// # Errors
     /// When the library has none, or the vectors have more elements than it counts.
     fn of<T: Element>(schedule: &Schedule, operator: &Operator<T>, by: Performer) -> Result<Self> {
+        if by == Performer::BlockingMessages {
+            return Self::of_messages(schedule);
+        }
         let (collective, layout) = (schedule.collective(), schedule.layout());
         let inputs = layout.iter().map(|l| total_len(&l.input));
         let outputs = layout.iter().map(|l| total_len(&l.output));
@@ -91,6 +97,26 @@ impl OwnCollective {
             displacements,
             regular,
             operator: known.filter(|_| combines),
+            by_messages: false,
+        })
+    }
+
+    /// The messages of `schedule`, one after another.
+    ///
+    /// # Errors
+    /// When a step is not the transfer of one span, or has more elements than the library counts.
+    fn of_messages(schedule: &Schedule) -> Result<Self> {
+        for step in schedule.programs().iter().flatten() {
+            ensure_message(step)?;
+        }
+        Ok(OwnCollective {
+            name: "MPI_Send and MPI_Recv",
+            schedule: schedule.clone(),
+            counts: Vec::new(),
+            displacements: Vec::new(),
+            regular: true,
+            operator: None,
+            by_messages: true,
         })
     }
 }
@@ -123,6 +149,9 @@ impl Communicator {
         own: &OwnCollective,
         memory: &RankMemory<'_, '_, T>,
     ) -> Result<()> {
+        if own.by_messages {
+            return self.messages(&own.schedule.programs()[self.rank()], memory);
+        }
         let (mpi, comm, rank) = (self.mpi, self.handle, self.rank());
         let f = &mpi.functions;
         let layout = &own.schedule.layout()[rank];

@@ -87,5 +87,7 @@ functions! {
     isend = "MPI_Isend" (*const c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
     issend = "MPI_Issend" (*const c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
     irecv = "MPI_Irecv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
+    send = "MPI_Send" (*const c_void, c_int, Handle, c_int, c_int, Handle);
+    recv = "MPI_Recv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Status);
     test = "MPI_Test" (*mut Handle, *mut c_int, *mut Status);
 }

@@ -29,6 +29,8 @@ pub(crate) struct Requests<T> {
     ends: Vec<End>,
     /// By step: its request, if it is open.
     open: Vec<Option<Handle>>,
+    /// The steps whose messages had not left when they ended.
+    sent: Vec<u32>,
     scratch: Vec<T>,
 }
 
@@ -37,6 +39,7 @@ impl<T: Element> Requests<T> {
     pub(crate) fn new(ends: Vec<End>, scratch: Vec<T>) -> Self {
         Requests {
             open: vec![None; ends.len()],
+            sent: Vec::new(),
             ends,
             scratch,
         }
@@ -51,8 +54,6 @@ pub(crate) struct Messages<'b, 'j, T: Element> {
     /// The scratch memory of the requests, which is accessed through this address only.
     scratch: *mut T,
     communicator: &'b Communicator,
-    /// Sends that are still open although their steps have ended.
-    in_flight: usize,
     /// How many transfers have been opened or have ended.
     events: Cell<u64>,
 }
@@ -68,7 +69,6 @@ impl<'b, 'j, T: Element> Messages<'b, 'j, T> {
             scratch: requests.scratch.as_mut_ptr(),
             requests,
             communicator,
-            in_flight: 0,
             events: Cell::new(0),
         }
     }
@@ -79,16 +79,16 @@ impl<'b, 'j, T: Element> Messages<'b, 'j, T> {
         self.events.get()
     }
 
-    /// The first step whose eager message has not left yet.
+    /// A step whose eager message has not left yet.
+    #[inline]
     pub(crate) fn in_flight(&mut self) -> Option<usize> {
-        if self.in_flight == 0 {
-            return None;
+        while let Some(&step) = self.requests.sent.last() {
+            if !self.has_ended(step as usize) {
+                return Some(step as usize);
+            }
+            self.requests.sent.pop();
         }
-        let open = (0..self.requests.open.len()).find(|&step| !self.has_ended(step));
-        if open.is_none() {
-            self.in_flight = 0;
-        }
-        open
+        None
     }
 
     /// Whether the request of `step` has ended, or there is none.
@@ -264,7 +264,8 @@ impl<'j, T: Element> Carrier<'j, T> for Messages<'_, 'j, T> {
 
     fn send(&mut self, transfer: Transfer<'j>, _: Option<(&Slots, u32)>) {
         self.start_send(transfer, false);
-        self.in_flight += 1;
+        // A program has at most 2^30 steps.
+        self.requests.sent.push(transfer.step as u32);
     }
 
     fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_, T>) {

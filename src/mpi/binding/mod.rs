@@ -20,10 +20,12 @@
 //! | `library` | finding and opening the library |
 //! | `communicator` | groups of processes, and what they do together |
 //! | `collective` | the library's own collectives, to compare with |
+//! | `blocking` | its functions that send or receive one message, to compare with |
 //! | `messages` | the transfers of one rank |
 #![allow(unsafe_code)]
 
 mod abi;
+mod blocking;
 mod collective;
 mod communicator;
 mod functions;

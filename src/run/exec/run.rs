@@ -112,6 +112,8 @@ pub(crate) enum Performer {
     Library,
     /// Its function for blocks of different lengths, even if they are equal.
     IrregularLibrary,
+    /// Its functions that send and receive one message and return when that is done.
+    BlockingMessages,
 }
 
 impl Default for RunOptions {
@@ -263,6 +265,18 @@ impl<'r, T: Element> Run<'r, T> {
         self
     }
 
+    /// Has each rank perform its steps one after another, by the library's functions that send and
+    /// receive one message and return when that is done, such as `MPI_Send` and `MPI_Recv`. A
+    /// ping-pong then takes what it takes without this crate. Two ranks that send to each other
+    /// before they receive may wait for each other until the deadline.
+    ///
+    /// As with [`Run::by_library`], the model time means nothing. The steps may only be sends and
+    /// receives of one span each.
+    pub fn by_blocking_messages(mut self) -> Self {
+        self.options.by = Performer::BlockingMessages;
+        self
+    }
+
     /// Runs it. [`Outcome::outputs`] are the contents of the output spans after the last
     /// repetition.
     ///
@@ -279,7 +293,8 @@ impl<'r, T: Element> Run<'r, T> {
     /// Before anything runs:
     /// - [`ErrorKind::Usage`]: the team has another number of ranks than the schedule; the paced
     ///   clock on a team with a thread per core; [`by_library`](Run::by_library) where there is
-    ///   none, or it has no counterpart or no such operator; no operator for a collective that
+    ///   none, or it has no counterpart or no such operator; other steps than
+    ///   [`by_blocking_messages`](Run::by_blocking_messages) takes; no operator for a collective that
     ///   combines, none of this name for the element type, or one without a name; inputs that do
     ///   not have the lengths of the input spans; costs that are no times or are for fewer ranks; a
     ///   program of more than 2^30 steps; no repetitions, or more than 100,000,000 with the

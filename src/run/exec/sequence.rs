@@ -93,17 +93,24 @@ impl Sequence {
     }
 
     /// Has receives opened before their own actions, if a carrier can do that: up to `ahead`
-    /// actions before, and not before the last action that accesses their spans. A receive that
-    /// `buffered` says is received into a buffer first, of which there are `buffers`, used in turn.
+    /// actions before, and not before the last action that accesses their spans, nor before actions
+    /// that end in the model before the message starts: a rank that expects an answer had better
+    /// send its question first. A receive that `buffered` says is received into a buffer first, of
+    /// which there are `buffers`, used in turn.
     #[cfg(feature = "mpi")]
     pub(crate) fn open_early(
         &mut self,
         steps: &[Step],
+        simulation: &Simulation,
+        rank: usize,
         ahead: usize,
         buffers: usize,
         buffered: impl Fn(&Step) -> bool,
     ) {
         let step_of = |k: usize| &steps[self.actions[k].step as usize];
+        let prepared = simulation.prepared();
+        let node_of =
+            |k: usize| prepared.node(rank, own_event(self.actions[k].step as usize, step_of(k)));
         let mut opens: Vec<(usize, u32)> = Vec::new();
         let mut in_buffers = Vec::new();
         for k in 0..self.actions.len() {
@@ -114,7 +121,10 @@ impl Sequence {
                 }
                 continue;
             }
-            let first = k.saturating_sub(ahead);
+            let starts = node_of(k).map_or(0.0, |node| simulation.start(node));
+            let still_busy =
+                |j: &usize| node_of(*j).is_none_or(|node| simulation.finish(node) > starts);
+            let first = (k.saturating_sub(ahead)..k).find(still_busy).unwrap_or(k);
             let from = if buffered(step) {
                 let free = in_buffers.len().checked_sub(buffers);
                 in_buffers.push(k);
@@ -273,5 +283,48 @@ pub(crate) fn own_event(i: usize, step: &Step) -> Event {
     match step {
         Step::Copy { .. } | Step::Combine { .. } => Event::computed(i),
         _ => Event::transferred(i),
+    }
+}
+
+#[cfg(all(test, feature = "mpi"))]
+mod tests {
+    use super::*;
+    use crate::machine::CostModel;
+    use crate::run::exec::program::Program;
+    use crate::schedule::collective::Collective;
+    use crate::schedule::{Layout, Schedule};
+
+    /// The receives that rank 0 opens before its first action, of programs on two ranks.
+    fn opened_at_once(programs: [Vec<Step>; 2]) -> Vec<u32> {
+        let layout = || Layout {
+            len: 8,
+            input: Span::new(0, 4).into(),
+            output: Span::new(0, 4).into(),
+        };
+        let layouts = vec![layout(), layout()];
+        let all = Collective::Allreduce;
+        let schedule = Schedule::new(Ports::BI, all, layouts, programs.into()).unwrap();
+        let program = Program::new(&schedule, false).unwrap();
+        let simulation = schedule.simulate(&CostModel::new(1000.0, 0.1)).unwrap();
+        let own = &program.ranks[0];
+        let lane = |i: usize| i;
+        let (steps, order) = (own.steps, &own.order);
+        let mut sequence = Sequence::new(0, steps, order, &simulation, Ports::BI, 0, lane).unwrap();
+        sequence.open_early(steps, &simulation, 0, 64, 4, |_| false);
+        sequence.opens(0).to_vec()
+    }
+
+    #[test]
+    fn an_answer_is_awaited_after_the_question() {
+        let (here, there) = (Span::new(0, 4), Span::new(4, 4));
+        let asks = vec![Step::send(1, here), Step::recv(1, there)];
+        let answers = vec![
+            Step::recv(0, there),
+            Step::copy(there, here),
+            Step::send(0, here),
+        ];
+        assert!(opened_at_once([asks.clone(), answers]).is_empty());
+        let at_once = vec![Step::send(0, here), Step::recv(0, there)];
+        assert_eq!(opened_at_once([asks, at_once]), [1]);
     }
 }

@@ -1,0 +1,71 @@
+//! Messages by the library's functions that return when a message is done, to compare with.
+
+use std::ffi::c_int;
+
+use super::communicator::{Communicator, count};
+use crate::error::{Error, Result};
+use crate::run::Element;
+use crate::run::engine::RankMemory;
+use crate::schedule::Step;
+
+/// Refuses steps that [`Communicator::messages`] does not perform.
+///
+/// # Errors
+/// When `step` is not the transfer of one span, or has more elements than the library counts.
+pub(super) fn ensure_message(step: &Step) -> Result<()> {
+    match step {
+        Step::Send { spans, .. } | Step::Recv { spans, .. } if spans.len() == 1 => {
+            count(step.len()).map(|_| ())
+        }
+        _ => Err(Error::usage(format!(
+            "{}: only messages of one span each are sent and received by blocking calls",
+            step.name()
+        ))),
+    }
+}
+
+impl Communicator {
+    /// Performs `steps`, which [`ensure_message`] accepts, one after another on the buffer of this
+    /// rank.
+    ///
+    /// # Errors
+    /// As the library says.
+    #[inline]
+    pub(super) fn messages<T: Element>(
+        &self,
+        steps: &[Step],
+        memory: &RankMemory<'_, '_, T>,
+    ) -> Result<()> {
+        let (mpi, comm, dtype) = (self.mpi, self.handle, self.mpi.datatype::<T>());
+        let ignore = mpi.constants.status_ignore();
+        for step in steps {
+            let (Step::Send {
+                to: peer, spans, ..
+            }
+            | Step::Recv {
+                from: peer, spans, ..
+            }) = step
+            else {
+                continue;
+            };
+            let [span] = spans.as_slice() else { continue };
+            let (at, n, peer) = (
+                memory.address(*span).cast::<std::ffi::c_void>(),
+                span.len as c_int,
+                *peer as c_int,
+            );
+            let (name, code) = if step.is_send() {
+                // SAFETY: `n` elements of the datatype, in bounds of the buffer.
+                let code =
+                    unsafe { (mpi.functions.send)(at.cast_const(), n, dtype, peer, 0, comm) };
+                ("MPI_Send", code)
+            } else {
+                // SAFETY: as above.
+                let code = unsafe { (mpi.functions.recv)(at, n, dtype, peer, 0, comm, ignore) };
+                ("MPI_Recv", code)
+            };
+            mpi.ok(name, code)?;
+        }
+        Ok(())
+    }
+}
