@@ -151,6 +151,8 @@ measured() {
     expect 0 'MPI_Bcast ' 2 "$oneport" tune broadcast --bytes 1KiB -a chain,binomial --budget 100ms \
         --rules "$work/rules.json" --csv "$work/sweep-$library.csv"
     grep -q '"source": ".*, 2 processes on 1 host; oneport tune' "$work/rules.json" || fail rules.json
+    grep -q '^1024,MPI_Bcast,1024,1,.*,NaN,false,true,true$' "$work/sweep-$library.csv" \
+        || fail "sweep-$library.csv"
     expect 0 'rows are known' 2 "$oneport" tune broadcast --bytes 1KiB -a chain,binomial \
         --budget 100ms --csv "$work/sweep-$library.csv"
     expect 0 'rules.json: broadcast, 2 ranks' 2 \

@@ -72,7 +72,8 @@ pub fn read(text: &str) -> Result<(Parameters, Vec<Row>)> {
     Err(Error::malformed("a file of measurements without a header"))
 }
 
-/// Reads the rows of an interrupted sweep with these parameters.
+/// Reads the rows of an interrupted sweep with these parameters, without those of a library's own
+/// function.
 ///
 /// # Errors
 /// The errors of [`read`], and an error if the parameters differ, which names the first difference.
@@ -91,7 +92,11 @@ pub fn resume(text: &str, parameters: &Parameters) -> Result<Vec<Row>> {
             )));
         }
     }
-    Ok(rows)
+    // The library's own function is measured again.
+    Ok(rows
+        .into_iter()
+        .filter(|row| !row.model_time.is_nan())
+        .collect())
 }
 
 /// Reads the rows after the header, which is line `header` of the file.
@@ -152,8 +157,8 @@ fn read_row(record: &csv::StringRecord) -> Option<Row> {
         && row.segments > 0
         && row.wall.repetitions > 0
         && row.wall.low <= row.wall.high
-        && row.model_time >= 0.0
-        && row.model_time.is_finite();
+        && (row.model_time.is_nan() || row.model_time >= 0.0)
+        && !row.model_time.is_infinite();
     (sound && fields.next().is_none()).then_some(row)
 }
 
@@ -198,6 +203,14 @@ mod tests {
         assert_eq!(read(&text).unwrap(), (parameters(), rows()));
         assert_eq!(resume(&text, &parameters()).unwrap(), rows());
         assert_eq!(read(&text.replace('\n', "\r\n")).unwrap().1, rows());
+        // A library's own function has no model time, and is measured again.
+        let of_library = text.replace("7.25", "NaN");
+        let found = read(&of_library).unwrap().1;
+        assert!(found.iter().any(|row| row.model_time.is_nan()));
+        let resumed = resume(&of_library, &parameters()).unwrap();
+        assert!(
+            resumed.len() < found.len() && resumed.iter().all(|row| row.model_time.is_finite())
+        );
     }
 
     #[test]
@@ -232,7 +245,7 @@ mod tests {
             text.replace("chain,8,", "chain,16,"),
             text.replace("chain,8,", "chain,"),
             text.replace("true", "yes"),
-            text.replace("7.25", "NaN"),
+            text.replace("7.25", "inf"),
             text.lines().take(3).collect::<Vec<_>>().join("\n"),
             text.trim_end().to_string() + ",1",
             text[..text.len() - 12].to_string(),

@@ -134,7 +134,7 @@ const describe = r => `<b>${escape(r.algorithm)}</b>, ${bytesText(r.bytes)}${r.b
   `segment ${bytesText(r.segment)} (${r.segments} segment${r.segments === 1 ? "" : "s"})<br>` +
   `median ${timeText(r.wall)}, 95% sure ${timeText(r.low)} to ${timeText(r.high)}<br>` +
   `min ${timeText(r.min)}, p99 ${timeText(r.p99)}, ${r.repetitions} repetitions<br>` +
-  `model ${timeText(r.model_time)}` + (r.model_time > 0 ? `, measured/model ${(r.wall / r.model_time).toPrecision(4)}` : "") +
+  (r.model_time === null ? "the library's own function" : `model ${timeText(r.model_time)}`) + (r.model_time > 0 ? `, measured/model ${(r.wall / r.model_time).toPrecision(4)}` : "") +
   (r.settled ? "" : "<br>not settled: more repetitions may change whether it is the best");
 
 // Shows the numbers of the point nearest to the pointer, or of the point chosen by the arrow keys.

@@ -150,6 +150,9 @@ fn size(bytes: u64) -> String {
 
 /// Formats a time, such as `12.34 µs`.
 fn time(ns: f64) -> String {
+    if ns.is_nan() {
+        return "-".into();
+    }
     let (unit, name) = match ns {
         t if t >= 1e9 => (1e9, "s"),
         t if t >= 1e6 => (1e6, "ms"),

@@ -32,7 +32,7 @@ pub struct Row {
     /// The measured time, in nanoseconds.
     #[serde(flatten)]
     pub wall: Summary,
-    /// The time in the cost model, in its unit.
+    /// The time in the cost model, in its unit; NaN for a library's own function.
     pub model_time: f64,
     /// Whether this is the fastest of all rows of its vector size.
     pub best: bool,
@@ -75,4 +75,25 @@ pub struct Tuning {
     pub budget_spent: bool,
     /// Time spent.
     pub elapsed: Duration,
+}
+
+impl Tuning {
+    /// The rows, and those of the library's own function after the rows of each size. Its rows are
+    /// never the best: it is no algorithm of this crate.
+    pub fn with_library(&self) -> Vec<Row> {
+        let of_library = self.library.iter().map(|library| Row {
+            bytes: library.bytes,
+            algorithm: library.function.into(),
+            segment: library.bytes,
+            segments: 1,
+            wall: library.wall,
+            model_time: f64::NAN,
+            best: false,
+            best_segment: true,
+            settled: true,
+        });
+        let mut rows: Vec<Row> = self.rows.iter().cloned().chain(of_library).collect();
+        rows.sort_by_key(|row| row.bytes);
+        rows
+    }
 }

@@ -109,10 +109,11 @@ impl Files {
         tuning: &Tuning,
         warnings: &[String],
     ) -> Result<()> {
-        let rows = self.save(&tuning.rows);
+        let all = tuning.with_library();
+        let rows = self.save(&all);
         let page = match &self.html {
             Some(path) => {
-                let text = page(&job.heading(threads, tuning, warnings), &tuning.rows);
+                let text = page(&job.heading(threads, tuning, warnings), &all);
                 output::write_file(path, text.as_bytes())
             }
             None => Ok(()),
