@@ -122,7 +122,7 @@ impl Machine {
 }
 
 /// Reads the costs of all pairs from a cost file or a profile, and their unit.
-fn links(text: &str) -> Result<(Links, TimeUnit)> {
+pub(crate) fn links(text: &str) -> Result<(Links, TimeUnit)> {
     let value = serde_json::from_str::<serde_json::Value>(text).ok();
     // A cost file has matrices where a profile has numbers.
     if value.is_some_and(|v| v.get("alpha").is_some_and(serde_json::Value::is_number)) {

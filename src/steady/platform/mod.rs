@@ -1,5 +1,6 @@
 //! Heterogeneous platforms: a directed graph with the time of a message on each edge.
 
+mod costs;
 mod json;
 
 use std::collections::HashSet;

@@ -14,13 +14,15 @@ use oneport::steady::{
     Fraction, Method, Operation, Periodic, Platform, Series, Solution, best_packets, best_single,
     generate, parse_fraction, platform_svg, show_short, solve, to_f64,
 };
-use oneport::{Ports, Schedule};
+use oneport::{CostModel, Ports, Schedule};
 
 use crate::args::{PortModel, did_you_mean, parse_count};
 use crate::draw::File;
 use crate::files::read_text;
+use crate::machine::links;
 use crate::output;
 use crate::task::{available_memory, ensure_memory};
+use crate::units::parse_size;
 use execute::execute;
 use report::{Bounds, Drift, LongMessage, Output, Recomputed, exact};
 
@@ -35,6 +37,7 @@ Examples:
   oneport steady --generate fig3 --ports uni --run             2/3; run it on threads, at the platform's pace
   oneport steady --generate random:30:150 --json
   oneport steady platform.json --collective scatter --messages 100 -o scatter.json
+  oneport steady --costs cluster.json --bytes 1MiB             on links measured by calibrate --pairs
   oneport steady --generate clustered:3x4 --max-period 200 --draw platform.svg --gantt period.svg
 
 A platform file: {\"nodes\": 3, \"source\": 0, \"targets\": [1, 2], \"edges\": [{\"src\": 0, \"dst\": 1, \"cost\": \"1/2\"}, ...]}; \
@@ -45,13 +48,23 @@ combine while they communicate). The throughput is exact, and proved. It is reac
 travel along weighted trees, and at any time the busy links are one of the weighted matchings.")]
 pub(crate) struct Args {
     /// The platform, a JSON file (- for standard input)
-    #[arg(value_name = "PLATFORM.json", required_unless_present = "generate")]
+    #[arg(value_name = "PLATFORM.json", required_unless_present_any = ["generate", "costs"])]
     platform: Option<PathBuf>,
 
     /// Make a platform: complete:N, ring:N, grid:AxB, tree:N, star:N, random:N:M, clustered:AxB,
     /// fig3
     #[arg(long, value_name = "NAME", conflicts_with = "platform")]
     generate: Option<String>,
+
+    /// Make the platform of a cost file, or of a profile with pairs (calibrate --pairs): a node for
+    /// each rank
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["platform", "generate"],
+        requires = "bytes")]
+    costs: Option<PathBuf>,
+
+    /// With --costs, the length of a message, such as 64KiB
+    #[arg(long, value_name = "SIZE", requires = "costs", value_parser = parse_size)]
+    bytes: Option<u64>,
 
     /// What is random in it
     #[arg(long, value_name = "SEED", default_value = "0")]
@@ -335,6 +348,7 @@ impl Args {
 
     fn platform(&self) -> Result<Platform> {
         let platform = match (&self.generate, &self.platform) {
+            (None, None) => self.platform_of_costs()?,
             (Some(name), _) => generate(name, self.seed)?,
             (None, Some(path)) => {
                 let name = path.to_string_lossy();
@@ -345,10 +359,19 @@ impl Args {
                 }
                 Platform::parse(&read_text(path)?).with_context(|| path.display().to_string())?
             }
-            (None, None) => bail!("give a PLATFORM.json, or --generate NAME"),
         };
         let overlap = self.overlap || platform.overlaps();
         Ok(platform.with_overlap(overlap))
+    }
+
+    fn platform_of_costs(&self) -> Result<Platform> {
+        let (Some(path), Some(bytes)) = (&self.costs, self.bytes) else {
+            bail!("give a PLATFORM.json, --generate NAME, or --costs FILE with --bytes SIZE");
+        };
+        let (links, _) = links(&read_text(path)?).with_context(|| path.display().to_string())?;
+        let ranks = links.alpha.len();
+        let cost = CostModel::heterogeneous(links)?;
+        Platform::of_costs(&cost, ranks, bytes).with_context(|| path.display().to_string())
     }
 }
 
