@@ -6,6 +6,7 @@
 mod levels;
 mod linear;
 mod links;
+mod nodes;
 mod pieces;
 mod ports;
 
@@ -15,6 +16,7 @@ pub use linear::Linear;
 use linear::float;
 pub use links::Links;
 use links::Platform;
+pub use nodes::Levels;
 pub use pieces::{Piece, Pieces};
 pub use ports::Ports;
 

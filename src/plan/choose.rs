@@ -166,7 +166,8 @@ pub fn none_applies(kind: Option<Kind>, refusals: &[Refusal]) -> Error {
 /// # Errors
 /// When no algorithm can be planned for the request; the message contains the reason for each.
 pub fn choose(request: &Request) -> Result<Choice> {
-    rank(registry::of(request.kind), |algorithm| {
+    let candidates = registry::candidates(request.kind, &request.cost, request.ranks);
+    rank(candidates, |algorithm| {
         with_best_segments(algorithm, request)
     })
     .best()

@@ -153,6 +153,15 @@ pub mod gather {
     pub use self::tree::{Child, GatherTree};
 }
 
+pub mod nodes {
+    //! Planners for machines with [nodes](crate::CostModel::nodes), whose links within a node cost
+    //! something else than those between nodes.
+
+    pub mod compose;
+    mod embed;
+    mod phases;
+}
+
 pub use self::build::reduction::Transfer;
 use self::registry::Algorithm;
 use self::registry::row::broadcast;
@@ -268,3 +277,6 @@ const ALGORITHMS: &[Algorithm] = &[
     gather::ported::SCATTER,
     gather::noncontiguous::SCATTER,
 ];
+
+/// The rows of the algorithms for machines with nodes. They are candidates only there.
+const COMPOSITIONS: &[Algorithm] = &nodes::compose::ROWS;

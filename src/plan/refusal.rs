@@ -65,6 +65,17 @@ pub enum Reason {
     Ports(Ports),
     /// It requires an operator that commutes.
     Commutativity,
+    /// It requires costs that show nodes.
+    NoNodes,
+    /// It requires nodes with the same number of ranks.
+    NodeSizes {
+        /// Ranks of the smallest node.
+        smallest: usize,
+        /// Ranks of the largest node.
+        largest: usize,
+    },
+    /// It keeps the order of operands only where each node has consecutive ranks.
+    NodeOrder,
     /// The schedule is longer than a limit of the caller.
     TooLong {
         /// Number of ranks.
@@ -131,6 +142,18 @@ impl Refusal {
             Reason::Commutativity => {
                 write!(f, "{name} {collective} needs an operator that commutes")
             }
+            Reason::NoNodes => write!(
+                f,
+                "{name} {collective} needs costs with levels, which show the nodes of the machine"
+            ),
+            Reason::NodeSizes { smallest, largest } => write!(
+                f,
+                "{name} {collective} needs nodes of one size, and these have {smallest} to {largest} ranks"
+            ),
+            Reason::NodeOrder => write!(
+                f,
+                "{name} {collective} keeps the order of operands only where each node has consecutive ranks"
+            ),
             Reason::TooLong {
                 ranks,
                 segments,

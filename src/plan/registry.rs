@@ -5,21 +5,25 @@
 //! like all others.
 
 mod algorithm;
+mod composition;
 mod planner;
 mod root;
 pub(in crate::plan) mod row;
 
-pub use self::algorithm::{Algorithm, PortModels};
+pub use self::algorithm::{Algorithm, Nodes, PortModels};
 pub(in crate::plan) use self::algorithm::{BestSegment, ClosedForm, Formula};
+pub use self::composition::Composition;
+pub(in crate::plan) use self::composition::{CHOSEN, Scope, Shape};
 pub use self::planner::{Planned, Planner};
 pub(in crate::plan) use self::root::BestRoot;
-use super::ALGORITHMS;
 pub use super::build::reduction::Reduction;
 pub use super::build::stream::DynScheduleSource;
+use super::{ALGORITHMS, COMPOSITIONS};
 use crate::error::{Error, Result};
+use crate::machine::CostModel;
 use crate::schedule::collective::Kind;
 
-/// All algorithms.
+/// All algorithms that need no nodes.
 pub fn all() -> &'static [Algorithm] {
     ALGORITHMS
 }
@@ -31,21 +35,66 @@ pub fn of(collective: Kind) -> impl Iterator<Item = &'static Algorithm> {
         .filter(move |a| a.collective == collective)
 }
 
+/// The compositions for one collective: algorithms for machines with
+/// [nodes](crate::CostModel::nodes) that do one phase after another, each within the nodes or
+/// between them and by an algorithm of its own, which they choose by model time.
+pub fn compositions(collective: Kind) -> impl Iterator<Item = &'static Algorithm> {
+    COMPOSITIONS
+        .iter()
+        .filter(move |a| a.collective == collective)
+}
+
+/// The algorithms for one collective that come into question for `ranks` ranks with these costs:
+/// those [of](of) the collective and, where the costs show nodes, its [`compositions`].
+pub fn candidates(
+    collective: Kind,
+    cost: &CostModel,
+    ranks: usize,
+) -> impl Iterator<Item = &'static Algorithm> {
+    let composed = cost.nodes(ranks).map(|_| compositions(collective));
+    of(collective).chain(composed.into_iter().flatten())
+}
+
 /// Finds the algorithm with this name, by a linear search.
+///
+/// The name of a [composition](compositions) may be followed by the algorithms of its phases, those
+/// between nodes and those within: `hier(binomial,chain)`. Each is one name for all phases whose
+/// collective has it, or one for each phase, as in `chain+binomial`; `auto` and phases without such
+/// an algorithm take the one of the smallest model time.
+///
+/// ```
+/// use oneport::machine::Links;
+/// use oneport::{CostModel, Request};
+/// let links = Links::from_json(r#"{"levels": [
+///     {"groups": [[0, 1, 2], [3, 4, 5]], "alpha": 3, "beta": 1},
+///     {"alpha": 20, "beta": 4}]}"#)?;
+/// let cost = CostModel::heterogeneous(links)?;
+/// let request = Request::broadcast(6, 10).cost(cost.clone());
+/// let schedule = request.plan("hier(binomial,binomial)")?;
+/// assert_eq!(schedule.simulate(&cost)?.makespan(), (20.0 + 40.0) + 2.0 * (3.0 + 10.0));
+/// # Ok::<(), oneport::Error>(())
+/// ```
 ///
 /// # Errors
 /// An unknown name; the message lists the valid ones.
 pub fn find(collective: Kind, name: &str) -> Result<&'static Algorithm> {
-    of(collective).find(|a| a.name == name).ok_or_else(|| {
-        let names: Vec<_> = of(collective).map(|a| a.name).collect();
-        Error::usage(if names.is_empty() {
-            format!("no algorithm for {} is registered", collective.name())
-        } else {
-            format!(
-                "unknown algorithm '{name}' for {}: choose one of {}",
-                collective.name(),
-                names.join(", ")
-            )
-        })
-    })
+    let rows = || of(collective).chain(compositions(collective));
+    if let Some(found) = rows().find(|a| a.name == name) {
+        return Ok(found);
+    }
+    if let Some((row, parts)) = composition::split(name)
+        && let Some(row) = compositions(collective).find(|a| a.name == row)
+    {
+        return composition::named(row, parts);
+    }
+    let names: Vec<_> = rows().map(|a| a.name).collect();
+    Err(Error::usage(if names.is_empty() {
+        format!("no algorithm for {} is registered", collective.name())
+    } else {
+        format!(
+            "unknown algorithm '{name}' for {}: choose one of {}",
+            collective.name(),
+            names.join(", ")
+        )
+    }))
 }

@@ -24,7 +24,11 @@ const PAIR: &str = r#"{ "ranks": 2, "ports": "bi", "ported": 1, "collective": {"
 fn list_names_every_algorithm() {
     let listed = json("list");
     let algorithms = listed["algorithms"].as_array().unwrap();
-    assert_eq!(algorithms.len(), oneport::plan::registry::all().len());
+    let composed = oneport::Kind::ALL
+        .into_iter()
+        .flat_map(oneport::plan::registry::compositions);
+    let registered = oneport::plan::registry::all().len() + composed.count();
+    assert_eq!(algorithms.len(), registered);
     for a in algorithms {
         for field in ["collective", "name", "source"] {
             assert!(a[field].is_string(), "{a}");

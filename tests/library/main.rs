@@ -5,6 +5,7 @@
 //! tests inspect its threads. `tests/commands` tests the command line.
 
 mod circulant_constructions;
+mod compositions;
 mod edges;
 mod free_root;
 mod gather;

@@ -150,7 +150,7 @@ fn stable(output: &str) -> impl Iterator<Item = &str> {
 fn output(args: &str, folder: &Path) -> (i32, String) {
     let output = assert_cmd::Command::cargo_bin("oneport")
         .unwrap()
-        .args(args.split_whitespace())
+        .args(args.split_whitespace().map(|arg| arg.trim_matches('"')))
         .current_dir(folder)
         .output()
         .unwrap();
@@ -202,7 +202,8 @@ fn rows() -> Vec<Vec<&'static Algorithm>> {
         let text = |a: &Algorithm| (a.name, a.ports, a.rounds, a.volume, a.source);
         text(a) == text(b)
     };
-    for a in Kind::ALL.into_iter().flat_map(registry::of) {
+    let all = |kind| registry::of(kind).chain(registry::compositions(kind));
+    for a in Kind::ALL.into_iter().flat_map(all) {
         match rows.iter_mut().find(|row| same(row[0], a)) {
             Some(row) => row.push(a),
             None => rows.push(vec![a]),

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let algorithms: Vec<Row> = Kind::ALL
         .into_iter()
         .filter(|&kind| args.collective.is_none_or(|only| only == kind))
-        .flat_map(registry::of)
+        .flat_map(|kind| registry::of(kind).chain(registry::compositions(kind)))
         .map(row)
         .collect();
     if args.json {

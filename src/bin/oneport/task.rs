@@ -7,6 +7,7 @@ mod vector;
 use anyhow::{Result, bail};
 use oneport::measure::estimate::{self, CoreModel};
 use oneport::plan::choose::{self, Offer, Ranking};
+use oneport::plan::nodes::compose;
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Segments, segments};
@@ -100,7 +101,6 @@ impl Task {
         let (cost, unit) = args.machine.cost()?;
         let listed = args.blocks.listed()?;
         let ranks = ranks(args, &cost, listed.as_ref().map(Vec::len))?;
-        let algorithms = algorithms(kind, &args.algorithm)?;
         let (root, root_free) = match args.root {
             None => (0, false),
             Some(Root::Rank(root)) => (root, false),
@@ -133,6 +133,7 @@ impl Task {
             .keep_order(kind.reduces() && args.vector.keep_order())
             .cost(cost)
             .element_bytes(args.vector.element_bytes());
+        let algorithms = algorithms(kind, &args.algorithm, &request)?;
         let mut task = Task {
             request,
             segments,
@@ -287,26 +288,34 @@ pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64
 }
 
 /// Returns the algorithms that `--algorithm` selects.
-pub(crate) fn algorithms(kind: Kind, name: &str) -> Result<Vec<&'static Algorithm>> {
-    match name {
+pub(crate) fn algorithms(
+    kind: Kind,
+    name: &str,
+    request: &Request,
+) -> Result<Vec<&'static Algorithm>> {
+    let algorithms = match name {
         "auto" | "all" => {
-            let all: Vec<_> = registry::of(kind).collect();
+            let (cost, ranks) = (request.get_cost(), request.ranks());
+            let all: Vec<_> = registry::candidates(kind, cost, ranks).collect();
             if all.is_empty() {
                 bail!(
                     "no algorithm for {} is registered (`oneport list` shows what is)",
                     kind.name()
                 );
             }
-            Ok(all)
+            all
         }
         name => {
             let found = registry::find(kind, name).map_err(|error| {
                 let names = registry::of(kind).map(|a| a.name);
                 usage(format!("{error}{}", did_you_mean(name, names)))
             });
-            Ok(vec![found?])
+            vec![found?]
         }
-    }
+    };
+    // Compositions are named by the parts that they take here.
+    let resolved = |algorithm| compose::resolved(algorithm, request).unwrap_or(algorithm);
+    Ok(algorithms.into_iter().map(resolved).collect())
 }
 
 /// Returns the number of ranks: the given one, the one of the cost file, or the default.

@@ -32,6 +32,8 @@ pub struct Algorithm {
     pub uniform_links_only: bool,
     /// Whether it requires blocks of equal size.
     pub regular_only: bool,
+    /// What it requires of the machine's nodes.
+    pub nodes: Nodes,
     /// Whether it splits the vector, or every block, into the request's segments.
     pub segmented: bool,
     /// Approximate number of transfers, for `(p, q)`: `p` ranks with `q` segments. It determines
@@ -92,6 +94,17 @@ pub(in crate::plan) enum BestSegment {
     Own(fn(&Algorithm, &Request) -> Result<Option<Best>>),
 }
 
+/// The [nodes](crate::CostModel::nodes) of the machines that an algorithm is planned for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nodes {
+    /// Any machine, also without nodes.
+    Any,
+    /// Machines whose costs show nodes.
+    Some,
+    /// Machines whose costs show nodes with the same number of ranks.
+    Equal,
+}
+
 /// Port models an algorithm is planned for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names say it")]
@@ -138,6 +151,7 @@ impl Algorithm {
             | Planner::Reduction(_)
             | Planner::BroadcastOf(_)
             | Planner::AllreduceOf(_) => self.planned(request)?.materialize(),
+            Planner::Composed(composition) => (composition.plan)(&composition, request),
             Planner::ReverseOf(plan) => {
                 let mut request = request.without_computation();
                 // Only reductions have operands to keep in order: a broadcast need not pass through
@@ -168,7 +182,10 @@ impl Algorithm {
             Planner::Reduction(plan) => Box::new(Stream(plan(request)?)),
             Planner::BroadcastOf(plan) => Box::new(Reduction::reversed(request, plan)?),
             Planner::AllreduceOf(plan) => Box::new(Reduction::allreduce(request, plan)?),
-            Planner::Direct(_) | Planner::ReverseOf(_) | Planner::ReduceBroadcast(_) => {
+            Planner::Direct(_)
+            | Planner::ReverseOf(_)
+            | Planner::ReduceBroadcast(_)
+            | Planner::Composed(_) => {
                 return Ok(Planned::Stored(self.plan(request)?));
             }
         }))
@@ -182,7 +199,10 @@ impl Algorithm {
             // A planned transfer, which takes up to twice its size while the list grows, and its
             // two halves.
             Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_) => Some(64),
-            Planner::Direct(_) | Planner::ReverseOf(_) | Planner::ReduceBroadcast(_) => None,
+            Planner::Direct(_)
+            | Planner::ReverseOf(_)
+            | Planner::ReduceBroadcast(_)
+            | Planner::Composed(_) => None,
         }
     }
 
@@ -253,6 +273,11 @@ impl Algorithm {
         }
         if self.regular_only {
             all.push("blocks of one size".to_string());
+        }
+        match self.nodes {
+            Nodes::Any => {}
+            Nodes::Some => all.push("costs with levels".to_string()),
+            Nodes::Equal => all.push("costs with levels, nodes of one size".to_string()),
         }
         if let Some(max) = self.max_ranks_with_links {
             all.push(format!("at most {max} ranks where links differ"));
@@ -328,6 +353,26 @@ impl Algorithm {
         }
         if self.commutative_only && request.keep_order && self.collective.reduces() {
             return Err(Reason::Commutativity);
+        }
+        self.check_nodes(request)
+    }
+
+    /// Checks the nodes. Phases within them and between them combine contributions in rank order
+    /// only if each node has consecutive ranks.
+    fn check_nodes(&self, request: &Request) -> Result<(), Reason> {
+        if self.nodes == Nodes::Any {
+            return Ok(());
+        }
+        let nodes = request.cost.nodes(request.ranks).ok_or(Reason::NoNodes)?;
+        let sizes = || nodes.iter().map(Vec::len);
+        let (smallest, largest) = (sizes().min(), sizes().max());
+        if let (Some(smallest), Some(largest), Nodes::Equal) = (smallest, largest, self.nodes)
+            && smallest < largest
+        {
+            return Err(Reason::NodeSizes { smallest, largest });
+        }
+        if request.keep_order && self.collective.reduces() && !nodes.concat().is_sorted() {
+            return Err(Reason::NodeOrder);
         }
         Ok(())
     }

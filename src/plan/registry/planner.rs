@@ -1,5 +1,6 @@
 //! How an algorithm is planned, and the result: a stored schedule, or programs that are streamed.
 
+use super::composition::Composition;
 use super::{DynScheduleSource, Reduction};
 use crate::error::Result;
 use crate::machine::{CostModel, Ports};
@@ -28,6 +29,8 @@ pub enum Planner {
     AllreduceOf([fn(&Request) -> Result<Reduction>; 2]),
     /// The same, from a schedule.
     ReduceBroadcast(fn(&Request) -> Result<Schedule>),
+    /// Phases within nodes and between them, each by an algorithm of its own.
+    Composed(Composition),
 }
 
 /// The result of planning a request: see [`Algorithm::planned`](super::Algorithm::planned).

@@ -1,7 +1,7 @@
 //! Functions that build rows of the registry: defaults, derived collectives and numbers of
 //! transfers.
 
-use super::{Algorithm, BestRoot, BestSegment, ClosedForm, Formula, Planner, PortModels};
+use super::{Algorithm, BestRoot, BestSegment, ClosedForm, Formula, Nodes, Planner, PortModels};
 use crate::error::Result;
 use crate::plan::Request;
 use crate::schedule::Schedule;
@@ -16,6 +16,15 @@ pub(in crate::plan) const fn new(
     collective: Kind,
     plan: fn(&Request) -> Result<Schedule>,
 ) -> Algorithm {
+    planned_by(name, collective, Planner::Direct(plan))
+}
+
+/// As [`new`], with a planner of any form.
+pub(in crate::plan) const fn planned_by(
+    name: &'static str,
+    collective: Kind,
+    planner: Planner,
+) -> Algorithm {
     Algorithm {
         name,
         collective,
@@ -23,6 +32,7 @@ pub(in crate::plan) const fn new(
         commutative_only: false,
         uniform_links_only: false,
         regular_only: false,
+        nodes: Nodes::Any,
         segmented: false,
         planning_work: 1,
         transfers: logarithmic,
@@ -33,7 +43,7 @@ pub(in crate::plan) const fn new(
         max_ranks_with_links: None,
         schedule_table: None,
         best_root: BestRoot::First,
-        planner: Planner::Direct(plan),
+        planner,
         closed_form: ClosedForm::None,
         covered_ranks: |p| p,
         best_segment: BestSegment::Search,

@@ -219,7 +219,7 @@ impl Job {
 fn select_algorithms(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm>, Vec<Skipped>)> {
     let (mut found, mut skipped): (Vec<&'static Algorithm>, Vec<Skipped>) = Default::default();
     for name in &args.algorithms {
-        for algorithm in algorithms(args.collective, name)? {
+        for algorithm in algorithms(args.collective, name, &task.request)? {
             match task.request_for(algorithm) {
                 _ if found.iter().any(|a| a.name == algorithm.name) => {}
                 Ok(_) => found.push(algorithm),

@@ -1,0 +1,297 @@
+//! Schedules of some ranks as a part of a schedule of all ranks.
+
+use crate::error::{Error, Result};
+use crate::machine::Ports;
+use crate::schedule::collective::Collective;
+use crate::schedule::{Layout, Schedule, Span, Spans, Step, total_len};
+
+/// Where a rank has the input of a phase in its buffer, and where it wants the output. Elements of
+/// both may be the same.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Place {
+    pub(super) input: Spans,
+    pub(super) output: Spans,
+}
+
+/// Ranks that perform a collective among themselves.
+#[derive(Debug, Clone)]
+pub(super) struct Group {
+    pub(super) members: Vec<usize>,
+    /// The number of the root among the members.
+    pub(super) root: usize,
+    /// Elements of the block of each member, or of the vector alone.
+    pub(super) sizes: Vec<usize>,
+    /// By member: where its data is.
+    pub(super) places: Vec<Place>,
+}
+
+/// A schedule made of phases, each a schedule of some of the ranks.
+#[derive(Debug)]
+pub(super) struct Embedding {
+    ports: Ports,
+    collective: Collective,
+    layout: Vec<Layout>,
+    programs: Vec<Vec<Step>>,
+    /// By rank: the number of elements that phases need after those of the layout.
+    scratch: Vec<usize>,
+}
+
+impl Embedding {
+    /// A schedule without phases.
+    pub(super) fn new(ports: Ports, collective: Collective, layout: Vec<Layout>) -> Embedding {
+        Embedding {
+            ports,
+            collective,
+            programs: vec![Vec::new(); layout.len()],
+            scratch: vec![0; layout.len()],
+            layout,
+        }
+    }
+
+    /// Appends a part of a phase, the schedule of this group.
+    ///
+    /// # Errors
+    /// When an input or output of the schedule has not as many elements as its place.
+    pub(super) fn append(&mut self, group: &Group, schedule: Schedule) -> Result<()> {
+        let Group {
+            members, places, ..
+        } = group;
+        let layouts = schedule.layout().to_vec();
+        let programs = schedule.into_programs();
+        for (((&rank, place), layout), program) in
+            members.iter().zip(places).zip(&layouts).zip(programs)
+        {
+            let (map, copies) = Map::new(layout, place, self.layout[rank].len)?;
+            self.scratch[rank] = self.scratch[rank].max(map.scratch);
+            let moved = program.into_iter();
+            let moved = moved.filter_map(|step| map.moved(step, members));
+            self.programs[rank].extend(copies.into_iter().chain(moved));
+        }
+        Ok(())
+    }
+
+    /// The schedule of all phases.
+    ///
+    /// # Errors
+    /// As [`Schedule::new`].
+    pub(super) fn build(mut self) -> Result<Schedule> {
+        for (layout, scratch) in self.layout.iter_mut().zip(&self.scratch) {
+            layout.len = layout.len.saturating_add(*scratch);
+        }
+        Schedule::new(self.ports, self.collective, self.layout, self.programs)
+    }
+}
+
+/// Elements `0..len` of a phase's buffer that are at `offset + 0..len` in the buffer of the rank.
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    phase: Span,
+    offset: usize,
+}
+
+/// Where the elements of a phase's buffer are in the buffer of the rank.
+#[derive(Debug)]
+struct Map {
+    /// In ascending order, of all elements.
+    runs: Vec<Run>,
+    /// Number of elements that are neither input nor output.
+    scratch: usize,
+}
+
+impl Map {
+    /// The map of a phase with this layout, and copies to make before. Scratch of the phase is
+    /// after `len` elements.
+    fn new(layout: &Layout, place: &Place, len: usize) -> Result<(Map, Vec<Step>)> {
+        let mut runs = paired(&layout.output, &place.output)?;
+        runs.sort_unstable_by_key(|run| run.phase.offset);
+        // Where the phase returns what it gets, it has it where it returns it.
+        let (mut inputs, mut copies) = (Vec::new(), Vec::new());
+        for input in paired(&layout.input, &place.input)? {
+            for part in parts(&runs, input.phase) {
+                let from = input.offset + (part.phase.offset - input.phase.offset);
+                match part.offset {
+                    None => inputs.push(Run {
+                        phase: part.phase,
+                        offset: from,
+                    }),
+                    Some(to) if to == from => {}
+                    Some(to) => {
+                        let len = part.phase.len;
+                        copies.push(Step::copy(Span::new(from, len), Span::new(to, len)));
+                    }
+                }
+            }
+        }
+        runs.extend(inputs);
+        runs.sort_unstable_by_key(|run| run.phase.offset);
+        let whole = Span::new(0, layout.len);
+        let mut end = len;
+        let all = parts(&runs, whole).into_iter().map(|part| {
+            let offset = part.offset.unwrap_or_else(|| {
+                let offset = end;
+                end = end.saturating_add(part.phase.len);
+                offset
+            });
+            Run {
+                phase: part.phase,
+                offset,
+            }
+        });
+        let runs = all.collect();
+        let scratch = end - len;
+        Ok((Map { runs, scratch }, copies))
+    }
+
+    fn spans(&self, spans: &[Span]) -> Spans {
+        let mut moved = Spans::new();
+        for part in spans.iter().flat_map(|&span| parts(&self.runs, span)) {
+            let Some(offset) = part.offset else { continue };
+            match moved.last_mut() {
+                Some(last) if last.end() == offset => last.len += part.phase.len,
+                _ => moved.push(Span::new(offset, part.phase.len)),
+            }
+        }
+        moved
+    }
+
+    /// The step over the rank's buffer, with its peer among `members`; `None` for a copy of what is
+    /// where it is to be.
+    fn moved(&self, step: Step, members: &[usize]) -> Option<Step> {
+        Some(match step {
+            Step::Send { to, spans, port } => Step::Send {
+                to: members[to],
+                spans: self.spans(&spans),
+                port,
+            },
+            Step::Recv { from, spans, port } => Step::Recv {
+                from: members[from],
+                spans: self.spans(&spans),
+                port,
+            },
+            Step::RecvCombine {
+                from,
+                spans,
+                order,
+                port,
+            } => Step::RecvCombine {
+                from: members[from],
+                spans: self.spans(&spans),
+                order,
+                port,
+            },
+            Step::Copy { src, dst } => {
+                let (mut from, mut to) = (Spans::new(), Spans::new());
+                for run in paired(&self.spans(&src), &self.spans(&dst)).ok()? {
+                    if run.phase.offset != run.offset {
+                        from.push(run.phase);
+                        to.push(Span::new(run.offset, run.phase.len));
+                    }
+                }
+                return (!from.is_empty()).then_some(Step::Copy { src: from, dst: to });
+            }
+            Step::Combine { src, dst, order } => Step::Combine {
+                src: self.spans(&src),
+                dst: self.spans(&dst),
+                order,
+            },
+        })
+    }
+}
+
+/// The elements of `phase`, which are packed in this order in `real`.
+fn paired(phase: &Spans, real: &Spans) -> Result<Vec<Run>> {
+    let (expected, given) = (total_len(phase), total_len(real));
+    if expected != given {
+        return Err(Error::malformed(format!(
+            "a phase has {expected} elements where there are {given}"
+        )));
+    }
+    let mut runs = Vec::new();
+    let mut real = real.iter().copied();
+    let mut rest = Span::new(0, 0);
+    for &span in phase {
+        let mut at = span.offset;
+        while at < span.end() {
+            if rest.len == 0 {
+                match real.next() {
+                    Some(next) => rest = next,
+                    None => break,
+                }
+                continue;
+            }
+            let len = rest.len.min(span.end() - at);
+            runs.push(Run {
+                phase: Span::new(at, len),
+                offset: rest.offset,
+            });
+            at += len;
+            rest = Span::new(rest.offset + len, rest.len - len);
+        }
+    }
+    Ok(runs)
+}
+
+/// A part of a phase's buffer.
+struct Part {
+    phase: Span,
+    /// Where it is in the buffer of the rank, if that is known.
+    offset: Option<usize>,
+}
+
+/// The span, split where the runs begin and end. Takes `O(log r)` time for `r` runs, and constant
+/// time for each part.
+fn parts(runs: &[Run], span: Span) -> Vec<Part> {
+    let mut parts = Vec::new();
+    let mut at = span.offset;
+    let mut next = runs.partition_point(|run| run.phase.end() <= at);
+    while at < span.end() {
+        let run = runs.get(next);
+        let (end, offset) = match run {
+            Some(run) if run.phase.offset <= at => {
+                next += 1;
+                (run.phase.end(), Some(run.offset + (at - run.phase.offset)))
+            }
+            Some(run) => (run.phase.offset, None),
+            None => (span.end(), None),
+        };
+        let end = end.min(span.end());
+        parts.push(Part {
+            phase: Span::from(at..end),
+            offset,
+        });
+        at = end;
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phases_keep_their_input_where_they_return_it() {
+        // Output 2..6 of the phase at 10..14; input 0..4, of which 2..4 are output, too.
+        let layout = Layout {
+            len: 8,
+            input: Span::new(0, 4).into(),
+            output: Span::new(2, 4).into(),
+        };
+        let place = |input: Spans| Place {
+            input,
+            output: Span::new(10, 4).into(),
+        };
+        let (map, copies) = Map::new(&layout, &place([20..22, 10..12].into()), 30).unwrap();
+        assert!(copies.is_empty());
+        assert_eq!(map.scratch, 2);
+        assert_eq!(
+            map.spans(&[Span::new(1, 6)]),
+            Spans::from([21..22, 10..14, 30..31])
+        );
+        // What is elsewhere is copied before.
+        let (map, copies) = Map::new(&layout, &place((20..24).into()), 30).unwrap();
+        assert_eq!(copies, [Step::copy(22..24, 10..12)]);
+        assert_eq!(map.spans(&[Span::new(0, 2)]), Spans::from(20..22));
+        // Places of another size are refused.
+        assert!(Map::new(&layout, &place((20..23).into()), 30).is_err());
+    }
+}
