@@ -42,7 +42,7 @@ pub use gantt::gantt;
 #[cfg(feature = "pages")]
 pub use page::{MAX_PAGE_RANKS, page};
 pub use trace::{Activity, Source, Trace, Unit, What};
-pub use traffic::{Traffic, traffic};
+pub use traffic::{LevelTraffic, Traffic, traffic};
 pub use tree::{Tree, tree};
 
 /// Maximal number of boxes of a chart: larger charts are unreadable, and viewers cannot show them.

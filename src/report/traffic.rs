@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::svg::{Anchor, At, LINE, MARGIN, Svg, TEXT, bytes, hex, width};
 use super::{Caption, MAX_BOXES};
 use crate::error::{Error, Result};
+use crate::machine::Levels;
 use crate::schedule::{Schedule, Step};
 
 /// Traffic from one rank to another.
@@ -58,6 +59,41 @@ impl Traffic {
     /// Number of non-empty messages from one rank to another.
     pub fn messages(&self, from: usize, to: usize) -> usize {
         self.flows.get(&(from, to)).map_or(0, |f| f.messages)
+    }
+}
+
+/// Traffic between ranks whose innermost common group is of one level of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LevelTraffic {
+    /// Number of non-empty messages.
+    pub messages: usize,
+    /// Bytes of all messages.
+    pub bytes: u64,
+    /// Bytes that the rank with the most of them sends.
+    pub max_sent: u64,
+}
+
+impl Traffic {
+    /// The traffic of each level, from the innermost to the outermost.
+    ///
+    /// # Panics
+    /// When the levels are those of fewer ranks.
+    pub fn by_level(&self, levels: &Levels) -> Vec<LevelTraffic> {
+        let mut all = vec![LevelTraffic::default(); levels.count()];
+        let mut sent = vec![(0, 0u64); levels.count()];
+        // Flows are in the order of their senders.
+        for (&(from, to), flow) in &self.flows {
+            let level = levels.of(from, to);
+            let (traffic, (sender, bytes)) = (&mut all[level], &mut sent[level]);
+            if *sender != from {
+                (*sender, *bytes) = (from, 0);
+            }
+            *bytes = bytes.saturating_add(flow.bytes);
+            traffic.messages += flow.messages;
+            traffic.bytes = traffic.bytes.saturating_add(flow.bytes);
+            traffic.max_sent = traffic.max_sent.max(*bytes);
+        }
+        all
     }
 }
 
@@ -203,4 +239,33 @@ fn scale(svg: &mut Svg, (x, y): (f64, f64), max_bytes: u64) -> f64 {
 fn shade(part: f64) -> String {
     let mix = |from: f64, to: f64| (from + (to - from) * part.clamp(0.0, 1.0)).round() as u8;
     hex([mix(222.0, 8.0), mix(235.0, 48.0), mix(247.0, 107.0)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::Links;
+    use crate::{CostModel, Request};
+
+    #[test]
+    fn traffic_is_counted_by_level() {
+        let links = Links::from_json(
+            r#"{"levels": [{"groups": [[0, 1], [2, 3], [4, 5], [6, 7]], "alpha": 1, "beta": 1},
+                {"groups": [[0, 1, 2, 3], [4, 5, 6, 7]], "alpha": 2, "beta": 2},
+                {"alpha": 3, "beta": 3}]}"#,
+        );
+        let cost = CostModel::heterogeneous(links.unwrap()).unwrap();
+        let levels = cost.levels(8).unwrap();
+        let traffic = |name: &str| {
+            let schedule = Request::broadcast(8, 5).plan(name).unwrap();
+            let traffic = Traffic::new(&schedule, 2).by_level(&levels);
+            let numbers = traffic
+                .iter()
+                .map(|t| [t.messages as u64, t.bytes, t.max_sent]);
+            numbers.collect::<Vec<_>>()
+        };
+        // 0→4; 0→2, 4→6; 0→1, 2→3, 4→5, 6→7.
+        assert_eq!(traffic("binomial"), [[4, 40, 10], [2, 20, 10], [1, 10, 10]]);
+        assert_eq!(traffic("linear"), [[1, 10, 10], [2, 20, 20], [4, 40, 40]]);
+    }
 }

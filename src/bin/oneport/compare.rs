@@ -21,6 +21,7 @@ use serde::Serialize;
 use self::measured::Measured;
 use crate::args::{Common, ensure_combines, parse_count};
 use crate::input::{ScheduleInfo, show_cost, warnings_about};
+use crate::levels::{self, Level};
 use crate::output::{self, Skipped};
 use crate::progress::Progress;
 use crate::run::{Wall, parse_deadline};
@@ -106,6 +107,9 @@ struct Row {
     bytes: u64,
     segments: Option<usize>,
     segment: Option<u64>,
+    /// By level of the machine, from the innermost one: the traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    levels: Option<Vec<Level>>,
     /// Measured, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     wall: Option<Wall>,
@@ -331,6 +335,10 @@ impl TimedAlgorithm {
             bytes: timed.elements as u64 * element_bytes,
             segments: info.segments,
             segment: info.segment,
+            levels: match &planned {
+                Planned::Stored(schedule) => levels::traffic(schedule, cost, element_bytes),
+                Planned::Streamed(_) => None,
+            },
             wall: None,
         };
         if let Ok(mut bounds) = bounds.lock() {
@@ -367,7 +375,7 @@ fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {
         }
     };
     let rows = output.rows.iter().map(|row| {
-        [
+        let mut cells = vec![
             row.algorithm.clone(),
             row.root.map_or("-".into(), |r| r.to_string()),
             unit.show(row.time.0),
@@ -378,9 +386,11 @@ fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {
             row.segment.map_or("-".into(), show_bytes),
             row.messages.to_string(),
             show_bytes(row.bytes),
-        ]
+        ];
+        cells.extend(row.levels.iter().flatten().map(Level::cell));
+        cells
     });
-    let header = [
+    let mut header = vec![
         "algorithm",
         "root",
         "time",
@@ -392,7 +402,12 @@ fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {
         "messages",
         "volume",
     ];
-    output::table(out, &header, rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9])?;
+    let levels = output.rows.iter().filter_map(|row| row.levels.as_ref());
+    let levels = levels.map(Vec::len).max().unwrap_or(0);
+    let names: Vec<String> = (0..levels).map(|level| format!("level {level}")).collect();
+    header.extend(names.iter().map(String::as_str));
+    let right: Vec<usize> = (1..header.len()).collect();
+    output::table(out, &header, rows, &right)?;
     if bound > 0.0 {
         writeln!(out, "\nlower bound  {}", unit.show(bound))?;
     }

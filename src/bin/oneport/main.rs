@@ -11,6 +11,7 @@ mod files;
 mod guidelines;
 mod import;
 mod input;
+mod levels;
 mod list;
 mod machine;
 mod output;

@@ -14,6 +14,7 @@ use oneport::{Order, Schedule, Span, Step};
 
 use crate::args::Common;
 use crate::input::{Input, print_warnings};
+use crate::levels;
 use crate::output;
 use crate::task::{Task, ensure_memory};
 
@@ -153,7 +154,12 @@ fn heading(input: &Input) -> String {
         Some(n) if n > 1 => format!(", {n} segments"),
         _ => String::new(),
     };
-    format!("{}: {by}{chosen}{segments}\n", info.title())
+    let mut text = format!("{}: {by}{chosen}{segments}\n", info.title());
+    let traffic = levels::traffic(&input.schedule, &input.cost, input.element_bytes);
+    for (name, line) in levels::lines(traffic.as_deref().unwrap_or_default()) {
+        let _ = writeln!(text, "{name:6}  {line}");
+    }
+    text
 }
 
 /// Formats every rank's program, one numbered step per line.

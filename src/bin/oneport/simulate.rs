@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use crate::args::Common;
 use crate::input::{Input, ScheduleInfo, print_warnings};
+use crate::levels::{self, Level};
 use crate::output;
 use crate::task::{closed_form, ensure_memory, finite};
 use crate::units::{Number, TimeUnit, show_bytes, significant};
@@ -71,6 +72,9 @@ struct Output<'a> {
     pieces: Option<&'a Pieces>,
     #[serde(flatten)]
     info: &'a ScheduleInfo,
+    /// By level of the machine, from the innermost one: the traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    levels: Option<Vec<Level>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rank_times: Option<Vec<Number>>,
     /// By rank and port: how long each port carries a transfer.
@@ -173,6 +177,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         gamma_copy: Number(linear.gamma_copy),
         pieces: input.cost.size_pieces(),
         info: &input.info,
+        levels: levels::traffic(&input.schedule, &input.cost, input.element_bytes),
         rank_times: args
             .ranks_table
             .then(|| timed.rank_times.into_iter().map(Number).collect()),
@@ -292,6 +297,7 @@ fn print_summary(
         "messages",
         format!("{}, {} together", output.messages, show_bytes(output.bytes)),
     ));
+    summary.extend(levels::lines(output.levels.as_deref().unwrap_or_default()));
     output::summary(out, &summary)
 }
 

@@ -123,6 +123,7 @@ fn print_timed(
         gamma_copy: Number(linear.gamma_copy),
         pieces: cost.size_pieces(),
         info: &info,
+        levels: None,
         rank_times: None,
         port_busy: None,
         critical_path: None,
