@@ -45,6 +45,7 @@ pub mod tree {
     //! Planners that reduce along trees, and the allreduces built from them.
 
     pub mod binary;
+    pub mod bine;
     pub mod binomial;
     pub mod dual_root;
     pub mod kary;
@@ -86,11 +87,13 @@ pub mod exchange {
     pub mod linear;
     pub mod neighbor_exchange;
     pub mod pairwise;
+    pub mod pat;
     pub mod rabenseifner;
     pub mod recursive_multiplying;
     pub mod ring;
     pub mod segmented_ring;
     pub mod sparbit;
+    pub mod swing;
     pub mod van_de_geijn;
 }
 
@@ -172,6 +175,7 @@ pub(crate) use self::split::{consecutive, evenly};
 /// The rows of all algorithms, by collective. Among equal times the chooser takes the first.
 const ALGORITHMS: &[Algorithm] = &[
     tree::binomial::REDUCE,
+    tree::bine::REDUCE,
     tree::knomial::REDUCE,
     tree::linear::REDUCE,
     tree::ordered::REDUCE,
@@ -189,6 +193,7 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::van_de_geijn::REDUCE,
     exchange::van_de_geijn::RING_REDUCE,
     broadcast(tree::binomial::REDUCE),
+    broadcast(tree::bine::REDUCE),
     tree::knomial::BROADCAST,
     broadcast(tree::linear::REDUCE),
     tree::ordered::BROADCAST,
@@ -211,6 +216,8 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::doubling_allreduce::ALLREDUCE,
     exchange::recursive_multiplying::ALLREDUCE,
     exchange::rabenseifner::ALLREDUCE,
+    exchange::swing::ALLREDUCE,
+    exchange::swing::WHOLE_ALLREDUCE,
     exchange::bruck::ALLREDUCE,
     exchange::fibonacci_census::ALLREDUCE,
     exchange::fibonacci::ALLREDUCE,
@@ -233,6 +240,8 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::bruck::ALLGATHER,
     exchange::fibonacci::ALLGATHER,
     exchange::sparbit::ALLGATHER,
+    exchange::swing::ALLGATHER,
+    exchange::pat::ALLGATHER,
     exchange::neighbor_exchange::ALLGATHER,
     exchange::ring::ALLGATHER,
     exchange::linear::ALLGATHER,
@@ -240,6 +249,8 @@ const ALGORITHMS: &[Algorithm] = &[
     circulant::allgatherv::REDUCE_SCATTER,
     exchange::halving::REDUCE_SCATTER,
     exchange::bruck::REDUCE_SCATTER,
+    exchange::swing::REDUCE_SCATTER,
+    exchange::pat::REDUCE_SCATTER,
     exchange::fibonacci::REDUCE_SCATTER,
     exchange::ring::REDUCE_SCATTER,
     exchange::linear::REDUCE_SCATTER,

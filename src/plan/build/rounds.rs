@@ -351,6 +351,20 @@ pub(crate) fn cyclic(blocks: &[Span], first: usize, count: usize) -> Spans {
     spans
 }
 
+/// The blocks in ascending order, adjacent ones as one span. No span is empty.
+pub(in crate::plan) fn joined(blocks: impl Iterator<Item = Span>) -> Spans {
+    let mut blocks: Vec<Span> = blocks.filter(|block| block.len > 0).collect();
+    blocks.sort_unstable();
+    let mut spans = Spans::new();
+    for block in blocks {
+        match spans.last_mut() {
+            Some(last) if last.end() == block.offset => last.len += block.len,
+            _ => spans.push(block),
+        }
+    }
+    spans
+}
+
 /// Asserts that both ends agree about every message, and that `receives_first` agrees with the
 /// messages of each round, also for those that go `backwards`.
 #[cfg(test)]

@@ -39,6 +39,15 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
 
 /// Plans the allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
+    plan_by(request, |j, k, _| j ^ (1 << k))
+}
+
+/// Plans the allreduce in which `partner(j, k, n)` is the partner of member `j` of `n` in round
+/// `k`.
+pub(super) fn plan_by(
+    request: &Request,
+    partner: fn(usize, u32, usize) -> usize,
+) -> Result<Schedule> {
     request.validate()?;
     let p = request.ranks;
     let vector = Span::new(0, request.elements());
@@ -57,7 +66,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
         let messages = members
             .iter()
             .enumerate()
-            .map(|(j, &me)| Message::new(me, members[j ^ (1 << k)], vector));
+            .map(|(j, &me)| Message::new(me, members[partner(j, k, members.len())], vector));
         let messages: Vec<_> = messages.collect();
         round(
             &mut b,

@@ -1,0 +1,100 @@
+//! Bine tree reduction and broadcast: binomial trees over shorter distances.
+//!
+//! - Source: De Sensi, Saillant, Huang, Hoefler, "Bine Trees: Enhancing Collective Operations by
+//!   Optimizing Communication Locality" (2025).
+//! - Ports: uni- or bidirectional.
+//! - Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
+//! - Rounds: `ceil(log2 p)`.
+//! - Time: `ceil(log2 p) (alpha + beta m)`, and as often `gamma m` for the reduction: that of the
+//!   [binomial](super::binomial) tree. It differs where distances differ.
+//! - Volume: `(p - 1) m`.
+//! - Restrictions: operators must commute. Not segmented, because a segment could start no earlier.
+//!
+//! Members are numbered to base -2. In the broadcast the last `k` digits of a rank that receives in
+//! the round of `2^(k-1)`, for `k = d, .., 1`, are equal, and its source is the member whose last
+//! `k` digits are the opposite ones: the distance is `(2^(k+1) ± 1)/3`, two thirds of that of the
+//! binomial tree. For `p != n` the neighbours `2i`, `2i + 1` are one member for the first `p - n`
+//! values of `i`, in a round of their own. The reduction runs the rounds backwards.
+//!
+//! Example, broadcast, `p = 8`: 0→3; 0→7, 3→4; 0→1, 3→2, 4→5, 7→6.
+
+use crate::error::Result;
+use crate::plan::build::cube::{folded, members_of};
+use crate::plan::build::reduction::Reduction;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::tree::binomial;
+use crate::plan::{Request, Segments, Transfer};
+use crate::schedule::collective::Kind;
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    commutative_only: true,
+    source: "De Sensi et al. 2025 (Bine trees)",
+    rounds: "ceil(log2 p)",
+    volume: "(p-1) m",
+    closed_form: ClosedForm::Of(binomial::time),
+    ..row::planned_by("bine", Kind::Reduce, Planner::Reduction(reduction))
+};
+
+/// Plans the reduction as a compact list of transfers; only the sum of the request's segments
+/// matters.
+pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
+    let vector = Segments::whole(request.elements());
+    Reduction::new(&request.clone().segments(vector), rounds(request.ranks))
+}
+
+fn rounds(p: usize) -> impl Iterator<Item = Vec<Transfer>> {
+    let members = members_of(p.max(1), 0);
+    let d = members.len().ilog2();
+    let fold = (0..folded(p.max(1))).map(|i| Transfer::new(0, 2 * i + 1, 2 * i));
+    let tree = (0..d).map(move |k| {
+        // The senders are those whose last k+1 digits are equal, unless the next one is, too.
+        let (low, next) = ((2usize << k) - 1, (4usize << k) - 1);
+        let is_equal = |digits: usize, mask| digits & mask == 0 || digits & mask == mask;
+        let digits = 0..members.len();
+        let senders = digits.filter(|&x| is_equal(x, low) && !is_equal(x, next));
+        let member = |digits| members[number(digits, members.len())];
+        senders
+            .map(|x| Transfer::new(0, member(x), member(x ^ low)))
+            .collect()
+    });
+    std::iter::once(fold.collect()).chain(tree)
+}
+
+/// The number with these digits to base -2, modulo `n`, a power of two.
+fn number(digits: usize, n: usize) -> usize {
+    // Every second digit counts negatively.
+    const NEGATIVE: usize = usize::MAX / 3 * 2;
+    (digits ^ NEGATIVE).wrapping_sub(NEGATIVE) & (n - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Distances of the rounds of the broadcast, the first one first.
+    fn distances(p: usize) -> Vec<usize> {
+        let rounds: Vec<_> = rounds(p).collect();
+        let longest = |round: &Vec<Transfer>| {
+            let apart = round.iter().map(|t| {
+                let apart = t.from.abs_diff(t.to) as usize;
+                apart.min(p - apart)
+            });
+            apart.max().unwrap_or(0)
+        };
+        rounds.iter().rev().map(longest).collect()
+    }
+
+    #[test]
+    fn distances_are_those_of_the_paper() {
+        // 1, 1, 3, 5, 11, 21, 43: (2^(k+1) ± 1)/3 instead of 2^(k-1).
+        assert_eq!(distances(128), [43, 21, 11, 5, 3, 1, 1, 0]);
+        let rounds: Vec<Vec<_>> = rounds(8)
+            .map(|round| round.iter().map(|t| (t.to, t.from)).collect())
+            .collect();
+        let broadcast: Vec<_> = rounds.into_iter().rev().collect();
+        assert_eq!(broadcast[0], [(0, 3)]);
+        assert_eq!(broadcast[1].len(), 2);
+        assert!(broadcast[1].contains(&(0, 7)) && broadcast[1].contains(&(3, 4)));
+    }
+}
