@@ -1,6 +1,7 @@
 //! The pages of the `docs` folder: a guide to algorithms, file formats and commands.
 //!
 //! - [`algorithms`]: all algorithms, with their rounds, volume and sources
+//! - [`nodes`]: algorithms composed for machines with nodes, and traffic by level
 //! - [`schedule_format`]: the JSON form of a schedule
 //! - [`write_your_own`]: an algorithm of your own, as a schedule and as a rank program
 //! - [`mpi`]: runs on the processes of a cluster
@@ -12,6 +13,7 @@
 macro_rules! page {
     ($name:ident, $file:literal) => {
         #[doc = "[algorithms]: crate::guide::algorithms"]
+        #[doc = "[nodes]: crate::guide::nodes"]
         #[doc = "[schedule-format]: crate::guide::schedule_format"]
         #[doc = "[write-your-own]: crate::guide::write_your_own"]
         #[doc = "[mpi]: crate::guide::mpi"]
@@ -31,6 +33,7 @@ macro_rules! page {
 }
 
 page!(algorithms, "algorithms");
+page!(nodes, "nodes");
 page!(schedule_format, "schedule-format");
 page!(write_your_own, "write-your-own");
 page!(mpi, "mpi");
