@@ -11,7 +11,7 @@ use super::{Finding, FindingKind, direction, named};
 use crate::machine::Ports;
 use crate::rules::matching::{Matching, NONE};
 use crate::rules::{Event, Graph, LocalOrder, OrderScratch};
-use crate::schedule::{Schedule, Step};
+use crate::schedule::{Schedule, SharedPort, Step};
 
 /// A precedence graph with nodes that never run.
 pub(super) struct Stuck<'a> {
@@ -24,7 +24,7 @@ pub(super) struct Stuck<'a> {
     pub(super) missing: &'a [u32],
 }
 
-/// One step of a rank that waits for another step of the same rank.
+/// One step of a rank that waits for another step, of the same rank or on a shared port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Link {
     rank: usize,
@@ -32,6 +32,8 @@ struct Link {
     waits_for: Event,
     /// Whether the transfer part of the step waits, as opposed to the combining part.
     transfer: bool,
+    /// If it waits on a shared port: the rank of the step before it, and the number of the port.
+    shared: Option<(usize, usize)>,
 }
 
 /// The cause of the cycles.
@@ -106,6 +108,7 @@ impl Stuck<'_> {
             self.schedule.layout().to_vec(),
             programs.collect(),
         )
+        .and_then(|relaxed| relaxed.with_shared_ports(self.schedule.shared_ports().to_vec()))
         .is_ok_and(|relaxed| self.completes(&relaxed, ports))
     }
 
@@ -198,6 +201,7 @@ impl Stuck<'_> {
         let mut orders: HashMap<usize, LocalOrder> = HashMap::new();
         let mut scratch = OrderScratch::default();
         let mut links: Vec<Link> = Vec::new();
+        let ports = self.schedule.shared_ports();
         for (i, &node) in cycle.iter().enumerate() {
             let next = cycle[(i + 1) % cycle.len()];
             for (rank, step) in owners[node as usize].iter().flatten().copied() {
@@ -215,12 +219,17 @@ impl Stuck<'_> {
                 } else {
                     order.before_start(step)
                 };
-                if let Some(&e) = waits.iter().find(|&&e| self.node(rank, e) == next) {
+                let own = waits.iter().find(|&&e| self.node(rank, e) == next);
+                let own = own.map(|&event| (event, None));
+                let shared = || self.shared_wait(ports, (rank, step), next);
+                let found = own.or_else(|| if second { None } else { shared() });
+                if let Some((waits_for, shared)) = found {
                     links.push(Link {
                         rank,
                         step,
-                        waits_for: e,
+                        waits_for,
                         transfer: !second,
+                        shared,
                     });
                     break;
                 }
@@ -229,6 +238,21 @@ impl Stuck<'_> {
         let first = (0..links.len()).min_by_key(|&i| (links[i].rank, links[i].step));
         links.rotate_left(first.unwrap_or(0));
         links
+    }
+
+    /// The wait of a step for node `next` on a shared port: the event, its rank and the port.
+    fn shared_wait(
+        &self,
+        ports: &[SharedPort],
+        listed: (usize, usize),
+        next: u32,
+    ) -> Option<(Event, Option<(usize, usize)>)> {
+        ports.iter().enumerate().find_map(|(number, port)| {
+            let place = port.steps.iter().position(|&step| step == listed)?;
+            let (rank, step) = port.steps[place.checked_sub(1)?];
+            let event = Event::transferred(step);
+            (self.node(rank, event) == next).then_some((event, Some((rank, number))))
+        })
     }
 
     fn step(&self, rank: usize, index: usize) -> &Step {
@@ -250,6 +274,7 @@ impl Stuck<'_> {
         };
         let list = |s: &Step| s.port().map(|p| self.ports.list(s.is_send(), p));
         link.transfer
+            && link.shared.is_none()
             && !link.waits_for.is_computed()
             && list(later).is_some()
             && list(later) == list(earlier)
@@ -296,9 +321,17 @@ impl Stuck<'_> {
             .iter()
             .take(MAX)
             .map(|w| {
+                let whose = w.waits_for_rank.map(|rank| format!("rank {rank}'s"));
+                let on = w.shared_port.as_ref().map(|name| format!(" on {name:?}"));
                 format!(
-                    "rank {} step {} ({}) waits for its step {} ({})",
-                    w.rank, w.step, w.what, w.waits_for_step, w.waits_for
+                    "rank {} step {} ({}) waits for {} step {} ({}){}",
+                    w.rank,
+                    w.step,
+                    w.what,
+                    whose.as_deref().unwrap_or("its"),
+                    w.waits_for_step,
+                    w.waits_for,
+                    on.unwrap_or_default()
                 )
             })
             .collect();
@@ -323,16 +356,20 @@ impl Stuck<'_> {
         links
             .iter()
             // A combining receive always waits for its own transfer.
-            .filter(|l| l.step != l.waits_for.step())
+            .filter(|l| l.shared.is_some() || l.step != l.waits_for.step())
             .map(|l| {
                 let step = self.step(l.rank, l.step);
+                let before = l.shared.map_or(l.rank, |(rank, _)| rank);
+                let port = |(_, port): (usize, usize)| &self.schedule.shared_ports()[port];
                 Waiting {
                     rank: l.rank,
                     step: l.step,
                     what: named(step),
                     peer: step.peer(),
                     waits_for_step: l.waits_for.step(),
-                    waits_for: named(self.step(l.rank, l.waits_for.step())),
+                    waits_for_rank: l.shared.map(|(rank, _)| rank),
+                    shared_port: l.shared.map(|shared| port(shared).name.clone()),
+                    waits_for: named(self.step(before, l.waits_for.step())),
                 }
             })
             .collect()

@@ -70,6 +70,9 @@ pub enum FindingKind {
     SelfMessage,
     /// A step names a port that the rank does not have.
     Port,
+    /// A step is listed on a shared port that it does not use, or crosses the border of a node
+    /// other than through exactly one of its ports.
+    SharedPort,
     /// The input and output regions do not fit the collective.
     Layout,
     /// A send without a receive, or a receive without a send.
@@ -88,8 +91,8 @@ pub enum FindingKind {
     TooLarge,
 }
 
-/// One link of a cycle: a step that waits for another step of its rank. The matching step of its
-/// peer is part of the next link.
+/// One link of a cycle: a step that waits for another step, of its rank or before it on a shared
+/// port. The matching step of its peer is part of the next link.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Waiting {
@@ -102,8 +105,14 @@ pub struct Waiting {
     /// The rank at the other end of the waiting step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub peer: Option<usize>,
-    /// The step of the same rank that it waits for.
+    /// The step that it waits for.
     pub waits_for_step: usize,
+    /// The rank of that step, if it waits on a shared port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits_for_rank: Option<usize>,
+    /// The name of that port.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_port: Option<String>,
     /// That step in words.
     pub waits_for: String,
 }

@@ -3,8 +3,9 @@
 //!
 //! [`Schedule::check`] has four stages and reports as many independent errors of each as it can:
 //!
-//! 1. *Structure*: the spans of a step do not overlap, lengths agree, ports exist, and the regions
-//!    fit the collective.
+//! 1. *Structure*: the spans of a step do not overlap, lengths agree, ports exist, the regions fit
+//!    the collective, and the shared ports of a node carry all that crosses its border, each
+//!    transfer once.
 //! 2. *Matching*: the `n`-th send from `a` to `b` has a receive of the same length.
 //! 3. *Deadlock*: by the rules of time ([`crate::rules`]) every step can start. If not, the
 //!    report names the cycle, or the port that would have to carry two transfers at once.
@@ -46,6 +47,7 @@ mod finding;
 mod history;
 mod memory;
 mod proof;
+mod shared_ports;
 mod structure;
 mod symbols;
 
@@ -128,6 +130,7 @@ fn check(
 ) -> Report {
     let mut findings = Findings::new(options.max_errors);
     let structure = structure::check(schedule, &mut findings);
+    shared_ports::check(schedule, &mut findings);
     let unmatched = |m| findings.push(|| mismatch(schedule, m));
     let matching = match matched(schedule, unmatched) {
         Ok(matching) => matching,

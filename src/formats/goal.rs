@@ -37,7 +37,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 pub use self::read::read;
-use super::Written;
+use super::{Written, ensure_own_ports};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports, bytes};
 use crate::rules::{Event, LocalOrder, OrderScratch};
@@ -95,9 +95,10 @@ struct Head<'a> {
 /// # Errors
 /// In the uniform form: unidirectional ports, messages of different sizes or without any element,
 /// costs that differ between ranks, overlap, times that are not whole in any decimal unit, and
-/// transfers that use ports of different numbers at their ends. In both forms: a schedule that the
-/// model cannot time.
+/// transfers that use ports of different numbers at their ends. In both forms: shared ports, and a
+/// schedule that the model cannot time.
 pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
+    ensure_own_ports(schedule, "GOAL")?;
     let simulation = schedule.simulate_bytes(&options.cost, options.element_bytes)?;
     let mut notes = Vec::new();
     let sizes = match options.form {

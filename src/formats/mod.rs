@@ -64,6 +64,17 @@ pub fn read(text: &str, options: &msccl::ReadOptions) -> Result<Option<Schedule>
     }
 }
 
+/// Refuses a schedule with shared ports for a format that has no such thing.
+fn ensure_own_ports(schedule: &Schedule, format: &str) -> Result<()> {
+    match schedule.shared_ports() {
+        [] => Ok(()),
+        [first, ..] => Err(Error::usage(format!(
+            "{format} has no order of the transfers of several ranks, which the shared port {:?} states",
+            first.name
+        ))),
+    }
+}
+
 /// An error in line `line` of a text, counted from 1.
 fn at_line(line: usize, what: impl std::fmt::Display) -> Error {
     Error::malformed(format!("line {line}: {what}"))

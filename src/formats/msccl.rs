@@ -34,7 +34,7 @@ use std::fmt::Write as _;
 
 use self::place::{Placed, Region, place};
 pub use self::read::{ReadOptions, read};
-use super::Written;
+use super::{Written, ensure_own_ports};
 use crate::error::{Error, Result};
 use crate::rules::matching::Matching;
 use crate::rules::{Event, LocalOrder, OrderScratch};
@@ -60,9 +60,10 @@ const MAX_NODES: usize = 1024;
 /// over 71.
 ///
 /// # Errors
-/// A multicast or a scan, blocks of unequal size, messages without elements, and a schedule with
-/// unmatched messages or an undefined collective.
+/// A multicast or a scan, blocks of unequal size, messages without elements, shared ports, and a
+/// schedule with unmatched messages or an undefined collective.
 pub fn write(schedule: &Schedule, name: &str) -> Result<Written> {
+    ensure_own_ports(schedule, "MSCCL")?;
     let (coll, chunks_per_loop) = collective(schedule)?;
     let placed = place(schedule)?;
     let chunk = placed.iter().map(|p| p.chunk).fold(0, gcd).max(1);

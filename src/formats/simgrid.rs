@@ -21,6 +21,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
+use super::ensure_own_ports;
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, bytes};
 use crate::rules::{Event, LocalOrder, OrderScratch};
@@ -76,9 +77,10 @@ pub struct Options {
 ///
 /// # Errors
 /// Messages without elements (SimGrid charges them a latency, the model nothing), costs in pieces,
-/// links of different costs in another network than the crossbar, overlap, and a schedule that the
-/// model cannot time.
+/// links of different costs in another network than the crossbar, overlap, shared ports, and a
+/// schedule that the model cannot time.
 pub fn write(schedule: &Schedule, options: &Options) -> Result<Vec<(String, String)>> {
+    ensure_own_ports(schedule, "SimGrid")?;
     let refuse = |why: &str| Err(Error::usage(format!("SimGrid: {why}")));
     let empty = |s: &&Step| s.peer().is_some() && s.is_empty();
     if schedule.programs().iter().flatten().any(|s| empty(&s)) {

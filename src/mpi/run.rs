@@ -110,7 +110,7 @@ impl World {
             oversubscribed: self.oversubscribed(),
             workers: Workers::Ranks,
             eager: prepared.eager.is_some(),
-            warnings: self.warnings(),
+            warnings: self.warnings(schedule),
             mismatch,
             compared: if prepared.data.is_verified() {
                 prepared.repetitions
@@ -131,7 +131,8 @@ impl World {
     ) -> Result<Prepared<'s, T>> {
         let options = &run.options;
         let repetitions = self.accepts(run, schedule, operator)?;
-        let program = Program::new(schedule, options.cost.overlaps())?;
+        // The nodes' own ports set the pace; the model time is the simulator's.
+        let program = Program::new(schedule, options.cost.overlaps())?.without_turns();
         // A schedule that does not complete is left to the run, which reports the error.
         let simulation = schedule
             .simulate_bytes(&options.cost, size_of::<T>() as u64)
@@ -370,8 +371,14 @@ impl World {
         }))
     }
 
-    fn warnings(&self) -> Vec<String> {
+    fn warnings(&self, schedule: &Schedule) -> Vec<String> {
         let mut warnings = Vec::new();
+        if !schedule.shared_ports().is_empty() {
+            warnings.push(
+                "over MPI no transfer waits for its turn on a shared port: wall-clock has the order that comes about, model time that of the schedule"
+                    .to_string(),
+            );
+        }
         if self.oversubscribed() {
             warnings.push(format!(
                 "{} processes on {} cores of one host: wall-clock includes waiting for a core",
@@ -392,6 +399,7 @@ fn digest<T: Element>(run: &Run<'_, T>, schedule: &Schedule, operator: &Operator
     let mut hasher = DefaultHasher::new();
     schedule.programs().hash(&mut hasher);
     schedule.ports().hash(&mut hasher);
+    schedule.shared_ports().hash(&mut hasher);
     let others = (schedule.collective(), schedule.layout(), &run.options);
     format!("{others:?}").hash(&mut hasher);
     (ElementType::of::<T>(), operator.name()).hash(&mut hasher);

@@ -3,7 +3,8 @@
 //! There is one row per rank. A unidirectional rank has one lane in its row, a bidirectional rank
 //! one lane out and one lane in, and a `k`-ported rank `k` times as many. A computation fills the
 //! whole row, because nothing else happens on the rank meanwhile. If computation overlaps
-//! communication, computations have lanes of their own.
+//! communication, computations have lanes of their own. Below the ranks there is one row per port
+//! that ranks share.
 
 use super::legend::{Legend, color, color_number, frame, mark, part_name, styles};
 use super::svg::{Anchor, LINE, MARGIN, Svg, TEXT, bytes, nice_step, number, scale, width};
@@ -13,6 +14,9 @@ use crate::error::{Error, Result};
 
 /// Maximal height in pixels; many programs that show pictures stop at 2^15.
 const MAX_HEIGHT: f64 = 30_000.0;
+
+/// Size of the names of ports that ranks share.
+const SHARED_NAME: f64 = 9.0;
 
 const MIN_WIDTH: f64 = 760.0;
 const MAX_WIDTH: f64 = 3600.0;
@@ -116,7 +120,10 @@ impl<'t> Chart<'t> {
         let names = (0..lanes).map(|l| width(&chart.lane_name(l), 8.0));
         let names = names.fold(0.0, f64::max);
         let ranks = width(&(trace.ranks() - 1).to_string(), TEXT);
-        chart.left = MARGIN + (ranks + names + 14.0).max(width("rank", TEXT) + 10.0);
+        let shared = trace.shared_ports().iter();
+        let shared = shared.map(|(name, _)| width(name, SHARED_NAME) + 5.0);
+        let rows = shared.fold(ranks + names + 14.0, f64::max);
+        chart.left = MARGIN + rows.max(width("rank", TEXT) + 10.0);
         chart
     }
 
@@ -125,7 +132,17 @@ impl<'t> Chart<'t> {
     }
 
     fn rows_height(&self) -> f64 {
+        let shared = self.trace.shared_ports().len() as f64;
+        self.ranks_height() + shared * self.shared_height()
+    }
+
+    fn ranks_height(&self) -> f64 {
         self.trace.ranks() as f64 * self.row_height()
+    }
+
+    /// The height of the row of a port that ranks share.
+    fn shared_height(&self) -> f64 {
+        self.lane_height + self.gap
     }
 
     /// The name of a lane; empty if a row has only one.
@@ -166,6 +183,7 @@ impl<'t> Chart<'t> {
                 self.activity(&mut svg, i, a, top);
             }
         }
+        self.shared_ports(&mut svg, top + self.ranks_height());
         let mut y = bottom + 2.0 * LINE + 14.0;
         y = legend.draw(&mut svg, y, room);
         if let Some(note) = self.untimed() {
@@ -235,6 +253,20 @@ impl<'t> Chart<'t> {
         }
     }
 
+    /// The rows of the ports that ranks share.
+    fn shared_ports(&self, svg: &mut Svg, mut y: f64) {
+        for (name, activities) in self.trace.shared_ports() {
+            let at = (self.left - 5.0, y + self.shared_height() / 2.0 + 3.5);
+            svg.text(at, name, Anchor::End, SHARED_NAME, "fill=\"#444\"");
+            for a in activities.iter().map(|&i| &self.trace.activities()[i]) {
+                if takes_time(a) {
+                    self.mark(svg, a, y + self.gap / 2.0, 1);
+                }
+            }
+            y += self.shared_height();
+        }
+    }
+
     fn axis(&self, svg: &mut Svg, top: f64, bottom: f64) {
         let (unit, name) = scale(self.trace.unit(), self.end);
         let end = self.end / unit;
@@ -289,7 +321,12 @@ impl<'t> Chart<'t> {
             (None, None) => (0, self.lanes),
             (None, Some(lanes)) => (self.trace.lists() + lanes[i].unwrap_or(0), 1),
         };
-        let (x, y) = (self.x(a.start), row + from as f64 * self.lane_height);
+        self.mark(svg, a, row + from as f64 * self.lane_height, lanes);
+    }
+
+    /// Draws the box of an activity that fills so many lanes from `y` on.
+    fn mark(&self, svg: &mut Svg, a: &Activity, y: f64, lanes: usize) {
+        let x = self.x(a.start);
         let size = (self.x(a.end) - x, lanes as f64 * self.lane_height);
         // Leave space between neighbouring lanes.
         let (y, size) = (y + 0.5, (size.0, size.1 - 1.0));

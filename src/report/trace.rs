@@ -103,6 +103,8 @@ pub struct Trace {
     segments: Vec<Spans>,
     blocks: Vec<Vec<usize>>,
     activities: Vec<Activity>,
+    /// The ports that ranks share, with the indices of their activities.
+    shared_ports: Vec<(String, Vec<usize>)>,
     critical_path: bool,
 }
 
@@ -234,8 +236,12 @@ impl Trace {
         let (blocks, blocks_of_step) = distinct_blocks(schedule);
         let mut activities = Vec::with_capacity(schedule.steps());
         let mut number = 0;
+        // By rank and step: the index of the first activity.
+        let mut first_of: Vec<Vec<usize>> = Vec::with_capacity(schedule.ranks());
         for (rank, program) in schedule.programs().iter().enumerate() {
+            first_of.push(Vec::with_capacity(program.len()));
             for (i, step) in program.iter().enumerate() {
+                first_of[rank].push(activities.len());
                 for (what, (start, end), critical) in parts(rank, i, step).into_iter().flatten() {
                     let moves = !matches!(what, What::Combine | What::Copy);
                     activities.push(Activity {
@@ -263,6 +269,14 @@ impl Trace {
             segments,
             blocks,
             activities,
+            shared_ports: schedule
+                .shared_ports()
+                .iter()
+                .map(|port| {
+                    let of_step = |&(rank, step): &(usize, usize)| first_of[rank][step];
+                    (port.name.clone(), port.steps.iter().map(of_step).collect())
+                })
+                .collect(),
             critical_path: false,
         })
     }
@@ -315,6 +329,12 @@ impl Trace {
     /// The activities, by rank and step.
     pub fn activities(&self) -> &[Activity] {
         &self.activities
+    }
+
+    /// The ports that ranks share, by name, with the indices of the activities that use them, in
+    /// their order.
+    pub fn shared_ports(&self) -> &[(String, Vec<usize>)] {
+        &self.shared_ports
     }
 
     /// The time when the last activity ends.

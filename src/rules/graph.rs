@@ -6,7 +6,7 @@
 //! simulator evaluates the graph under a cost model; the checker looks for cycles in it.
 
 use super::matching::{Matching, Mismatch, NONE, grouped, rank_u32};
-use super::{Event, LocalOrder, OrderScratch};
+use super::{Event, LocalOrder, OrderScratch, shared};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Linear, Ports};
 use crate::schedule::{Schedule, Step};
@@ -182,7 +182,7 @@ impl Graph {
                 .collect(),
         };
         graph.number(programs, &matching.mates)?;
-        graph.connect(programs, ports, overlap)?;
+        graph.connect(schedule, ports, overlap)?;
         Ok(graph)
     }
 
@@ -259,8 +259,9 @@ impl Graph {
         Ok(())
     }
 
-    /// Collects the nodes that every node waits for, at both of its ranks.
-    fn connect(&mut self, programs: &[Vec<Step>], ports: Ports, overlap: bool) -> Result<()> {
+    /// Collects the nodes that every node waits for, at both of its ranks and on shared ports.
+    fn connect(&mut self, schedule: &Schedule, ports: Ports, overlap: bool) -> Result<()> {
+        let programs = schedule.programs();
         let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
         // Pairs (node, node it waits for); a counting sort groups them by node afterwards.
         let mut edges: Vec<(u32, u32)> = Vec::with_capacity(4 * self.nodes.len());
@@ -294,6 +295,11 @@ impl Graph {
                 }
             }
         }
+        let transfer = |(rank, step): (usize, usize)| {
+            self.event_nodes[self.rank_events[rank] + Event::transferred(step).index()]
+        };
+        let waits = shared::waits(schedule.shared_ports());
+        edges.extend(waits.map(|(listed, before)| (transfer(listed), transfer(before))));
         (self.wait_ends, self.waits) = grouped(self.nodes.len(), edges.iter().copied());
         Ok(())
     }

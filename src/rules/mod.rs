@@ -5,7 +5,9 @@
 //! 1. **Ports.** The steps of a rank that use the same port run one after another, in program
 //!    order. A unidirectional rank has one port for both directions. A bidirectional rank has one
 //!    port out and one port in. A `k`-ported rank has `k` ports of each kind, and each of its steps
-//!    names its port (0 by default), so the steps of each port form a list of their own.
+//!    names its port (0 by default), so the steps of each port form a list of their own. A port
+//!    that several ranks share ([`SharedPort`](crate::schedule::SharedPort)) lists its transfers,
+//!    and each starts when the one before it has ended.
 //! 2. **Data.** A step waits for every earlier step of its rank that writes a span it reads, or
 //!    that reads or writes a span it writes.
 //! 3. **Compute.** A copy, a combination and the combining part of a
@@ -27,7 +29,7 @@
 //! - *Static*, for programs that are known as a whole: [`LocalOrder`] lists what each step waits
 //!   for. With the matching of rule 4 it makes the precedence graph ([`OrderedGraph`]), which
 //!   [`Schedule::simulate`](crate::Schedule::simulate) and the checker follow. Executors follow it
-//!   rank by rank.
+//!   rank by rank; of shared ports they learn the ends of transfers at other ranks (`shared.rs`).
 //! - *Incremental*, for steps as they come (`online.rs`): the
 //!   [streaming simulator](crate::simulate::stream) and the model clock of endpoints.
 //!
@@ -38,6 +40,7 @@ mod graph;
 pub(crate) mod matching;
 pub(crate) mod online;
 mod order;
+pub(crate) mod shared;
 
 pub(crate) use accesses::{Times, advance};
 pub(crate) use graph::{Graph, Ordered};

@@ -3,7 +3,7 @@
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::{Layout, Schedule, Step};
+use super::{Layout, Schedule, SharedPort, Step};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::schedule::collective::Collective;
@@ -25,6 +25,8 @@ struct Input {
     collective: Collective,
     layout: Vec<Layout>,
     programs: Vec<Vec<Step>>,
+    #[serde(default)]
+    shared_ports: Vec<SharedPort>,
     /// What the schedule of a series keeps beside it; not part of the schedule.
     #[serde(default, rename = "series")]
     _series: IgnoredAny,
@@ -38,6 +40,8 @@ struct Output<'a> {
     collective: &'a Collective,
     layout: &'a [Layout],
     programs: &'a [Vec<Step>],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    shared_ports: &'a [SharedPort],
 }
 
 fn one() -> usize {
@@ -57,6 +61,7 @@ impl Serialize for Schedule {
             collective: &self.collective,
             layout: &self.layout,
             programs: &self.programs,
+            shared_ports: &self.shared_ports,
         }
         .serialize(s)
     }
@@ -72,7 +77,8 @@ impl Schedule {
     /// # Errors
     /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed), with line and column, if the text is
     /// not JSON or a field is missing, unknown or of the wrong type; also if `ranks` is not the
-    /// number of programs, or [`Schedule::new`] refuses the parts.
+    /// number of programs, or [`Schedule::new`] or [`Schedule::with_shared_ports`] refuses the
+    /// parts.
     pub fn from_json(text: &str) -> Result<Schedule> {
         let input: Input =
             serde_json::from_str(text).map_err(|e| Error::json("not a schedule", &e))?;
@@ -92,15 +98,23 @@ impl Schedule {
             input.collective,
             input.layout,
             input.programs,
-        )
+        )?
+        .with_shared_ports(input.shared_ports)
     }
 
-    /// Writes the JSON form, with one layout and one program per line. [`Schedule::from_json`]
-    /// reads an equal schedule from it. Linear in the length of the text.
+    /// Writes the JSON form, with one layout, program or shared port per line.
+    /// [`Schedule::from_json`] reads an equal schedule from it. Linear in the length of the text.
     pub fn to_json(&self) -> String {
         let list = |items: Vec<String>| items.join(",\n    ");
+        let shared_ports = match self.shared_ports() {
+            [] => String::new(),
+            ports => {
+                let ports = list(ports.iter().map(line).collect());
+                format!(",\n  \"shared_ports\": [\n    {ports} ]")
+            }
+        };
         format!(
-            "{{ \"ranks\": {}, \"ports\": \"{}\", \"ported\": {}, \"collective\": {},\n  \"layout\": [\n    {} ],\n  \"programs\": [\n    {} ] }}\n",
+            "{{ \"ranks\": {}, \"ports\": \"{}\", \"ported\": {}, \"collective\": {},\n  \"layout\": [\n    {} ],\n  \"programs\": [\n    {} ]{shared_ports} }}\n",
             self.ranks(),
             self.ports.name(),
             self.ports.k(),

@@ -34,12 +34,14 @@ mod builder;
 pub mod collective;
 mod json;
 mod reverse;
+mod shared_port;
 mod source;
 mod span;
 mod step;
 
 pub use builder::Builder;
 pub(crate) use reverse::reversed_step;
+pub use shared_port::{Direction, SharedPort};
 pub use source::ScheduleSource;
 pub use span::{Span, Spans, total_len};
 pub use step::{Order, Step};
@@ -73,7 +75,7 @@ pub struct Layout {
 /// It always has at least one rank, one layout and one program per rank, only peers that exist, and
 /// only spans inside their buffers. It is data: proved by [`Schedule::check`], timed by
 /// [`Schedule::simulate`], executed by [`Run`](crate::run::Run). Two schedules are equal if their
-/// ports, collective, layouts and programs are.
+/// ports, collective, layouts, programs and shared ports are.
 ///
 /// ```
 /// use oneport::{Collective, CostModel, Layout, Ports, Schedule, Span, Spans, Step};
@@ -95,11 +97,12 @@ pub struct Schedule {
     collective: Collective,
     layout: Vec<Layout>,
     programs: Vec<Vec<Step>>,
+    shared_ports: Vec<SharedPort>,
 }
 
 /// Maximal number of ports of each kind per rank: far more than any machine has, and few enough to
 /// keep one list per port.
-const MAX_PORTS: usize = 1 << 12;
+pub(crate) const MAX_PORTS: usize = 1 << 12;
 
 impl Schedule {
     /// Checks that `cost` has a link for every non-empty message. A heterogeneous model has none
@@ -176,6 +179,7 @@ impl Schedule {
             collective,
             layout,
             programs,
+            shared_ports: Vec::new(),
         };
         schedule.in_bounds()?;
         Ok(schedule)

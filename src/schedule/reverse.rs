@@ -14,7 +14,8 @@ impl Schedule {
     /// [`Order::by_rank`], and a copy a [`Step::Combine`] with [`Order::MineFirst`]. This keeps the
     /// operand order if every message carries the contributions of consecutive ranks adjacent to
     /// the receiver's. If it does not reduce, combining steps become plain ones. Ports stay, and
-    /// reversed rounds still list sends before receives.
+    /// reversed rounds still list sends before receives. Shared ports out become ports in, and vice
+    /// versa.
     ///
     /// The reverse of a correct schedule need not be correct: a broadcast that sends an element
     /// twice to the same rank becomes a reduction that counts its contribution twice.
@@ -58,6 +59,7 @@ impl Schedule {
                 *step = reversed_step(rank, forwards, combine);
             }
         }
+        self.reverse_shared_ports();
         Ok(self)
     }
 }

@@ -1,7 +1,7 @@
 //! Schedules that need not be stored: each rank's program is generated as an iterator, so that a
 //! million ranks need no million lists.
 
-use super::{Layout, Schedule, Step};
+use super::{Layout, Schedule, SharedPort, Step};
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::schedule::collective::Collective;
@@ -84,11 +84,16 @@ pub trait ScheduleSource {
     /// The program of rank `rank`, in order. Making the iterator should take constant time.
     fn program_of(&self, rank: usize) -> Self::Program<'_>;
 
+    /// The ports that ranks share; without an implementation there are none.
+    fn shared_ports(&self) -> &[SharedPort] {
+        &[]
+    }
+
     /// Stores the source as a schedule, which can be checked, run and written. Time and memory are
     /// linear in the number of ranks, steps and spans.
     ///
     /// # Errors
-    /// As [`Schedule::new`].
+    /// As [`Schedule::new`] and [`Schedule::with_shared_ports`].
     fn materialize(&self) -> Result<Schedule> {
         let ranks = 0..self.ranks();
         Schedule::new(
@@ -96,7 +101,8 @@ pub trait ScheduleSource {
             self.collective(),
             ranks.clone().map(|r| self.layout_of(r)).collect(),
             ranks.map(|r| self.program_of(r).collect()).collect(),
-        )
+        )?
+        .with_shared_ports(self.shared_ports().to_vec())
     }
 }
 
@@ -125,6 +131,10 @@ impl ScheduleSource for Schedule {
 
     fn program_of(&self, rank: usize) -> Self::Program<'_> {
         self.programs[rank].iter().cloned()
+    }
+
+    fn shared_ports(&self) -> &[SharedPort] {
+        &self.shared_ports
     }
 
     fn materialize(&self) -> Result<Schedule> {

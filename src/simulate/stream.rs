@@ -5,7 +5,8 @@
 //! the finishing times are then known, and with them the time from which the step may run. When a
 //! matching send and receive (rule 4) are both open, both finish, which may open later steps of
 //! both ranks. Open transfers are kept in [`slots`], one for each port, in which partners find each
-//! other. The side that opened first finds the end of the transfer in its slot. A [`worklist`]
+//! other. The side that opened first finds the end of the transfer in its slot. A transfer on a
+//! port that ranks share opens when it is its turn there. A [`worklist`]
 //! holds the ranks whose state may have changed. They are visited in order of their numbers, so
 //! that ranks with similar programs are visited one after another.
 //!
@@ -38,6 +39,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::machine::{CostModel, Linear, Ports};
 use crate::rules::matching::rank_u32;
 use crate::rules::online::{OnlineOrder, PortTimes, Unfinished, may_combine};
+use crate::rules::shared::SharedTurns;
 use crate::rules::{Node, NodeKind, Times, advance};
 use crate::schedule::{ScheduleSource, Step};
 
@@ -145,6 +147,7 @@ struct Run<'a, I, const N: usize> {
     ranks: Vec<Rank<I, N>>,
     /// Stored apart from the ranks, because partners access nothing else.
     slots: Slots<N>,
+    shared: SharedTurns<N>,
     work: Worklist,
     limit: usize,
     /// With overlap, by rank: the end of the last computation.
@@ -189,6 +192,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             }),
             ranks: (0..p).map(rank).collect(),
             slots: Slots::new(p, ports),
+            shared: SharedTurns::new(programs.shared_ports()),
             work: Worklist::all(p),
             limit: INITIAL_WINDOW,
             computed: vec![[0.0; N]; if overlap { p } else { 0 }],
@@ -308,13 +312,16 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             self.compute(rank, place, from);
             return Ok(false);
         }
+        let list = step.list();
+        let free = self.slots.get(rank, list).time;
+        let mut time = state.order.transfer_start(free, step.access());
+        if !self.shared.delay(rank, step.index as usize, &mut time) {
+            return Ok(true);
+        }
         step.state = State::Open;
         let (peer, elements) = (step.peer(), step.elements());
         let (key, partner_key) = (step.key(), step.partner_key(rank as u32));
         let (sends, heavy) = (step.kind == Kind::Send, step.is_heavy());
-        let list = step.list();
-        let free = self.slots.get(rank, list).time;
-        let mut time = state.order.transfer_start(free, step.access());
         let Some((_, theirs)) = self.slots.find(peer, partner_key) else {
             let mine = self.slots.get(rank, list);
             (mine.time, mine.elements, mine.key) = (time, elements, key);
@@ -363,6 +370,9 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
     fn transferred(&mut self, rank: usize, place: usize, time: Times<N>) -> bool {
         let state = &mut self.ranks[rank];
         let step = &mut state.window[place];
+        let work = &mut self.work;
+        let wake = |rank| work.insert(rank);
+        self.shared.ended(rank, step.index as usize, &time, wake);
         if !step.kind.computes() {
             let step = state.window.remove(place);
             let ports = self.slots.of(rank);

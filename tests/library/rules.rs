@@ -7,7 +7,8 @@
 use oneport::machine::Links;
 use oneport::rules::Event;
 use oneport::run::{Operator, Run, Team, TeamOptions, Workers, inputs};
-use oneport::simulate::Prepared;
+use oneport::schedule::{Direction, SharedPort};
+use oneport::simulate::{Prepared, stream};
 use oneport::{Collective, CostModel, Layout, Order, Ports, Schedule, Span, Spans, Step};
 
 use crate::support::random::Random;
@@ -135,6 +136,14 @@ impl<'a> Naive<'a> {
             // step after all earlier steps.
             if !self.cost.overlaps() && (computes(earlier) || is_local(step)) {
                 start = start.max(self.finish(rank, j)?);
+            }
+        }
+        // Rule 1 on shared ports: the transfer before it in the list has ended.
+        for port in self.schedule.shared_ports() {
+            let place = port.steps.iter().position(|&listed| listed == (rank, i));
+            if let Some(before) = place.and_then(|place| place.checked_sub(1)) {
+                let (rank, j) = port.steps[before];
+                start = start.max(self.times[rank][j].transfer?.1);
             }
         }
         Some(start)
@@ -279,9 +288,9 @@ fn spans(random: &mut Random, len: usize) -> Spans {
     spans.into_iter().collect()
 }
 
-/// A random schedule. All steps are drawn in one global order, and every program is a subsequence
-/// of it, so the schedule completes. Some schedules then have adjacent steps swapped, and many of
-/// those deadlock.
+/// A random schedule. All steps are drawn in one global order, and every program and the list of
+/// every shared port is a subsequence of it, so the schedule completes. Some schedules then have
+/// adjacent steps swapped, and many of those deadlock.
 fn schedule(random: &mut Random) -> Schedule {
     let p = 1 + random.below(6);
     let k = 1 + random.below(3);
@@ -296,6 +305,8 @@ fn schedule(random: &mut Random) -> Schedule {
     // so many steps can run at the same time.
     let max_len = 1 + random.below(5);
     let order = [Order::MineFirst, Order::TheirsFirst];
+    // Both ends of all transfers.
+    let mut ends = Vec::new();
     for _ in 0..random.below(40) {
         let me = random.below(p);
         let len = if random.chance(10) {
@@ -313,6 +324,7 @@ fn schedule(random: &mut Random) -> Schedule {
             } else {
                 Step::recv_combine(me, into, order[random.below(2)])
             };
+            ends.push([(me, programs[me].len()), (peer, programs[peer].len())]);
             programs[me].push(send);
             programs[peer].push(recv.on_port(random.below(k)));
         } else {
@@ -338,7 +350,38 @@ fn schedule(random: &mut Random) -> Schedule {
         input: Span::new(0, BUFFER).into(),
         output: Span::new(0, BUFFER).into(),
     };
-    Schedule::new(ports, Collective::Allreduce, vec![everything; p], programs).unwrap()
+    let lists = random.below(8).saturating_sub(4);
+    let shared = (0..lists).map(|_| shared_port(random, &ends, &programs));
+    let shared = shared.collect();
+    let schedule = Schedule::new(ports, Collective::Allreduce, vec![everything; p], programs);
+    schedule.unwrap().with_shared_ports(shared).unwrap()
+}
+
+/// A port that some of these transfers share, each listed by one of its ends. Which ranks it
+/// belongs to does not matter to time.
+fn shared_port(
+    random: &mut Random,
+    ends: &[[(usize, usize); 2]],
+    programs: &[Vec<Step>],
+) -> SharedPort {
+    let chance = 10 + random.below(80);
+    let mut steps = Vec::new();
+    for ends in ends {
+        let (rank, step) = ends[random.below(2)];
+        if random.chance(chance) && !is_local(&programs[rank][step]) {
+            steps.push((rank, step));
+        }
+    }
+    if steps.len() > 1 && random.chance(15) {
+        let i = random.below(steps.len() - 1);
+        steps.swap(i, i + 1);
+    }
+    SharedPort {
+        name: "shared".into(),
+        ranks: Vec::new(),
+        direction: Direction::Both,
+        steps,
+    }
 }
 
 /// Random integer costs, some of them 0, in half of the cases different for every link and rank.
@@ -406,6 +449,12 @@ fn simulator_follows_the_rules() {
         assert_eq!(simulation.rank_times(), expected, "{}", what());
         let makespan = expected.iter().copied().fold(0.0, f64::max);
         assert_eq!(simulation.makespan(), makespan, "{}", what());
+        // A stream counts rounds without overlap, so the schedule must complete without, too.
+        if Prepared::new(&schedule, false).is_ok() {
+            let streamed = stream(&schedule, &cost, element_bytes, |_| ()).unwrap();
+            assert_eq!(streamed.rank_times, expected, "{}", what());
+            assert_eq!(streamed.rounds, schedule.stats().unwrap().rounds);
+        }
         for (rank, times) in times.iter().enumerate() {
             for (i, t) in times.iter().enumerate() {
                 for (event, part) in [
@@ -463,7 +512,8 @@ fn executor_follows_the_rules() {
                 .eager(eager)
                 .on(team);
             let outcome = outcome.unwrap_or_else(|e| panic!("{e}: {what}"));
-            assert_eq!(outcome.eager, eager, "{what}");
+            let takes_turns = !schedule.shared_ports().is_empty();
+            assert_eq!(outcome.eager, eager && !takes_turns, "{what}");
             assert_eq!(outcome.rank_times, rank_times(&times), "{what}");
             outcome.outputs
         });

@@ -172,7 +172,8 @@ fn schemas_agree_with_readers() {
         "programs": [[{"send": {"to": 1, "spans": [[0, 2], [2, 2]], "port": 0}}],
           [{"recv": {"from": 0, "spans": [[4, 4]]}}, {"copy": {"src": [4, 4], "dst": [[0, 4]]}},
            {"recv_combine": {"from": 0, "spans": [], "order": "theirs_first"}},
-           {"combine": {"src": [0, 1], "dst": [1, 1], "order": "mine_first"}}]]}"#;
+           {"combine": {"src": [0, 1], "dst": [1, 1], "order": "mine_first"}}]],
+        "shared_ports": [{"name": "uplink", "ranks": [0], "direction": "out", "steps": [[0, 0]]}]}"#;
     agrees("schedule", schedule, |text| {
         Schedule::from_json(text).is_ok()
     });

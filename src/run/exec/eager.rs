@@ -69,7 +69,8 @@ pub(crate) struct Eager {
 
 impl Eager {
     /// The eager form of `schedule`. `None` if a message is longer than `longest`, the schedule
-    /// could deadlock, or memory would not suffice.
+    /// could deadlock or has shared ports, whose turns only rendezvous take, or memory would not
+    /// suffice.
     pub(super) fn of<T: Element>(
         schedule: &Schedule,
         program: &Program<'_>,
@@ -78,7 +79,8 @@ impl Eager {
     ) -> Option<Eager> {
         let bytes = |step: &Step| step.len().saturating_mul(size_of::<T>());
         let sends = || schedule.programs().iter().flatten().filter(|s| s.is_send());
-        if sends().any(|s| bytes(s) as u64 > longest.borrowed) {
+        let too_long = sends().any(|s| bytes(s) as u64 > longest.borrowed);
+        if too_long || !schedule.shared_ports().is_empty() {
             return None;
         }
         let prepared = Prepared::new(schedule, cost.overlaps()).ok()?;

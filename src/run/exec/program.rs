@@ -1,10 +1,13 @@
 //! A schedule prepared for execution: port lists, wires and dependencies are resolved once.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::rules::matching::{Matching, NONE};
+use crate::rules::max_time;
+use crate::rules::shared::SharedOrder;
 use crate::rules::{LocalOrder, OrderScratch};
 use crate::run::transfer::{Wire, any_overlap};
 use crate::schedule::{Schedule, Step, total_len};
@@ -14,6 +17,55 @@ use crate::schedule::{Schedule, Step, total_len};
 pub(crate) struct Program<'s> {
     pub(crate) ranks: Vec<RankProgram<'s>>,
     pub(crate) wires: Vec<Wire>,
+    pub(crate) turns: Turns,
+}
+
+/// The turns on ports that ranks share, with the model clock that passes from one to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    order: SharedOrder,
+    /// By number: the bits of the end of the transfer; of NaN until it has ended.
+    ends: Vec<AtomicU64>,
+}
+
+impl Turns {
+    fn new(schedule: &Schedule) -> Self {
+        let order = SharedOrder::new(schedule.shared_ports());
+        let not_yet = || AtomicU64::new(f64::NAN.to_bits());
+        Turns {
+            ends: (0..order.len()).map(|_| not_yet()).collect(),
+            order,
+        }
+    }
+
+    /// Forgets all ends. No rank may be inside a repetition.
+    pub(super) fn clear(&self) {
+        for end in &self.ends {
+            end.store(f64::NAN.to_bits(), Ordering::Relaxed);
+        }
+    }
+
+    /// When a step that could start at `ready` may start on its shared ports; `None` if it is not
+    /// its turn yet.
+    #[inline]
+    pub(super) fn delayed(&self, rank: usize, step: usize, ready: f64) -> Option<f64> {
+        let Some(number) = self.order.number(rank, step) else {
+            return Some(ready);
+        };
+        let before = self.order.before(number).iter();
+        let ends = before.map(|&n| f64::from_bits(self.ends[n].load(Ordering::Acquire)));
+        ends.map(|end| (!end.is_nan()).then_some(end))
+            .try_fold(ready, |start, end| Some(max_time(start, end?)))
+    }
+
+    /// The transfer of a step ended at `end`; `wake` learns of the ranks that may wait for it.
+    #[inline]
+    pub(super) fn ended(&self, rank: usize, step: usize, end: f64, wake: impl FnMut(usize)) {
+        if let Some(number) = self.order.number(rank, step) {
+            self.ends[number].store(end.to_bits(), Ordering::Release);
+            self.order.then(number).iter().copied().for_each(wake);
+        }
+    }
 }
 
 /// The program of one rank.
@@ -73,7 +125,18 @@ impl<'s> Program<'s> {
         Ok(Program {
             ranks,
             wires: wires.make(),
+            turns: Turns::new(schedule),
         })
+    }
+
+    /// The same, whose ranks do not wait for their turns on shared ports: they cannot learn of
+    /// them.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn without_turns(self) -> Self {
+        Program {
+            turns: Turns::default(),
+            ..self
+        }
     }
 }
 

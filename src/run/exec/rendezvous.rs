@@ -13,7 +13,7 @@ use super::carrier::{Carrier, Transfer};
 use super::event_times::EventTimes;
 use super::executor::Peers;
 use super::held_ports::HeldPorts;
-use super::program::{Program, RankProgram};
+use super::program::{Program, RankProgram, Turns};
 use super::recorder::Recorder;
 use crate::error::Error;
 use crate::machine;
@@ -31,6 +31,7 @@ pub(crate) struct RendezvousExecutor<'r, T: Element, R> {
     rank: usize,
     program: &'r RankProgram<'r>,
     wires: &'r [Wire],
+    turns: &'r Turns,
     context: &'r RunContext<'r, T>,
     times: EventTimes,
     lists: Vec<List>,
@@ -68,6 +69,8 @@ struct Poll {
     progressed: bool,
     /// The earliest model time at which a step may start that waits for nothing but the pace.
     gate: Option<f64>,
+    /// Whether a step waits for its turn on a shared port.
+    awaits_turn: bool,
 }
 
 impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
@@ -77,12 +80,13 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         context: &'r RunContext<'r, T>,
         recorder: R,
     ) -> Self {
-        let wires = &program.wires;
+        let (wires, turns) = (&program.wires, &program.turns);
         let program = &program.ranks[rank];
         RendezvousExecutor {
             rank,
             program,
             wires,
+            turns,
             context,
             times: EventTimes::new(program.steps.len()),
             lists: vec![List::default(); program.lists.len()],
@@ -105,6 +109,9 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         self.times.clear();
         self.lists.fill(List::default());
         self.ports.clear();
+        if self.rank == 0 {
+            self.turns.clear();
+        }
         (self.next_local, self.finished) = (0, 0);
     }
 
@@ -174,7 +181,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
                 self.open(list, i, step, ready, carrier, peers)?;
                 Ok(true)
             }
-            (Phase::Open(_), Step::Send { .. }) => self.send(list, i, step, carrier),
+            (Phase::Open(_), Step::Send { .. }) => self.send(list, i, step, carrier, peers),
             (Phase::Open(ready), _) => self.receive(list, i, step, ready, carrier, peers),
             (Phase::Combined, _) => Ok(self.end_combination(list, i, step)),
         }
@@ -215,6 +222,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         i: usize,
         step: &'r Step,
         carrier: &mut impl Carrier<'r, T>,
+        peers: &impl Peers,
     ) -> Result<bool, Failure> {
         let Step::Send { to, spans, .. } = step else {
             return Ok(false);
@@ -222,7 +230,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         let transfer = self.transfer(list, i, *to, spans);
         match carrier.poll_send(transfer, self.context.operator) {
             Sent::Done(end) => {
-                self.transferred(list, i, step, end);
+                self.transferred(list, i, step, end, peers);
                 Ok(true)
             }
             // The receiver reports what was wrong with the message.
@@ -257,7 +265,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
             Received::Nothing => Ok(false),
             Received::Done(end) => {
                 peers.wake(from);
-                self.transferred(list, i, step, end);
+                self.transferred(list, i, step, end, peers);
                 Ok(true)
             }
             Received::Length(found) => Err(TransferAt::of(self.rank, i, step)
@@ -267,9 +275,10 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
     }
 
     /// The transfer of step `i` ended at model time `end`.
-    fn transferred(&mut self, list: usize, i: usize, step: &Step, end: f64) {
+    fn transferred(&mut self, list: usize, i: usize, step: &Step, end: f64, peers: &impl Peers) {
         self.record_end(i, end);
         self.times.set(Event::transferred(i), end);
+        self.turns.ended(self.rank, i, end, |rank| peers.wake(rank));
         self.ports.release(step);
         if !step.computes() {
             self.finish_step(list);
@@ -362,10 +371,14 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         self.next_local += remaining.iter().take_while(performed).count();
     }
 
-    /// The model time from which step `i` may start, if all that it waits for has happened and,
-    /// under a paced clock, that time has come.
+    /// The model time from which step `i` may start, if all that it waits for has happened, it is
+    /// its turn on shared ports and, under a paced clock, that time has come.
     fn may_start(&self, i: usize, poll: &mut Poll) -> Option<f64> {
         let ready = self.times.all(self.program.order.before_start(i))?;
+        let Some(ready) = self.turns.delayed(self.rank, i, ready) else {
+            poll.awaits_turn = true;
+            return None;
+        };
         if self.context.paced && Instant::now() < self.start + nanoseconds(ready) {
             poll.gate = Some(poll.gate.map_or(ready, |g| g.min(ready)));
             return None;

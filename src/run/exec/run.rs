@@ -243,8 +243,9 @@ impl<'r, T: Element> Run<'r, T> {
     /// message that has not been received, or sends to the same rank again. Messages that would
     /// soon be overwritten may be copied, in at most 64 MiB. This shortens the wall-clock time and
     /// changes nothing else: on a team, a repetition before the timed ones carries the model clock.
-    /// With `false`, under the paced clock, when recording, or with other [`ports`](Run::ports),
-    /// every transfer is a rendezvous.
+    /// With `false`, under the paced clock, when recording, with other [`ports`](Run::ports), or of
+    /// a schedule with shared ports, every transfer is a rendezvous. Over MPI no transfer waits for
+    /// its turn on a shared port.
     pub fn eager(mut self, eager: bool) -> Self {
         self.options.eager = eager;
         self

@@ -35,6 +35,7 @@ impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for RendezvousExecutor<'r,
             }
             let until = poll.gate.map(|t| start + nanoseconds(t));
             if let Some(until) = until
+                && !poll.awaits_turn
                 && self.lists.iter().all(|l| l.phase == Phase::Idle)
             {
                 state.pace(until, false);

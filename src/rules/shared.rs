@@ -1,0 +1,121 @@
+//! The order of transfers on ports that several ranks share: the part of rule 1 that no program
+//! states.
+
+use std::collections::HashMap;
+
+use smallvec::SmallVec;
+
+use super::accesses::{Times, advance};
+use crate::schedule::SharedPort;
+
+/// A rank and its step, a transfer.
+type Listed = (usize, usize);
+
+/// Every listed transfer that waits, with the one before it on a shared port, at whose end it may
+/// start.
+pub(crate) fn waits(ports: &[SharedPort]) -> impl Iterator<Item = (Listed, Listed)> {
+    let pairs = ports.iter().flat_map(|port| port.steps.windows(2));
+    pairs.map(|pair| (pair[1], pair[0]))
+}
+
+/// What the steps on shared ports wait for, for those who follow programs rank by rank.
+#[derive(Debug, Default)]
+pub(crate) struct SharedOrder {
+    numbers: HashMap<Listed, usize>,
+    /// By number: the numbers of the steps before it, and the ranks of the steps after it.
+    before: Vec<SmallVec<[usize; 2]>>,
+    then: Vec<SmallVec<[usize; 2]>>,
+}
+
+impl SharedOrder {
+    pub(crate) fn new(ports: &[SharedPort]) -> Self {
+        let mut order = SharedOrder::default();
+        for (step, before) in waits(ports) {
+            let [step_number, before] = [step, before].map(|listed| order.add(listed));
+            order.before[step_number].push(before);
+            order.then[before].push(step.0);
+        }
+        order
+    }
+
+    fn add(&mut self, listed: Listed) -> usize {
+        let next = self.numbers.len();
+        let number = *self.numbers.entry(listed).or_insert(next);
+        if number == next {
+            self.before.push(SmallVec::new());
+            self.then.push(SmallVec::new());
+        }
+        number
+    }
+
+    /// The number of a step that waits for others, or for which others wait.
+    #[inline]
+    pub(crate) fn number(&self, rank: usize, step: usize) -> Option<usize> {
+        if self.numbers.is_empty() {
+            return None;
+        }
+        self.numbers.get(&(rank, step)).copied()
+    }
+
+    /// How many steps have numbers.
+    pub(crate) fn len(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// The numbers of the steps whose transfers must have ended before that of step `number`
+    /// starts.
+    pub(crate) fn before(&self, number: usize) -> &[usize] {
+        &self.before[number]
+    }
+
+    /// The ranks that may be waiting for the transfer of step `number`.
+    pub(crate) fn then(&self, number: usize) -> &[usize] {
+        &self.then[number]
+    }
+}
+
+/// The turns on shared ports of programs that are followed step by step, under `N` cost models.
+#[derive(Debug)]
+pub(crate) struct SharedTurns<const N: usize> {
+    order: SharedOrder,
+    /// By number: the end of the transfer.
+    ends: Vec<Option<Times<N>>>,
+}
+
+impl<const N: usize> SharedTurns<N> {
+    pub(crate) fn new(ports: &[SharedPort]) -> Self {
+        let order = SharedOrder::new(ports);
+        SharedTurns {
+            ends: vec![None; order.len()],
+            order,
+        }
+    }
+
+    /// Delays `start`, the earliest start of a step, until its shared ports are free for it. False
+    /// if it is not its turn yet.
+    #[inline]
+    pub(crate) fn delay(&self, rank: usize, step: usize, start: &mut Times<N>) -> bool {
+        let Some(number) = self.order.number(rank, step) else {
+            return true;
+        };
+        self.order.before(number).iter().all(|&before| {
+            let end = self.ends[before];
+            end.inspect(|end| advance(start, end)).is_some()
+        })
+    }
+
+    /// The transfer of a step ends at `end`; `wake` learns of the ranks that may be waiting for it.
+    #[inline]
+    pub(crate) fn ended(
+        &mut self,
+        rank: usize,
+        step: usize,
+        end: &Times<N>,
+        wake: impl FnMut(usize),
+    ) {
+        if let Some(number) = self.order.number(rank, step) {
+            self.ends[number] = Some(*end);
+            self.order.then(number).iter().copied().for_each(wake);
+        }
+    }
+}
