@@ -1,8 +1,9 @@
 //! What the tests of several formats share.
 
+use super::{goal, msccl, simgrid};
 use crate::plan::{Segments, registry};
 use crate::schedule::Schedule;
-use crate::{Ports, Request};
+use crate::{CostModel, Ports, Request};
 
 /// Schedules of all registered algorithms over a grid of ranks, roots, ports and segments, each
 /// with a name.
@@ -39,4 +40,35 @@ pub(super) fn grid() -> Vec<(String, Schedule)> {
     }
     assert!(schedules.len() > 500, "{}", schedules.len());
     schedules
+}
+
+/// No other format says in which order several ranks use a port.
+#[test]
+fn shared_ports_are_refused() {
+    let cost = CostModel::new(1000.0, 1.0);
+    let plain = Request::broadcast(4, 4).plan("binomial").unwrap();
+    let nodes = [vec![0, 1], vec![2, 3]];
+    let shared = plain.clone().with_node_ports(&nodes, 1, &cost, 1).unwrap();
+    let network = simgrid::Options {
+        network: simgrid::Network::Crossbar,
+        cost: cost.clone(),
+        element_bytes: 1,
+        second: 1e-6,
+    };
+    let write = |schedule: &Schedule| {
+        [
+            goal::write(schedule, &goal::Options::new(cost.clone())).map(|_| ()),
+            msccl::write(schedule, "name").map(|_| ()),
+            simgrid::write(schedule, &network).map(|_| ()),
+        ]
+    };
+    assert!(write(&plain).iter().all(Result::is_ok));
+    for (format, refused) in ["GOAL", "MSCCL", "SimGrid"].iter().zip(write(&shared)) {
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            format!(
+                "{format} has no order of the transfers of several ranks, which the shared port \"node 0 out\" states"
+            )
+        );
+    }
 }

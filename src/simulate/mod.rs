@@ -12,6 +12,7 @@
 //! nodes and of their waits.
 
 pub mod bounds;
+mod node_ports;
 mod stats;
 mod stream;
 

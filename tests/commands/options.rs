@@ -26,6 +26,74 @@ fn a_free_root_is_at_least_as_good_as_root_0() {
     assert!(simulated.contains("broadcast, root 0 (free), 3 ranks"));
 }
 
+/// Ranks of two nodes exchange: each node sends 4 messages of 10 through its port.
+#[test]
+fn node_ports_are_planned_proved_timed_and_run() {
+    let folder = folder("node_ports");
+    let what = "alltoall -p 4 -a pairwise --bytes 8 --alpha 2 --beta 1";
+    let limited = format!("{what} --nodes 2 --node-ports 1");
+    let time = |arguments: &str| json_in(&folder, arguments)["time"].as_f64().unwrap();
+    assert_eq!(time(&format!("simulate {what}")), 30.0);
+    let slow = time(&format!("simulate {limited}"));
+    assert!(slow >= 40.0);
+    let all = json_in(&folder, &format!("simulate {limited}"));
+    assert_eq!(
+        (all["shared_ports"].as_u64(), all["nodes"].as_u64()),
+        (Some(4), Some(2))
+    );
+    assert!(all["closed_form"].is_null());
+    let mut plan = oneport(&format!("plan {limited} -o a.json"));
+    plan.current_dir(&folder).assert().success();
+    assert_eq!(time("simulate --schedule a.json --alpha 2 --beta 1"), slow);
+    assert_eq!(json_in(&folder, "check --schedule a.json")["ok"], true);
+    let run = json_in(
+        &folder,
+        "run --schedule a.json --alpha 2 --beta 1 --repetitions 2",
+    );
+    assert_eq!(
+        (run["model_time"].as_f64(), &run["verified"]),
+        (Some(slow), &true.into())
+    );
+    // More ports than ranks limit nothing; the option limits a schedule from a file, too.
+    let many = "simulate --schedule a.json --alpha 2 --beta 1 --nodes 2 --node-ports 2";
+    assert_eq!(time(many), 30.0);
+    // All rows are timed with the ports, and the best is the choice.
+    let rows = json_in(
+        &folder,
+        &format!("compare {}", limited.replace("-a pairwise", "")),
+    );
+    assert_eq!(rows["node_ports"].as_u64(), Some(1));
+    let best = rows["rows"][0].clone();
+    let auto = json_in(
+        &folder,
+        &format!("simulate {}", limited.replace("-a pairwise", "")),
+    );
+    assert_eq!(
+        (&auto["algorithm"], &auto["time"]),
+        (&best["algorithm"], &best["time"])
+    );
+    let listed = text(&format!("plan {limited}"));
+    assert!(listed.contains("\nshared port node 0 out: "), "{listed}");
+    for (arguments, why) in [
+        ("--node-ports 1", "--node-ports needs the nodes"),
+        ("--nodes 5 --node-ports 1", "5 nodes for 4 ranks"),
+        ("--nodes 0 --node-ports 1", "0 nodes for 4 ranks"),
+        ("--nodes 2", "--node-ports"),
+        ("--nodes 2 --node-ports 0", "a node needs 1 to 4096 ports"),
+    ] {
+        let error = failure(&mut oneport(&format!("simulate {what} {arguments}")), 2);
+        assert!(error.contains(why), "{arguments}: {error}");
+    }
+    let measured = format!("compare {what} --nodes 2 --node-ports 1 --engine threads");
+    let measured = failure(&mut oneport(&measured), 2);
+    assert!(measured.contains("for model times"), "{measured}");
+    let exported = failure(&mut oneport(&format!("export goal {limited}")), 2);
+    assert!(
+        exported.contains("shared port \"node 0 out\""),
+        "{exported}"
+    );
+}
+
 fn folder(name: &str) -> std::path::PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&folder);

@@ -24,6 +24,7 @@ mod random;
 mod readme;
 mod registry;
 mod rules;
+mod shared_ports;
 mod steady;
 mod stream;
 mod table4;

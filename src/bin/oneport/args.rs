@@ -8,6 +8,7 @@ use oneport::Kind;
 use oneport::run::{ElementType, Op};
 
 use crate::blocks::Blocks;
+use crate::nodes::Nodes;
 use crate::sizes::{Sizes, parse_sizes};
 use crate::units::{TimeArg, parse_size, parse_time};
 
@@ -55,6 +56,9 @@ pub(crate) struct Common {
 
     #[command(flatten, next_help_heading = "Machine")]
     pub(crate) machine: Machine,
+
+    #[command(flatten)]
+    pub(crate) nodes: Nodes,
 }
 
 impl Common {

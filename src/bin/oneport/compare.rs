@@ -86,6 +86,8 @@ struct Output {
     ranks: usize,
     ports: &'static str,
     ported: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_ports: Option<usize>,
     vector_bytes: Option<u64>,
     time_unit: &'static str,
     lower_bound: Number,
@@ -150,6 +152,7 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
         ranks: task.request.ranks(),
         ports: task.request.get_ports().name(),
         ported: task.request.get_ports().k(),
+        node_ports: args.common.nodes.node_ports,
         vector_bytes: info.vector_bytes,
         time_unit: task.unit.name(),
         lower_bound: Number(lower_bound),
@@ -161,7 +164,10 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
         output::json(out, &output)?;
     } else {
         writeln!(out, "{}", title(&info, &output.rows))?;
-        writeln!(out, "{}\n", show_cost(task.request.get_cost(), task.unit))?;
+        let shared = info.show_shared_ports();
+        let shared = shared.map_or_else(String::new, |shared| format!("\nshared ports {shared}"));
+        let costs = show_cost(task.request.get_cost(), task.unit);
+        writeln!(out, "{costs}{shared}\n")?;
         if let Some(measured) = &output.measured {
             output::summary(out, &measured.summary())?;
             writeln!(out)?;
@@ -187,6 +193,9 @@ impl Args {
             let mut task = Task::new(&self.common, kind)?;
             task.timed_only = Some(Timing::All);
             return Ok(task);
+        }
+        if self.common.nodes.node_ports.is_some() {
+            bail!("--node-ports is for model times: leave --engine out");
         }
         if self.repetitions == 0 {
             bail!("--repetitions is 0: at least one is timed");
@@ -321,7 +330,7 @@ impl TimedAlgorithm {
         let planned = if task.streams(algorithm) {
             algorithm.planned(request)?
         } else {
-            Planned::Stored(algorithm.plan(request)?)
+            Planned::Stored(task.plan(algorithm, request)?)
         };
         let timed = planned.timed(cost, element_bytes, |more| progress.add(more))?;
         let info = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());

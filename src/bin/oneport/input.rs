@@ -2,6 +2,8 @@
 
 mod warnings;
 
+use std::collections::HashSet;
+
 use anyhow::{Context, Result, bail};
 use oneport::formats::{self, msccl};
 use oneport::measure::estimate::CoreModel;
@@ -14,6 +16,7 @@ use serde::Serialize;
 pub(crate) use self::warnings::{print_warnings, warnings_about};
 use crate::args::{Common, Root};
 use crate::files::{name_of, read_text};
+use crate::nodes::NodePorts;
 use crate::task::{SegmentChoice, Task, ensure_memory};
 use crate::units::{TimeUnit, show_bytes};
 
@@ -68,6 +71,11 @@ pub(crate) struct ScheduleInfo {
     pub(crate) root_choice: &'static str,
     pub(crate) ports: &'static str,
     pub(crate) ported: usize,
+    /// Number of ports that ranks share, and of their nodes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) shared_ports: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) nodes: usize,
     /// Size of the vector, or of the largest block.
     pub(crate) vector_bytes: Option<u64>,
     /// Size of each rank's block, if block sizes were given.
@@ -161,6 +169,14 @@ impl Common {
             _ => self.machine.cost()?,
         };
         self.agrees(&schedule, &cost)?;
+        if let Some(ports) = self.nodes.of(schedule.ranks())? {
+            schedule = ports.share(schedule, &cost, element_bytes)?;
+        }
+        let nodes: HashSet<&[usize]> = schedule
+            .shared_ports()
+            .iter()
+            .map(|port| &*port.ranks)
+            .collect();
         let info = ScheduleInfo {
             kind: schedule.collective().kind(),
             collective: schedule.collective().kind().name(),
@@ -172,6 +188,8 @@ impl Common {
             root_choice: "file",
             ports: ports.name(),
             ported: ports.k(),
+            shared_ports: schedule.shared_ports().len(),
+            nodes: nodes.len(),
             vector_bytes: None,
             block_bytes: None,
             segments: None,
@@ -230,8 +248,8 @@ impl Input {
         algorithm: &'static Algorithm,
         request: Request,
     ) -> Result<Input, Refusal> {
-        let schedule = algorithm
-            .plan(&request)
+        let schedule = task
+            .plan(algorithm, &request)
             .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))?;
         let info = ScheduleInfo::planned(task, algorithm, &request, schedule.collective().root());
         Ok(Input {
@@ -249,6 +267,14 @@ impl Input {
     pub(crate) fn summary(&self) -> Vec<(&'static str, String)> {
         self.info.summary(&self.cost, self.unit)
     }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde asks for"
+)]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// Lists sizes, with repeated ones counted: `3 B, 4 x 2 B, 1 B`.
@@ -277,6 +303,7 @@ impl ScheduleInfo {
         let sizes = request.get_segments().sizes();
         let largest = sizes.iter().max().copied().unwrap_or(0) as u64;
         let choice = |open: bool, chosen| if open { chosen } else { "given" };
+        let shares = task.node_ports.as_ref();
         let segment_choice = match &task.segments {
             _ if !algorithm.segmented => "unsegmented",
             SegmentChoice::Best => "best",
@@ -298,6 +325,8 @@ impl ScheduleInfo {
             root_choice: choice(task.root_free, "free"),
             ports: request.get_ports().name(),
             ported: request.get_ports().k(),
+            shared_ports: shares.map_or(0, |ports| ports.count(request.get_ports())),
+            nodes: shares.map_or(0, NodePorts::nodes),
             vector_bytes: Some(request.elements() as u64 * request.get_element_bytes()),
             block_bytes: request.get_blocks().as_ref().map(|blocks| {
                 let bytes = |&b: &usize| b as u64 * request.get_element_bytes();
@@ -353,7 +382,17 @@ impl ScheduleInfo {
             }
         }
         summary.push(("costs", show_cost(cost, unit)));
+        if let Some(shared) = info.show_shared_ports() {
+            summary.push(("shared ports", shared));
+        }
         summary
+    }
+
+    /// The ports that ranks share, such as `8, of 4 nodes`.
+    pub(crate) fn show_shared_ports(&self) -> Option<String> {
+        let plural = if self.nodes == 1 { "" } else { "s" };
+        let show = || format!("{}, of {} node{plural}", self.shared_ports, self.nodes);
+        (self.shared_ports > 0).then(show)
     }
 
     /// One line, such as `reduce, root 0, 8 ranks, 64 KiB, bidirectional ports`.

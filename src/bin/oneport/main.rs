@@ -14,6 +14,7 @@ mod input;
 mod levels;
 mod list;
 mod machine;
+mod nodes;
 mod output;
 mod parallel;
 mod plan;

@@ -28,7 +28,7 @@ Examples:
   oneport plan --schedule chain.json --format rounds
   oneport plan broadcast -p 20 --algorithm circulant --table
 
-Spans are written [offset,length], in elements. The JSON form is what --schedule reads everywhere a \
+Spans are written [offset,length], in elements; step 3 of rank 0 on a shared port 0.3. The JSON form is what --schedule reads everywhere a \
 collective is accepted; it can be written by hand as well.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -162,7 +162,7 @@ fn heading(input: &Input) -> String {
     text
 }
 
-/// Formats every rank's program, one numbered step per line.
+/// Formats every rank's program, one numbered step per line, and the transfers of shared ports.
 fn programs(schedule: &Schedule) -> String {
     let mut text = String::new();
     for (rank, (program, layout)) in schedule
@@ -182,6 +182,14 @@ fn programs(schedule: &Schedule) -> String {
         for (i, step) in program.iter().enumerate() {
             let _ = writeln!(text, "  {i:>width$}  {}", describe(step));
         }
+    }
+    for port in schedule.shared_ports() {
+        let steps = port.steps.iter();
+        let steps: Vec<_> = steps.map(|(rank, step)| format!("{rank}.{step}")).collect();
+        let _ = write!(text, "\nshared port {}: {}", port.name, steps.join(" "));
+    }
+    if !schedule.shared_ports().is_empty() {
+        text.push('\n');
     }
     text
 }

@@ -152,7 +152,9 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         bound.map_err(unknown).ok()
     });
     let lower_bound = bounds.largest.max(series.unwrap_or(0.0));
+    // Formulas and published times are those of nodes whose ranks share no ports.
     let planned = input.planned.as_ref();
+    let planned = planned.filter(|_| input.schedule.shared_ports().is_empty());
     let linear = input.cost.rates();
     let output = Output {
         time: Number(time),

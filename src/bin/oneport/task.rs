@@ -11,12 +11,13 @@ use oneport::plan::nodes::compose;
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Segments, segments};
-use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request};
+use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 
-use self::candidates::{Candidate, best_unequal, timed};
+use self::candidates::{Candidate, best_unequal};
 use self::memory::fits_memory;
 pub(crate) use self::memory::{available_memory, ensure_memory};
 use crate::args::{Common, Root, did_you_mean};
+use crate::nodes::NodePorts;
 use crate::selection;
 use crate::units::TimeUnit;
 
@@ -57,6 +58,8 @@ pub(crate) struct Task {
     /// Core model of a native run on a machine with a profile. If present, the choice is by
     /// estimated native time instead of model time.
     pub(crate) core_model: Option<CoreModel>,
+    /// The nodes, if their ports are limited.
+    pub(crate) node_ports: Option<NodePorts>,
     /// Set if only times are needed, so that streamed schedules need not fit into memory.
     pub(crate) timed_only: Option<Timing>,
     /// How many schedules share the memory, because they are planned at the same time.
@@ -143,6 +146,7 @@ impl Task {
             rule: None,
             unit,
             core_model: None,
+            node_ports: args.nodes.of(ranks)?,
             timed_only: None,
             at_once: 1,
         };
@@ -155,7 +159,7 @@ impl Task {
     /// Returns the segmented request for `algorithm`. A refusal if the algorithm does not accept it
     /// or it is too large.
     pub(crate) fn request_for(&self, algorithm: &'static Algorithm) -> Result<Request, Refusal> {
-        let at_root = |request| timed(algorithm, self.segmented(algorithm, request)?);
+        let at_root = |request| self.timed(algorithm, self.segmented(algorithm, request)?);
         match algorithm.at_best_root(&self.request, at_root, |choice| choice.time)? {
             Some(choice) => Ok(choice.request),
             None => self.segmented(algorithm, self.request.clone()),
@@ -181,14 +185,29 @@ impl Task {
     }
 
     /// Whether the schedule of `algorithm` is timed without being stored. With per-pair costs it is
-    /// stored, so that an error can name a missing link.
+    /// stored, so that an error can name a missing link, and where nodes share ports.
     pub(crate) fn streams(&self, algorithm: &Algorithm) -> bool {
         let may = match self.timed_only {
             None => false,
             Some(Timing::Chosen) => algorithm.is_streamed(),
             Some(Timing::All) => algorithm.bytes_per_transfer().is_some(),
         };
-        may && self.request.get_cost().links().is_none()
+        let shares = self.node_ports.is_some();
+        may && !shares && self.request.get_cost().links().is_none()
+    }
+
+    /// Plans a request of this task, with the ports that nodes share.
+    pub(crate) fn plan(
+        &self,
+        algorithm: &Algorithm,
+        request: &Request,
+    ) -> oneport::Result<Schedule> {
+        let schedule = algorithm.plan(request)?;
+        let (cost, size) = (request.get_cost(), request.get_element_bytes());
+        match &self.node_ports {
+            Some(ports) => ports.share(schedule, cost, size),
+            None => Ok(schedule),
+        }
     }
 
     /// Returns the best segments for the request's cost model.
@@ -271,7 +290,7 @@ impl Task {
                 Candidate::Timed(choice) => Offer::Timed(choice),
                 Candidate::Expensive { min_time, request } => Offer::Deferred {
                     min_time,
-                    evaluate: Box::new(move || timed(algorithm, request)),
+                    evaluate: Box::new(move || self.timed(algorithm, request)),
                 },
             })
         });

@@ -202,6 +202,27 @@ fn every_port_has_a_lane_and_empty_messages_have_no_box() {
 }
 
 #[test]
+fn every_shared_port_has_a_row() {
+    let cost = CostModel::new(1.0, 1.0);
+    let nodes = [vec![0, 1], vec![2, 3]];
+    let plain = star(3);
+    let shared = plain.clone().with_node_ports(&nodes, 1, &cost, 1).unwrap();
+    let draw = |schedule: &Schedule| {
+        let trace = Trace::model(schedule, &cost, 1, Unit::Plain).unwrap();
+        gantt(&trace, &Caption::new("star")).unwrap()
+    };
+    // Two messages leave node 0 and enter node 1.
+    let text = draw(&shared);
+    let all = boxes(&text);
+    assert_eq!(all.len(), boxes(&draw(&plain)).len() + 4);
+    let extents: Vec<_> = all.iter().map(|b| b.1).collect();
+    assert_no_overlap(&extents, "shared");
+    for name in ["node 0 out", "node 0 in", "node 1 out", "node 1 in"] {
+        assert!(text.contains(&format!(">{name}</text>")), "{text}");
+    }
+}
+
+#[test]
 fn zero_costs_give_an_empty_chart_and_excessive_costs_an_error() {
     let trace = Trace::model(&star(2), &CostModel::new(0.0, 0.0), 1, Unit::Plain).unwrap();
     assert_eq!(boxes(&gantt(&trace, &Caption::default()).unwrap()).len(), 0);

@@ -5,9 +5,12 @@ use oneport::plan::choose::Choice;
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::{Segments, segments};
+use oneport::simulate::stream;
 use oneport::{Kind, Request};
 
-use super::{MAX_CHEAP_STEPS, MAX_STEPS, SegmentChoice, Task, closed_form, model_time, steps};
+use super::{
+    MAX_CHEAP_STEPS, MAX_STEPS, SegmentChoice, Task, closed_form, finite, model_time, steps,
+};
 use crate::parallel;
 
 impl Task {
@@ -30,8 +33,9 @@ impl Task {
     pub(crate) fn on_cores(&self) -> Option<&CoreModel> {
         /// An estimate executes every step of every rank.
         const MAX_RANKS: usize = 64;
-        let open =
-            matches!(self.segments, SegmentChoice::Best) && self.request.ranks() <= MAX_RANKS;
+        let open = matches!(self.segments, SegmentChoice::Best)
+            && self.request.ranks() <= MAX_RANKS
+            && self.node_ports.is_none();
         self.core_model.as_ref().filter(|_| open)
     }
 
@@ -95,7 +99,30 @@ impl Task {
                 request,
             });
         }
-        timed(algorithm, request).map(Candidate::Timed)
+        self.timed(algorithm, request).map(Candidate::Timed)
+    }
+
+    /// Returns the model time of `algorithm` for `request`.
+    pub(super) fn timed(
+        &self,
+        algorithm: &'static Algorithm,
+        request: Request,
+    ) -> Result<Choice, Refusal> {
+        let time = match self.node_ports {
+            None => model_time(algorithm, &request),
+            Some(_) => self.plan(algorithm, &request).and_then(|schedule| {
+                let (cost, size) = (request.get_cost(), request.get_element_bytes());
+                finite(stream(&schedule, cost, size, |_| ())?.time)
+            }),
+        };
+        match time {
+            Ok(time) => Ok(Choice {
+                algorithm,
+                request,
+                time,
+            }),
+            Err(error) => Err(algorithm.refusal(&request, Reason::Planner(error))),
+        }
     }
 
     /// Whether timing `algorithm` needs a simulation of many steps.
@@ -135,18 +162,6 @@ pub(super) fn best_unequal(algorithm: &Algorithm, request: &Request) -> Result<S
     segments::best_unequal(algorithm, request, trials)
         .and_then(|best| Segments::of_sizes(best.sizes))
         .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))
-}
-
-/// Returns the model time of `algorithm` for `request`.
-pub(super) fn timed(algorithm: &'static Algorithm, request: Request) -> Result<Choice, Refusal> {
-    match model_time(algorithm, &request) {
-        Ok(time) => Ok(Choice {
-            algorithm,
-            request,
-            time,
-        }),
-        Err(error) => Err(algorithm.refusal(&request, Reason::Planner(error))),
-    }
 }
 
 /// Lower bound for the time of a segmented broadcast, reduction or allreduce. Each rank except the

@@ -11,6 +11,7 @@ use super::{Args, Pace, machine};
 use crate::args::{Common, SegmentCount, Vector, default_type};
 use crate::blocks::Blocks;
 use crate::input::show_cost;
+use crate::nodes::Nodes;
 use crate::output::{self, Skipped};
 use crate::site::{Site, ensure_for_processes, summary};
 use crate::sizes::{self, Sizes};
@@ -92,6 +93,7 @@ impl Job {
             },
             blocks: Blocks::default(),
             machine: args.machine.clone(),
+            nodes: Nodes::default(),
         };
         if let Some(bad) = bytes.iter().find(|b| !b.is_multiple_of(dtype.bytes())) {
             bail!(
