@@ -169,7 +169,7 @@ impl Common {
             _ => self.machine.cost()?,
         };
         self.agrees(&schedule, &cost)?;
-        if let Some(ports) = self.nodes.of(schedule.ranks())? {
+        if let Some(ports) = self.nodes.of(schedule.ranks(), &cost)? {
             schedule = ports.share(schedule, &cost, element_bytes)?;
         }
         let nodes: HashSet<&[usize]> = schedule

@@ -14,7 +14,7 @@ pub(crate) struct Nodes {
     #[arg(long, value_name = "K", value_parser = parse_count, allow_negative_numbers = true)]
     pub(crate) node_ports: Option<usize>,
 
-    /// Number of nodes, of consecutive ranks
+    /// Number of nodes, of consecutive ranks [default: the nodes that --costs shows]
     #[arg(
         long,
         value_name = "N",
@@ -34,12 +34,17 @@ pub(crate) struct NodePorts {
 
 impl Nodes {
     /// The nodes of `ranks` ranks, if their ports are limited.
-    pub(crate) fn of(&self, ranks: usize) -> Result<Option<NodePorts>> {
+    pub(crate) fn of(&self, ranks: usize, cost: &CostModel) -> Result<Option<NodePorts>> {
         let Some(k) = self.node_ports else {
             return Ok(None);
         };
         let Some(n) = self.nodes else {
-            bail!("--node-ports needs the nodes: give their number (--nodes)");
+            let Some(nodes) = cost.nodes(ranks) else {
+                bail!(
+                    "--node-ports needs the nodes: give their number (--nodes), or costs with levels (--costs)"
+                );
+            };
+            return Ok(Some(NodePorts { nodes, k }));
         };
         if n == 0 || n > ranks {
             bail!("{n} nodes for {ranks} ranks (--nodes)");

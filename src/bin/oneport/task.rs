@@ -127,6 +127,7 @@ impl Task {
                 "{ranks} ranks hold {bytes} bytes together, more than this program's limit of 2^60 bytes"
             );
         }
+        let node_ports = args.nodes.of(ranks, &cost)?;
         let request = Request::new(kind, ranks, 0)
             .root(root)
             .free_root(root_free)
@@ -146,7 +147,7 @@ impl Task {
             rule: None,
             unit,
             core_model: None,
-            node_ports: args.nodes.of(ranks)?,
+            node_ports,
             timed_only: None,
             at_once: 1,
         };
