@@ -294,12 +294,12 @@ impl<'r, T: Element> Run<'r, T> {
     /// Before anything runs:
     /// - [`ErrorKind::Usage`]: the team has another number of ranks than the schedule; the paced
     ///   clock on a team with a thread per core; [`by_library`](Run::by_library) where there is
-    ///   none, or it has no counterpart or no such operator; other steps than
-    ///   [`by_blocking_messages`](Run::by_blocking_messages) takes; no operator for a collective that
-    ///   combines, none of this name for the element type, or one without a name; inputs that do
-    ///   not have the lengths of the input spans; costs that are no times or are for fewer ranks; a
-    ///   program of more than 2^30 steps; no repetitions, or more than 100,000,000 with the
-    ///   warm-up, summed over all threads.
+    ///   none, or it has no counterpart or no such operator; steps that
+    ///   [`by_blocking_messages`](Run::by_blocking_messages) does not perform; no operator for a
+    ///   collective that combines, none of this name for the element type, or one without a name;
+    ///   inputs that do not have the lengths of the input spans; costs that are no times or are for
+    ///   fewer ranks; a program of more than 2^30 steps; no repetitions, or more than 100,000,000
+    ///   with the warm-up, summed over all threads.
     /// - [`ErrorKind::NoLink`]: a message between ranks without a link.
     /// - [`ErrorKind::Wrong`]: a step names a port that the schedule's ranks do not have or its own
     ///   rank as partner, or source and destination of a local step overlap or differ in length.
