@@ -118,15 +118,14 @@ fn request(algorithm: &Algorithm, ranks: usize, elements: usize, case: usize) ->
     if algorithm.segmented {
         request = request.segment_count((1 + case % 7).min(elements.max(1)));
     }
-    let irregular = [
-        Kind::Gather,
-        Kind::Scatter,
-        Kind::Allgather,
-        Kind::ReduceScatter,
-    ];
-    if irregular.contains(&kind) && !algorithm.regular_only && case.is_multiple_of(2) {
+    if kind.has_blocks() && !algorithm.regular_only && case.is_multiple_of(2) {
         let mut random = Random::new(case as u64);
-        let blocks = (0..ranks).map(|_| random.below(2 * elements / ranks + 2));
+        let count = if kind.has_block_pairs() {
+            ranks * ranks
+        } else {
+            ranks
+        };
+        let blocks = (0..count).map(|_| random.below(2 * elements / ranks + 2));
         request = request.blocks(blocks.collect::<Vec<_>>());
     }
     let mut ports = request.get_ports();

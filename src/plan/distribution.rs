@@ -1,4 +1,4 @@
-//! Distributions of block sizes, for irregular gathers and scatters.
+//! Distributions of block sizes, for irregular collectives.
 //!
 //! Symbols: `p` ranks, average size `b` in elements, unevenness `rho`. The random distributions
 //! draw from a seeded [`Generator`], so the same seed gives the same sizes on every machine.
@@ -17,6 +17,9 @@
 //! | `two-blocks` | `floor(pb/2)` for the first and the last rank, else 0 |
 //!
 //! Source: Träff, "Optimal gather and scatter trees", section 5.
+//!
+//! For an alltoall each rank in turn draws the sizes of its blocks for all ranks
+//! ([`Distribution::pair_sizes`]).
 
 use std::fmt;
 use std::str::FromStr;
@@ -79,29 +82,36 @@ impl Distribution {
     /// # Errors
     /// When `rho` is 0, or the sizes overflow.
     pub fn sizes(self, p: usize, b: usize, rho: usize, seed: u64) -> Result<Vec<usize>> {
-        if rho == 0 {
-            return Err(Error::usage("rho is 0: it is at least 1"));
-        }
-        let too_large = || Error::usage(format!("{p} blocks of {b} elements (rho {rho}) overflow"));
-        // Upper bound of every value computed below.
-        let max = (p as u128 + 1)
-            .saturating_mul(b as u128 + 1)
-            .saturating_mul(2 * rho as u128);
-        if max > usize::MAX as u128 {
-            return Err(too_large());
-        }
+        ensure_fit(p, b, rho)?;
+        Ok(self.draw(p, b, rho, &mut Generator::new(seed)))
+    }
+
+    /// Sizes of the `p^2` blocks of an alltoall in elements: those of rank 0 for each rank, then
+    /// those of rank 1, and so on. Each rank's sizes follow the distribution, and the random ones
+    /// are drawn one rank after another. Takes `O(p^2)` time (`O(p^2 log p)` if sorted).
+    ///
+    /// # Errors
+    /// When `rho` is 0, or the sizes overflow.
+    pub fn pair_sizes(self, p: usize, b: usize, rho: usize, seed: u64) -> Result<Vec<usize>> {
+        ensure_fit(p.saturating_mul(p), b, rho)?;
         let mut random = Generator::new(seed);
+        Ok((0..p)
+            .flat_map(|_| self.draw(p, b, rho, &mut random))
+            .collect())
+    }
+
+    fn draw(self, p: usize, b: usize, rho: usize, random: &mut Generator) -> Vec<usize> {
         let mut uniform = |max: usize| 1 + random.below(max.max(1));
-        Ok(match self {
+        match self {
             Distribution::Same => vec![b; p],
             Distribution::Random => (0..p).map(|_| uniform(2 * b)).collect(),
             Distribution::RandomDecreasing => {
-                let mut sizes = Distribution::Random.sizes(p, b, rho, seed)?;
+                let mut sizes = Distribution::Random.draw(p, b, rho, random);
                 sizes.sort_unstable_by(|x, y| y.cmp(x));
                 sizes
             }
             Distribution::RandomIncreasing => {
-                let mut sizes = Distribution::Random.sizes(p, b, rho, seed)?;
+                let mut sizes = Distribution::Random.draw(p, b, rho, random);
                 sizes.sort_unstable();
                 sizes
             }
@@ -120,8 +130,24 @@ impl Distribution {
             Distribution::TwoBlocks => (0..p)
                 .map(|i| if i == 0 || i + 1 == p { p * b / 2 } else { 0 })
                 .collect(),
-        })
+        }
     }
+}
+
+/// Checks that `blocks` sizes, and all values computed for them, can be counted.
+fn ensure_fit(blocks: usize, b: usize, rho: usize) -> Result<()> {
+    if rho == 0 {
+        return Err(Error::usage("rho is 0: it is at least 1"));
+    }
+    let max = (blocks as u128 + 1)
+        .saturating_mul(b as u128 + 1)
+        .saturating_mul(2 * rho as u128);
+    if max > usize::MAX as u128 {
+        return Err(Error::usage(format!(
+            "{blocks} blocks of {b} elements (rho {rho}) overflow"
+        )));
+    }
+    Ok(())
 }
 
 impl fmt::Display for Distribution {
@@ -188,6 +214,10 @@ mod tests {
             assert!(d.sizes(0, 5, 5, 0).unwrap().is_empty());
             assert!(d.sizes(3, 5, 0, 0).is_err());
             assert_eq!(d.sizes(3, 0, 5, 0).unwrap().len(), 3);
+            let pairs = d.pair_sizes(4, 10, 3, 7).unwrap();
+            assert_eq!(pairs[..4], d.sizes(4, 10, 3, 7).unwrap());
+            assert_eq!(pairs.len(), 16);
+            assert!(d.pair_sizes(usize::MAX / 2, 1, 5, 0).is_err());
         }
         assert_eq!(
             "TwoBlocks".parse::<Distribution>().unwrap(),

@@ -73,6 +73,7 @@ pub mod exchange {
     //! most one.
 
     pub mod all_pairs;
+    pub mod birkhoff;
     pub mod bruck;
     pub mod bruck_alltoall;
     pub mod butterfly;
@@ -81,10 +82,12 @@ pub mod exchange {
     pub mod doubling_allreduce;
     pub mod doubling_exscan;
     pub mod doubling_scan;
+    pub mod edge_colouring;
     pub mod fibonacci;
     pub mod fibonacci_census;
     pub mod halving;
     pub mod linear;
+    pub mod list_scheduling;
     pub mod neighbor_exchange;
     pub mod pairwise;
     pub mod pat;
@@ -256,6 +259,9 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::linear::REDUCE_SCATTER,
     exchange::pairwise::ALLTOALL,
     exchange::bruck_alltoall::ALLTOALL,
+    exchange::edge_colouring::ALLTOALL,
+    exchange::list_scheduling::ALLTOALL,
+    exchange::birkhoff::ALLTOALL,
     exchange::doubling_scan::SCAN,
     pipeline::scan::SCAN,
     exchange::doubling_exscan::DOUBLING,

@@ -158,8 +158,9 @@ impl Request {
     }
 
     /// Elements of each rank's block, for collectives that have blocks. `None` means equal blocks,
-    /// or, for reduce_scatter, blocks as equal as possible. In alltoall every rank has a block of
-    /// this size from each rank.
+    /// or, for reduce_scatter, blocks as equal as possible. An alltoall takes `p` sizes, of the
+    /// blocks that every rank has for each rank, or `p^2`: of the blocks of rank 0 for each rank,
+    /// then of those of rank 1, and so on.
     #[must_use]
     pub fn blocks(mut self, elements: impl Into<Option<Vec<usize>>>) -> Request {
         self.blocks = elements.into();
@@ -275,7 +276,11 @@ impl Request {
             return Err(Error::usage("a rank needs at least one port (ported is 0)"));
         }
         if let Some(blocks) = &self.blocks {
-            if blocks.len() != self.ranks {
+            let pairs = self.kind.has_block_pairs() && {
+                // Their number may be larger than any length.
+                self.ranks.checked_mul(self.ranks) == Some(blocks.len())
+            };
+            if blocks.len() != self.ranks && !pairs {
                 return Err(Error::usage(format!(
                     "{} block sizes for {} ranks",
                     blocks.len(),
@@ -300,7 +305,7 @@ impl Request {
     }
 
     /// The span of each rank's block among all blocks in rank order: in the output of a gather or
-    /// allgather, the root's input of a scatter, every rank's input of an alltoall.
+    /// allgather, the root's input of a scatter.
     pub(crate) fn block_spans(&self) -> Vec<Span> {
         match &self.blocks {
             Some(sizes) => consecutive(sizes),

@@ -157,6 +157,12 @@ impl Kind {
         )
     }
 
+    /// Whether each rank has a block for each rank, so that block sizes may differ from pair to
+    /// pair: alltoall.
+    pub fn has_block_pairs(self) -> bool {
+        self == Kind::Alltoall
+    }
+
     /// Whether contributions are combined, so that a run needs an operator: reduce, allreduce,
     /// reduce_scatter, scan and exscan.
     pub fn reduces(self) -> bool {

@@ -144,8 +144,34 @@ fn rooted(kind: Kind) -> bool {
     matches!(kind, Broadcast | Reduce | Gather | Scatter | Multicast)
 }
 
-/// Block sizes: equal, all empty, all but one empty, one huge, different.
-fn irregular(p: usize) -> Vec<Vec<usize>> {
+/// Block sizes: equal, all empty, all but one empty, one huge, different. Where every pair of ranks
+/// has a block also those of a scatter, of a gather, of a permutation, many empty ones, one huge
+/// one, and all different.
+fn irregular(p: usize, kind: Kind) -> Vec<Vec<usize>> {
+    let mut sizes = irregular_by_rank(p);
+    if kind.has_block_pairs() {
+        let pairs = |size: &dyn Fn(usize, usize) -> usize| -> Vec<usize> {
+            (0..p * p).map(|i| size(i / p, i % p)).collect()
+        };
+        sizes.extend([
+            pairs(&|from, to| if from == p / 2 { 1 + to } else { 0 }),
+            pairs(&|from, to| if to == p / 2 { 1 + from } else { 0 }),
+            pairs(&|from, to| 5 * usize::from((3 * from + 1) % p == to)),
+            pairs(&|from, to| {
+                if (from * to + from) % 3 == 1 {
+                    2 + to
+                } else {
+                    0
+                }
+            }),
+            pairs(&|from, to| if (from, to) == (0, p - 1) { 100 } else { 1 }),
+            pairs(&|from, to| (from * from * 7 + to * 11 + from * to * 3) % 23),
+        ]);
+    }
+    sizes
+}
+
+fn irregular_by_rank(p: usize) -> Vec<Vec<usize>> {
     let huge = |at: usize| (0..p).map(|r| if r == at { 100 } else { r % 3 }).collect();
     vec![
         vec![3; p],
@@ -163,7 +189,7 @@ fn schedules_with_irregular_blocks_are_correct() {
     for p in (1..=20).chain([31, 32, 33, 64]) {
         let mut team = Team::new(p).unwrap();
         for algorithm in registry::all().iter().filter(|a| a.collective.has_blocks()) {
-            for (which, blocks) in irregular(p).into_iter().enumerate() {
+            for (which, blocks) in irregular(p, algorithm.collective).into_iter().enumerate() {
                 let elements = match algorithm.collective {
                     Kind::ReduceScatter => blocks.iter().sum(),
                     _ => blocks.iter().copied().max().unwrap(),
@@ -171,7 +197,7 @@ fn schedules_with_irregular_blocks_are_correct() {
                 let mut request = Request::new(algorithm.collective, p, elements)
                     .segment_count(1 + which)
                     .blocks(blocks)
-                    .root((p * which) / 6)
+                    .root((p * which) / 6 % p)
                     .cost(CostModel::new(10.0, 2.0).gamma(3.0).gamma_copy(1.0));
                 for ports in [Ports::UNI, Ports::BI] {
                     request = request.ports(ports);

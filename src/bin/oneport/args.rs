@@ -74,7 +74,7 @@ impl Common {
 
     /// Takes as many ranks as there are processes, unless the options determine their number.
     pub(crate) fn take_ranks(&mut self, processes: usize) {
-        let sized = !self.blocks.sizes.is_empty() || self.blocks.sizes_file.is_some();
+        let sized = self.blocks.are_listed();
         if self.schedule.is_none() && self.machine.costs.is_none() && !sized {
             self.ranks.get_or_insert(processes);
         }

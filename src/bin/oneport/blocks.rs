@@ -1,4 +1,5 @@
-//! Options for block sizes: one size per rank, a file of sizes, or a named distribution.
+//! Options for block sizes: one size per rank, or per pair of ranks, from the command line or a
+//! file, or a named distribution.
 
 use std::path::PathBuf;
 
@@ -14,21 +15,24 @@ use crate::units::parse_size;
 const DEFAULT_BLOCK: u64 = 1000;
 /// Default unevenness of a distribution.
 const DEFAULT_RHO: usize = 5;
+/// Limit of the number of blocks that a distribution is drawn for.
+const MAX_DRAWN: u64 = 1 << 27;
 
 /// Unequal block sizes of gather, scatter, allgather, reduce_scatter and alltoall.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Blocks {
-    /// Size of each rank's block, in rank order, such as 1KiB,0,2KiB
+    /// Size of each rank's block, in rank order, such as 1KiB,0,2KiB; of an alltoall the blocks for
+    /// each rank, or of each rank's blocks, such as 0,5,1/2,0,3/4,4,0
     #[arg(
         long,
         value_name = "SIZE,SIZE,...",
-        value_parser = parse_size,
-        value_delimiter = ',',
+        value_parser = parse_listed,
         conflicts_with_all = ["bytes", "schedule", "sizes_file", "dist"]
     )]
-    pub(crate) sizes: Vec<u64>,
+    pub(crate) sizes: Option<Listed>,
 
-    /// The same from a file (`-` for standard input): sizes between commas or white space
+    /// The same from a file (`-` for standard input): sizes between commas or white space, of an
+    /// alltoall one line for each rank
     #[arg(long, value_name = "FILE", conflicts_with_all = ["bytes", "schedule", "dist"])]
     pub(crate) sizes_file: Option<PathBuf>,
 
@@ -51,6 +55,54 @@ pub(crate) struct Blocks {
     pub(crate) seed: Option<u64>,
 }
 
+/// Individually listed sizes.
+#[derive(Debug, Clone)]
+pub(crate) struct Listed {
+    /// All sizes in bytes, row by row.
+    sizes: Vec<u64>,
+    /// Number of rows.
+    rows: usize,
+}
+
+/// Parses sizes between commas, in rows between slashes.
+fn parse_listed(text: &str) -> Result<Listed, String> {
+    let rows: Vec<Vec<u64>> = text
+        .split('/')
+        .map(|row| row.split(',').map(parse_size).collect())
+        .collect::<Result<_, _>>()?;
+    let n = rows.len();
+    match rows.iter().find(|row| n > 1 && row.len() != n) {
+        None => Ok(Listed {
+            sizes: rows.concat(),
+            rows: n,
+        }),
+        Some(row) => Err(format!("{n} rows of sizes, one of them with {}", row.len())),
+    }
+}
+
+impl Listed {
+    /// The number of ranks that they are for: a square of as many rows and sizes in each is for
+    /// all pairs of ranks, if there is a block for each.
+    pub(crate) fn ranks(&self, kind: Kind) -> usize {
+        let (n, rows) = (self.sizes.len(), self.rows);
+        match kind.has_block_pairs() && rows.checked_mul(rows) == Some(n) {
+            true => rows,
+            false => n,
+        }
+    }
+
+    /// Whether there are as many as `ranks` ranks have blocks.
+    pub(crate) fn fit(&self, kind: Kind, ranks: usize) -> bool {
+        let n = self.sizes.len();
+        n == ranks || (kind.has_block_pairs() && ranks.checked_mul(ranks) == Some(n))
+    }
+
+    /// Number of sizes.
+    pub(crate) fn len(&self) -> usize {
+        self.sizes.len()
+    }
+}
+
 fn parse_distribution(text: &str) -> Result<Distribution, String> {
     text.parse::<Distribution>().map_err(|error| {
         let names = Distribution::ALL.iter().map(|d| d.name());
@@ -61,11 +113,16 @@ fn parse_distribution(text: &str) -> Result<Distribution, String> {
 impl Blocks {
     /// Whether any option gives block sizes.
     pub(crate) fn are_given(&self) -> bool {
-        !self.sizes.is_empty() || self.sizes_file.is_some() || self.dist.is_some()
+        self.are_listed() || self.dist.is_some()
     }
 
-    /// Returns the individually listed sizes in bytes, if there are any.
-    pub(crate) fn listed(&self) -> Result<Option<Vec<u64>>> {
+    /// Whether sizes are listed one by one.
+    pub(crate) fn are_listed(&self) -> bool {
+        self.sizes.is_some() || self.sizes_file.is_some()
+    }
+
+    /// Returns the individually listed sizes, if there are any.
+    pub(crate) fn listed(&self) -> Result<Option<Listed>> {
         if let Some(path) = &self.sizes_file {
             let text = read_text(path)?;
             let words = text.split(|c: char| c == ',' || c.is_whitespace());
@@ -77,9 +134,10 @@ impl Blocks {
             if sizes.is_empty() {
                 bail!("{} has no sizes", path.display());
             }
-            return Ok(Some(sizes));
+            let rows = text.lines().filter(|line| !line.trim().is_empty()).count();
+            return Ok(Some(Listed { sizes, rows }));
         }
-        Ok((!self.sizes.is_empty()).then(|| self.sizes.clone()))
+        Ok(self.sizes.clone())
     }
 
     /// Returns the block sizes in elements for `ranks` ranks, or `None` if all blocks are equal.
@@ -88,9 +146,16 @@ impl Blocks {
         &self,
         kind: Kind,
         ranks: usize,
-        listed: Option<&[u64]>,
+        listed: Option<&Listed>,
         elements: impl Fn(&str, u64) -> Result<usize>,
     ) -> Result<Option<Vec<usize>>> {
+        let several_rows = self.sizes.as_ref().is_some_and(|listed| listed.rows > 1);
+        if several_rows && !kind.has_block_pairs() {
+            bail!(
+                "{} has one block for each rank: give one row of sizes",
+                kind.name()
+            );
+        }
         if self.are_given() && !kind.has_blocks() {
             bail!(
                 "{} has one vector, not a block for each rank: give its size with --bytes",
@@ -98,7 +163,7 @@ impl Blocks {
             );
         }
         if let Some(listed) = listed {
-            let sizes: Result<Vec<usize>> = listed
+            let sizes: Result<Vec<usize>> = (listed.sizes)
                 .iter()
                 .map(|&bytes| elements("a block", bytes))
                 .collect();
@@ -109,11 +174,15 @@ impl Blocks {
         };
         let block = elements("a block", self.block.unwrap_or(DEFAULT_BLOCK))?;
         let rho = self.rho.unwrap_or(DEFAULT_RHO);
-        Ok(Some(dist.sizes(
-            ranks,
-            block,
-            rho,
-            self.seed.unwrap_or(1),
-        )?))
+        let seed = self.seed.unwrap_or(1);
+        if !kind.has_block_pairs() {
+            return Ok(Some(dist.sizes(ranks, block, rho, seed)?));
+        }
+        if (ranks as u64).saturating_mul(ranks as u64) > MAX_DRAWN {
+            bail!(
+                "{ranks} ranks have more than this program's limit of {MAX_DRAWN} blocks (--dist)"
+            );
+        }
+        Ok(Some(dist.pair_sizes(ranks, block, rho, seed)?))
     }
 }

@@ -17,6 +17,7 @@ use self::candidates::{Candidate, best_unequal};
 use self::memory::fits_memory;
 pub(crate) use self::memory::{available_memory, ensure_memory};
 use crate::args::{Common, Root, did_you_mean};
+use crate::blocks::Listed;
 use crate::nodes::NodePorts;
 use crate::selection;
 use crate::units::TimeUnit;
@@ -103,7 +104,7 @@ impl Task {
     pub(crate) fn new(args: &Common, kind: Kind) -> Result<Task> {
         let (cost, unit) = args.machine.cost()?;
         let listed = args.blocks.listed()?;
-        let ranks = ranks(args, &cost, listed.as_ref().map(Vec::len))?;
+        let ranks = ranks(args, &cost, kind, listed.as_ref())?;
         let (root, root_free) = match args.root {
             None => (0, false),
             Some(Root::Rank(root)) => (root, false),
@@ -116,7 +117,7 @@ impl Task {
         let vector = &args.vector;
         let blocks = args
             .blocks
-            .elements(kind, ranks, listed.as_deref(), |what, bytes| {
+            .elements(kind, ranks, listed.as_ref(), |what, bytes| {
                 vector.elements(what, bytes)
             })?;
         let (whole, segments) = vector.segments(blocks.as_deref().map(|b| largest(kind, b)))?;
@@ -339,17 +340,21 @@ pub(crate) fn algorithms(
 }
 
 /// Returns the number of ranks: the given one, the one of the cost file, or the default.
-fn ranks(args: &Common, cost: &CostModel, sizes: Option<usize>) -> Result<usize> {
+fn ranks(args: &Common, cost: &CostModel, kind: Kind, sizes: Option<&Listed>) -> Result<usize> {
     let described = cost.links().map(|l| l.alpha.len());
-    let ranks = match (args.ranks.or(sizes), described) {
-        (Some(p), Some(n)) if p != n => match args.ranks {
-            Some(p) => bail!("the cost file describes {n} ranks, not {p} (-p)"),
-            None => bail!("the cost file describes {n} ranks, there are {p} block sizes"),
+    let ranks = match (args.ranks.or(sizes.map(|s| s.ranks(kind))), described) {
+        (Some(p), Some(n)) if p != n => match (args.ranks, sizes) {
+            (None, Some(sizes)) if !sizes.fit(kind, n) => bail!(
+                "the cost file describes {n} ranks, there are {} block sizes",
+                sizes.len()
+            ),
+            (None, Some(_)) => n,
+            _ => bail!("the cost file describes {n} ranks, not {p} (-p)"),
         },
         (p, n) => p.or(n).unwrap_or(DEFAULT_RANKS),
     };
-    if let Some(n) = sizes.filter(|&n| n != ranks) {
-        bail!("{n} block sizes for {ranks} ranks (-p)");
+    if let Some(sizes) = sizes.filter(|sizes| !sizes.fit(kind, ranks)) {
+        bail!("{} block sizes for {ranks} ranks (-p)", sizes.len());
     }
     if ranks == 0 {
         bail!("a collective needs at least one rank (-p 0)");
@@ -377,6 +382,10 @@ pub(crate) fn footprint(
 ) -> u128 {
     let (p, m) = (ranks as u128, elements as u128);
     let all = match blocks {
+        Some(blocks) if blocks.len() > ranks => {
+            // A block for each pair of ranks, at both.
+            return 2 * blocks.iter().map(|&b| b as u128).sum::<u128>();
+        }
         Some(blocks) => blocks.iter().map(|&b| b as u128).sum(),
         None if kind == Kind::ReduceScatter => m,
         None => p * m,

@@ -61,6 +61,8 @@ pub struct Call {
     pub scaling: Scaling,
     /// The number of ranks, as a multiple of `p`.
     pub times_ranks: usize,
+    /// Whether it is made once for each rank: the time is that of `p` calls to one root.
+    pub for_each_rank: bool,
     /// Whether combining costs nothing. Such calls exist in the model only.
     pub free_computation: bool,
 }
@@ -306,7 +308,7 @@ pub fn evaluate_on(
     };
     let max = place.max_ranks();
     compared.retain(|one| {
-        let plans = one.sides.iter().flatten().map(|&i| &plans.planned[i]);
+        let plans = one.sides.iter().flatten().map(|&(i, _)| &plans.planned[i]);
         let most = plans.clone().map(|plan| plan.request.ranks()).max();
         let reason = if plans.clone().any(|plan| plan.call.free_computation) {
             "combining without cost exists in the model only".to_string()
@@ -320,7 +322,7 @@ pub fn evaluate_on(
     });
     let mut selected: Vec<usize> = compared
         .iter()
-        .flat_map(|one| one.sides.iter().flatten().copied())
+        .flat_map(|one| one.sides.iter().flatten().map(|&(plan, _)| plan))
         .collect();
     selected.sort_unstable();
     selected.dedup();
@@ -425,7 +427,7 @@ mod tests {
             bytes: 100,
             sides: plans.sides(guideline, 6, 100).unwrap(),
         };
-        let left = one.sides[0][0];
+        let (left, _) = one.sides[0][0];
         for (excess, model, measured) in [
             (-0.5, true, true),
             (0.0, true, true),

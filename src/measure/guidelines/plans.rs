@@ -16,7 +16,8 @@ pub(super) struct Compared {
     pub(super) guideline: &'static Guideline,
     pub(super) ranks: usize,
     pub(super) bytes: u64,
-    pub(super) sides: [Vec<usize>; 2],
+    /// The plans of both sides, and how often each is made.
+    pub(super) sides: [Vec<(usize, usize)>; 2],
 }
 
 /// All planned calls, each once.
@@ -46,15 +47,17 @@ impl<'a> Plans<'a> {
         guideline: &Guideline,
         p: usize,
         m: u64,
-    ) -> Result<[Vec<usize>; 2], String> {
+    ) -> Result<[Vec<(usize, usize)>; 2], String> {
         // With unidirectional ports more ranks can be faster: an odd number of ranks leaves a port
         // idle in every round.
         let calls = guideline.left.iter().chain(guideline.right);
         if !self.setting.ports.is_bidirectional() && calls.clone().any(|c| c.times_ranks > 1) {
             return Err("holds for bidirectional ports only".to_string());
         }
-        let mut side = |calls: &[Call]| -> Result<Vec<usize>, String> {
-            calls.iter().map(|call| self.plan(call, p, m)).collect()
+        let mut side = |calls: &[Call]| -> Result<Vec<(usize, usize)>, String> {
+            let times = |call: &Call| if call.for_each_rank { p } else { 1 };
+            let plan = |call| Ok((self.plan(call, p, m)?, times(call)));
+            calls.iter().map(plan).collect()
         };
         Ok([side(guideline.left)?, side(guideline.right)?])
     }
@@ -68,6 +71,7 @@ impl<'a> Plans<'a> {
             size: Size::All,
             scaling: Scaling::Once,
             times_ranks: 1,
+            for_each_rank: false,
             ..*call
         };
         let key = (same, ranks, elements);
@@ -101,7 +105,12 @@ impl<'a> Plans<'a> {
         // Free copies make the two comparable.
         let mut cost = self.setting.cost.clone().gamma_copy(0.0);
         if call.by == By::Irregular {
-            request = request.blocks(vec![elements; ranks]);
+            let blocks = match kind.has_block_pairs() {
+                true => ranks.checked_mul(ranks),
+                false => Some(ranks),
+            };
+            let blocks = blocks.ok_or("too many ranks")?;
+            request = request.blocks(vec![elements; blocks]);
         }
         if call.free_computation {
             cost = cost.gamma(0.0);
@@ -134,8 +143,12 @@ impl<'a> Plans<'a> {
         time: impl Fn(usize) -> (f64, &'static str),
     ) -> Row {
         let sides = one.sides.each_ref();
-        let [left, right] = sides.map(|side| side.iter().map(|&plan| time(plan).0).sum::<f64>());
-        let [left_by, right_by] = sides.map(|side| side.iter().map(|&plan| time(plan).1).collect());
+        let [left, right] = sides.map(|side| {
+            let times = side.iter().map(|&(plan, n)| time(plan).0 * n as f64);
+            times.sum::<f64>()
+        });
+        let [left_by, right_by] =
+            sides.map(|side| side.iter().map(|&(plan, _)| time(plan).1).collect());
         let tolerance = match clock {
             None => self.setting.tolerance,
             Some(_) => self.setting.measured_tolerance,

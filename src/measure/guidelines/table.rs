@@ -15,6 +15,7 @@ const fn best(kind: Kind, size: Size) -> Call {
         size,
         scaling: Scaling::Once,
         times_ranks: 1,
+        for_each_rank: false,
         free_computation: false,
     }
 }
@@ -224,5 +225,26 @@ static BETWEEN: &[Guideline] = &[
         left: &[by(By::Irregular, GATHER)],
         right: &[best(Kind::Allreduce, Size::One), GATHER],
         statement: "ranks can agree on the largest block and pad all others to its size",
+    },
+    Guideline {
+        name: "alltoall <= gather to each rank",
+        left: &[ALLTOALL],
+        right: &[Call {
+            for_each_rank: true,
+            ..GATHER
+        }],
+        statement: "the ranks can gather their blocks one after another",
+    },
+    Guideline {
+        name: "alltoall <= alltoallv",
+        left: &[ALLTOALL],
+        right: &[by(By::Irregular, ALLTOALL)],
+        statement: "equal blocks can be sent as if they were not",
+    },
+    Guideline {
+        name: "alltoallv <= alltoall",
+        left: &[by(By::Irregular, ALLTOALL)],
+        right: &[ALLTOALL],
+        statement: "blocks whose sizes could differ do not take longer if they are equal",
     },
 ];

@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::run::engine::{Performer, RankMemory};
 use crate::run::{Element, Op, Operator};
-use crate::schedule::collective::Collective;
-use crate::schedule::{Layout, Schedule, Span, total_len};
+use crate::schedule::collective::{Collective, Expected, Totals};
+use crate::schedule::{Layout, Schedule, Span, Spans, total_len};
 
 /// What the library is asked for, in its own terms. It does the same as a schedule, on buffers that
 /// hold the input and, after it, the output; for a broadcast, one vector.
@@ -20,14 +20,63 @@ pub(crate) struct OwnCollective {
     pub(crate) name: &'static str,
     /// Buffers, and programs without steps.
     pub(crate) schedule: Schedule,
-    /// By rank: elements of its block, and of all blocks before it.
-    counts: Vec<c_int>,
-    displacements: Vec<c_int>,
+    /// By rank: its block.
+    blocks: Blocks,
+    /// Of an alltoall, by rank: its blocks for each rank, and those from each rank.
+    pairs: Vec<[Blocks; 2]>,
     regular: bool,
     /// The operator, where the collective combines.
     operator: Option<Op>,
     /// Whether the steps are performed instead, by functions for one message.
     by_messages: bool,
+}
+
+/// Blocks that follow each other, as the library has them described.
+#[derive(Debug)]
+struct Blocks {
+    /// Elements of each.
+    counts: Vec<c_int>,
+    /// Elements of all blocks before each.
+    displacements: Vec<c_int>,
+}
+
+impl Blocks {
+    /// # Errors
+    /// When there are more elements than the library counts.
+    fn new(sizes: impl IntoIterator<Item = usize>) -> Result<Blocks> {
+        let (mut counts, mut displacements, mut before) = (Vec::new(), Vec::new(), 0usize);
+        for size in sizes {
+            displacements.push(count(before)?);
+            counts.push(count(size)?);
+            before = before.saturating_add(size);
+        }
+        count(before)?;
+        Ok(Blocks {
+            counts,
+            displacements,
+        })
+    }
+
+    /// The addresses of counts and displacements.
+    #[inline]
+    fn pointers(&self) -> (*const c_int, *const c_int) {
+        (self.counts.as_ptr(), self.displacements.as_ptr())
+    }
+}
+
+/// The blocks of an alltoall: see [`OwnCollective::pairs`].
+fn pairs(schedule: &Schedule) -> Result<Vec<[Blocks; 2]>> {
+    let (collective, layout) = (schedule.collective(), schedule.layout());
+    let totals = Totals::new(collective, layout);
+    let ranks = 0..schedule.ranks();
+    let received = ranks.clone().map(|rank| totals.expected_output(rank));
+    let received: Vec<Vec<Expected>> = received.collect::<Result<_>>()?;
+    let of = |rank: usize| {
+        let sent = received.iter().map(|blocks| blocks[rank].len);
+        let from = received[rank].iter().map(|block| block.len);
+        Ok([Blocks::new(sent)?, Blocks::new(from)?])
+    };
+    ranks.map(of).collect()
 }
 
 impl OwnCollective {
@@ -46,8 +95,19 @@ impl OwnCollective {
             Collective::Gather { .. } | Collective::Allgather => inputs.collect(),
             _ => outputs.collect(),
         };
-        let regular =
-            by != Performer::IrregularLibrary && blocks.iter().all(|&block| block == blocks[0]);
+        let pairs = match collective.kind().has_block_pairs() {
+            true => pairs(schedule)?,
+            false => Vec::new(),
+        };
+        let blocks = Blocks::new(blocks)?;
+        let mut counts = match pairs.is_empty() {
+            true => vec![&blocks.counts],
+            false => pairs.iter().map(|[sent, _]| &sent.counts).collect(),
+        }
+        .into_iter()
+        .flatten();
+        let first = counts.next();
+        let regular = by != Performer::IrregularLibrary && counts.all(|count| Some(count) == first);
         let name = match collective {
             Collective::Broadcast { .. } => "MPI_Bcast",
             Collective::Reduce { .. } => "MPI_Reduce",
@@ -62,7 +122,8 @@ impl OwnCollective {
             Collective::Allgather => "MPI_Allgatherv",
             Collective::ReduceScatter if regular => "MPI_Reduce_scatter_block",
             Collective::ReduceScatter => "MPI_Reduce_scatter",
-            Collective::Alltoall if blocks.iter().all(|&b| b == blocks[0]) => "MPI_Alltoall",
+            Collective::Alltoall if regular => "MPI_Alltoall",
+            Collective::Alltoall => "MPI_Alltoallv",
             _ => {
                 return Err(Error::usage(format!(
                     "MPI has no function for this {}",
@@ -81,20 +142,13 @@ impl OwnCollective {
                 known.collect::<Vec<_>>().join(", ")
             )));
         }
-        let mut before = 0usize;
-        let mut displacements = Vec::with_capacity(blocks.len());
-        for &block in &blocks {
-            displacements.push(count(before)?);
-            before = before.saturating_add(block);
-        }
-        count(before)?;
         let layout = layout.iter().map(|l| buffer(collective, l)).collect();
-        let programs = vec![Vec::new(); blocks.len()];
+        let programs = vec![Vec::new(); schedule.ranks()];
         Ok(OwnCollective {
             name,
-            counts: blocks.into_iter().map(count).collect::<Result<_>>()?,
             schedule: Schedule::new(Ports::BI, collective.clone(), layout, programs)?,
-            displacements,
+            blocks,
+            pairs,
             regular,
             operator: known.filter(|_| combines),
             by_messages: false,
@@ -156,8 +210,8 @@ impl Communicator {
         let f = &mpi.functions;
         let layout = &own.schedule.layout()[rank];
         let (from, to) = addresses(layout, memory);
-        let (block, n) = (own.counts[rank], total_len(&layout.input) as c_int);
-        let (counts, before) = (own.counts.as_ptr(), own.displacements.as_ptr());
+        let (block, n) = (own.blocks.counts[rank], total_len(&layout.input) as c_int);
+        let (counts, before) = own.blocks.pointers();
         let t = mpi.datatype::<T>();
         let op = own.operator.map(|op| mpi.operator::<T>(op)).transpose()?;
         let op = op.unwrap_or(Handle(0));
@@ -209,9 +263,15 @@ impl Communicator {
                 (f.reduce_scatter)(from, to, counts, t, op, comm)
             },
             // SAFETY: both sides hold a block for each rank.
-            _ => unsafe {
-                let each = block / self.size() as c_int;
+            Collective::Alltoall if own.regular => unsafe {
+                let each = own.pairs[rank][0].counts[0];
                 (f.alltoall)(from, each, t, to, each, t, comm)
+            },
+            // SAFETY: both sides hold these blocks, one for each rank.
+            _ => unsafe {
+                let [(sent, from_before), (received, to_before)] =
+                    own.pairs[rank].each_ref().map(Blocks::pointers);
+                (f.alltoallv)(from, sent, from_before, t, to, received, to_before, t, comm)
             },
         };
         mpi.ok(own.name, code)
@@ -227,12 +287,22 @@ fn addresses<T: Element>(
     /// The addresses of empty vectors: that of an empty buffer may be the library's `MPI_IN_PLACE`,
     /// and some libraries want two that differ.
     static EMPTY: [u64; 2] = [0; 2];
-    let start = |spans: &[Span], empty: usize| match spans.first() {
+    let start = |spans: &[Span], empty: usize| match spans.iter().find(|span| span.len > 0) {
         Some(span) => memory.address(*span).cast::<c_void>(),
         None => (&raw const EMPTY[empty]).cast::<c_void>().cast_mut(),
     };
     let (input, output) = (start(&layout.input, 0), start(&layout.output, 1));
     (input.cast_const(), output)
+}
+
+/// Spans of these lengths, one after another.
+fn consecutive(lengths: impl Iterator<Item = usize>) -> Spans {
+    let mut end = 0;
+    let span = |len| {
+        end += len;
+        Span::new(end - len, len)
+    };
+    lengths.map(span).collect()
 }
 
 /// A rank's buffer for the library: the output after the input, or one vector for a broadcast.
@@ -250,7 +320,11 @@ fn buffer(collective: &Collective, layout: &Layout) -> Layout {
     };
     Layout {
         len: input.max(from + output),
-        input: span(0, input),
+        input: match collective.kind().has_block_pairs() {
+            // One span for each block tells their sizes.
+            true => consecutive(layout.input.iter().map(|block| block.len)),
+            false => span(0, input),
+        },
         output: span(from, output),
     }
 }

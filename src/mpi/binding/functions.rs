@@ -84,6 +84,9 @@ functions! {
         (*const c_void, *mut c_void, c_int, Handle, Handle, Handle);
     alltoall = "MPI_Alltoall"
         (*const c_void, c_int, Handle, *mut c_void, c_int, Handle, Handle);
+    alltoallv = "MPI_Alltoallv"
+        (*const c_void, *const c_int, *const c_int, Handle, *mut c_void, *const c_int,
+         *const c_int, Handle, Handle);
     isend = "MPI_Isend" (*const c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
     issend = "MPI_Issend" (*const c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
     irecv = "MPI_Irecv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);

@@ -1,7 +1,9 @@
 //! What several families of planners need to build schedules.
 
+pub(crate) mod block_pairs;
 pub(crate) mod compose;
 pub(crate) mod cube;
+pub(crate) mod edge_colouring;
 pub(crate) mod reduction;
 pub(crate) mod rounds;
 pub(crate) mod stream;

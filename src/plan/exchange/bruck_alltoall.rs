@@ -24,13 +24,11 @@
 //! 1→0 that for 0, 2→1 that for 1.
 
 use super::bruck;
-use super::pairwise::Buffers;
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
-use crate::plan::build::rounds::{
-    Arrival, Exchange, Rounds, equal_size, receive_first_flags, time_of_round,
-};
+use crate::plan::build::block_pairs::BlockPairs;
+use crate::plan::build::rounds::{Arrival, Exchange, Rounds, receive_first_flags, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
@@ -61,7 +59,7 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
 /// Time of the schedule for equal blocks and, on unidirectional ranks, even cycles of messages;
 /// `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.block_spans())?;
+    let b = BlockPairs::equal_size(request)?;
     let p = request.ranks;
     let digits = Digit::all(p, request.ports.k());
     let is_even = |digit: &Digit| bruck::cycle(p, digit.distance()).is_multiple_of(2);
@@ -147,7 +145,7 @@ struct Bruck(Exchange<Positions>);
 /// The positions of all blocks between the rounds.
 #[derive(Debug)]
 struct Positions {
-    buffers: Buffers,
+    blocks: BlockPairs,
     /// By rank, or a single entry if all blocks have the same size.
     positions: Vec<RankPositions>,
     /// By round of [`Rounds`]: the digit of what is sent. Those of one weight run concurrently.
@@ -180,7 +178,7 @@ impl Bruck {
 
 impl StepAt for Bruck {
     fn ranks(&self) -> usize {
-        self.0.rounds.buffers.input.len()
+        self.0.rounds.blocks.ranks()
     }
 
     fn ports(&self) -> Ports {
@@ -192,7 +190,7 @@ impl StepAt for Bruck {
     }
 
     fn layout_of(&self, rank: usize) -> Layout {
-        self.0.rounds.buffers.layout_of(rank, self.buffer_len(rank))
+        self.0.rounds.blocks.layout_of(rank, self.buffer_len(rank))
     }
 
     fn buffer_len(&self, rank: usize) -> usize {
@@ -211,14 +209,14 @@ impl StepAt for Bruck {
 impl Positions {
     fn new(request: &Request) -> Result<Positions> {
         let p = request.ranks;
-        let buffers = Buffers::new(request)?;
-        let equal = buffers.input.iter().all(|b| b.len == buffers.input[0].len);
+        let blocks = BlockPairs::new(request)?;
+        let equal = blocks.are_equal();
         let radix = request.ports.k().saturating_add(1);
         let mut positions = Positions {
             positions: (0..if equal { 1 } else { p })
-                .map(|rank| RankPositions::new(rank, radix, &buffers))
+                .map(|rank| RankPositions::new(rank, radix, &blocks))
                 .collect(),
-            buffers,
+            blocks,
             digits: Digit::all(p, request.ports.k()),
             radix,
             receives_first: Vec::new(),
@@ -241,22 +239,22 @@ impl Positions {
     /// The distances of the non-empty blocks that `rank` forwards in round `k`.
     fn forwarded(&self, k: usize, rank: usize) -> impl Iterator<Item = usize> {
         let digit = self.digits[k];
-        let numbers = digit.numbers(self.buffers.input.len());
-        numbers.filter(move |&i| block_len(&self.buffers, rank, i, digit.before(i)) > 0)
+        let numbers = digit.numbers(self.blocks.ranks());
+        numbers.filter(move |&i| block_len(&self.blocks, rank, i, digit.before(i)) > 0)
     }
 
     /// The span of the block of distance `i` at `rank` when it has travelled so far.
     fn span(&self, rank: usize, i: usize, travelled: usize) -> Span {
-        let p = self.buffers.input.len();
+        let p = self.blocks.ranks();
         if travelled == 0 {
-            return self.buffers.input[wrapped(rank + i, p)];
+            return self.blocks.input(rank, wrapped(rank + i, p));
         }
         if travelled == i {
-            return self.buffers.output(rank, wrapped(rank + p - i, p));
+            return self.blocks.output(rank, wrapped(rank + p - i, p));
         }
         let times = times(travelled, self.radix);
         let place = self.positions_of(rank).places[i][(times - 1) % 2];
-        Span::new(place, block_len(&self.buffers, rank, i, travelled))
+        Span::new(place, block_len(&self.blocks, rank, i, travelled))
     }
 }
 
@@ -267,14 +265,14 @@ impl Rounds for Positions {
 
     fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
         let digit = self.digits[k];
-        let to = (rank + digit.distance()) % self.buffers.input.len();
+        let to = (rank + digit.distance()) % self.blocks.ranks();
         let spans = self.forwarded(k, rank);
         let spans = spans.map(|i| self.span(rank, i, digit.before(i)));
         Some((to, spans.collect())).filter(|(_, spans): &(_, Spans)| !spans.is_empty())
     }
 
     fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
-        let (p, digit) = (self.buffers.input.len(), self.digits[k]);
+        let (p, digit) = (self.blocks.ranks(), self.digits[k]);
         let from = (rank + p - digit.distance()) % p;
         let spans = self.forwarded(k, from);
         let spans = spans.map(|i| self.span(rank, i, digit.after(i)));
@@ -291,8 +289,10 @@ impl Rounds for Positions {
 }
 
 /// Number of elements of the block of distance `i` that is at `rank` when it has travelled so far.
-fn block_len(buffers: &Buffers, rank: usize, i: usize, travelled: usize) -> usize {
-    buffers.input[wrapped(rank + i - travelled, buffers.input.len())].len
+fn block_len(blocks: &BlockPairs, rank: usize, i: usize, travelled: usize) -> usize {
+    let p = blocks.ranks();
+    let from = wrapped(rank + p - travelled, p);
+    blocks.len(from, wrapped(from + i, p))
 }
 
 /// `n` modulo `p`, for `n < 2 p`.
@@ -301,12 +301,12 @@ fn wrapped(n: usize, p: usize) -> usize {
 }
 
 impl RankPositions {
-    fn new(rank: usize, radix: usize, buffers: &Buffers) -> RankPositions {
+    fn new(rank: usize, radix: usize, blocks: &BlockPairs) -> RankPositions {
         let mut rank_positions = RankPositions {
-            places: Vec::with_capacity(buffers.input.len()),
-            end: buffers.end(rank),
+            places: Vec::with_capacity(blocks.ranks()),
+            end: blocks.end(rank),
         };
-        for i in 0..buffers.input.len() {
+        for i in 0..blocks.ranks() {
             // The largest block that each place holds, over all times that it is filled: whenever
             // the block has been forwarded but has not arrived.
             let mut largest = [0, 0];
@@ -315,7 +315,7 @@ impl RankPositions {
             let stops = weights.map(|w| i % w).filter(|&travelled| travelled > 0);
             for travelled in stops {
                 let place = &mut largest[(times(travelled, radix) - 1) % 2];
-                *place = (*place).max(block_len(buffers, rank, i, travelled));
+                *place = (*place).max(block_len(blocks, rank, i, travelled));
             }
             rank_positions
                 .places
@@ -329,12 +329,13 @@ impl RankPositions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::build::block_pairs::pair_sizes;
     use crate::plan::build::rounds::{assert_consistent, block_sizes};
 
     #[test]
     fn both_ends_agree_about_every_message() {
         for p in 1..=17 {
-            for sizes in block_sizes(p) {
+            for sizes in block_sizes(p).chain(pair_sizes(p)) {
                 for k in 1..=3 {
                     let request = Request::alltoall(p, 2)
                         .ports(Ports::UNI.with_k(k))

@@ -19,16 +19,17 @@
 //! Example, `p = 3`: 0→1, 1→2, 2→0; 0→2, 1→0, 2→1. `p = 4`, unidirectional: 0↔3, 1↔2; 0↔1, 2↔3;
 //! 0↔2, 1↔3.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
-use crate::plan::build::rounds::{Arrival, Exchange, Rounds, equal_size};
+use crate::plan::build::block_pairs::BlockPairs;
+use crate::plan::build::rounds::{Arrival, Exchange, Rounds};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Schedule, Span, Spans, Step};
+use crate::schedule::{Layout, Schedule, Spans, Step};
 
 pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
     transfers: row::for_each_pair,
@@ -55,7 +56,7 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
 
 /// Time of the schedule for equal blocks; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.block_spans())?;
+    let b = BlockPairs::equal_size(request)?;
     let rounds = Partners::new(request).rounds.div_ceil(request.ports.k()) as f64;
     let messages = if request.ports.is_bidirectional() {
         rounds
@@ -128,7 +129,7 @@ struct Pairwise(Exchange<Pairs>);
 #[derive(Debug)]
 struct Pairs {
     partners: Partners,
-    buffers: Buffers,
+    blocks: BlockPairs,
 }
 
 impl Pairwise {
@@ -137,7 +138,7 @@ impl Pairwise {
         Ok(Pairwise(Exchange {
             rounds: Pairs {
                 partners: Partners::new(request),
-                buffers: Buffers::new(request)?,
+                blocks: BlockPairs::new(request)?,
             },
             backwards: false,
             arrival: Arrival::Stored,
@@ -154,14 +155,14 @@ impl Rounds for Pairs {
     #[inline]
     fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
         let [to, _] = self.partners.of(k, rank);
-        let span = self.buffers.input[to];
+        let span = self.blocks.input(rank, to);
         (to != rank && span.len > 0).then(|| (to, span.into()))
     }
 
     #[inline]
     fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
         let [_, from] = self.partners.of(k, rank);
-        let span = self.buffers.output(rank, from);
+        let span = self.blocks.output(rank, from);
         (from != rank && span.len > 0).then(|| (from, span.into()))
     }
 
@@ -191,11 +192,11 @@ impl StepAt for Pairwise {
     }
 
     fn layout_of(&self, rank: usize) -> Layout {
-        self.0.rounds.buffers.layout_of(rank, self.buffer_len(rank))
+        self.0.rounds.blocks.layout_of(rank, self.buffer_len(rank))
     }
 
     fn buffer_len(&self, rank: usize) -> usize {
-        self.0.rounds.buffers.end(rank)
+        self.0.rounds.blocks.end(rank)
     }
 
     fn slots(&self, _rank: usize) -> usize {
@@ -208,74 +209,17 @@ impl StepAt for Pairwise {
     }
 }
 
-/// The position of every block: first the rank's input, then the blocks received from other ranks.
-#[derive(Debug)]
-pub(super) struct Buffers {
-    /// By destination; the same for all ranks.
-    pub(super) input: Vec<Span>,
-    /// Number of elements of the input.
-    pub(super) elements: usize,
-}
-
-impl Buffers {
-    pub(super) fn new(request: &Request) -> Result<Buffers> {
-        let input = request.block_spans();
-        let elements = input.last().map_or(0, |b| b.end());
-        let buffers = Buffers { input, elements };
-        let largest = buffers.input.iter().map(|b| b.len).max().unwrap_or(0);
-        // At most the received blocks, plus as many elements again, or three times as many, for
-        // blocks that are forwarded.
-        let max_len = largest
-            .checked_mul(request.ranks)
-            .and_then(|n| n.checked_mul(4))
-            .and_then(|n| n.checked_add(elements));
-        if max_len.is_none() {
-            return Err(Error::usage(format!(
-                "{} ranks with blocks of {largest} elements need buffers that are too large",
-                request.ranks
-            )));
-        }
-        Ok(buffers)
-    }
-
-    /// The position of the block from rank `from` at rank `rank`. A rank's own block stays in the
-    /// input.
-    pub(super) fn output(&self, rank: usize, from: usize) -> Span {
-        let block = self.input[rank];
-        if from == rank {
-            return block;
-        }
-        let before = from - usize::from(from > rank);
-        Span::new(self.elements + before * block.len, block.len)
-    }
-
-    /// The layout of a rank whose buffer has `len` elements.
-    pub(super) fn layout_of(&self, rank: usize, len: usize) -> Layout {
-        Layout {
-            len,
-            input: self.input.iter().copied().collect(),
-            output: (0..self.input.len())
-                .map(|from| self.output(rank, from))
-                .collect(),
-        }
-    }
-
-    /// One past the last element of a rank's output.
-    pub(super) fn end(&self, rank: usize) -> usize {
-        self.elements + (self.input.len() - 1) * self.input[rank].len
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Ports;
+    use crate::plan::build::block_pairs::pair_sizes;
     use crate::plan::build::rounds::{assert_consistent, block_sizes};
 
     #[test]
     fn both_ends_agree_about_every_message() {
         for p in 1..=17 {
-            for sizes in block_sizes(p) {
+            for sizes in block_sizes(p).chain(pair_sizes(p)) {
                 // Only unidirectional ports ask which rank receives first.
                 let request = Request::alltoall(p, 2)
                     .ports(Ports::UNI)

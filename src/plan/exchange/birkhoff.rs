@@ -1,0 +1,247 @@
+//! Alltoall of different blocks in parts, so that the busiest port never waits: a decomposition
+//! into matchings.
+//!
+//! - Source: Birkhoff 1946; as schedules Gonzalez, Sahni, "Open shop scheduling to minimize finish
+//!   time" (1976), preemptive; Crescenzi, Deng, Papadimitriou, "On approximating a scheduling
+//!   problem" (2001), with start-up times.
+//! - Ports: bidirectional, `k`-ported.
+//! - Symbols: `p` ranks, `d` the most elements that a rank sends to others, or receives, `r` the
+//!   number of matchings, at most `e + 2p` for `e` blocks that are not empty.
+//! - Rounds: `r`.
+//! - Time on one port: `r alpha + beta d`. No schedule takes less than `beta d`.
+//! - Volume: each block once, in parts.
+//! - Restrictions: none.
+//! - Scratch: none. A rank's block for itself stays in place.
+//! - Cost of planning: `O(r p^2)`, about.
+//!
+//! The matrix of the sizes of all blocks is filled up with idle elements until all rows and columns
+//! have the sum `d`. Such a matrix has a matching of all senders to all receivers over entries that
+//! are not 0. Every rank sends as many elements to its receiver as the smallest of these entries
+//! has, fewer where they are idle ones; and so on with what is left. A rank with `d` elements has
+//! no idle ones, so that it sends, or receives, all the time. Long matchings come first: all
+//! entries of a matching have at least so many elements, and this number is halved whenever there
+//! is no matching.
+//!
+//! If all blocks are equal, the schedule is that of pairwise, which is such a decomposition.
+//!
+//! Example, `p = 3`, blocks of 2 for 0→1, of 1 for 1→0 and 2→1: 0→1 2 elements, 1→0 1; 2→1 1.
+
+use super::pairwise;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::plan::build::block_pairs::{BlockPairs, Part};
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
+
+pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+    ports: PortModels::Bi,
+    // Most decompositions have far fewer matchings than there are pairs.
+    transfers: |p, _| row::for_each_pair(p, 1).saturating_mul(p.div_ceil(2)),
+    planning_work: 4,
+    source: "Birkhoff 1946; preemptive open shop: Gonzalez, Sahni 1976",
+    rounds: "r, at most one for each block and 2p more; beta d at least; equal blocks: as pairwise",
+    volume: "(p-1) m",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("birkhoff", Kind::Alltoall, plan)
+};
+
+/// Plans the alltoall.
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    if BlockPairs::equal_size(request).is_some() {
+        return pairwise::plan(request);
+    }
+    let blocks = BlockPairs::new(request)?;
+    let (p, k) = (request.ranks, request.ports.k());
+    let mut sent = vec![0; p * p];
+    let mut parts = Vec::new();
+    for (round, matching) in Decomposition::new(&blocks).enumerate() {
+        for (from, &to) in matching.receivers.iter().enumerate() {
+            let offset = &mut sent[from * p + to];
+            let len = matching.len.min(len(&blocks, from, to) - *offset);
+            if len > 0 {
+                parts.push(Part {
+                    pair: [from, to],
+                    offset: *offset,
+                    len,
+                    ports: [round % k; 2],
+                });
+                *offset += len;
+            }
+        }
+    }
+    blocks.schedule(request, parts)
+}
+
+/// The sum of the times of all matchings.
+pub(crate) fn time(request: &Request) -> Option<f64> {
+    if BlockPairs::equal_size(request).is_some() {
+        return pairwise::time(request);
+    }
+    if !request.closed_forms_hold() || request.ports.k() > 1 {
+        return None;
+    }
+    let blocks = BlockPairs::new(request).ok()?;
+    let matchings = Decomposition::new(&blocks);
+    Some(matchings.fold(0.0, |sum, matching| {
+        sum + request.transfer_time(matching.len)
+    }))
+}
+
+/// Number of elements that `from` sends to `to`.
+fn len(blocks: &BlockPairs, from: usize, to: usize) -> usize {
+    match from == to {
+        true => 0,
+        false => blocks.len(from, to),
+    }
+}
+
+/// All ranks send at most so many elements to one rank each.
+struct Matching {
+    /// By sender.
+    receivers: Vec<usize>,
+    len: usize,
+}
+
+/// The matchings, found one after another.
+struct Decomposition {
+    ranks: usize,
+    /// What is left, idle elements included, by sender and receiver. All rows and columns have the
+    /// same sum.
+    left: Vec<usize>,
+    /// This sum.
+    sum: usize,
+    /// The least number of elements of an entry in a matching.
+    least: usize,
+    /// The current matching, which may cover only some ranks: by sender the receiver, and the
+    /// reverse.
+    receiver: Vec<Option<usize>>,
+    sender: Vec<Option<usize>>,
+}
+
+impl Decomposition {
+    fn new(blocks: &BlockPairs) -> Decomposition {
+        let p = blocks.ranks();
+        let row = |from: usize| (0..p).map(move |to| (from, to));
+        let mut left: Vec<usize> = (0..p)
+            .flat_map(row)
+            .map(|(from, to)| len(blocks, from, to))
+            .collect();
+        let sent: Vec<usize> = (0..p)
+            .map(|from| left[from * p..][..p].iter().sum())
+            .collect();
+        let received: Vec<usize> = (0..p)
+            .map(|to| (0..p).map(|from| left[from * p + to]).sum())
+            .collect();
+        let sum = sent.iter().chain(&received).copied().max().unwrap_or(0);
+        // Idle elements, in the fewest entries.
+        let (mut from, mut to) = (0, 0);
+        let mut idle_out: Vec<usize> = sent.iter().map(|n| sum - n).collect();
+        let mut idle_in: Vec<usize> = received.iter().map(|n| sum - n).collect();
+        while from < p && to < p {
+            let idle = idle_out[from].min(idle_in[to]);
+            left[from * p + to] += idle;
+            idle_out[from] -= idle;
+            idle_in[to] -= idle;
+            match idle_out[from] {
+                0 => from += 1,
+                _ => to += 1,
+            }
+        }
+        Decomposition {
+            ranks: p,
+            left,
+            sum,
+            least: sum.max(1),
+            receiver: vec![None; p],
+            sender: vec![None; p],
+        }
+    }
+
+    /// Finds a receiver for `from`, and others for those that it takes theirs from, but none that
+    /// has been `seen`.
+    fn augment(&mut self, from: usize, seen: &mut [bool]) -> bool {
+        for to in 0..self.ranks {
+            if self.left[from * self.ranks + to] < self.least || seen[to] {
+                continue;
+            }
+            seen[to] = true;
+            if self.sender[to].is_none_or(|other| self.augment(other, seen)) {
+                self.sender[to] = Some(from);
+                self.receiver[from] = Some(to);
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Iterator for Decomposition {
+    type Item = Matching;
+
+    fn next(&mut self) -> Option<Matching> {
+        if self.sum == 0 {
+            return None;
+        }
+        let p = self.ranks;
+        while let Some(from) = (0..p).find(|&from| self.receiver[from].is_none()) {
+            // There is a matching over entries of at least one element, by Birkhoff.
+            while !self.augment(from, &mut vec![false; p]) {
+                self.least = (self.least / 2).max(1);
+            }
+        }
+        let receivers: Vec<usize> = self.receiver.iter().flatten().copied().collect();
+        let entries = receivers.iter().enumerate();
+        let len = entries.map(|(from, to)| self.left[from * p + to]).min()?;
+        for (from, &to) in receivers.iter().enumerate() {
+            let left = &mut self.left[from * p + to];
+            *left -= len;
+            if *left < self.least {
+                self.receiver[from] = None;
+                self.sender[to] = None;
+            }
+        }
+        self.sum -= len;
+        Some(Matching { receivers, len })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CostModel;
+    use crate::plan::build::block_pairs::pair_sizes;
+
+    /// Without start-up times no port of the busiest rank waits; with them each matching adds one.
+    #[test]
+    fn the_busiest_port_never_waits() {
+        for p in 1..=16 {
+            for sizes in pair_sizes(p) {
+                let other = |a: usize, b: usize| if a == b { 0 } else { sizes[a * p + b] };
+                let sent = |r: usize| (0..p).map(|to| other(r, to)).sum::<usize>();
+                let received = |r: usize| (0..p).map(|from| other(from, r)).sum::<usize>();
+                let most = (0..p).map(|r| sent(r).max(received(r))).max().unwrap();
+                let filled = (0..p * p).filter(|&i| other(i / p, i % p) > 0).count();
+                for (alpha, beta) in [(0.0, 2.0), (10.0, 2.0)] {
+                    let cost = CostModel::new(alpha, beta);
+                    let request = Request::alltoall(p, 4)
+                        .blocks(sizes.clone())
+                        .cost(cost.clone());
+                    let time = plan(&request).unwrap().simulate(&cost).unwrap().makespan();
+                    assert_eq!(super::time(&request), Some(time), "{sizes:?}");
+                    let rounds = Decomposition::new(&BlockPairs::new(&request).unwrap()).count();
+                    assert!(rounds <= filled + 2 * p, "{rounds} {sizes:?}");
+                    if BlockPairs::equal_size(&request).is_none() {
+                        assert_eq!(
+                            time,
+                            alpha * rounds as f64 + beta * most as f64,
+                            "{sizes:?}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

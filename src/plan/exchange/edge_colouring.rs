@@ -1,0 +1,181 @@
+//! Alltoall of different blocks in the fewest rounds: an edge colouring.
+//!
+//! - Source: König 1916, Vizing 1964; as schedules of messages Gonzalez, Sahni, "Open shop
+//!   scheduling to minimize finish time" (1976).
+//! - Ports: uni- or bidirectional, `k`-ported.
+//! - Symbols: `p` ranks, `d` the largest number of messages through one port: of a bidirectional
+//!   rank those that it sends, or those that it receives, of a unidirectional one both together.
+//! - Rounds for one port: bidirectional `d`, unidirectional at most `d + 2`, and most often `d` or,
+//!   if that is more, `ceil(e / floor(p/2))` for `e` messages; fewer are impossible, unless ranks
+//!   forward blocks. With `k` ports `k` rounds are in flight at a time.
+//! - Time: at most the sum over all rounds of that of the largest message. Where all messages are
+//!   equally long it is the number of rounds times `alpha + beta b`.
+//! - Volume: each block once.
+//! - Restrictions: none.
+//! - Scratch: none. A rank's block for itself stays in place.
+//! - Cost of planning: `O(e p)` (bidirectional).
+//!
+//! Messages are the edges of a graph over the ports, and a round is the set of all edges of one
+//! colour. Larger blocks are coloured first, so that a round has blocks of similar size; rounds of
+//! larger blocks come first. Empty blocks are not sent. If all blocks are equal, the rounds are
+//! those of pairwise, which are such a colouring.
+//!
+//! Example, `p = 3`, blocks 0→1, 1→2 and 0→2: 0→1, 1→2; 0→2.
+
+use super::pairwise;
+use crate::error::Result;
+use crate::plan::Request;
+use crate::plan::build::block_pairs::{BlockPairs, Part};
+use crate::plan::build::edge_colouring::{edge_colouring, min_colours};
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
+
+pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+    transfers: row::for_each_pair,
+    source: "König 1916; Vizing 1964; open shop: Gonzalez, Sahni 1976",
+    rounds: "d, the most messages of a port (bi); at most d+2 (uni); equal blocks: as pairwise",
+    volume: "(p-1) m",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("edge-colouring", Kind::Alltoall, plan)
+};
+
+/// Plans the alltoall.
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    if BlockPairs::equal_size(request).is_some() {
+        return pairwise::plan(request);
+    }
+    let blocks = BlockPairs::new(request)?;
+    let messages = rounds(request, &blocks);
+    let k = request.ports.k();
+    let parts = messages.into_iter().map(|(round, pair)| Part {
+        pair,
+        offset: 0,
+        len: blocks.len(pair[0], pair[1]),
+        ports: [round % k; 2],
+    });
+    blocks.schedule(request, parts)
+}
+
+/// The round and the ranks of each message, by round.
+fn rounds(request: &Request, blocks: &BlockPairs) -> Vec<(usize, [usize; 2])> {
+    let pairs = blocks.pairs();
+    let (vertices, edges) = graph(request, &pairs);
+    let colours = edge_colouring(vertices, &edges);
+    // In the order of their largest blocks, which is that of the pairs.
+    let (mut turn, mut next) = (vec![usize::MAX; colours.len()], 0);
+    let mut rounds: Vec<_> = colours
+        .into_iter()
+        .map(|colour| {
+            if turn[colour] == usize::MAX {
+                turn[colour] = next;
+                next += 1;
+            }
+            turn[colour]
+        })
+        .zip(pairs)
+        .collect();
+    rounds.sort_by_key(|&(round, _)| round);
+    rounds
+}
+
+/// The number of ports, and the two that each message uses.
+fn graph(request: &Request, pairs: &[[usize; 2]]) -> (usize, Vec<(usize, usize)>) {
+    let p = request.ranks;
+    let receivers = match request.ports.is_bidirectional() {
+        true => p,
+        false => 0,
+    };
+    let edges = pairs.iter().map(|&[from, to]| (from, receivers + to));
+    (p + receivers, edges.collect())
+}
+
+/// Time of the schedule if all blocks that are not empty are equal, and rounds of them are as few
+/// as can be, or all blocks are equal; `None` otherwise. It plans the rounds.
+pub(crate) fn time(request: &Request) -> Option<f64> {
+    if BlockPairs::equal_size(request).is_some() {
+        return pairwise::time(request);
+    }
+    if !request.closed_forms_hold() || request.ports.k() > 1 {
+        return None;
+    }
+    let blocks = BlockPairs::new(request).ok()?;
+    let messages = rounds(request, &blocks);
+    let len = |pair: [usize; 2]| blocks.len(pair[0], pair[1]);
+    let Some(&(last, pair)) = messages.last() else {
+        return Some(0.0);
+    };
+    let pairs: Vec<[usize; 2]> = messages.iter().map(|&(_, pair)| pair).collect();
+    let (vertices, edges) = graph(request, &pairs);
+    let exact = last + 1 == min_colours(vertices, &edges);
+    let equal = pairs.iter().all(|&other| len(other) == len(pair));
+    (exact && equal).then(|| (last + 1) as f64 * request.transfer_time(len(pair)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::build::block_pairs::pair_sizes;
+    use crate::{CostModel, Ports};
+
+    /// The most messages through one port.
+    fn largest_degree(ports: Ports, p: usize, sizes: &[usize]) -> usize {
+        let sent = |a: usize, b: usize| usize::from(a != b && sizes[a * p + b] > 0);
+        let count = |rank: usize| {
+            let out: usize = (0..p).map(|other| sent(rank, other)).sum();
+            let into: usize = (0..p).map(|other| sent(other, rank)).sum();
+            match ports.is_bidirectional() {
+                true => out.max(into),
+                false => out + into,
+            }
+        };
+        (0..p).map(count).max().unwrap()
+    }
+
+    #[test]
+    fn rounds_are_as_few_as_the_messages_of_a_port() {
+        for p in 1..=20 {
+            for sizes in pair_sizes(p) {
+                for ports in [Ports::BI, Ports::UNI] {
+                    let request = Request::alltoall(p, 4).blocks(sizes.clone()).ports(ports);
+                    let blocks = BlockPairs::new(&request).unwrap();
+                    let rounds = rounds(&request, &blocks)
+                        .last()
+                        .map_or(0, |last| last.0 + 1);
+                    let degree = largest_degree(ports, p, &sizes);
+                    match ports.is_bidirectional() {
+                        true => assert_eq!(rounds, degree, "{sizes:?}"),
+                        false => assert!(rounds <= degree + 2, "{sizes:?}"),
+                    }
+                }
+            }
+        }
+    }
+
+    /// Blocks of one size, or none: the model time is that of the rounds.
+    #[test]
+    fn the_time_of_equal_messages_is_that_of_the_rounds() {
+        let mut exact = 0;
+        for p in 2..=20 {
+            for density in 2..6 {
+                let full = |i: usize| (i * i * density + 3 * i) % 7 < density;
+                let sizes: Vec<usize> = (0..p * p).map(|i| 5 * usize::from(full(i))).collect();
+                for ports in [Ports::BI, Ports::UNI] {
+                    let cost = CostModel::new(10.0, 2.0);
+                    let request = Request::alltoall(p, 5).ports(ports).cost(cost.clone());
+                    let request = request.blocks(sizes.clone());
+                    let time = plan(&request).unwrap().simulate(&cost).unwrap().makespan();
+                    let closed = super::time(&request);
+                    exact += usize::from(closed.is_some());
+                    assert!(closed.is_some() || !ports.is_bidirectional());
+                    assert_eq!(closed.unwrap_or(time), time, "{p} {ports:?} {sizes:?}");
+                    let degree = largest_degree(ports, p, &sizes) as f64;
+                    assert!(time >= 20.0 * degree && time <= 20.0 * (degree + 2.0));
+                }
+            }
+        }
+        assert!(exact > 140, "{exact} of 152");
+    }
+}

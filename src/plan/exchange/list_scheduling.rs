@@ -1,0 +1,241 @@
+//! Alltoall of different blocks by list scheduling: a message starts as soon as both of its ports
+//! are free, those of the busiest ports first.
+//!
+//! - Source: Graham 1966; for open shops Bárány, Fiala 1982 (the bound is Racsmány's).
+//! - Ports: uni- or bidirectional, `k`-ported.
+//! - Symbols: `p` ranks, `e` messages, `w` the largest sum of the times of all messages through one
+//!   port.
+//! - Time on one port: at most `2 w`, less the time of the last message, because while it waits
+//!   one of its ports is busy. No schedule without forwarding takes less than `w`. Measured over
+//!   random blocks: 3% more than `w` in the mean, 26% at worst (see the tests).
+//! - Volume: each block once.
+//! - Restrictions: none.
+//! - Scratch: none. A rank's block for itself stays in place.
+//! - Cost of planning: `O(e p log p)`.
+//!
+//! Whenever ports become free, the messages that may start do so one after another: those first
+//! whose two ports have most left to do, then the longest. Two other orders are tried: by the
+//! busier of the two ports, and by the time of the message alone. The schedule is the one that
+//! finishes first. Its times are those of the request's costs, link by link. Empty blocks are not
+//! sent. If all blocks are equal, the schedule is that of pairwise, in which no port waits.
+//!
+//! Example, `p = 3`, blocks of 2 for 0→1 and of 1 for 0→2 and 2→1: 0→1; 0→2 and, when it has
+//! arrived, 2→1 on unidirectional ports; at the same time on bidirectional ones.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::pairwise;
+use crate::error::Result;
+use crate::machine::bytes;
+use crate::plan::Request;
+use crate::plan::build::block_pairs::{BlockPairs, Part};
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
+
+pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+    transfers: row::for_each_pair,
+    planning_work: 8,
+    source: "list scheduling of open shops: Graham 1966; Bárány, Fiala 1982",
+    rounds: "none; time at most twice that of the busiest port; equal blocks: as pairwise",
+    volume: "(p-1) m",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("list-scheduling", Kind::Alltoall, plan)
+};
+
+/// Plans the alltoall.
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    if BlockPairs::equal_size(request).is_some() {
+        return pairwise::plan(request);
+    }
+    let blocks = BlockPairs::new(request)?;
+    blocks.schedule(request, best(request, &blocks).parts)
+}
+
+/// When the last message of the plan finishes.
+pub(crate) fn time(request: &Request) -> Option<f64> {
+    if BlockPairs::equal_size(request).is_some() {
+        return pairwise::time(request);
+    }
+    let blocks = BlockPairs::new(request).ok()?;
+    request
+        .closed_forms_hold()
+        .then(|| best(request, &blocks).finish)
+}
+
+/// The messages in the order of their starts, and when the last one finishes.
+struct List {
+    parts: Vec<Part>,
+    finish: f64,
+}
+
+/// What is started first, from the time of a message and what its two ports have left to do.
+type Priority = fn(f64, [f64; 2]) -> f64;
+
+const PRIORITIES: [Priority; 3] = [|_, [a, b]| a + b, |_, [a, b]| a.max(b), |time, _| time];
+
+fn best(request: &Request, blocks: &BlockPairs) -> List {
+    let pairs = blocks.pairs();
+    let [first, others @ ..] = PRIORITIES.map(|priority| list(request, blocks, &pairs, priority));
+    others
+        .into_iter()
+        .fold(first, |best, list| match list.finish < best.finish {
+            true => list,
+            false => best,
+        })
+}
+
+/// Starts messages as ports become free.
+fn list(request: &Request, blocks: &BlockPairs, pairs: &[[usize; 2]], priority: Priority) -> List {
+    let receivers = match request.ports.is_bidirectional() {
+        true => request.ranks,
+        false => 0,
+    };
+    // The ports of a message, as places in the lists below.
+    let places = |[from, to]: [usize; 2]| [from, receivers + to];
+    let len = |[from, to]: [usize; 2]| blocks.len(from, to);
+    let time = |pair: [usize; 2]| {
+        let bytes = bytes(len(pair), request.element_bytes);
+        request.cost.transfer(pair[0], pair[1], bytes)
+    };
+    let count = request.ranks + receivers;
+    let mut free = vec![vec![true; request.ports.k()]; count];
+    let mut waiting = vec![Vec::new(); count];
+    let mut left = vec![0.0; count];
+    for (i, &pair) in pairs.iter().enumerate() {
+        for place in places(pair) {
+            waiting[place].push(i);
+            left[place] += time(pair);
+        }
+    }
+    let mut started = vec![false; pairs.len()];
+    let mut parts: Vec<Part> = Vec::with_capacity(pairs.len());
+    // Messages by the times when they finish, which are not negative: so their bits have the same
+    // order.
+    let mut running: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    let (mut now, mut freed) = (0.0f64, (0..count).collect::<Vec<_>>());
+    loop {
+        let mut ready: Vec<usize> = Vec::new();
+        for place in freed.drain(..) {
+            waiting[place].retain(|&i| !started[i]);
+            ready.extend(&waiting[place]);
+        }
+        ready.retain(|&i| places(pairs[i]).iter().all(|&at| free[at].contains(&true)));
+        ready.sort_by(|&i, &j| {
+            let first = |i: usize| priority(time(pairs[i]), places(pairs[i]).map(|at| left[at]));
+            // Pairs are listed by size.
+            first(j).total_cmp(&first(i)).then(i.cmp(&j))
+        });
+        ready.dedup();
+        for i in ready {
+            let at = places(pairs[i]);
+            let ports = at.map(|at| free[at].iter().position(|&free| free));
+            if let [Some(out), Some(into)] = ports {
+                free[at[0]][out] = false;
+                free[at[1]][into] = false;
+                started[i] = true;
+                for at in at {
+                    left[at] -= time(pairs[i]);
+                }
+                running.push(Reverse(((now + time(pairs[i])).to_bits(), parts.len())));
+                parts.push(Part {
+                    pair: pairs[i],
+                    offset: 0,
+                    len: len(pairs[i]),
+                    ports: [out, into],
+                });
+            }
+        }
+        let Some(&Reverse((next, _))) = running.peek() else {
+            return List { parts, finish: now };
+        };
+        now = f64::from_bits(next);
+        while let Some(&Reverse((_, part))) = running.peek().filter(|top| top.0.0 == next) {
+            running.pop();
+            let at = places(parts[part].pair);
+            for (at, port) in at.into_iter().zip(parts[part].ports) {
+                free[at][port] = true;
+                freed.push(at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::build::block_pairs::pair_sizes;
+    use crate::random::Generator;
+    use crate::{CostModel, Ports};
+
+    /// The time of all messages through the busiest port, and of the longest message.
+    fn busiest(request: &Request) -> (f64, f64) {
+        let blocks = BlockPairs::new(request).unwrap();
+        let (mut sent, mut received) = (vec![0.0; request.ranks], vec![0.0; request.ranks]);
+        let mut longest = 0.0f64;
+        for [from, to] in blocks.pairs() {
+            let time = request.transfer_time(blocks.len(from, to));
+            sent[from] += time;
+            received[to] += time;
+            longest = longest.max(time);
+        }
+        let both = sent.iter().zip(&received);
+        let busiest = both.map(|(s, r)| match request.ports.is_bidirectional() {
+            true => f64::max(*s, *r),
+            false => s + r,
+        });
+        (busiest.fold(0.0, f64::max), longest)
+    }
+
+    #[test]
+    fn the_planned_times_are_those_of_the_schedule_and_at_most_twice_the_least() {
+        let cost = CostModel::new(10.0, 2.0);
+        for p in 1..=14 {
+            for sizes in pair_sizes(p) {
+                for ports in [
+                    Ports::BI,
+                    Ports::UNI,
+                    Ports::BI.with_k(2),
+                    Ports::UNI.with_k(3),
+                ] {
+                    let request = Request::alltoall(p, 4).blocks(sizes.clone());
+                    let request = request.ports(ports).cost(cost.clone());
+                    let time = plan(&request).unwrap().simulate(&cost).unwrap().makespan();
+                    assert_eq!(super::time(&request), Some(time), "{ports:?} {sizes:?}");
+                    if ports.k() == 1 {
+                        let (least, longest) = busiest(&request);
+                        assert!(time >= least && time <= (2.0 * least - longest).max(least));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Random blocks, with start-up times from none to about that of a block: the mean excess over
+    /// the busiest port is below 3%, the largest, of four ranks, below 30%.
+    #[test]
+    fn random_blocks_take_little_more_than_the_busiest_port() {
+        let mut random = Generator::new(5);
+        let (mut sum, mut worst, mut all) = (0.0, 0.0f64, 0);
+        for p in [4, 7, 12, 16, 24] {
+            for alpha in [0.0, 100.0, 1000.0] {
+                for _ in 0..4 {
+                    let sizes: Vec<usize> = (0..p * p).map(|_| random.below(1000)).collect();
+                    for ports in [Ports::BI, Ports::UNI] {
+                        let request = Request::alltoall(p, 1000).blocks(sizes.clone());
+                        let request = request.ports(ports).cost(CostModel::new(alpha, 1.0));
+                        let excess = super::time(&request).unwrap() / busiest(&request).0 - 1.0;
+                        sum += excess;
+                        worst = worst.max(excess);
+                        all += 1;
+                    }
+                }
+            }
+        }
+        let mean = sum / f64::from(all);
+        assert!(mean < 0.03 && worst < 0.3, "mean {mean}, worst {worst}");
+    }
+}
