@@ -132,6 +132,7 @@ commands() {
     expect 0 '^MPI_Gatherv  *median' 3 "$oneport" run gather --sizes 1KiB,0,2KiB --library
     expect 0 '3 of 4 processes are ranks' 4 "$oneport" run broadcast -p 3
     expect 0 '^MPI_Alltoallv  *median' 3 "$oneport" run alltoall --sizes 0,5,1/2,0,3/4,4,0 --library
+    expect 0 '^MPI_Barrier  *median' 3 "$oneport" run barrier --library
     expect 0 'pinned' 3 "$oneport" run broadcast -p 2 --engine threads
     "$oneport" plan broadcast -p 3 --bytes 1KiB -a chain -o "$work/chain.json" >/dev/null
     expect 0 'result *verified' 3 "$oneport" run --schedule "$work/chain.json"

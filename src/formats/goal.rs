@@ -99,6 +99,14 @@ struct Head<'a> {
 /// schedule that the model cannot time.
 pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
     ensure_own_ports(schedule, "GOAL")?;
+    let options = &Options {
+        cost: schedule
+            .collective()
+            .kind()
+            .costs(&options.cost)
+            .into_owned(),
+        ..options.clone()
+    };
     let simulation = schedule.simulate_bytes(&options.cost, options.element_bytes)?;
     let mut notes = Vec::new();
     let sizes = match options.form {
@@ -247,7 +255,9 @@ impl Clock {
             );
         }
         let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
-        let mut lengths = sends.map(Step::len);
+        // Tokens have no bytes.
+        let has_data = schedule.collective().kind().has_data();
+        let mut lengths = sends.map(|send| if has_data { send.len() } else { 1 });
         let first = lengths.next().unwrap_or(1);
         if let Some(other) = lengths.find(|&n| n != first) {
             return refuse(format!(

@@ -116,7 +116,7 @@ fn collective(schedule: &Schedule) -> Result<(&'static str, usize)> {
     let kind = schedule.collective().kind();
     let name = match kind {
         Kind::ReduceScatter => "reducescatter",
-        Kind::Multicast | Kind::Scan | Kind::Exscan => {
+        Kind::Multicast | Kind::Scan | Kind::Exscan | Kind::Barrier => {
             return Err(Error::usage(format!(
                 "MSCCL has no {}: its collectives are broadcast, reduce, allreduce, gather, scatter, allgather, \
                  reducescatter and alltoall",

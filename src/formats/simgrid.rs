@@ -81,6 +81,14 @@ pub struct Options {
 /// schedule that the model cannot time.
 pub fn write(schedule: &Schedule, options: &Options) -> Result<Vec<(String, String)>> {
     ensure_own_ports(schedule, "SimGrid")?;
+    let options = &Options {
+        cost: schedule
+            .collective()
+            .kind()
+            .costs(&options.cost)
+            .into_owned(),
+        ..options.clone()
+    };
     let refuse = |why: &str| Err(Error::usage(format!("SimGrid: {why}")));
     let empty = |s: &&Step| s.peer().is_some() && s.is_empty();
     if schedule.programs().iter().flatten().any(|s| empty(&s)) {

@@ -117,6 +117,15 @@ impl Platform {
         platform
     }
 
+    /// The same platform with beta 0.
+    pub(super) fn start_up_alone(&self) -> Platform {
+        let mut links = self.links.clone();
+        for beta in links.beta.iter_mut().flatten().flatten() {
+            *beta = 0.0;
+        }
+        Platform::new(links)
+    }
+
     #[inline]
     pub(super) fn pair(&self, from: usize, to: usize) -> (f64, f64) {
         let ranks = self.links.alpha.len();

@@ -220,6 +220,30 @@ impl CostModel {
         Ok(CostModel::heterogeneous(links)?.overlap(overlap))
     }
 
+    /// The same model with messages that take their start-up time alone: that of one byte, but for
+    /// beta.
+    pub(crate) fn start_up_alone(&self) -> CostModel {
+        let costs = match &self.costs {
+            Costs::Linear(linear) => Costs::Linear(Linear {
+                beta: 0.0,
+                ..*linear
+            }),
+            Costs::Pieces(linear, pieces) => Costs::Linear(Linear {
+                alpha: pieces
+                    .transfer
+                    .first()
+                    .map_or(linear.alpha, |first| first.alpha),
+                beta: 0.0,
+                ..*linear
+            }),
+            Costs::Links(platform) => Costs::Links(Arc::new(platform.start_up_alone())),
+        };
+        CostModel {
+            costs,
+            overlap: self.overlap,
+        }
+    }
+
     /// Checks that alpha, beta, gamma and gamma_copy are finite, not negative and at most 1e100.
     /// Links and pieces have been checked when the model was made.
     ///

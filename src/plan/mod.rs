@@ -73,6 +73,7 @@ pub mod exchange {
     //! most one.
 
     pub mod all_pairs;
+    pub mod barrier;
     pub mod birkhoff;
     pub mod bruck;
     pub mod bruck_alltoall;
@@ -262,6 +263,9 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::edge_colouring::ALLTOALL,
     exchange::list_scheduling::ALLTOALL,
     exchange::birkhoff::ALLTOALL,
+    exchange::barrier::DISSEMINATION,
+    exchange::barrier::FIBONACCI,
+    exchange::barrier::TREE,
     exchange::doubling_scan::SCAN,
     pipeline::scan::SCAN,
     exchange::doubling_exscan::DOUBLING,

@@ -78,6 +78,13 @@ constructors! {
     exscan Exscan "an exclusive scan of vectors of `elements` elements",
 }
 
+impl Request {
+    /// A request for a barrier. It has no data: its tokens are neither counted nor segmented.
+    pub fn barrier(ranks: usize) -> Request {
+        Request::new(Kind::Barrier, ranks, 0)
+    }
+}
+
 /// Properties.
 impl Request {
     /// A request for the collective `kind`: see [`Request`] for `elements` and the defaults.

@@ -18,7 +18,8 @@
 //!    the combined span wait for the combination.
 //! 4. **Rendezvous.** The `n`-th send from `a` to `b` matches the `n`-th receive at `b` from `a`.
 //!    The transfer starts when both steps may start, takes `alpha + beta * bytes` (no time for an
-//!    empty message) and frees both ports at its end. A combining receiver is then busy for
+//!    empty message; `alpha` for a message of a barrier, whose elements are tokens that have no
+//!    bytes) and frees both ports at its end. A combining receiver is then busy for
 //!    `gamma * bytes` more; a local copy takes `gamma_copy * bytes`.
 //!
 //! Model time is therefore a longest path: one number, independent of the order in which steps are

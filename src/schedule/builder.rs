@@ -84,6 +84,16 @@ constructors! {
         order: its input. Behind them are as many that it receives: its output.";
 }
 
+impl Schedule {
+    /// Starts barrier over `ranks` ranks: every rank has a buffer of `ranks` tokens, in rank order.
+    /// Its own token is its input, and all tokens are its output.
+    ///
+    /// `O(ranks)` time and memory.
+    pub fn barrier(ranks: usize) -> Builder {
+        Builder::laid_out(ranks, Collective::Barrier, 1)
+    }
+}
+
 impl Builder {
     pub(super) fn new(ranks: usize, ports: Ports, collective: Collective) -> Self {
         Builder {
@@ -109,7 +119,7 @@ impl Builder {
         };
         let (ranks, root) = (self.layout.len(), self.collective.root());
         let kind = self.collective.kind();
-        let len = match kind.has_blocks() {
+        let len = match kind.has_blocks() || !kind.has_data() {
             true => elements.saturating_mul(ranks),
             false => elements,
         };
@@ -123,7 +133,7 @@ impl Builder {
                 Kind::Allreduce | Kind::Scan => (Some(all), Some(all)),
                 Kind::Gather => (Some(block), at_root),
                 Kind::Scatter => (at_root, Some(block)),
-                Kind::Allgather => (Some(block), Some(all)),
+                Kind::Allgather | Kind::Barrier => (Some(block), Some(all)),
                 Kind::ReduceScatter => (Some(all), Some(block)),
                 Kind::Alltoall => (Some(all), Some(Span::new(len, len))),
                 Kind::Exscan => (Some(all), (rank > 0).then(|| Span::new(len, len))),

@@ -3,6 +3,7 @@
 
 mod expected;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -11,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use self::expected::Expected;
 pub(crate) use self::expected::Totals;
 use crate::error::{Error, Result};
+use crate::machine::CostModel;
 use crate::schedule::Layout;
 
 /// A collective operation over all `p` ranks of a schedule.
@@ -34,9 +36,13 @@ use crate::schedule::Layout;
 /// | allgather | rank `r`: `n[r]` | every rank: the sum of all `n[r]` |
 /// | reduce_scatter | every rank: the sum of all `n[r]` | rank `r`: `n[r]` |
 /// | alltoall | every rank: one block for each rank | every rank: one block from each rank |
+/// | barrier | every rank: one token | every rank: the tokens of all ranks |
 ///
 /// Ranks whose input is not named here may have one; it does not contribute. The input of an
 /// alltoall has one span per block if it has `p` spans, and `p` blocks of equal length otherwise.
+///
+/// The tokens of a barrier have no bytes: a message takes alpha, and its tokens tell which ranks
+/// have entered before it was sent. A rank leaves when it has those of all ranks.
 ///
 /// In files an object: `{"kind": "broadcast", "root": 0}`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,6 +89,9 @@ pub enum Collective {
     /// Rank `r > 0` ends with the combination of the inputs of ranks `0..r`, in rank order: an
     /// exclusive scan. Rank 0 has no output.
     Exscan,
+    /// No rank ends before all ranks have started: every rank ends with the tokens of all ranks, in
+    /// rank order.
+    Barrier,
 }
 
 /// The kinds of collectives, without their parameters. A [name](Kind::name) such as
@@ -113,11 +122,13 @@ pub enum Kind {
     Scan,
     /// [`Collective::Exscan`].
     Exscan,
+    /// [`Collective::Barrier`].
+    Barrier,
 }
 
 impl Kind {
     /// All kinds, in the order they are listed to users.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Broadcast,
         Kind::Reduce,
         Kind::Allreduce,
@@ -129,6 +140,7 @@ impl Kind {
         Kind::Multicast,
         Kind::Scan,
         Kind::Exscan,
+        Kind::Barrier,
     ];
 
     /// The name in files and on the command line: lower case, words joined by `_`.
@@ -145,6 +157,7 @@ impl Kind {
             Kind::Multicast => "multicast",
             Kind::Scan => "scan",
             Kind::Exscan => "exscan",
+            Kind::Barrier => "barrier",
         }
     }
 
@@ -161,6 +174,20 @@ impl Kind {
     /// pair: alltoall.
     pub fn has_block_pairs(self) -> bool {
         self == Kind::Alltoall
+    }
+
+    /// Whether ranks exchange data: all kinds but barrier.
+    pub fn has_data(self) -> bool {
+        self != Kind::Barrier
+    }
+
+    /// What its messages cost under `cost`: tokens have no bytes, so a message of them takes the
+    /// time of one byte, but for beta.
+    pub(crate) fn costs(self, cost: &CostModel) -> Cow<'_, CostModel> {
+        match self.has_data() {
+            true => Cow::Borrowed(cost),
+            false => Cow::Owned(cost.start_up_alone()),
+        }
     }
 
     /// Whether contributions are combined, so that a run needs an operator: reduce, allreduce,
@@ -217,6 +244,7 @@ impl Collective {
             Collective::Multicast { .. } => Kind::Multicast,
             Collective::Scan => Kind::Scan,
             Collective::Exscan => Kind::Exscan,
+            Collective::Barrier => Kind::Barrier,
         }
     }
 
@@ -248,9 +276,10 @@ impl Collective {
     }
 
     /// The content that rank `rank` must hold in its output spans at the end, in the order of the
-    /// spans: one entry for each block of gather, allgather and alltoall, at most one for the other
-    /// collectives. `layout` has the buffer of every rank. The output spans must have exactly this
-    /// total length: every rank of a broadcast, for example, needs an output.
+    /// spans: one entry for each block of gather, allgather and alltoall and each token of a
+    /// barrier, at most one for the other collectives. `layout` has the buffer of every rank. The
+    /// output spans must have exactly this total length: every rank of a broadcast, for example,
+    /// needs an output.
     ///
     /// Each call adds up the lengths of all layouts: linear in the number of ranks and spans.
     ///

@@ -42,6 +42,7 @@
 
 use std::borrow::Borrow;
 
+use self::links::{lines_below, min_link};
 use self::rounds::{gossip, steps};
 use crate::machine::{CostModel, Ports};
 use crate::schedule::collective::{Collective, Kind};
@@ -68,7 +69,8 @@ pub struct LowerBounds {
 /// Lower bounds of a collective with blocks of equal size.
 ///
 /// `elements` is the length of the vector of a broadcast, reduce, allreduce, reduce_scatter,
-/// scan or exscan, and of one rank's block of a gather, scatter, allgather or alltoall. All bounds
+/// scan or exscan, and of one rank's block of a gather, scatter, allgather or alltoall; that of a
+/// barrier has no effect. All bounds
 /// of a multicast are 0, because its targets are not known here: see [`lower_bound_of`]. Takes
 /// constant time, or `O(p^2)` where links differ.
 ///
@@ -91,7 +93,8 @@ pub fn lower_bound(
     element_bytes: u64,
     cost: &CostModel,
 ) -> LowerBounds {
-    let demand = if p < 2 || elements == 0 {
+    let cost = &*kind.costs(cost);
+    let demand = if p < 2 || (elements == 0 && kind.has_data()) {
         Demand::default()
     } else {
         Demand::regular(kind, p, number(elements))
@@ -126,6 +129,7 @@ pub fn lower_bound_of_layouts(
     if ranks < 2 {
         return LowerBounds::default();
     }
+    let cost = &*collective.kind().costs(cost);
     if cost.links().is_none() {
         let demand = Demand::of(collective, ranks, layouts);
         return demand.bounds(ranks, ports, element_bytes, cost);
@@ -230,6 +234,12 @@ impl Demand {
                 ..Demand::default()
             },
             Kind::Multicast => Demand::default(),
+            // Tokens have no bytes.
+            Kind::Barrier => Demand {
+                reach: p,
+                mutual: p,
+                ..Demand::default()
+            },
         }
     }
 
@@ -260,7 +270,8 @@ impl Demand {
             | Collective::Allreduce
             | Collective::Scan
             | Collective::Exscan
-            | Collective::Alltoall => match input(0) {
+            | Collective::Alltoall
+            | Collective::Barrier => match input(0) {
                 0 => Demand::default(),
                 m => Demand::regular(kind, p, number(m)),
             },
@@ -461,32 +472,6 @@ impl Demand {
         let speed: f64 = (0..p).map(|r| 1.0 / gamma_of(r)).sum();
         self.combined * bytes / speed
     }
-}
-
-/// Lines `(alpha, beta)` that no message takes less than.
-fn lines_below(cost: &CostModel) -> Vec<(f64, f64)> {
-    match cost.links() {
-        Some(_) => vec![min_link(cost)],
-        None => cost.lines_below(),
-    }
-}
-
-/// The minima of alpha and of beta over all links between different ranks; 0 if there is no link.
-fn min_link(cost: &CostModel) -> (f64, f64) {
-    let Some(links) = cost.links() else {
-        let (alpha, beta, _) = cost.min_rates();
-        return (alpha, beta);
-    };
-    let min = |matrix: &[Vec<Option<f64>>]| {
-        let others = matrix.iter().enumerate().flat_map(|(i, row)| {
-            let row = row.iter().enumerate();
-            row.filter_map(move |(j, cost)| cost.filter(|_| i != j))
-        });
-        Some(others.fold(f64::INFINITY, f64::min))
-            .filter(|c| c.is_finite())
-            .unwrap_or(0.0)
-    };
-    (min(&links.alpha), min(&links.beta))
 }
 
 fn number(n: usize) -> f64 {

@@ -25,6 +25,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::machine::{CostModel, Ports};
 use crate::rules::{Event, Node, NodeKind, OrderedGraph, max_time};
 use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
 
 /// A schedule with matched sends and ordered steps, ready to be timed under many cost models in one
 /// pass over flat arrays each. A clone is a reference to the same graph.
@@ -33,6 +34,7 @@ pub struct Prepared {
     ranks: usize,
     ports: Ports,
     overlap: bool,
+    kind: Kind,
     graph: Arc<OrderedGraph>,
 }
 
@@ -81,6 +83,7 @@ impl Prepared {
             ranks: schedule.ranks(),
             ports: schedule.ports(),
             overlap,
+            kind: schedule.collective().kind(),
             graph: Arc::new(OrderedGraph::new(schedule, overlap)?),
         })
     }
@@ -142,7 +145,7 @@ impl Prepared {
         self.simulate_into(cost, element_bytes, &mut finish);
         Ok(Simulation {
             prepared: self.clone(),
-            cost: cost.clone(),
+            cost: self.kind.costs(cost).into_owned(),
             element_bytes,
             finish,
         })
@@ -174,6 +177,7 @@ impl Prepared {
             self.nodes().len(),
             "one finishing time a node"
         );
+        let cost = &*self.kind.costs(cost);
         if let Some(line) = cost.linear() {
             // Distinguish the cost models once instead of for every node.
             self.pass(|node| node.time_by(&line, element_bytes), finish)

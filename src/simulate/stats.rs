@@ -6,7 +6,7 @@ use super::Prepared;
 use crate::error::Result;
 use crate::schedule::{Schedule, Span, Step};
 
-/// Counts over a whole schedule; lengths in elements.
+/// Counts over a whole schedule; lengths in elements. The tokens of a barrier count as none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
@@ -34,6 +34,7 @@ impl Schedule {
     /// As [`Prepared::new`].
     pub fn stats(&self) -> Result<Stats> {
         let rounds = Prepared::new(self, false)?.rounds();
+        let has_data = self.collective().kind().has_data();
         let count = |sends: bool| -> Vec<usize> {
             self.programs()
                 .iter()
@@ -41,7 +42,7 @@ impl Schedule {
                     program
                         .iter()
                         .filter(|s| s.peer().is_some() && s.is_send() == sends)
-                        .map(Step::len)
+                        .map(|step| if has_data { step.len() } else { 0 })
                         .fold(0, usize::saturating_add)
                 })
                 .collect()

@@ -94,7 +94,9 @@ pub fn stream(
 ) -> Result<Timed> {
     cost.validate()?;
     cost.covers(programs.ranks())?;
-    programs.collective().fits_ranks(programs.ranks())?;
+    let collective = programs.collective();
+    collective.fits_ranks(programs.ranks())?;
+    let cost = &*collective.kind().costs(cost);
     let rounds = CostModel::new(1.0, 0.0);
     let (times, finished) = if cost.overlaps() {
         // Without overlap the dependencies differ.
@@ -112,7 +114,10 @@ pub fn stream(
         rank_times: finished.rank_times,
         rounds,
         messages: finished.messages,
-        elements: finished.elements,
+        elements: match collective.kind().has_data() {
+            true => finished.elements,
+            false => 0,
+        },
     })
 }
 

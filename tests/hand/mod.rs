@@ -22,6 +22,7 @@ pub(crate) fn all(p: usize) -> Vec<(String, Schedule)> {
         add("chain scan", chain_scan(p, ports));
         add("chain exscan", chain_exscan(p, ports));
         add("chain multicast", chain_multicast(p, ports));
+        add("central barrier", central_barrier(p, ports));
         add("pairwise alltoall", alltoall(p, ports, false));
         add("pairwise irregular alltoall", alltoall(p, ports, true));
         if ports.is_bidirectional() {
@@ -203,6 +204,19 @@ fn alltoall(p: usize, ports: Ports, irregular: bool) -> Schedule {
                 }
             }
         }
+    }
+    b.build().unwrap()
+}
+
+/// Every rank tells rank 0 that it has entered, and waits for its answer.
+fn central_barrier(p: usize, ports: Ports) -> Schedule {
+    let mut b = Schedule::barrier(p);
+    b.ports(ports);
+    for r in 1..p {
+        b.transfer(r, 0, Span::new(r, 1));
+    }
+    for r in 1..p {
+        b.transfer(0, r, Span::new(0, p));
     }
     b.build().unwrap()
 }

@@ -264,6 +264,10 @@ fn one_rank_and_empty_vectors_take_no_time() {
     let mut teams: Vec<Team> = (1..=5).map(|p| Team::new(p).unwrap()).collect();
     for a in registry::all() {
         for (p, elements) in [(1, 0), (1, 1), (1, 9), (2, 0), (3, 0), (5, 0)] {
+            if p > 1 && !a.collective.has_data() {
+                // Its messages take alpha.
+                continue;
+            }
             for ports in PORTS {
                 for keep_order in [false, true] {
                     let request = Request::new(a.collective, p, elements)

@@ -292,7 +292,7 @@ fn expected_output(
         Collective::Scan => combined(0..rank + 1),
         Collective::Exscan if rank == 0 => Vec::new(),
         Collective::Exscan => combined(0..rank),
-        Collective::Allgather => inputs.concat(),
+        Collective::Allgather | Collective::Barrier => inputs.concat(),
         Collective::Scatter { root } => mine(inputs[*root].clone()),
         Collective::ReduceScatter => mine(combined(0..p)),
         Collective::Alltoall => (0..p)

@@ -149,6 +149,9 @@ impl Blocks {
         listed: Option<&Listed>,
         elements: impl Fn(&str, u64) -> Result<usize>,
     ) -> Result<Option<Vec<usize>>> {
+        if self.are_given() && !kind.has_data() {
+            bail!("{} has no data, so no sizes", kind.name());
+        }
         let several_rows = self.sizes.as_ref().is_some_and(|listed| listed.rows > 1);
         if several_rows && !kind.has_block_pairs() {
             bail!(

@@ -327,7 +327,10 @@ impl ScheduleInfo {
             ported: request.get_ports().k(),
             shared_ports: shares.map_or(0, |ports| ports.count(request.get_ports())),
             nodes: shares.map_or(0, NodePorts::nodes),
-            vector_bytes: Some(request.elements() as u64 * request.get_element_bytes()),
+            vector_bytes: algorithm
+                .collective
+                .has_data()
+                .then(|| request.elements() as u64 * request.get_element_bytes()),
             block_bytes: request.get_blocks().as_ref().map(|blocks| {
                 let bytes = |&b: &usize| b as u64 * request.get_element_bytes();
                 blocks.iter().map(bytes).collect()

@@ -120,7 +120,14 @@ impl Task {
             .elements(kind, ranks, listed.as_ref(), |what, bytes| {
                 vector.elements(what, bytes)
             })?;
-        let (whole, segments) = vector.segments(blocks.as_deref().map(|b| largest(kind, b)))?;
+        let given = match kind.has_data() {
+            true => blocks.as_deref().map(|b| largest(kind, b)),
+            false if vector.bytes.is_some() => {
+                bail!("{} has no data: leave --bytes out", kind.name())
+            }
+            false => Some(1),
+        };
+        let (whole, segments) = vector.segments(given)?;
         let held = footprint(kind, ranks, whole.elements(), blocks.as_deref());
         let bytes = held.saturating_mul(u128::from(vector.element_bytes()));
         if bytes > u128::from(MAX_BYTES_OF_ALL) {

@@ -91,6 +91,7 @@ const GATHER: Call = best(Kind::Gather, Size::Share);
 const SCATTER: Call = best(Kind::Scatter, Size::Share);
 const ALLGATHER: Call = best(Kind::Allgather, Size::Share);
 const REDUCE_SCATTER: Call = best(Kind::ReduceScatter, Size::Shares);
+const BARRIER: Call = best(Kind::Barrier, Size::One);
 const ALLTOALL: Call = best(Kind::Alltoall, Size::Share);
 
 static BETWEEN: &[Guideline] = &[
@@ -225,6 +226,27 @@ static BETWEEN: &[Guideline] = &[
         left: &[by(By::Irregular, GATHER)],
         right: &[best(Kind::Allreduce, Size::One), GATHER],
         statement: "ranks can agree on the largest block and pad all others to its size",
+    },
+    Guideline {
+        name: "barrier(p) <= barrier(2p)",
+        left: &[BARRIER],
+        right: &[twice_the_ranks(BARRIER)],
+        statement: "fewer ranks do not take longer to meet",
+    },
+    Guideline {
+        name: "barrier <= allreduce(1)",
+        left: &[BARRIER],
+        right: &[best(Kind::Allreduce, Size::One)],
+        statement: "no rank has the result before all have entered",
+    },
+    Guideline {
+        name: "barrier <= gather(1) + broadcast(1)",
+        left: &[BARRIER],
+        right: &[
+            best(Kind::Gather, Size::One),
+            best(Kind::Broadcast, Size::One),
+        ],
+        statement: "one rank can hear of all others and tell them",
     },
     Guideline {
         name: "alltoall <= gather to each rank",

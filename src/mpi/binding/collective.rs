@@ -124,6 +124,7 @@ impl OwnCollective {
             Collective::ReduceScatter => "MPI_Reduce_scatter",
             Collective::Alltoall if regular => "MPI_Alltoall",
             Collective::Alltoall => "MPI_Alltoallv",
+            Collective::Barrier => "MPI_Barrier",
             _ => {
                 return Err(Error::usage(format!(
                     "MPI has no function for this {}",
@@ -146,7 +147,7 @@ impl OwnCollective {
         let programs = vec![Vec::new(); schedule.ranks()];
         Ok(OwnCollective {
             name,
-            schedule: Schedule::new(Ports::BI, collective.clone(), layout, programs)?,
+            schedule: Schedule::new(Ports::BI, verified(collective), layout, programs)?,
             blocks,
             pairs,
             regular,
@@ -166,8 +167,8 @@ impl OwnCollective {
         Ok(OwnCollective {
             name: "MPI_Send and MPI_Recv",
             schedule: schedule.clone(),
-            counts: Vec::new(),
-            displacements: Vec::new(),
+            blocks: Blocks::new([])?,
+            pairs: Vec::new(),
             regular: true,
             operator: None,
             by_messages: true,
@@ -267,6 +268,8 @@ impl Communicator {
                 let each = own.pairs[rank][0].counts[0];
                 (f.alltoall)(from, each, t, to, each, t, comm)
             },
+            // SAFETY: it has no data.
+            Collective::Multicast { .. } => unsafe { (f.barrier)(comm) },
             // SAFETY: both sides hold these blocks, one for each rank.
             _ => unsafe {
                 let [(sent, from_before), (received, to_before)] =
@@ -295,6 +298,17 @@ fn addresses<T: Element>(
     (input.cast_const(), output)
 }
 
+/// The collective whose output is expected: the library's barrier leaves none.
+fn verified(collective: &Collective) -> Collective {
+    match collective {
+        Collective::Barrier => Collective::Multicast {
+            root: 0,
+            targets: Vec::new(),
+        },
+        other => other.clone(),
+    }
+}
+
 /// Spans of these lengths, one after another.
 fn consecutive(lengths: impl Iterator<Item = usize>) -> Spans {
     let mut end = 0;
@@ -307,7 +321,10 @@ fn consecutive(lengths: impl Iterator<Item = usize>) -> Spans {
 
 /// A rank's buffer for the library: the output after the input, or one vector for a broadcast.
 fn buffer(collective: &Collective, layout: &Layout) -> Layout {
-    let (input, output) = (total_len(&layout.input), total_len(&layout.output));
+    let (input, mut output) = (total_len(&layout.input), total_len(&layout.output));
+    if !collective.kind().has_data() {
+        output = 0;
+    }
     let from = match collective {
         Collective::Broadcast { .. } => 0,
         _ => input,

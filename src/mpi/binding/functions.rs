@@ -52,6 +52,7 @@ functions! {
     comm_split_type = "MPI_Comm_split_type" (Handle, c_int, c_int, Handle, *mut Handle);
     comm_free = "MPI_Comm_free" (*mut Handle);
     comm_set_errhandler = "MPI_Comm_set_errhandler" (Handle, Handle);
+    barrier = "MPI_Barrier" (Handle);
     ibarrier = "MPI_Ibarrier" (Handle, *mut Handle);
     ibcast = "MPI_Ibcast" (*mut c_void, c_int, Handle, c_int, Handle, *mut Handle);
     iallreduce = "MPI_Iallreduce"

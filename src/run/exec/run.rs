@@ -142,6 +142,7 @@ impl<'r, T: Element> Run<'r, T> {
             inputs: None,
             verified: false,
         }
+        .cost(RunOptions::default().cost)
     }
 
     /// The operator that combines: a built-in one ([`Op`](crate::run::Op)) or an [`Operator`],
@@ -206,7 +207,8 @@ impl<'r, T: Element> Run<'r, T> {
     /// heterogeneous model describes at least the ranks of the schedule, with a link for each
     /// message.
     pub fn cost(mut self, cost: CostModel) -> Self {
-        self.options.cost = cost;
+        let kind = self.schedule.collective().kind();
+        self.options.cost = kind.costs(&cost).into_owned();
         self
     }
 

@@ -117,6 +117,15 @@ impl<'a> Totals<'a> {
                 self.block_of(rank, 0..p)
             }
             Collective::Alltoall => self.alltoall_blocks(rank)?,
+            Collective::Barrier => match self.inputs.iter().position(|&n| n != 1) {
+                None => self.all_inputs(),
+                Some(r) => {
+                    return Err(Error::malformed(format!(
+                        "barrier: rank {r} has {} tokens as input, expected 1",
+                        self.inputs[r]
+                    )));
+                }
+            },
         };
         self.ensure_fits(rank, &expected)?;
         Ok(expected)

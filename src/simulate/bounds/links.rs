@@ -90,7 +90,7 @@ impl Needs {
                 sent: inputs,
                 path: Path::All,
             },
-            Collective::Allgather => Needs {
+            Collective::Allgather | Collective::Barrier => Needs {
                 received: of_others(&inputs),
                 sent: inputs,
                 path: Path::All,
@@ -241,6 +241,32 @@ impl Graph<'_> {
         }
         paths
     }
+}
+
+/// Lines `(alpha, beta)` that no message takes less than.
+pub(super) fn lines_below(cost: &CostModel) -> Vec<(f64, f64)> {
+    match cost.links() {
+        Some(_) => vec![min_link(cost)],
+        None => cost.lines_below(),
+    }
+}
+
+/// The minima of alpha and of beta over all links between different ranks; 0 if there is no link.
+pub(super) fn min_link(cost: &CostModel) -> (f64, f64) {
+    let Some(links) = cost.links() else {
+        let (alpha, beta, _) = cost.min_rates();
+        return (alpha, beta);
+    };
+    let min = |matrix: &[Vec<Option<f64>>]| {
+        let others = matrix.iter().enumerate().flat_map(|(i, row)| {
+            let row = row.iter().enumerate();
+            row.filter_map(move |(j, cost)| cost.filter(|_| i != j))
+        });
+        Some(others.fold(f64::INFINITY, f64::min))
+            .filter(|c| c.is_finite())
+            .unwrap_or(0.0)
+    };
+    (min(&links.alpha), min(&links.beta))
 }
 
 /// `time`, or 0 if it is infinite.

@@ -292,6 +292,7 @@ fn moved(kind: Kind, ranks: usize, bytes: u64) -> (f64, f64) {
     let (p, n) = (ranks as f64, bytes as f64);
     let others = (p - 1.0) / p;
     match kind {
+        kind if !kind.has_data() => (0.0, 1.0),
         Kind::Allreduce => (n, 2.0 * others),
         Kind::ReduceScatter => (n, others),
         kind if kind.has_blocks() => (p * n, others),

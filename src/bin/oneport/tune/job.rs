@@ -71,6 +71,12 @@ impl Job {
                 ("--cores", !args.cores.is_empty()),
             ])?;
         }
+        if !args.collective.has_data() {
+            bail!(
+                "{} has no data whose size could vary: compare and run time its algorithms",
+                args.collective.name()
+            );
+        }
         let dtype = args.dtype.unwrap_or(default_type(args.op));
         let bytes = sizes::expand(&args.bytes, args.factor)?;
         let max_bytes = bytes.iter().copied().max().unwrap_or(0);

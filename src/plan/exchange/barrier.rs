@@ -1,0 +1,178 @@
+//! Barriers: allgathers of tokens that have no bytes.
+//!
+//! - Source: dissemination: Hensgen, Finkel, Manber, "Two algorithms for barrier synchronization"
+//!   (1988); on unidirectional ports Entringer, Slater 1979. Tree: folklore; the threads of a
+//!   [`Team`](crate::run::Team) count their arrivals up a tree, too.
+//! - Ports: uni- or bidirectional; dissemination `k`-ported.
+//! - Symbols: `p` ranks.
+//! - Rounds: dissemination `ceil(log_(k+1) p)`, which is optimal on bidirectional ports, and about
+//!   twice that on unidirectional ones; fibonacci `1.44 log2 p + 1`, about, on unidirectional
+//!   ports; tree `2 ceil(log2 p)`.
+//! - Time: the number of rounds times alpha.
+//! - Volume: none; dissemination has `p ceil(log2 p)` messages, the tree `2 (p-1)`.
+//! - Restrictions: none.
+//! - Scratch: none.
+//!
+//! A rank may leave when all ranks have entered. So it must have heard of each of them, directly or
+//! from others: it needs a token of each, as in an allgather, and the checker proves a barrier as
+//! it does an allgather. Every allgather is thus a barrier, and one in the fewest rounds is best:
+//! dissemination is Bruck's.
+//!
+//! In the tree, rank 0 collects the tokens along a binomial tree and sends all of them back.
+//!
+//! Example of a tree, `p = 4`: 1→0, 3→2; 2→0 (tokens 2 and 3); 0→2 (all tokens); 0→1, 2→3.
+
+use super::{bruck, fibonacci};
+use crate::error::Result;
+use crate::plan::Request;
+use crate::plan::build::compose;
+use crate::plan::build::rounds::{Message, doublings};
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::schedule::collective::{Collective, Kind};
+use crate::schedule::{Schedule, Span};
+
+pub(in crate::plan) const DISSEMINATION: Algorithm = Algorithm {
+    source: "Hensgen, Finkel, Manber 1988",
+    rounds: bruck::ALLGATHER.rounds,
+    volume: "0",
+    closed_form: ClosedForm::Of(|request| bruck::time(&tokens(request))),
+    ..row::new("dissemination", Kind::Barrier, |request| {
+        barrier(request, bruck::plan)
+    })
+};
+
+pub(in crate::plan) const FIBONACCI: Algorithm = Algorithm {
+    ports: PortModels::Uni,
+    source: fibonacci::ALLGATHER.source,
+    rounds: fibonacci::ALLGATHER.rounds,
+    volume: "0",
+    closed_form: ClosedForm::Of(|request| fibonacci::time(&tokens(request))),
+    ..row::new("fibonacci", Kind::Barrier, |request| {
+        barrier(request, fibonacci::plan)
+    })
+};
+
+pub(in crate::plan) const TREE: Algorithm = Algorithm {
+    transfers: |p, _| p.saturating_mul(2),
+    source: "folklore",
+    rounds: "2 ceil(log2 p)",
+    volume: "0",
+    closed_form: ClosedForm::Of(tree_time),
+    ..row::new("tree", Kind::Barrier, |request| {
+        barrier(request, |tokens| compose::allgather(tokens, tree))
+    })
+};
+
+/// The allgather of one token a rank.
+fn tokens(request: &Request) -> Request {
+    let cost = Kind::Barrier.costs(&request.cost).into_owned();
+    Request::allgather(request.ranks, 1)
+        .ports(request.ports)
+        .cost(cost)
+}
+
+/// The barrier that is the allgather of tokens by `plan`.
+fn barrier(request: &Request, plan: fn(&Request) -> Result<Schedule>) -> Result<Schedule> {
+    request.validate()?;
+    let allgather = plan(&tokens(request))?;
+    let (ports, layout) = (allgather.ports(), allgather.layout().to_vec());
+    Schedule::new(
+        ports,
+        Collective::Barrier,
+        layout,
+        allgather.into_programs(),
+    )
+}
+
+/// The rounds of the tree: up, then down.
+fn tree(tokens: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
+    let p = tokens.len();
+    let edges = move |distance: usize| {
+        let children = (distance..p).step_by(2 * distance);
+        children.map(move |child| (child, child - distance))
+    };
+    let distances = (0..doublings(p)).map(|i| 1usize << i);
+    let up = distances.clone().map(move |distance| {
+        let below = |child| Span::from(child..p.min(child + distance));
+        let messages = edges(distance);
+        let messages = messages.map(|(child, parent)| Message::new(child, parent, below(child)));
+        messages.collect()
+    });
+    let down = distances.rev().map(move |distance| {
+        let messages = edges(distance);
+        let all = Span::new(0, p);
+        let messages = messages.map(|(child, parent)| Message::new(parent, child, all));
+        messages.collect()
+    });
+    up.chain(down)
+}
+
+/// Time of the tree.
+fn tree_time(request: &Request) -> Option<f64> {
+    let rounds = 2.0 * f64::from(doublings(request.ranks));
+    let tokens = tokens(request);
+    tokens
+        .closed_forms_hold()
+        .then(|| rounds * tokens.transfer_time(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::FindingKind;
+    use crate::simulate::bounds::lower_bound_of;
+    use crate::{CostModel, Ports, Step};
+
+    #[test]
+    fn dissemination_takes_the_fewest_rounds_and_messages_cost_alpha() {
+        let cost = CostModel::new(10.0, 3.0);
+        for p in 2..=70 {
+            for k in 1..=3 {
+                let ports = Ports::BI.with_k(k);
+                let request = Request::barrier(p).ports(ports);
+                let schedule = request.plan("dissemination").unwrap();
+                let time = schedule.simulate_bytes(&cost, 8).unwrap().makespan();
+                let bound = lower_bound_of(&schedule, &cost, 8);
+                assert_eq!((time, bound.latency), (bound.largest, time), "{p} {k}");
+                let rounds = (1..).find(|&q| (k + 1).pow(q) >= p).unwrap();
+                assert_eq!(time, 10.0 * f64::from(rounds));
+                assert_eq!(schedule.stats().unwrap().elements, 0);
+            }
+        }
+    }
+
+    /// Whoever misses one token may leave too early, and the checker says so.
+    #[test]
+    fn a_message_left_out_is_found() {
+        for p in 2..=9 {
+            for name in ["dissemination", "tree"] {
+                let schedule = Request::barrier(p).plan(name).unwrap();
+                assert!(schedule.check().is_correct());
+                let (ports, layout) = (schedule.ports(), schedule.layout().to_vec());
+                let programs = schedule.into_programs();
+                for from in 0..p {
+                    let Some(at) = programs[from].iter().position(Step::is_send) else {
+                        continue;
+                    };
+                    let mut left = programs.clone();
+                    let to = left[from].remove(at).peer().unwrap();
+                    let receives = |s: &Step| !s.is_send() && s.peer() == Some(from);
+                    let at = left[to].iter().position(receives).unwrap();
+                    left[to].remove(at);
+                    let wrong = Schedule::new(ports, Collective::Barrier, layout.clone(), left);
+                    let report = wrong.unwrap().check();
+                    assert!(!report.is_correct(), "{name} {p} {from}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_barrier_without_tokens_is_refused() {
+        let mut b = Schedule::builder(2, Ports::BI, Collective::Barrier);
+        b.layout(0, 0, [], []).layout(1, 0, [], []);
+        let report = b.build().unwrap().check();
+        assert_eq!(report.errors[0].kind, FindingKind::Layout);
+    }
+}
