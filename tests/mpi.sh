@@ -5,6 +5,9 @@
 #     tests/mpi.sh quick    each 11th case, as continuous integration does: a few minutes
 #     tests/mpi.sh rules    selection files only: half a minute
 #
+# ONEPORT_OPENMPI_DEBUG=/opt/openmpi, the prefix of a debug build of Open MPI 6 (--enable-debug),
+# has its cases run as well: this build names the algorithms that rules choose.
+#
 # Two hosts are played by two network namespaces, where the system lets them be made (as root).
 #
 # The libraries are Python wheels in a folder under target/, so no root is needed: Open MPI 5, MPICH 5
@@ -21,6 +24,7 @@ esac
 target=${CARGO_TARGET_DIR:-target}
 target=$(mkdir -p "$target" && cd "$target" && pwd)
 wheels=$target/mpi
+debug=${ONEPORT_OPENMPI_DEBUG:-}
 work=$(mktemp -d)
 trap 'part_hosts; rm -rf "$work"' EXIT
 
@@ -47,6 +51,10 @@ start() {
     case $library in
     openmpi)
         run_in "$wheels/openmpi" mpirun --map-by :OVERSUBSCRIBE --bind-to none -n "$n" "$@" ;;
+    openmpi-debug) run_in "$debug" mpirun --map-by :OVERSUBSCRIBE --bind-to none -n "$n" "$@" ;;
+    openmpi-debug-abi)
+        ONEPORT_MPI_LIB=$debug/lib/libmpi_abi.so.1 \
+            run_in "$debug" mpirun --map-by :OVERSUBSCRIBE --bind-to none -n "$n" "$@" ;;
     mpich) run_in "$wheels/mpich" mpirun -n "$n" "$@" ;;
     mpich-abi)
         ONEPORT_MPI_LIB=$wheels/mpich/lib/libmpi_abi.so.1 run_in "$wheels/mpich" mpirun -n "$n" "$@" ;;
@@ -263,7 +271,12 @@ obeys() {
 # functions in the error about a message that is too long; Intel MPI's ring waits for bytes that its
 # binomial tree does not.
 rules() {
-    case $library in mpich-abi | system*) return ;; esac
+    case $library in
+    *-abi | system*) return ;;
+    openmpi-debug)
+        named_rules
+        return ;;
+    esac
     local so=$wheels/$library/lib/libmpi.so.12
     "$oneport" tune broadcast -p 4 --bytes 1KiB,64KiB,256KiB -a binomial,van-de-geijn-ring,chain \
         --alpha 10us --beta 1ns --budget 0 --export "$library=$work/rules" >/dev/null 2>&1
@@ -299,6 +312,110 @@ rules() {
         unset I_MPI_ADJUST_BCAST
         ;;
     esac
+}
+
+# What a debug build of Open MPI says in its algorithms, by collective and the algorithm's name there.
+# Those with "-" say nothing.
+functions='
+broadcast basic_linear bcast_intra_basic_linear
+broadcast pipeline bcast_intra_pipeline
+broadcast split_binary_tree bcast_intra_split_bintree
+broadcast binary_tree bcast_intra_binary
+broadcast binomial bcast_intra_binomial
+broadcast scatter_allgather bcast_intra_scatter_allgather
+broadcast scatter_allgather_ring bcast_intra_scatter_allgather_ring
+reduce linear -
+reduce pipeline reduce_intra_pipeline
+reduce binary reduce_intra_binary
+reduce binomial reduce_intra_binomial
+reduce rabenseifner reduce_intra_redscat_gather
+allreduce recursive_doubling allreduce_intra_recursivedoubling
+allreduce ring allreduce_intra_ring
+allreduce segmented_ring allreduce_intra_ring_segmented
+allreduce rabenseifner allreduce_intra_redscat_allgather
+allgather linear -
+allgather bruck-k-fanout allgather_intra_k_bruck
+allgather recursive_doubling allgather_intra_recursivedoubling
+allgather ring allgather_intra_ring
+allgather neighbor allgather_intra_neighborexchange
+allgather sparbit allgather_intra_sparbit
+reduce_scatter recursive_halving reduce_scatter_intra_basic_recursivehalving
+reduce_scatter ring reduce_scatter_intra_ring
+alltoall pairwise alltoall_intra_pairwise
+alltoall modified_bruck alltoall_intra_bruck
+gather basic_linear gather_intra_basic_linear
+gather binomial gather_intra_binomial
+scatter basic_linear -
+scatter binomial scatter_intra_binomial'
+
+# Each algorithm that `tune --export` knows has a rule of its own, by times that are invented; run with
+# the classic file and with the JSON, Open MPI names for each size the algorithm, its number and its
+# segments as they are in the files, and then the function that it calls. Blocks of a reduce_scatter
+# are not equal, since rules are for MPI_Reduce_scatter, not for MPI_Reduce_scatter_block.
+named_rules() {
+    local collective
+    for collective in broadcast reduce allreduce allgather reduce_scatter alltoall gather scatter; do
+        named_rules_of "$collective"
+    done
+}
+
+named_rules_of() {
+    local collective=$1 bytes=8194 factor=1 file name
+    local -a algorithms=() sizes=() tune
+    for name in $("$oneport" list "$collective" --json | grep -o '"name": "[^"]*"' | cut -d '"' -f 4); do
+        "$oneport" tune "$collective" -p 4 --bytes 64 -a "$name" --budget 0 --export openmpi="$work/rules" \
+            >/dev/null 2>&1 || continue
+        algorithms+=("$name")
+        sizes+=("$((bytes *= 2))")
+    done
+    tune=("$oneport" tune "$collective" --bytes "$(IFS=,; echo "${sizes[*]}")" --dtype i32 --budget 0
+        -a "$(IFS=,; echo "${algorithms[*]}")" --alpha 10us --beta 1ns --csv "$work/named.csv")
+    rm -f "$work/named.csv"
+    start 4 "${tune[@]}" >"$work/out" 2>&1 </dev/null || fail "measuring $collective"
+    # Each size has its winner.
+    awk -F, -v OFS=, -v names="${algorithms[*]}" '
+        BEGIN { split(names, name, " ") }
+        /^[0-9]/ { $5 = $6 = $7 = $8 = $9 = $10 = name[log($1 / 8194) / log(2)] == $2 ? 1 : 1000000 }
+        { print }' "$work/named.csv" >"$work/invented.csv"
+    mv "$work/invented.csv" "$work/named.csv"
+    start 4 "${tune[@]}" --export openmpi="$work/rules" --export openmpi-json="$work/rules.json" \
+        >"$work/out" 2>&1 </dev/null || fail "rules of $collective"
+    # Size, number and segment from the classic file; the name from the JSON.
+    case $collective in allgather | alltoall | gather | scatter) factor=4 ;; esac
+    paste -d ' ' <(printf '%s\n' "${sizes[@]}") \
+        <(grep -o '"alg": "[^"]*"' "$work/rules.json" | cut -d '"' -f 4) \
+        <(awk '/^[0-9]+ [0-9]+ [0-9]+ [0-9]+$/ { print $2, $4 }' "$work/rules") |
+        while read -r size name rest; do
+            echo "$((size * factor)) $name $rest $(awk -v c="$collective" -v n="$name" \
+                '$1 == c && $2 == n { print $3 }' <<<"$functions")"
+        done >"$work/expected"
+    [ "$(wc -l <"$work/expected")" -eq "$(grep -c "^$collective " <<<"$functions")" ] ||
+        fail "a rule for each algorithm of $collective: ${algorithms[*]}"
+    for file in rules rules.json; do
+        # A file for each process: its lines stay whole.
+        # shellcheck disable=SC2016
+        OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI_MCA_coll_tuned_priority=100 \
+            OMPI_MCA_coll_tuned_dynamic_rules_filename=$work/$file \
+            OMPI_MCA_coll_tuned_verbose=50 OMPI_MCA_coll_base_verbose=50 \
+            start 4 sh -c 'exec "$@" 2>"$0.$OMPI_COMM_WORLD_RANK"' "$work/log" "$oneport" run "$collective" \
+            --bytes "${sizes[0]}..${sizes[-1]}" --dtype i32 --library --repetitions 2 \
+            >"$work/out" 2>&1 </dev/null || fail "$collective with $file"
+        awk '
+            / with msg_size=/ { size = $0; gsub(/.*msg_size=|:.*/, "", size) }
+            / -> .*Params:/ { name = $0; gsub(/.* -> | *\(.*/, "", name) }
+            held != "" { print held, / rank |: rank / && match($0, /[a-z]+(_[a-z]+)*_intra_[a-z_]+/) ? \
+                substr($0, RSTART, RLENGTH) : "-"; held = "" }
+            /algorithm [0-9]+ topo .*segsize/ { match($0, /algorithm [0-9]+/)
+                held = size " " name " " substr($0, RSTART + 10, RLENGTH - 10) " " $NF }' "$work/log.0" |
+            sed 's/ompi_coll_base_//' >"$work/chosen"
+        while read -r line; do
+            grep -qFx -- "$line" "$work/chosen" || {
+                cp "$work/chosen" "$work/out"
+                fail "$collective with $file: not $line"
+            }
+        done <"$work/expected"
+        echo "$collective with $file: $(wc -l <"$work/expected") algorithms are named"
+    done
 }
 
 # Two hosts with names and addresses of their own, and one link between them.
@@ -337,8 +454,9 @@ SH
 start_on_hosts() {
     local a=${hosts[0]} b=${hosts[1]} enter=$work/enter.sh folder=$wheels/$library
     local -a launch
+    [ "$library" != openmpi-debug ] || folder=$debug
     case $library in
-    openmpi) launch=(mpirun --prtemca plm_ssh_agent "$enter" --host "$a:2,$b:1" --bind-to none) ;;
+    openmpi*) launch=(mpirun --prtemca plm_ssh_agent "$enter" --host "$a:2,$b:1" --bind-to none) ;;
     mpich) launch=(mpirun -launcher ssh -launcher-exec "$enter" -hosts "$a:2,$b:1") ;;
     intel)
         export I_MPI_ROOT=$folder I_MPI_PIN=0
@@ -379,10 +497,11 @@ foreign() {
 try() {
     library=$1
     shift
-    case $nth$library in 0mpich-abi | 0system*) return ;; esac
+    case $nth$library in 0*-abi | 0system*) return ;; esac
     case " ${ONEPORT_MPI:-$library} " in *" $library "*) ;; *) return ;; esac
     echo "== $library"
     if ! "$@"; then
+        case $library in openmpi-debug*) echo "ONEPORT_OPENMPI_DEBUG names no such build" >&2 ;; esac
         echo "SKIPPED $library: it could not be had" >&2
         skipped+=("$library")
         return
@@ -405,18 +524,21 @@ try openmpi wheel openmpi openmpi==5.0.11
 try mpich wheel mpich mpich==5.0.2
 try mpich-abi test -e "$wheels/mpich/complete"
 try intel wheel intel impi-rt
+try openmpi-debug test -n "$debug"
+try openmpi-debug-abi test -e "$debug/lib/libmpi_abi.so.1"
 case $(mpirun --version 2>/dev/null || true) in
 *"Open MPI"* | *OpenRTE*) try system-openmpi true ;;
 ?*) try system true ;;
 esac
 if [ "$nth" = 0 ]; then
     echo "tested the rules of: ${tested[*]:-nothing}"
+    [ ${#skipped[@]} -eq 0 ] || echo "SKIPPED, because they could not be had: ${skipped[*]}" >&2
     exit
 fi
 foreign
 if join_hosts; then
     for library in "${tested[@]}"; do
-        case $library in openmpi | mpich | intel)
+        case $library in openmpi | openmpi-debug | mpich | intel)
             echo "== $library on two hosts"
             two_hosts ;;
         esac

@@ -5,7 +5,8 @@
 //!                  whole numbers, "#" begins a comment; the rule with the largest BYTES that is at
 //!                  most the message's holds, the first is for 0
 //! Open MPI >= 6:   {"rule_file_version": 3, "module": "tuned", "collectives": {NAME: [{"comm_size_min",
-//!                  "comm_size_max", "rules": [{"msg_size_min", "msg_size_max", "alg", "seg_size"}]}]}}
+//!                  "comm_size_max", "rules": [{"msg_size_min", "msg_size_max", "alg", "faninout",
+//!                  "seg_size"}]}]}}
 //! Intel MPI:       I_MPI_ADJUST_<NAME>="<ID>:<FROM>-<TO>[;...]", in the environment
 //! MPICH:           nested tests, see `selection/mpich.rs`
 //! ```
@@ -14,8 +15,8 @@
 //! `ompi/mca/coll/tuned/coll_tuned_dynamic_file.c` (whose parser wants other names than the
 //! published schema and skips members that it does not know), versions 4 to 6; the reference of
 //! Intel MPI 2021 on the `I_MPI_ADJUST` family; MPICH's `src/mpi/coll/src/csel.c`, versions 4.1 to
-//! 5.0. Files for Open MPI 5.0.11, MPICH 5.0.2 and Intel MPI 2021.18 were tried with these
-//! libraries (`tests/mpi.sh`); Open MPI 6 is not released.
+//! 5.0. Files for Open MPI 5.0.11 and 6.0.0a1, MPICH 5.0.2 and Intel MPI 2021.18 were tried with
+//! these libraries (`tests/mpi.sh`); Open MPI 6 is not released.
 //!
 //! A file has rules only for algorithms that the library has. The tables below say which of them
 //! corresponds to which algorithm here. Libraries count the size of a message differently for each
@@ -37,10 +38,10 @@ use tables::{Family, INTEL, MPICH, OPEN_MPI};
 
 /// A library, and the form of its file.
 ///
-/// Sizes in the file are those that the library compares: for broadcast, reduce, allreduce and
-/// scatter the bytes that one rank passes, for reduce_scatter those of the whole vector, for
-/// allgather, alltoall and gather these times the number of ranks (Intel MPI: one rank's bytes;
-/// MPICH: alltoall, too).
+/// Sizes in the file are those that the library compares: for broadcast, reduce and allreduce the
+/// bytes that one rank passes, for reduce_scatter those of the whole vector, for allgather,
+/// alltoall, gather and scatter those of one block times the number of ranks (Intel MPI: one
+/// block's bytes; MPICH: alltoall, too).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Library {
     /// Open MPI's classic file, for all versions.
@@ -124,21 +125,20 @@ impl Library {
     }
 
     /// What the library makes of the file that its rules do not say.
-    fn note(self, ranks: usize) -> Option<String> {
+    fn note(self) -> Option<&'static str> {
         match self {
-            Library::OpenMpi => Some(format!(
-                "Open MPI applies the rules to all communicators of {ranks} ranks or more"
-            )),
+            Library::OpenMpi => Some(
+                "Open MPI applies the rules to communicators of all sizes: it reads numbers of \
+                 ranks as lower bounds up to version 5, and as upper ones from 6 on",
+            ),
             Library::OpenMpiJson => None,
             Library::Intel => Some(
                 "Intel MPI applies the rules to communicators of all sizes: where rules name a \
-                 number of ranks it ignores their sizes of messages"
-                    .into(),
+                 number of ranks it ignores their sizes of messages",
             ),
             Library::Mpich => Some(
                 "MPICH divides calls by nodes before it obeys the rules, unless \
-                 MPIR_CVAR_DEVICE_COLLECTIVES is none"
-                    .into(),
+                 MPIR_CVAR_DEVICE_COLLECTIVES is none",
             ),
         }
     }
@@ -227,7 +227,7 @@ pub fn write(library: Library, table: &Table) -> Result<Written> {
             beyond.join(", ")
         ));
     }
-    notes.extend(library.note(table.ranks));
+    notes.extend(library.note().map(String::from));
     let text = match library {
         Library::OpenMpi => open_mpi(family, table, &rules),
         Library::OpenMpiJson => open_mpi_json(family, table, &rules),
@@ -257,6 +257,10 @@ fn described(rule: &Rule, name: &str) -> String {
     )
 }
 
+/// The fan-out of all rules for Open MPI. Of the algorithms in them only the allgather `bruck` of
+/// version 6 has one, and never ends with 0.
+const FAN_OUT: u32 = 2;
+
 fn open_mpi(family: &Family, table: &Table, rules: &[Rule]) -> String {
     let mut text = format!(
         "# {} over {} ranks; times: {}\n# mpirun --mca coll_tuned_use_dynamic_rules 1 --mca \
@@ -275,7 +279,7 @@ fn open_mpi(family: &Family, table: &Table, rules: &[Rule]) -> String {
     for rule in rules {
         let _ = writeln!(
             text,
-            "# {}\n{} {} 0 {}",
+            "# {}\n{} {} {FAN_OUT} {}",
             described(rule, rule.name),
             rule.from,
             rule.id,
@@ -298,7 +302,8 @@ fn open_mpi_json(family: &Family, table: &Table, rules: &[Rule]) -> String {
     let ends = next.chain([json!("inf")]);
     let rules = rules.iter().zip(ends).map(|(rule, end)| {
         json!({"msg_size_min": rule.from, "msg_size_max": end, "alg": rule.name,
-               "seg_size": segment(rule.row), "comment": described(rule, rule.name)})
+               "faninout": FAN_OUT, "seg_size": segment(rule.row),
+               "comment": described(rule, rule.name)})
     });
     let rules: Vec<Value> = rules.collect();
     let sizes = json!([{

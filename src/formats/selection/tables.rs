@@ -61,7 +61,7 @@ pub(super) const OPEN_MPI: [Family; 8] = [
         of_all: true,
         algorithms: &[
             (1, "linear", "linear"),
-            (2, "bruck", "bruck"),
+            (2, "bruck-k-fanout", "bruck"),
             (3, "recursive_doubling", "recursive-doubling"),
             (4, "ring", "ring"),
             (5, "neighbor", "neighbor-exchange"),
@@ -96,7 +96,7 @@ pub(super) const OPEN_MPI: [Family; 8] = [
         kind: Kind::Scatter,
         id: 15,
         name: "scatter",
-        of_all: false,
+        of_all: true,
         algorithms: &[(1, "basic_linear", "linear"), (2, "binomial", "oblivious")],
     },
 ];

@@ -48,15 +48,16 @@ fn golden() {
     let expected = "# bcast over 4 ranks; times: modelled, not measured over MPI: by hand\n\
         # mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE --mca coll_tuned_priority 100\n\
         1 # collectives\n7 # bcast\n1 # communicator sizes\n4 # ranks\n2 # rules\n\
-        # from 0 bytes: binomial, best of --bytes 1000 (binomial)\n0 6 0 0\n\
-        # from 4000 bytes: pipeline in segments of 500, best of --bytes 4000 (chain)\n4000 3 0 500\n";
+        # from 0 bytes: binomial, best of --bytes 1000 (binomial)\n0 6 2 0\n\
+        # from 4000 bytes: pipeline in segments of 500, best of --bytes 4000 (chain)\n4000 3 2 500\n";
     assert_eq!(written.text, expected);
     assert_eq!(
         written.notes,
         [
             "times: modelled, not measured over MPI: by hand",
             "Open MPI has none of the algorithms for 8000 bytes: the rule before holds there",
-            "Open MPI applies the rules to all communicators of 4 ranks or more"
+            "Open MPI applies the rules to communicators of all sizes: it reads numbers of ranks as \
+             lower bounds up to version 5, and as upper ones from 6 on"
         ]
     );
     let json: Value =
@@ -65,8 +66,8 @@ fn golden() {
     assert_eq!(json["rule_file_version"], 3);
     assert_eq!(
         rules[0],
-        json!({"msg_size_min": 0, "msg_size_max": 3999, "alg": "binomial", "seg_size": 0,
-               "comment": "from 0 bytes: binomial, best of --bytes 1000 (binomial)"})
+        json!({"msg_size_min": 0, "msg_size_max": 3999, "alg": "binomial", "faninout": 2,
+               "seg_size": 0, "comment": "from 0 bytes: binomial, best of --bytes 1000 (binomial)"})
     );
     let last = &rules[1];
     assert_eq!(last["msg_size_min"], 4000);
@@ -91,11 +92,19 @@ fn sizes_are_those_of_the_library() {
     let table = table(Kind::Allgather, &rows);
     let text = write(Library::OpenMpi, &table).unwrap().text;
     assert!(
-        text.contains("\n0 2 0 0\n") && text.contains("\n400 4 0 0\n"),
+        text.contains("\n0 2 2 0\n") && text.contains("\n400 4 2 0\n"),
         "{text}"
     );
+    let text = write(Library::OpenMpiJson, &table).unwrap().text;
+    assert!(text.contains("\"alg\": \"bruck-k-fanout\""), "{text}");
     let text = write(Library::Intel, &table).unwrap().text;
     assert!(text.contains("\"2:0-99;3:100-2147483647\""), "{text}");
+    // Open MPI's documentation says one block, its code the blocks of all.
+    let rows = [(10, "linear", 10, 1.0), (100, "oblivious", 100, 1.0)];
+    let text = write(Library::OpenMpi, &self::table(Kind::Scatter, &rows))
+        .unwrap()
+        .text;
+    assert!(text.contains("\n400 2 2 0\n"), "{text}");
 }
 
 #[test]
@@ -257,5 +266,5 @@ fn sizes_beyond_the_library_have_no_rule() {
         written.notes
     );
     let open_mpi = write(Library::OpenMpi, &table).unwrap().text;
-    assert!(open_mpi.contains("\n4294967296 4 0 0\n"), "{open_mpi}");
+    assert!(open_mpi.contains("\n4294967296 4 2 0\n"), "{open_mpi}");
 }
