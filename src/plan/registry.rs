@@ -45,7 +45,7 @@ pub fn compositions(collective: Kind) -> impl Iterator<Item = &'static Algorithm
 }
 
 /// The algorithms for one collective that come into question for `ranks` ranks with these costs:
-/// those [of](of) the collective and, where the costs show nodes, its [`compositions`].
+/// those [`of`] the collective and, where the costs show nodes, its [`compositions`].
 pub fn candidates(
     collective: Kind,
     cost: &CostModel,

@@ -6,7 +6,7 @@
 //! - Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
 //! - Rounds: `ceil(log2 p)`.
 //! - Time: `ceil(log2 p) (alpha + beta m)`, and as often `gamma m` for the reduction: that of the
-//!   [binomial](super::binomial) tree. It differs where distances differ.
+//!   [binomial] tree. It differs where distances differ.
 //! - Volume: `(p - 1) m`.
 //! - Restrictions: operators must commute. Not segmented, because a segment could start no earlier.
 //!
