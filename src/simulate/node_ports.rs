@@ -58,6 +58,7 @@ impl Schedule {
         let prepared = Prepared::new(&schedule, cost.overlaps())?;
         // Refuses costs that do not fit the schedule.
         prepared.simulate_bytes(cost, element_bytes)?;
+        let cost = &*schedule.collective().kind().costs(cost);
         let ports = schedule.ports().with_k(k);
         let mut contention = Contention::new(&schedule, &prepared, &node_of, nodes.len(), ports);
         contention.serve(|node| prepared.nodes()[node].time(cost, element_bytes));
