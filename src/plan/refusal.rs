@@ -59,6 +59,8 @@ pub enum Reason {
     OneVector,
     /// It requires blocks of equal size.
     BlockSizes,
+    /// It requires one size for all blocks of an alltoall for one rank.
+    PairSizes,
     /// It requires links with equal costs.
     Links,
     /// It is not planned for these ports.
@@ -133,6 +135,10 @@ impl Refusal {
                 "{collective} has one vector, not a block for each rank: give its size alone"
             ),
             Reason::BlockSizes => write!(f, "{name} {collective} needs blocks of one size"),
+            Reason::PairSizes => write!(
+                f,
+                "{name} {collective} needs one size for all blocks of a rank"
+            ),
             Reason::Links => write!(f, "{name} {collective} needs links that all cost the same"),
             Reason::Ports(ports) => write!(
                 f,
@@ -205,7 +211,11 @@ impl Reason {
     pub(crate) fn is_restriction(&self) -> bool {
         matches!(
             self,
-            Reason::BlockSizes | Reason::Links | Reason::Ports(_) | Reason::Commutativity
+            Reason::BlockSizes
+                | Reason::PairSizes
+                | Reason::Links
+                | Reason::Ports(_)
+                | Reason::Commutativity
         )
     }
 }

@@ -172,8 +172,8 @@ impl Kind {
 
     /// Whether each rank has a block for each rank, so that block sizes may differ from pair to
     /// pair: alltoall.
-    pub fn has_block_pairs(self) -> bool {
-        self == Kind::Alltoall
+    pub const fn has_block_pairs(self) -> bool {
+        matches!(self, Kind::Alltoall)
     }
 
     /// Whether ranks exchange data: all kinds but barrier.

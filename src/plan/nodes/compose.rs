@@ -133,6 +133,7 @@ const fn composition(
             _ => row::logarithmic_twice,
         },
         planning_work: 16,
+        one_size_a_rank: collective.has_block_pairs(),
         rounds: "those of its phases",
         volume: "those of its phases",
         ..row::planned_by(name, collective, planner)

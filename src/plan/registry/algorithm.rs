@@ -32,6 +32,8 @@ pub struct Algorithm {
     pub uniform_links_only: bool,
     /// Whether it requires blocks of equal size.
     pub regular_only: bool,
+    /// Whether it requires that all blocks of an alltoall for a rank have one size.
+    pub one_size_a_rank: bool,
     /// What it requires of the machine's nodes.
     pub nodes: Nodes,
     /// Whether it splits the vector, or every block, into the request's segments.
@@ -274,6 +276,9 @@ impl Algorithm {
         if self.regular_only {
             all.push("blocks of one size".to_string());
         }
+        if self.one_size_a_rank {
+            all.push("one size for all blocks of a rank".to_string());
+        }
         match self.nodes {
             Nodes::Any => {}
             Nodes::Some => all.push("costs with levels".to_string()),
@@ -311,6 +316,7 @@ impl Algorithm {
     pub fn refusal(&self, request: &Request, reason: Reason) -> Refusal {
         let lacks_restriction = |a: &Algorithm| match reason {
             Reason::BlockSizes => !a.regular_only,
+            Reason::PairSizes => !a.one_size_a_rank,
             Reason::Links => !a.uniform_links_only,
             Reason::Commutativity => !a.commutative_only,
             _ => true,
@@ -394,6 +400,7 @@ impl Algorithm {
             Some(blocks) if self.regular_only && blocks.iter().any(|&b| b != blocks[0]) => {
                 Err(Reason::BlockSizes)
             }
+            Some(blocks) if self.one_size_a_rank && blocks.len() > ranks => Err(Reason::PairSizes),
             Some(_) => Ok(()),
         }
     }

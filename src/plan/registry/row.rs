@@ -32,6 +32,7 @@ pub(in crate::plan) const fn planned_by(
         commutative_only: false,
         uniform_links_only: false,
         regular_only: false,
+        one_size_a_rank: false,
         nodes: Nodes::Any,
         segmented: false,
         planning_work: 1,
