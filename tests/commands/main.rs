@@ -13,6 +13,7 @@ mod limits;
 mod measured;
 mod options;
 mod pages;
+mod usage;
 
 #[path = "../support"]
 mod support {

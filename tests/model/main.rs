@@ -78,6 +78,8 @@ mod sources {
     pub(crate) mod guards;
     #[path = "scenarios.rs"]
     pub(crate) mod scenarios;
+    #[path = "waiting.rs"]
+    pub(crate) mod waiting;
 }
 
 /// The rest of the crate, as far as the sources use it.
@@ -106,7 +108,7 @@ mod rules {
     }
 }
 
-use sources::{guards, scenarios};
+use sources::{guards, scenarios, waiting};
 
 /// Checks all interleavings of `scenario`.
 fn exhaustively(scenario: fn()) {
@@ -205,40 +207,40 @@ fn a_receiver_that_stops_copying() {
 
 #[test]
 fn wake_ups_are_not_lost() {
-    exhaustively(scenarios::wake_up);
-    bounded(4, scenarios::wake_up_again);
-    bounded(3, scenarios::two_wakers);
+    exhaustively(waiting::wake_up);
+    bounded(4, waiting::wake_up_again);
+    bounded(3, waiting::two_wakers);
 }
 
 #[test]
 fn an_abort_wakes_the_sleeper() {
-    exhaustively(scenarios::abort);
+    exhaustively(waiting::abort);
 }
 
 #[test]
 fn a_barrier_holds() {
-    bounded(4, || scenarios::barrier(2, 2, 1));
-    bounded(4, || scenarios::barrier(2, 2, 2));
-    bounded(4, || scenarios::barrier(2, 1, 2));
+    bounded(4, || waiting::barrier(2, 2, 1));
+    bounded(4, || waiting::barrier(2, 2, 2));
+    bounded(4, || waiting::barrier(2, 1, 2));
 }
 
 #[test]
 fn a_barrier_of_three_holds() {
-    bounded(2, || scenarios::barrier_polled_briefly(3, 2, 8));
-    bounded(2, || scenarios::barrier_polled_briefly(3, 3, 8));
+    bounded(2, || waiting::barrier_polled_briefly(3, 2, 8));
+    bounded(2, || waiting::barrier_polled_briefly(3, 3, 8));
     // Two levels above the cores.
-    bounded(2, || scenarios::barrier_polled_briefly(3, 3, 2));
+    bounded(2, || waiting::barrier_polled_briefly(3, 3, 2));
 }
 
 #[test]
 fn no_queued_rank_is_missed() {
-    bounded(4, || scenarios::queued(1));
-    bounded(2, || scenarios::queued(2));
+    bounded(4, || waiting::queued(1));
+    bounded(2, || waiting::queued(2));
 }
 
 #[test]
 fn a_value_made_on_first_use() {
-    exhaustively(scenarios::first_use);
+    exhaustively(waiting::first_use);
 }
 
 #[test]
@@ -294,7 +296,7 @@ fn operators_that_panic_in_shared_messages() {
 /// Tests with a planted fault: each must fail.
 mod canaries {
     use super::shim::{Fault, plant};
-    use super::{bounded, exhaustively, guards, scenarios};
+    use super::{bounded, exhaustively, guards, scenarios, waiting};
 
     #[test]
     #[should_panic(expected = "Causality violation")]
@@ -335,21 +337,21 @@ mod canaries {
     #[should_panic(expected = "deadlock")]
     fn parker_without_fences() {
         plant(Fault::NoFences);
-        exhaustively(scenarios::wake_up);
+        exhaustively(waiting::wake_up);
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
     fn relaxed_load_of_a_lazy_value() {
         plant(Fault::RelaxedAcquires);
-        exhaustively(scenarios::first_use);
+        exhaustively(waiting::first_use);
     }
 
     #[test]
     #[should_panic(expected = "Causality violation")]
     fn relaxed_barrier() {
         plant(Fault::RelaxedReleases);
-        bounded(2, || scenarios::barrier(2, 2, 1));
+        bounded(2, || waiting::barrier(2, 2, 1));
     }
 
     #[test]
