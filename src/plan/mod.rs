@@ -51,6 +51,7 @@ pub mod tree {
     pub mod kary;
     pub mod knomial;
     pub mod linear;
+    pub mod multi_tree;
     pub mod ordered;
     pub mod reduce_broadcast;
     pub mod split_binary;
@@ -187,6 +188,7 @@ const ALGORITHMS: &[Algorithm] = &[
     tree::two_tree::REDUCE,
     pipeline::chain::REDUCE,
     tree::kary::REDUCE,
+    tree::multi_tree::REDUCE,
     tree::split_binary::REDUCE,
     pipeline::uni_greedy::REDUCE,
     pipeline::out_of_order::REDUCE,
@@ -205,6 +207,7 @@ const ALGORITHMS: &[Algorithm] = &[
     broadcast(tree::two_tree::REDUCE),
     pipeline::chain::BROADCAST,
     tree::kary::BROADCAST,
+    tree::multi_tree::BROADCAST,
     tree::split_binary::BROADCAST,
     broadcast(pipeline::uni_greedy::REDUCE),
     broadcast(pipeline::out_of_order::REDUCE),

@@ -5,7 +5,7 @@ use oneport::check::Options;
 use oneport::machine::{Piece, Pieces};
 use oneport::plan::{Segments, registry};
 use oneport::run::{Operator, Run, Team, inputs, oracle};
-use oneport::{CostModel, Kind, Ports, Request};
+use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
 #[test]
 fn model_times_equal_the_closed_forms() {
@@ -213,26 +213,28 @@ fn schedules_with_irregular_blocks_are_correct() {
                     let schedule = algorithm.plan(&request).unwrap();
                     let report = schedule.check();
                     assert!(report.is_correct(), "{name}: {:?}", report.errors);
-                    let time = schedule
-                        .simulate_bytes(request.get_cost(), 8)
-                        .unwrap()
-                        .makespan();
-                    let sum = Operator::<u64>::named("sum").unwrap();
-                    let data = inputs(schedule.collective(), schedule.layout(), &sum);
-                    let outcome = Run::new(&schedule)
-                        .op(&sum)
-                        .inputs(&data)
-                        .cost(request.get_cost().clone())
-                        .on(&mut team)
-                        .unwrap();
-                    let expected =
-                        oracle(schedule.collective(), schedule.layout(), &sum, &data).unwrap();
-                    assert_eq!(outcome.outputs, expected, "{name}");
-                    assert_eq!(outcome.model_time, time, "{name}");
+                    assert_delivers(&schedule, &request, &mut team, &name);
                     ran += 1;
                 }
             }
         }
     }
     assert!(ran > 200, "only {ran} schedules run");
+}
+
+/// Asserts that a run delivers the oracle's results, and that its model clock shows the simulator's
+/// time.
+pub(crate) fn assert_delivers(schedule: &Schedule, request: &Request, team: &mut Team, name: &str) {
+    let sum = Operator::<u64>::named("sum").unwrap();
+    let data = inputs(schedule.collective(), schedule.layout(), &sum);
+    let outcome = Run::new(schedule)
+        .op(&sum)
+        .inputs(&data)
+        .cost(request.get_cost().clone())
+        .on(team)
+        .unwrap();
+    let expected = oracle(schedule.collective(), schedule.layout(), &sum, &data).unwrap();
+    assert_eq!(outcome.outputs, expected, "{name}");
+    let time = schedule.simulate_bytes(request.get_cost(), 8).unwrap();
+    assert_eq!(outcome.model_time, time.makespan(), "{name}");
 }

@@ -5,7 +5,7 @@
 //! rank must receive first. The messages of a round form paths and cycles over the ranks, and along
 //! each of them ranks alternate between sending first and receiving first (in a pair, the lower
 //! rank sends first). A round then takes the time of two messages, or of three if a cycle is odd.
-//! This holds for each port by itself: a message uses ports of the same number at both ends.
+//! This holds for each port by itself, where messages lead from port to port.
 
 use crate::machine::Ports;
 use crate::plan::Request;
@@ -20,8 +20,8 @@ pub(crate) struct Message {
     pub(crate) sent: Spans,
     /// Its spans at the receiver.
     pub(crate) stored: Spans,
-    /// The number of its port, at both ends.
-    pub(crate) port: usize,
+    /// The numbers of its ports at the sender and at the receiver.
+    pub(crate) ports: [usize; 2],
 }
 
 impl Message {
@@ -34,13 +34,18 @@ impl Message {
             to,
             sent,
             stored,
-            port: 0,
+            ports: [0, 0],
         }
     }
 
-    /// The message through another port.
+    /// The message through another port, of the same number at both ends.
     pub(in crate::plan) fn on_port(self, port: usize) -> Message {
-        Message { port, ..self }
+        self.on_ports([port, port])
+    }
+
+    /// The message through these ports of the sender and the receiver.
+    pub(in crate::plan) fn on_ports(self, ports: [usize; 2]) -> Message {
+        Message { ports, ..self }
     }
 
     /// The message in the opposite direction.
@@ -50,7 +55,7 @@ impl Message {
             to: self.from,
             sent: self.stored,
             stored: self.sent,
-            port: self.port,
+            ports: [self.ports[1], self.ports[0]],
         }
     }
 }
@@ -71,20 +76,17 @@ pub(crate) enum Arrival {
 /// Appends a round to the programs. Empty messages are omitted.
 pub(crate) fn round(b: &mut Builder, request: &Request, messages: &[Message], arrival: Arrival) {
     let messages: Vec<&Message> = messages.iter().filter(|m| total_len(&m.sent) > 0).collect();
-    let receives_first: Vec<Vec<bool>> = if request.ports.is_bidirectional() {
+    let ports = messages.iter().flat_map(|m| m.ports).max().unwrap_or(0) + 1;
+    let ends = |m: &Message| (m.from * ports + m.ports[0], m.to * ports + m.ports[1]);
+    let receives_first = if request.ports.is_bidirectional() {
         Vec::new()
     } else {
-        let flags = |port| {
-            let messages = messages.iter().filter(|m| m.port == port);
-            receive_first_flags(request.ranks, messages.map(|m| (m.from, m.to)))
-        };
-        let ports = messages.iter().map(|m| m.port + 1).max();
-        (0..ports.unwrap_or(0)).map(flags).collect()
+        receive_first_flags(request.ranks * ports, messages.iter().map(|m| ends(m)))
     };
-    let first = |m: &Message| receives_first.get(m.port).is_some_and(|f| f[m.from]);
+    let first = |m: &Message| receives_first.get(ends(m).0) == Some(&true);
     let send = |b: &mut Builder, m: &Message| {
         let step = Step::send(m.to, m.sent.clone());
-        b.step(m.from, step.on_port(m.port));
+        b.step(m.from, step.on_port(m.ports[0]));
     };
     for m in messages.iter().filter(|m| !first(m)) {
         send(b, m);
@@ -110,7 +112,7 @@ pub(crate) fn round(b: &mut Builder, request: &Request, messages: &[Message], ar
                 Step::recv(m.from, scratch)
             }
         };
-        b.step(m.to, step.on_port(m.port));
+        b.step(m.to, step.on_port(m.ports[1]));
     }
     for m in messages.iter().filter(|m| first(m)) {
         send(b, m);
@@ -202,6 +204,7 @@ impl<R: Rounds> Exchange<R> {
 }
 
 /// By rank: whether it receives before it sends, in a round of these messages, given as (from, to).
+/// The same for ports, where messages lead from port to port.
 pub(in crate::plan) fn receive_first_flags(
     ranks: usize,
     messages: impl Iterator<Item = (usize, usize)>,
@@ -330,6 +333,13 @@ pub(crate) fn equal_size(request: &Request, blocks: &[Span]) -> Option<usize> {
 /// `ceil(log2 p)`.
 pub(crate) fn doublings(p: usize) -> u32 {
     p.next_power_of_two().trailing_zeros()
+}
+
+/// The powers of `k + 1` below `p`.
+pub(in crate::plan) fn powers(p: usize, k: usize) -> impl Iterator<Item = usize> {
+    let radix = k.saturating_add(1);
+    let next = move |power: &usize| power.checked_mul(radix);
+    std::iter::successors(Some(1), next).take_while(move |&power| power < p)
 }
 
 /// Blocks `first .. first + count`, modulo their number, as at most two spans. No span is empty.

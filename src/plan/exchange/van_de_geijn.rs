@@ -1,23 +1,24 @@
 //! Van de Geijn's broadcast, planned backwards as a reduction: reduce-scatter, then a gather along
-//! a binomial tree.
+//! a binomial tree, or a (k+1)-nomial one with `k` ports.
 //!
 //! - Source: Barnett, Gupta, Payne, Shuler, van de Geijn, Watts, "Interprocessor collective
 //!   communication library" (1994): scatter, then allgather.
-//! - Ports: uni- or bidirectional; Bruck's reduce-scatter uses all of several ports.
-//! - Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible, `q = ceil(log2 p)`.
+//! - Ports: uni- or bidirectional, `k`-ported; the ring uses one port.
+//! - Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible, `q = ceil(log_(k+1) p)`.
 //! - Rounds: `q` for the gather; for the reduce-scatter `q` ([Bruck](super::bruck)) or `p-1`
 //!   ([ring]).
-//! - Time if `p` divides `m`, bidirectional: `2q alpha + 2 (p-1)/p beta m` (Bruck) or
+//! - Time if `p` divides `m`, on one bidirectional port: `2q alpha + 2 (p-1)/p beta m` (Bruck) or
 //!   `(p-1+q) alpha + 2 (p-1)/p beta m` (ring); the reduction takes `(p-1)/p gamma m` more.
 //!   Unidirectional, for powers of two (Bruck) or even `p` (ring): twice the messages of the
-//!   reduce-scatter, and the gather.
-//! - Volume: `(p-1) m` for the reduce-scatter, about `q/2 m` for the gather.
+//!   reduce-scatter, and the gather. On `k` ports, for powers of `k+1` (Bruck): the `k`-th part of
+//!   beta.
+//! - Volume: `(p-1) m` for the reduce-scatter, about `q k/(k+1) m` for the gather.
 //! - Restrictions: operators must commute; only the sum of the request's segments matters.
 //! - Scratch: for the reduce-scatter on unidirectional ranks, the size of the longest message.
 //!
 //! Ranks and blocks are numbered from the root on, modulo `p`. Number `v` gathers the blocks of the
-//! numbers that differ from `v` only in its trailing zeros; they are consecutive. Blocks stay at
-//! their position in the vector; nothing is moved locally.
+//! numbers that differ from `v` only in its trailing zeros to the base `k+1`; they are consecutive.
+//! Blocks stay at their position in the vector; nothing is moved locally.
 //!
 //! Example, `p = 3`, after the reduce-scatter: 1→0 block 1; 2→0 block 2. As a broadcast: 0→2 block
 //! 2; 0→1 block 1; then the allgather.
@@ -26,7 +27,7 @@ use super::ring::Ring;
 use super::{bruck, ring};
 use crate::error::Result;
 use crate::plan::build::compose::{Blocks, scratch_after};
-use crate::plan::build::rounds::{self, Arrival, Message, Rounds, doublings, round, time_of_round};
+use crate::plan::build::rounds::{self, Arrival, Message, Rounds, powers, round, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestRoot, ClosedForm, Planner};
@@ -39,7 +40,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     commutative_only: true,
     transfers: row::logarithmic_twice,
     source: "van de Geijn et al. 1994 (scatter, allgather; Bruck's here), backwards for reduce",
-    rounds: "2 ceil(log2 p) (bi), about 3 ceil(log2 p) (uni)",
+    rounds: "2 ceil(log_{k+1} p) on k ports (bi), about 3 ceil(log_{k+1} p) (uni)",
     volume: "(p-1) m + about ceil(log2 p)/2 m",
     best_root: BestRoot::Search,
     closed_form: ClosedForm::Of(time),
@@ -50,7 +51,7 @@ pub(in crate::plan) const RING_REDUCE: Algorithm = Algorithm {
     name: "van-de-geijn-ring",
     transfers: |p, _| row::for_each_pair(p, 1).saturating_add(p),
     source: "van de Geijn et al. 1994 (scatter, ring allgather), backwards for reduce",
-    rounds: "p-1+ceil(log2 p) (bi), about 2(p-1)+ceil(log2 p) (uni)",
+    rounds: "p-1+ceil(log_{k+1} p) (bi), about 2(p-1)+ceil(log_{k+1} p) (uni)",
     planner: Planner::Streamed(ring_programs),
     closed_form: ClosedForm::Of(time_ring),
     ..REDUCE
@@ -104,7 +105,7 @@ fn over_ring(
     let collective = Collective::Reduce { root };
     let scratch = scratch_after(request, &blocks, ring::longest).filter(|_| with_scratch);
     let ring = |blocks| Ring::from(root, blocks);
-    let gather = |blocks| Gather { root, blocks };
+    let gather = |blocks| Gather::new(request, blocks);
     Ok(Sequence {
         first: Blocks::backwards(request, collective.clone(), ring, blocks.clone(), scratch),
         second: Blocks::forwards(request, collective.clone(), gather, blocks),
@@ -137,7 +138,7 @@ fn equal_block(request: &Request) -> Option<usize> {
 
 fn time_of_gather(request: &Request, block: usize) -> f64 {
     let p = request.ranks;
-    let counts = (0..doublings(p)).map(|k| (1usize << k).min(p - (1 << k)));
+    let counts = powers(p, request.ports.k()).map(|width| width.min(p - width));
     counts
         .map(|count| request.transfer_time(count * block))
         .sum()
@@ -177,33 +178,53 @@ fn reduction<R: DoubleEndedIterator<Item = Vec<Message>>>(
             round(&mut b, request, &messages, Arrival::Combined);
         }
     }
-    let gather = Gather {
-        root,
-        blocks: blocks.to_vec(),
-    };
+    let gather = Gather::new(request, blocks.to_vec());
     rounds::forwards(&mut b, request, gather.messages());
     b.build()
 }
 
-/// The rounds of a binomial tree that bring to number `v` the blocks of the numbers that differ
-/// from it only in its trailing zeros.
+/// The rounds of a (k+1)-nomial tree that bring to number `v` the blocks of the numbers that differ
+/// from it only in its trailing zeros to the base `k+1`. The `k` rounds of a level run
+/// concurrently, each through its own port.
 #[derive(Debug)]
 struct Gather {
     root: usize,
     blocks: Vec<Span>,
+    /// Number of ports in use, `k`.
+    ports: usize,
+    /// By level: how many blocks its messages have.
+    widths: Vec<usize>,
 }
 
 impl Gather {
+    fn new(request: &Request, blocks: Vec<Span>) -> Gather {
+        let ports = request.ports.k().min(blocks.len().saturating_sub(1));
+        Gather {
+            root: request.root,
+            widths: powers(blocks.len(), ports).collect(),
+            blocks,
+            ports,
+        }
+    }
+
     fn messages(&self) -> impl Iterator<Item = Vec<Message>> {
-        let message = |k, from| {
+        let message = |k, v| {
+            let from = self.rank(v);
             let (to, spans) = self.sent(k, from)?;
-            Some(Message::new(from, to, spans))
+            Some(Message::new(from, to, spans).on_port(self.port(k, self.ports)))
         };
         (0..self.count()).map(move |k| {
-            let half = 1usize << k;
-            let senders = (half..self.blocks.len()).step_by(2 * half);
-            senders.filter_map(|v| message(k, self.rank(v))).collect()
+            let (distance, period) = self.level(k);
+            let senders = (distance..self.blocks.len()).step_by(period);
+            senders.filter_map(|v| message(k, v)).collect()
         })
+    }
+
+    /// How far the messages of round `k` go, and how far apart their senders are.
+    fn level(&self, k: usize) -> (usize, usize) {
+        let width = self.widths[k / self.ports];
+        let distance = (1 + k % self.ports).saturating_mul(width);
+        (distance, (1 + self.ports).saturating_mul(width))
     }
 
     fn rank(&self, number: usize) -> usize {
@@ -216,7 +237,8 @@ impl Gather {
 
     /// The spans that number `v` sends in round `k`.
     fn gathered(&self, k: usize, v: usize) -> Option<Spans> {
-        let blocks = &self.blocks[v..self.blocks.len().min(v + (1 << k))];
+        let width = self.widths[k / self.ports];
+        let blocks = &self.blocks[v..self.blocks.len().min(v + width)];
         let span = Span::from(blocks.first()?.offset..blocks.last()?.end());
         (span.len > 0).then(|| span.into())
     }
@@ -224,27 +246,31 @@ impl Gather {
 
 impl Rounds for Gather {
     fn count(&self) -> usize {
-        doublings(self.blocks.len()) as usize
+        self.widths.len() * self.ports
     }
 
     fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
-        let (v, half) = (self.number(rank), 1usize << k);
-        if v % (2 * half) != half {
+        let (v, (distance, period)) = (self.number(rank), self.level(k));
+        if v % period != distance {
             return None;
         }
-        Some((self.rank(v - half), self.gathered(k, v)?))
+        Some((self.rank(v - distance), self.gathered(k, v)?))
     }
 
     fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
-        let (v, half) = (self.number(rank), 1usize << k);
-        if !v.is_multiple_of(2 * half) || v + half >= self.blocks.len() {
+        let (v, (distance, period)) = (self.number(rank), self.level(k));
+        if !v.is_multiple_of(period) || distance >= self.blocks.len() - v {
             return None;
         }
-        Some((self.rank(v + half), self.gathered(k, v + half)?))
+        Some((self.rank(v + distance), self.gathered(k, v + distance)?))
     }
 
     /// No rank both sends and receives in a round.
     fn receives_first(&self, _k: usize, _rank: usize, _backwards: bool) -> bool {
         false
+    }
+
+    fn port(&self, k: usize, _ports: usize) -> usize {
+        k % self.ports
     }
 }

@@ -21,7 +21,7 @@
 
 use crate::error::{Error, Result};
 use crate::plan::Request;
-use crate::plan::build::rounds::{Arrival, Message, needs_scratch, round};
+use crate::plan::build::rounds::{Arrival, Message, needs_scratch, powers, round};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::collective::{Collective, Kind};
@@ -94,7 +94,7 @@ fn reduction(request: &Request, with_scratch: bool) -> Result<Schedule> {
 
 /// The rounds if number `v` is rank `v + first`, modulo `p`.
 fn rounds(p: usize, k: usize, first: usize, vector: Span) -> impl Iterator<Item = Vec<Message>> {
-    weights(p, k).map(move |weight| {
+    powers(p, k).map(move |weight| {
         let period = weight.saturating_mul(k.saturating_add(1));
         let rank = |v: usize| (v + first) % p;
         let messages = (0..p).step_by(period).flat_map(|to| {
@@ -106,12 +106,6 @@ fn rounds(p: usize, k: usize, first: usize, vector: Span) -> impl Iterator<Item 
     })
 }
 
-/// The powers of `k + 1` below `p`.
-fn weights(p: usize, k: usize) -> impl Iterator<Item = usize> {
-    let radix = k.saturating_add(1);
-    std::iter::successors(Some(1usize), move |w| w.checked_mul(radix)).take_while(move |&w| w < p)
-}
-
 /// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, k, m) = (request.ranks, request.ports.k(), request.elements());
@@ -119,6 +113,6 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
         1 => request.combine_time(m),
         several => several as f64 * request.local_combine_time(m),
     };
-    let rounds = weights(p, k).map(|weight| request.transfer_time(m) + combined(weight));
+    let rounds = powers(p, k).map(|weight| request.transfer_time(m) + combined(weight));
     request.closed_forms_hold().then(|| rounds.sum())
 }

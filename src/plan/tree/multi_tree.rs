@@ -1,0 +1,291 @@
+//! Multi-tree broadcast and reduction: one pipelined tree for each port, and every rank serves the
+//! children of one of them through all of its ports.
+//!
+//! - Source: Bar-Noy, Ho, "Broadcasting multiple messages in the multiport model" (1999): `k`
+//!   complete `k`-ary trees. Which rank serves which children is ours.
+//! - Ports: bidirectional, `k`-ported. With one port the tree is a chain.
+//! - Symbols: `p` ranks, `q` segments of `s` elements, `D` the number of levels of a complete
+//!   `k`-ary tree of `p-1` ranks, `tc = alpha + beta s`.
+//! - Rounds of the broadcast: `D + ceil(q/k) - 1`; one more for few `p` where the
+//!   last level is nearly full, and up to three more for `p <= k`. Where `p` is a power of `k+1`,
+//!   `ceil(log_(k+1) p) + ceil((q-1)/k)` rounds are necessary.
+//! - Time of the broadcast: the rounds times `tc`. The reduction combines up to `k`
+//!   segments more in each round.
+//! - Volume: `(p-1) m`, the `k`-th part of it through each port.
+//! - Restrictions: the operator must commute.
+//! - Scratch: none for the broadcast and one port, otherwise up to `k` segments.
+//!
+//! Segment `i` travels in tree `i mod t`, with `t = min(k, q)` trees below the root. Of the other
+//! ranks, those with the same remainder modulo `t` serve the children of one tree, `k` each, in
+//! order of their numbers. Where the ranks of a remainder are too few, those that have ports to
+//! spare in their own tree serve the rest. The ports suffice: besides the edges from the root, all
+//! trees together have `t (p-2)` edges, and the ranks have `k (p-1)` ports. In a round a segment
+//! moves down one edge. Each edge has ports of its own at both ends, so trees do not wait for each
+//! other.
+//!
+//! Example, `p = 5`, `k = 2`. Even segments: 0→1; 1→3, 1→2; 3→4. Odd ones: 0→2; 2→4, 2→1; 4→3.
+
+use std::collections::BinaryHeap;
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::plan::Request;
+use crate::plan::build::rounds::{self, Message};
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
+use crate::schedule::collective::{Collective, Kind};
+use crate::schedule::{Schedule, Span};
+
+pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+    ports: PortModels::Bi,
+    segmented: true,
+    transfers: row::for_each_segment,
+    source: "Bar-Noy, Ho 1999 (k complete k-ary trees)",
+    rounds: "D+ceil(q/k)-1, D = ceil(log_k((k-1)(p-1)+1)) on k > 1 ports, p-1 on one",
+    volume: "(p-1) m",
+    closed_form: ClosedForm::Of(time),
+    ..row::new("multi-tree", Kind::Broadcast, broadcast)
+};
+
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    collective: Kind::Reduce,
+    commutative_only: true,
+    planner: Planner::Direct(reduce),
+    closed_form: ClosedForm::None,
+    ..BROADCAST
+};
+
+/// Plans the broadcast.
+pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let (trees, root) = (Trees::of(request), request.root);
+    let vector = Span::new(0, request.elements());
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Broadcast { root });
+    for r in 0..request.ranks {
+        b.layout(r, vector.len, (r == root).then_some(vector), [vector]);
+    }
+    rounds::forwards(&mut b, request, trees.rounds(request));
+    b.build()
+}
+
+/// Plans the reduction.
+pub(crate) fn reduce(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let (trees, root) = (Trees::of(request), request.root);
+    let vector = Span::new(0, request.elements());
+    let scratch = rounds::scratch_of(request, trees.rounds(request));
+    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Reduce { root });
+    for r in 0..request.ranks {
+        let output = (r == root).then_some(vector);
+        b.layout(r, vector.len + scratch, [vector], output);
+    }
+    rounds::backwards(&mut b, request, trees.rounds(request), vector.len);
+    b.build()
+}
+
+/// Time of the broadcast for equal segments; `None` otherwise.
+pub(crate) fn time(request: &Request) -> Option<f64> {
+    let (q, s) = request.equal_segments()?;
+    let rounds = Trees::of(request).count_rounds(q);
+    Some(rounds as f64 * request.transfer_time(s))
+}
+
+/// The trees, over numbers of ranks from the root on.
+struct Trees {
+    count: usize,
+    /// The edges of all trees, in each from the top down.
+    edges: Vec<Edge>,
+}
+
+struct Edge {
+    tree: usize,
+    parent: usize,
+    child: usize,
+    /// The number of the parent's port. The child's is that of the tree.
+    port: usize,
+    /// Number of edges above it.
+    level: usize,
+}
+
+impl Trees {
+    fn of(request: &Request) -> Trees {
+        let (p, k) = (request.ranks, request.ports.k());
+        let count = if p > 1 {
+            k.min(request.segments.count())
+        } else {
+            0
+        };
+        // Ranks whose last ports have no child in the trees so far: how many ports, and the rank.
+        let mut spare = BinaryHeap::new();
+        let tree = |tree: usize| {
+            let mut missing = p - 2;
+            let mut parents = Vec::new();
+            for v in (tree + 1..p).step_by(count) {
+                let served = k.min(missing);
+                missing -= served;
+                spare.push((k - served, v));
+                if served > 0 {
+                    parents.push((v, 0..served));
+                }
+            }
+            while missing > 0 {
+                let (free, v) = spare.pop().expect("the ports of all ranks suffice");
+                let served = free.min(missing);
+                missing -= served;
+                spare.push((free - served, v));
+                parents.push((v, k - free..k - free + served));
+            }
+            edges(p, tree, &parents)
+        };
+        Trees {
+            edges: (0..count).flat_map(tree).collect(),
+            count,
+        }
+    }
+
+    /// The messages of a broadcast, round by round.
+    fn rounds(&self, request: &Request) -> impl DoubleEndedIterator<Item = Vec<Message>> {
+        let Request { ranks, root, .. } = *request;
+        let segments = request.segments.spans();
+        let rank = move |v: usize| (v + root) % ranks;
+        (0..self.count_rounds(segments.len())).map(move |t| {
+            let message = |e: &Edge| {
+                let segment = segments.get(t.checked_sub(e.level)? * self.count + e.tree)?;
+                let message = Message::new(rank(e.parent), rank(e.child), *segment);
+                Some(message.on_ports([e.port, e.tree]))
+            };
+            self.edges.iter().filter_map(message).collect()
+        })
+    }
+
+    /// Number of rounds for `q` segments.
+    fn count_rounds(&self, q: usize) -> usize {
+        let end = |e: &Edge| e.level + (q - e.tree).div_ceil(self.count);
+        self.edges.iter().map(end).max().unwrap_or(0)
+    }
+}
+
+/// The edges of a tree over `0..p` in which these ranks, from the top down, serve children through
+/// these ports; the root serves the first of them.
+fn edges(p: usize, tree: usize, parents: &[(usize, Range<usize>)]) -> Vec<Edge> {
+    let mut is_parent = vec![false; p];
+    parents.iter().for_each(|&(v, _)| is_parent[v] = true);
+    let leaves = (1..p).filter(|&v| !is_parent[v]);
+    let mut below = parents.iter().map(|&(v, _)| v).chain(leaves);
+    let top = Edge {
+        tree,
+        parent: 0,
+        child: below.next().expect("there is a rank besides the root"),
+        port: tree,
+        level: 0,
+    };
+    let mut edges = vec![top];
+    for (i, (parent, ports)) in parents.iter().enumerate() {
+        for port in ports.clone() {
+            edges.push(Edge {
+                tree,
+                parent: *parent,
+                child: below.next().expect("ports for all ranks but the first"),
+                port,
+                level: edges[i].level + 1,
+            });
+        }
+    }
+    edges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::machine::{CostModel, Ports};
+    use std::collections::HashSet;
+
+    fn request(p: usize, k: usize, q: usize) -> Request {
+        Request::broadcast(p, q)
+            .segment_count(q)
+            .ports(Ports::BI.with_k(k))
+    }
+
+    /// The number of levels of a complete `k`-ary tree of `n` ranks.
+    fn levels(n: usize, k: usize) -> usize {
+        let (mut held, mut width, mut levels) = (0, 1, 0);
+        while held < n {
+            (held, width, levels) = (held + width, width * k, levels + 1);
+        }
+        levels
+    }
+
+    #[test]
+    fn every_tree_reaches_all_ranks_through_ports_of_its_own() {
+        let (mut deeper, mut all) = (0, 0);
+        for p in (1..70).chain([121, 122, 341, 342]) {
+            for k in 1..9 {
+                for q in [1, 2, k, 3 * k + 1] {
+                    let trees = Trees::of(&request(p, k, q));
+                    let mut used = HashSet::new();
+                    for tree in 0..trees.count {
+                        let mut reached = HashSet::from([0]);
+                        let mut level = vec![0; p];
+                        for e in trees.edges.iter().filter(|e| e.tree == tree) {
+                            assert!(reached.contains(&e.parent) && reached.insert(e.child));
+                            assert!(e.port < k && used.insert((e.parent, e.port)));
+                            assert_eq!(e.level, level[e.parent], "p={p} k={k} tree {tree}");
+                            level[e.child] = e.level + 1;
+                        }
+                        assert_eq!(reached.len(), p, "p={p} k={k} tree {tree}");
+                        let deepest = level.into_iter().max().unwrap();
+                        let more = deepest - levels(p - 1, k).min(deepest);
+                        let max = if p > k { 1 } else { 3 };
+                        assert!(more <= max, "p={p} k={k} tree {tree}: {deepest} levels");
+                        deeper += more.min(1);
+                        all += 1;
+                    }
+                }
+            }
+        }
+        assert!(
+            50 * deeper < all,
+            "{deeper} of {all} trees are deeper than complete ones"
+        );
+    }
+
+    #[test]
+    fn rounds_are_close_to_the_least_possible() {
+        for (p, k, q, least, rounds) in [
+            (4, 1, 5, 6, 7),
+            (27, 2, 40, 23, 24),
+            (64, 3, 30, 13, 14),
+            (125, 4, 100, 28, 29),
+            (729, 8, 80, 13, 14),
+        ] {
+            let trees = Trees::of(&request(p, k, q));
+            let steps = (1..).find(|&i| (k + 1usize).pow(i) >= p).unwrap() as usize;
+            assert_eq!(steps + (q - 1).div_ceil(k), least);
+            assert_eq!(trees.count_rounds(q), rounds, "p={p} k={k} q={q}");
+        }
+    }
+
+    #[test]
+    fn the_example_of_the_header() {
+        let trees = Trees::of(&request(5, 2, 2));
+        let edges = |tree: usize| -> Vec<_> {
+            let edges = trees.edges.iter().filter(|e| e.tree == tree);
+            edges.map(|e| (e.parent, e.child)).collect()
+        };
+        assert_eq!(edges(0), [(0, 1), (1, 3), (1, 2), (3, 4)]);
+        assert_eq!(edges(1), [(0, 2), (2, 4), (2, 1), (4, 3)]);
+    }
+
+    /// The trees of a reduction wait for each other's combinations only.
+    #[test]
+    fn reductions_without_computation_take_as_long_as_broadcasts() {
+        for p in 1..20 {
+            for k in 1..5 {
+                let request = request(p, k, 11).cost(CostModel::new(3.0, 2.0));
+                let reduce = reduce(&request.clone().collective(Kind::Reduce)).unwrap();
+                let time_of_reduce = reduce.simulate(&request.cost).unwrap().makespan();
+                assert_eq!(Some(time_of_reduce), time(&request), "p={p} k={k}");
+            }
+        }
+    }
+}
