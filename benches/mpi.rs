@@ -43,13 +43,19 @@ const CASES: [(&str, Kind, bool); 8] = [
     ("alltoall", Kind::Alltoall, false),
 ];
 
-/// The launches: library, setting and collective, all if none is named.
-const LAUNCHES: [(&str, Option<(&str, &str)>, Option<&str>); 4] = [
+/// A launch: library, setting, and collective; all collectives if none is named.
+type Launch = (
+    &'static str,
+    Option<[&'static str; 2]>,
+    Option<&'static str>,
+);
+
+const LAUNCHES: [Launch; 4] = [
     ("openmpi", None, None),
     ("mpich", None, None),
     (
         "mpich",
-        Some(("MPIR_CVAR_BCAST_POSIX_INTRA_ALGORITHM", "mpir")),
+        Some(["MPIR_CVAR_BCAST_POSIX_INTRA_ALGORITHM", "mpir"]),
         Some("broadcast"),
     ),
     ("intel", None, None),
@@ -109,7 +115,7 @@ fn of_all_libraries() -> oneport::Result<()> {
             continue;
         }
         let mut command = launcher(name, &folder, &ranks);
-        if let Some((variable, value)) = setting {
+        if let Some([variable, value]) = setting {
             println!("\n{variable}={value}");
             command.env(variable, value);
         }

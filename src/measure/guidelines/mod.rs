@@ -355,10 +355,11 @@ mod tests {
                 let cost = CostModel::new(alpha, 0.1).gamma(gamma);
                 let report = model(ports, cost, &[1, 2, 5, 6], &[0, 1, 33, max]);
                 // With unidirectional ports, parts of two different algorithms combined may be
-                // faster than any single allreduce.
+                // faster than any single allreduce or reduction.
                 let mixed = |r: &Row| {
                     ports == Ports::UNI
-                        && r.guideline.name.starts_with("allreduce <= ")
+                        && (r.guideline.name.starts_with("allreduce <= ")
+                            || r.guideline.name == "reduce <= reduce_scatter + gather")
                         && r.guideline.right.len() == 2
                         && r.excess() < 0.1
                 };
