@@ -34,6 +34,11 @@ impl Traffic {
             flows: BTreeMap::new(),
             empty: 0,
         };
+        // The tokens of a barrier are no data.
+        let element_bytes = match schedule.collective().kind().has_data() {
+            true => element_bytes,
+            false => 0,
+        };
         for (from, program) in schedule.programs().iter().enumerate() {
             for step in program {
                 match step {

@@ -57,11 +57,11 @@ fn plans(p: usize) -> impl Iterator<Item = String> {
         .filter(|a| a.ports.allow(oneport::Ports::BI));
     bidirectional.map(move |a| {
         let kind = a.collective.name();
-        format!(
-            "{kind} -p {p} -a {} --bytes {} --segments 2 --alpha 1000 --beta 2",
-            a.name,
-            8 * p
-        )
+        let vector = match a.collective.has_data() {
+            true => format!("--bytes {} --segments 2", 8 * p),
+            false => String::new(),
+        };
+        format!("{kind} -p {p} -a {} {vector} --alpha 1000 --beta 2", a.name)
     })
 }
 

@@ -245,6 +245,8 @@ fn every_example_in_the_help_works() {
     let folder = folder("examples");
     let platform = r#"{"nodes": 3, "source": 0, "edges": [{"src": 0, "dst": 1, "cost": 1}, {"src": 1, "dst": 2, "cost": "1/2"}]}"#;
     std::fs::write(folder.join("platform.json"), platform).unwrap();
+    let levels = r#"{"levels": [{"groups": [[0, 1], [2, 3]], "alpha": 300, "beta": 0.05}, {"alpha": 2000, "beta": 0.2}]}"#;
+    std::fs::write(folder.join("cluster.json"), levels).unwrap();
     let profile = r#"{"alpha": 150, "beta": 0.02, "gamma": 0.03, "gamma_copy": 0.02, "pieces": {
         "transfer": [{"from": 0, "alpha": 150, "beta": 0.06}, {"from": 4096, "alpha": 320, "beta": 0.02}]}}"#;
     let mut commands = vec![String::new()];
