@@ -229,7 +229,6 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::fibonacci_census::ALLREDUCE,
     exchange::fibonacci::ALLREDUCE,
     exchange::composed::ALLREDUCE,
-    exchange::composed::ROOTED_ALLREDUCE,
     exchange::ring::ALLREDUCE,
     exchange::segmented_ring::ALLREDUCE,
     exchange::all_pairs::ONE_SHOT,
