@@ -183,7 +183,7 @@ links() {
     {
         expect 0 'result *verified' $n "$oneport" run gather -a two --sizes $sizes $model
         expect 0 'result *verified' $n "$oneport" run reduce -a ordered --ordered --bytes 1KiB $model
-        expect 0 'throughput' $n "$oneport" steady --costs "$work/links.json" --bytes 64KiB
+        expect 0 '^throughput' $n "$oneport" steady --costs "$work/links.json" --bytes 64KiB
         expect 0 'MPI_Gatherv  ' $n "$oneport" compare gather --sizes $sizes --repetitions 2 $model
     }
 }

@@ -38,6 +38,9 @@ impl Nodes {
         let Some(k) = self.node_ports else {
             return Ok(None);
         };
+        if !(1..=4096).contains(&k) {
+            bail!("--node-ports is {k}: a node has 1 to 4096 ports of each kind");
+        }
         let Some(n) = self.nodes else {
             let Some(nodes) = cost.nodes(ranks) else {
                 bail!(
