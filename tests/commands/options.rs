@@ -79,7 +79,7 @@ fn node_ports_are_planned_proved_timed_and_run() {
         ("--nodes 5 --node-ports 1", "5 nodes for 4 ranks"),
         ("--nodes 0 --node-ports 1", "0 nodes for 4 ranks"),
         ("--nodes 2", "--node-ports"),
-        ("--nodes 2 --node-ports 0", "a node needs 1 to 4096 ports"),
+        ("--nodes 2 --node-ports 0", "a node has 1 to 4096 ports"),
     ] {
         let error = failure(&mut oneport(&format!("simulate {what} {arguments}")), 2);
         assert!(error.contains(why), "{arguments}: {error}");
