@@ -99,12 +99,10 @@ struct Head<'a> {
 /// schedule that the model cannot time.
 pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
     ensure_own_ports(schedule, "GOAL")?;
+    let kind = schedule.collective().kind();
+    let cost = kind.costs(&options.cost).into_owned();
     let options = &Options {
-        cost: schedule
-            .collective()
-            .kind()
-            .costs(&options.cost)
-            .into_owned(),
+        cost,
         ..options.clone()
     };
     let simulation = schedule.simulate_bytes(&options.cost, options.element_bytes)?;
@@ -234,7 +232,7 @@ impl Clock {
     fn of(schedule: &Schedule, options: &Options) -> Result<Clock> {
         let refusal = |why: String| {
             Error::usage(format!(
-                "the uniform form of GOAL: {why}; the byte form takes it"
+                "the uniform form of GOAL: {why}; the byte form takes it (--form bytes)"
             ))
         };
         let refuse = |why: String| Err(refusal(why));

@@ -81,12 +81,10 @@ pub struct Options {
 /// schedule that the model cannot time.
 pub fn write(schedule: &Schedule, options: &Options) -> Result<Vec<(String, String)>> {
     ensure_own_ports(schedule, "SimGrid")?;
+    let kind = schedule.collective().kind();
+    let cost = kind.costs(&options.cost).into_owned();
     let options = &Options {
-        cost: schedule
-            .collective()
-            .kind()
-            .costs(&options.cost)
-            .into_owned(),
+        cost,
         ..options.clone()
     };
     let refuse = |why: &str| Err(Error::usage(format!("SimGrid: {why}")));

@@ -49,18 +49,17 @@ pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
 
 /// Plans the alltoall.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    if BlockPairs::equal_size(request).is_some() {
-        return pairwise::plan(request);
-    }
-    let blocks = BlockPairs::new(request)?;
+    pairwise::plan_or(request, |blocks| plan_unequal(request, blocks))
+}
+
+fn plan_unequal(request: &Request, blocks: &BlockPairs) -> Result<Schedule> {
     let (p, k) = (request.ranks, request.ports.k());
     let mut sent = vec![0; p * p];
     let mut parts = Vec::new();
-    for (round, matching) in Decomposition::new(&blocks).enumerate() {
+    for (round, matching) in Decomposition::new(blocks).enumerate() {
         for (from, &to) in matching.receivers.iter().enumerate() {
             let offset = &mut sent[from * p + to];
-            let len = matching.len.min(len(&blocks, from, to) - *offset);
+            let len = matching.len.min(len(blocks, from, to) - *offset);
             if len > 0 {
                 parts.push(Part {
                     pair: [from, to],
@@ -77,17 +76,11 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 
 /// The sum of the times of all matchings.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    if BlockPairs::equal_size(request).is_some() {
-        return pairwise::time(request);
-    }
-    if !request.closed_forms_hold() || request.ports.k() > 1 {
-        return None;
-    }
-    let blocks = BlockPairs::new(request).ok()?;
-    let matchings = Decomposition::new(&blocks);
-    Some(matchings.fold(0.0, |sum, matching| {
-        sum + request.transfer_time(matching.len)
-    }))
+    pairwise::time_or(request, |blocks| {
+        let one_port = request.closed_forms_hold() && request.ports.k() == 1;
+        let times = |matching: Matching| request.transfer_time(matching.len);
+        one_port.then(|| Decomposition::new(blocks).map(times).sum())
+    })
 }
 
 /// Number of elements that `from` sends to `to`.

@@ -43,20 +43,17 @@ pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
 
 /// Plans the alltoall.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    if BlockPairs::equal_size(request).is_some() {
-        return pairwise::plan(request);
-    }
-    let blocks = BlockPairs::new(request)?;
-    let messages = rounds(request, &blocks);
-    let k = request.ports.k();
-    let parts = messages.into_iter().map(|(round, pair)| Part {
-        pair,
-        offset: 0,
-        len: blocks.len(pair[0], pair[1]),
-        ports: [round % k; 2],
-    });
-    blocks.schedule(request, parts)
+    pairwise::plan_or(request, |blocks| {
+        let messages = rounds(request, blocks);
+        let k = request.ports.k();
+        let parts = messages.into_iter().map(|(round, pair)| Part {
+            pair,
+            offset: 0,
+            len: blocks.len(pair[0], pair[1]),
+            ports: [round % k; 2],
+        });
+        blocks.schedule(request, parts)
+    })
 }
 
 /// The round and the ranks of each message, by round.
@@ -95,14 +92,14 @@ fn graph(request: &Request, pairs: &[[usize; 2]]) -> (usize, Vec<(usize, usize)>
 /// Time of the schedule if all blocks that are not empty are equal, and rounds of them are as few
 /// as can be, or all blocks are equal; `None` otherwise. It plans the rounds.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    if BlockPairs::equal_size(request).is_some() {
-        return pairwise::time(request);
-    }
+    pairwise::time_or(request, |blocks| time_unequal(request, blocks))
+}
+
+fn time_unequal(request: &Request, blocks: &BlockPairs) -> Option<f64> {
     if !request.closed_forms_hold() || request.ports.k() > 1 {
         return None;
     }
-    let blocks = BlockPairs::new(request).ok()?;
-    let messages = rounds(request, &blocks);
+    let messages = rounds(request, blocks);
     let len = |pair: [usize; 2]| blocks.len(pair[0], pair[1]);
     let Some(&(last, pair)) = messages.last() else {
         return Some(0.0);

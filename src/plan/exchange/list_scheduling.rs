@@ -47,23 +47,18 @@ pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
 
 /// Plans the alltoall.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
-    if BlockPairs::equal_size(request).is_some() {
-        return pairwise::plan(request);
-    }
-    let blocks = BlockPairs::new(request)?;
-    blocks.schedule(request, best(request, &blocks).parts)
+    pairwise::plan_or(request, |blocks| {
+        blocks.schedule(request, best(request, blocks).parts)
+    })
 }
 
 /// When the last message of the plan finishes.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    if BlockPairs::equal_size(request).is_some() {
-        return pairwise::time(request);
-    }
-    let blocks = BlockPairs::new(request).ok()?;
-    request
-        .closed_forms_hold()
-        .then(|| best(request, &blocks).finish)
+    pairwise::time_or(request, |blocks| {
+        request
+            .closed_forms_hold()
+            .then(|| best(request, blocks).finish)
+    })
 }
 
 /// The messages in the order of their starts, and when the last one finishes.

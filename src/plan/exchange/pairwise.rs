@@ -66,6 +66,32 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     Some(messages * request.transfer_time(b))
 }
 
+/// Plans an alltoall as `unequal` does, or pairwise if all blocks are equal.
+///
+/// # Errors
+/// Those of [`plan`] and of `unequal`.
+pub(super) fn plan_or(
+    request: &Request,
+    unequal: impl FnOnce(&BlockPairs) -> Result<Schedule>,
+) -> Result<Schedule> {
+    request.validate()?;
+    match BlockPairs::equal_size(request) {
+        Some(_) => plan(request),
+        None => unequal(&BlockPairs::new(request)?),
+    }
+}
+
+/// Time of the schedule of [`plan_or`], where `unequal` gives that of blocks that differ.
+pub(super) fn time_or(
+    request: &Request,
+    unequal: impl FnOnce(&BlockPairs) -> Option<f64>,
+) -> Option<f64> {
+    match BlockPairs::equal_size(request) {
+        Some(_) => time(request),
+        None => unequal(&BlockPairs::new(request).ok()?),
+    }
+}
+
 /// The partners of every rank in every round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Partners {

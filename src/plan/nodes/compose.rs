@@ -9,8 +9,8 @@
 //! - Time: at most the sum of the times of the phases; less where some ranks are ready early. There
 //!   is no closed form for all parts.
 //! - Volume between nodes: hier `(N-1) m` for broadcast and reduce, through one rank of each node;
-//!   lane the same, but `m/n` through each rank. Allreduce: twice that times `1/N` per node, if its
-//!   part between nodes is of optimal volume.
+//!   lane the same, but `m/n` through each rank. Allreduce: `2 (N-1) m`, if its part between nodes
+//!   is of optimal volume.
 //! - Restrictions: costs with [nodes](crate::CostModel::nodes); for lanes and alltoall, of the same
 //!   number of ranks. The request's segments only give the size of the vector: each phase takes its
 //!   own.
