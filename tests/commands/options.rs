@@ -278,6 +278,13 @@ fn segments_are_for_algorithms_that_segment() {
         assert_eq!(planned["segments"], 4, "{planned}");
         assert_eq!(planned["segment_choice"], "given");
     }
+    // Those that segment need operators that commute, or two ports: the others are as good as any.
+    for what in ["reduce_scatter --ordered", "allgather --ports uni"] {
+        let planned = json(&format!("simulate {what} -p 8 --bytes 16 --segments 4"));
+        let rows = json(&format!("compare {what} -p 8 --bytes 16 --segments 4"));
+        assert_eq!(planned["time"], rows["rows"][0]["time"], "{what}");
+        assert_eq!(planned["segment_choice"], "unsegmented", "{what}");
+    }
 }
 
 #[test]

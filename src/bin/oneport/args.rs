@@ -99,7 +99,8 @@ pub(crate) struct Vector {
     )]
     pub(crate) segment: Option<u64>,
 
-    /// Number of segments, or `unequal` to search for the best sizes, unequal ones included
+    /// Number of segments, or `unequal` to search for the best sizes, unequal ones included; the
+    /// algorithm chosen is then one that segments, if any does
     #[arg(
         long,
         value_name = "COUNT|unequal",

@@ -140,6 +140,9 @@ impl ScheduleInfo {
                 (Some(name), "auto") if let Some(cores) = info.cores => {
                     format!("{name} (the fastest on {cores} cores, by an estimate)")
                 }
+                (Some(name), "auto") if info.segments_were_given() => {
+                    format!("{name} (the fastest here that segments, in the model)")
+                }
                 (Some(name), "auto") => format!("{name} (the fastest here in the model)"),
                 (Some(name), "rules") => {
                     format!(
@@ -171,6 +174,12 @@ impl ScheduleInfo {
             summary.push(("shared ports", shared));
         }
         summary
+    }
+
+    /// Whether options ask for several segments, so that algorithms that segment come first.
+    fn segments_were_given(&self) -> bool {
+        let asked = matches!(self.segment_choice, Some("given" | "unequal"));
+        asked && self.segments.is_some_and(|n| n > 1)
     }
 
     /// The ports that ranks share, such as `8, of 4 nodes`.

@@ -22,7 +22,8 @@ impl Task {
             SegmentChoice::Best | SegmentChoice::Rule(_) => false,
         };
         let all = self.algorithms.iter().copied();
-        let segmented: Vec<_> = all.filter(|a| several && a.segmented).collect();
+        let segments = |a: &&Algorithm| a.segmented && a.accepts(&self.request).is_ok();
+        let segmented: Vec<_> = all.filter(|a| several && segments(a)).collect();
         match segmented.is_empty() {
             true => self.algorithms.clone(),
             false => segmented,
