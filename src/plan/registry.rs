@@ -6,6 +6,7 @@
 
 mod algorithm;
 mod composition;
+mod pairs;
 mod planner;
 mod root;
 pub(in crate::plan) mod row;

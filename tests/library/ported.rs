@@ -157,7 +157,8 @@ fn each_collective_comes_close_to_its_bounds_through_all_ports() {
         (Ports::BI, Kind::ReduceScatter, 1.0, 1.5),
         (Ports::BI, Kind::Allreduce, 1.5, 1.5),
         (Ports::BI, Kind::Alltoall, 1.0, 1.5),
-        // Unidirectional broadcasts and reductions have no pipeline through several ports.
+        (Ports::UNI, Kind::Broadcast, 1.0, 2.0),
+        (Ports::UNI, Kind::Reduce, 1.0, 2.0),
         (Ports::UNI, Kind::Allgather, 3.0, 2.0),
         (Ports::UNI, Kind::ReduceScatter, 3.0, 2.0),
         (Ports::UNI, Kind::Allreduce, 2.25, 1.5),

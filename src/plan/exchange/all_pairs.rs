@@ -24,7 +24,7 @@ use crate::machine::Ports;
 use crate::plan::build::rounds::{Arrival, Exchange, Rounds};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Order, Schedule, Span, Spans, Step};
@@ -40,6 +40,8 @@ pub(in crate::plan) const ONE_SHOT: Algorithm = Algorithm {
 };
 
 pub(in crate::plan) const TWO_SHOT: Algorithm = Algorithm {
+    // Of short vectors, most ranks have no block, and the second half has few senders.
+    ports: PortModels::Each,
     name: "two-shot",
     transfers: row::for_each_pair_twice,
     rounds: "2 ceil((p-1)/k) on k ports (bi), twice that (uni; p odd: 4 ceil(p/k))",

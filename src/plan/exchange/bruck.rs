@@ -36,7 +36,7 @@ use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     source: "Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
-    rounds: "ceil(log_{k+1} p) on k ports (bi), twice that (uni; one port, p not a power of two: more)",
+    rounds: "ceil(log_{k+1} p) on k ports (bi), up to 3 times that (uni)",
     volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
     ..row::new("bruck", Kind::Allgather, plan)
@@ -47,7 +47,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     commutative_only: true,
     transfers: row::logarithmic_twice,
     source: "Bruck et al. 1997, there and back",
-    rounds: "2 ceil(log_{k+1} p) on k ports (bi), twice that (uni; one port, p not a power of two: more)",
+    rounds: "2 ceil(log_{k+1} p) on k ports (bi), up to 3 times that (uni)",
     volume: "2(p-1) m",
     planner: Planner::Direct(allreduce),
     closed_form: ClosedForm::Of(allreduce_time),

@@ -31,12 +31,14 @@ use crate::plan::build::block_pairs::BlockPairs;
 use crate::plan::build::rounds::{Arrival, Exchange, Rounds, receive_first_flags, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Span, Spans, Step};
 
 pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+    // The last round uses fewer ports than there are, more of them if each is by itself.
+    ports: PortModels::Each,
     collective: Kind::Alltoall,
     // Each message has many spans: what they take to hold counts.
     transfers: row::for_each_pair,

@@ -31,7 +31,7 @@ use crate::schedule::{Schedule, Span, Spans, total_len};
 
 pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     source: "folklore",
-    rounds: "floor(log2 p), if p is not a power of two 2 more (bi); twice that (uni)",
+    rounds: "floor(log2 p) (bi), 2 floor(log2 p) (uni), if p is not a power of two 2 more",
     volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
     ..row::new("recursive-doubling", Kind::Allgather, plan)

@@ -30,13 +30,14 @@ use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::build::rounds::{self, Arrival, Message, Rounds, powers, round, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestRoot, ClosedForm, Planner};
+use crate::plan::registry::{Algorithm, BestRoot, ClosedForm, Planner, PortModels};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span, Spans};
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    ports: PortModels::Each,
     commutative_only: true,
     transfers: row::logarithmic_twice,
     source: "van de Geijn et al. 1994 (scatter, allgather; Bruck's here), backwards for reduce",
@@ -49,6 +50,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
 
 pub(in crate::plan) const RING_REDUCE: Algorithm = Algorithm {
     name: "van-de-geijn-ring",
+    ports: PortModels::Both,
     transfers: |p, _| row::for_each_pair(p, 1).saturating_add(p),
     source: "van de Geijn et al. 1994 (scatter, ring allgather), backwards for reduce",
     rounds: "p-1+ceil(log_{k+1} p) (bi), about 2(p-1)+ceil(log_{k+1} p) (uni)",

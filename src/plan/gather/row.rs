@@ -42,6 +42,7 @@ macro_rules! tree_rows {
     ($gather:ident, $scatter:ident: $name:literal, $tree:path { $($field:ident: $value:expr),* $(,)? }) => {
         pub(in crate::plan) const $gather: crate::plan::registry::Algorithm =
             crate::plan::registry::Algorithm {
+                ports: crate::plan::registry::PortModels::Each,
                 transfers: |p, _| p,
                 closed_form: crate::plan::registry::ClosedForm::Of(|request| {
                     crate::plan::gather::row::time(request, $tree)

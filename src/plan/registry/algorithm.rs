@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::pairs::{InPairs, in_pairs};
 use super::planner::{Planned, Planner};
 use super::root::BestRoot;
 use super::{Reduction, of};
@@ -109,11 +110,17 @@ pub enum Nodes {
 
 /// Port models an algorithm is planned for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum PortModels {
+    /// Unidirectional ports.
     Uni,
+    /// Bidirectional ports, or several unidirectional ones, which it uses in pairs: one of a pair
+    /// sends, the other receives.
     Bi,
+    /// Bidirectional ports and unidirectional ones; an even number of these in pairs.
     Both,
+    /// Bidirectional ports and unidirectional ones, each by itself: most ranks send much more than
+    /// they receive, or the reverse.
+    Each,
 }
 
 impl PortModels {
@@ -121,8 +128,8 @@ impl PortModels {
     pub fn allow(self, ports: Ports) -> bool {
         match self {
             PortModels::Uni => !ports.is_bidirectional(),
-            PortModels::Bi => ports.is_bidirectional(),
-            PortModels::Both => true,
+            PortModels::Bi => ports.is_bidirectional() || self.pairs(ports).is_some(),
+            PortModels::Both | PortModels::Each => true,
         }
     }
 
@@ -131,7 +138,7 @@ impl PortModels {
         match self {
             PortModels::Uni => "uni",
             PortModels::Bi => "bi",
-            PortModels::Both => "uni, bi",
+            PortModels::Both | PortModels::Each => "uni, bi",
         }
     }
 }
@@ -145,6 +152,10 @@ impl Algorithm {
     /// there are too many ranks for its search, or the links do not connect all ranks.
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
         self.accepts(request)?;
+        let ports = request.ports;
+        if let Some(request) = self.in_pairs(request) {
+            return in_pairs(self.plan(&request)?, ports);
+        }
         let request = &*self.with_best_root(request)?;
         match self.planner {
             Planner::Direct(plan) => plan(request),
@@ -178,6 +189,11 @@ impl Algorithm {
     /// As [`Algorithm::plan`].
     pub fn planned(&self, request: &Request) -> Result<Planned> {
         self.accepts(request)?;
+        let ports = request.ports;
+        if let Some(request) = self.in_pairs(request) {
+            let planned = self.planned(&request)?;
+            return Ok(Planned::Streamed(Box::new(InPairs { planned, ports })));
+        }
         let request = &*self.with_best_root(request)?;
         Ok(Planned::Streamed(match self.planner {
             Planner::Streamed(programs) => programs(request)?,
@@ -236,6 +252,9 @@ impl Algorithm {
         if self.searches_root(request) {
             return None;
         }
+        if let Some(request) = self.in_pairs(request) {
+            return self.closed_form(&request);
+        }
         match self.closed_form {
             ClosedForm::None => None,
             ClosedForm::Of(time) => time(&self.effective(request)),
@@ -260,8 +279,8 @@ impl Algorithm {
     /// # Ok::<(), oneport::Error>(())
     /// ```
     pub fn published(&self, request: &Request) -> Option<Published> {
-        let covered =
-            request.ranks > 3 && request.elements() > 0 && self.ports.allow(request.ports);
+        let covered = self.ports.allow(request.ports) && self.in_pairs(request).is_none();
+        let covered = covered && request.ranks > 3 && request.elements() > 0;
         let published = self.published.filter(|_| covered)?;
         published(&Symbols::of(&self.effective(request))?)
     }

@@ -89,6 +89,11 @@ impl Planned {
         }
     }
 
+    /// As [`materialize`](Self::materialize), of a copy.
+    pub(super) fn store(&self) -> Result<Schedule> {
+        self.programs().materialize()
+    }
+
     fn programs(&self) -> &dyn DynScheduleSource {
         match self {
             Planned::Stored(schedule) => schedule,

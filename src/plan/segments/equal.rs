@@ -90,6 +90,8 @@ pub fn best_segment_within(
     max_transfers: usize,
 ) -> Result<Best> {
     algorithm.accepts(request)?;
+    let pairs = algorithm.in_pairs(request);
+    let request = pairs.as_ref().unwrap_or(request);
     let m = request.elements();
     let mut trial = Trial::new(algorithm, request, max_transfers);
     if !algorithm.segmented || m <= 1 || request.ranks < 2 {

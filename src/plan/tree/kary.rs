@@ -22,11 +22,12 @@
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Order, Schedule, Span, Step};
 
 pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+    ports: PortModels::Each,
     segmented: true,
     transfers: row::for_each_segment,
     source: "folklore; MPICH, Open MPI (pipelined k-ary trees), k ports",

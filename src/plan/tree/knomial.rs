@@ -23,11 +23,12 @@ use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::plan::build::rounds::{Arrival, Message, needs_scratch, powers, round};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    ports: PortModels::Each,
     source: "folklore; MPICH, Open MPI (knomial), radix k+1",
     rounds: "ceil(log_{k+1} p) on k ports",
     volume: "(p-1) m",
