@@ -3,8 +3,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
 use super::context::RunContext;
 use super::element::Element;
 use super::endpoint::{Endpoint, PortModel};
@@ -13,6 +11,7 @@ use super::failure::panicked;
 use super::operator::Operator;
 use super::placement::Workers;
 use super::rank::Rank;
+use super::sync::Mutex;
 use super::team::{Team, panic_message};
 use super::transfer::RankMemory;
 use super::tuning::{DEADLINE, START_DELAY};

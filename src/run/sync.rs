@@ -1,10 +1,11 @@
-//! The synchronization primitives of transfers, the parker, the inbox and the barrier, in one
-//! place: `tests/model` compiles those sources against loom's primitives instead.
+//! The synchronization primitives of runs, in one place: all that several ranks may write goes
+//! through them. `tests/model` compiles the sources of transfers, the parker, the inbox and the
+//! barrier against loom's primitives instead.
 
 use std::ptr;
 
 pub(crate) use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering, fence,
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
 };
 
 pub(crate) use std::hint::spin_loop;

@@ -366,3 +366,41 @@ fn comments_are_wrapped() {
     }
     assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
+
+/// Files of `run` that take primitives from elsewhere: none of them does so on the way of a message.
+const OWN_PRIMITIVES: &[&str] = &[
+    "sync.rs",
+    // Threads and jobs start and end.
+    "system.rs",
+    "team.rs",
+    "scoped_job.rs",
+    // The size of the cache is read once.
+    "tuning.rs",
+    // Operators are cloned before a run.
+    "built_in.rs",
+    "combine.rs",
+    "operator.rs",
+];
+
+/// Otherwise neither the model checker nor the record of cache lines would see them.
+#[test]
+fn runs_take_their_primitives_from_one_file() {
+    let mut violations = Vec::new();
+    for Source { folder, path, code } in sources() {
+        let file = path.file_name().unwrap().to_string_lossy();
+        if folder != "run" || OWN_PRIMITIVES.contains(&&*file) {
+            continue;
+        }
+        for word in [
+            "std::sync",
+            "core::sync",
+            "parking_lot",
+            "crossbeam_channel",
+        ] {
+            if code.contains(word) {
+                violations.push(format!("{} uses {word}", path.display()));
+            }
+        }
+    }
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
+}

@@ -11,13 +11,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::executor::{Peers, RankExecutor};
 use super::runner::{AtStep, Job, Meeting, Runner};
 use crate::run::element::Element;
 use crate::run::failure::Failure;
+use crate::run::sync::{AtomicU64, Ordering};
 use crate::run::transfer::RankMemory;
 use crate::run::tuning::WORKER_POLLS_BEFORE_CHECK;
 use crate::run::wait::{Inbox, QueueNode, Stop, TeamState, Waiter};

@@ -1,7 +1,6 @@
 //! A schedule prepared for execution: port lists, wires and dependencies are resolved once.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
 use crate::machine::Ports;
@@ -9,6 +8,7 @@ use crate::rules::matching::{Matching, NONE};
 use crate::rules::max_time;
 use crate::rules::shared::SharedOrder;
 use crate::rules::{LocalOrder, OrderScratch};
+use crate::run::sync::{AtomicU64, Ordering};
 use crate::run::transfer::{Wire, any_overlap};
 use crate::schedule::{Schedule, Step, total_len};
 

@@ -2,10 +2,7 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicU64;
 use std::time::Instant;
-
-use parking_lot::Mutex;
 
 use super::eager::EagerExecutor;
 use super::executor::RankExecutor;
@@ -17,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::run::element::Element;
 use crate::run::failure::{Failure, panicked};
 use crate::run::placement::Workers;
+use crate::run::sync::{AtomicU64, Mutex};
 use crate::run::team::{Team, panic_message};
 use crate::run::testdata::{Wrong, packed};
 use crate::run::transfer::RankMemory;

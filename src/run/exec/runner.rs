@@ -3,7 +3,6 @@
 
 use std::cell::Cell;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::carrier::Carrier;
@@ -13,6 +12,7 @@ use super::program::Program;
 use crate::run::context::RunContext;
 use crate::run::element::Element;
 use crate::run::failure::Failure;
+use crate::run::sync::{AtomicU64, Ordering};
 use crate::run::testdata::RunData;
 use crate::run::tuning::START_DELAY;
 use crate::run::wait::{TeamState, sleep_until};

@@ -1,10 +1,8 @@
 //! The first failure of a run, which ends it for all ranks.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
 
+use super::sync::{AtomicBool, Mutex, Ordering};
 use crate::error::Error;
 
 /// Whether a run is aborted, and why.

@@ -1,10 +1,9 @@
 //! Which ranks have arrived at the team's barrier.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use crossbeam_utils::CachePadded;
 
 use super::barrier::Barrier;
+use super::sync::{AtomicUsize, Ordering};
 
 /// Which ranks have arrived at the team's barrier, and whether one never will.
 #[derive(Debug)]

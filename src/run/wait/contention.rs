@@ -16,13 +16,12 @@
 //! - `BLOCKS`: its ranks block as soon as they have to wait. When the period of blocking is over,
 //!   the core changes to `WATCHES`. If that finds the same again, the next period is twice as long.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
-use parking_lot::Mutex;
 
 use super::load::Load;
+use super::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering::Relaxed};
 use crate::run::tuning::{
     FOREIGN_PERIOD, MAX_BLOCK, MIN_BLOCK, PATIENCE, SWITCH, TIMED_YIELDS, WATCH,
 };

@@ -1,12 +1,12 @@
 //! How the ranks of a team meet at its barrier, at which some may never arrive: see "Barrier" in
 //! the parent module.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::arrivals::NO_RANK;
 use super::barrier::Arrival;
 use super::state::TeamState;
+use super::sync::Ordering;
 use super::waiter::{Stop, Waiter};
 use crate::run::tuning::BARRIER_SPINS;
 

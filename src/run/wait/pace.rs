@@ -1,10 +1,10 @@
 //! Sleeping until a time of the model clock.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
+use super::sync::{AtomicU64, Ordering};
 #[cfg(target_os = "linux")]
 use crate::run::tuning::TIMER_SLACK_NS;
 use crate::run::tuning::{EARLY, PACE_SLICE};

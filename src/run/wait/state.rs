@@ -1,6 +1,5 @@
 //! What the ranks of a team know of each other outside transfers.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crossbeam_utils::CachePadded;
@@ -10,6 +9,7 @@ use super::arrivals::Arrivals;
 use super::contention::Contention;
 use super::pace::Pace;
 use super::parker::Parker;
+use super::sync::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::error::Error;
 
 /// What the ranks of a team know of each other outside transfers.
