@@ -70,7 +70,7 @@ impl<'t, T: Element> Rank<'t, T> {
         self.close_send(memory)?;
         if self.context.run.paced {
             let end = self.start + nanoseconds(self.clock.finish);
-            self.context.state.pace(end, true);
+            self.context.state.pace(self.rank, end, true);
         }
         Ok((self.clock.finish, self.record.take()))
     }
@@ -448,7 +448,7 @@ impl<'t, T: Element> Rank<'t, T> {
     fn gate(&self, ready: f64) {
         if self.context.run.paced {
             let ready = self.start + nanoseconds(ready);
-            self.context.state.pace(ready, false);
+            self.context.state.pace(self.rank, ready, false);
         }
     }
 

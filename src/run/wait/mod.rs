@@ -59,7 +59,7 @@
 //!
 //! | rank that keeps its pace (`pace`) | rank whose deadline has passed |
 //! |---|---|
-//! | 1. raises `Pace::until` to its wake-up time | 1. loads `Pace::until` |
+//! | 1. raises its own time to its wake-up time | 1. finds the last of these times (`Pace::until`) |
 //! | 2. sleeps until then | 2. if later than the start of its wait: counts from there |
 //!
 //! Otherwise ranks that keep the pace of the model clock would count as late.

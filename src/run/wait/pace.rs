@@ -13,28 +13,36 @@ use crate::run::tuning::{EARLY, PACE_SLICE};
 #[derive(Debug)]
 pub(super) struct Pace {
     epoch: Instant,
-    /// The latest time until which a rank sleeps, in nanoseconds since the epoch. Until then no
-    /// rank is late.
-    until: CachePadded<AtomicU64>,
+    /// By rank: the latest time until which it sleeps, in nanoseconds since the epoch. Until the
+    /// last of these times no rank is late. Ranks sleep before most messages, so each has a line
+    /// of its own.
+    until: Box<[CachePadded<AtomicU64>]>,
 }
 
 impl Pace {
-    pub(super) fn new(epoch: Instant) -> Self {
+    pub(super) fn new(ranks: usize, epoch: Instant) -> Self {
         Pace {
             epoch,
-            until: CachePadded::default(),
+            until: (0..ranks).map(|_| CachePadded::default()).collect(),
         }
     }
 
-    /// As [`sleep_until`], for a rank that keeps its pace: other ranks do not count it as late
+    /// As [`sleep_until`], for `rank`, which keeps its pace: other ranks do not count it as late
     /// meanwhile. Ends early when `is_over` says that the run is aborted.
-    pub(super) fn sleep(&self, instant: Instant, sharp: bool, is_over: impl Fn() -> bool) {
+    pub(super) fn sleep(
+        &self,
+        rank: usize,
+        instant: Instant,
+        sharp: bool,
+        is_over: impl Fn() -> bool,
+    ) {
         let mut left = instant.saturating_duration_since(Instant::now());
         if !left.is_zero() {
             let until = instant.saturating_duration_since(self.epoch).as_nanos();
             let until = u64::try_from(until).unwrap_or(u64::MAX);
-            if self.until.load(Ordering::Relaxed) < until {
-                self.until.fetch_max(until, Ordering::Relaxed);
+            let own = &self.until[rank];
+            if own.load(Ordering::Relaxed) < until {
+                own.store(until, Ordering::Relaxed);
             }
         }
         while left > 2 * PACE_SLICE && !is_over() {
@@ -46,15 +54,17 @@ impl Pace {
         }
     }
 
-    /// The latest time until which a rank sleeps to keep its pace.
+    /// The latest time until which a rank sleeps to keep its pace. Linear in the number of ranks.
     pub(super) fn until(&self) -> Instant {
-        let since = Duration::from_nanos(self.until.load(Ordering::Relaxed));
-        self.epoch + since
+        let all = self.until.iter().map(|own| own.load(Ordering::Relaxed));
+        self.epoch + Duration::from_nanos(all.max().unwrap_or(0))
     }
 
     /// Forgets these times. Call while no rank is inside a run.
     pub(super) fn reset(&self) {
-        self.until.store(0, Ordering::Relaxed);
+        for own in &self.until {
+            own.store(0, Ordering::Relaxed);
+        }
     }
 }
 

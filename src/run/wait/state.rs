@@ -55,7 +55,7 @@ impl TeamState {
             oversubscribed: core_of.len() > cores,
             abort: Abort::default(),
             arrivals: Arrivals::new(core_of),
-            pace: Pace::new(epoch),
+            pace: Pace::new(core_of.len(), epoch),
         }
     }
 
@@ -120,10 +120,10 @@ impl TeamState {
         self.abort.take()
     }
 
-    /// As [`sleep_until`](super::sleep_until), for a rank that keeps its pace: other ranks do not
+    /// As [`sleep_until`](super::sleep_until), for `rank`, which keeps its pace: other ranks do not
     /// count it as late meanwhile. Ends early when the run is aborted.
-    pub(crate) fn pace(&self, instant: Instant, sharp: bool) {
-        self.pace.sleep(instant, sharp, || self.is_aborted());
+    pub(crate) fn pace(&self, rank: usize, instant: Instant, sharp: bool) {
+        self.pace.sleep(rank, instant, sharp, || self.is_aborted());
     }
 
     /// Records that `rank` has finished run `run`.

@@ -38,7 +38,7 @@ impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for RendezvousExecutor<'r,
                 && !poll.awaits_turn
                 && self.lists.iter().all(|l| l.phase == Phase::Idle)
             {
-                state.pace(until, false);
+                state.pace(self.rank, until, false);
                 if state.is_aborted() {
                     return Err(Failure::Aborted);
                 }
@@ -55,7 +55,7 @@ impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for RendezvousExecutor<'r,
             }
         }
         if self.context.paced {
-            state.pace(start + nanoseconds(self.times.last()), true);
+            state.pace(self.rank, start + nanoseconds(self.times.last()), true);
         }
         state.leave(self.rank, run);
         Ok(())
