@@ -25,7 +25,8 @@ pub(crate) struct TeamState {
     pub(super) pace: Pace,
 }
 
-/// The state of one rank. Nobody writes it while messages are transferred.
+/// The state of one rank. Whoever has a message for it reads it, so while messages are transferred
+/// it is written only if the rank sleeps.
 #[derive(Debug, Default)]
 pub(super) struct RankState {
     pub(super) parker: Parker,
@@ -33,8 +34,8 @@ pub(super) struct RankState {
     left: AtomicU64,
     /// One more than the generation of the last barrier at which it has arrived.
     pub(super) arrived: AtomicUsize,
-    /// How often it has yielded.
-    yields: AtomicU32,
+    /// How often it has yielded: the rank's own, which nobody else reads.
+    yields: CachePadded<AtomicU32>,
 }
 
 impl TeamState {
