@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crossbeam_utils::CachePadded;
+
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::rules::matching::{Matching, NONE};
@@ -24,24 +26,25 @@ pub(crate) struct Program<'s> {
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     order: SharedOrder,
-    /// By number: the bits of the end of the transfer; of NaN until it has ended.
-    ends: Vec<AtomicU64>,
+    /// By number: the bits of the end of the transfer; of NaN until it has ended. One rank writes
+    /// each, and the next one polls it, so each has a line of its own.
+    ends: Vec<CachePadded<AtomicU64>>,
 }
 
 impl Turns {
     fn new(schedule: &Schedule) -> Self {
         let order = SharedOrder::new(schedule.shared_ports());
-        let not_yet = || AtomicU64::new(f64::NAN.to_bits());
+        let not_yet = || CachePadded::new(AtomicU64::new(f64::NAN.to_bits()));
         Turns {
             ends: (0..order.len()).map(|_| not_yet()).collect(),
             order,
         }
     }
 
-    /// Forgets all ends. No rank may be inside a repetition.
-    pub(super) fn clear(&self) {
-        for end in &self.ends {
-            end.store(f64::NAN.to_bits(), Ordering::Relaxed);
+    /// Forgets the ends of the first `steps` steps of `rank`. No rank may be inside a repetition.
+    pub(super) fn clear(&self, rank: usize, steps: usize) {
+        for number in (0..steps).filter_map(|step| self.order.number(rank, step)) {
+            self.ends[number].store(f64::NAN.to_bits(), Ordering::Relaxed);
         }
     }
 

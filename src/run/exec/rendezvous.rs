@@ -109,9 +109,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         self.times.clear();
         self.lists.fill(List::default());
         self.ports.clear();
-        if self.rank == 0 {
-            self.turns.clear();
-        }
+        self.turns.clear(self.rank, self.program.steps.len());
         (self.next_local, self.finished) = (0, 0);
     }
 
