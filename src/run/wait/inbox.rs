@@ -28,19 +28,22 @@ pub(crate) struct Inbox {
     last: CachePadded<AtomicUsize>,
 }
 
-/// The entry of a rank in its owner's list.
+/// The entry of a rank in its owner's list. Other workers write it, so each has a line of its own.
 #[derive(Debug)]
-pub(crate) struct QueueNode {
+pub(crate) struct QueueNode(CachePadded<Entry>);
+
+#[derive(Debug)]
+struct Entry {
     queued: AtomicBool,
     next: AtomicUsize,
 }
 
 impl QueueNode {
     pub(crate) fn new() -> Self {
-        QueueNode {
+        QueueNode(CachePadded::new(Entry {
             queued: AtomicBool::new(false),
             next: AtomicUsize::new(NONE),
-        }
+        }))
     }
 }
 
@@ -54,12 +57,12 @@ impl Inbox {
     /// Adds `rank` to the list. False if it was there already, and the owner has not polled it
     /// since. `nodes` are those of all ranks.
     pub(crate) fn push(&self, nodes: &[QueueNode], rank: usize) -> bool {
-        if nodes[rank].queued.swap(true, Ordering::AcqRel) {
+        if nodes[rank].0.queued.swap(true, Ordering::AcqRel) {
             return false;
         }
         let mut last = self.last.load(Ordering::Relaxed);
         loop {
-            nodes[rank].next.store(last, Ordering::Relaxed);
+            nodes[rank].0.next.store(last, Ordering::Relaxed);
             match self
                 .last
                 .compare_exchange(last, rank, Ordering::Release, Ordering::Relaxed)
@@ -81,8 +84,8 @@ impl Inbox {
         let mut rank = self.last.swap(NONE, Ordering::Acquire);
         while rank != NONE {
             // Once the mark is removed, other workers may add the rank to the list again.
-            let next = nodes[rank].next.load(Ordering::Relaxed);
-            nodes[rank].queued.swap(false, Ordering::AcqRel);
+            let next = nodes[rank].0.next.load(Ordering::Relaxed);
+            nodes[rank].0.queued.swap(false, Ordering::AcqRel);
             each(rank);
             rank = next;
         }
