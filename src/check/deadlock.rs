@@ -262,6 +262,10 @@ impl Stuck<'_> {
     /// Whether both steps are transfers that conflict only through their port: neither step
     /// accesses an element that the other one writes.
     fn only_shares_port(&self, link: &Link) -> bool {
+        if link.shared.is_some() {
+            // The step that it waits for is another rank's.
+            return false;
+        }
         let (later, earlier) = (
             self.step(link.rank, link.step),
             self.step(link.rank, link.waits_for.step()),
@@ -274,7 +278,6 @@ impl Stuck<'_> {
         };
         let list = |s: &Step| s.port().map(|p| self.ports.list(s.is_send(), p));
         link.transfer
-            && link.shared.is_none()
             && !link.waits_for.is_computed()
             && list(later).is_some()
             && list(later) == list(earlier)

@@ -220,8 +220,8 @@ impl CostModel {
         Ok(CostModel::heterogeneous(links)?.overlap(overlap))
     }
 
-    /// The same model with messages that take their start-up time alone: that of one byte, but for
-    /// beta.
+    /// The same model with messages that take their start-up time alone, that of one byte but for
+    /// beta, and with local steps that take no time.
     pub(crate) fn start_up_alone(&self) -> CostModel {
         let costs = match &self.costs {
             Costs::Linear(linear) => Costs::Linear(Linear {
@@ -238,10 +238,11 @@ impl CostModel {
             }),
             Costs::Links(platform) => Costs::Links(Arc::new(platform.start_up_alone())),
         };
-        CostModel {
+        let model = CostModel {
             costs,
             overlap: self.overlap,
-        }
+        };
+        model.gamma(0.0).gamma_copy(0.0)
     }
 
     /// Checks that alpha, beta, gamma and gamma_copy are finite, not negative and at most 1e100.

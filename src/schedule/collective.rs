@@ -320,7 +320,22 @@ mod tests {
     use super::*;
     use crate::check::FindingKind;
     use crate::run::{Operator, inputs, oracle};
-    use crate::{Ports, Schedule, Span};
+    use crate::{CostModel, Ports, Schedule, Span, Step};
+
+    #[test]
+    fn tokens_of_a_barrier_cost_alpha_alone() {
+        let cost = CostModel::new(2.0, 3.0).gamma(5.0).gamma_copy(7.0);
+        let mut b = Schedule::builder(2, Ports::BI, Collective::Barrier);
+        for rank in 0..2 {
+            b.layout(rank, 3, [Span::new(2, 1)], [Span::new(0, 2)]);
+            b.step(rank, Step::copy(Span::new(2, 1), Span::new(rank, 1)));
+            b.step(rank, Step::send(1 - rank, Span::new(rank, 1)));
+            b.step(rank, Step::recv(1 - rank, Span::new(1 - rank, 1)));
+        }
+        let schedule = b.build().unwrap();
+        assert_eq!(schedule.check().errors, []);
+        assert_eq!(schedule.simulate(&cost).unwrap().makespan(), 2.0);
+    }
 
     /// A schedule in which rank 0 sends its two elements to rank 1; rank 2 takes no part and has no
     /// output.

@@ -16,10 +16,10 @@ impl Schedule {
     /// unidirectional. `nodes` lists the ranks of each node; transfers of other ranks are not
     /// limited at their end. Shared ports that the schedule had are dropped.
     ///
-    /// Ports serve first whoever can start first under `cost`, with elements of `element_bytes`
-    /// bytes, and of these whoever has waited longest; a transfer takes the port that has been free
-    /// longest. This order becomes part of the schedule ([`SharedPort`]), so its time is exact
-    /// under any costs, though perhaps not the least that `k` ports allow.
+    /// Ports serve first whoever can start first under `cost` without overlap, with elements of
+    /// `element_bytes` bytes, and of these whoever has waited longest; a transfer takes the port
+    /// that has been free longest. This order becomes part of the schedule ([`SharedPort`]), so its
+    /// time is exact under any costs, though perhaps not the least that `k` ports allow.
     ///
     /// Takes `O(n s log s)` time for `s` steps and nodes whose ranks have `n` ports together.
     ///
@@ -55,7 +55,9 @@ impl Schedule {
         }
         let node_of = node_of(nodes, self.ranks())?;
         let schedule = self.with_shared_ports(Vec::new())?;
-        let prepared = Prepared::new(&schedule, cost.overlaps())?;
+        // An order that leads to no deadlock if computation keeps ports busy leads to none anyway.
+        let cost = &cost.clone().overlap(false);
+        let prepared = Prepared::new(&schedule, false)?;
         // Refuses costs that do not fit the schedule.
         prepared.simulate_bytes(cost, element_bytes)?;
         let cost = &*schedule.collective().kind().costs(cost);

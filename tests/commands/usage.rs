@@ -18,6 +18,7 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("simulate reduce --root 8", "root 8 is not one of 8 ranks"),
         ("simulate reduce --root first", "neither a rank"),
         ("simulate reduce --segment 0", "--segment is 0"),
+        ("steady --generate fig3 --bytes 64", "cannot be used with"),
         ("simulate reduce --segments 0", "--segments is 0"),
         ("simulate reduce --segments -3", "'-3' is not a count"),
         (

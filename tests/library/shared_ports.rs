@@ -1,13 +1,13 @@
 //! Tests of ports that several ranks share: files, findings of the checker, reversal, and nodes
 //! with few ports. `rules.rs` compares their times with an evaluator of its own.
 
-use oneport::check::{FindingKind, Options};
+use oneport::check::FindingKind;
 use oneport::plan::registry;
 use oneport::rules::Event;
 use oneport::run::{Clock, Run, Team, TeamOptions, Workers};
 use oneport::schedule::{Direction, SharedPort};
 use oneport::simulate::{Prepared, Simulation, stream};
-use oneport::{CostModel, Kind, Ports, Request, Schedule};
+use oneport::{Collective, CostModel, Kind, Ports, Request, Schedule, Span, Step};
 
 use crate::support::random::Random;
 
@@ -241,9 +241,7 @@ fn nodes_with_few_ports_serve_first_who_can_start_first() {
             };
             let (nodes, node_of) = random_nodes(&mut random, p);
             let k = 1 + random.below(3);
-            let cost = CostModel::new(7.0, 2.0)
-                .gamma(random.below(2) as f64)
-                .overlap(random.chance(30));
+            let cost = CostModel::new(7.0, 2.0).gamma(random.below(2) as f64);
             let what = format!(
                 "{} {} p={p} k={k} {nodes:?} {case}",
                 algorithm.collective.name(),
@@ -253,11 +251,7 @@ fn nodes_with_few_ports_serve_first_who_can_start_first() {
                 .clone()
                 .with_node_ports(&nodes, k, &cost, 4)
                 .expect(&what);
-            let options = Options {
-                overlap: cost.overlaps(),
-                ..Options::default()
-            };
-            let report = shared.check_with(&options);
+            let report = shared.check();
             assert!(report.is_correct(), "{what}: {report}");
             let times = shared.simulate_bytes(&cost, 4).unwrap();
             let alone = plain.simulate_bytes(&cost, 4).unwrap();
@@ -270,7 +264,7 @@ fn nodes_with_few_ports_serve_first_who_can_start_first() {
                 let of_node = all.iter().filter(|c| node_of[c.rank] == node).filter(same);
                 of_node.filter(|c| c.start <= at && at < c.end).count()
             };
-            let unlimited = Prepared::new(&plain, cost.overlaps()).unwrap();
+            let unlimited = Prepared::new(&plain, false).unwrap();
             for c in &all {
                 assert!(busy(node_of[c.rank], c.sends, c.start) <= k, "{what}");
                 let ready = ready(&plain, &unlimited, &times, c);
@@ -372,6 +366,61 @@ fn nodes_that_make_no_sense_are_refused() {
         assert!(error.is_usage());
         assert_eq!(error.to_string(), why);
     }
+}
+
+/// Overlap is a property of costs: what it allows must not deadlock without it.
+#[test]
+fn orders_found_under_overlap_are_free_of_deadlock() {
+    let cost = CostModel::new(3.0, 1.0).gamma(1.0).overlap(true);
+    for p in 4..=8 {
+        for algorithm in registry::of(Kind::Allreduce) {
+            let request = Request::allreduce(p, 8).cost(cost.clone());
+            let Ok(plain) = algorithm.plan(&request) else {
+                continue;
+            };
+            for elements in [0, 1] {
+                let nodes = [(0..p / 2).collect(), (p / 2..p).collect::<Vec<_>>()];
+                let shared = plain.clone().with_node_ports(&nodes, 1, &cost, elements);
+                let shared = shared.unwrap();
+                let report = shared.check();
+                assert!(
+                    report.is_correct(),
+                    "{} {p}: {:?}",
+                    algorithm.name,
+                    report.errors
+                );
+                shared.simulate_bytes(&cost, elements).unwrap();
+            }
+        }
+    }
+}
+
+/// In a cycle a rank waits for a step of another rank whose number its own program lacks.
+#[test]
+fn cycles_through_longer_programs_are_named() {
+    let span = Span::new(0, 2);
+    let mut b = Schedule::builder(7, Ports::UNI, Collective::Allreduce);
+    for rank in 0..7 {
+        b.layout(rank, 2, span, span);
+    }
+    b.transfer(5, 2, 0..1)
+        .transfer(4, 6, 0..1)
+        .transfer(1, 4, 1..2);
+    b.step(5, Step::recv(2, Span::new(1, 1)));
+    let shared = |ranks: [usize; 2], steps: &[(usize, usize)]| SharedPort {
+        ranks: ranks.to_vec(),
+        ..port("node", Direction::Both, steps)
+    };
+    let ports = vec![
+        shared([1, 2], &[(1, 0), (2, 0)]),
+        shared([5, 6], &[(5, 1), (6, 0)]),
+    ];
+    let report = b.build().unwrap().with_shared_ports(ports).unwrap().check();
+    let waits = report
+        .errors
+        .iter()
+        .any(|e| e.message.contains("wait for each other"));
+    assert!(waits, "{report}");
 }
 
 /// The nodes of `n` ranks each, of consecutive ranks or dealt in turn.

@@ -63,7 +63,8 @@ pub(crate) struct Args {
     costs: Option<PathBuf>,
 
     /// With --costs, the length of a message, such as 64KiB
-    #[arg(long, value_name = "SIZE", requires = "costs", value_parser = parse_size)]
+    #[arg(long, value_name = "SIZE", requires = "costs", value_parser = parse_size,
+        conflicts_with_all = ["platform", "generate"])]
     bytes: Option<u64>,
 
     /// What is random in it
