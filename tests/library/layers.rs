@@ -367,7 +367,7 @@ fn comments_are_wrapped() {
     assert!(violations.is_empty(), "{}", violations.join("\n"));
 }
 
-/// Files of `run` that take primitives from elsewhere: none of them does so on the way of a message.
+/// Files of `run` that take primitives from elsewhere, though not on the way of a message.
 const OWN_PRIMITIVES: &[&str] = &[
     "sync.rs",
     // Threads and jobs start and end.
