@@ -1,17 +1,24 @@
 //! The synchronization primitives of runs, in one place: all that several ranks may write goes
 //! through them. `tests/model` compiles the sources of transfers, the parker, the inbox and the
-//! barrier against loom's primitives instead.
+//! barrier against loom's primitives instead. In unit tests they record who writes which cache line
+//! (`recorded`).
 
 use std::ptr;
 
-pub(crate) use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
-};
+#[cfg(not(test))]
+pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+pub(crate) use std::sync::atomic::{Ordering, fence};
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::thread::yield_now;
 
+#[cfg(not(test))]
 pub(crate) use parking_lot::{Condvar, Mutex};
+
+#[cfg(test)]
+pub(crate) use recorded::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
+#[cfg(test)]
+pub(crate) use recorded::{Condvar, Mutex};
 
 /// [`std::cell::UnsafeCell`] with the access functions of loom's.
 #[derive(Debug)]
@@ -24,12 +31,18 @@ impl<T> UnsafeCell<T> {
     }
 
     #[inline(always)]
+    #[cfg_attr(test, track_caller)]
     pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+        #[cfg(test)]
+        recorded::reads(self);
         f(self.0.get())
     }
 
     #[inline(always)]
+    #[cfg_attr(test, track_caller)]
     pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+        #[cfg(test)]
+        recorded::writes(self);
         f(self.0.get())
     }
 }
@@ -48,11 +61,13 @@ impl Word {
     }
 
     #[inline(always)]
+    #[cfg_attr(test, track_caller)]
     pub(crate) fn set(&self, value: *mut ()) {
         self.0.store(value, Ordering::Relaxed);
     }
 
     #[inline(always)]
+    #[cfg_attr(test, track_caller)]
     pub(crate) fn get(&self) -> *mut () {
         self.0.load(Ordering::Relaxed)
     }
@@ -63,3 +78,10 @@ impl Word {
         self.get()
     }
 }
+
+#[cfg(test)]
+mod lines;
+#[cfg(test)]
+pub(crate) mod recorded;
+#[cfg(test)]
+mod tests;

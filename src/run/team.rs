@@ -66,7 +66,7 @@ pub struct Team {
     jobs: Vec<Sender<ScopedJob>>,
     reports: Receiver<()>,
     threads: Vec<JoinHandle<()>>,
-    ranks: usize,
+    pub(super) ranks: usize,
     pub(super) workers: Workers,
     pub(super) state: TeamState,
     pub(super) share_copies: bool,

@@ -100,6 +100,14 @@ impl Contention {
         true
     }
 
+    /// No rank blocks, however busy others keep the cores.
+    #[cfg(test)]
+    pub(crate) fn never_block(&mut self) {
+        for core in &mut self.cores {
+            core.patience = Duration::MAX;
+        }
+    }
+
     /// Notes that a rank of core `core` is about to block.
     pub(crate) fn before_block(&self, core: usize) {
         let core = &self.cores[core];

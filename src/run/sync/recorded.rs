@@ -1,0 +1,218 @@
+//! The primitives of unit tests: they record which bytes a thread reads and writes, and at which
+//! place of the code. They are as large as those that they stand for, so the same values share a
+//! cache line.
+//!
+//! A thread records nothing unless it has called [`begin`]. What the standard library, parking_lot
+//! and crossbeam-channel do inside is not recorded; a lock counts as one write when it is taken and
+//! one when it is released.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
+use std::panic::Location;
+use std::sync::atomic::{self, Ordering};
+use std::time::Instant;
+
+/// That a thread reads or writes some bytes at one place of the code.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Access {
+    pub(crate) address: usize,
+    pub(crate) bytes: usize,
+    pub(crate) place: &'static Location<'static>,
+    /// How often it writes them. An exchange that fails counts, since it needs the line as a write
+    /// does.
+    pub(crate) writes: u64,
+}
+
+/// By address and place.
+type Log = HashMap<(usize, *const Location<'static>), Access>;
+
+thread_local! {
+    static LOG: RefCell<Option<Log>> = const { RefCell::new(None) };
+}
+
+/// Records all accesses of this thread from now on.
+pub(crate) fn begin() {
+    LOG.set(Some(Log::new()));
+}
+
+/// Ends the record of this thread, and returns it.
+pub(crate) fn end() -> Vec<Access> {
+    LOG.take().into_iter().flatten().map(|(_, a)| a).collect()
+}
+
+fn note(address: usize, bytes: usize, place: &'static Location<'static>, writes: bool) {
+    LOG.with_borrow_mut(|log| {
+        let Some(log) = log else { return };
+        let access = log
+            .entry((address, std::ptr::from_ref(place)))
+            .or_insert(Access {
+                address,
+                bytes,
+                place,
+                writes: 0,
+            });
+        access.bytes = access.bytes.max(bytes);
+        access.writes += u64::from(writes);
+    });
+}
+
+/// The calling thread reads `value`.
+#[track_caller]
+pub(super) fn reads<T>(value: *const T) {
+    note(value.addr(), size_of::<T>(), Location::caller(), false);
+}
+
+/// The calling thread writes `value`.
+#[track_caller]
+pub(super) fn writes<T>(value: *const T) {
+    wrote(value.cast(), size_of::<T>());
+}
+
+/// The calling thread writes `bytes` bytes from `start` on.
+#[track_caller]
+pub(crate) fn wrote(start: *const u8, bytes: usize) {
+    note(start.addr(), bytes, Location::caller(), true);
+}
+
+macro_rules! atomic {
+    ($name:ident$(<$parameter:ident>)?, $value:ty) => {
+        #[derive(Debug, Default)]
+        #[repr(transparent)]
+        pub(crate) struct $name$(<$parameter>)?(atomic::$name$(<$parameter>)?);
+
+        #[allow(dead_code, reason = "not every type needs all of them")]
+        impl$(<$parameter>)? $name$(<$parameter>)? {
+            pub(crate) fn new(value: $value) -> Self {
+                $name(atomic::$name::new(value))
+            }
+
+            #[track_caller]
+            pub(crate) fn load(&self, order: Ordering) -> $value {
+                reads(self);
+                self.0.load(order)
+            }
+
+            #[track_caller]
+            pub(crate) fn store(&self, value: $value, order: Ordering) {
+                writes(self);
+                self.0.store(value, order);
+            }
+
+            #[track_caller]
+            pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
+                writes(self);
+                self.0.swap(value, order)
+            }
+
+            #[track_caller]
+            pub(crate) fn compare_exchange(
+                &self,
+                current: $value,
+                new: $value,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$value, $value> {
+                writes(self);
+                self.0.compare_exchange(current, new, success, failure)
+            }
+        }
+    };
+}
+
+macro_rules! number {
+    ($name:ident, $value:ty) => {
+        atomic!($name, $value);
+
+        #[allow(dead_code, reason = "not every type needs it")]
+        impl $name {
+            #[track_caller]
+            pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+                writes(self);
+                self.0.fetch_add(value, order)
+            }
+        }
+    };
+}
+
+atomic!(AtomicBool, bool);
+atomic!(AtomicPtr<T>, *mut T);
+number!(AtomicU32, u32);
+number!(AtomicU64, u64);
+number!(AtomicUsize, usize);
+
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+
+#[derive(Debug)]
+pub(crate) struct Guard<'m, T> {
+    /// Dropped after the release is recorded.
+    held: parking_lot::MutexGuard<'m, T>,
+    place: &'static Location<'static>,
+}
+
+impl<T> Mutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Mutex(parking_lot::Mutex::new(value))
+    }
+
+    #[track_caller]
+    pub(crate) fn lock(&self) -> Guard<'_, T> {
+        writes(self);
+        Guard {
+            held: self.0.lock(),
+            place: Location::caller(),
+        }
+    }
+
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner()
+    }
+}
+
+impl<T> Deref for Guard<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.held
+    }
+}
+
+impl<T> DerefMut for Guard<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.held
+    }
+}
+
+impl<T> Drop for Guard<'_, T> {
+    fn drop(&mut self) {
+        let lock = parking_lot::MutexGuard::mutex(&self.held);
+        let address = std::ptr::from_ref(lock).addr();
+        note(address, size_of_val(lock), self.place, true);
+    }
+}
+
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(crate) struct Condvar(parking_lot::Condvar);
+
+impl Condvar {
+    /// Releases the lock and takes it again.
+    #[track_caller]
+    pub(crate) fn wait_until<T>(
+        &self,
+        guard: &mut Guard<'_, T>,
+        until: Instant,
+    ) -> parking_lot::WaitTimeoutResult {
+        writes(self);
+        writes(parking_lot::MutexGuard::mutex(&guard.held));
+        self.0.wait_until(&mut guard.held, until)
+    }
+
+    #[track_caller]
+    pub(crate) fn notify_one(&self) {
+        writes(self);
+        self.0.notify_one();
+    }
+}
