@@ -12,6 +12,8 @@ use crate::plan::{Request, Segments};
 const MAX_TRANSFERS: usize = 1 << 20;
 /// Limit of the elementary steps of all plans together: about 0.2 s.
 const MAX_STEPS: u64 = 100_000_000;
+/// The same for the second phase of an allreduce, which is a part of the plan: about 20 ms.
+const MAX_STEPS_OF_PHASE: u64 = 10_000_000;
 
 /// Finds a good segment size for out-of-order, never slower than uni-greedy with its best size.
 ///
@@ -21,26 +23,20 @@ const MAX_STEPS: u64 = 100_000_000;
 /// beyond into counts 1.6% apart. `None` where times are not finite.
 pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
     let request = algorithm.effective(request).into_owned();
-    let size = best_size(&request)?;
+    let size = best_size(&request, MAX_STEPS)?;
     size.map(|s| timed(algorithm, &request, s)).transpose()
 }
 
-/// As [`best`], for a reduction followed by a broadcast: the better of the sizes that are best for
-/// one of them.
-pub(super) fn best_of_phases(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
-    let broadcast = request.without_computation();
-    let Some(size) = best_size(&broadcast)? else {
-        return Ok(None);
-    };
-    let best = timed(algorithm, request, size)?;
-    if *request == broadcast {
-        return Ok(Some(best));
-    }
-    let Some(size) = best_size(request)? else {
-        return Ok(None);
-    };
-    let other = timed(algorithm, request, size)?;
-    Ok(Some(if other.time < best.time { other } else { best }))
+/// The request for the second phase of an allreduce with segments of its own. Without computation
+/// few plans are needed, because most of them reach the lower bound. `None` where times are not
+/// finite, or if its plan would be too long.
+pub(super) fn broadcast_phase(request: &Request) -> Option<Request> {
+    let size = best_size(request, MAX_STEPS_OF_PHASE).ok()??;
+    let transfers = request
+        .elements()
+        .div_ceil(size)
+        .saturating_mul(request.ranks);
+    (transfers <= MAX_TRANSFERS).then(|| request.clone().segment_elems(size))
 }
 
 /// The segment size with the time that it takes.
@@ -57,7 +53,7 @@ fn timed(algorithm: &Algorithm, request: &Request, segment: usize) -> Result<Bes
 }
 
 /// The best size for a reduction.
-fn best_size(request: &Request) -> Result<Option<usize>> {
+fn best_size(request: &Request, max_steps: u64) -> Result<Option<usize>> {
     let mut request = request.clone();
     let (p, m) = (request.ranks, request.elements());
     let time = |s: usize| (request.transfer_time(s), request.combine_time(s));
@@ -81,7 +77,7 @@ fn best_size(request: &Request) -> Result<Option<usize>> {
     let mut best = (greedy.time, greedy.segment);
     let (mut spent, mut longest_plan) = (0, 0);
     for (bound, size) in std::iter::once((0.0, greedy.segment)).chain(sizes) {
-        if bound >= best.0 || spent + longest_plan > MAX_STEPS {
+        if bound >= best.0 || spent + longest_plan > max_steps {
             break;
         }
         if m.div_ceil(size).saturating_mul(p) > MAX_TRANSFERS {

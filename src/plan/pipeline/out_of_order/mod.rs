@@ -61,6 +61,9 @@
 //! all 24 plans, `p = 1024, q = 64` needs `6*10^7` for each plan, and `p = 4096, q = 64` needs most
 //! of `6*10^8` for one. With unequal segments a plan costs about ten times as much. If the first
 //! plan would need more, or if times are not finite, the result is uni-greedy's plan.
+//!
+//! The second phase of the allreduce is planned with the segments of the first one and with those
+//! that are best for itself, for which quick plans of `10^7` steps in all are made before.
 
 mod best_segment;
 mod bounds;
@@ -77,7 +80,6 @@ use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
-use crate::plan::tree::binomial;
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -102,7 +104,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     planner: Planner::AllreduceOf([reduction, broadcast_phase]),
     closed_form: ClosedForm::Of(allreduce_time),
-    best_segment: BestSegment::Own(best_segment::best_of_phases),
+    best_segment: REDUCE.best_segment,
     ..row::allreduce(REDUCE, "those of the reduction, and at most as many")
 };
 
@@ -122,36 +124,23 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     Reduction::new(&request, transfers.into_iter().map(|t| [t]))
 }
 
-/// Plans the reduction that, reversed, is the second phase of the allreduce. Without computation
-/// other segments may be better: the fastest of the same, half as many and twice as many, and of a
-/// binomial tree.
+/// Plans the reduction that, reversed, is the second phase of the allreduce.
 fn broadcast_phase(request: &Request) -> Result<Reduction> {
     match fastest_broadcast(request) {
-        Some((_, Some(request))) => reduction(&request),
-        Some((_, None)) => binomial::reduction(request),
+        Some((_, request)) => reduction(&request),
         None => reduction(request),
     }
 }
 
-/// The time of the second phase, and the request for it or `None` for a binomial tree; `None` if
-/// costs differ from rank to rank or computation overlaps.
-fn fastest_broadcast(request: &Request) -> Option<(f64, Option<Request>)> {
-    let binomial = binomial::time(request)?;
-    let count = request.segments.count();
-    let mut all = vec![request.clone()];
-    for count in [count / 2, 2 * count] {
-        if count > 0 {
-            all.push(request.clone().segment_count(count));
-        }
-    }
-    let mut best = (binomial, None);
-    for request in all {
-        match time(&request) {
-            Some(time) if time < best.0 => best = (time, Some(request)),
-            _ => (),
-        }
-    }
-    Some(best)
+/// The time of the second phase, and the request for it: with the segments of the first phase, or
+/// with segments of its own if they are better. `None` if costs differ from rank to rank or
+/// computation overlaps.
+fn fastest_broadcast(request: &Request) -> Option<(f64, Request)> {
+    let same = (time(request)?, request.clone());
+    let own = best_segment::broadcast_phase(request);
+    let own = own.filter(|own| own.segments != request.segments);
+    let own = own.and_then(|own| Some((time(&own)?, own)));
+    Some(own.filter(|own| own.0 < same.0).unwrap_or(same))
 }
 
 /// Time of the allreduce under the same conditions as [`time`].
