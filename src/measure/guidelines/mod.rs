@@ -354,16 +354,17 @@ mod tests {
             for (alpha, gamma) in [(1000.0, 0.0), (1000.0, 0.1), (0.0, 0.5), (10.0, 1.0)] {
                 let cost = CostModel::new(alpha, 0.1).gamma(gamma);
                 let report = model(ports, cost, &[1, 2, 5, 6], &[0, 1, 33, max]);
-                // With unidirectional ports, parts of two different algorithms combined may be
-                // faster than any single allreduce or reduction.
-                let mixed = |r: &Row| {
+                // Where messages cost nothing to start, halves may be faster in two calls by
+                // different algorithms, if blocks of the whole are not equal.
+                let in_halves = |r: &Row| {
                     ports == Ports::UNI
-                        && (r.guideline.name.starts_with("allreduce <= ")
-                            || r.guideline.name == "reduce <= reduce_scatter + gather")
-                        && r.guideline.right.len() == 2
-                        && r.excess() < 0.1
+                        && alpha == 0.0
+                        && r.guideline.name == "allreduce(m) <= 2 allreduce(m/2)"
+                        && !r.bytes.is_multiple_of(r.ranks as u64)
+                        && r.excess() < 0.01
                 };
-                let violated = report.rows.iter().filter(|r| !r.holds && !mixed(r));
+                let violated = report.rows.iter();
+                let violated = violated.filter(|r| !r.holds && !in_halves(r));
                 let violated: Vec<_> = violated.collect();
                 assert!(
                     violated.is_empty(),

@@ -1,5 +1,10 @@
-//! Composed allreduce on unidirectional ranks: the reduce-scatter and the allgather that are best,
-//! which need not be those of one algorithm.
+//! Compositions on unidirectional ranks of phases that are the best by themselves, which need not
+//! be those of one algorithm.
+//!
+//! | collective | phases |
+//! |---|---|
+//! | allreduce | reduce-scatter, allgather |
+//! | reduce | reduce-scatter, gather along a binomial tree |
 //!
 //! - Source: oneport.
 //! - Ports: unidirectional.
@@ -15,19 +20,21 @@
 //!
 //! Example, `p = 16` with `gamma` as large as `beta`: recursive halving, then Fibonacci.
 
-use super::{bruck, doubling_allgather, fibonacci, halving, ring};
+use super::van_de_geijn::Gather;
+use super::{bruck, doubling_allgather, fibonacci, halving, pat, ring, swing};
 use crate::error::{Error, Result};
+use crate::plan::build::rounds;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, PortModels};
+use crate::plan::registry::{Algorithm, BestRoot, Planner, PortModels};
 use crate::plan::segments::executed_time;
 use crate::plan::tree::reduce_broadcast::in_sequence;
-use crate::plan::{Request, Segments, evenly};
-use crate::schedule::Schedule;
-use crate::schedule::collective::Kind;
+use crate::plan::{Request, Segments, consecutive, evenly};
+use crate::schedule::collective::{Collective, Kind};
+use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     ports: PortModels::Uni,
-    transfers,
+    transfers: |p, _| transfers(p, 2),
     planning_work: 8,
     source: "oneport",
     rounds: "those of the best reduce_scatter, then of the best allgather, of different rows",
@@ -35,17 +42,30 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     ..row::new("composed", Kind::Allreduce, plan)
 };
 
-const REDUCE_SCATTERS: [Algorithm; 4] = [
+pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+    transfers: |p, _| transfers(p, 1),
+    rounds: "those of the best reduce_scatter, then ceil(log2 p)",
+    volume: "about (p-1) m + ceil(log2 p)/2 m",
+    best_root: BestRoot::Search,
+    planner: Planner::Direct(reduce),
+    collective: Kind::Reduce,
+    ..ALLREDUCE
+};
+
+const REDUCE_SCATTERS: [Algorithm; 6] = [
     fibonacci::REDUCE_SCATTER,
     halving::REDUCE_SCATTER,
     bruck::REDUCE_SCATTER,
+    swing::REDUCE_SCATTER,
+    pat::REDUCE_SCATTER,
     ring::REDUCE_SCATTER,
 ];
 
-const ALLGATHERS: [Algorithm; 4] = [
+const ALLGATHERS: [Algorithm; 5] = [
     fibonacci::ALLGATHER,
     doubling_allgather::ALLGATHER,
     bruck::ALLGATHER,
+    swing::ALLGATHER,
     ring::ALLGATHER,
 ];
 
@@ -57,29 +77,53 @@ fn is_short(ranks: usize, transfers: usize) -> bool {
     transfers <= MAX_TRANSFERS.max(64 * ranks)
 }
 
-/// Those of the candidate with the most transfers, the ring, in both phases.
-fn transfers(ranks: usize, _segments: usize) -> usize {
+/// Those of the candidate with the most transfers, the ring, in `phases` phases.
+fn transfers(ranks: usize, phases: usize) -> usize {
     let ring = (ring::ALLGATHER.transfers)(ranks, 1);
     match is_short(ranks, ring) {
-        true => ring.saturating_mul(2),
-        false => row::logarithmic_twice(ranks, 1),
+        true => ring,
+        false => row::logarithmic(ranks, 1),
     }
+    .saturating_mul(phases)
 }
 
 /// Plans the allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let blocks = evenly(request.elements(), request.ranks);
-    let vector = Segments::whole(request.elements());
-    let first = request
-        .clone()
-        .collective(Kind::ReduceScatter)
-        .segments(vector);
     let second = request.without_computation().collective(Kind::Allgather);
     let second = second.segments(Segments::whole(blocks[0])).blocks(blocks);
-    let first = best(&REDUCE_SCATTERS, &first)?.plan(&first)?;
     let second = best(&ALLGATHERS, &second)?.plan(&second)?;
-    in_sequence(request, first, second)
+    in_sequence(Collective::Allreduce, reduce_scatter(request)?, second)
+}
+
+/// Plans the reduction.
+pub(crate) fn reduce(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let collective = Collective::Reduce { root: request.root };
+    in_sequence(collective, reduce_scatter(request)?, gather(request)?)
+}
+
+/// The first phase.
+fn reduce_scatter(request: &Request) -> Result<Schedule> {
+    let vector = Segments::whole(request.elements());
+    let request = request.clone().collective(Kind::ReduceScatter);
+    let request = request.segments(vector);
+    best(&REDUCE_SCATTERS, &request)?.plan(&request)
+}
+
+/// The second phase of the reduction: blocks stay at their positions in the vector.
+fn gather(request: &Request) -> Result<Schedule> {
+    let Request { ranks, root, .. } = *request;
+    let vector = Span::new(0, request.elements());
+    let blocks = consecutive(&evenly(vector.len, ranks));
+    let mut b = Schedule::builder(ranks, request.ports, Collective::Gather { root });
+    for (r, &block) in blocks.iter().enumerate() {
+        b.layout(r, vector.len, [block], (r == root).then_some(vector));
+    }
+    let gather = Gather::by_rank(request, blocks);
+    rounds::forwards(&mut b, request, gather.messages());
+    b.build()
 }
 
 /// The algorithm with the smallest time.

@@ -27,7 +27,9 @@ use super::ring::Ring;
 use super::{bruck, ring};
 use crate::error::Result;
 use crate::plan::build::compose::{Blocks, scratch_after};
-use crate::plan::build::rounds::{self, Arrival, Message, Rounds, powers, round, time_of_round};
+use crate::plan::build::rounds::{
+    self, Arrival, Message, Rounds, cyclic, powers, round, time_of_round,
+};
 use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestRoot, ClosedForm, Planner, PortModels};
@@ -189,9 +191,11 @@ fn reduction<R: DoubleEndedIterator<Item = Vec<Message>>>(
 /// from it only in its trailing zeros to the base `k+1`. The `k` rounds of a level run
 /// concurrently, each through its own port.
 #[derive(Debug)]
-struct Gather {
+pub(super) struct Gather {
     root: usize,
     blocks: Vec<Span>,
+    /// The block of number 0.
+    first: usize,
     /// Number of ports in use, `k`.
     ports: usize,
     /// By level: how many blocks its messages have.
@@ -199,17 +203,27 @@ struct Gather {
 }
 
 impl Gather {
+    /// The rounds if number `v` has block `v`.
     fn new(request: &Request, blocks: Vec<Span>) -> Gather {
         let ports = request.ports.k().min(blocks.len().saturating_sub(1));
         Gather {
             root: request.root,
+            first: 0,
             widths: powers(blocks.len(), ports).collect(),
             blocks,
             ports,
         }
     }
 
-    fn messages(&self) -> impl Iterator<Item = Vec<Message>> {
+    /// The rounds if every rank has the block of its own number.
+    pub(super) fn by_rank(request: &Request, blocks: Vec<Span>) -> Gather {
+        Gather {
+            first: request.root,
+            ..Gather::new(request, blocks)
+        }
+    }
+
+    pub(super) fn messages(&self) -> impl Iterator<Item = Vec<Message>> {
         let message = |k, v| {
             let from = self.rank(v);
             let (to, spans) = self.sent(k, from)?;
@@ -239,10 +253,9 @@ impl Gather {
 
     /// The spans that number `v` sends in round `k`.
     fn gathered(&self, k: usize, v: usize) -> Option<Spans> {
-        let width = self.widths[k / self.ports];
-        let blocks = &self.blocks[v..self.blocks.len().min(v + width)];
-        let span = Span::from(blocks.first()?.offset..blocks.last()?.end());
-        (span.len > 0).then(|| span.into())
+        let width = self.widths[k / self.ports].min(self.blocks.len() - v);
+        let spans = cyclic(&self.blocks, self.first + v, width);
+        (!spans.is_empty()).then_some(spans)
     }
 }
 

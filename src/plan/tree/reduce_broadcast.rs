@@ -31,20 +31,20 @@ pub(crate) fn plan(
     let up = reduction(&request)?;
     // Without computation other trees may be better.
     let down = reduction(&request.without_computation())?.into_reversed()?;
-    in_sequence(&request, up, down)
+    in_sequence(Collective::Allreduce, up, down)
 }
 
-/// The allreduce that runs `first` and then `second` over the same buffers: the input is that of
+/// The `collective` that runs `first` and then `second` over the same buffers: the input is that of
 /// the first, the output that of the second.
 ///
 /// # Errors
 /// As [`Schedule::new`].
 pub(in crate::plan) fn in_sequence(
-    request: &Request,
+    collective: Collective,
     first: Schedule,
     second: Schedule,
 ) -> Result<Schedule> {
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allreduce);
+    let mut b = Schedule::builder(first.ranks(), first.ports(), collective);
     for (r, (first, second)) in first.layout().iter().zip(second.layout()).enumerate() {
         let len = first.len.max(second.len);
         b.layout(r, len, first.input.clone(), second.output.clone());

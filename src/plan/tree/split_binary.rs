@@ -1,12 +1,12 @@
 //! Split-binary broadcast: each half of the vector goes down one half of a binary tree, then ranks
-//! in mirror positions exchange halves. Backwards it is a reduction.
+//! in mirror positions exchange halves. Backwards it is a reduction; both make an allreduce.
 //!
 //! - Source: Open MPI (split binary tree).
-//! - Ports: uni- or bidirectional, one-ported.
+//! - Ports: uni- or bidirectional, one-ported; the allreduce unidirectional.
 //! - Symbols: `p` ranks, `m` elements in `q` segments of `s`, `N = ceil(log2(p+1))` levels.
 //! - Time, bidirectional, for `p = 2^N - 1 > 1` and even `q`: `(q + 2(N-2))(alpha + beta s)` and
 //!   `alpha + beta m/2`.
-//! - Volume: `(p-1) m`.
+//! - Volume: `(p-1) m`, allreduce twice that.
 //! - Restrictions: the operator of the reduction must commute.
 //! - Scratch: none.
 //!
@@ -18,11 +18,14 @@
 //! Example, `p = 4`, `q = 2`: 0→1 segment 0, 0→2 segment 1, 1→3 segment 0; then 1↔2, and 0→3
 //! segment 1.
 
+use super::binomial;
+use super::reduce_broadcast::in_sequence;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
+use crate::plan::segments::executed_time;
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span};
 
@@ -42,6 +45,16 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     planner: Planner::ReverseOf(plan),
     closed_form: ClosedForm::None,
     ..BROADCAST
+};
+
+pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    collective: Kind::Allreduce,
+    ports: PortModels::Uni,
+    transfers: row::for_each_segment_twice,
+    rounds: "those of the reduction, then those of the broadcast or ceil(log2 p)",
+    volume: "2(p-1) m",
+    planner: Planner::Direct(allreduce),
+    ..REDUCE
 };
 
 /// Plans the broadcast.
@@ -80,6 +93,33 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let exchange: Vec<_> = exchange.collect();
     round(&mut b, request, &exchange, Arrival::Stored);
     b.build()
+}
+
+/// Plans the allreduce. The broadcast has the segments of the reduction, or two of its own, or is
+/// that of a binomial tree, whichever is the fastest.
+pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let first = request.clone().root(0).collective(Kind::Reduce);
+    let second = first.without_computation().collective(Kind::Broadcast);
+    let halves = second.clone().segment_count(2);
+    let binomial = row::broadcast(binomial::REDUCE);
+    let mut best: Option<(f64, Algorithm, Request)> = None;
+    for (algorithm, request) in [
+        (BROADCAST, second.clone()),
+        (BROADCAST, halves),
+        (binomial, second),
+    ] {
+        let time = executed_time(&algorithm, &request)?;
+        if best.as_ref().is_none_or(|(least, ..)| time < *least) {
+            best = Some((time, algorithm, request));
+        }
+    }
+    let (_, algorithm, second) = best.expect("there are three candidates");
+    in_sequence(
+        Collective::Allreduce,
+        REDUCE.plan(&first)?,
+        algorithm.plan(&second)?,
+    )
 }
 
 /// Time of the schedule for bidirectional ranks, a full tree and an even number of equal segments;
