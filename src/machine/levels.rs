@@ -1,31 +1,78 @@
 //! Costs by the levels of a machine: ranks of one core complex, of one node, of one switch.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::Links;
+use super::{Links, refuses_cost};
+use crate::error::{Error, Result};
 
 /// The largest number of ranks that levels describe: their pairs take 1 GB.
 const MAX_RANKS: usize = 4096;
 
-/// One level: the costs between ranks of the same group, unless a level before it has both ranks in
-/// one group, too.
-#[derive(Debug, Deserialize)]
+/// One level of a machine: the costs between ranks of the same group, unless a level before it has
+/// both ranks in one group, too.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Level {
+pub struct Level {
     /// Groups of ranks; without them, one group of all ranks.
-    groups: Option<Vec<Vec<usize>>>,
-    alpha: f64,
-    beta: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<Vec<Vec<usize>>>,
+    /// Start-up time of a message.
+    pub alpha: f64,
+    /// Time per byte of a message.
+    pub beta: f64,
 }
 
-/// The costs of all pairs. Ranks without a common group have no link.
-///
-/// Takes `O(l p + p^2)` time for `p` ranks in `l` levels.
-///
-/// # Errors
-/// The levels name no rank, more than 4096, or not all up to the largest; a rank is in two groups
-/// of a level; or a group is not within one group of the next level.
+impl Level {
+    /// The number of ranks that these levels describe. Takes `O(l p)` time for `p` ranks in `l`
+    /// levels.
+    ///
+    /// # Errors
+    /// As [`Links::of_levels`].
+    pub(crate) fn ranks(levels: &[Level]) -> Result<usize> {
+        let groups = groups(levels).map_err(Error::malformed)?;
+        Ok(groups.first().map_or(0, Vec::len))
+    }
+}
+
+impl Links {
+    /// The costs of all pairs of ranks of a machine with these levels, the innermost first. Ranks
+    /// without a common group have no link; combining and copying are free.
+    ///
+    /// Takes `O(l p^2)` time for `p` ranks in `l` levels.
+    ///
+    /// # Errors
+    /// The levels name no rank, more than 4096, or not all up to the largest; a rank is in two
+    /// groups of a level; a group is not within one group of the next level; or a cost is negative,
+    /// not finite or greater than 1e100.
+    pub fn of_levels(levels: &[Level]) -> Result<Links> {
+        expand(levels).map_err(Error::malformed)
+    }
+}
+
+/// As [`Links::of_levels`].
 pub(super) fn expand(levels: &[Level]) -> Result<Links, String> {
+    let groups = groups(levels)?;
+    let ranks = groups.first().map_or(0, Vec::len);
+    let common = |a: usize, b: usize| {
+        let shared = groups
+            .iter()
+            .position(|of| of[a].is_some() && of[a] == of[b]);
+        shared.map(|at| &levels[at])
+    };
+    let matrix = |cost: fn(&Level) -> f64| {
+        let row = |a: usize| (0..ranks).map(|b| common(a, b).map(cost)).collect();
+        (0..ranks).map(row).collect()
+    };
+    Ok(Links {
+        alpha: matrix(|level| level.alpha),
+        beta: matrix(|level| level.beta),
+        gamma: Vec::new(),
+        gamma_copy: Vec::new(),
+    })
+}
+
+/// By level, by rank: its group.
+fn groups(levels: &[Level]) -> Result<Vec<Vec<Option<usize>>>, String> {
     let named = levels.iter().filter_map(|level| level.groups.as_ref());
     let largest = named.flatten().flatten().max();
     let ranks = largest.ok_or("levels: no group names a rank")?;
@@ -46,26 +93,16 @@ pub(super) fn expand(levels: &[Level]) -> Result<Links, String> {
     for (at, pair) in groups.windows(2).enumerate() {
         ensure_nested(&pair[0], &pair[1], at)?;
     }
-    let common = |a: usize, b: usize| {
-        let shared = groups
-            .iter()
-            .position(|of| of[a].is_some() && of[a] == of[b]);
-        shared.map(|at| &levels[at])
-    };
-    let matrix = |cost: fn(&Level) -> f64| {
-        let row = |a: usize| (0..ranks).map(|b| common(a, b).map(cost)).collect();
-        (0..ranks).map(row).collect()
-    };
-    Ok(Links {
-        alpha: matrix(|level| level.alpha),
-        beta: matrix(|level| level.beta),
-        gamma: Vec::new(),
-        gamma_copy: Vec::new(),
-    })
+    Ok(groups)
 }
 
-/// By rank: its group of the level.
+/// By rank: its group of the level, whose costs are checked.
 fn group_of(level: &Level, at: usize, ranks: usize) -> Result<Vec<Option<usize>>, String> {
+    for (name, cost) in [("alpha", level.alpha), ("beta", level.beta)] {
+        if let Some(why) = refuses_cost(cost) {
+            return Err(format!("level {at}: {name} is {cost:?}: {why}"));
+        }
+    }
     let Some(groups) = &level.groups else {
         return Ok(vec![Some(0); ranks]);
     };
@@ -172,6 +209,10 @@ mod tests {
                 "level 1: no group holds ranks 0 and 1",
             ),
             (r#"[{"groups": [[0]], "alpha": 1}]"#, "missing field `beta`"),
+            (
+                r#"[{"groups": [[0, 1]], "alpha": 1, "beta": 1}, {"alpha": 1, "beta": -2}]"#,
+                "level 1: beta is -2.0: a cost is finite and not negative",
+            ),
         ] {
             let error = expanded(&format!(r#"{{"levels": {levels}}}"#)).unwrap_err();
             assert!(error.contains(why), "{error}");

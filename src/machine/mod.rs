@@ -12,6 +12,7 @@ mod ports;
 
 use std::sync::Arc;
 
+pub use levels::Level;
 pub use linear::Linear;
 use linear::float;
 pub use links::Links;

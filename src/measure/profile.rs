@@ -6,13 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use super::estimate::CoreModel;
 use crate::error::{Error, Result};
-use crate::machine::{CostModel, Links, Pieces, refuses_cost};
+use crate::machine::{CostModel, Level, Links, Pieces, refuses_cost};
 use crate::run::{Tuning, Workers, longest_messages};
 
 /// The result of [`calibrate`](super::calibrate()): times in nanoseconds, sizes in bytes.
 ///
 /// Its JSON form is an object with these fields. Only `alpha` and `beta` are required, so a profile
 /// can be written by hand.
+///
+/// Messages are described in up to three ways: for all pairs of ranks alike (`alpha` and `beta`, or
+/// `pieces`), by `levels`, and by `pairs`. [`Profile::cost`] takes the levels if there are any, and
+/// what holds for all pairs otherwise; [`Profile::links`], where each pair must have costs of its
+/// own, takes the pairs, or else the levels.
 ///
 /// ```
 /// use oneport::measure::Profile;
@@ -73,6 +78,9 @@ pub struct Profile {
     /// Costs between all pairs of `cores`, in the form of a cost file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairs: Option<Links>,
+    /// Costs by level, of ranks on several hosts: in each host, then between them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<Level>,
     /// Messages, time of one direction.
     #[serde(default)]
     pub points: Vec<Point>,
@@ -124,7 +132,8 @@ impl Profile {
     ///
     /// # Errors
     /// Names the field that is missing, is not a valid cost or piece, or is a constant of the
-    /// machine out of range.
+    /// machine out of range; or levels that are refused as by [`Links::of_levels`], or describe
+    /// other ranks than hosts or pairs.
     pub fn from_json(text: &str) -> Result<Profile> {
         let profile: Profile = serde_json::from_str(text)
             .map_err(|e| Error::json("not a profile (`calibrate` makes one)", &e))?;
@@ -149,6 +158,17 @@ impl Profile {
         if let Some(pairs) = &profile.pairs {
             CostModel::heterogeneous(pairs.clone()).map_err(within)?;
         }
+        if !profile.levels.is_empty() {
+            let ranks = Level::ranks(&profile.levels).map_err(within)?;
+            let pairs = profile.pairs.as_ref().map_or(0, |pairs| pairs.alpha.len());
+            for (what, n) in [("hosts", profile.hosts.len()), ("pairs", pairs)] {
+                if n != 0 && n != ranks {
+                    return Err(Error::malformed(format!(
+                        "profile: levels of {ranks} ranks, but {what} of {n}"
+                    )));
+                }
+            }
+        }
         Ok(profile)
     }
 
@@ -159,19 +179,44 @@ impl Profile {
         text
     }
 
-    /// Returns the cost model: the same for all pairs of ranks, with pieces if there are any.
+    /// Returns the cost model: that of the levels if there are any, with linear costs of combining
+    /// and copying; otherwise the same for all pairs of ranks, with pieces if there are any.
     ///
     /// # Errors
     /// If the costs are not valid. Those of [`Profile::from_json`] and of a calibration are.
     pub fn cost(&self) -> Result<CostModel> {
-        let cost = CostModel::new(self.alpha, self.beta)
-            .gamma(self.gamma)
-            .gamma_copy(self.gamma_copy);
-        cost.validate()?;
-        match &self.pieces {
-            Some(pieces) => cost.pieces(pieces.clone()),
-            None => Ok(cost),
+        let line = self.line();
+        line.validate()?;
+        match (self.links_of_levels()?, &self.pieces) {
+            (Some(links), _) => CostModel::heterogeneous(links),
+            (None, Some(pieces)) => line.pieces(pieces.clone()),
+            (None, None) => Ok(line),
         }
+    }
+
+    /// Returns the costs of each pair of ranks: the pairs if there are any, otherwise those of the
+    /// levels; `None` without either.
+    ///
+    /// # Errors
+    /// As [`Profile::cost`].
+    pub fn links(&self) -> Result<Option<Links>> {
+        match &self.pairs {
+            Some(pairs) => Ok(Some(pairs.clone())),
+            None => self.links_of_levels(),
+        }
+    }
+
+    fn links_of_levels(&self) -> Result<Option<Links>> {
+        if self.levels.is_empty() {
+            return Ok(None);
+        }
+        let links = Links::of_levels(&self.levels)?;
+        let ranks = links.alpha.len();
+        Ok(Some(Links {
+            gamma: vec![self.gamma; ranks],
+            gamma_copy: vec![self.gamma_copy; ranks],
+            ..links
+        }))
     }
 
     /// Returns the core model of a native run of `ranks` ranks with these workers on `cores` cores,
@@ -200,7 +245,7 @@ impl Profile {
         })
     }
 
-    /// Returns the cost model of the single line, without pieces.
+    /// Returns the cost model of the single line, without pieces or levels.
     pub fn line(&self) -> CostModel {
         CostModel::new(self.alpha, self.beta)
             .gamma(self.gamma)
@@ -355,6 +400,34 @@ mod tests {
         assert_eq!(cost.combine(0, 100), 0.01 * 100.0);
         assert!(cost.linear().is_none());
         assert!(sample().line().linear().is_some());
+    }
+
+    #[test]
+    fn levels_precede_one_line_and_pairs_precede_levels() {
+        let mut profile = sample();
+        profile.levels = vec![
+            Level {
+                groups: Some(vec![vec![0], vec![1]]),
+                alpha: 1.0,
+                beta: 2.0,
+            },
+            Level {
+                groups: None,
+                alpha: 40.0,
+                beta: 0.5,
+            },
+        ];
+        assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);
+        let cost = profile.cost().unwrap();
+        assert_eq!(cost.transfer(0, 1, 1000), 40.0 + 0.5 * 1000.0);
+        assert_eq!(cost.combine(1, 100), 0.01 * 100.0);
+        assert_eq!(cost.copy(1, 100), 0.0);
+        assert_eq!(profile.links().unwrap(), profile.pairs);
+        profile.pairs = None;
+        assert_eq!(profile.links().unwrap().as_ref(), cost.links());
+        profile.levels.clear();
+        assert_eq!(profile.links().unwrap(), None);
+        assert!(!profile.to_json().contains("levels"));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use oneport::check::Options;
 use oneport::machine::Links;
+use oneport::measure::Profile;
 use oneport::plan::nodes::compose;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::run::{Op, Run, Team};
@@ -403,4 +404,35 @@ fn unknown_parts_are_refused() {
             }
         }
     }
+}
+
+#[test]
+fn profiles_with_levels_plan_what_the_same_levels_as_a_cost_file_plan() {
+    let levels =
+        r#"[{"groups": [[0, 3], [1, 2]], "alpha": 3, "beta": 0.5}, {"alpha": 20, "beta": 2}]"#;
+    let file = Links::from_json(&format!(
+        r#"{{"levels": {levels}, "gamma": [0.25, 0.25, 0.25, 0.25], "gamma_copy": [1, 1, 1, 1]}}"#
+    ));
+    let of_file = CostModel::heterogeneous(file.unwrap()).unwrap();
+    let profile = Profile::from_json(&format!(
+        r#"{{"alpha": 7, "beta": 9, "gamma": 0.25, "gamma_copy": 1, "levels": {levels},
+            "pieces": {{"transfer": [{{"from": 0, "alpha": 1, "beta": 1}}]}}}}"#
+    ));
+    let of_profile = profile.unwrap().cost().unwrap();
+    let mut planned = Vec::new();
+    let every = |kind: Kind| registry::candidates(kind, &of_profile, 4);
+    for algorithm in Kind::ALL.into_iter().flat_map(every) {
+        let [ours, theirs] = [&of_profile, &of_file].map(|cost| {
+            let request = Request::new(algorithm.collective, 4, 24).cost(cost.clone());
+            let schedule = algorithm.plan(&request)?;
+            let time = schedule.simulate(cost)?.makespan();
+            Ok::<_, oneport::Error>((schedule.to_json(), time))
+        });
+        assert_eq!(ours, theirs, "{} {}", algorithm.name, algorithm.collective);
+        planned.extend(ours.is_ok().then_some(algorithm.name));
+    }
+    for name in ["hier", "lane"] {
+        assert!(planned.contains(&name), "{name} is not among {planned:?}");
+    }
+    assert!(planned.len() > registry::all().len() / 2);
 }

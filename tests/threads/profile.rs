@@ -14,6 +14,11 @@ fn oneport(arguments: &[&str]) -> Command {
     command
 }
 
+/// A command without spaces in its arguments.
+fn words(command: &str) -> Command {
+    oneport(&command.split_whitespace().collect::<Vec<_>>())
+}
+
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -52,9 +57,8 @@ fn json(command: &mut Command) -> Value {
 
 /// `time` of a simulation of `arguments`.
 fn time(arguments: &str) -> f64 {
-    let mut all = vec!["simulate"];
-    all.extend(arguments.split_whitespace());
-    json(&mut oneport(&all))["time"].as_f64().unwrap()
+    let simulate = format!("simulate {arguments}");
+    json(&mut words(&simulate))["time"].as_f64().unwrap()
 }
 
 const LINEAR: &str = r#"{"alpha": 200, "beta": 0.25, "gamma": 0.5, "gamma_copy": 0.125}"#;
@@ -129,7 +133,7 @@ fn simulate_uses_a_profile() {
     );
     for workers in ["ranks", "cores"] {
         let run = format!("run {census} --workers {workers}");
-        let run = json(&mut oneport(&run.split_whitespace().collect::<Vec<_>>()));
+        let run = json(&mut words(&run));
         assert_eq!(run["model_time"].as_f64(), Some(time(&census)));
     }
     // The model clock of a run agrees with the simulation.
@@ -164,6 +168,83 @@ fn simulate_uses_a_profile() {
     assert!(message.contains("--pairs"), "{message}");
 }
 
+/// What a profile says of messages: its levels win over one line for all, its pairs over its levels
+/// where each pair has costs of its own.
+#[test]
+fn every_planner_takes_the_levels_of_a_profile() {
+    let _shared = shared();
+    let folder = folder("profile-levels");
+    let file = |name: &str, text: &str| {
+        let path = folder.join(name);
+        fs::write(&path, text).unwrap();
+        path.into_os_string().into_string().unwrap()
+    };
+    let levels = r#""levels": [{"groups": [[0, 1], [2, 3]], "alpha": 10, "beta": 1}, {"alpha": 300, "beta": 5}]"#;
+    let cost = file("cost.json", &format!("{{{levels}}}"));
+    let profile = format!(r#"{{"alpha": 200, "beta": 0.25, {levels}}}"#);
+    let profile = file("profile.json", &profile);
+    let options = [
+        format!("--costs {cost}"),
+        format!("--profile {profile}"),
+        format!("--costs {profile}"),
+    ];
+    let planned = folder.join("planned.json");
+    for what in [
+        "broadcast --bytes 4KiB",
+        "broadcast -a hier(binomial,chain) --bytes 4KiB",
+        "allreduce --bytes 64KiB",
+        "gather -a two --sizes 100,200,7,4000",
+        "reduce -a ordered --ordered --bytes 1KiB",
+    ] {
+        let [file, by_profile, by_costs] = options.each_ref().map(|option| {
+            let plan = format!("plan {what} {option} -o {}", planned.display());
+            words(&plan).assert().success();
+            fs::read_to_string(&planned).unwrap()
+        });
+        assert!(file == by_profile && file == by_costs, "{what}");
+    }
+    let [file, by_profile, by_costs] = options.each_ref().map(|option| {
+        let compare = format!("compare allreduce --bytes 64KiB {option}");
+        json(&mut words(&compare))["rows"].clone()
+    });
+    assert!(file == by_profile && file == by_costs);
+    let text = file.to_string();
+    assert!(
+        text.contains(r#""hier("#) && text.contains(r#""lane("#),
+        "{text}"
+    );
+    let [file, by_profile] = [&cost, &profile].map(|path| {
+        let steady = format!("steady --costs {path} --bytes 64");
+        json(&mut words(&steady))["throughput"].clone()
+    });
+    assert!(!file.is_null());
+    assert_eq!(file, by_profile);
+    // Levels are for their ranks; one line, which options give, is for any number.
+    let chain = "broadcast -a chain --segments 1 --bytes 10";
+    assert_eq!(
+        time(&format!("{chain} --profile {profile}")),
+        20.0 + 350.0 + 20.0
+    );
+    let line = format!("{chain} --profile {profile} --alpha 1 -p 3");
+    assert_eq!(time(&line), 2.0 * 3.5);
+    let fewer = format!("simulate reduce -p 3 --profile {profile}");
+    let message = failure(&mut words(&fewer), 2);
+    assert!(
+        message.contains("the costs describe 4 ranks, not 3"),
+        "{message}"
+    );
+    // Both: each pair has costs of its own with --costs, as with a cost file.
+    let levels = r#"{"levels": [{"groups": [[0, 1], [2]], "alpha": 7, "beta": 0}, {"alpha": 9, "beta": 0}],"#;
+    let both = folder.join("both.json");
+    fs::write(&both, PAIRS.replacen('{', levels, 1)).unwrap();
+    let both = both.display();
+    assert_eq!(
+        time(&format!("{chain} --costs {both}")),
+        10.0 + 10.0 + 30.0 + 30.0
+    );
+    assert_eq!(time(&format!("{chain} --profile {both}")), 7.0 + 9.0);
+}
+
 #[test]
 fn every_planning_command_accepts_a_profile() {
     let _shared = shared();
@@ -182,7 +263,47 @@ fn every_planning_command_accepts_a_profile() {
 fn broken_profiles_are_refused() {
     let _shared = shared();
     let folder = folder("profile-broken");
+    let levels = |levels: &str, more: &str| {
+        format!(
+            r#"{{"alpha": 1, "beta": 1, "levels": [{levels}, {{"alpha": 2, "beta": 2}}]{more}}}"#
+        )
+    };
+    let twice = levels(r#"{"groups": [[0, 1], [1]], "alpha": 1, "beta": 1}"#, "");
+    let across = r#"{"groups": [[0, 1], [2]], "alpha": 1, "beta": 1}, {"groups": [[0, 2], [1]], "alpha": 1, "beta": 1}"#;
+    let across = levels(across, "");
+    let near = r#"{"groups": [[0, 1], [2]], "alpha": 1, "beta": 1}"#;
+    let unknown = levels(near, r#", "hosts": ["a", "a"]"#);
+    let unpaired = levels(
+        near,
+        r#", "pairs": {"alpha": [[0, 1], [1, 0]], "beta": [[0, 1], [1, 0]]}"#,
+    );
+    let free = levels(r#"{"groups": [[0, 1]], "alpha": -3, "beta": 1}"#, "");
     for (name, text, expected) in [
+        (
+            "twice",
+            &twice[..],
+            "profile: level 0: rank 1 is named twice",
+        ),
+        (
+            "across",
+            &across,
+            "profile: level 1: no group holds ranks 0 and 1",
+        ),
+        (
+            "unknown",
+            &unknown,
+            "profile: levels of 3 ranks, but hosts of 2",
+        ),
+        (
+            "unpaired",
+            &unpaired,
+            "profile: levels of 3 ranks, but pairs of 2",
+        ),
+        (
+            "free",
+            &free,
+            "profile: level 0: alpha is -3.0: a cost is finite",
+        ),
         ("empty", "", "not a profile"),
         ("text", "hello", "not a profile"),
         ("cut", &LINEAR[..30], "not a profile"),

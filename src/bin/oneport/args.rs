@@ -155,14 +155,14 @@ pub(crate) struct Machine {
     #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
     pub(crate) gamma_copy: Option<TimeArg>,
 
-    /// Costs from a profile that `calibrate -o` wrote; --alpha, --beta, --gamma and --gamma-copy
-    /// still override it
+    /// Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta,
+    /// --gamma and --gamma-copy still override it
     #[arg(long, value_name = "FILE")]
     pub(crate) profile: Option<PathBuf>,
 
     /// Costs of each pair of ranks, from a JSON file
     /// `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is
-    /// no link; or from a profile made with `calibrate --pairs`
+    /// no link; or from a profile with pairs (`calibrate --pairs`) or with levels
     #[arg(
         long,
         value_name = "FILE",

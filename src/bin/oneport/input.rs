@@ -175,7 +175,7 @@ impl Common {
         }
         if let Some(links) = cost.links().filter(|l| l.alpha.len() != p) {
             bail!(
-                "the schedule has {p} ranks, the cost file {}",
+                "the schedule has {p} ranks, the costs describe {}",
                 links.alpha.len()
             );
         }

@@ -44,7 +44,7 @@ impl Machine {
         if let Some(path) = &self.profile {
             let profile = Profile::from_json(&read_text(path)?)
                 .with_context(|| path.display().to_string())?;
-            let cost = self.profiled(&profile)?.overlap(self.overlap);
+            let cost = self.overriding(profile).cost()?.overlap(self.overlap);
             return Ok((cost, TimeUnit::Nanoseconds));
         }
         let value = |arg: Option<crate::units::TimeArg>, default| arg.map_or(default, |t| t.value);
@@ -94,12 +94,13 @@ impl Machine {
         }
     }
 
-    /// Returns the profile's costs, overridden by the given options. Pieces are dropped for costs
-    /// that an option overrides.
-    fn profiled(&self, profile: &Profile) -> Result<CostModel> {
-        let mut pieces = profile.pieces.clone().unwrap_or_default();
+    /// Returns the profile with the costs that options override: what describes them in more detail
+    /// is dropped.
+    fn overriding(&self, mut profile: Profile) -> Profile {
+        let pieces = profile.pieces.get_or_insert_default();
         if self.alpha.is_some() || self.beta.is_some() {
             pieces.transfer.clear();
+            profile.levels.clear();
         }
         if self.gamma.is_some() {
             pieces.combine.clear();
@@ -108,16 +109,15 @@ impl Machine {
         if self.gamma_copy.is_some() {
             pieces.copy.clear();
         }
-        let value = |arg: Option<crate::units::TimeArg>, default| arg.map_or(default, |t| t.value);
-        let cost = CostModel::new(
-            value(self.alpha, profile.alpha),
-            value(self.beta, profile.beta),
-        )
-        .gamma(value(self.gamma, profile.gamma))
-        .gamma_copy(value(self.gamma_copy, profile.gamma_copy))
-        .pieces(pieces)?;
-        cost.validate()?;
-        Ok(cost)
+        for (given, cost) in [
+            (self.alpha, &mut profile.alpha),
+            (self.beta, &mut profile.beta),
+            (self.gamma, &mut profile.gamma),
+            (self.gamma_copy, &mut profile.gamma_copy),
+        ] {
+            *cost = given.map_or(*cost, |time| time.value);
+        }
+        profile
     }
 }
 
@@ -126,10 +126,10 @@ pub(crate) fn links(text: &str) -> Result<(Links, TimeUnit)> {
     let value = serde_json::from_str::<serde_json::Value>(text).ok();
     // A cost file has matrices where a profile has numbers.
     if value.is_some_and(|v| v.get("alpha").is_some_and(serde_json::Value::is_number)) {
-        return match Profile::from_json(text)?.pairs {
-            Some(pairs) => Ok((pairs, TimeUnit::Nanoseconds)),
+        return match Profile::from_json(text)?.links()? {
+            Some(links) => Ok((links, TimeUnit::Nanoseconds)),
             None => bail!(
-                "a profile without pairs of cores: calibrate with --pairs, or use it as --profile"
+                "a profile with neither pairs nor levels: calibrate with --pairs, or use it as --profile"
             ),
         };
     }

@@ -346,17 +346,17 @@ pub(crate) fn algorithms(
     Ok(algorithms.into_iter().map(resolved).collect())
 }
 
-/// Returns the number of ranks: the given one, the one of the cost file, or the default.
+/// Returns the number of ranks: the given one, the one that the costs describe, or the default.
 fn ranks(args: &Common, cost: &CostModel, kind: Kind, sizes: Option<&Listed>) -> Result<usize> {
     let described = cost.links().map(|l| l.alpha.len());
     let ranks = match (args.ranks.or(sizes.map(|s| s.ranks(kind))), described) {
         (Some(p), Some(n)) if p != n => match (args.ranks, sizes) {
             (None, Some(sizes)) if !sizes.fit(kind, n) => bail!(
-                "the cost file describes {n} ranks, there are {} block sizes",
+                "the costs describe {n} ranks, there are {} block sizes",
                 sizes.len()
             ),
             (None, Some(_)) => n,
-            _ => bail!("the cost file describes {n} ranks, not {p} (-p)"),
+            _ => bail!("the costs describe {n} ranks, not {p} (-p)"),
         },
         (p, n) => p.or(n).unwrap_or(DEFAULT_RANKS),
     };

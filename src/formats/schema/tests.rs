@@ -189,7 +189,8 @@ fn schemas_agree_with_readers() {
         "machine": {"cpu": "x", "os": "y", "cores": 2}, "cores": [0, 1], "date": "", "version": "0",
         "points": [{"bytes": 1, "time": 2, "predicted": 2, "residual": 0}], "warnings": ["w"],
         "pieces": {"transfer": [{"from": 0, "alpha": 1, "beta": 2}]},
-        "pairs": {"alpha": [[0]], "beta": [[0]]}, "tuning": {"own_work_ns": 50, "cache_bytes": 1048576}}"#;
+        "hosts": ["a", "b"], "levels": [{"groups": [[0, 1]], "alpha": 1, "beta": 2}, {"alpha": 3, "beta": 4}],
+        "pairs": {"alpha": [[0, 1], [1, 0]], "beta": [[0, 1], [1, 0]]}, "tuning": {"own_work_ns": 50, "cache_bytes": 1048576}}"#;
     agrees("profile", profile, |text| Profile::from_json(text).is_ok());
     let rules = r#"{"oneport_rules": 1, "rules": [{"collective": "reduce", "ranks": 8, "ports": "bi", "ported": 1,
         "dtype": "f32", "ordered": false, "clock": null, "source": "s",

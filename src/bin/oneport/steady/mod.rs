@@ -56,8 +56,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "platform")]
     generate: Option<String>,
 
-    /// Make the platform of a cost file, or of a profile with pairs (calibrate --pairs): a node for
-    /// each rank
+    /// Make the platform of a cost file, or of a profile with pairs (calibrate --pairs) or with
+    /// levels: a node for each rank
     #[arg(long, value_name = "FILE", conflicts_with_all = ["platform", "generate"],
         requires = "bytes")]
     costs: Option<PathBuf>,
