@@ -182,7 +182,8 @@ fn of_process() -> oneport::Result<()> {
         force: true,
         ..Calibration::default()
     };
-    let cost = calibrate_on(&mut world, ranks, [0, 1], &options, |_, _| {})?.cost()?;
+    let hosts = world.host_names().to_vec();
+    let cost = calibrate_on(&mut world, &hosts, &options, |_, _| {})?.cost()?;
     let step = if option("--quick").is_some() { 4 } else { 1 };
     let only = option("--only");
     if only.as_ref().is_none_or(|only| only == "ping-pong") {

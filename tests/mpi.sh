@@ -475,11 +475,25 @@ two_hosts() {
     grep -q "^timing  *the slowest process's own time" "$work/out" || fail 'the timing on two hosts'
     grep -q '^result  *verified' "$work/out" || fail 'a wrong result on two hosts'
     [ "$nth" = 1 ] || return 0
-    start_on_hosts "$oneport" calibrate --quick --pairs --force >"$work/out" 2>&1 </dev/null ||
-        fail 'a calibration on two hosts'
-    grep -q "messages between rank 0 on $a and rank 2 on $b" "$work/out" || fail 'the measured pair'
-    grep -q '^the same host, median of 1 pairs' "$work/out" || fail 'the pairs of one host'
-    grep -q '^different hosts, median of 2 pairs' "$work/out" || fail 'the pairs of two hosts'
+    local profile=$work/hosts.json pairs
+    for pairs in '' --pairs; do
+        # shellcheck disable=SC2086
+        start_on_hosts "$oneport" calibrate --quick --force $pairs -o "$profile" \
+            >"$work/out" 2>&1 </dev/null || fail "a calibration on two hosts $pairs"
+        grep -q "messages between rank 0 on $a and rank 2 on $b" "$work/out" || fail 'the measured pair'
+        grep -q '^the same host  *[0-9]' "$work/out" || fail 'the pairs of one host'
+        grep -q '^different hosts  *[0-9]' "$work/out" || fail 'the pairs of two hosts'
+        tr -d ' \n' <"$profile" | grep -q '"levels":\[{"groups":\[\[0,1\],\[2\]\],' ||
+            fail 'the levels of two hosts'
+        "$oneport" compare allreduce --bytes 64KiB --profile "$profile" >"$work/out"
+        grep -q '^hier(' "$work/out" || fail 'no hier with the levels of two hosts'
+        "$oneport" plan broadcast -a 'hier(auto,auto)' --bytes 64KiB --profile "$profile" \
+            -o "$work/hier.json" >"$work/out" 2>&1 || fail 'a plan for two hosts'
+    done
+    grep -q '"pairs": {' "$profile" || fail 'no pairs of two hosts'
+    start_on_hosts "$oneport" run --schedule "$work/hier.json" >"$work/out" 2>&1 </dev/null ||
+        fail 'a plan for two hosts does not run on them'
+    grep -q '^result  *verified' "$work/out" || fail 'a wrong result of a plan for two hosts'
 }
 
 # A library of another launcher.

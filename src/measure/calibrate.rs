@@ -36,18 +36,20 @@
 //! - Samples of one size differ by more than 300% in the median, unless they are taken by force.
 
 mod fits;
+mod pairs;
 #[cfg(test)]
 mod tests;
 mod warnings;
 
 use fits::{Fits, Line, meaningful_line};
+use pairs::{levels, matrices, pair_of_one_host, pairs_of};
 use warnings::{quality_warnings, setup_warnings};
 
 use super::fit::{Measured, median};
 use super::probe::{Bench, Effort, Pair, Probe, Work, team_of_two};
 use super::profile::{self, Machine, Point, Profile};
 use crate::error::{Error, Result};
-use crate::machine::Links;
+use crate::machine::Level;
 use crate::run::Place;
 
 /// Options of a calibration.
@@ -85,7 +87,8 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
         cores.truncate(2);
     }
     let effort = Effort::new(options.quick);
-    let all_steps = steps(effort) + (pairs_of(cores.len()).count() - 1) * steps(OF_PAIR);
+    let others: Vec<_> = pairs_of(cores.len()).skip(1).collect();
+    let all_steps = steps(effort) + others.len() * steps(OF_PAIR);
     let mut team = team_of_two(&cores[..2])?;
     let pinned = team.pinned();
     let (mut profile, fits) = measured(&mut team, Pair::ALONE, pinned, options, |done| {
@@ -97,67 +100,78 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
     let mut bench = Bench { place: &mut shared };
     bench.measure_interleaved(&mut turns, effort, |_, _| {})?;
     profile.shared_alpha = turns.first().map(Probe::time);
-    if options.pairs {
-        let mut done = steps(effort);
-        let links = all_pairs(cores.len(), [0, 1], &fits, |[i, j]| {
-            let of_two = [cores[i], cores[j]];
-            let line = one_pair(&mut team_of_two(&of_two)?, Pair::ALONE, |part| {
-                progress(done + part, all_steps);
-            });
-            done += steps(OF_PAIR);
-            line.map_err(|e| Error::system(format!("cores {} and {}: {e}", of_two[0], of_two[1])))
-        })?;
-        profile.pairs = Some(links);
-    }
+    let mut done = steps(effort);
+    let lines = lines([0, 1], &others, &fits, |[i, j]| {
+        let of_two = [cores[i], cores[j]];
+        let line = one_pair(&mut team_of_two(&of_two)?, Pair::ALONE, |part| {
+            progress(done + part, all_steps);
+        });
+        done += steps(OF_PAIR);
+        line.map_err(|e| Error::system(format!("cores {} and {}: {e}", of_two[0], of_two[1])))
+    })?;
+    profile.pairs = options.pairs.then(|| matrices(cores.len(), &lines, &fits));
     profile.cores = cores;
     progress(all_steps, all_steps);
     Ok(profile)
 }
 
-/// Measures the ranks of a place that exists, such as the processes of an MPI world: those in
-/// `first` at all sizes and, if asked for, every pair. [`Profile::cores`] are the ranks then.
+/// Measures the ranks of a place that exists, such as the processes of an MPI world, whose hosts
+/// are given by rank. The first rank and the first one on another host are measured at all sizes,
+/// or the first two if there is only one host. If asked for, every pair is measured. Ranks on
+/// several hosts have [`Profile::levels`], the medians over the measured pairs on one host and over
+/// those on two; without the other pairs, one pair on one host is measured as well.
 ///
-/// All processes must call it alike; all get the same figures.
+/// [`Profile::cores`] are the ranks. All processes must call it alike; all get the same figures.
 ///
 /// # Errors
-/// As [`calibrate`]; also if cores are given, or `first` are not two different ranks.
+/// As [`calibrate`]; also if cores are given, or there are fewer than two ranks.
 pub fn calibrate_on(
     place: &mut impl Place,
-    ranks: usize,
-    first: [usize; 2],
+    hosts: &[String],
     options: &Calibration,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Profile> {
+    let ranks = hosts.len();
     if options.cores.is_some() {
         return Err(Error::usage("ranks that exist have their cores already"));
     }
-    if first[0] == first[1] || first.iter().any(|&rank| rank >= ranks) {
+    if ranks < 2 {
         return Err(Error::usage(format!(
             "calibration sends messages between two ranks, of which there are {ranks}"
         )));
     }
-    let effort = Effort::new(options.quick);
-    let others = if options.pairs {
-        pairs_of(ranks).count() - 1
-    } else {
-        0
+    let other = hosts.iter().position(|host| *host != hosts[0]);
+    let first = [0, other.unwrap_or(1)];
+    let others: Vec<_> = match options.pairs {
+        true => pairs_of(ranks).filter(|pair| *pair != first).collect(),
+        false => pair_of_one_host(hosts)
+            .filter(|pair| *pair != first)
+            .into_iter()
+            .collect(),
     };
-    let all_steps = steps(effort) + others * steps(OF_PAIR);
+    let effort = Effort::new(options.quick);
+    let all_steps = steps(effort) + others.len() * steps(OF_PAIR);
     let pair = Pair { ranks, ends: first };
     let (mut profile, fits) = measured(place, pair, true, options, |done| {
         progress(done, all_steps);
     })?;
-    if options.pairs {
-        let mut done = steps(effort);
-        let links = all_pairs(ranks, first, &fits, |ends| {
-            let line = one_pair(place, Pair { ranks, ends }, |part| {
-                progress(done + part, all_steps);
-            });
-            done += steps(OF_PAIR);
-            line.map_err(|e| Error::system(format!("ranks {} and {}: {e}", ends[0], ends[1])))
-        })?;
-        profile.pairs = Some(links);
+    let mut done = steps(effort);
+    let lines = lines(first, &others, &fits, |ends| {
+        let line = one_pair(place, Pair { ranks, ends }, |part| {
+            progress(done + part, all_steps);
+        });
+        done += steps(OF_PAIR);
+        line.map_err(|e| Error::system(format!("ranks {} and {}: {e}", ends[0], ends[1])))
+    })?;
+    profile.pairs = options.pairs.then(|| matrices(ranks, &lines, &fits));
+    profile.levels = levels(hosts, &lines);
+    if !profile.levels.is_empty()
+        && let Err(error) = Level::ranks(&profile.levels)
+    {
+        profile.levels.clear();
+        profile.warnings.push(format!("no levels: {error}"));
     }
+    profile.hosts = hosts.to_vec();
     profile.cores = (0..ranks).collect();
     progress(all_steps, all_steps);
     Ok(profile)
@@ -304,28 +318,23 @@ fn steps(effort: Effort) -> usize {
     effort.turns * effort.sizes().len()
 }
 
-/// All pairs of ranks.
-fn pairs_of(ranks: usize) -> impl Iterator<Item = [usize; 2]> {
-    (0..ranks).flat_map(move |i| (i + 1..ranks).map(move |j| [i, j]))
-}
-
-/// Measures alpha and beta between all pairs of ranks but the first, whose line is known. A pair
-/// that was disturbed so much that its line has no meaning is measured again, a few times.
-fn all_pairs(
-    ranks: usize,
+/// Measures alpha and beta of other pairs than the first, whose line is known. A pair that was
+/// disturbed so much that its line has no meaning is measured again, a few times.
+fn lines(
     first: [usize; 2],
+    others: &[[usize; 2]],
     fits: &Fits,
     mut line: impl FnMut([usize; 2]) -> Result<Line>,
-) -> Result<Links> {
-    let mut lines = vec![(first[0], first[1], fits.line)];
-    for [i, j] in pairs_of(ranks).filter(|pair| *pair != first) {
-        let mut measured = line([i, j]);
+) -> Result<Vec<([usize; 2], Line)>> {
+    let mut lines = vec![(first, fits.line)];
+    for &pair in others {
+        let mut measured = line(pair);
         for _ in 1..ATTEMPTS {
-            measured = measured.or_else(|_| line([i, j]));
+            measured = measured.or_else(|_| line(pair));
         }
-        lines.push((i, j, measured?));
+        lines.push((pair, measured?));
     }
-    Ok(matrices(ranks, &lines, fits))
+    Ok(lines)
 }
 
 /// Measures alpha and beta between two ranks.
@@ -341,23 +350,6 @@ fn one_pair(place: &mut impl Place, pair: Pair, mut progress: impl FnMut(usize))
         .map(|p| Measured::new(p.bytes, p.time()))
         .collect();
     Ok(meaningful_line(&points)?.0)
-}
-
-/// Arranges the pairs' lines as matrices; a core has no link to itself.
-fn matrices(cores: usize, lines: &[(usize, usize, Line)], fits: &Fits) -> Links {
-    let mut links = Links {
-        alpha: vec![vec![None; cores]; cores],
-        beta: vec![vec![None; cores]; cores],
-        gamma: vec![fits.gamma; cores],
-        gamma_copy: vec![fits.gamma_copy; cores],
-    };
-    for &(i, j, (alpha, beta)) in lines {
-        for (from, to) in [(i, j), (j, i)] {
-            links.alpha[from][to] = Some(alpha);
-            links.beta[from][to] = Some(beta);
-        }
-    }
-    links
 }
 
 /// Median noise of the probes.

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
+use oneport::measure::{Calibration, Profile, calibrate_on};
+use oneport::run::Team;
 use serde_json::Value;
 
 use crate::support::alone::{alone, shared};
@@ -442,6 +444,39 @@ fn calibrate_writes_what_it_prints() {
         (&pairs["ranks"], &pairs["time_unit"]),
         (&2.into(), &"ns".into())
     );
+}
+
+/// As a calibration of processes on two hosts, which threads stand for.
+#[test]
+fn ranks_on_several_hosts_are_calibrated_by_level() {
+    let _alone = alone();
+    let mut team = Team::new(3).unwrap();
+    let hosts = ["a", "b", "a"].map(String::from);
+    let options = Calibration {
+        quick: true,
+        force: true,
+        ..Calibration::default()
+    };
+    let profile = match calibrate_on(&mut team, &hosts, &options, |_, _| {}) {
+        Ok(profile) => profile,
+        Err(error) => {
+            // A machine that is too busy.
+            assert!(error.to_string().contains("calibration refused"), "{error}");
+            return;
+        }
+    };
+    assert_eq!((&profile.hosts[..], &profile.pairs), (&hosts[..], &None));
+    let [near, far] = &profile.levels[..] else {
+        panic!("{:?}", profile.levels);
+    };
+    assert_eq!(near.groups, Some(vec![vec![0, 2], vec![1]]));
+    // One pair of each class is measured: that of two hosts is the one of the line.
+    let line = (&None, profile.alpha, profile.beta);
+    assert_eq!((&far.groups, far.alpha, far.beta), line);
+    let cost = |from, to| profile.cost().unwrap().transfer(from, to, 1000);
+    assert_eq!(cost(0, 2), near.alpha + near.beta * 1000.0);
+    assert_eq!(cost(2, 1), far.alpha + far.beta * 1000.0);
+    assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);
 }
 
 /// The option for the first two cores, on a machine with more than two.

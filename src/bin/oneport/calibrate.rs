@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use oneport::ErrorKind;
-use oneport::machine::{Links, Piece, Pieces};
+use oneport::machine::{Level, Links, Piece, Pieces};
 use oneport::measure::{Calibration, Point, Profile, calibrate, calibrate_on};
 use oneport::mpi::World;
 
@@ -21,6 +21,7 @@ use crate::units::{TimeUnit, show_bytes, significant};
 Examples:
   oneport calibrate --quick                                 a first look, in about two seconds
   oneport calibrate --quick -o machine.json                 a profile for --profile
+  mpirun -n 4 oneport calibrate -o cluster.json             between processes, by level if on several hosts
   mpirun -n 4 oneport calibrate --pairs -o cluster.json     between processes, every pair: for --costs
 
 A ping-pong between two pinned ranks, 0 B to 32 MiB (--quick: 16 MiB), in the state in which collectives run: each rank has just written \
@@ -116,19 +117,14 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures the first process and the first on another host, if there are several; otherwise the
-/// first two.
+/// Measures the links between the processes.
 pub(crate) fn between_processes(
     world: &mut World,
     options: &Calibration,
     progress: impl FnMut(usize, usize),
 ) -> oneport::Result<Profile> {
     let hosts = world.host_names().to_vec();
-    let other = hosts.iter().position(|host| *host != hosts[0]);
-    let ranks = world.size();
-    let mut profile = calibrate_on(world, ranks, [0, other.unwrap_or(1)], options, progress)?;
-    profile.hosts = hosts;
-    Ok(profile)
+    calibrate_on(world, &hosts, options, progress)
 }
 
 /// Refuses a profile whose model is off by half where it was measured.
@@ -162,13 +158,10 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     }
     writeln!(out)?;
     points(out, profile)?;
-    match &profile.pairs {
-        Some(links) => {
-            pairs(out, profile, links)?;
-            classes(out, &profile.hosts, links)
-        }
-        None => Ok(()),
+    if let Some(links) = &profile.pairs {
+        pairs(out, profile, links)?;
     }
+    levels(out, &profile.levels)
 }
 
 /// Prints the machine, the parameters and the quality of the fits.
@@ -335,29 +328,20 @@ fn pairs(out: &mut dyn Write, profile: &Profile, pairs: &Links) -> Result<()> {
 }
 
 /// Prints the medians over the pairs on one host and over those on two.
-fn classes(out: &mut dyn Write, hosts: &[String], pairs: &Links) -> Result<()> {
-    let of = |together: bool| {
-        let class = lines(pairs).filter(move |([i, j], _)| (hosts[*i] == hosts[*j]) == together);
-        class.filter_map(|(_, line)| line)
-    };
-    for (what, together) in [("the same host", true), ("different hosts", false)] {
-        if hosts.is_empty() || of(together).next().is_none() {
-            continue;
-        }
-        let median = |part: fn((f64, f64)) -> f64| {
-            let mut values: Vec<f64> = of(together).map(part).collect();
-            values.sort_by(f64::total_cmp);
-            values[values.len() / 2]
-        };
-        writeln!(
-            out,
-            "{what}, median of {} pairs: alpha {}, beta {} ns/byte",
-            of(together).count(),
-            TimeUnit::Nanoseconds.show(median(|line| line.0)),
-            significant(median(|line| line.1), 4)
-        )?;
+fn levels(out: &mut dyn Write, levels: &[Level]) -> Result<()> {
+    if levels.is_empty() {
+        return Ok(());
     }
-    Ok(())
+    writeln!(out, "\nlevels, medians over the measured pairs:")?;
+    let names = ["the same host", "different hosts"];
+    let rows = names.iter().zip(levels).map(|(name, level)| {
+        [
+            name.to_string(),
+            TimeUnit::Nanoseconds.show(level.alpha),
+            significant(level.beta, 4),
+        ]
+    });
+    output::table(out, &["", "alpha", "ns/byte"], rows, &[1, 2])
 }
 
 /// Each pair with its alpha and beta.

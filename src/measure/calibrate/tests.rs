@@ -127,15 +127,21 @@ fn two_different_cores_are_required() {
 #[test]
 fn every_pair_of_ranks_has_its_line() {
     let fits = Fits::of(&probes(|_, n| 1000.0 + 0.1 * n)).unwrap();
+    let others: Vec<_> = pairs_of(4).filter(|pair| *pair != [0, 2]).collect();
+    assert_eq!(others, [[0, 1], [0, 3], [1, 2], [1, 3], [2, 3]]);
     let mut measured = Vec::new();
-    let links = all_pairs(4, [0, 2], &fits, |pair| {
+    let lines = lines([0, 2], &others, &fits, |pair| {
         measured.push(pair);
-        Ok((pair[0] as f64, 10.0 * pair[1] as f64))
+        // Each is disturbed at first.
+        match measured.iter().filter(|of| **of == pair).count() {
+            1 => Err(Error::system("disturbed")),
+            _ => Ok((pair[0] as f64, 10.0 * pair[1] as f64)),
+        }
     });
-    let links = links.unwrap();
-    assert_eq!(measured, [[0, 1], [0, 3], [1, 2], [1, 3], [2, 3]]);
+    let links = matrices(4, &lines.unwrap(), &fits);
+    assert_eq!(measured.len(), 2 * others.len());
     assert_eq!(links.alpha[0][2], Some(fits.line.0));
-    for [i, j] in measured {
+    for [i, j] in others {
         for (from, to) in [(i, j), (j, i)] {
             assert_eq!(links.alpha[from][to], Some(i as f64));
             assert_eq!(links.beta[from][to], Some(10.0 * j as f64));
@@ -144,12 +150,14 @@ fn every_pair_of_ranks_has_its_line() {
 }
 
 #[test]
-fn two_different_ranks_are_measured_at_least() {
+fn calibration_needs_two_ranks() {
     let mut team = crate::run::Team::new(2).unwrap();
-    for first in [[0, 0], [0, 2]] {
-        let options = Calibration::default();
-        let error = calibrate_on(&mut team, 2, first, &options, |_, _| {}).unwrap_err();
-        assert!(error.to_string().contains("there are 2"), "{error}");
+    for ranks in [0, 1] {
+        let hosts = vec!["here".to_string(); ranks];
+        let error = calibrate_on(&mut team, &hosts, &Calibration::default(), |_, _| {});
+        let error = error.unwrap_err();
+        let expected = format!("there are {ranks}");
+        assert!(error.to_string().contains(&expected), "{error}");
         assert_eq!(error.exit_code(), 2);
     }
 }
