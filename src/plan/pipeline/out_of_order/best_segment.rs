@@ -8,22 +8,35 @@ use crate::plan::registry::Algorithm;
 use crate::plan::segments::{Best, Method, even_size, executed_time};
 use crate::plan::{Request, Segments};
 
-/// Limit of the transfers of a reduction that is planned for the comparison.
-const MAX_TRANSFERS: usize = 1 << 20;
-/// Limit of the elementary steps of all plans together: about 0.2 s.
-const MAX_STEPS: u64 = 100_000_000;
-/// The same for the second phase of an allreduce, which is a part of the plan: about 20 ms.
-const MAX_STEPS_OF_PHASE: u64 = 10_000_000;
+/// Limits of a search.
+struct Limits {
+    /// Of the transfers of a reduction that is planned for the comparison.
+    transfers: usize,
+    /// Of the elementary steps of all plans together.
+    steps: u64,
+}
+
+/// About 0.2 s.
+const LIMITS: Limits = Limits {
+    transfers: 1 << 20,
+    steps: 100_000_000,
+};
+
+/// About 20 ms: the search for the second phase of an allreduce is a part of its plan.
+const LIMITS_OF_PHASE: Limits = Limits {
+    transfers: 1 << 15,
+    steps: 10_000_000,
+};
 
 /// Finds a good segment size for out-of-order, never slower than uni-greedy with its best size.
 ///
 /// Quick plans are made in the order of a lower bound of their times ([`lower_bound`], which most
 /// plans come close to), starting with uni-greedy's best size, until the bound exceeds the best
-/// time found or [`MAX_STEPS`] are spent. Tried are even splits into all counts up to 64, and
-/// beyond into counts 1.6% apart. `None` where times are not finite.
+/// time found or the steps of [`LIMITS`] are spent. Tried are even splits into all counts up to 64,
+/// and beyond into counts 1.6% apart. `None` where times are not finite.
 pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
     let request = algorithm.effective(request).into_owned();
-    let size = best_size(&request, MAX_STEPS)?;
+    let size = best_size(&request, &LIMITS)?;
     size.map(|s| timed(algorithm, &request, s)).transpose()
 }
 
@@ -31,12 +44,12 @@ pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Be
 /// few plans are needed, because most of them reach the lower bound. `None` where times are not
 /// finite, or if its plan would be too long.
 pub(super) fn broadcast_phase(request: &Request) -> Option<Request> {
-    let size = best_size(request, MAX_STEPS_OF_PHASE).ok()??;
+    let size = best_size(request, &LIMITS_OF_PHASE).ok()??;
     let transfers = request
         .elements()
         .div_ceil(size)
         .saturating_mul(request.ranks);
-    (transfers <= MAX_TRANSFERS).then(|| request.clone().segment_elems(size))
+    (transfers <= LIMITS_OF_PHASE.transfers).then(|| request.clone().segment_elems(size))
 }
 
 /// The segment size with the time that it takes.
@@ -53,7 +66,7 @@ fn timed(algorithm: &Algorithm, request: &Request, segment: usize) -> Result<Bes
 }
 
 /// The best size for a reduction.
-fn best_size(request: &Request, max_steps: u64) -> Result<Option<usize>> {
+fn best_size(request: &Request, limits: &Limits) -> Result<Option<usize>> {
     let mut request = request.clone();
     let (p, m) = (request.ranks, request.elements());
     let time = |s: usize| (request.transfer_time(s), request.combine_time(s));
@@ -64,7 +77,7 @@ fn best_size(request: &Request, max_steps: u64) -> Result<Option<usize>> {
     let greedy = best_uni_greedy(p, m, time);
     let mut sizes = Vec::new();
     let mut count = 1;
-    while count <= m && count.saturating_mul(p) <= MAX_TRANSFERS {
+    while count <= m && count.saturating_mul(p) <= limits.transfers {
         let size = even_size(m, count);
         if sizes.last().is_none_or(|&(_, s)| s != size) {
             request.segments = Segments::of_size(m, size)?;
@@ -77,10 +90,10 @@ fn best_size(request: &Request, max_steps: u64) -> Result<Option<usize>> {
     let mut best = (greedy.time, greedy.segment);
     let (mut spent, mut longest_plan) = (0, 0);
     for (bound, size) in std::iter::once((0.0, greedy.segment)).chain(sizes) {
-        if bound >= best.0 || spent + longest_plan > max_steps {
+        if bound >= best.0 || spent + longest_plan > limits.steps {
             break;
         }
-        if m.div_ceil(size).saturating_mul(p) > MAX_TRANSFERS {
+        if m.div_ceil(size).saturating_mul(p) > limits.transfers {
             continue;
         }
         request.segments = Segments::of_size(m, size)?;
