@@ -489,5 +489,5 @@ fn heterogeneous_costs_are_read_and_validated() {
         &mut oneport(&format!("simulate reduce -p 4 --costs {good}")),
         2,
     );
-    assert!(message.contains("describes 3 ranks, not 4"), "{message}");
+    assert!(message.contains("describe 3 ranks, not 4"), "{message}");
 }

@@ -224,7 +224,8 @@ fn memory_estimates_are_not_too_low() {
                     let spans = steps.map(|s| s.reads().len() + s.writes().len() - 1);
                     let spans = spans.sum::<usize>() * size_of::<Span>();
                     let held = schedule.steps() * size_of::<Step>() + spans;
-                    let provided = 2 * (algorithm.transfers)(p, q) * BYTES_PER_STEP;
+                    let tables = usize::try_from((algorithm.tables)(p)).unwrap();
+                    let provided = 2 * (algorithm.transfers)(p, q) * BYTES_PER_STEP + tables;
                     assert!(
                         held <= provided,
                         "{} {} p={p} q={q}: {held} bytes held, {provided} provided",

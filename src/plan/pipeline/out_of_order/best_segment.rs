@@ -28,6 +28,9 @@ const LIMITS_OF_PHASE: Limits = Limits {
     steps: 10_000_000,
 };
 
+/// Memory of the schedule of that phase at most, in bytes: two steps of 200 for each transfer.
+pub(super) const MAX_BYTES_OF_PHASE: u64 = 2 * 200 * LIMITS_OF_PHASE.transfers as u64;
+
 /// Finds a good segment size for out-of-order, never slower than uni-greedy with its best size.
 ///
 /// Quick plans are made in the order of a lower bound of their times ([`lower_bound`], which most

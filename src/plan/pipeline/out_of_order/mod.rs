@@ -105,6 +105,8 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     planner: Planner::AllreduceOf([reduction, broadcast_phase]),
     closed_form: ClosedForm::Of(allreduce_time),
     best_segment: REDUCE.best_segment,
+    // The second phase may have more segments than the request.
+    tables: |_| best_segment::MAX_BYTES_OF_PHASE,
     ..row::allreduce(REDUCE, "those of the reduction, and at most as many")
 };
 
