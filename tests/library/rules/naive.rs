@@ -106,6 +106,8 @@ impl<'a> Naive<'a> {
                     };
                     if let Some(start) = start {
                         let time = match step {
+                            // Tokens have no bytes.
+                            _ if *self.schedule.collective() == Collective::Barrier => 0.0,
                             Step::Copy { .. } => self.cost.copy(rank, bytes),
                             _ => self.cost.combine(rank, bytes),
                         };
