@@ -249,12 +249,12 @@ failures() {
 }
 
 # obeys TEXT ENDED BYTES SHORT: a broadcast of 4 ranks under the rules in $work/rules shows TEXT, and
-# ends in ENDED ranks, where that is given. Three tries, because a launcher that ends its processes may
+# ends in ENDED ranks, where that is given. Ten tries, because a launcher that ends its processes may
 # lose what they print.
 obeys() {
     local text=$1 ended=$2
     shift 2
-    for _ in 1 2 3; do
+    for _ in {1..10}; do
         rm -f "$work"/traffic*
         start 4 timeout 8 python3 tests/mpi_bcast.py "$so" "$@" >"$work/out" 2>&1 </dev/null || true
         # By pair of ranks: the number of messages.
