@@ -150,7 +150,10 @@ pub(super) const INTEL: [Family; 8] = [
         id: 0,
         name: "REDUCE_SCATTER",
         of_all: false,
-        algorithms: &[(1, "recursive halving", "recursive-halving")],
+        algorithms: &[
+            (1, "recursive halving", "recursive-halving"),
+            (2, "pair wise exchange", "all-pairs"),
+        ],
     },
     Family {
         kind: Kind::Alltoall,
@@ -262,11 +265,14 @@ pub(super) const MPICH: [Family; 6] = [
         id: 0,
         name: "reduce_scatter",
         of_all: false,
-        algorithms: &[(
-            0,
-            "is_commutative=no ? auto : intra_recursive_halving",
-            "recursive-halving",
-        )],
+        algorithms: &[
+            (
+                0,
+                "is_commutative=no ? auto : intra_recursive_halving",
+                "recursive-halving",
+            ),
+            (0, "is_commutative=no ? auto : intra_pairwise", "all-pairs"),
+        ],
     },
     Family {
         kind: Kind::Alltoall,

@@ -4,6 +4,7 @@ pub(crate) mod block_pairs;
 pub(crate) mod compose;
 pub(crate) mod cube;
 pub(crate) mod edge_colouring;
+pub(in crate::plan) mod in_flight;
 pub(crate) mod reduction;
 pub(crate) mod rounds;
 pub(crate) mod stream;

@@ -3,17 +3,17 @@
 //!
 //! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
 //!   schedules", Algorithm 8 (whose line 3 means `k`); Bar-Noy, Kipnis, Schieber 1993.
-//! - Ports: bidirectional, one-ported.
-//! - Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`, skips as in
+//! - Ports: bidirectional, `k`-ported.
+//! - Symbols: `p` ranks, `m` elements, `L = ceil(log_{k+1} p)`, skips as in
 //!   [`schedule`](super::schedule). A round is *exclusive* when the sum that it sends lacks the
 //!   sender's own contribution; `d` is the number of rounds after the first and before the last
 //!   exclusive one.
 //! - Rounds: `L`, optimal.
-//! - Time: `L (alpha + beta m) + (L + d) gamma m`.
-//! - Volume: `p L m`.
+//! - Time on one port: `L (alpha + beta m) + (L + d) gamma m`.
+//! - Volume: `p L m`, with `k` ports at most `k p L m`.
 //! - Restrictions: the operator must commute. Of the request's segments only the sum of their sizes
 //!   counts.
-//! - Scratch: `m` elements, or `2m` if there is an exclusive round.
+//! - Scratch: `m` elements, or `2m` if there is an exclusive round; with `k > 1` ports `(k+1) m`.
 //!
 //! Before round `k` rank `r` holds two sums: over ranks `r .. r + skip[k]`, its own contribution
 //! included, and over `r + 1 .. r + skip[k]`, without it. Where `skip[k+1] = 2 skip[k]`, it sends
@@ -23,6 +23,11 @@
 //!
 //! The paper adds the rank's own contribution to a copy whenever it is needed. With two sums no
 //! copy is needed, and the second sum is kept only as long as a later round sends it.
+//!
+//! With `k > 1` ports, rank `r` has the sums over `r + 1 ..= r + c` and over `r ..= r + c`, where
+//! `c` has in base `k + 1` the leading digits of `p - 1`. If `d` is the next one, it receives the
+//! second sum of `d` ranks and the first of `k - d` others, so that their ranges follow each other:
+//! `c` becomes `(k + 1) c + d`.
 //!
 //! Example, `p = 3`, skips 1, 2, 3: in round 0 the messages are 0→2, 1→0, 2→1, all with the
 //! sender's own contribution. Round 1 has the same messages; each holds what its sender received in
@@ -44,8 +49,8 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     segmented: false,
     transfers: row::logarithmic,
     source: "Träff, circulant census; Bar-Noy, Kipnis, Schieber 1993",
-    rounds: "ceil(log2 p)",
-    volume: "p ceil(log2 p) m",
+    rounds: "ceil(log_{k+1} p) on k ports",
+    volume: "p ceil(log2 p) m; at most k p ceil(log_{k+1} p) m",
     planner: Planner::Direct(plan),
     closed_form: ClosedForm::Of(time),
     ..reduce::REDUCE.for_another_collective()
@@ -57,6 +62,9 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
 /// Those of every planner, and when the number of elements of a buffer overflows.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
+    if request.ports.k() > 1 {
+        return plan_ported(request);
+    }
     let (p, m) = (request.ranks, request.elements());
     let graph = Circulant::new(p);
     let with = Span::new(0, m);
@@ -100,9 +108,74 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// Closed form of the model time, `L (alpha + beta m) + (L + d) gamma m`.
+/// Plans the allreduce for several ports.
+fn plan_ported(request: &Request) -> Result<Schedule> {
+    let (p, m, k) = (request.ranks, request.elements(), request.ports.k());
+    let mut digits: Vec<usize> = Vec::new();
+    let mut left = if m == 0 { 0 } else { p - 1 };
+    while left > 0 {
+        digits.push(left % (k + 1));
+        left /= k + 1;
+    }
+    let areas = if digits.is_empty() { 1 } else { 2 + k };
+    let Some(len) = m.checked_mul(areas) else {
+        return Err(Error::usage(format!(
+            "a vector of {m} elements leaves no room for {} as long as it",
+            areas - 1
+        )));
+    };
+    let area = |n: usize| Span::new(n * m, m);
+    let (with, without) = (area(0), area(1));
+    let mut b = Schedule::builder(p, request.ports, Collective::Allreduce);
+    for r in 0..p {
+        b.layout(r, len, [with], [with]);
+    }
+    let mut c = 0;
+    for (round, &digit) in digits.iter().rev().enumerate() {
+        // By port: how far the sender is, and which of its sums it sends.
+        let mut end = c;
+        let mut messages = Vec::new();
+        for port in 0..k {
+            let (distance, sum, count) = match port < digit {
+                true => (end + 1, with, c + 1),
+                false => (end, without, c),
+            };
+            if count > 0 {
+                messages.push((port, distance, sum));
+            }
+            end += count;
+        }
+        let is_last = round + 1 == digits.len();
+        for r in 0..p {
+            for &(port, distance, sum) in &messages {
+                b.step(r, Step::send((r + p - distance) % p, sum).on_port(port));
+            }
+            for &(port, distance, _) in &messages {
+                let step = Step::recv((r + distance) % p, area(2 + port));
+                b.step(r, step.on_port(port));
+            }
+            for (i, &(port, ..)) in messages.iter().enumerate() {
+                let arrived = area(2 + port);
+                b.step(r, Step::combine(arrived, with, Order::MineFirst));
+                match (is_last, c, i) {
+                    (true, ..) => {}
+                    (false, 0, 0) => {
+                        b.step(r, Step::copy(arrived, without));
+                    }
+                    _ => {
+                        b.step(r, Step::combine(arrived, without, Order::MineFirst));
+                    }
+                }
+            }
+        }
+        c = end;
+    }
+    b.build()
+}
+
+/// Closed form of the model time on one port, `L (alpha + beta m) + (L + d) gamma m`.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    if !request.closed_forms_hold() || request.ranks == 0 {
+    if !request.closed_forms_hold() || request.ranks == 0 || request.ports.k() > 1 {
         return None;
     }
     let (graph, m) = (Circulant::new(request.ranks), request.elements());

@@ -1,27 +1,33 @@
-//! All-pairs allreduces: every rank sends directly to every other one, all vectors at once
-//! (one-shot), or one block of the vector and then its result (two-shot).
+//! All pairs of ranks exchange directly: allgather, reduce-scatter, and two allreduces, in which
+//! every rank sends its whole vector (one-shot), or the parts of a reduce-scatter and then of an
+//! allgather (two-shot).
 //!
 //! - Source: folklore; all-pairs of MSCCL and of the libraries of GPUs, for few ranks.
 //! - Ports: uni- or bidirectional, `k`-ported.
-//! - Symbols: `p` ranks, `m` elements in `p` blocks, `b = m/p` if they are equal, `R` the rounds of
-//!   the [pairwise](super::pairwise) alltoall: `ceil((p-1)/k)` bidirectional; unidirectional twice
-//!   that for even `p`, and `2 ceil(p/k)` for odd `p`.
-//! - Rounds: `R` (one-shot), `2R` (two-shot). With `p-1` bidirectional ports: 1 and 2.
-//! - Time of one-shot: `R (alpha + beta m) + (p-1) gamma m`. Of two-shot for equal blocks, if `p`
-//!   is even or ports are bidirectional: `2R (alpha + beta b) + (p-1) gamma b`.
-//! - Volume: `p (p-1) m` (one-shot), `2(p-1) m` (two-shot).
+//! - Symbols: `p` ranks, `m` elements in `p` blocks, `b = m/p` if they are equal; `X(n)` the time
+//!   of a [pairwise](super::pairwise) alltoall of blocks of `n` elements, and `R` its rounds:
+//!   `ceil((p-1)/k)` bidirectional; unidirectional twice that for even `p`, and `2 ceil(p/k)` for
+//!   odd `p`.
+//! - Rounds: `R` (allgather, reduce-scatter, one-shot), `2R` (two-shot). With `p-1` bidirectional
+//!   ports: 1 and 2.
+//! - Time of one-shot: `X(m) + (p-1) gamma m`. For equal blocks: of the allgather `X(b)`; of the
+//!   reduce-scatter `X(b) + (p-1) gamma b`; of two-shot, if `p` is even or ports are bidirectional,
+//!   `2 X(b) + (p-1) gamma b`.
+//! - Volume: `(p-1) m` (allgather, reduce-scatter), `p (p-1) m` (one-shot), `2(p-1) m` (two-shot).
 //! - Restrictions: only the sum of the request's segments matters.
 //! - Scratch: what a rank receives before it combines: `(p-1) m` (one-shot), at most `m`
-//!   (two-shot).
+//!   (two-shot), `p-1` times its block (reduce-scatter).
 //! - Operand order: kept. All contributions are there before a rank combines them, in rank order.
 //!
 //! Example, `p = 3`: 0→1, 1→2, 2→0; 0→2, 1→0, 2→1: in one-shot the vectors; in two-shot the blocks
-//! that the receivers combine, and then the same messages with the senders' results.
+//! that the receivers combine, and then the same messages with the senders' results. The former
+//! alone are a reduce-scatter, the latter an allgather.
 
-use super::pairwise::Partners;
+use super::pairwise::{Partners, time_of_exchange};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
-use crate::plan::build::rounds::{Arrival, Exchange, Rounds};
+use crate::plan::build::in_flight::InFlight;
+use crate::plan::build::rounds::{Arrival, Exchange, Rounds, equal_size};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
@@ -51,6 +57,26 @@ pub(in crate::plan) const TWO_SHOT: Algorithm = Algorithm {
     ..ONE_SHOT
 };
 
+pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+    transfers: row::for_each_pair,
+    source: "folklore; MSCCL (allgather_allpairs), MPICH (pairwise reduce_scatter)",
+    volume: "(p-1) m",
+    planner: Planner::Streamed(allgather_programs),
+    closed_form: ClosedForm::Of(allgather_time),
+    name: "all-pairs",
+    collective: Kind::Allgather,
+    ..ONE_SHOT
+};
+
+pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+    // Of short vectors, most ranks have no block: few receive.
+    ports: PortModels::Each,
+    collective: Kind::ReduceScatter,
+    planner: Planner::Streamed(reduce_scatter_programs),
+    closed_form: ClosedForm::Of(reduce_scatter_time),
+    ..ALLGATHER
+};
+
 /// Plans the one-shot allreduce.
 ///
 /// # Errors
@@ -62,122 +88,172 @@ pub(crate) fn one_shot(request: &Request) -> Result<Schedule> {
 /// Plans the one-shot allreduce; steps are generated on demand.
 pub(super) fn one_shot_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     request.validate()?;
-    let parts = vec![Span::new(0, request.elements()); request.ranks];
-    Ok(Box::new(Stream(AllPairs::new(request, parts, false)?)))
+    let vectors = vec![Span::new(0, request.elements()); request.ranks];
+    let exchanges = [Some(Of::Contributions), None];
+    programs(request, Collective::Allreduce, vectors, exchanges)
 }
 
 /// Plans the two-shot allreduce; steps are generated on demand.
 pub(super) fn two_shot_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     request.validate()?;
     let parts = consecutive(&evenly(request.elements(), request.ranks));
-    Ok(Box::new(Stream(AllPairs::new(request, parts, true)?)))
+    let exchanges = [Some(Of::Contributions), Some(Of::Results)];
+    programs(request, Collective::Allreduce, parts, exchanges)
 }
 
-/// The steps of the allreduce: an exchange, the combinations, and the exchange of the results if
-/// they are parts of the vector.
+/// Plans the allgather; steps are generated on demand.
+pub(super) fn allgather_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
+    request.validate()?;
+    let (blocks, exchanges) = (request.block_spans(), [None, Some(Of::Results)]);
+    programs(request, Collective::Allgather, blocks, exchanges)
+}
+
+/// Plans the reduce-scatter; steps are generated on demand.
+pub(super) fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
+    request.validate()?;
+    let blocks = request.reduce_scatter_spans();
+    let exchanges = [Some(Of::Contributions), None];
+    programs(request, Collective::ReduceScatter, blocks, exchanges)
+}
+
+/// The steps: an exchange of contributions, their combinations, and an exchange of results.
 #[derive(Debug)]
 struct AllPairs {
+    collective: Collective,
     elements: usize,
-    contributions: Exchange<Direct>,
-    results: Option<Exchange<Direct>>,
+    /// By rank: the part of the vector whose result it has first.
+    parts: Vec<Span>,
+    contributions: Option<Exchange<InFlight<Direct>>>,
+    results: Option<Exchange<InFlight<Direct>>>,
+    ports: Ports,
+}
+
+/// What ranks send each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// Their elements of the receiver's part, which stores them in scratch.
+    Contributions,
+    /// Their own parts, which are stored in place.
+    Results,
 }
 
 /// Every rank sends to every other one.
 #[derive(Debug, Clone)]
 struct Direct {
     partners: Partners,
-    /// By rank: the part of the vector that it combines.
+    of: Of,
     parts: Vec<Span>,
-    /// Where scratch begins, for contributions; `None` for results, which are stored in place.
-    scratch: Option<usize>,
+    /// Number of elements of the vector, before scratch.
+    elements: usize,
 }
 
-impl AllPairs {
-    fn new(request: &Request, parts: Vec<Span>, has_results: bool) -> Result<AllPairs> {
-        let (p, elements) = (request.ranks, request.elements());
-        let largest = parts.iter().map(|part| part.len).max().unwrap_or(0);
-        let len = largest.checked_mul(p).and_then(|n| n.checked_add(elements));
-        if len.is_none() {
-            return Err(Error::usage(format!(
-                "{p} vectors of {elements} elements need buffers that are too large"
-            )));
-        }
-        let exchange = |scratch| Exchange {
-            rounds: Direct {
-                partners: Partners::new(request),
-                parts: parts.clone(),
-                scratch,
-            },
+/// Plans these exchanges, of contributions and of results, over these parts of the vector.
+fn programs(
+    request: &Request,
+    collective: Collective,
+    parts: Vec<Span>,
+    exchanges: [Option<Of>; 2],
+) -> Result<Box<dyn DynScheduleSource>> {
+    let p = request.ranks;
+    let elements = parts.iter().map(|part| part.end()).max().unwrap_or(0);
+    let longest = parts.iter().map(|part| part.len).max().unwrap_or(0);
+    let len = longest.checked_mul(p).and_then(|n| n.checked_add(elements));
+    if len.is_none() {
+        return Err(Error::usage(format!(
+            "{p} vectors of {elements} elements need buffers that are too large"
+        )));
+    }
+    // Every rank sends or receives the longest part.
+    let longest = request.closed_forms_hold().then_some(longest);
+    let [contributions, results] = exchanges.map(|of| {
+        let rounds = Direct {
+            partners: Partners::new(request),
+            of: of?,
+            parts: parts.clone(),
+            elements,
+        };
+        Some(Exchange {
+            rounds: InFlight::new(request, rounds, longest),
             backwards: false,
             arrival: Arrival::Stored,
             ports: request.ports,
-        };
-        Ok(AllPairs {
-            elements,
-            contributions: exchange(Some(elements)),
-            results: has_results.then(|| exchange(None)),
         })
-    }
+    });
+    Ok(Box::new(Stream(AllPairs {
+        collective,
+        elements,
+        parts,
+        contributions,
+        results,
+        ports: request.ports,
+    })))
+}
 
+impl AllPairs {
     /// The `i`-th combination of `rank`: the nearest lower ranks first, then the higher ones, so
     /// that operands stay in order.
     fn combination(&self, rank: usize, i: usize) -> Option<Step> {
         let from = if i < rank { rank - 1 - i } else { i + 1 };
-        let part = self.contributions.rounds.parts[rank];
-        let src = self.contributions.rounds.stored(from, rank);
+        let part = self.parts[rank];
+        let src = scratch(self.elements, part, from, rank);
         (part.len > 0).then(|| Step::combine(src, part, Order::by_rank(rank, from)))
     }
+
+    /// The number of combinations of a rank.
+    fn combinations(&self) -> usize {
+        self.contributions.as_ref().map_or(0, |_| self.ranks() - 1)
+    }
+}
+
+/// Where `rank`, behind the `elements` elements of its vector, stores the contribution of `from` to
+/// its part.
+fn scratch(elements: usize, part: Span, from: usize, rank: usize) -> Span {
+    let before = from - usize::from(from > rank);
+    Span::new(elements + before * part.len, part.len)
 }
 
 impl StepAt for AllPairs {
     fn ranks(&self) -> usize {
-        self.contributions.rounds.parts.len()
+        self.parts.len()
     }
 
     fn ports(&self) -> Ports {
-        self.contributions.ports
+        self.ports
     }
 
     fn collective(&self) -> Collective {
-        Collective::Allreduce
+        self.collective.clone()
     }
 
     fn layout_of(&self, rank: usize) -> Layout {
-        let vector = Span::new(0, self.elements);
-        let received = (self.ranks() - 1) * self.contributions.rounds.parts[rank].len;
+        let (part, vector) = (self.parts[rank], Span::new(0, self.elements));
+        let (input, output) = match self.collective {
+            Collective::Allgather => (part, vector),
+            Collective::ReduceScatter => (vector, part),
+            _ => (vector, vector),
+        };
         Layout {
-            len: self.elements + received,
-            input: vector.into(),
-            output: vector.into(),
+            len: self.elements + self.combinations() * part.len,
+            input: input.into(),
+            output: output.into(),
         }
     }
 
     fn slots(&self, _rank: usize) -> usize {
-        let results = self.results.as_ref().map_or(0, Exchange::slots);
-        self.contributions.slots() + self.ranks() - 1 + results
+        let exchanges = [&self.contributions, &self.results].into_iter().flatten();
+        exchanges.map(Exchange::slots).sum::<usize>() + self.combinations()
     }
 
-    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
-        let Some(slot) = slot.checked_sub(self.contributions.slots()) else {
-            return self.contributions.step_at(rank, slot);
-        };
-        match slot.checked_sub(self.ranks() - 1) {
+    fn step_at(&self, rank: usize, mut slot: usize) -> Option<Step> {
+        if let Some(contributions) = &self.contributions {
+            match slot.checked_sub(contributions.slots()) {
+                None => return contributions.step_at(rank, slot),
+                Some(behind) => slot = behind,
+            }
+        }
+        match slot.checked_sub(self.combinations()) {
             None => self.combination(rank, slot),
             Some(slot) => self.results.as_ref()?.step_at(rank, slot),
-        }
-    }
-}
-
-impl Direct {
-    /// Where `rank` stores what comes from `from`.
-    fn stored(&self, from: usize, rank: usize) -> Span {
-        match self.scratch {
-            None => self.parts[from],
-            Some(scratch) => {
-                let before = from - usize::from(from > rank);
-                let len = self.parts[rank].len;
-                Span::new(scratch + before * len, len)
-            }
         }
     }
 }
@@ -189,7 +265,10 @@ impl Rounds for Direct {
 
     fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
         let [to, _] = self.partners.of(k, rank);
-        let span = self.parts[if self.scratch.is_some() { to } else { rank }];
+        let span = match self.of {
+            Of::Contributions => self.parts[to],
+            Of::Results => self.parts[rank],
+        };
         (to != rank && span.len > 0).then(|| (to, span.into()))
     }
 
@@ -198,7 +277,10 @@ impl Rounds for Direct {
         if from == rank {
             return None;
         }
-        let span = self.stored(from, rank);
+        let span = match self.of {
+            Of::Contributions => scratch(self.elements, self.parts[rank], from, rank),
+            Of::Results => self.parts[from],
+        };
         (span.len > 0).then(|| (from, span.into()))
     }
 
@@ -206,30 +288,15 @@ impl Rounds for Direct {
     fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
         self.partners.of(k, rank)[0] < rank && self.received(k, rank).is_some()
     }
-
-    fn port(&self, k: usize, ports: usize) -> usize {
-        k % ports
-    }
-}
-
-/// Time to exchange messages of `elements` elements between all ranks.
-fn time_of_exchange(request: &Request, elements: usize) -> f64 {
-    let rounds = Partners::new(request).rounds.div_ceil(request.ports.k());
-    let directions = if request.ports.is_bidirectional() {
-        1
-    } else {
-        2
-    };
-    (directions * rounds) as f64 * request.transfer_time(elements)
 }
 
 /// Time of the one-shot allreduce.
 pub(crate) fn one_shot_time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
-    let others = p.saturating_sub(1) as f64;
-    request
-        .closed_forms_hold()
-        .then(|| time_of_exchange(request, m) + others * request.local_combine_time(m))
+    if !request.closed_forms_hold() || p == 0 {
+        return None;
+    }
+    Some(time_of_exchange(request, m)? + combined(request, m))
 }
 
 /// Time of the two-shot allreduce for equal blocks; `None` otherwise, and for an odd number of
@@ -240,6 +307,21 @@ pub(crate) fn two_shot_time(request: &Request) -> Option<f64> {
     if !request.closed_forms_hold() || !in_step || p == 0 || !m.is_multiple_of(p) {
         return None;
     }
-    let combined = (p - 1) as f64 * request.local_combine_time(m / p);
-    Some(2.0 * time_of_exchange(request, m / p) + combined)
+    Some(2.0 * time_of_exchange(request, m / p)? + combined(request, m / p))
+}
+
+/// Time of the allgather for equal blocks; `None` otherwise.
+pub(crate) fn allgather_time(request: &Request) -> Option<f64> {
+    time_of_exchange(request, equal_size(request, &request.block_spans())?)
+}
+
+/// Time of the reduce-scatter for equal blocks; `None` otherwise.
+pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
+    let b = equal_size(request, &request.reduce_scatter_spans())?;
+    Some(time_of_exchange(request, b)? + combined(request, b))
+}
+
+/// Time to combine the contributions of all other ranks to a part of this many elements.
+fn combined(request: &Request, elements: usize) -> f64 {
+    request.ranks.saturating_sub(1) as f64 * request.local_combine_time(elements)
 }

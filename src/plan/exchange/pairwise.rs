@@ -5,8 +5,10 @@
 //! - Ports: uni- or bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, blocks of `b` elements.
 //! - Rounds for one port: bidirectional `p-1`; unidirectional `2(p-1)` for even `p` and `2p` for
-//!   odd `p`. With `k` ports, `k` of the `p-1` (or `p`) partners are in flight at a time.
-//! - Time for equal blocks: the number of rounds times `alpha + beta b`.
+//!   odd `p`. With `k` ports, messages with `k` of the `p-1` (or `p`) partners are in flight at a
+//!   time; equal blocks that remain for only some of the ports are split into parts if that takes
+//!   less time.
+//! - Time for equal blocks: the number of rounds times `alpha + beta b`, less with parts.
 //! - Volume: `p (p-1) b`.
 //! - Restrictions: none.
 //! - Scratch: none. A rank's block for itself stays in place.
@@ -23,6 +25,7 @@ use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::build::block_pairs::BlockPairs;
+use crate::plan::build::in_flight::{self, InFlight};
 use crate::plan::build::rounds::{Arrival, Exchange, Rounds};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
@@ -56,14 +59,15 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
 
 /// Time of the schedule for equal blocks; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    let b = BlockPairs::equal_size(request)?;
-    let rounds = Partners::new(request).rounds.div_ceil(request.ports.k()) as f64;
-    let messages = if request.ports.is_bidirectional() {
-        rounds
-    } else {
-        2.0 * rounds
-    };
-    Some(messages * request.transfer_time(b))
+    time_of_exchange(request, BlockPairs::equal_size(request)?)
+}
+
+/// Time to exchange messages of `elements` elements between all ranks, if those in flight together
+/// are of one size.
+pub(super) fn time_of_exchange(request: &Request, elements: usize) -> Option<f64> {
+    let time = in_flight::time(request, Partners::new(request).rounds, elements)?;
+    let both_ways = !request.ports.is_bidirectional();
+    Some(if both_ways { 2.0 * time } else { time })
 }
 
 /// Plans an alltoall as `unequal` does, or pairwise if all blocks are equal.
@@ -150,7 +154,7 @@ impl Partners {
 
 /// The steps of the alltoall.
 #[derive(Debug)]
-struct Pairwise(Exchange<Pairs>);
+struct Pairwise(Exchange<InFlight<Pairs>>);
 
 #[derive(Debug)]
 struct Pairs {
@@ -161,15 +165,22 @@ struct Pairs {
 impl Pairwise {
     fn new(request: &Request) -> Result<Pairwise> {
         request.validate()?;
+        let pairs = Pairs {
+            partners: Partners::new(request),
+            blocks: BlockPairs::new(request)?,
+        };
+        let size = BlockPairs::equal_size(request);
         Ok(Pairwise(Exchange {
-            rounds: Pairs {
-                partners: Partners::new(request),
-                blocks: BlockPairs::new(request)?,
-            },
+            rounds: InFlight::new(request, pairs, size),
             backwards: false,
             arrival: Arrival::Stored,
             ports: request.ports,
         }))
+    }
+
+    #[inline]
+    fn pairs(&self) -> &Pairs {
+        &self.0.rounds.rounds
     }
 }
 
@@ -197,16 +208,11 @@ impl Rounds for Pairs {
     fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
         self.partners.of(k, rank)[0] < rank && self.received(k, rank).is_some()
     }
-
-    #[inline]
-    fn port(&self, k: usize, ports: usize) -> usize {
-        k % ports
-    }
 }
 
 impl StepAt for Pairwise {
     fn ranks(&self) -> usize {
-        self.0.rounds.partners.ranks
+        self.pairs().partners.ranks
     }
 
     fn ports(&self) -> Ports {
@@ -218,11 +224,11 @@ impl StepAt for Pairwise {
     }
 
     fn layout_of(&self, rank: usize) -> Layout {
-        self.0.rounds.blocks.layout_of(rank, self.buffer_len(rank))
+        self.pairs().blocks.layout_of(rank, self.buffer_len(rank))
     }
 
     fn buffer_len(&self, rank: usize) -> usize {
-        self.0.rounds.blocks.end(rank)
+        self.pairs().blocks.end(rank)
     }
 
     fn slots(&self, _rank: usize) -> usize {

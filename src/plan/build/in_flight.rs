@@ -1,0 +1,154 @@
+//! Rounds that do not depend on each other, several of them in flight at a time.
+//!
+//! Round `i` goes through port `i` modulo `k`. If `k` does not divide the number of rounds, only
+//! some ports would have a message in the end. The messages of these last rounds are split into
+//! parts for more of the ports if that takes less time.
+//!
+//! Example, 5 rounds through 3 ports: 0, 1 and 2 as a whole; 3 and 4 in three parts each, two for
+//! every port, which takes 2/3 of the time of a round where beta dominates.
+
+use super::rounds::Rounds;
+use crate::plan::Request;
+use crate::schedule::{Span, Spans};
+
+/// By how much parts multiply the messages of a rank at most.
+const MAX_FACTOR: usize = 4;
+
+/// Rounds of which each message is a single span, in flight through all ports.
+#[derive(Debug, Clone)]
+pub(in crate::plan) struct InFlight<R> {
+    pub(in crate::plan) rounds: R,
+    /// Number of the rounds whose messages are not split: a multiple of the number of ports if
+    /// others follow.
+    whole: usize,
+    /// Number of parts of the messages of the other rounds.
+    parts: usize,
+}
+
+/// How many of `count` rounds are not split, and the number of parts of the others, where the
+/// longest message has `elements` elements.
+fn split(request: &Request, count: usize, elements: usize) -> (usize, usize) {
+    let k = request.ports.k();
+    let last = count % k;
+    if last == 0 {
+        return (count, 1);
+    }
+    let most = (MAX_FACTOR * count / last).min(k).min(elements).max(1);
+    let time = |&parts: &usize| time_of_parts(request, last, parts, elements);
+    let parts = (1..=most).min_by(|a, b| time(a).total_cmp(&time(b)));
+    (count - last, parts.unwrap_or(1))
+}
+
+/// The time of `last` messages in `parts` parts each, through all ports.
+fn time_of_parts(request: &Request, last: usize, parts: usize, elements: usize) -> f64 {
+    let messages = (last * parts).div_ceil(request.ports.k());
+    messages as f64 * request.transfer_time(elements.div_ceil(parts))
+}
+
+/// The time of the messages that a rank sends, or receives, in `count` rounds, of `elements`
+/// elements each; `None` if parts are of different sizes.
+pub(in crate::plan) fn time(request: &Request, count: usize, elements: usize) -> Option<f64> {
+    let (whole, parts) = split(request, count, elements);
+    let rounds = (whole / request.ports.k()) as f64;
+    elements.is_multiple_of(parts).then(|| {
+        rounds * request.transfer_time(elements)
+            + time_of_parts(request, count - whole, parts, elements)
+    })
+}
+
+impl<R: Rounds> InFlight<R> {
+    /// The rounds, where the longest message has `elements` elements. Messages of unknown length
+    /// are not split.
+    pub(in crate::plan) fn new(
+        request: &Request,
+        rounds: R,
+        elements: Option<usize>,
+    ) -> InFlight<R> {
+        let (whole, parts) = split(request, rounds.count(), elements.unwrap_or(0));
+        InFlight {
+            rounds,
+            whole,
+            parts,
+        }
+    }
+
+    /// The round, and the part of its messages.
+    #[inline]
+    fn of(&self, i: usize) -> (usize, usize) {
+        match i.checked_sub(self.whole) {
+            None => (i, 0),
+            Some(i) => (self.whole + i / self.parts, i % self.parts),
+        }
+    }
+
+    /// A part of the message, if it is not empty.
+    #[inline]
+    fn part(
+        &self,
+        i: usize,
+        part: usize,
+        message: Option<(usize, Spans)>,
+    ) -> Option<(usize, Spans)> {
+        if i < self.whole || self.parts == 1 {
+            return message;
+        }
+        let (peer, spans) = message?;
+        let span = spans[0];
+        debug_assert_eq!(spans.len(), 1);
+        let (small, larger) = (span.len / self.parts, span.len % self.parts);
+        let before = part * small + part.min(larger);
+        let len = small + usize::from(part < larger);
+        (len > 0).then(|| (peer, Span::new(span.offset + before, len).into()))
+    }
+}
+
+impl<R: Rounds> Rounds for InFlight<R> {
+    fn count(&self) -> usize {
+        self.whole + (self.rounds.count() - self.whole) * self.parts
+    }
+
+    #[inline]
+    fn sent(&self, i: usize, rank: usize) -> Option<(usize, Spans)> {
+        let (round, part) = self.of(i);
+        self.part(i, part, self.rounds.sent(round, rank))
+    }
+
+    #[inline]
+    fn received(&self, i: usize, rank: usize) -> Option<(usize, Spans)> {
+        let (round, part) = self.of(i);
+        self.part(i, part, self.rounds.received(round, rank))
+    }
+
+    #[inline]
+    fn receives_first(&self, i: usize, rank: usize, backwards: bool) -> bool {
+        let (round, _) = self.of(i);
+        self.rounds.receives_first(round, rank, backwards)
+    }
+
+    #[inline]
+    fn port(&self, i: usize, ports: usize) -> usize {
+        i % ports
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CostModel, Ports};
+
+    #[test]
+    fn last_rounds_are_split_where_that_takes_less_time() {
+        let of = |k, count, alpha| {
+            let request = Request::alltoall(16, 12).ports(Ports::BI.with_k(k));
+            let request = request.cost(CostModel::new(alpha, 1.0));
+            (split(&request, count, 12), time(&request, count, 12))
+        };
+        // Of 5 rounds through 3 ports the last two: 2 messages of 4 elements instead of one of 12.
+        assert_eq!(of(3, 5, 1.0), ((3, 3), Some(13.0 + 2.0 * 5.0)));
+        assert_eq!(of(3, 5, 4.0), ((3, 1), Some(2.0 * 16.0)));
+        // Halves for ports that have nothing to do need no more messages one after another.
+        assert_eq!(of(4, 2, 100.0), ((0, 2), Some(106.0)));
+        assert_eq!(of(3, 6, 1.0), ((6, 1), Some(2.0 * 13.0)));
+        assert_eq!(of(1, 5, 1.0), ((5, 1), Some(5.0 * 13.0)));
+    }
+}
