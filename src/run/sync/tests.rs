@@ -6,6 +6,7 @@
 //! `cargo test --lib sync::tests::lines -- --nocapture`.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
 
@@ -55,7 +56,7 @@ fn run(name: &str, schedule: &Schedule, cores: Cores, clock: Clock, eager: bool)
     let name = format!("{name}, {cores:?}, {clock:?}");
     Record::of(&mut team, &name, |team| {
         let run = Run::<u64>::new(schedule).op(Op::SUM).verified();
-        // So slow that ranks sleep to keep the pace, even on a busy machine.
+        // A rank sleeps to keep this pace, unless it is late.
         let run = run.clock(clock).cost(CostModel::new(2e6, 0.0));
         let outcome = run.repetitions(REPETITIONS).on(team).unwrap();
         assert!(outcome.is_verified());
@@ -135,6 +136,14 @@ fn lines_of_multiplexed_runs() {
 fn lines_of_paced_runs() {
     let schedule = Request::allgather(8, 1).plan("ring").unwrap();
     run("ring", &schedule, Cores::Own, Clock::Paced, false).check();
+}
+
+/// However late ranks are in a paced run on a busy machine.
+#[test]
+fn lines_of_threads_that_keep_their_pace() {
+    let soon = || Instant::now() + Duration::from_millis(1);
+    let found = planted(|team, me| team.state.pace(me, soon(), false));
+    assert!(found.is_empty(), "{found:?}");
 }
 
 #[test]
