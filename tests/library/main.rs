@@ -16,6 +16,7 @@ mod layers;
 #[path = "../mutants/mod.rs"]
 mod mutants;
 mod mutation;
+mod node_ports;
 #[path = "../oracle/mod.rs"]
 mod oracle;
 mod ported;
