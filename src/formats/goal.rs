@@ -42,7 +42,7 @@ use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports, bytes};
 use crate::rules::{Event, LocalOrder, OrderScratch};
 use crate::schedule::collective::Collective;
-use crate::schedule::{Schedule, Step};
+use crate::schedule::{Schedule, Step, json_line};
 use crate::simulate::Simulation;
 
 /// The sizes in a file.
@@ -147,7 +147,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
         overlap: options.cost.overlaps(),
         collective: schedule.collective(),
     };
-    let _ = writeln!(text, "// {}", line(&head));
+    let _ = writeln!(text, "// {}", json_line(&head));
     let _ = writeln!(text, "num_ranks {}", schedule.ranks());
     let mut tags = Tags::new();
     let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
@@ -161,7 +161,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
         let _ = write!(
             text,
             "\nrank {rank} {{\n// {}\n",
-            line(&schedule.layout()[rank])
+            json_line(&schedule.layout()[rank])
         );
         for i in 0..program.len() {
             Ranked { rank, program, i }.write(&mut text, &sizes, &mut tags, &order);
@@ -169,10 +169,6 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
         text.push_str("}\n");
     }
     Ok(Written { text, notes })
-}
-
-fn line(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("plain data serialises")
 }
 
 /// The sizes and times of a file.
@@ -367,7 +363,7 @@ impl Ranked<'_> {
     /// Writes a comment with the step, the lines of its operations, and what they require.
     fn write(&self, text: &mut String, sizes: &Sizes, tags: &mut Tags, order: &LocalOrder) {
         let (i, step) = (self.i, &self.program[self.i]);
-        let _ = writeln!(text, "// {}", line(step));
+        let _ = writeln!(text, "// {}", json_line(step));
         let started = self.label(Event::transferred(i));
         if let Some(peer) = step.peer() {
             let (what, to) = if step.is_send() {

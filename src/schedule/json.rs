@@ -109,7 +109,7 @@ impl Schedule {
         let shared_ports = match self.shared_ports() {
             [] => String::new(),
             ports => {
-                let ports = list(ports.iter().map(line).collect());
+                let ports = list(ports.iter().map(json_line).collect());
                 format!(",\n  \"shared_ports\": [\n    {ports} ]")
             }
         };
@@ -118,13 +118,14 @@ impl Schedule {
             self.ranks(),
             self.ports.name(),
             self.ports.k(),
-            line(&self.collective),
-            list(self.layout.iter().map(line).collect()),
-            list(self.programs.iter().map(line).collect()),
+            json_line(&self.collective),
+            list(self.layout.iter().map(json_line).collect()),
+            list(self.programs.iter().map(json_line).collect()),
         )
     }
 }
 
-fn line(value: &impl Serialize) -> String {
+/// The JSON of plain data in one line. Only maps whose keys are not text have none.
+pub(crate) fn json_line(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data serialises")
 }

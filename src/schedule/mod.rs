@@ -40,6 +40,7 @@ mod span;
 mod step;
 
 pub use builder::Builder;
+pub(crate) use json::json_line;
 pub(crate) use reverse::reversed_step;
 pub use shared_port::{Direction, SharedPort};
 pub use source::ScheduleSource;

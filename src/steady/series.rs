@@ -18,7 +18,7 @@ use super::solve::Method;
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::schedule::collective::Collective;
-use crate::schedule::{Schedule, total_len};
+use crate::schedule::{Schedule, json_line, total_len};
 
 /// What a stored schedule performs: a series of operations on a platform.
 #[derive(Debug, Clone)]
@@ -65,7 +65,7 @@ impl Series {
             elements: self.elements,
             platform: RawValue::from_string(self.platform.to_json()).unwrap_or_default(),
         };
-        let field = serde_json::to_string(&field).expect("plain data serialises");
+        let field = json_line(&field);
         schedule
             .to_json()
             .replacen("{ ", &format!("{{ \"series\": {field},\n  "), 1)
