@@ -441,3 +441,16 @@ fn written_files_are_named_and_read_ones_capped() {
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(message.contains("an input file can have"), "{message}");
 }
+
+/// Where start-up times are almost free, the best segments are too many to be simulated.
+#[test]
+fn a_limited_search_for_segments_says_so() {
+    let simulate = "simulate broadcast -p 5 -a two-tree --bytes 720720 --beta 1";
+    for (alpha, limited) in [("0.0001", true), ("100", false)] {
+        let mut command = oneport(&format!("{simulate} --alpha {alpha}"));
+        let output = command.assert().success().get_output().clone();
+        let notes = String::from_utf8(output.stderr).unwrap();
+        let note = "note: two-tree may have better segments";
+        assert_eq!(notes.contains(note), limited, "{notes}");
+    }
+}

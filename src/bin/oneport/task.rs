@@ -6,11 +6,12 @@ mod vector;
 
 use anyhow::{Result, bail};
 use oneport::measure::estimate::{self, CoreModel};
+use oneport::plan::Segments;
 use oneport::plan::choose::{self, Offer, Ranking};
 use oneport::plan::nodes::compose;
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::{Segments, segments};
+use oneport::plan::segments::{self, Method};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 
 use self::candidates::{Candidate, best_unequal};
@@ -19,8 +20,8 @@ pub(crate) use self::memory::{available_memory, ensure_memory};
 use crate::args::{Common, Root, did_you_mean};
 use crate::blocks::Listed;
 use crate::nodes::NodePorts;
-use crate::selection;
 use crate::units::TimeUnit;
+use crate::{output, selection};
 
 /// Default number of ranks.
 const DEFAULT_RANKS: usize = 8;
@@ -227,9 +228,15 @@ impl Task {
         let share = available_memory().map(|bytes| bytes / self.at_once as u64);
         let max = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
         let max = max.map_or(usize::MAX, |max| max.try_into().unwrap_or(usize::MAX));
-        segments::best_segment_within(algorithm, request, max)
-            .and_then(|best| Segments::of_size(request.elements(), best.segment))
-            .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))
+        let failed = |error| algorithm.refusal(request, Reason::Planner(error));
+        let best = segments::best_segment_within(algorithm, request, max).map_err(failed)?;
+        if best.method == Method::LimitedSearch {
+            output::note(&format!(
+                "{} may have better segments: the search left out sizes that take too long to simulate",
+                algorithm.name
+            ));
+        }
+        Segments::of_size(request.elements(), best.segment).map_err(failed)
     }
 
     /// Refuses schedules that would take too much memory or time.

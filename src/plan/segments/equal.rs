@@ -34,16 +34,20 @@ pub enum Method {
     Exhaustive,
     /// A search compared some sizes.
     Search,
+    /// A search compared some sizes, and left out others because simulating their schedules exceeds
+    /// its limits. These may be better.
+    LimitedSearch,
 }
 
 impl Method {
-    /// Returns `"whole"`, `"closed form"`, `"exhaustive"` or `"search"`.
+    /// Returns `"whole"`, `"closed form"`, `"exhaustive"`, `"search"` or `"limited search"`.
     pub fn name(self) -> &'static str {
         match self {
             Method::Whole => "whole",
             Method::ClosedForm => "closed form",
             Method::Exhaustive => "exhaustive",
             Method::Search => "search",
+            Method::LimitedSearch => "limited search",
         }
     }
 }
@@ -63,7 +67,8 @@ impl Method {
 ///
 /// # Complexity
 /// A closed form takes a few evaluations. A search simulates at most 2^19 transfers at once and
-/// about 2^21 in all, beyond one schedule of a single segment.
+/// `3 * 2^20` in all, beyond one schedule of a single segment; `p` transfers are counted for each
+/// segment, of which an allreduce makes twice as many.
 ///
 /// # Errors
 /// As [`Algorithm::plan`].
@@ -118,7 +123,10 @@ pub fn best_segment_within(
         }
     }
     trial.search()?;
-    Ok(trial.best(Method::Search))
+    Ok(trial.best(match trial.limited {
+        true => Method::LimitedSearch,
+        false => Method::Search,
+    }))
 }
 
 /// Returns the model time of `request`: by its closed form or evaluator where there is one for this
@@ -148,6 +156,8 @@ struct Trial<'a> {
     times: BTreeMap<usize, (f64, bool)>,
     /// Transfers simulated so far.
     simulated: usize,
+    /// Whether a size was left out because of the limits of simulations.
+    limited: bool,
     /// Transfers of the longest schedule that can be stored.
     max_transfers: usize,
 }
@@ -156,7 +166,7 @@ impl<'a> Trial<'a> {
     /// Limit of the transfers of one simulation.
     const MAX_SIMULATION: usize = 1 << 19;
     /// Limit of the transfers of all simulations of a search.
-    const MAX_TOTAL: usize = 1 << 21;
+    const MAX_TOTAL: usize = 3 << 20;
     /// Limit of the number of segments of a vector.
     const MAX_SEGMENTS: usize = 1 << 22;
 
@@ -166,6 +176,7 @@ impl<'a> Trial<'a> {
             request: request.clone(),
             times: BTreeMap::new(),
             simulated: 0,
+            limited: false,
             max_transfers,
         }
     }
@@ -197,9 +208,11 @@ impl<'a> Trial<'a> {
         }
         self.request.segments = Segments::of_size(m, size)?;
         let transfers = self.count(size).saturating_mul(self.request.ranks);
+        let simulated = self.simulated.saturating_add(transfers);
+        let is_short = transfers <= Self::MAX_SIMULATION && simulated <= Self::MAX_TOTAL;
         let time = if let Some(time) = closed_time(self.algorithm, &self.request) {
             (time, true)
-        } else if self.count(size) == 1 || transfers <= Self::MAX_SIMULATION {
+        } else if self.count(size) == 1 || is_short {
             if transfers > self.max_transfers {
                 return Err(Error::usage(format!(
                     "the search for the best segment size of {} needs schedules of {transfers} transfers, more than the {} that fit into memory: \
@@ -207,7 +220,7 @@ impl<'a> Trial<'a> {
                     self.algorithm.name, self.max_transfers
                 )));
             }
-            self.simulated = self.simulated.saturating_add(transfers);
+            self.simulated = simulated;
             (executed_time(self.algorithm, &self.request)?, true)
         } else {
             let mut rounded = self.request.clone();
@@ -215,7 +228,10 @@ impl<'a> Trial<'a> {
             rounded.ranks = (self.algorithm.covered_ranks)(rounded.ranks);
             match closed_time(self.algorithm, &rounded) {
                 Some(time) => (time, false),
-                None => return Ok(()),
+                None => {
+                    self.limited = true;
+                    return Ok(());
+                }
             }
         };
         self.times.insert(size, time);
@@ -256,7 +272,7 @@ impl<'a> Trial<'a> {
         }
         let best = self.count(self.best(Method::Search).segment);
         let (mut low, mut high) = ((best / 2).max(1), (2 * best).min(m));
-        while high - low > 4 && self.simulated <= Self::MAX_TOTAL {
+        while high - low > 4 {
             let third = (high - low) / 3;
             let (a, b) = (low + third, high - third);
             match (
@@ -268,15 +284,11 @@ impl<'a> Trial<'a> {
             }
         }
         for count in low..=high {
-            if self.simulated <= Self::MAX_TOTAL {
-                self.try_size(even_size(m, count))?;
-            }
+            self.try_size(even_size(m, count))?;
         }
         let best = self.best(Method::Search).segment;
         for size in [best - 1, best + 1] {
-            if self.simulated <= Self::MAX_TOTAL {
-                self.try_size(size)?;
-            }
+            self.try_size(size)?;
         }
         Ok(())
     }
@@ -380,6 +392,28 @@ mod tests {
                         }
                     }
                 }
+            }
+        }
+    }
+
+    /// Segments of few elements are best where start-up times are almost free.
+    #[test]
+    fn searches_keep_within_their_limits_and_say_so() {
+        for (kind, name) in [
+            (Kind::Broadcast, "two-tree"),
+            (Kind::Reduce, "two-tree"),
+            (Kind::Broadcast, "binary"),
+        ] {
+            let algorithm = registry::find(kind, name).unwrap();
+            for (m, alpha, limited) in [(720_720, 1e-4, true), (720, 10.0, false)] {
+                let request = Request::new(kind, 5, m).cost(CostModel::new(alpha, 1.0));
+                let mut trial = Trial::new(algorithm, &request, usize::MAX);
+                trial.search().unwrap();
+                assert!(trial.simulated <= Trial::MAX_TOTAL, "{}", trial.simulated);
+                let found = best_segment(algorithm, &request).unwrap();
+                // The closed form of "binary" bounds the times of all sizes.
+                let limited = limited && name != "binary";
+                assert_eq!(found.method == Method::LimitedSearch, limited, "{name} {m}");
             }
         }
     }
