@@ -71,6 +71,45 @@ impl Schedule {
     pub fn simulate_bytes(&self, cost: &CostModel, element_bytes: u64) -> Result<Simulation> {
         Prepared::new(self, cost.overlaps())?.simulate_bytes(cost, element_bytes)
     }
+
+    /// As [`stream`], in linear time also where ranks share ports. Transfers that wait there fall
+    /// far behind those of other ports, so that windows would have to hold most of a program: such
+    /// schedules are timed by the graph of their steps.
+    ///
+    /// # Errors
+    /// As [`stream`] and [`Schedule::simulate`].
+    pub fn timed(
+        &self,
+        cost: &CostModel,
+        element_bytes: u64,
+        mut watch: impl FnMut(u64),
+    ) -> Result<Timed> {
+        if self.shared_ports().is_empty() {
+            return stream(self, cost, element_bytes, watch);
+        }
+        let simulation = self.simulate_bytes(cost, element_bytes)?;
+        let prepared = simulation.prepared();
+        let rounds = match cost.overlaps() {
+            true => Prepared::new(self, false)?.rounds(),
+            false => prepared.rounds(),
+        };
+        let transfers = || {
+            let nodes = prepared.nodes().iter();
+            nodes.filter(|node| node.kind == NodeKind::Transfer)
+        };
+        watch(transfers().count() as u64);
+        let sizes = transfers().map(|node| node.elements as usize);
+        Ok(Timed {
+            time: simulation.makespan(),
+            rank_times: simulation.rank_times(),
+            rounds,
+            messages: sizes.clone().filter(|&size| size > 0).count(),
+            elements: match prepared.kind.has_data() {
+                true => sizes.fold(0, usize::saturating_add),
+                false => 0,
+            },
+        })
+    }
 }
 
 impl Prepared {

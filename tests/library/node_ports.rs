@@ -3,7 +3,7 @@
 use oneport::plan::registry;
 use oneport::rules::Event;
 use oneport::run::{Clock, Run, Team, TeamOptions, Workers};
-use oneport::simulate::{Prepared, Simulation};
+use oneport::simulate::{Prepared, Simulation, stream};
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
 use crate::support::random::Random;
@@ -84,6 +84,8 @@ fn nodes_with_few_ports_serve_first_who_can_start_first() {
             let report = shared.check();
             assert!(report.is_correct(), "{what}: {report}");
             let times = shared.simulate_bytes(&cost, 4).unwrap();
+            let timed = shared.timed(&cost, 4, |_| ()).unwrap();
+            assert_eq!(timed, stream(&shared, &cost, 4, |_| ()).unwrap(), "{what}");
             let alone = plain.simulate_bytes(&cost, 4).unwrap();
             assert!(times.makespan() >= alone.makespan(), "{what}");
             slower += usize::from(times.makespan() > alone.makespan());
@@ -219,7 +221,8 @@ fn orders_found_under_overlap_are_free_of_deadlock() {
                     algorithm.name,
                     report.errors
                 );
-                shared.simulate_bytes(&cost, elements).unwrap();
+                let timed = shared.timed(&cost, elements, |_| ()).unwrap();
+                assert_eq!(timed, stream(&shared, &cost, elements, |_| ()).unwrap());
             }
         }
     }

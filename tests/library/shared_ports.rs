@@ -29,7 +29,9 @@ fn broadcast(ports: Vec<SharedPort>) -> oneport::Result<Schedule> {
 fn time(schedule: &Schedule) -> f64 {
     let cost = CostModel::new(6.0, 1.0);
     let time = schedule.simulate(&cost).unwrap().makespan();
-    assert_eq!(stream(schedule, &cost, 1, |_| ()).unwrap().time, time);
+    let streamed = stream(schedule, &cost, 1, |_| ()).unwrap();
+    assert_eq!(streamed.time, time);
+    assert_eq!(schedule.timed(&cost, 1, |_| ()).unwrap(), streamed);
     time
 }
 

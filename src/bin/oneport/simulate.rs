@@ -9,9 +9,9 @@ use anyhow::Result;
 use oneport::machine::Pieces;
 use oneport::plan::segments::Published;
 use oneport::rules::NodeKind;
+use oneport::simulate::Simulation;
 use oneport::simulate::Stats;
 use oneport::simulate::bounds::{LowerBounds, lower_bound_of};
-use oneport::simulate::{self, Simulation};
 use serde::Serialize;
 
 use crate::args::Common;
@@ -136,7 +136,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         needed,
         "take fewer ranks or segments",
     )?;
-    let timed = simulate::stream(&input.schedule, &input.cost, input.element_bytes, |_| ())?;
+    let timed = (input.schedule).timed(&input.cost, input.element_bytes, |_| ())?;
     let time = finite(timed.time)?;
     let simulation = (args.ranks_table || args.critical_path)
         .then(|| {

@@ -65,17 +65,20 @@ impl Planned {
     }
 
     /// Times it under `cost`, with elements of `element_bytes` bytes, by
-    /// [`simulate::stream`](crate::simulate::stream).
+    /// [`simulate::stream`](crate::simulate::stream), or by [`Schedule::timed`].
     ///
     /// # Errors
-    /// As [`simulate::stream`](crate::simulate::stream).
+    /// As these.
     pub fn timed(
         &self,
         cost: &CostModel,
         element_bytes: u64,
         mut watch: impl FnMut(u64),
     ) -> Result<Timed> {
-        self.programs().timed(cost, element_bytes, &mut watch)
+        match self {
+            Planned::Stored(schedule) => schedule.timed(cost, element_bytes, watch),
+            Planned::Streamed(programs) => programs.timed(cost, element_bytes, &mut watch),
+        }
     }
 
     /// Stores it as a schedule, in time and memory linear in the number of steps and spans.

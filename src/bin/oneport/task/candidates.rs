@@ -5,7 +5,6 @@ use oneport::plan::choose::Choice;
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::{Segments, segments};
-use oneport::simulate::stream;
 use oneport::{Kind, Request};
 
 use super::{
@@ -113,7 +112,7 @@ impl Task {
             None => model_time(algorithm, &request),
             Some(_) => self.plan(algorithm, &request).and_then(|schedule| {
                 let (cost, size) = (request.get_cost(), request.get_element_bytes());
-                finite(stream(&schedule, cost, size, |_| ())?.time)
+                finite(schedule.timed(cost, size, |_| ())?.time)
             }),
         };
         match time {
