@@ -9,6 +9,7 @@ mod fuzz;
 mod guidelines;
 #[path = "../hand/mod.rs"]
 mod hand;
+mod inputs;
 mod limits;
 mod measured;
 mod options;

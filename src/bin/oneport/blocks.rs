@@ -1,14 +1,14 @@
 //! Options for block sizes: one size per rank, or per pair of ranks, from the command line or a
 //! file, or a named distribution.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use oneport::{Distribution, Kind};
 
 use crate::args::{did_you_mean, parse_count};
-use crate::files::read_text;
+use crate::files::{name_of, read_text};
 use crate::units::parse_size;
 
 /// Default average block size of a distribution.
@@ -81,6 +81,39 @@ fn parse_listed(text: &str) -> Result<Listed, String> {
 }
 
 impl Listed {
+    /// Reads sizes between commas or white space. Of an alltoall, lines with several sizes are the
+    /// rows of a matrix; any other collective has one list, wherever its lines end.
+    fn read(kind: Kind, path: &Path) -> Result<Listed> {
+        let (text, name) = (read_text(path)?, name_of(path));
+        // By line that is not empty: its number and sizes.
+        let mut rows: Vec<(usize, Vec<u64>)> = Vec::new();
+        for (line, number) in text.lines().zip(1..) {
+            let words = line.split(|c: char| c == ',' || c.is_whitespace());
+            let sizes: Result<Vec<u64>, String> =
+                words.filter(|w| !w.is_empty()).map(parse_size).collect();
+            let sizes = sizes.map_err(|why| anyhow!("{name}, line {number}: {why}"))?;
+            if !sizes.is_empty() {
+                rows.push((number, sizes));
+            }
+        }
+        if rows.is_empty() {
+            bail!("{name} has no sizes");
+        }
+        let n = rows.len();
+        let is_list = n == 1 || rows.iter().all(|(_, row)| row.len() == 1);
+        let is_matrix = kind.has_block_pairs() && !is_list;
+        if let Some((line, row)) = rows.iter().find(|(_, row)| is_matrix && row.len() != n) {
+            bail!(
+                "{name}, line {line}: the number of sizes is {}, that of lines {n}: a matrix has as many sizes in each line",
+                row.len()
+            );
+        }
+        Ok(Listed {
+            sizes: rows.into_iter().flat_map(|(_, row)| row).collect(),
+            rows: n,
+        })
+    }
+
     /// The number of ranks that they are for: a square of as many rows and sizes in each is for
     /// all pairs of ranks, if there is a block for each.
     pub(crate) fn ranks(&self, kind: Kind) -> usize {
@@ -122,22 +155,11 @@ impl Blocks {
     }
 
     /// Returns the individually listed sizes, if there are any.
-    pub(crate) fn listed(&self) -> Result<Option<Listed>> {
-        if let Some(path) = &self.sizes_file {
-            let text = read_text(path)?;
-            let words = text.split(|c: char| c == ',' || c.is_whitespace());
-            let sizes: Result<Vec<u64>> = words
-                .filter(|w| !w.is_empty())
-                .map(|w| parse_size(w).map_err(anyhow::Error::msg))
-                .collect();
-            let sizes = sizes.with_context(|| path.display().to_string())?;
-            if sizes.is_empty() {
-                bail!("{} has no sizes", path.display());
-            }
-            let rows = text.lines().filter(|line| !line.trim().is_empty()).count();
-            return Ok(Some(Listed { sizes, rows }));
+    pub(crate) fn listed(&self, kind: Kind) -> Result<Option<Listed>> {
+        match &self.sizes_file {
+            Some(path) => Ok(Some(Listed::read(kind, path)?)),
+            None => Ok(self.sizes.clone()),
         }
-        Ok(self.sizes.clone())
     }
 
     /// Returns the block sizes in elements for `ranks` ranks, or `None` if all blocks are equal.

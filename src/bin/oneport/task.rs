@@ -104,7 +104,7 @@ impl Task {
     /// Validates the options of a command that plans.
     pub(crate) fn new(args: &Common, kind: Kind) -> Result<Task> {
         let (cost, unit) = args.machine.cost()?;
-        let listed = args.blocks.listed()?;
+        let listed = args.blocks.listed(kind)?;
         let ranks = ranks(args, &cost, kind, listed.as_ref())?;
         let (root, root_free) = match args.root {
             None => (0, false),

@@ -1,0 +1,47 @@
+//! Tests of the files of sizes and costs that commands read.
+
+use super::cli::folder;
+use crate::support::run::{failure, json, oneport};
+
+/// Writes files of this folder; returns their paths.
+fn files(name: &str) -> impl Fn(&str, &str) -> String {
+    let folder = folder(name);
+    move |name, content| {
+        let path = folder.join(name);
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_string()
+    }
+}
+
+#[test]
+fn sizes_of_an_alltoall_are_a_list_or_a_square() {
+    let file = files("inputs_sizes");
+    let plan = |kind: &str, path: &str| format!("simulate {kind} --sizes-file {path}");
+    for (kind, content, ranks) in [
+        ("alltoall", "1\n2\n3\n4\n", 4),
+        ("alltoall", "1, 2, 3,\n", 3),
+        ("alltoall", "1,2,3,\n\n4 5 6\n7\t8 9", 3),
+        // A list of another collective ends its lines anywhere.
+        ("gather", "1 2 3\n4\n", 4),
+        ("gather", "1 2\n3 4\n", 4),
+    ] {
+        let path = file("good", content);
+        let found = json(&plan(kind, &path));
+        assert_eq!(found["ranks"], ranks, "{kind} {content:?}");
+    }
+    for (content, line, what) in [
+        ("1 2 3\n\n4 5\n7 8 9\n", 3, "is 2, that of lines 3"),
+        ("1 2\n3\n", 2, "is 1, that of lines 2"),
+        ("1 2 3\n4 5 6\n", 1, "is 3, that of lines 2"),
+        ("1 2\n3 x\n", 2, "'x' is not a size"),
+    ] {
+        let path = file("bad", content);
+        let message = failure(&mut oneport(&plan("alltoall", &path)), 2);
+        assert!(
+            message.contains(&format!("{path}, line {line}: ")),
+            "{message}"
+        );
+        assert!(message.contains(what), "{message}");
+        assert_eq!(message.lines().count(), 1, "{message}");
+    }
+}
