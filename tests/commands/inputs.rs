@@ -45,3 +45,27 @@ fn sizes_of_an_alltoall_are_a_list_or_a_square() {
         assert_eq!(message.lines().count(), 1, "{message}");
     }
 }
+
+#[test]
+fn every_error_in_costs_names_the_file() {
+    let file = files("inputs_named");
+    for (content, why) in [
+        (r#"{"alpha": [[0, 1]], "beta": [[0, 1]]}"#, "matrices"),
+        (
+            r#"{"alpha": [[0, -1], [1, 0]], "beta": [[0, 1], [1, 0]]}"#,
+            "not a time",
+        ),
+        ("{", "the text ends too early"),
+    ] {
+        let costs = file("costs.json", content);
+        for command in ["simulate broadcast", "steady"] {
+            let arguments = format!("{command} --bytes 8 --costs {costs}");
+            let message = failure(&mut oneport(&arguments), 2);
+            assert!(
+                message.starts_with(&format!("error: {costs}: ")),
+                "{message}"
+            );
+            assert!(message.contains(why), "{message}");
+        }
+    }
+}

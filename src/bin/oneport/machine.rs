@@ -1,5 +1,7 @@
 //! The machine that the options describe: ports, costs and cores.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 use oneport::machine::Links;
 use oneport::measure::Profile;
@@ -8,7 +10,7 @@ use oneport::run::{Tuning, Workers};
 use oneport::{CostModel, Ports};
 
 use crate::args::{Machine, PortModel};
-use crate::files::read_text;
+use crate::files::{name_of, read_text};
 use crate::units::TimeUnit;
 
 /// Default costs of a fast local network, in nanoseconds and nanoseconds per byte. Computation is
@@ -34,12 +36,8 @@ impl Machine {
     /// Returns the cost model and the unit of its times.
     pub(crate) fn cost(&self) -> Result<(CostModel, TimeUnit)> {
         if let Some(path) = &self.costs {
-            let text = read_text(path)?;
-            let (links, unit) = links(&text).with_context(|| path.display().to_string())?;
-            let cost = CostModel::heterogeneous(links)
-                .with_context(|| path.display().to_string())?
-                .overlap(self.overlap);
-            return Ok((cost, unit));
+            let (cost, unit) = read_costs(path)?;
+            return Ok((cost.overlap(self.overlap), unit));
         }
         if let Some(path) = &self.profile {
             let profile = Profile::from_json(&read_text(path)?)
@@ -122,7 +120,14 @@ impl Machine {
 }
 
 /// Reads the costs of all pairs from a cost file or a profile, and their unit.
-pub(crate) fn links(text: &str) -> Result<(Links, TimeUnit)> {
+pub(crate) fn read_costs(path: &Path) -> Result<(CostModel, TimeUnit)> {
+    let text = read_text(path)?;
+    let cost = |(links, unit)| Ok((CostModel::heterogeneous(links)?, unit));
+    let read = links(&text).and_then(cost);
+    read.with_context(|| name_of(path))
+}
+
+fn links(text: &str) -> Result<(Links, TimeUnit)> {
     let value = serde_json::from_str::<serde_json::Value>(text).ok();
     // A cost file has matrices where a profile has numbers.
     if value.is_some_and(|v| v.get("alpha").is_some_and(serde_json::Value::is_number)) {

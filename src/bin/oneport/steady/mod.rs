@@ -14,12 +14,12 @@ use oneport::steady::{
     Fraction, Method, Operation, Periodic, Platform, Series, Solution, best_packets, best_single,
     generate, parse_fraction, platform_svg, show_short, solve, to_f64,
 };
-use oneport::{CostModel, Ports, Schedule};
+use oneport::{Ports, Schedule};
 
 use crate::args::{PortModel, did_you_mean, parse_count};
 use crate::draw::File;
-use crate::files::read_text;
-use crate::machine::links;
+use crate::files::{name_of, read_text};
+use crate::machine::read_costs;
 use crate::output;
 use crate::task::{available_memory, ensure_memory};
 use crate::units::parse_size;
@@ -369,10 +369,9 @@ impl Args {
         let (Some(path), Some(bytes)) = (&self.costs, self.bytes) else {
             bail!("give a PLATFORM.json, --generate NAME, or --costs FILE with --bytes SIZE");
         };
-        let (links, _) = links(&read_text(path)?).with_context(|| path.display().to_string())?;
-        let ranks = links.alpha.len();
-        let cost = CostModel::heterogeneous(links)?;
-        Platform::of_costs(&cost, ranks, bytes).with_context(|| path.display().to_string())
+        let (cost, _) = read_costs(path)?;
+        let ranks = cost.links().map_or(0, |links| links.alpha.len());
+        Platform::of_costs(&cost, ranks, bytes).with_context(|| name_of(path))
     }
 }
 
