@@ -29,7 +29,7 @@ impl Level {
     /// # Errors
     /// As [`Links::of_levels`].
     pub(crate) fn ranks(levels: &[Level]) -> Result<usize> {
-        let groups = groups(levels).map_err(Error::malformed)?;
+        let groups = groups(levels, None).map_err(Error::malformed)?;
         Ok(groups.first().map_or(0, Vec::len))
     }
 }
@@ -45,13 +45,13 @@ impl Links {
     /// groups of a level; a group is not within one group of the next level; or a cost is negative,
     /// not finite or greater than 1e100.
     pub fn of_levels(levels: &[Level]) -> Result<Links> {
-        expand(levels).map_err(Error::malformed)
+        expand(levels, None).map_err(Error::malformed)
     }
 }
 
-/// As [`Links::of_levels`].
-pub(super) fn expand(levels: &[Level]) -> Result<Links, String> {
-    let groups = groups(levels)?;
+/// As [`Links::of_levels`], of this many ranks if no group names one.
+pub(super) fn expand(levels: &[Level], ranks: Option<usize>) -> Result<Links, String> {
+    let groups = groups(levels, ranks)?;
     let ranks = groups.first().map_or(0, Vec::len);
     let common = |a: usize, b: usize| {
         let shared = groups
@@ -71,17 +71,18 @@ pub(super) fn expand(levels: &[Level]) -> Result<Links, String> {
     })
 }
 
-/// By level, by rank: its group.
-fn groups(levels: &[Level]) -> Result<Vec<Vec<Option<usize>>>, String> {
+/// By level, by rank: its group. There are `given` ranks if no group names one.
+fn groups(levels: &[Level], given: Option<usize>) -> Result<Vec<Vec<Option<usize>>>, String> {
     let named = levels.iter().filter_map(|level| level.groups.as_ref());
-    let largest = named.flatten().flatten().max();
-    let ranks = largest.ok_or("levels: no group names a rank")?;
-    if *ranks >= MAX_RANKS {
+    let largest = named.flatten().flatten().max().copied();
+    let largest = largest.or(given.and_then(|ranks| ranks.checked_sub(1)));
+    let largest = largest.ok_or("levels: no group names a rank, so give the number of ranks")?;
+    if largest >= MAX_RANKS {
         return Err(format!(
-            "levels: rank {ranks} of at most {MAX_RANKS} ranks, which are numbered from 0"
+            "levels: rank {largest} of at most {MAX_RANKS} ranks, which are numbered from 0"
         ));
     }
-    let ranks = ranks + 1;
+    let ranks = largest + 1;
     let groups: Vec<_> = levels
         .iter()
         .enumerate()
@@ -181,6 +182,23 @@ mod tests {
             expanded(r#"{"levels": [{"groups": [[0, 1], [2, 3]], "alpha": 1, "beta": 0}]}"#);
         let links = links.unwrap();
         assert_eq!(links.alpha[0], [Some(1.0), Some(1.0), None, None]);
+    }
+
+    #[test]
+    fn levels_without_groups_are_of_the_given_number_of_ranks() {
+        let one = r#"{"levels": [{"alpha": 1, "beta": 2}], "gamma": [1, 2, 3]}"#;
+        let grouped =
+            r#"{"levels": [{"groups": [[0, 1, 2]], "alpha": 1, "beta": 2}], "gamma": [1, 2, 3]}"#;
+        let links = Links::from_json(grouped).unwrap();
+        assert_eq!(Links::for_ranks(one, Some(3)).unwrap(), links);
+        // Groups say themselves how many ranks there are.
+        assert_eq!(Links::for_ranks(grouped, Some(5)).unwrap(), links);
+        for ranks in [None, Some(0)] {
+            let error = Links::for_ranks(one, ranks).unwrap_err().to_string();
+            assert!(error.contains("give the number of ranks"), "{error}");
+        }
+        let error = Links::for_ranks(one, Some(5000)).unwrap_err().to_string();
+        assert!(error.contains("at most 4096 ranks"), "{error}");
     }
 
     #[test]

@@ -10,7 +10,8 @@ use crate::error::Error;
 ///
 /// In files an object with these fields, or with the levels of a machine in place of `alpha` and
 /// `beta`, the innermost first. Two ranks have the costs of the first level that has both in one
-/// group; a level without groups is one of all ranks:
+/// group; a level without groups is one of all ranks (whose number has to be given if no level has
+/// groups, see [`Links::for_ranks`]):
 ///
 /// ```
 /// use oneport::machine::Links;
@@ -50,8 +51,16 @@ impl TryFrom<Written> for Links {
     type Error = String;
 
     fn try_from(written: Written) -> Result<Links, String> {
+        written.links(None)
+    }
+}
+
+impl Written {
+    /// The costs, of this many ranks if they are those of levels none of which names a rank.
+    fn links(self, ranks: Option<usize>) -> Result<Links, String> {
+        let written = self;
         let links = match (written.alpha, written.beta, written.levels) {
-            (None, None, Some(levels)) => levels::expand(&levels)?,
+            (None, None, Some(levels)) => levels::expand(&levels, ranks)?,
             (Some(alpha), Some(beta), None) => Links {
                 alpha,
                 beta,
@@ -78,7 +87,26 @@ impl Links {
     /// When the text is not such an object, or levels leave a rank out, contradict each other or
     /// describe more than 4096 ranks.
     pub fn from_json(text: &str) -> crate::Result<Links> {
-        serde_json::from_str(text).map_err(|e| Error::json("not a cost file", &e))
+        Links::for_ranks(text, None)
+    }
+
+    /// As [`Links::from_json`], of `ranks` ranks if levels without groups do not say how many there
+    /// are.
+    ///
+    /// ```
+    /// use oneport::machine::Links;
+    /// let links = Links::for_ranks(r#"{"levels": [{"alpha": 300, "beta": 0.1}]}"#, Some(4))?;
+    /// assert_eq!(links.alpha, vec![vec![Some(300.0); 4]; 4]);
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Links::from_json`].
+    pub fn for_ranks(text: &str, ranks: Option<usize>) -> crate::Result<Links> {
+        let written: Written =
+            serde_json::from_str(text).map_err(|e| Error::json("not a cost file", &e))?;
+        let links = written.links(ranks);
+        links.map_err(|why| Error::malformed(format!("not a cost file: {why}")))
     }
 }
 

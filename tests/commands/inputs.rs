@@ -1,6 +1,6 @@
 //! Tests of the files of sizes and costs that commands read.
 
-use super::cli::folder;
+use super::cli::{PAIR, folder};
 use crate::support::run::{failure, json, oneport};
 
 /// Writes files of this folder; returns their paths.
@@ -44,6 +44,23 @@ fn sizes_of_an_alltoall_are_a_list_or_a_square() {
         assert!(message.contains(what), "{message}");
         assert_eq!(message.lines().count(), 1, "{message}");
     }
+}
+
+#[test]
+fn costs_of_a_level_without_groups_hold_for_all_ranks() {
+    let file = files("inputs_costs");
+    let costs = file("level.json", r#"{"levels": [{"alpha": 1, "beta": 2}]}"#);
+    let broadcast = "simulate broadcast -a binomial --bytes 3";
+    let found = json(&format!("{broadcast} -p 4 --costs {costs}"));
+    assert_eq!(found["time"], 2 * (1 + 2 * 3));
+    let found = json(&format!("simulate gather --sizes 1,2,3 --costs {costs}"));
+    assert_eq!(found["ranks"], 3);
+    let pair = file("pair.json", PAIR);
+    let found = json(&format!("simulate --schedule {pair} --costs {costs}"));
+    assert_eq!(found["time"], 1 + 2 * 4);
+    let message = failure(&mut oneport(&format!("{broadcast} --costs {costs}")), 2);
+    let expected = format!("{costs}: not a cost file: levels: no group names a rank");
+    assert!(message.contains(&expected), "{message}");
 }
 
 #[test]

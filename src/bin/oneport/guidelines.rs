@@ -154,7 +154,9 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
     };
     let prepared = args.prepare(site, &ranks, &sizes, measured);
     let ports = site.agree(prepared)?;
-    let (cost, unit) = costs(args, clock, site)?;
+    // Some guidelines use twice as many ranks.
+    let most = ranks.iter().max().map(|&p| p.saturating_mul(2));
+    let (cost, unit) = costs(args, most, clock, site)?;
     let fallback = Setting::new(ports, cost);
     let setting = Setting {
         clock,
@@ -286,7 +288,12 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Sit
 
 /// Returns the given cost model. Without one, native measurements calibrate this machine, and paced
 /// measurements use costs that threads can keep pace with.
-fn costs(args: &Args, clock: Option<Clock>, site: &mut Site) -> Result<(CostModel, TimeUnit)> {
+fn costs(
+    args: &Args,
+    ranks: Option<usize>,
+    clock: Option<Clock>,
+    site: &mut Site,
+) -> Result<(CostModel, TimeUnit)> {
     let machine = &args.machine;
     let times = [
         machine.alpha,
@@ -322,7 +329,7 @@ fn costs(args: &Args, clock: Option<Clock>, site: &mut Site) -> Result<(CostMode
         }
         _ => {}
     }
-    let given = machine.cost();
+    let given = machine.cost(ranks);
     let (cost, unit) = site.agree(given)?;
     // Wall-clock times are in nanoseconds.
     let unit = if clock.is_some() {

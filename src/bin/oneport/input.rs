@@ -122,7 +122,7 @@ impl Common {
                 let overlap = cost.overlaps() || self.machine.overlap;
                 (cost.overlap(overlap), TimeUnit::Plain)
             }
-            _ => self.machine.cost()?,
+            _ => self.machine.cost(Some(schedule.ranks()))?,
         };
         self.agrees(&schedule, &cost)?;
         if let Some(ports) = self.nodes.of(schedule.ranks(), &cost)? {

@@ -33,10 +33,11 @@ impl Machine {
         }
     }
 
-    /// Returns the cost model and the unit of its times.
-    pub(crate) fn cost(&self) -> Result<(CostModel, TimeUnit)> {
+    /// Returns the cost model and the unit of its times, for this many ranks if a cost file does
+    /// not say how many there are.
+    pub(crate) fn cost(&self, ranks: Option<usize>) -> Result<(CostModel, TimeUnit)> {
         if let Some(path) = &self.costs {
-            let (cost, unit) = read_costs(path)?;
+            let (cost, unit) = read_costs(path, ranks)?;
             return Ok((cost.overlap(self.overlap), unit));
         }
         if let Some(path) = &self.profile {
@@ -119,15 +120,16 @@ impl Machine {
     }
 }
 
-/// Reads the costs of all pairs from a cost file or a profile, and their unit.
-pub(crate) fn read_costs(path: &Path) -> Result<(CostModel, TimeUnit)> {
+/// Reads the costs of all pairs from a cost file or a profile, and their unit. They are for this
+/// many ranks if the file does not say how many there are.
+pub(crate) fn read_costs(path: &Path, ranks: Option<usize>) -> Result<(CostModel, TimeUnit)> {
     let text = read_text(path)?;
     let cost = |(links, unit)| Ok((CostModel::heterogeneous(links)?, unit));
-    let read = links(&text).and_then(cost);
+    let read = links(&text, ranks).and_then(cost);
     read.with_context(|| name_of(path))
 }
 
-fn links(text: &str) -> Result<(Links, TimeUnit)> {
+fn links(text: &str, ranks: Option<usize>) -> Result<(Links, TimeUnit)> {
     let value = serde_json::from_str::<serde_json::Value>(text).ok();
     // A cost file has matrices where a profile has numbers.
     if value.is_some_and(|v| v.get("alpha").is_some_and(serde_json::Value::is_number)) {
@@ -138,5 +140,5 @@ fn links(text: &str) -> Result<(Links, TimeUnit)> {
             ),
         };
     }
-    Ok((Links::from_json(text)?, TimeUnit::Plain))
+    Ok((Links::for_ranks(text, ranks)?, TimeUnit::Plain))
 }

@@ -103,8 +103,9 @@ pub(crate) enum Timing {
 impl Task {
     /// Validates the options of a command that plans.
     pub(crate) fn new(args: &Common, kind: Kind) -> Result<Task> {
-        let (cost, unit) = args.machine.cost()?;
         let listed = args.blocks.listed(kind)?;
+        let given = args.ranks.or(listed.as_ref().map(|s| s.ranks(kind)));
+        let (cost, unit) = args.machine.cost(given)?;
         let ranks = ranks(args, &cost, kind, listed.as_ref())?;
         let (root, root_free) = match args.root {
             None => (0, false),

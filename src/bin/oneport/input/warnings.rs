@@ -19,7 +19,7 @@ pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Port
     let kind = collective.kind();
     if matches!(kind, Kind::Gather | Kind::Scatter)
         && args.schedule.is_none()
-        && let Ok((cost, _)) = args.machine.cost()
+        && let Ok((cost, _)) = args.machine.cost(args.ranks)
         && cost.linear().is_some_and(|c| c.gamma_copy > c.beta)
     {
         output::note(

@@ -369,7 +369,7 @@ impl Args {
         let (Some(path), Some(bytes)) = (&self.costs, self.bytes) else {
             bail!("give a PLATFORM.json, --generate NAME, or --costs FILE with --bytes SIZE");
         };
-        let (cost, _) = read_costs(path)?;
+        let (cost, _) = read_costs(path, None)?;
         let ranks = cost.links().map_or(0, |links| links.alpha.len());
         Platform::of_costs(&cost, ranks, bytes).with_context(|| name_of(path))
     }
