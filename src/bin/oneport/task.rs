@@ -231,7 +231,8 @@ impl Task {
         let max = max.map_or(usize::MAX, |max| max.try_into().unwrap_or(usize::MAX));
         let failed = |error| algorithm.refusal(request, Reason::Planner(error));
         let best = segments::best_segment_within(algorithm, request, max).map_err(failed)?;
-        if best.method == Method::LimitedSearch {
+        // Among many candidates the note would be about algorithms that nobody asked for.
+        if best.method == Method::LimitedSearch && !self.auto {
             output::note(&format!(
                 "{} may have better segments: the search left out sizes that take too long to simulate",
                 algorithm.name
