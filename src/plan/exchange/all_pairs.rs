@@ -163,7 +163,8 @@ fn programs(
             "{p} vectors of {elements} elements need buffers that are too large"
         )));
     }
-    // Every rank sends or receives the longest part: its time decides, where all links cost the same.
+    // Every rank sends or receives the longest part, whose time decides where all links cost the
+    // same.
     let longest = request.closed_forms_hold().then_some(longest);
     let [contributions, results] = exchanges.map(|of| {
         let rounds = Direct {
