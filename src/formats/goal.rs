@@ -42,7 +42,8 @@ use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports, bytes};
 use crate::rules::{Event, LocalOrder, OrderScratch};
 use crate::schedule::collective::Collective;
-use crate::schedule::{Schedule, Step, json_line};
+use crate::schedule::json::json_line;
+use crate::schedule::{Schedule, Step};
 use crate::simulate::Simulation;
 
 /// The sizes in a file.

@@ -32,7 +32,7 @@
 
 mod builder;
 pub mod collective;
-mod json;
+pub(crate) mod json;
 mod reverse;
 mod shared_port;
 mod source;
@@ -40,7 +40,6 @@ mod span;
 mod step;
 
 pub use builder::Builder;
-pub(crate) use json::json_line;
 pub(crate) use reverse::reversed_step;
 pub use shared_port::{Direction, SharedPort};
 pub use source::ScheduleSource;

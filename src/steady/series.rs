@@ -18,7 +18,8 @@ use super::solve::Method;
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::schedule::collective::Collective;
-use crate::schedule::{Schedule, json_line, total_len};
+use crate::schedule::json::json_line;
+use crate::schedule::{Schedule, total_len};
 
 /// What a stored schedule performs: a series of operations on a platform.
 #[derive(Debug, Clone)]
