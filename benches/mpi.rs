@@ -22,7 +22,6 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use oneport::measure::{Calibration, calibrate_on, in_turns};
 use oneport::mpi::{World, launch};
 use oneport::plan::choose::{Choice, none_applies, rank, with_best_segments};
 use oneport::plan::{Segments, registry};
@@ -30,6 +29,7 @@ use oneport::run::{Op, Operator, Outcome, Run};
 use oneport::schedule::collective::Collective;
 use oneport::schedule::{Layout, Schedule, Span, Step};
 use oneport::{Error, ErrorKind, Kind, Ports, Request};
+use oneport_measure::{Calibration, calibrate_on, in_turns};
 
 /// The collectives: name, kind, and whether blocks differ.
 const CASES: [(&str, Kind, bool); 8] = [

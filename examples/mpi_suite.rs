@@ -19,7 +19,7 @@ mod plans;
 mod random;
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use oneport::mpi::World;
 use oneport::plan::registry::{self, Algorithm};
@@ -70,6 +70,8 @@ fn suite() -> oneport::Result<()> {
     let programs = random_programs(&mut world, thin)?;
     let known = own_operators(&mut world)?;
     blocking_messages(&mut world)?;
+    disagreements(&mut world)?;
+    endless_deadlines(&mut world)?;
     if world.rank() == 0 {
         println!(
             "{runs} runs of {} algorithms verified ({refused} requests refused by their planners), {programs} random programs right, {known} operators of the library verified, in {:.1} s",
@@ -216,6 +218,59 @@ fn blocking_messages(world: &mut World) -> oneport::Result<()> {
             "a reduction by blocking messages: {other:?}"
         ))),
     }
+}
+
+/// Runs that differ in process 1: all processes are told in what.
+fn disagreements(world: &mut World) -> oneport::Result<()> {
+    if world.size() < 2 {
+        return Ok(());
+    }
+    let schedule = Request::reduce(world.size(), 10).plan("binomial")?;
+    let differs = world.rank() == 1;
+    let own = |differs: bool, commutes: bool| match differs {
+        true => Operator::<u64>::new("own", commutes, |_, b| b),
+        false => Operator::<u64>::new("own", commutes, |a, _| a),
+    };
+    let inputs = vec![vec![7; 10]; world.size()];
+    let run = Run::new(&schedule).op(own(false, false)).verified();
+    let unverified = Run::new(&schedule).op(own(false, false));
+    let runs = [
+        (run.clone().op(own(true, false)), "test values give digest"),
+        (run.clone().op(own(false, true)), "own, which commutes"),
+        (run.clone().op(Op::SUM), "process 1 combines by sum"),
+        (
+            unverified,
+            "process 1 does not verify its results, process 0 verifies its results",
+        ),
+        (
+            run.clone().inputs(&inputs),
+            "process 1 has inputs of its own, process 0 has test data",
+        ),
+        (run.clone().repetitions(2), "process 1 runs 2 repetitions"),
+    ];
+    for (other, words) in runs {
+        let mine = if differs { &other } else { &run };
+        match mine.on(world) {
+            Err(error) if error.is_usage() && error.to_string().contains(words) => (),
+            found => return Err(wrong(format!("not '{words}': {found:?}"))),
+        }
+    }
+    if !run.on(world)?.is_verified() {
+        return Err(wrong("a run after runs in which processes differ".into()));
+    }
+    Ok(())
+}
+
+/// Deadlines that no clock reaches.
+fn endless_deadlines(world: &mut World) -> oneport::Result<()> {
+    let schedule = Request::broadcast(world.size(), 10).plan("binomial")?;
+    let run = Run::<u8>::new(&schedule).verified().deadline(Duration::MAX);
+    for run in [run.clone(), run.clone().eager(false), run.by_library()] {
+        if !run.on(world)?.is_verified() {
+            return Err(wrong("a run without a deadline".into()));
+        }
+    }
+    Ok(())
 }
 
 /// Runs random programs of several ports, whose messages have many spans. Returns their number.

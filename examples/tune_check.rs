@@ -15,10 +15,10 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use oneport::measure::tune::{Live, Measure, Summary, Sweep, tune};
 use oneport::plan::{Segments, registry};
 use oneport::run::{Clock, Operator, Team};
 use oneport::{CostModel, Kind, Request, Result};
+use oneport_measure::tune::{Live, Measure, Summary, Sweep, tune};
 
 const RANKS: usize = 8;
 const ALPHA: f64 = 2e6;

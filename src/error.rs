@@ -112,16 +112,18 @@ impl Error {
         if self.is_usage() { 2 } else { 1 }
     }
 
-    pub(crate) fn usage(message: impl Into<String>) -> Self {
-        ErrorKind::Usage(message.into()).into()
+    /// An error of the kind [`ErrorKind::Usage`].
+    pub fn usage(message: impl Into<String>) -> Self {
+        ErrorKind::Usage(printable(message.into())).into()
     }
 
-    pub(crate) fn malformed(message: impl Into<String>) -> Self {
-        ErrorKind::Malformed(message.into()).into()
+    /// An error of the kind [`ErrorKind::Malformed`].
+    pub fn malformed(message: impl Into<String>) -> Self {
+        ErrorKind::Malformed(printable(message.into())).into()
     }
 
     /// Why a text is not `what`, in JSON form.
-    pub(crate) fn json(what: &str, error: &serde_json::Error) -> Self {
+    pub fn json(what: &str, error: &serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
         let text = error.to_string();
         let place = format!(" at line {line} column {column}");
@@ -140,13 +142,44 @@ impl Error {
         Error::malformed(format!("{what}: line {line} column {column}: {why}"))
     }
 
-    pub(crate) fn wrong(message: impl Into<String>) -> Self {
-        ErrorKind::Wrong(message.into()).into()
+    /// An error of the kind [`ErrorKind::Wrong`].
+    pub fn wrong(message: impl Into<String>) -> Self {
+        ErrorKind::Wrong(printable(message.into())).into()
     }
 
-    pub(crate) fn system(message: impl Into<String>) -> Self {
+    /// An error of the kind [`ErrorKind::System`].
+    pub fn system(message: impl Into<String>) -> Self {
         ErrorKind::System(message.into()).into()
     }
+}
+
+/// Messages repeat words of files and requests: no word is longer than this in them, and no message
+/// longer than [`MAX_MESSAGE`], in characters.
+const MAX_WORD: usize = 200;
+const MAX_MESSAGE: usize = 4_000;
+
+/// The message in one line, with escapes in place of control characters: what a file contains must
+/// not reach a terminal as a command. Long words are cut.
+fn printable(message: String) -> String {
+    if message.len() <= MAX_WORD && !message.contains(char::is_control) {
+        return message;
+    }
+    let (mut shown, mut length, mut word) = (String::new(), 0, 0);
+    for c in message.chars() {
+        word = if c.is_whitespace() { 0 } else { word + 1 };
+        match word {
+            ..=MAX_WORD if c.is_control() => shown.extend(c.escape_debug()),
+            ..=MAX_WORD => shown.push(c),
+            _ if word == MAX_WORD + 1 => shown.push_str("..."),
+            _ => continue,
+        }
+        length += 1;
+        if length == MAX_MESSAGE {
+            shown.push_str("...");
+            break;
+        }
+    }
+    shown
 }
 
 impl From<ErrorKind> for Error {
@@ -230,3 +263,23 @@ impl fmt::Debug for Error {
 }
 
 impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_short_and_have_no_control_characters() {
+        let shown = |message: &str| Error::malformed(message).to_string();
+        assert_eq!(shown("plain, with \u{e9}"), "plain, with \u{e9}");
+        assert_eq!(shown("a\u{1b}[31mb\u{7}\nc"), "a\\u{1b}[31mb\\u{7}\\nc");
+        let long = format!(
+            "unknown field `{}`, expected one of a, b",
+            "x".repeat(1 << 20)
+        );
+        let cut = format!("unknown field `{}... expected one of a, b", "x".repeat(199));
+        assert_eq!(shown(&long), cut);
+        let words = "word \u{7} ".repeat(1 << 16);
+        assert!(shown(&words).len() < 4 * MAX_MESSAGE);
+    }
+}

@@ -46,16 +46,18 @@
 //! | [`plan::distribution`] | named families of block sizes |
 //! | [`machine`], [`simulate::bounds`] | the cost model and ports; lower bounds |
 //! | [`check`] | the proof of a schedule |
-//! | [`formats`] | GOAL, MSCCL XML and other tools' formats, in and out |
 //! | [`guide`] | pages for readers: algorithms, the JSON form, your own algorithm, commands |
 //! | [`simulate`] | model time |
 //! | [`plan`] | one file per algorithm; [`plan::registry`] has one row for each |
 //! | [`random`] | pseudo-random numbers that are the same on every machine |
-//! | [`report`] | Gantt charts, trees, traffic, traces for viewers |
-//! | [`measure`] | calibration of this machine, profiles, tuning of segment sizes |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
 //! | [`mpi`] | the same schedules over an MPI library |
 //! | [`run::system`] | the memory and threads that the operating system allows this process |
+//!
+//! Other crates of the workspace use this one: `oneport-measure` (calibration, tuning,
+//! guidelines), `oneport-pictures` (Gantt charts, trees, pages), `oneport-formats` (GOAL, MSCCL XML
+//! and others, in and out), `oneport-steady` (series on heterogeneous platforms) and
+//! `oneport-cli`, the command line.
 //!
 //! # What always holds
 //!
@@ -70,22 +72,18 @@
 
 pub mod check;
 pub mod error;
-#[cfg(feature = "formats")]
-pub mod formats;
 pub mod guide;
+#[doc(hidden)]
+pub mod internal;
 pub mod machine;
-pub mod measure;
 #[cfg(feature = "mpi")]
 pub mod mpi;
 pub mod plan;
 pub mod random;
-pub mod report;
 pub mod rules;
 pub mod run;
 pub mod schedule;
 pub mod simulate;
-#[cfg(feature = "steady")]
-pub mod steady;
 
 pub use error::{Error, ErrorKind, Result};
 pub use machine::{CostModel, Ports};

@@ -38,8 +38,6 @@ export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/sanitize-$kind"
 # This build is rarely repeated, so incremental compilation does not pay. Reports need line tables
 # only.
 export CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=line-tables-only
-# Only what has unsafe code or carries bytes: the command line has most of the dependencies.
-features="--no-default-features --features half,mpi"
 target=$(rustc -vV | sed -n 's/^host: //p')
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -70,14 +68,12 @@ esac
 
 echo "== no pointer is made of a number"
 # The lints are unstable, so they are enabled here, for the library only.
-# shellcheck disable=SC2086
-cargo rustc --target "$target" $features --lib --profile check -- \
+cargo rustc --target "$target" -p oneport --lib --profile check -- \
     -Zcrate-attr='feature(strict_provenance_lints)' \
     -Dfuzzy_provenance_casts -Dlossy_provenance_casts
 
 echo "== the planted fault ($kind sanitizer)"
-# shellcheck disable=SC2086
-cargo build --target "$target" $features --example planted_race
+cargo build --target "$target" -p oneport --example planted_race
 if "$CARGO_TARGET_DIR/$target/debug/examples/planted_race" $fault >"$work/canary" 2>&1; then
     cat "$work/canary"
     echo "the $kind sanitizer missed the planted fault" >&2
@@ -109,5 +105,5 @@ else
     export ONEPORT_FAULTS="${ONEPORT_FAULTS:-1000}"
 fi
 # shellcheck disable=SC2086
-cargo test --target "$target" $features --test threads -- "$@" $tests
+cargo test --target "$target" -p oneport --test threads -- "$@" $tests
 echo "no reports ($kind sanitizer)"

@@ -29,12 +29,12 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use hdrhistogram::Histogram;
-use oneport::measure::{Calibration, Profile, calibrate};
 use oneport::plan::choose;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
+use oneport_measure::{Calibration, Profile, calibrate};
 use summary::{Point, Summary};
 
 const ELEMENT: usize = size_of::<f32>();

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::{Point, Summary, commit, machine, median, now, size};
 
-const STYLE: &str = include_str!("../../src/measure/tune/page.css");
+const STYLE: &str = include_str!("../../crates/measure/src/tune/page.css");
 
 /// Rows whose median is so many times their minimum were disturbed: half of the repetitions took
 /// that much longer than the fastest.

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use oneport::measure::{Machine, Profile, now};
+use oneport_measure::{Machine, Profile, now};
 
 /// Goals for two ranks: the median ratio of measured to model time, and the largest factor in
 /// either direction.

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use oneport::measure::estimate::{self, CoreModel};
-use oneport::measure::{Calibration, Profile, calibrate};
 use oneport::plan::choose;
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry;
@@ -12,6 +10,8 @@ use oneport::run::{
     Endpoint, Operator, Run, ScopeOptions, Team, TeamOptions, Workers, inputs, oracle,
 };
 use oneport::{CostModel, Kind, Request};
+use oneport_measure::estimate::{self, CoreModel};
+use oneport_measure::{Calibration, Profile, calibrate};
 
 use crate::{Point, Timing};
 

@@ -40,6 +40,16 @@ pub struct Held {
 }
 
 impl History {
+    /// The history of a schedule whose buffers hold nothing at any time.
+    pub fn empty(schedule: &Schedule) -> History {
+        let programs = schedule.programs().iter();
+        History {
+            contents: Vec::new(),
+            initial: vec![Vec::new(); schedule.ranks()],
+            writes: programs.map(|p| vec![Vec::new(); p.len()]).collect(),
+        }
+    }
+
     /// The distinct lists of contributions.
     pub fn contents(&self) -> &[Contributions] {
         &self.contents
@@ -74,12 +84,10 @@ pub(super) struct Recorder {
 impl Recorder {
     /// Records what `memories` hold before the first step.
     pub(super) fn start(&mut self, schedule: &Schedule, symbols: &Symbols, memories: &[Memory]) {
-        for (layout, memory) in schedule.layout().iter().zip(memories) {
-            let held = self.held(symbols, memory, &layout.input);
-            self.history.initial.push(held);
+        self.history = History::empty(schedule);
+        for (rank, layout) in schedule.layout().iter().enumerate() {
+            self.history.initial[rank] = self.held(symbols, &memories[rank], &layout.input);
         }
-        let programs = schedule.programs().iter();
-        self.history.writes = programs.map(|p| vec![Vec::new(); p.len()]).collect();
     }
 
     /// Records what a step has just written into the memory of its rank.

@@ -19,10 +19,6 @@ pub(super) struct Structure {
     pub(super) provable: bool,
 }
 
-/// Limit on port numbers beyond the schedule's own ports; steps that name higher ones are not
-/// analysed.
-const MAX_PORTS: usize = 1 << 12;
-
 pub(super) fn check(schedule: &Schedule, findings: &mut Findings) -> Structure {
     let mut structure = Structure {
         ports: Some(schedule.ports()),
@@ -49,7 +45,7 @@ pub(super) fn check(schedule: &Schedule, findings: &mut Findings) -> Structure {
     }
     if max_port > 0 {
         let as_named = schedule.ports().with_k(max_port.saturating_add(1));
-        structure.ports = (max_port < MAX_PORTS).then_some(as_named);
+        structure.ports = as_named.validate().is_ok().then_some(as_named);
     }
     structure
 }

@@ -28,7 +28,7 @@ impl Level {
     ///
     /// # Errors
     /// As [`Links::of_levels`].
-    pub(crate) fn ranks(levels: &[Level]) -> Result<usize> {
+    pub fn ranks(levels: &[Level]) -> Result<usize> {
         let groups = groups(levels, None).map_err(Error::malformed)?;
         Ok(groups.first().map_or(0, Vec::len))
     }

@@ -65,7 +65,7 @@ impl Default for CostModel {
 const MAX_COST: f64 = 1e100;
 
 /// Returns the reason if the number is not a valid cost.
-pub(crate) fn refuses_cost(cost: f64) -> Option<&'static str> {
+pub fn refuses_cost(cost: f64) -> Option<&'static str> {
     if !(cost.is_finite() && cost >= 0.0) {
         Some("a cost is finite and not negative")
     } else if cost > MAX_COST {
@@ -451,7 +451,7 @@ impl CostModel {
 
 /// Bytes of `elements` elements; saturates, far above the size of any memory.
 #[inline]
-pub(crate) fn bytes(elements: usize, element_bytes: u64) -> u64 {
+pub fn bytes(elements: usize, element_bytes: u64) -> u64 {
     (elements as u64).saturating_mul(element_bytes)
 }
 

@@ -1,5 +1,7 @@
 //! The ports of a rank: how many transfers it can take part in at once, and in which directions.
 
+use crate::error::{Error, Result};
+
 /// How many transfers a rank can take part in at once.
 ///
 /// A *unidirectional* rank has `k` ports, each of which either sends or receives. A *bidirectional*
@@ -24,6 +26,26 @@ impl Ports {
     pub const UNI: Ports = Ports::Unidirectional { k: 1 };
     /// One port for sending and one for receiving.
     pub const BI: Ports = Ports::Bidirectional { k: 1 };
+
+    /// Maximal number of ports of each kind: far more than any machine has, and few enough to keep
+    /// one list per port.
+    pub const MAX_K: usize = 1 << 12;
+
+    /// Verifies the number of ports. Everything that plans, builds, times or runs a schedule does.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if there is none, or more than
+    /// [`Ports::MAX_K`] of each kind.
+    pub fn validate(self) -> Result<()> {
+        if (1..=Ports::MAX_K).contains(&self.k()) {
+            return Ok(());
+        }
+        Err(Error::usage(format!(
+            "a rank needs at least one port and has at most {} ports of each kind, not {}",
+            Ports::MAX_K,
+            self.k()
+        )))
+    }
 
     /// Number of ports (of each kind, if bidirectional).
     pub fn k(self) -> usize {

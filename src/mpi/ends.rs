@@ -16,7 +16,7 @@ const AHEAD: usize = 64;
 /// Messages that may be received before they are combined or unpacked.
 const BUFFERS: usize = 4;
 
-/// Tags repeat after so many messages between two ranks: every library has that many.
+/// Tags repeat after at most so many messages between two ranks: the standard asks for as many.
 const TAGS: u32 = 1 << 15;
 
 /// Has the receives of a program opened early.
@@ -39,7 +39,8 @@ fn is_packed(step: &Step) -> bool {
 }
 
 /// The ends of all steps of `rank`, which sends and receives as `sequence` says or, without one,
-/// one message at a time on each port; and the number of elements of the scratch memory.
+/// one message at a time on each port; and the number of elements of the scratch memory. No tag is
+/// larger than `max_tag`.
 ///
 /// # Errors
 /// When a message has more elements than MPI counts.
@@ -47,7 +48,10 @@ pub(super) fn ends(
     schedule: &Schedule,
     rank: usize,
     sequence: Option<&Sequence>,
+    max_tag: std::ffi::c_int,
 ) -> Result<(Vec<End>, usize)> {
+    // Messages do not overtake each other, so those of one tag meet in order, too.
+    let tags = TAGS.min(u32::try_from(max_tag).unwrap_or(0) + 1);
     let steps = &schedule.programs()[rank];
     // Mismatches are reported when the run reaches them.
     let matching = Matching::new(schedule, |_| ())?;
@@ -64,7 +68,7 @@ pub(super) fn ends(
             schedule.programs()[peer][(mate - matching.first_step[peer]) as usize].len()
         };
         ends.push(End {
-            tag: (*nth % TAGS).try_into().unwrap_or_default(),
+            tag: (*nth % tags).try_into().unwrap_or_default(),
             count: count(rank, i, step)?,
             theirs: (mate != NONE).then(|| theirs(mate)),
             scratch: None,
@@ -100,6 +104,16 @@ fn scratch_of_ports(steps: &[Step], ports: Ports, ends: &mut [End]) -> usize {
         end.scratch = is_packed(step).then(|| place(list(step)));
     }
     longest.iter().sum()
+}
+
+/// At least as many elements as the scratch memory of a rank with these `steps` has.
+pub(super) fn max_scratch(steps: &[Step]) -> usize {
+    let packed = || steps.iter().filter(|step| is_packed(step));
+    let sent = packed().filter(|step| step.is_send()).map(Step::len);
+    let received = packed().filter(|step| !step.is_send());
+    let longest = received.map(Step::len).max().unwrap_or(0);
+    let places = longest.saturating_mul(BUFFERS.min(packed().count()));
+    sent.fold(places, usize::saturating_add)
 }
 
 /// Packed messages that are received have [`BUFFERS`] places in turn. Each that is sent has its

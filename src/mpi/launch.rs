@@ -19,6 +19,12 @@ pub fn is_launched() -> bool {
     rank().is_some()
 }
 
+/// Whether a launcher started other processes beside this one, as far as it says.
+pub fn has_others() -> bool {
+    let size = size().or_else(|| number(&["SLURM_STEP_NUM_TASKS"]));
+    is_launched() && size != Some(1)
+}
+
 /// The number of processes that the launcher started, if it says so.
 pub(super) fn size() -> Option<usize> {
     number(&["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"])

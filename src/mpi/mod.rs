@@ -12,8 +12,9 @@
 //! | `idle` | how a process waits |
 //! | `watchdog` | the deadline of calls that may never return |
 //! | `ends` | what MPI has to know of each step of a program |
+//! | `facts` | what the processes of a run must have in common |
 //! | `process` | one process of a run: how it meets the others and waits |
-//! | `run` | running a schedule, and what all processes have to agree on |
+//! | `run` | running a schedule |
 //!
 //! # The rules of time over MPI
 //!
@@ -38,6 +39,7 @@
 
 mod binding;
 mod ends;
+mod facts;
 mod idle;
 pub mod launch;
 mod process;

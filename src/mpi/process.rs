@@ -57,7 +57,7 @@ impl<'w, T: Element> Runner<T> for Process<'w, T> {
     }
 
     fn meet(&self) -> Result<(), Failure> {
-        let deadline = self.deadline + MEETING_PATIENCE;
+        let deadline = self.deadline.saturating_add(MEETING_PATIENCE);
         Ok(self.communicator.barrier(deadline)?)
     }
 
@@ -153,14 +153,15 @@ impl<T: Element> Runner<T> for OwnProcess<'_> {
         self.watchdog.disarm();
         Ok(self
             .communicator
-            .barrier(self.deadline + MEETING_PATIENCE)?)
+            .barrier(self.deadline.saturating_add(MEETING_PATIENCE))?)
     }
 
     fn start_together(&self, _: Instant, _: bool) -> Result<Instant, Failure> {
         // A blocking call cannot look at the clock. Waiting for the others, which prepare their
         // data, does not count; it has a deadline of its own.
-        let meeting = self.deadline + MEETING_PATIENCE;
-        self.watchdog.arm(self.own.name, meeting + self.deadline);
+        let meeting = self.deadline.saturating_add(MEETING_PATIENCE);
+        let both = meeting.saturating_add(self.deadline);
+        self.watchdog.arm(self.own.name, both);
         self.communicator.barrier(meeting)?;
         Ok(Instant::now())
     }

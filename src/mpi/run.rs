@@ -1,11 +1,11 @@
 //! Running a schedule on the processes of a launch.
 
 use std::cell::RefCell;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::binding::{Communicator, OwnCollective, Requests};
-use super::ends::{ends, open_early};
+use super::ends::{ends, max_scratch, open_early};
+use super::facts::facts;
 use super::process::{OwnProcess, Process};
 use super::world::World;
 use crate::error::{Error, Result};
@@ -13,11 +13,12 @@ use crate::run::engine::{
     Eager, Failure, Job, Off, Performer, Program, Reports, RunContext, RunData, ThreadReport,
     repeat,
 };
+use crate::run::system::ensure_memory;
 use crate::run::tuning::MAX_RECORDS;
 use crate::run::{
     Clock, Element, ElementType, Mismatch, Operator, Outcome, Place, Processes, Run, Workers,
 };
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, total_len};
 use crate::simulate::Simulation;
 
 /// All that a process prepares for a run before it meets the others.
@@ -45,11 +46,16 @@ impl Place for World {
             let (by, all) = (run.options.by, &self.all);
             let own = (by != Performer::Schedule)
                 .then(|| all.own_collective(run.schedule, &operator, by));
-            Ok((operator, own.transpose()?))
+            let own = own.transpose()?;
+            let schedule = own.as_ref().map_or(run.schedule, |own| &own.schedule);
+            let repetitions = self.accepts(run, schedule, &operator)?;
+            self.ensure_memory(run, schedule, repetitions)?;
+            Ok((operator, own, repetitions))
         });
-        let (operator, own) = self.agree(prepared)?;
+        self.all.set_deadline(run.options.deadline);
+        let (operator, own, repetitions) = self.agree(prepared)?;
         let schedule = own.as_ref().map_or(run.schedule, |own| &own.schedule);
-        self.run_on(run, schedule, &operator, own.as_ref())
+        self.run_on(run, schedule, &operator, own.as_ref(), repetitions)
     }
 
     fn max_ranks(&self) -> usize {
@@ -80,10 +86,12 @@ impl World {
         schedule: &Schedule,
         operator: &Operator<T>,
         library: Option<&OwnCollective>,
+        repetitions: usize,
     ) -> Result<Outcome<T>> {
-        let prepared = self.prepare(run, schedule, operator);
+        let prepared = self.prepare(run, schedule, operator, repetitions);
         let mut prepared = self.agree(prepared)?;
-        self.ensure_same(digest(run, schedule, operator))?;
+        let facts = facts(&run.options, schedule, operator, &prepared.data);
+        self.ensure_same(&facts)?;
         let ranks = schedule.ranks();
         let requests = prepared.requests.take();
         let own = self.run_own(run, schedule, operator, &prepared, requests, library)?;
@@ -128,9 +136,9 @@ impl World {
         run: &'s Run<'_, T>,
         schedule: &'s Schedule,
         operator: &'s Operator<T>,
+        repetitions: usize,
     ) -> Result<Prepared<'s, T>> {
         let options = &run.options;
-        let repetitions = self.accepts(run, schedule, operator)?;
         // The nodes' own ports set the pace; the model time is the simulator's.
         let program = Program::new(schedule, options.cost.overlaps())?.without_turns();
         // A schedule that does not complete is left to the run, which reports the error.
@@ -148,7 +156,7 @@ impl World {
         });
         let requests: Option<Result<_>> = own.then(|| {
             let sequence = eager.as_ref().map(|eager| eager.sequence(rank));
-            let (ends, elements) = ends(schedule, rank, sequence)?;
+            let (ends, elements) = ends(schedule, rank, sequence, self.max_tag)?;
             Ok(Requests::new(ends, vec![T::test_value(0); elements]))
         });
         Ok(Prepared {
@@ -193,9 +201,7 @@ impl World {
         if options.trace {
             return Err(Error::usage("runs over MPI are not recorded yet"));
         }
-        if options.repetitions == 0 {
-            return Err(Error::usage("0 repetitions"));
-        }
+        options.validate()?;
         if operator.name().is_empty() {
             return Err(Error::usage("an operator without a name"));
         }
@@ -210,15 +216,37 @@ impl World {
         }
     }
 
-    /// Refuses runs in which processes are about to do different things.
-    fn ensure_same(&mut self, mine: u64) -> Result<()> {
-        let digests = self.all.gather_to_all(&[mine])?;
-        let Some(differs) = digests.iter().position(|&d| d != digests[0]) else {
-            return Ok(());
+    /// Refuses a run for which this host's memory does not suffice. Its processes share that, so all
+    /// of them are counted; none has allocated anything for the run before all have asked.
+    fn ensure_memory<T: Element>(
+        &self,
+        run: &Run<'_, T>,
+        schedule: &Schedule,
+        repetitions: usize,
+    ) -> Result<()> {
+        /// Dependences and times of a step, measured.
+        const BYTES_PER_STEP: u128 = 160;
+        /// Start and end of a repetition: a process's own, and those of all that are gathered.
+        const BYTES_PER_WALL: u128 = 2 * 16;
+        let outputs = schedule.layout().iter().map(|l| total_len(&l.output));
+        // The right output of one rank at a time is computed, beside what it is computed from.
+        let right = match run.is_verified() {
+            true => 2 * outputs.max().unwrap_or(0) as u128,
+            false => 0,
         };
-        Err(Error::usage(format!(
-            "processes 0 and {differs} are about to run different schedules, or with different options"
-        )))
+        let elements = self.ranks_on_host().iter().map(|&rank| {
+            let Some(layout) = schedule.layout().get(rank) else {
+                return right;
+            };
+            let own = layout.len as u128 + total_len(&layout.output) as u128;
+            max_scratch(&schedule.programs()[rank]) as u128 + own.max(right)
+        });
+        let data = elements.sum::<u128>() * size_of::<T>() as u128;
+        let each = schedule.steps() as u128 * BYTES_PER_STEP
+            + (repetitions * self.size()) as u128 * BYTES_PER_WALL;
+        let (own, host) = (self.ranks_on_host().len(), &self.host_names()[self.rank()]);
+        let what = format!("the run, with {own} processes on host {host},");
+        ensure_memory(&what, data + each * own as u128)
     }
 
     /// Runs the rank of this process: the times of its repetitions, its last output, and its first
@@ -392,18 +420,6 @@ impl World {
         }
         warnings
     }
-}
-
-/// A hash of all that the processes of a run must have in common.
-fn digest<T: Element>(run: &Run<'_, T>, schedule: &Schedule, operator: &Operator<T>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    schedule.programs().hash(&mut hasher);
-    schedule.ports().hash(&mut hasher);
-    schedule.shared_ports().hash(&mut hasher);
-    let others = (schedule.collective(), schedule.layout(), &run.options);
-    format!("{others:?}").hash(&mut hasher);
-    (ElementType::of::<T>(), operator.name()).hash(&mut hasher);
-    hasher.finish()
 }
 
 /// `time` in nanoseconds since 1970: one clock for all processes of a host.

@@ -65,7 +65,9 @@ impl Watchdog {
     /// Ends all processes, which do `what`, unless [`Watchdog::disarm`] is called within
     /// `deadline`.
     pub(super) fn arm(&self, what: &str, deadline: Duration) {
-        *self.shared.watched.lock() = Some((Instant::now() + deadline, what.to_owned()));
+        // A deadline that no clock reaches never passes.
+        let due = Instant::now().checked_add(deadline);
+        *self.shared.watched.lock() = due.map(|due| (due, what.to_owned()));
     }
 
     /// What was watched has ended.

@@ -1,9 +1,11 @@
 //! The processes of a launch.
 
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::binding::{Abi, Communicator, Mpi};
+use super::facts::digest;
 use super::launch;
 use super::watchdog::Watchdog;
 use crate::error::{Error, ErrorKind, Result};
@@ -11,6 +13,10 @@ use crate::run::Host;
 
 /// How long the library may take to start all processes.
 const START_DEADLINE: Duration = Duration::from_secs(120);
+
+/// What processes do meanwhile. One that never calls the library keeps all others there.
+const STARTING: &str =
+    "MPI_Init_thread (another process has ended, or runs a command that does not run over MPI)";
 
 /// What to do about a library that is not the launcher's.
 const ADVICE: &str = "set ONEPORT_MPI_LIB to the path of the launcher's library";
@@ -42,8 +48,9 @@ pub struct World {
     cores: usize,
     /// Whether each process of this host may use one core only.
     bound: bool,
-    /// Processes of this host.
-    on_host: usize,
+    /// The ranks of the processes of this host.
+    on_host: Vec<usize>,
+    pub(super) max_tag: c_int,
     library: Joined,
 }
 
@@ -101,8 +108,15 @@ impl World {
             None => "this process".to_owned(),
         };
         let watchdog = Watchdog::new(mpi, name)?;
-        watchdog.watch("MPI_Init_thread", START_DEADLINE, || mpi.init())?;
+        let has_threads = watchdog.watch(STARTING, START_DEADLINE, || mpi.init())?;
         let library = Joined(mpi);
+        if !has_threads {
+            return Err(Error::system(format!(
+                "{} ({}) allows a process one thread only (MPI_THREAD_SINGLE), but the deadlines of its calls need a second one",
+                mpi.name(),
+                mpi.version()
+            )));
+        }
         let mut all = Communicator::world(mpi)?;
         if let Some(size) = launch::size().filter(|&size| size != all.size()) {
             return Err(Error::usage(format!(
@@ -115,17 +129,23 @@ impl World {
         let host = all.on_this_host()?;
         let hosts = Hosts::of(&all, &host)?;
         let (cores, bound) = cores(&host)?;
+        let on_host = host.gather_to_all(&[all.rank() as u64])?;
+        let on_host = on_host.into_iter().map(|rank| rank as usize).collect();
+        let max_tag = all.max_tag()?;
         all.set_oversubscribed(host.size() > cores);
-        Ok(World {
+        let mut world = World {
             part: None,
             watchdog,
             hosts,
             cores,
             bound,
-            on_host: host.size(),
+            on_host,
+            max_tag,
             all,
             library,
-        })
+        };
+        world.ensure_same(&[concat!("runs oneport ", env!("CARGO_PKG_VERSION")).to_owned()])?;
+        Ok(world)
     }
 
     /// The rank of this process.
@@ -175,7 +195,48 @@ impl World {
 
     /// Whether the processes of this host outnumber the cores that they may use.
     pub fn oversubscribed(&self) -> bool {
-        self.on_host > self.cores
+        self.on_host.len() > self.cores
+    }
+
+    /// The ranks of the processes that share this host's memory.
+    pub(super) fn ranks_on_host(&self) -> &[usize] {
+        &self.on_host
+    }
+
+    /// Refuses to go on if processes differ in a fact. A fact is what a process does or has, such as
+    /// `runs oneport 0.1.0`; all give the same number of them, in the same order. The error says
+    /// which one differs, and between which processes.
+    ///
+    /// # Errors
+    /// As described, in all processes.
+    pub fn ensure_same(&mut self, facts: &[String]) -> Result<()> {
+        let mine: Vec<u64> = facts.iter().map(digest).collect();
+        let all = self.all.gather_to_all(&mine)?;
+        let of = |rank: usize, fact: usize| all[rank * facts.len() + fact];
+        let differs = |fact: usize| {
+            let rank = (1..self.size()).find(|&rank| of(rank, fact) != of(0, fact));
+            Some((fact, rank?))
+        };
+        let Some((fact, rank)) = (0..facts.len()).find_map(differs) else {
+            return Ok(());
+        };
+        let (theirs, first) = (
+            self.text_of(rank, &facts[fact])?,
+            self.text_of(0, &facts[fact])?,
+        );
+        Err(Error::usage(format!(
+            "process {rank} {theirs}, process 0 {first}: all processes have to do the same"
+        )))
+    }
+
+    /// The text of process `from`; `mine` is this process's.
+    fn text_of(&self, from: usize, mine: &str) -> Result<String> {
+        let mut text = mine.as_bytes().to_vec();
+        let mut length = [text.len() as u64];
+        self.all.broadcast(from, &mut length)?;
+        text.resize(length[0] as usize, 0);
+        self.all.broadcast(from, &mut text)?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
     /// The results of all processes if all have succeeded. Otherwise all return an error: the first
@@ -195,18 +256,14 @@ impl World {
         let first = (u64::MAX - first) as usize;
         let error = result.err();
         let usage = u64::from(error.as_ref().is_some_and(Error::is_usage));
-        let mut text = error
-            .map_or_else(String::new, |e| e.to_string())
-            .into_bytes();
-        let mut head = [text.len() as u64, usage];
-        self.all.broadcast(first, &mut head)?;
-        text.resize(head[0] as usize, 0);
-        self.all.broadcast(first, &mut text)?;
-        let mut text = String::from_utf8_lossy(&text).into_owned();
+        let text = error.map_or_else(String::new, |e| e.to_string());
+        let mut usage = [usage];
+        self.all.broadcast(first, &mut usage)?;
+        let mut text = self.text_of(first, &text)?;
         if succeeded != 0 {
             text = format!("{text} (process {first} of {})", self.size());
         }
-        let kind = match head[1] {
+        let kind = match usage[0] {
             0 => ErrorKind::Wrong(text),
             _ => ErrorKind::Usage(text),
         };

@@ -2,14 +2,14 @@
 //!
 //! [`rank`] asks the evaluator for the time of each candidate. [`with_best_segments`] and
 //! [`as_requested`] are the evaluators by model time;
-//! [`estimate_native`](crate::measure::estimate::estimate_native) estimates a native run on a few
-//! cores, where ranks do not work concurrently as they do in the model.
+//! `oneport_measure::estimate` estimates a native run on a few cores, where ranks do not work
+//! concurrently as they do in the model.
 //!
 //! Among equal times, the earlier candidate wins: the first in the registry.
 
 use super::refusal::{Reason, Refusal};
 use super::registry::{self, Algorithm};
-use super::{Request, Segments, segments};
+use super::{Request, segments};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::schedule::Schedule;
@@ -32,14 +32,19 @@ pub enum Offer<'a> {
     /// The candidate with its time.
     Timed(Choice),
     /// The time is expensive to compute, and at least `min_time`. It is computed after those of all
-    /// other candidates, and only if `min_time` is not larger than the smallest time so far.
+    /// other candidates, in the order of `min_time`, and only if `min_time` is not larger than the
+    /// smallest time so far.
     Deferred {
         /// Lower bound of the time.
         min_time: f64,
-        /// Computes the time.
-        evaluate: Box<dyn FnOnce() -> Result<Choice, Refusal> + 'a>,
+        /// Computes the time; `None` if it is larger than the given limit, the smallest time so
+        /// far.
+        evaluate: Evaluation<'a>,
     },
 }
+
+/// Computes the time of a candidate, unless it is larger than a limit.
+pub type Evaluation<'a> = Box<dyn FnOnce(f64) -> Result<Option<Choice>, Refusal> + 'a>;
 
 impl From<Choice> for Offer<'_> {
     fn from(choice: Choice) -> Self {
@@ -52,7 +57,7 @@ impl From<Choice> for Offer<'_> {
 pub struct Ranking {
     /// Those with a time, fastest first; among equal times, in the order of the candidates.
     pub choices: Vec<Choice>,
-    /// Those without, in the order in which they were refused.
+    /// Those that were refused, in the order of the candidates.
     pub refusals: Vec<Refusal>,
 }
 
@@ -77,26 +82,29 @@ pub fn rank<'a, O: Into<Offer<'a>>>(
         match evaluate(algorithm).map(Into::into) {
             Ok(Offer::Timed(choice)) => timed.push((i, choice)),
             Ok(Offer::Deferred { min_time, evaluate }) => deferred.push((i, min_time, evaluate)),
-            Err(refusal) => refusals.push(refusal),
+            Err(refusal) => refusals.push((i, refusal)),
         }
     }
     let times = timed.iter().map(|(_, choice)| choice.time);
     let mut best = times.fold(f64::INFINITY, f64::min);
+    deferred.sort_by(|(_, a, _), (_, b, _)| f64::total_cmp(a, b));
     for (i, min_time, evaluate) in deferred {
         if min_time <= best {
-            match evaluate() {
-                Ok(choice) => {
+            match evaluate(best) {
+                Ok(Some(choice)) => {
                     best = best.min(choice.time);
                     timed.push((i, choice));
                 }
-                Err(refusal) => refusals.push(refusal),
+                Ok(None) => {}
+                Err(refusal) => refusals.push((i, refusal)),
             }
         }
     }
+    refusals.sort_by_key(|&(i, _)| i);
     timed.sort_by(|(i, a), (j, b)| a.time.total_cmp(&b.time).then(i.cmp(j)));
     Ranking {
         choices: timed.into_iter().map(|(_, choice)| choice).collect(),
-        refusals,
+        refusals: refusals.into_iter().map(|(_, refusal)| refusal).collect(),
     }
 }
 
@@ -152,8 +160,8 @@ pub fn none_applies(kind: Option<Kind>, refusals: &[Refusal]) -> Error {
 }
 
 /// Returns the algorithm of the registry with the minimal model time for `request`. The request's
-/// segments only give the size of the vector. Each algorithm of the collective is timed by
-/// [`with_best_segments`].
+/// segments only give the size of the vector. Each algorithm of the collective is timed as by
+/// [`with_best_segments`], as far as it may be the fastest.
 ///
 /// ```
 /// use oneport::plan::choose;
@@ -167,11 +175,50 @@ pub fn none_applies(kind: Option<Kind>, refusals: &[Refusal]) -> Error {
 /// When no algorithm can be planned for the request; the message contains the reason for each.
 pub fn choose(request: &Request) -> Result<Choice> {
     let candidates = registry::candidates(request.kind, &request.cost, request.ranks);
-    rank(candidates, |algorithm| {
-        with_best_segments(algorithm, request)
-    })
-    .best()
-    .map_err(|refusals| none_applies(Some(request.kind), &refusals))
+    let offer = |algorithm: &'static Algorithm| {
+        if searches(algorithm, request) || !algorithm.takes_long(request) {
+            return with_best_segments(algorithm, request).map(Offer::Timed);
+        }
+        algorithm.accepts(request)?;
+        if let Some(time) = closed(algorithm, request) {
+            return finite(algorithm, request.clone(), time).map(Offer::Timed);
+        }
+        Ok(Offer::Deferred {
+            min_time: algorithm.min_time(request),
+            evaluate: Box::new(move |limit| within(algorithm, request, limit)),
+        })
+    };
+    rank(candidates, offer)
+        .best()
+        .map_err(|refusals| none_applies(Some(request.kind), &refusals))
+}
+
+/// Whether the algorithm has a use of several ports, or a root, to search for.
+fn searches(algorithm: &Algorithm, request: &Request) -> bool {
+    request.ports.k() > 1 || algorithm.searches_root(request)
+}
+
+/// The closed form of the time, if the algorithm has no segments to search for.
+fn closed(algorithm: &Algorithm, request: &Request) -> Option<f64> {
+    match algorithm.segmented {
+        true => None,
+        false => segments::closed_time(algorithm, request),
+    }
+}
+
+/// As [`with_best_segments`]; `None` if the time turns out to be larger than `limit`.
+fn within(
+    algorithm: &'static Algorithm,
+    request: &Request,
+    limit: f64,
+) -> Result<Option<Choice>, Refusal> {
+    if algorithm.segmented || searches(algorithm, request) {
+        return with_best_segments(algorithm, request).map(Some);
+    }
+    let time = segments::executed_time_within(algorithm, request, limit)
+        .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))?;
+    time.map(|time| finite(algorithm, request.clone(), time))
+        .transpose()
 }
 
 /// Planning, by name or by choice.
@@ -209,6 +256,10 @@ pub fn with_best_segments(
     algorithm: &'static Algorithm,
     request: &Request,
 ) -> Result<Choice, Refusal> {
+    let on_ports = |request| with_best_segments(algorithm, &request);
+    if let Some(choice) = algorithm.at_best_ports(request, on_ports, |choice| choice.time)? {
+        return Ok(choice);
+    }
     let at_root = |request| with_best_segments(algorithm, &request);
     if let Some(choice) = algorithm.at_best_root(request, at_root, |choice| choice.time)? {
         return Ok(choice);
@@ -219,9 +270,7 @@ pub fn with_best_segments(
     algorithm.accepts(request)?;
     let failed = |error| algorithm.refusal(request, Reason::Planner(error));
     let best = segments::best_segment(algorithm, request).map_err(failed)?;
-    let segments = Segments::of_size(request.elements(), best.segment).map_err(failed)?;
-    let mut request = request.clone();
-    request.segments = segments;
+    let request = request.clone().segments(best.segments);
     finite(algorithm, request, best.time)
 }
 
@@ -231,6 +280,10 @@ pub fn with_best_segments(
 /// # Errors
 /// As [`with_best_segments`].
 pub fn as_requested(algorithm: &'static Algorithm, request: &Request) -> Result<Choice, Refusal> {
+    let on_ports = |request| as_requested(algorithm, &request);
+    if let Some(choice) = algorithm.at_best_ports(request, on_ports, |choice| choice.time)? {
+        return Ok(choice);
+    }
     let at_root = |request| as_requested(algorithm, &request);
     if let Some(choice) = algorithm.at_best_root(request, at_root, |choice| choice.time)? {
         return Ok(choice);
@@ -242,7 +295,7 @@ pub fn as_requested(algorithm: &'static Algorithm, request: &Request) -> Result<
 }
 
 /// The choice, or its refusal if `time` is not finite.
-pub(crate) fn finite(
+pub fn finite(
     algorithm: &'static Algorithm,
     request: Request,
     time: f64,
@@ -255,4 +308,71 @@ pub(crate) fn finite(
         request,
         time,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Ports;
+    use crate::random::Generator;
+
+    /// Small sizes and costs, so that many times are equal; all candidates are deferred.
+    #[test]
+    fn choices_by_bounds_are_those_of_all_times() {
+        let mut random = Generator::new(12);
+        let mut ties = 0;
+        for _ in 0..2000 {
+            let kind = Kind::ALL[random.below(Kind::ALL.len())];
+            let most = [9, 25][usize::from(random.below(8) == 0)];
+            let p = 1 + random.below(most);
+            let elements = [0, 1, 2, 7, p, 3 * p][random.below(6)];
+            let ports = [Ports::UNI, Ports::BI][random.below(2)].with_k(1 + random.below(3));
+            let mut cost = |most| random.below(most) as f64;
+            let cost = CostModel::new(cost(4), cost(3)).gamma(cost(2));
+            let request = Request::new(kind, p, elements).ports(ports);
+            let request = request.cost(cost.overlap(random.below(4) == 0));
+            let timed = |algorithm| with_best_segments(algorithm, &request);
+            let all = rank(registry::of(kind), timed);
+            for choice in &all.choices {
+                let (algorithm, time) = (choice.algorithm, choice.time);
+                let name = format!("{} {request:?}", algorithm.name);
+                assert!(algorithm.min_time(&request) <= time, "{name}");
+                let found = within(algorithm, &request, time).unwrap();
+                assert_eq!(found.map(|choice| choice.time), Some(time), "{name}");
+            }
+            let request = &request;
+            let deferred = rank(registry::of(kind), |algorithm| {
+                algorithm.accepts(request)?;
+                Ok(Offer::Deferred {
+                    min_time: algorithm.min_time(request),
+                    evaluate: Box::new(move |limit| within(algorithm, request, limit)),
+                })
+            });
+            let equal = |choice: &&Choice| choice.time == all.choices[0].time;
+            ties += usize::from(all.choices.iter().filter(equal).count() > 1);
+            let of = |choice: Choice| (choice.algorithm.name, choice.time, choice.request);
+            let expected = all.best().ok().map(of);
+            assert_eq!(deferred.best().ok().map(of), expected, "{request:?}");
+            assert_eq!(choose(request).ok().map(of), expected, "{request:?}");
+        }
+        assert!(ties > 400, "{ties} ties");
+    }
+
+    /// Rows without a closed form, whose simulations end early, among enough ranks to be deferred.
+    #[test]
+    fn choices_among_many_ranks_are_those_of_all_times() {
+        for kind in [Kind::Reduce, Kind::Allreduce, Kind::Allgather] {
+            for ports in [Ports::BI, Ports::UNI] {
+                for elements in [3, 1000] {
+                    let request = Request::new(kind, 150, elements).ports(ports);
+                    let request = request.cost(CostModel::new(10.0, 1.0).gamma(0.5));
+                    let timed = |algorithm| with_best_segments(algorithm, &request);
+                    let best = rank(registry::of(kind), timed).best().unwrap();
+                    let choice = choose(&request).unwrap();
+                    assert_eq!(choice.algorithm.name, best.algorithm.name);
+                    assert_eq!(choice.time, best.time);
+                }
+            }
+        }
+    }
 }

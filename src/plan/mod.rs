@@ -16,7 +16,8 @@
 //!   reduce, allreduce, scan, reduce_scatter), its own vector followed by the result (exscan), all
 //!   blocks in rank order (allgather), its own blocks followed by those received from the other
 //!   ranks (alltoall), or its own block followed by all blocks of its subtree (gather, scatter; a
-//!   leaf has its own block only). Scratch comes last.
+//!   leaf has its own block only). In a [`gossip`](exchange::gossip) it holds the inputs of all
+//!   ranks, in rank order. Scratch comes last.
 //! - *Units*: spans and segments in elements, volumes in elements sent by all ranks together, times
 //!   in the unit of the request's cost model. A message of `n` elements has `n` times
 //!   [`Request::element_bytes`] bytes.
@@ -87,6 +88,7 @@ pub mod exchange {
     pub mod edge_colouring;
     pub mod fibonacci;
     pub mod fibonacci_census;
+    pub mod gossip;
     pub mod halving;
     pub mod linear;
     pub mod list_scheduling;
@@ -270,14 +272,17 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::edge_colouring::ALLTOALL,
     exchange::list_scheduling::ALLTOALL,
     exchange::birkhoff::ALLTOALL,
+    exchange::gossip::ALLTOALL,
     exchange::barrier::DISSEMINATION,
     exchange::barrier::FIBONACCI,
     exchange::barrier::TREE,
     exchange::doubling_scan::SCAN,
     pipeline::scan::SCAN,
+    exchange::gossip::SCAN,
     exchange::doubling_exscan::DOUBLING,
     exchange::doubling_exscan::SHIFTED,
     pipeline::exscan::EXSCAN,
+    exchange::gossip::EXSCAN,
     gather::linear::GATHER,
     gather::binomial::OBLIVIOUS_GATHER,
     gather::binomial::BEST_ROOT_GATHER,

@@ -48,6 +48,13 @@ pub enum Reason {
         /// Number of segments.
         segments: usize,
     },
+    /// It is planned for fewer ranks.
+    TooManyRanks {
+        /// Number of ranks.
+        ranks: usize,
+        /// The largest number that it is planned for.
+        max: usize,
+    },
     /// The blocks of all ranks have more elements together than can be counted.
     BlocksOverflow {
         /// Number of ranks.
@@ -130,6 +137,10 @@ impl Refusal {
             Reason::BlocksOverflow { ranks, elements } => {
                 write!(f, "{ranks} blocks of {elements} elements overflow")
             }
+            Reason::TooManyRanks { ranks, max } => write!(
+                f,
+                "{name} {collective} is planned for at most {max} ranks, not {ranks}"
+            ),
             Reason::OneVector => write!(
                 f,
                 "{collective} has one vector, not a block for each rank: give its size alone"

@@ -5,9 +5,10 @@
 //! like all others.
 
 mod algorithm;
+mod bound;
 mod composition;
-mod pairs;
 mod planner;
+mod ports;
 mod root;
 pub(in crate::plan) mod row;
 

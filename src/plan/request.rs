@@ -42,6 +42,8 @@ pub struct Request {
     pub(in crate::plan) root: usize,
     pub(in crate::plan) root_free: bool,
     pub(in crate::plan) ports: Ports,
+    /// How an algorithm uses the ports; `None` if it is to find out what takes the least time.
+    pub(in crate::plan) used: Option<Ports>,
     pub(in crate::plan) segments: Segments,
     pub(in crate::plan) blocks: Option<Vec<usize>>,
     pub(in crate::plan) keep_order: bool,
@@ -95,6 +97,7 @@ impl Request {
             root: 0,
             root_free: false,
             ports: Ports::BI,
+            used: None,
             segments: Segments::whole(elements),
             blocks: None,
             keep_order: false,
@@ -126,10 +129,10 @@ impl Request {
         self
     }
 
-    /// The port model.
+    /// The port model. An algorithm leaves ports idle where that takes less time.
     #[must_use]
     pub fn ports(mut self, ports: Ports) -> Request {
-        self.ports = ports;
+        (self.ports, self.used) = (ports, None);
         self
     }
 
@@ -279,9 +282,7 @@ impl Request {
                 self.root, self.ranks
             )));
         }
-        if self.ports.k() == 0 {
-            return Err(Error::usage("a rank needs at least one port (ported is 0)"));
-        }
+        self.ports.validate()?;
         if let Some(blocks) = &self.blocks {
             let pairs = self.kind.has_block_pairs() && {
                 // Their number may be larger than any length.

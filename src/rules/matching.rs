@@ -7,20 +7,21 @@ use crate::error::{Error, Result};
 use crate::schedule::{Schedule, Step};
 
 /// In place of a step or node number: there is none, because the step has no partner.
-pub(crate) const NONE: u32 = u32::MAX;
+pub const NONE: u32 = u32::MAX;
 
 /// The partner of every step; steps are numbered consecutively over all ranks.
 #[derive(Debug)]
-pub(crate) struct Matching {
+pub struct Matching {
     /// By step: the number of its partner; [`NONE`] for local steps and unmatched transfers.
-    pub(crate) mates: Vec<u32>,
+    pub mates: Vec<u32>,
     /// By rank: the number of its first step.
-    pub(crate) first_step: Vec<u32>,
+    pub first_step: Vec<u32>,
 }
 
 /// A transfer that cannot take place, or whose ends disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mismatch {
+#[allow(missing_docs, reason = "the names of the fields say what they are")]
+pub enum Mismatch {
     /// A send without a receive, or a receive without a send: the `nth` (from 0) of its rank with
     /// `peer`, which has only `partners` matching steps.
     Alone {
@@ -49,7 +50,7 @@ impl Matching {
     ///
     /// # Errors
     /// When there are too many steps or ranks for 32-bit numbers.
-    pub(crate) fn new(schedule: &Schedule, mut mismatch: impl FnMut(Mismatch)) -> Result<Matching> {
+    pub fn new(schedule: &Schedule, mut mismatch: impl FnMut(Mismatch)) -> Result<Matching> {
         let programs = schedule.programs();
         if u32::try_from(schedule.steps() * 2).is_err() {
             return Err(Error::usage(format!(
@@ -195,7 +196,7 @@ pub(crate) fn rank_u32(rank: usize) -> Result<u32> {
 
 /// Groups `(key, value)` pairs by key with a counting sort. Returns the end of each group and the
 /// values.
-pub(crate) fn grouped(
+pub fn grouped(
     keys: usize,
     pairs: impl Iterator<Item = (u32, u32)> + Clone,
 ) -> (Vec<u32>, Vec<u32>) {

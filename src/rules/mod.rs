@@ -50,6 +50,6 @@ pub use order::{Event, LocalOrder, OrderScratch};
 
 /// The maximum of two times (neither is NaN).
 #[inline]
-pub(crate) fn max_time(a: f64, b: f64) -> f64 {
+pub fn max_time(a: f64, b: f64) -> f64 {
     if b > a { b } else { a }
 }

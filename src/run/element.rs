@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 ///
 /// A type of one's own needs one method, which makes test data. Its operators are
 /// [functions](crate::run::Operator::new), and it must be neither empty nor aligned to more than 8
-/// bytes.
+/// bytes. Values pass through the stacks of ranks, so a type of more than 16 KiB needs larger
+/// [stacks](crate::run::TeamOptions::stack_bytes).
 ///
 /// ```
 /// use oneport::Request;

@@ -67,7 +67,7 @@ mod topology;
 mod transfer;
 pub(crate) mod tuning;
 mod wait;
-mod wall;
+pub(crate) mod wall;
 mod wires;
 
 /// What an engine outside this folder needs to run schedules by the same executors.
@@ -75,8 +75,8 @@ mod wires;
 pub(crate) mod engine {
     pub(crate) use super::context::RunContext;
     pub(crate) use super::exec::{
-        Carrier, Eager, Job, Off, Peers, Performer, Program, RankExecutor, Reports, Runner,
-        Sequence, ThreadReport, Transfer, repeat,
+        Carrier, Eager, Job, Off, Peers, Performer, Program, RankExecutor, Reports, RunOptions,
+        Runner, Sequence, ThreadReport, Transfer, repeat,
     };
     pub(crate) use super::failure::{Failure, TransferAt, panicked};
     pub(crate) use super::team::panic_message;
@@ -89,7 +89,6 @@ pub use element::{Element, ElementType};
 pub use endpoint::{
     Bidirectional, Endpoint, OpenSend, PortModel, RecvPort, SendPort, Unidirectional,
 };
-pub(crate) use exec::longest_messages;
 pub use exec::{Clock, Outcome, Place, Run};
 #[cfg(feature = "half")]
 pub use half::{bf16, f16};
@@ -103,6 +102,5 @@ pub use scope::{ScopeOptions, ScopeOutcome};
 pub use team::{Team, TeamOptions};
 pub use teams::Teams;
 pub use testdata::{Mismatch, inputs, oracle};
-pub use topology::{CoreOrder, Topology};
+pub use topology::{CoreOrder, Topology, allowed_cores};
 pub use wall::WallTimes;
-pub(crate) use wall::median_tail;

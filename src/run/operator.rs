@@ -39,7 +39,7 @@ impl<T: Element> Operator<T> {
     /// with [`ErrorKind::Panicked`](crate::ErrorKind::Panicked).
     ///
     /// The name is for reports and must not be empty in a [`Run`](super::Run). Over MPI all
-    /// processes must give the same.
+    /// processes must give the same name, `commutes` and `f`, which is tried on test data.
     ///
     /// Test data for such an operator are arbitrary values. Float sums of them are not exact: a
     /// verified run needs an `f` that is associative to the last bit.

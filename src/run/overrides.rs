@@ -7,12 +7,11 @@ use crate::error::{Error, Result};
 use crate::machine::refuses_cost;
 
 /// The constants that differ most between machines. The default values hold for the machines that
-/// were measured; the object `tuning` of a [`Profile`](crate::measure::Profile) may override any of
-/// them. Times are in nanoseconds, sizes in bytes.
+/// were measured; the object `tuning` of a profile may override any of them. Times are in
+/// nanoseconds, sizes in bytes.
 ///
 /// The first two apply to runs of a [`Team`](crate::run::Team), the others to estimates of the time
-/// of native runs ([`measure::estimate`](crate::measure::estimate)). None changes what a run
-/// computes.
+/// of native runs (`oneport_measure::estimate`). None changes what a run computes.
 ///
 /// ```
 /// use oneport::run::Tuning;
@@ -70,7 +69,7 @@ impl Default for Tuning {
 impl Tuning {
     /// # Errors
     /// Names a time or factor that is negative, infinite or not a number.
-    pub(crate) fn validate(&self) -> Result<()> {
+    pub fn validate(&self) -> Result<()> {
         for (name, value) in [
             ("own_work_ns", self.own_work_ns),
             ("worker_switch_share", self.worker_switch_share),

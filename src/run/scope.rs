@@ -237,6 +237,7 @@ impl Team {
                 "rank programs need a thread for each rank, this team has one for each core",
             ));
         }
+        self.accepts_elements(size_of::<T>())?;
         options.cost.validate()?;
         options.cost.covers(self.ranks())?;
         if buffers != self.ranks() {

@@ -8,7 +8,9 @@ use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use super::overrides::Tuning;
 use super::placement::{Placement, Workers};
 use super::transfer::{ScopedJob, run_on_all};
-use super::tuning::{DEFAULT_MAX_THREADS, MAPPINGS_PER_THREAD, STACK_BYTES};
+use super::tuning::{
+    DEFAULT_MAX_THREADS, ELEMENTS_ON_STACK, MAPPINGS_PER_THREAD, MIN_STACK_BYTES, STACK_BYTES,
+};
 use super::wait::{TeamState, ask_for_precise_timers};
 use crate::error::{Error, Result};
 use crate::run::system::Gate;
@@ -23,14 +25,14 @@ pub struct TeamOptions {
     /// report its cores, and for an empty list, threads are not pinned.
     pub cores: Option<Vec<usize>>,
     /// Stack size of each thread in bytes, 256 KiB by default. Rank programs and operators of the
-    /// user run on it.
+    /// user run on it. Runs refuse elements of more than a sixteenth of it.
     pub stack_bytes: usize,
     /// Whether both partners of a transfer copy parts of a long message (32 KiB or more), where
     /// every rank has a core of its own; true by default. It changes wall-clock times only.
     pub share_copies: bool,
     /// Whether each rank or each core has a thread; each rank by default.
     pub workers: Workers,
-    /// Constants of the machine, such as those of a [`Profile`](crate::measure::Profile).
+    /// Constants of the machine, such as those of a profile.
     pub tuning: Tuning,
 }
 
@@ -75,6 +77,8 @@ pub struct Team {
     /// Cores that threads are pinned to in excess of the CPU quota.
     pub(super) unpaid_cores: usize,
     pub(super) pinned: bool,
+    /// Stack size of each thread.
+    stack_bytes: usize,
     pub(super) runs: u64,
 }
 
@@ -124,6 +128,7 @@ impl Team {
             cores: placement.cores,
             unpaid_cores: placement.in_use() - placement.cores,
             pinned: false,
+            stack_bytes: options.stack_bytes,
             runs: 0,
         };
         team.pinned = team.start_threads(&placement, options.stack_bytes, &report)?;
@@ -186,6 +191,19 @@ impl Team {
             })
     }
 
+    /// Refuses elements of so many bytes that the threads' stacks may not hold those that
+    /// operators and test data keep there.
+    pub(super) fn accepts_elements(&self, bytes: usize) -> Result<()> {
+        let stack_bytes = self.stack_bytes.max(MIN_STACK_BYTES);
+        if bytes <= stack_bytes / ELEMENTS_ON_STACK {
+            return Ok(());
+        }
+        Err(Error::usage(format!(
+            "elements of {bytes} bytes need threads with stacks of {} bytes, this team has stacks of {stack_bytes} bytes: set TeamOptions::stack_bytes",
+            bytes.saturating_mul(ELEMENTS_ON_STACK),
+        )))
+    }
+
     /// Number of ranks, at least 1.
     pub fn ranks(&self) -> usize {
         self.ranks
@@ -208,7 +226,10 @@ impl Team {
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if a named core is not available to this
     /// process.
     pub fn cores_for(ranks: usize, options: &TeamOptions) -> Result<usize> {
-        let placement = Placement::here(ranks, options.workers, options.cores.as_deref())?;
+        // Ranks beyond all cores share these.
+        let listed = options.cores.as_ref().map_or(0, Vec::len);
+        let counted = ranks.min(Team::max_ranks().max(listed));
+        let placement = Placement::here(counted, options.workers, options.cores.as_deref())?;
         Ok(placement.cores)
     }
 

@@ -42,6 +42,12 @@ struct Core {
     sibling: usize,
 }
 
+/// The system's numbers of the cores that this process may use; none where the system does not say.
+pub fn allowed_cores() -> Vec<usize> {
+    let ids = core_affinity::get_core_ids().unwrap_or_default();
+    ids.iter().map(|core| core.id).collect()
+}
+
 impl Topology {
     /// The topology of this machine. Reads some files for each core.
     ///
@@ -52,8 +58,7 @@ impl Topology {
     /// # let _ = options;
     /// ```
     pub fn here() -> Topology {
-        let ids = core_affinity::get_core_ids().unwrap_or_default();
-        let ids: Vec<usize> = ids.iter().map(|core| core.id).collect();
+        let ids = allowed_cores();
         // On Linux this respects the CPU quotas of the control group and of all groups above it, in
         // both versions of control groups.
         let granted = std::thread::available_parallelism().map_or(1, usize::from);

@@ -195,6 +195,13 @@ pub(crate) const MIN_FOREIGN_PERCENT: u64 = 5;
 /// Bytes of a thread's stack, unless [`TeamOptions`](crate::run::TeamOptions) say otherwise.
 pub(crate) const STACK_BYTES: usize = 256 << 10;
 
+/// The least stack that the system gives a thread, whatever is asked for, in bytes: that of Linux.
+pub(crate) const MIN_STACK_BYTES: usize = 16 << 10;
+
+/// Elements that a thread's stack must be able to hold. An operator takes two and returns one, and
+/// code that is not optimized copies each of them several times; about 12 were counted.
+pub(crate) const ELEMENTS_ON_STACK: usize = 16;
+
 /// Bytes of memory that must remain besides a thread's stack: for its signal stack, its first
 /// allocations, and the allocations of the thread that starts it.
 pub(crate) const SPARE_BYTES: u64 = 2 << 20;

@@ -98,7 +98,7 @@ impl WallTimes {
 ///
 /// The median lies between the `k`-th smallest and the `k`-th largest of `n` repetitions unless
 /// fewer than `k` of them fall on one side of it; that probability is the one of tossing `n` coins.
-pub(crate) fn median_tail(n: usize) -> usize {
+pub fn median_tail(n: usize) -> usize {
     if n > 300 {
         // Normal approximation of the binomial distribution.
         let half = n as f64 / 2.0;

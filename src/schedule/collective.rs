@@ -45,7 +45,7 @@ use crate::schedule::Layout;
 /// have entered before it was sent. A rank leaves when it has those of all ranks.
 ///
 /// In files an object: `{"kind": "broadcast", "root": 0}`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Collective {
@@ -183,7 +183,7 @@ impl Kind {
 
     /// What its messages cost under `cost`: tokens have no bytes, so a message of them takes the
     /// time of one byte, but for beta.
-    pub(crate) fn costs(self, cost: &CostModel) -> Cow<'_, CostModel> {
+    pub fn costs(self, cost: &CostModel) -> Cow<'_, CostModel> {
         match self.has_data() {
             true => Cow::Borrowed(cost),
             false => Cow::Owned(cost.start_up_alone()),

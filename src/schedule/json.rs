@@ -126,6 +126,6 @@ impl Schedule {
 }
 
 /// The JSON of plain data in one line. Only maps whose keys are not text have none.
-pub(crate) fn json_line(value: &impl Serialize) -> String {
+pub fn json_line(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data serialises")
 }

@@ -56,7 +56,7 @@ use crate::schedule::collective::Collective;
 ///
 /// Input and output may share elements, as they do at the root of a broadcast; neither may
 /// name an element twice. An object `{"len": n, "input": spans, "output": spans}` in files.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     /// Number of elements of the buffer.
@@ -99,10 +99,6 @@ pub struct Schedule {
     programs: Vec<Vec<Step>>,
     shared_ports: Vec<SharedPort>,
 }
-
-/// Maximal number of ports of each kind per rank: far more than any machine has, and few enough to
-/// keep one list per port.
-pub(crate) const MAX_PORTS: usize = 1 << 12;
 
 impl Schedule {
     /// Checks that `cost` has a link for every non-empty message. A heterogeneous model has none
@@ -156,17 +152,8 @@ impl Schedule {
         if p == 0 {
             return Err(Error::malformed("a schedule needs at least one rank"));
         }
-        if ports.k() == 0 {
-            return Err(Error::malformed(
-                "a rank needs at least one port (ported is 0)",
-            ));
-        }
-        if ports.k() > MAX_PORTS {
-            return Err(Error::malformed(format!(
-                "ported is {}: a rank can have at most {MAX_PORTS} ports of each kind",
-                ports.k()
-            )));
-        }
+        let malformed = |error: Error| Error::malformed(error.to_string());
+        ports.validate().map_err(malformed)?;
         if layout.len() != p {
             return Err(Error::malformed(format!(
                 "{} layouts for {p} programs",
@@ -201,12 +188,7 @@ impl Schedule {
     /// # Errors
     /// [`ErrorKind::Usage`] if a rank would have no port, or more than 4096 of each kind.
     pub fn with_ports(mut self, ports: Ports) -> Result<Schedule> {
-        if ports.k() == 0 || ports.k() > MAX_PORTS {
-            return Err(Error::usage(format!(
-                "a rank needs 1 to {MAX_PORTS} ports of each kind, not {}",
-                ports.k()
-            )));
-        }
+        ports.validate()?;
         self.ports = ports;
         Ok(self)
     }

@@ -84,6 +84,17 @@ pub trait ScheduleSource {
     /// The program of rank `rank`, in order. Making the iterator should take constant time.
     fn program_of(&self, rank: usize) -> Self::Program<'_>;
 
+    /// Whether all ranks do the same, so that the times of two ranks are those of all wherever
+    /// links cost the same and computation does not overlap communication: their programs differ
+    /// only in their peers and in where their data are. The n-th message that a rank sends is the
+    /// n-th that its partner receives. On unidirectional ports, of which there is one, each send of
+    /// rank 0 comes directly before a receive; a partner may receive first and send then.
+    ///
+    /// Without an implementation nothing is known about that.
+    fn is_uniform(&self) -> bool {
+        false
+    }
+
     /// The ports that ranks share; without an implementation there are none.
     fn shared_ports(&self) -> &[SharedPort] {
         &[]

@@ -161,6 +161,17 @@ impl Step {
         self
     }
 
+    /// The same step with another rank at the other end. Local steps stay as they are.
+    pub(crate) fn with_peer(mut self, rank: usize) -> Step {
+        if let Step::Send { to: peer, .. }
+        | Step::Recv { from: peer, .. }
+        | Step::RecvCombine { from: peer, .. } = &mut self
+        {
+            *peer = rank;
+        }
+        self
+    }
+
     /// The rank at the other end, if the step is half of a transfer.
     pub fn peer(&self) -> Option<usize> {
         match *self {

@@ -17,6 +17,7 @@ mod stats;
 mod stream;
 
 pub use stats::Stats;
+pub(crate) use stream::stream_within;
 pub use stream::{Timed, stream};
 
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
 use crate::rules::matching::grouped;
 use crate::rules::{Event, max_time};
-use crate::schedule::{Direction, MAX_PORTS, Schedule, SharedPort};
+use crate::schedule::{Direction, Schedule, SharedPort};
 
 impl Schedule {
     /// The same schedule on a machine whose nodes have `k` ports each, through which all transfers
@@ -48,9 +48,10 @@ impl Schedule {
         cost: &CostModel,
         element_bytes: u64,
     ) -> Result<Schedule> {
-        if k == 0 || k > MAX_PORTS {
+        if k == 0 || k > Ports::MAX_K {
             return Err(Error::usage(format!(
-                "a node needs 1 to {MAX_PORTS} ports of each kind, not {k}"
+                "a node needs 1 to {} ports of each kind, not {k}",
+                Ports::MAX_K
             )));
         }
         let node_of = node_of(nodes, self.ranks())?;

@@ -28,19 +28,22 @@
 //! On one-ported ranks all steps with the same partner use the same port and open in order, so rule
 //! 4 needs no counting. On other ranks the transfers are numbered.
 
+mod model;
 mod slots;
+mod uniform;
 mod window;
 mod worklist;
 
+use self::model::{Model, end};
 use self::slots::{DONE, EMPTY, Slots};
 use self::window::{INITIAL_WINDOW, Kind, Pending, Rank, State};
 use self::worklist::Worklist;
 use crate::error::{Error, ErrorKind, Result};
-use crate::machine::{CostModel, Linear, Ports};
+use crate::machine::{CostModel, Ports};
 use crate::rules::matching::rank_u32;
 use crate::rules::online::{OnlineOrder, PortTimes, Unfinished, may_combine};
 use crate::rules::shared::SharedTurns;
-use crate::rules::{Node, NodeKind, Times, advance};
+use crate::rules::{Node, NodeKind, Times, advance, max_time};
 use crate::schedule::{ScheduleSource, Step};
 
 /// Times and counts of streamed programs; times are in the unit of the cost model.
@@ -90,35 +93,64 @@ pub fn stream(
     programs: &impl ScheduleSource,
     cost: &CostModel,
     element_bytes: u64,
-    mut watch: impl FnMut(u64),
+    watch: impl FnMut(u64),
 ) -> Result<Timed> {
+    let timed = stream_within(programs, cost, element_bytes, f64::INFINITY, watch)?;
+    Ok(timed.expect("no time is larger than infinity"))
+}
+
+/// As [`stream`]; `None` as soon as the time turns out to be larger than `limit`.
+pub(crate) fn stream_within(
+    programs: &impl ScheduleSource,
+    cost: &CostModel,
+    element_bytes: u64,
+    limit: f64,
+    mut watch: impl FnMut(u64),
+) -> Result<Option<Timed>> {
     cost.validate()?;
     cost.covers(programs.ranks())?;
+    let ranks = programs.ranks();
+    programs.collective().fits_ranks(ranks)?;
+    if ranks > 2 && programs.is_uniform() && cost.links().is_none() && !cost.overlaps() {
+        let two = uniform::Two(programs);
+        let mut of_all = |transfers| watch(transfers * ranks as u64 / 2);
+        let timed = timed_within(&two, cost, element_bytes, limit, &mut of_all)?;
+        return Ok(timed.map(|timed| uniform::of_all(timed, ranks)));
+    }
+    timed_within(programs, cost, element_bytes, limit, &mut watch)
+}
+
+fn timed_within(
+    programs: &impl ScheduleSource,
+    cost: &CostModel,
+    element_bytes: u64,
+    limit: f64,
+    watch: &mut dyn FnMut(u64),
+) -> Result<Option<Timed>> {
     let collective = programs.collective();
-    collective.fits_ranks(programs.ranks())?;
     let cost = &*collective.kind().costs(cost);
     let rounds = CostModel::new(1.0, 0.0);
-    let (times, finished) = if cost.overlaps() {
+    let timed = if cost.overlaps() {
         // Without overlap the dependencies differ.
-        let (run, times) = run(programs, [(cost, element_bytes)], &mut watch)?;
-        let (_, [rounds]) = self::run(programs, [(&rounds, 1)], &mut watch)?;
-        ([times[0], rounds], run)
+        match run(programs, [(cost, element_bytes)], limit, watch)? {
+            None => None,
+            Some((run, [time])) => self::run(programs, [(&rounds, 1)], f64::INFINITY, watch)?
+                .map(|(_, [rounds])| (run, [time, rounds])),
+        }
     } else {
         let costs = [(cost, element_bytes), (&rounds, 1)];
-        let (run, times) = run(programs, costs, &mut watch)?;
-        (times, run)
+        run(programs, costs, limit, watch)?
     };
-    let rounds = times[1] as usize;
-    Ok(Timed {
+    Ok(timed.map(|(finished, times)| Timed {
         time: times[0],
         rank_times: finished.rank_times,
-        rounds,
+        rounds: times[1] as usize,
         messages: finished.messages,
         elements: match collective.kind().has_data() {
             true => finished.elements,
             false => 0,
         },
-    })
+    }))
 }
 
 /// Results of a run besides the makespans.
@@ -132,11 +164,12 @@ struct Finished {
 fn run<const N: usize>(
     programs: &impl ScheduleSource,
     costs: [(&CostModel, u64); N],
+    limit: f64,
     watch: &mut dyn FnMut(u64),
-) -> Result<(Finished, Times<N>)> {
+) -> Result<Option<(Finished, Times<N>)>> {
     let mut run = Run::new(programs, costs)?;
-    run.all(watch)?;
-    Ok(run.finished())
+    let within = run.all(limit, watch)?;
+    Ok(within.then(|| run.finished()))
 }
 
 /// Number of rank visits between two calls of `watch`.
@@ -161,14 +194,8 @@ struct Run<'a, I, const N: usize> {
     transfers: u64,
     messages: usize,
     elements: usize,
-}
-
-/// A cost model, prepared for repeated evaluation.
-struct Model<'a> {
-    cost: &'a CostModel,
-    /// The four numbers of a linear homogeneous model.
-    line: Option<Linear>,
-    element_bytes: u64,
+    /// When the last of these ended.
+    latest: f64,
 }
 
 impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
@@ -179,22 +206,17 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         let p = programs.ranks();
         rank_u32(p)?;
         let ports = programs.ports();
-        if p == 0 || ports.k() == 0 {
-            return Err(Error::malformed(
-                "a schedule needs at least one rank, and each rank one port",
-            ));
+        if p == 0 {
+            return Err(Error::malformed("a schedule needs at least one rank"));
         }
+        ports.validate()?;
         let overlap = costs[0].0.overlaps();
         let rank = |r| Rank::new(programs.program_of(r), programs.buffer_len(r), ports);
         Ok(Run {
             ports,
             overlap,
             platform: costs[0].0.links().is_some(),
-            models: costs.map(|(cost, element_bytes)| Model {
-                cost,
-                line: cost.linear(),
-                element_bytes,
-            }),
+            models: costs.map(Model::from),
             ranks: (0..p).map(rank).collect(),
             slots: Slots::new(p, ports),
             shared: SharedTurns::new(programs.shared_ports()),
@@ -204,14 +226,19 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             transfers: 0,
             messages: 0,
             elements: 0,
+            latest: 0.0,
         })
     }
 
-    fn all(&mut self, watch: &mut dyn FnMut(u64)) -> Result<()> {
+    /// Runs all steps, or until one ends later than `limit`; returns whether none does.
+    fn all(&mut self, limit: f64, watch: &mut dyn FnMut(u64)) -> Result<bool> {
         let (mut visits, mut reported) = (0u32, 0);
         loop {
             while let Some(rank) = self.work.take() {
                 self.progress(rank)?;
+                if self.latest > limit {
+                    return Ok(false);
+                }
                 visits = visits.wrapping_add(1);
                 if visits.is_multiple_of(VISITS_PER_REPORT) {
                     watch(self.transfers - reported);
@@ -225,7 +252,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         watch(self.transfers - reported);
         match self.ranks.iter().position(|r| !r.window.is_empty()) {
             Some(rank) => Err(self.stuck(rank)),
-            None => Ok(()),
+            None => Ok(true),
         }
     }
 
@@ -358,6 +385,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         self.transfers += 1;
         self.messages += usize::from(sent > 0);
         self.elements = self.elements.saturating_add(sent);
+        self.latest = max_time(self.latest, time[0]);
         self.slots.get(rank, list).time = time;
         // The peer can be the rank itself: its other slot is then handled at its next visit.
         self.work.insert(peer);
@@ -463,17 +491,4 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             )
         })
     }
-}
-
-/// The time when `node` ends if it starts at `time`.
-#[inline]
-fn end<const N: usize>(models: &[Model<'_>; N], node: &Node, time: Times<N>) -> Times<N> {
-    std::array::from_fn(|i| {
-        let model = &models[i];
-        time[i]
-            + match &model.line {
-                Some(line) => node.time_by(line, model.element_bytes),
-                None => node.time(model.cost, model.element_bytes),
-            }
-    })
 }

@@ -4,11 +4,11 @@
 
 use oneport::check::Options;
 use oneport::machine::Links;
-use oneport::measure::Profile;
 use oneport::plan::nodes::compose;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::run::{Op, Run, Team};
 use oneport::{CostModel, Kind, Ports, Request};
+use oneport_measure::Profile;
 
 use crate::oracle::{self, Outcome};
 

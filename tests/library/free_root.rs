@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use oneport::machine::Links;
+use oneport::plan::choose::{as_requested, with_best_segments};
 use oneport::plan::registry::{self, Algorithm};
 use oneport::{CostModel, Kind, Ports, Request};
 
@@ -82,4 +83,37 @@ fn no_fixed_root_is_better_than_a_free_one() {
     }
     assert!(compared > 10_000);
     assert!(worse.is_empty(), "{worse:#?}");
+}
+
+/// Where computation overlaps communication, no planner knows which root is best.
+#[test]
+fn overlap_changes_the_best_root() {
+    let sizes = vec![2, 5, 2, 1, 0, 1, 1, 2, 17, 0, 1, 2, 0];
+    let cost = CostModel::new(11.0, 0.0).gamma_copy(1.0).overlap(true);
+    let gather = Request::gather(13, 17).blocks(sizes).cost(cost);
+    let optimal = registry::find(Kind::Gather, "optimal").unwrap();
+    let best = |request: &Request| with_best_segments(optimal, request).unwrap().time;
+    let fixed = (0..13).map(|root| best(&gather.clone().root(root)));
+    let fixed = fixed.fold(f64::INFINITY, f64::min);
+    assert_eq!(best(&gather.clone().free_root(true)), fixed);
+
+    let mut random = Random::new(23);
+    for round in 0..16 {
+        let kind = [Kind::Broadcast, Kind::Reduce, Kind::Gather, Kind::Scatter][round % 4];
+        let request = request(&mut random, kind, round % VARIANTS);
+        let machine = request.get_cost().clone().overlap(true);
+        let request = request.cost(machine).segment_count(5);
+        for algorithm in registry::of(kind).filter(|a| a.accepts(&request).is_ok()) {
+            let time = |request: Request| as_requested(algorithm, &request).unwrap().time;
+            let free = time(request.clone().free_root(true));
+            for root in 0..request.ranks() {
+                let best = time(request.clone().root(root));
+                assert!(
+                    free <= best * (1.0 + 1e-12),
+                    "{} {request:?}: {free}, root {root}: {best}",
+                    algorithm.name
+                );
+            }
+        }
+    }
 }

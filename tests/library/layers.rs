@@ -1,5 +1,5 @@
-//! Tests that the folders of `src` import only lower layers, and that pure folders use no thread,
-//! clock or file.
+//! Tests that the folders of `src` and the crates import only lower layers, and that pure folders
+//! use no thread, clock or file.
 //!
 //! The tests read the source text. A file imports every module that a `crate::` path names, in a
 //! `use` line or elsewhere. Unit tests may import anything and are skipped.
@@ -18,26 +18,19 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("rules", &["schedule", "machine"]),
     ("check", &["rules", "schedule", "machine"]),
     ("simulate", &["rules", "schedule", "machine"]),
-    (
-        "formats",
-        &["check", "simulate", "rules", "schedule", "machine"],
-    ),
-    (
-        "report",
-        &["check", "simulate", "rules", "schedule", "machine"],
-    ),
     // `run` simulates because paced runs and the order of eager steps follow model times.
     ("run", &["simulate", "rules", "schedule", "machine"]),
     ("mpi", &["run", "simulate", "rules", "schedule", "machine"]),
     ("plan", &["simulate", "rules", "schedule", "machine"]),
-    (
-        "steady",
-        &["report", "plan", "simulate", "rules", "schedule", "machine"],
-    ),
-    (
-        "measure",
-        &["run", "plan", "simulate", "rules", "schedule", "machine"],
-    ),
+];
+
+/// The crates around the library, and which of each other they may use.
+const CRATES: &[(&str, &[&str])] = &[
+    ("pictures", &[]),
+    ("formats", &[]),
+    ("steady", &[]),
+    ("measure", &["pictures"]),
+    ("cli", &["pictures", "formats", "steady", "measure"]),
 ];
 
 /// Modules that every folder may import.
@@ -45,13 +38,15 @@ const SHARED: &[&str] = &["error", "random"];
 
 /// Folders that start no thread, read no clock and open no file.
 const PURE: &[&str] = &[
-    "machine", "schedule", "rules", "check", "simulate", "plan", "report", "formats",
+    "machine", "schedule", "rules", "check", "simulate", "plan", "pictures", "formats",
 ];
 
 struct Source {
-    /// The top-level folder of `src`, or the file's name for a file directly in `src`.
+    /// The top-level folder of `src`, the file's name for a file directly in `src`, or the crate.
     folder: String,
     path: PathBuf,
+    /// The names of its path within its crate.
+    module: Vec<String>,
     /// The text without comments and unit tests.
     code: String,
 }
@@ -74,19 +69,31 @@ fn rust_files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
+/// The files of the library, then those of the crates.
 fn sources() -> Vec<Source> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let files = rust_files("src").into_iter();
+    let mut sources = sources_below("src", None);
+    for (name, _) in CRATES {
+        sources.extend(sources_below(&format!("crates/{name}/src"), Some(name)));
+    }
+    sources
+}
+
+fn sources_below(root: &str, of_crate: Option<&str>) -> Vec<Source> {
+    let files = rust_files(root).into_iter();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
     let source = |path: PathBuf| {
-        let inside = path.strip_prefix(&root).unwrap();
-        let first = inside.components().next().unwrap().as_os_str();
-        let folder = Path::new(first)
-            .file_stem()
-            .unwrap()
-            .to_string_lossy()
-            .into();
+        let inside = path.strip_prefix(&root).unwrap().with_extension("");
+        let names = inside
+            .iter()
+            .map(|name| name.to_string_lossy().into_owned());
+        let names: Vec<String> = names.collect();
         let code = code(&fs::read_to_string(&path).unwrap());
-        Source { folder, path, code }
+        Source {
+            folder: of_crate.unwrap_or(&names[0]).to_string(),
+            module: names.into_iter().filter(|name| name != "mod").collect(),
+            path,
+            code,
+        }
     };
     let files = files.filter(|path| !path.ends_with("tests.rs"));
     files.map(source).collect()
@@ -141,7 +148,7 @@ fn identifier(text: &str) -> String {
 #[test]
 fn folders_import_only_lower_layers() {
     let layers: BTreeMap<_, _> = LAYERS.iter().copied().collect();
-    let sources = sources();
+    let sources = sources_below("src", None);
     // A name at the crate root is a re-export: `crate::Request` counts as an import of `plan`.
     let top = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();
     let mut reexports = BTreeMap::new();
@@ -155,8 +162,12 @@ fn folders_import_only_lower_layers() {
         }
     }
     let mut violations = Vec::new();
-    for Source { folder, path, code } in &sources {
-        if folder == "lib" || folder == "bin" {
+    for source in &sources {
+        let Source {
+            folder, path, code, ..
+        } = source;
+        // These name what others offer.
+        if folder == "lib" || folder == "internal" {
             continue;
         }
         let Some(below) = layers.get(folder.as_str()) else {
@@ -192,14 +203,25 @@ fn layers_have_no_cycle() {
     }
 }
 
-/// The module of a file of `src`: the names of its path.
-fn module(path: &Path) -> Vec<String> {
-    let inside = path.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-    let inside = inside.unwrap().with_extension("");
-    let names = inside
-        .iter()
-        .map(|name| name.to_string_lossy().into_owned());
-    names.filter(|name| name != "mod").collect()
+/// The manifests name no other crate of the workspace, but what tests need, and no crate that must
+/// not have unsafe code lacks the attribute that forbids it.
+#[test]
+fn crates_use_only_lower_crates() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
+    assert_eq!(fs::read_dir(&root).unwrap().count(), CRATES.len());
+    for (i, (name, below)) in CRATES.iter().enumerate() {
+        let manifest = fs::read_to_string(root.join(name).join("Cargo.toml")).unwrap();
+        let (_, rest) = manifest.split_once("\n[dependencies]\n").unwrap();
+        let dependencies = rest.split("\n[").next().unwrap();
+        for (j, (other, _)) in CRATES.iter().enumerate() {
+            let used = dependencies.contains(&format!("oneport-{other}"));
+            assert!(!used || below.contains(other), "{name} uses {other}");
+            assert!(!below.contains(other) || j < i, "{name} precedes {other}");
+        }
+        let top = if *name == "cli" { "main.rs" } else { "lib.rs" };
+        let top = fs::read_to_string(root.join(name).join("src").join(top)).unwrap();
+        assert!(top.contains("\n#![forbid(unsafe_code)]\n"), "{name}");
+    }
 }
 
 /// Returns the paths that the `use` declarations of `code` name, relative to the crate, for a file
@@ -272,13 +294,20 @@ fn use_trees_are_expanded() {
 /// No two files import each other, directly or through others, but a module and its children.
 #[test]
 fn files_have_no_cycle() {
-    let sources = sources();
-    let library = sources
+    let mut roots = vec![sources_below("src", None)];
+    let crates = CRATES.iter().filter(|(name, _)| *name != "cli");
+    roots.extend(crates.map(|(name, _)| sources_below(&format!("crates/{name}/src"), Some(name))));
+    for sources in &roots {
+        assert_no_cycle(sources);
+    }
+}
+
+fn assert_no_cycle(sources: &[Source]) {
+    let files = sources
         .iter()
-        .filter(|s| s.folder != "bin" && s.folder != "lib");
-    let files: BTreeMap<Vec<String>, &str> = library
-        .map(|s| (module(&s.path), s.code.as_str()))
-        .collect();
+        .filter(|s| s.module != ["lib"] && s.module != ["internal"]);
+    let files: BTreeMap<Vec<String>, &str> =
+        files.map(|s| (s.module.clone(), s.code.as_str())).collect();
     let imported = |name: &[String], code: &str| -> Vec<Vec<String>> {
         let target = |path: Vec<String>| {
             let prefixes = (1..=path.len()).rev().map(|n| path[..n].to_vec());
@@ -336,7 +365,7 @@ fn only_the_binary_dispatches_on_algorithm_names() {
     for source in sources() {
         for (number, line) in source.code.lines().enumerate() {
             let compares = line.contains(".name == \"") || line.contains("match algorithm.name");
-            if compares && source.folder != "bin" {
+            if compares && source.folder != "cli" {
                 violations.push(format!("{}: {number}: {line}", source.path.display()));
             }
         }
@@ -348,7 +377,7 @@ fn only_the_binary_dispatches_on_algorithm_names() {
 #[test]
 fn comments_are_wrapped() {
     let mut violations = Vec::new();
-    let folders = ["src", "benches", "examples", "tests"];
+    let folders = ["src", "crates", "benches", "examples", "tests"];
     for path in folders.iter().flat_map(|folder| rust_files(folder)) {
         let text = fs::read_to_string(&path).unwrap();
         let mut in_code = false;
@@ -387,7 +416,10 @@ const OWN_PRIMITIVES: &[&str] = &[
 #[test]
 fn runs_take_their_primitives_from_one_file() {
     let mut violations = Vec::new();
-    for Source { folder, path, code } in sources() {
+    for source in sources() {
+        let Source {
+            folder, path, code, ..
+        } = source;
         let file = path.file_name().unwrap().to_string_lossy();
         if folder != "run" || OWN_PRIMITIVES.contains(&&*file) {
             continue;

@@ -4,6 +4,7 @@
 //! generic code again. `tests/threads` tests teams, in a process of their own because some of those
 //! tests inspect its threads. `tests/commands` tests the command line.
 
+mod best_segments;
 mod circulant_constructions;
 mod compositions;
 mod edges;
@@ -22,11 +23,9 @@ mod oracle;
 mod ported;
 mod property;
 mod random;
-mod readme;
 mod registry;
 mod rules;
 mod shared_ports;
-mod steady;
 mod stream;
 mod table4;
 

@@ -2,10 +2,11 @@
 //! time of their closed forms, and each collective has rows that use all ports.
 
 use oneport::check::Options;
+use oneport::plan::choose;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::run::Team;
 use oneport::simulate::bounds::lower_bound;
-use oneport::{CostModel, Kind, Ports, Request};
+use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
 use super::registry::assert_delivers;
 
@@ -187,4 +188,64 @@ fn each_collective_comes_close_to_its_bounds_through_all_ports() {
         }
     }
     assert!(wrong.is_empty(), "ratio, p and k:\n{}", wrong.join("\n"));
+}
+
+/// Every way to give a rank ports refuses numbers that no rank can have.
+#[test]
+fn ports_that_no_rank_can_have_are_refused() {
+    let cost = CostModel::new(1.0, 1.0);
+    for k in [0, Ports::MAX_K + 1, 1 << 40, 1 << 63, usize::MAX] {
+        for ports in [Ports::UNI.with_k(k), Ports::BI.with_k(k)] {
+            for a in registry::all() {
+                let request = Request::new(a.collective, 4, 10).ports(ports);
+                assert!(a.plan(&request).unwrap_err().is_usage(), "{}", a.name);
+                assert!(a.planned(&request).is_err(), "{}", a.name);
+            }
+            let request = Request::reduce(4, 10).ports(ports);
+            assert!(request.plan_best(&cost).is_err());
+            let mut b = Schedule::broadcast(2, 4);
+            let schedule = b.clone().build().unwrap();
+            b.ports(ports);
+            for refused in [b.build(), schedule.with_ports(ports)] {
+                let error = refused.unwrap_err();
+                assert!(error.is_usage(), "{error}");
+                assert!(error.to_string().contains(&format!("not {k}")), "{error}");
+            }
+        }
+    }
+}
+
+/// Ports may stay idle, so that more of them never take longer.
+#[test]
+fn more_ports_never_take_longer() {
+    let (mut worse, mut compared) = (Vec::new(), 0);
+    let kinds = Kind::ALL.into_iter();
+    for kind in kinds.filter(|&kind| registry::of(kind).next().is_some()) {
+        for p in [2, 3, 5, 8, 9, 16] {
+            for (m, gamma) in [(1, 0.0), (40_000, 0.5)] {
+                let cost = CostModel::new(1000.0, 1.0).gamma(gamma);
+                let choice = |ports: Ports| {
+                    let request = Request::new(kind, p, m).ports(ports).cost(cost.clone());
+                    choose::choose(&request).unwrap()
+                };
+                for ports in [Ports::UNI, Ports::BI] {
+                    let mut before = choice(ports).time;
+                    for k in 2..=6 {
+                        let ports = ports.with_k(k);
+                        let now = choice(ports);
+                        let schedule = now.algorithm.plan(&now.request).unwrap();
+                        let time = schedule.simulate(&effective(&now.request)).unwrap();
+                        assert_eq!((schedule.ports(), time.makespan()), (ports, now.time));
+                        if now.time > before {
+                            let name = now.algorithm.name;
+                            worse.push(format!("{kind} {name} p={p} m={m} {ports:?}"));
+                        }
+                        before = now.time;
+                        compared += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(worse.is_empty(), "{compared}: {}", worse.join("\n"));
 }

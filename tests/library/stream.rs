@@ -85,6 +85,64 @@ fn streams_of_every_algorithm_take_the_simulated_time() {
     }
 }
 
+/// The times of two ranks, where they are those of all, against those of a simulation of all.
+#[test]
+fn planned_programs_take_the_time_of_the_stored_schedule() {
+    let ports = [Ports::UNI, Ports::BI];
+    let ports = [1, 2, 3].map(|k| ports.map(|ports| ports.with_k(k)));
+    for algorithm in registry::all() {
+        for (p, ports) in (1..=17)
+            .chain([24, 32])
+            .flat_map(|p| ports.iter().flatten().map(move |&ports| (p, ports)))
+        {
+            for (elements, segments) in [(0, 1), (5, 1), (2 * p, 1), (6 * p, 3)] {
+                for overlap in [false, true] {
+                    let request = Request::new(algorithm.collective, p, elements)
+                        .segment_count(segments)
+                        .ports(ports)
+                        .cost(cost(overlap))
+                        .element_bytes(3);
+                    let request = match algorithm.collective {
+                        // Blocks that do not differ.
+                        Kind::Alltoall if segments > 1 => request.blocks(vec![7; p * p]),
+                        _ => request,
+                    };
+                    if algorithm.accepts(&request).is_err() {
+                        continue;
+                    }
+                    let schedule = algorithm.plan(&request).unwrap();
+                    let simulated = schedule.timed(request.get_cost(), 3, |_| ()).unwrap();
+                    let name = format!("{} {request:?}", algorithm.name);
+                    assert_eq!(timed(algorithm, &request), simulated, "{name}");
+                }
+            }
+        }
+    }
+}
+
+/// A simulation of all ranks would take minutes, and stored messages gigabytes.
+#[test]
+fn ranks_that_all_do_the_same_are_timed_by_two_of_them() {
+    let p = 1 << 14;
+    for kind in [Kind::Alltoall, Kind::Allgather, Kind::ReduceScatter] {
+        for (ports, rounds) in [(Ports::BI, 1.0), (Ports::UNI, 2.0)] {
+            let elements = if kind == Kind::ReduceScatter { p } else { 1 };
+            let request = Request::new(kind, p, elements)
+                .ports(ports)
+                .cost(CostModel::new(1.0, 2.0));
+            for algorithm in registry::of(kind).filter(|a| {
+                let whole = ["pairwise", "edge-colouring", "list-scheduling", "ring"];
+                whole.contains(&a.name) || ["all-pairs", "swing", "pat"].contains(&a.name)
+            }) {
+                let timed = timed(algorithm, &request);
+                assert_eq!(timed.elements, p * (p - 1), "{}", algorithm.name);
+                let least = rounds * 2.0 * (p - 1) as f64;
+                assert!(timed.time > least, "{}", algorithm.name);
+            }
+        }
+    }
+}
+
 #[test]
 fn streams_of_hand_written_schedules_take_the_simulated_time() {
     for p in 2..=9 {

@@ -3,8 +3,6 @@
 //! Every test starts with `alone()` or `shared()` of `tests/support/alone.rs`, because some tests
 //! count the threads of the process or need an idle machine.
 
-#[cfg(feature = "cli")]
-mod contention;
 mod endpoint;
 mod examples;
 mod faults;
@@ -14,12 +12,8 @@ mod mutants;
 #[path = "../oracle/mod.rs"]
 #[allow(dead_code, reason = "only its interpreter is used")]
 mod oracle;
-#[cfg(feature = "cli")]
-mod profile;
 mod run;
 mod stress;
-#[cfg(feature = "cli")]
-mod tune;
 mod verify;
 
 #[path = "../support"]

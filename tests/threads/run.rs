@@ -256,6 +256,68 @@ fn a_hundred_thousand_ranks() {
 }
 
 #[test]
+fn ports_that_no_rank_can_have_are_refused() {
+    let _shared = shared();
+    let schedule = exchange(Ports::BI);
+    let sum = Operator::<i64>::named("sum").unwrap();
+    for mut team in [Team::new(2).unwrap(), multiplexed(2, 1)] {
+        for ports in [Ports::UNI, Ports::BI] {
+            for k in [0, Ports::MAX_K + 1, 1 << 40, 1 << 63, usize::MAX] {
+                let run = Run::new(&schedule).op(&sum).ports(ports.with_k(k));
+                let error = run.on(&mut team).unwrap_err();
+                assert!(error.is_usage(), "{error}");
+                assert!(error.to_string().contains(&format!("not {k}")), "{error}");
+            }
+        }
+        let most = Run::new(&schedule).op(&sum);
+        most.ports(Ports::BI.with_k(Ports::MAX_K))
+            .on(&mut team)
+            .unwrap();
+    }
+}
+
+#[test]
+fn the_largest_knobs_neither_overflow_nor_abort() {
+    let _shared = shared();
+    let schedule = exchange(Ports::BI);
+    let sum = Operator::<i64>::named("sum").unwrap();
+    for mut team in [Team::new(2).unwrap(), multiplexed(2, 1)] {
+        for clock in [Clock::Native, Clock::Paced] {
+            for eager in [false, true] {
+                let run = Run::new(&schedule).op(&sum).deadline(Duration::MAX);
+                let done = run.clock(clock).eager(eager).on(&mut team);
+                let refused = clock == Clock::Paced && team.workers() == Workers::Cores;
+                assert_eq!(done.is_err(), refused);
+            }
+        }
+    }
+    let options = ScopeOptions {
+        deadline: Duration::MAX,
+        ..ScopeOptions::new(sum)
+    };
+    let mut buffers = vec![vec![1i64]; 2];
+    let mut team = Team::new(2).unwrap();
+    let exchanged = team.scope(&mut buffers, &options, |e: &mut Endpoint<i64>| {
+        match e.rank() {
+            0 => e.send(1, 0..1),
+            _ => e.recv(0, 0..1),
+        }
+    });
+    exchanged.unwrap();
+    for ranks in [0, 1 << 40, usize::MAX] {
+        assert!(Team::new(ranks).unwrap_err().is_usage());
+    }
+    assert!(Team::cores_for(usize::MAX, &TeamOptions::default()).unwrap() > 0);
+    for stack_bytes in [1 << 60, usize::MAX] {
+        let options = TeamOptions {
+            stack_bytes,
+            ..TeamOptions::default()
+        };
+        Team::with(2, &options).unwrap_err();
+    }
+}
+
+#[test]
 fn repetitions_that_cannot_be_recorded_are_refused() {
     let _shared = shared();
     let schedule = exchange(Ports::BI);

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use oneport::run::{Element, ElementType, Op, Operator, Outcome, Run, Team, TeamOptions, Workers};
+use oneport::run::{
+    Element, ElementType, Endpoint, Op, Operator, Outcome, Run, ScopeOptions, Team, TeamOptions,
+    Workers,
+};
 use oneport::{Collective, Kind, Order, Ports, Request, Schedule, Span, Step};
 
 use crate::support::alone::shared;
@@ -312,6 +315,75 @@ fn a_type_of_the_callers_own_is_verified() {
                 assert!(outcome.is_verified(), "{kind}, {n} elements, {mode}");
             });
         }
+    }
+}
+
+/// An element of `8 * N` bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Wide<const N: usize>([u64; N]);
+
+impl<const N: usize> Element for Wide<N> {
+    fn test_value(bits: u64) -> Self {
+        Wide([bits; N])
+    }
+}
+
+/// Runs a broadcast and an allreduce with elements of `8 * N` bytes, verified, and moves and
+/// combines one in rank programs, on stacks of `stack_bytes` bytes.
+fn run_wide<const N: usize>(stack_bytes: usize) -> oneport::Result<()> {
+    let sum = Operator::<Wide<N>>::new("sum", true, |a, b| {
+        Wide(std::array::from_fn(|i| a.0[i].wrapping_add(b.0[i])))
+    });
+    for workers in [Workers::Ranks, Workers::Cores] {
+        let options = TeamOptions {
+            stack_bytes,
+            workers,
+            ..TeamOptions::default()
+        };
+        let mut team = Team::with(3, &options)?;
+        for request in [Request::broadcast(3, 3), Request::allreduce(3, 3)] {
+            let schedule = request.plan("binomial")?;
+            for eager in [false, true] {
+                let run = Run::new(&schedule).op(&sum).verified().eager(eager);
+                assert!(run.repetitions(2).on(&mut team)?.is_verified());
+            }
+        }
+        // Combining without an operator is found, and what it spoils is told.
+        let wrong = reduce(2, 3, &[]);
+        let mut pair = Team::with(2, &options)?;
+        let outcome = Run::new(&wrong).op(&sum).verified().on(&mut pair)?;
+        assert!(outcome.mismatch.is_some());
+    }
+    let options = TeamOptions {
+        stack_bytes,
+        ..TeamOptions::default()
+    };
+    let mut buffers = vec![vec![Wide([1; N]); 2]; 2];
+    let scope = ScopeOptions::new(sum);
+    let mut team = Team::with(2, &options)?;
+    team.scope(&mut buffers, &scope, |e: &mut Endpoint<Wide<N>>| {
+        match e.rank() {
+            0 => e.recv_combine(1, 0..2, Order::MineFirst)?,
+            _ => e.send(0, 0..2)?,
+        }
+        Ok(())
+    })?;
+    assert_eq!(buffers[0][1].0[N - 1], 2);
+    Ok(())
+}
+
+#[test]
+fn long_elements_fit_into_the_stacks_of_ranks_or_are_refused() {
+    let _shared = shared();
+    let default = TeamOptions::default().stack_bytes;
+    // 1, 16 and 64 KiB.
+    run_wide::<128>(default).unwrap();
+    run_wide::<2048>(default).unwrap();
+    run_wide::<8192>(1 << 20).unwrap();
+    let error = run_wide::<8192>(default).unwrap_err();
+    assert!(error.is_usage(), "{error}");
+    for part in ["elements of 65536 bytes", "1048576", "262144"] {
+        assert!(error.to_string().contains(part), "{error}");
     }
 }
 

@@ -72,6 +72,8 @@ pub(super) struct Constants {
     status_ignore: usize,
     pub(super) thread_funneled: c_int,
     pub(super) comm_type_shared: c_int,
+    /// The key of the attribute that holds the largest tag.
+    pub(super) tag_ub: c_int,
 }
 
 impl Constants {
@@ -125,6 +127,7 @@ impl Constants {
             status_ignore: 1,
             thread_funneled: 1,
             comm_type_shared: 1,
+            tag_ub: 0x6440_0001,
         }
     }
 
@@ -160,6 +163,7 @@ impl Constants {
             status_ignore: 0,
             thread_funneled: 1024,
             comm_type_shared: 221,
+            tag_ub: 501,
         }
     }
 
@@ -202,6 +206,7 @@ impl Constants {
             status_ignore: 0,
             thread_funneled: 1,
             comm_type_shared: 0,
+            tag_ub: 0,
         })
     }
 }

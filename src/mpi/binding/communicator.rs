@@ -11,9 +11,9 @@ use crate::error::{Error, Result};
 use crate::mpi::idle::Idle;
 use crate::run::{Element, ElementType, Op};
 
-/// How long processes may take to arrive where all agree on something: they plan, or compare their
-/// results, before.
-const DEADLINE: Duration = Duration::from_secs(300);
+/// How long processes may take to arrive where all agree on something, unless a run says otherwise:
+/// they plan, or compare their results, before.
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A group of processes with messages of its own.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(crate) struct Communicator {
     size: usize,
     /// Whether the processes of a host outnumber its cores.
     oversubscribed: bool,
+    /// How long processes may take to arrive where all agree on something.
+    patience: Duration,
     /// It stays on the thread that initialized the library.
     thread: PhantomData<*const ()>,
 }
@@ -64,6 +66,7 @@ impl Communicator {
             rank: count(rank)?,
             size: count(size)?,
             oversubscribed: false,
+            patience: PATIENCE,
             thread: PhantomData,
         })
     }
@@ -94,12 +97,42 @@ impl Communicator {
         })?;
         let mut part = Communicator::new(mpi, handle)?;
         part.oversubscribed = self.oversubscribed;
+        part.patience = self.patience;
         Ok(part)
     }
 
     /// Has processes give up their cores while they wait.
     pub(crate) fn set_oversubscribed(&mut self, oversubscribed: bool) {
         self.oversubscribed = oversubscribed;
+    }
+
+    /// Has processes wait for each other in proportion to `deadline`, the time for one message of a
+    /// run: for the default as long as without a run, and never so short that planning ends it.
+    pub(crate) fn set_deadline(&mut self, deadline: Duration) {
+        const MESSAGES: u32 = 30;
+        const MIN: Duration = Duration::from_secs(30);
+        self.patience = deadline.saturating_mul(MESSAGES).max(MIN);
+    }
+
+    /// The largest tag of a message.
+    ///
+    /// # Errors
+    /// As the library says.
+    pub(crate) fn max_tag(&self) -> Result<c_int> {
+        /// Every library has at least as many.
+        const LEAST: c_int = 32_767;
+        let (mpi, mut found) = (self.mpi, 0);
+        let mut value: *const c_int = std::ptr::null();
+        // SAFETY: the address of a pointer, and of an integer; the world has the attribute.
+        mpi.ok("MPI_Comm_get_attr", unsafe {
+            let at = (&raw mut value).cast();
+            (mpi.functions.comm_get_attr)(mpi.world(), mpi.constants.tag_ub, at, &raw mut found)
+        })?;
+        if found == 0 || value.is_null() {
+            return Ok(LEAST);
+        }
+        // SAFETY: the library's own integer, which exists as long as the world.
+        Ok(unsafe { *value })
     }
 
     /// The rank of this process.
@@ -139,7 +172,7 @@ impl Communicator {
             // SAFETY: no bytes are sent; the address of a request.
             unsafe { (self.mpi.functions.isend)(none, 0, byte, to, 0, self.handle, request) }
         };
-        self.together("MPI_Isend", DEADLINE, start)
+        self.together("MPI_Isend", self.patience, start)
     }
 
     /// Waits for the signal of process `from`, however long it takes and most of the time asleep.
@@ -154,7 +187,7 @@ impl Communicator {
         mpi.ok("MPI_Irecv", unsafe {
             (mpi.functions.irecv)(none, 0, byte, from, 0, self.handle, &raw mut request)
         })?;
-        while !self.has_ended(&mut request)? {
+        while !self.has_ended(&mut request) {
             std::thread::sleep(NAP);
         }
         Ok(())
@@ -173,7 +206,7 @@ impl Communicator {
             // SAFETY: `N` numbers of the datatype on either side; the address of a request.
             unsafe { (mpi.functions.iallreduce)(from, to, n, u64, max, self.handle, request) }
         };
-        self.together("MPI_Iallreduce", DEADLINE, start)?;
+        self.together("MPI_Iallreduce", self.patience, start)?;
         Ok(result)
     }
 
@@ -189,7 +222,7 @@ impl Communicator {
             // SAFETY: `n` elements of the datatype; the address of a request.
             unsafe { (mpi.functions.ibcast)(at, n, dtype, root, self.handle, request) }
         };
-        self.together("MPI_Ibcast", DEADLINE, start)
+        self.together("MPI_Ibcast", self.patience, start)
     }
 
     /// Process after process, the values of all; each has as many.
@@ -208,7 +241,7 @@ impl Communicator {
                 (mpi.functions.iallgather)(from, n, dtype, to, n, dtype, self.handle, request)
             }
         };
-        self.together("MPI_Iallgather", DEADLINE, start)?;
+        self.together("MPI_Iallgather", self.patience, start)?;
         Ok(all)
     }
 
@@ -223,7 +256,7 @@ impl Communicator {
         let mut request = Handle(0);
         self.mpi.ok(what, start(&mut request))?;
         let mut idle = Idle::new(self.oversubscribed, deadline);
-        while !self.has_ended(&mut request)? {
+        while !self.has_ended(&mut request) {
             if idle.has_lasted() {
                 let seconds = deadline.as_secs_f64();
                 self.fail(&Error::system(format!(
@@ -234,15 +267,17 @@ impl Communicator {
         Ok(())
     }
 
-    /// Whether `request`, which is open, has ended.
-    fn has_ended(&self, request: &mut Handle) -> Result<bool> {
+    /// Whether `request`, which is open, has ended. An error ends all processes: the request is open,
+    /// so its memory may not be given back.
+    pub(super) fn has_ended(&self, request: &mut Handle) -> bool {
         let mut ended: c_int = 0;
         let ignore = self.mpi.constants.status_ignore();
         // SAFETY: the addresses of an open request and of an integer.
-        self.mpi.ok("MPI_Test", unsafe {
-            (self.mpi.functions.test)(request, &raw mut ended, ignore)
-        })?;
-        Ok(ended != 0)
+        let code = unsafe { (self.mpi.functions.test)(request, &raw mut ended, ignore) };
+        if let Err(error) = self.mpi.ok("MPI_Test", code) {
+            self.fail(&error);
+        }
+        ended != 0
     }
 }
 

@@ -50,6 +50,7 @@ functions! {
     comm_dup = "MPI_Comm_dup" (Handle, *mut Handle);
     comm_split = "MPI_Comm_split" (Handle, c_int, c_int, *mut Handle);
     comm_split_type = "MPI_Comm_split_type" (Handle, c_int, c_int, Handle, *mut Handle);
+    comm_get_attr = "MPI_Comm_get_attr" (Handle, c_int, *mut c_void, *mut c_int);
     comm_free = "MPI_Comm_free" (*mut Handle);
     comm_set_errhandler = "MPI_Comm_set_errhandler" (Handle, Handle);
     barrier = "MPI_Barrier" (Handle);

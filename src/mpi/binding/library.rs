@@ -115,10 +115,11 @@ impl Mpi {
     }
 
     /// Initializes the library. Only the thread that does may call it, but for [`Mpi::abort`].
+    /// Returns whether a process may have other threads, such as the watchdog.
     ///
     /// # Errors
     /// When it has been initialized before, or cannot be.
-    pub(crate) fn init(&self) -> Result<()> {
+    pub(crate) fn init(&self) -> Result<bool> {
         let mut before: c_int = 0;
         // SAFETY: the address of an integer.
         self.ok("MPI_Initialized", unsafe {
@@ -133,7 +134,9 @@ impl Mpi {
         // integer.
         self.ok("MPI_Init_thread", unsafe {
             (self.functions.init_thread)(null_mut(), null_mut(), required, &raw mut provided)
-        })
+        })?;
+        // Levels of thread support grow in every interface.
+        Ok(provided >= required)
     }
 
     /// Ends the use of the library.

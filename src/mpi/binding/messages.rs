@@ -94,16 +94,10 @@ impl<'b, 'j, T: Element> Messages<'b, 'j, T> {
     /// Whether the request of `step` has ended, or there is none.
     #[inline]
     fn has_ended(&mut self, step: usize) -> bool {
-        let mpi = self.communicator.mpi;
         let Some(request) = &mut self.requests.open[step] else {
             return true;
         };
-        let mut ended: c_int = 0;
-        let ignore = mpi.constants.status_ignore();
-        // SAFETY: the addresses of an open request and of an integer.
-        let code = unsafe { (mpi.functions.test)(request, &raw mut ended, ignore) };
-        self.check("MPI_Test", code);
-        if ended == 0 {
+        if !self.communicator.has_ended(request) {
             return false;
         }
         self.requests.open[step] = None;

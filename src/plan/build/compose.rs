@@ -227,6 +227,10 @@ impl<R: Rounds> StepAt for Blocks<R> {
         }
     }
 
+    fn is_uniform(&self) -> bool {
+        self.exchange.is_uniform()
+    }
+
     fn slots(&self, _rank: usize) -> usize {
         self.exchange.slots()
     }

@@ -8,6 +8,7 @@
 //! every port, which takes 2/3 of the time of a round where beta dominates.
 
 use super::rounds::Rounds;
+use crate::machine::Ports;
 use crate::plan::Request;
 use crate::schedule::{Span, Spans};
 
@@ -125,6 +126,10 @@ impl<R: Rounds> Rounds for InFlight<R> {
         self.rounds.receives_first(round, rank, backwards)
     }
 
+    fn is_uniform(&self, ports: Ports) -> bool {
+        self.rounds.is_uniform(ports)
+    }
+
     #[inline]
     fn port(&self, i: usize, ports: usize) -> usize {
         i % ports
@@ -134,7 +139,7 @@ impl<R: Rounds> Rounds for InFlight<R> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{CostModel, Ports};
+    use crate::CostModel;
 
     #[test]
     fn last_rounds_are_split_where_that_takes_less_time() {

@@ -140,6 +140,20 @@ pub(crate) trait Rounds {
     /// opposite messages if `backwards`.
     fn receives_first(&self, k: usize, rank: usize, backwards: bool) -> bool;
 
+    /// Whether all ranks send and receive in every round, as much as each other and with no other
+    /// order among what they read and write; on unidirectional ports, of which there is one, also
+    /// whether every cycle of messages has an even number of ranks. See
+    /// [`ScheduleSource::is_uniform`](crate::schedule::ScheduleSource::is_uniform).
+    fn is_uniform(&self, _ports: Ports) -> bool {
+        false
+    }
+
+    /// Whether no rank both sends and receives in round `k`. What is combined is so on arrival
+    /// then, without scratch.
+    fn is_one_way(&self, _k: usize) -> bool {
+        false
+    }
+
     /// The number of the port for the messages of round `k`, of as many as `ports`. Rounds through
     /// different ports run concurrently if they do not wait for each other's data.
     fn port(&self, _k: usize, _ports: usize) -> usize {
@@ -166,6 +180,11 @@ impl<R: Rounds> Exchange<R> {
         SLOTS * self.rounds.count()
     }
 
+    pub(crate) fn is_uniform(&self) -> bool {
+        let in_lock_step = self.ports.is_bidirectional() || self.ports.k() == 1;
+        in_lock_step && self.rounds.is_uniform(self.ports)
+    }
+
     #[inline]
     pub(crate) fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
         let (round, slot) = (slot / SLOTS, slot % SLOTS);
@@ -185,7 +204,11 @@ impl<R: Rounds> Exchange<R> {
         };
         // A rank that receives nothing may send at either of the two slots.
         let first = || !bidirectional && self.rounds.receives_first(k, rank, self.backwards);
-        let step = match (slot, self.arrival) {
+        let arrival = match self.arrival {
+            Arrival::CombinedAfter(_) if self.rounds.is_one_way(k) => Arrival::Combined,
+            arrival => arrival,
+        };
+        let step = match (slot, arrival) {
             (0, _) if !first() => sent().map(|(to, spans)| Step::send(to, spans)),
             (2, _) if first() => sent().map(|(to, spans)| Step::send(to, spans)),
             (1, arrival) => received().map(|(from, spans)| match arrival {
@@ -278,16 +301,13 @@ pub(crate) fn scratch_of(request: &Request, rounds: impl Iterator<Item = Vec<Mes
 /// ports, or sends and receives through one port for both directions. A combination on arrival
 /// would delay the other transfers. The same holds for the opposite messages.
 pub(in crate::plan) fn needs_scratch(request: &Request, messages: &[Message]) -> bool {
-    if messages.len() < 2 {
-        return false;
-    }
-    let (mut sends, mut receives) = (vec![0; request.ranks], vec![0; request.ranks]);
-    for m in messages {
-        sends[m.from] += 1;
-        receives[m.to] += 1;
-    }
-    let mut both = sends.into_iter().zip(receives);
-    both.any(|(s, r)| s > 1 || r > 1 || (!request.ports.is_bidirectional() && s + r > 1))
+    let bidirectional = request.ports.is_bidirectional();
+    let used = |rank: usize, sends: bool| (rank, sends && bidirectional);
+    let both = |m: &Message| [used(m.from, true), used(m.to, false)];
+    // Sorted instead of counted by rank: there may be as many rounds of few messages as ranks.
+    let mut all: Vec<_> = messages.iter().flat_map(both).collect();
+    all.sort_unstable();
+    all.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// The time of a round in which every rank of a pair or of an even cycle sends and receives
@@ -326,8 +346,12 @@ pub(crate) fn time_of_combining(request: &Request, elements: usize) -> f64 {
 /// The common size of all blocks; `None` if they differ or closed forms do not hold.
 pub(crate) fn equal_size(request: &Request, blocks: &[Span]) -> Option<usize> {
     let size = blocks.first()?.len;
-    let equal = blocks.iter().all(|b| b.len == size);
-    (equal && request.closed_forms_hold()).then_some(size)
+    (are_equal(blocks) && request.closed_forms_hold()).then_some(size)
+}
+
+/// Whether all blocks have the same size.
+pub(in crate::plan) fn are_equal(blocks: &[Span]) -> bool {
+    blocks.iter().all(|b| b.len == blocks[0].len)
 }
 
 /// `ceil(log2 p)`.

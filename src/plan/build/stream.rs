@@ -24,19 +24,21 @@ pub trait DynScheduleSource {
     /// The buffers of all ranks, in rank order; lengths in elements.
     fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_>;
 
-    /// Whether a step uses a port other than the first of its kind.
-    fn uses_several_ports(&self) -> bool;
+    /// Whether this holds for a transfer of a rank: for whether it is a send, and its port.
+    fn any_transfer(&self, holds: &dyn Fn(bool, usize) -> bool) -> bool;
 
-    /// Simulates the schedule while generating it.
+    /// Simulates the schedule while generating it, as [`simulate::stream`]; `None` as soon as the
+    /// time turns out to be larger than `limit`.
     ///
     /// # Errors
-    /// As [`simulate::stream`], which it calls.
-    fn timed(
+    /// As [`simulate::stream`].
+    fn timed_within(
         &self,
         cost: &CostModel,
         element_bytes: u64,
+        limit: f64,
         watch: &mut dyn FnMut(u64),
-    ) -> Result<Timed>;
+    ) -> Result<Option<Timed>>;
 
     /// Stores all steps as a schedule.
     ///
@@ -58,19 +60,19 @@ impl<P: ScheduleSource> DynScheduleSource for P {
         Box::new((0..self.ranks()).map(|rank| self.layout_of(rank)))
     }
 
-    fn uses_several_ports(&self) -> bool {
-        let steps = |rank| self.program_of(rank);
-        let mut ports = (0..self.ranks()).flat_map(steps).map(|step| step.port());
-        ScheduleSource::ports(self).k() > 1 && ports.any(|port| port > Some(0))
+    fn any_transfer(&self, holds: &dyn Fn(bool, usize) -> bool) -> bool {
+        let mut steps = (0..self.ranks()).flat_map(|rank| self.program_of(rank));
+        steps.any(|step| step.port().is_some_and(|port| holds(step.is_send(), port)))
     }
 
-    fn timed(
+    fn timed_within(
         &self,
         cost: &CostModel,
         element_bytes: u64,
+        limit: f64,
         watch: &mut dyn FnMut(u64),
-    ) -> Result<Timed> {
-        simulate::stream(self, cost, element_bytes, watch)
+    ) -> Result<Option<Timed>> {
+        simulate::stream_within(self, cost, element_bytes, limit, watch)
     }
 
     fn materialize(&self) -> Result<Schedule> {
@@ -91,6 +93,11 @@ pub(crate) trait StepAt {
     /// The length of a rank's buffer.
     fn buffer_len(&self, rank: usize) -> usize {
         self.layout_of(rank).len
+    }
+
+    /// As [`ScheduleSource::is_uniform`].
+    fn is_uniform(&self) -> bool {
+        false
     }
 
     /// Number of slots in a rank's program. A slot holds at most one step.
@@ -144,6 +151,10 @@ impl<S: StepAt> ScheduleSource for Stream<S> {
 
     fn buffer_len(&self, rank: usize) -> usize {
         self.0.buffer_len(rank)
+    }
+
+    fn is_uniform(&self) -> bool {
+        self.0.is_uniform()
     }
 
     fn program_of(&self, rank: usize) -> Steps<'_, S> {
@@ -260,6 +271,10 @@ impl<A: StepAt, B: StepAt> StepAt for Sequence<A, B> {
             input: first.input,
             output: second.output,
         }
+    }
+
+    fn is_uniform(&self) -> bool {
+        self.first.is_uniform() && self.second.is_uniform()
     }
 
     fn slots(&self, rank: usize) -> usize {

@@ -45,6 +45,7 @@ use crate::schedule::{Order, Schedule, Span, Step};
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     name: "census",
+    k_ported: true,
     collective: Kind::Allreduce,
     segmented: false,
     transfers: row::logarithmic,

@@ -27,6 +27,7 @@ use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+use crate::plan::segments::TABLE_III;
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     name: "circulant",
@@ -39,7 +40,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     planner: Planner::Streamed(|request| Ok(Box::new(plan(request)?))),
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Formula(|x| x.optimum(1.0, (x.l - 1.0) * (x.beta + x.gamma))),
-    published: Some(|x| Some(x.rounds("Table III", x.l - 1.0, 1.0))),
+    published: Some(|x| Some(x.rounds(TABLE_III, x.l - 1.0, 1.0))),
     ..reduce_scatter_gather::REDUCE
 };
 

@@ -27,7 +27,7 @@ use super::pairwise::{Partners, time_of_exchange};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::plan::build::in_flight::InFlight;
-use crate::plan::build::rounds::{Arrival, Exchange, Rounds, equal_size};
+use crate::plan::build::rounds::{Arrival, Exchange, Rounds, are_equal, equal_size};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
@@ -36,6 +36,7 @@ use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Order, Schedule, Span, Spans, Step};
 
 pub(in crate::plan) const ONE_SHOT: Algorithm = Algorithm {
+    k_ported: true,
     transfers: row::for_each_pair,
     source: "folklore; MSCCL (allreduce_allpairs)",
     rounds: "ceil((p-1)/k) on k ports (bi), twice that (uni; p odd: 2 ceil(p/k))",
@@ -240,6 +241,12 @@ impl StepAt for AllPairs {
         }
     }
 
+    fn is_uniform(&self) -> bool {
+        // A rank combines in an order of its own, but only when everything has arrived.
+        let mut exchanges = [&self.contributions, &self.results].into_iter().flatten();
+        exchanges.all(Exchange::is_uniform)
+    }
+
     fn slots(&self, _rank: usize) -> usize {
         let exchanges = [&self.contributions, &self.results].into_iter().flatten();
         exchanges.map(Exchange::slots).sum::<usize>() + self.combinations()
@@ -283,6 +290,11 @@ impl Rounds for Direct {
             Of::Results => self.parts[from],
         };
         (span.len > 0).then(|| (from, span.into()))
+    }
+
+    fn is_uniform(&self, ports: Ports) -> bool {
+        let even = self.parts.len().is_multiple_of(2);
+        are_equal(&self.parts) && (even || ports.is_bidirectional())
     }
 
     /// In a pair the lower rank sends first.

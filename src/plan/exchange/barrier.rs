@@ -33,6 +33,7 @@ use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const DISSEMINATION: Algorithm = Algorithm {
+    k_ported: true,
     source: "Hensgen, Finkel, Manber 1988",
     rounds: bruck::ALLGATHER.rounds,
     volume: "0",

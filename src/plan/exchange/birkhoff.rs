@@ -38,21 +38,21 @@ use crate::schedule::collective::Kind;
 pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
     ports: PortModels::Bi,
     // Most decompositions have far fewer matchings than there are pairs.
+    k_ported: true,
     transfers: |p, _| row::for_each_pair(p, 1).saturating_mul(p.div_ceil(2)),
     planning_work: 4,
     source: "Birkhoff 1946; preemptive open shop: Gonzalez, Sahni 1976",
     rounds: "r, at most one for each block and 2p more; beta d at least; equal blocks: as pairwise",
     volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
+    same_as: pairwise::of_equal_blocks,
     ..row::new("birkhoff", Kind::Alltoall, plan)
 };
 
 /// Plans the alltoall.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    pairwise::plan_or(request, |blocks| plan_unequal(request, blocks))
-}
-
-fn plan_unequal(request: &Request, blocks: &BlockPairs) -> Result<Schedule> {
+    request.validate()?;
+    let blocks = &BlockPairs::new(request)?;
     let (p, k) = (request.ranks, request.ports.k());
     let mut sent = vec![0; p * p];
     let mut parts = Vec::new();
@@ -76,11 +76,12 @@ fn plan_unequal(request: &Request, blocks: &BlockPairs) -> Result<Schedule> {
 
 /// The sum of the times of all matchings.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    pairwise::time_or(request, |blocks| {
-        let one_port = request.closed_forms_hold() && request.ports.k() == 1;
-        let times = |matching: Matching| request.transfer_time(matching.len);
-        one_port.then(|| Decomposition::new(blocks).map(times).sum())
-    })
+    if !request.closed_forms_hold() || request.ports.k() > 1 {
+        return None;
+    }
+    let blocks = BlockPairs::new(request).ok()?;
+    let times = |matching: Matching| request.transfer_time(matching.len);
+    Some(Decomposition::new(&blocks).map(times).sum())
 }
 
 /// Number of elements that `from` sends to `to`.

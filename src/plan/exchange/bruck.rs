@@ -35,6 +35,7 @@ use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+    k_ported: true,
     source: "Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
     rounds: "ceil(log_{k+1} p) on k ports (bi), up to 3 times that (uni)",
     volume: "(p-1) m",

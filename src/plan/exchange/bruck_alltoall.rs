@@ -199,6 +199,10 @@ impl StepAt for Bruck {
         self.0.rounds.positions_of(rank).end
     }
 
+    fn is_uniform(&self) -> bool {
+        self.0.is_uniform()
+    }
+
     fn slots(&self, _rank: usize) -> usize {
         self.0.slots()
     }
@@ -279,6 +283,12 @@ impl Rounds for Positions {
         let spans = self.forwarded(k, from);
         let spans = spans.map(|i| self.span(rank, i, digit.after(i)));
         Some((from, spans.collect())).filter(|(_, spans): &(_, Spans)| !spans.is_empty())
+    }
+
+    fn is_uniform(&self, ports: Ports) -> bool {
+        let p = self.blocks.ranks();
+        let even = |digit: &Digit| bruck::cycle(p, digit.distance()).is_multiple_of(2);
+        self.blocks.are_equal() && (ports.is_bidirectional() || self.digits.iter().all(even))
     }
 
     fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {

@@ -32,7 +32,7 @@ use crate::plan::build::cube::{Cube, fold, members_of};
 use crate::plan::build::rounds::{Arrival, time_of_combining, time_of_round};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestRoot, ClosedForm, Planner};
-use crate::plan::segments::Published;
+use crate::plan::segments::{Published, TABLE_III};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Builder, Schedule, Span};
@@ -51,7 +51,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
             clamped: (x.m, time),
             erratum: (!x.ranks.is_power_of_two())
                 .then_some("only a lower bound where p is not a power of two"),
-            ..x.whole("Table III", x.l)
+            ..x.whole(TABLE_III, x.l)
         })
     }),
     ..row::new("butterfly", Kind::Reduce, plan)

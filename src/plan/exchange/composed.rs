@@ -34,6 +34,7 @@ use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     ports: PortModels::Uni,
+    k_ported: true,
     transfers: |p, _| transfers(p, 2),
     planning_work: 8,
     source: "oneport",

@@ -33,27 +33,29 @@ use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+    k_ported: true,
     transfers: row::for_each_pair,
     source: "König 1916; Vizing 1964; open shop: Gonzalez, Sahni 1976",
     rounds: "d, the most messages of a port (bi); at most d+2 (uni); equal blocks: as pairwise",
     volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
+    same_as: pairwise::of_equal_blocks,
     ..row::new("edge-colouring", Kind::Alltoall, plan)
 };
 
 /// Plans the alltoall.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    pairwise::plan_or(request, |blocks| {
-        let messages = rounds(request, blocks);
-        let k = request.ports.k();
-        let parts = messages.into_iter().map(|(round, pair)| Part {
-            pair,
-            offset: 0,
-            len: blocks.len(pair[0], pair[1]),
-            ports: [round % k; 2],
-        });
-        blocks.schedule(request, parts)
-    })
+    request.validate()?;
+    let blocks = &BlockPairs::new(request)?;
+    let messages = rounds(request, blocks);
+    let k = request.ports.k();
+    let parts = messages.into_iter().map(|(round, pair)| Part {
+        pair,
+        offset: 0,
+        len: blocks.len(pair[0], pair[1]),
+        ports: [round % k; 2],
+    });
+    blocks.schedule(request, parts)
 }
 
 /// The round and the ranks of each message, by round.
@@ -90,15 +92,12 @@ fn graph(request: &Request, pairs: &[[usize; 2]]) -> (usize, Vec<(usize, usize)>
 }
 
 /// Time of the schedule if all blocks that are not empty are equal, and rounds of them are as few
-/// as can be, or all blocks are equal; `None` otherwise. It plans the rounds.
+/// as can be; `None` otherwise. It plans the rounds.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    pairwise::time_or(request, |blocks| time_unequal(request, blocks))
-}
-
-fn time_unequal(request: &Request, blocks: &BlockPairs) -> Option<f64> {
     if !request.closed_forms_hold() || request.ports.k() > 1 {
         return None;
     }
+    let blocks = &BlockPairs::new(request).ok()?;
     let messages = rounds(request, blocks);
     let len = |pair: [usize; 2]| blocks.len(pair[0], pair[1]);
     let Some(&(last, pair)) = messages.last() else {

@@ -36,29 +36,31 @@ use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+    k_ported: true,
     transfers: row::for_each_pair,
     planning_work: 8,
     source: "list scheduling of open shops: Graham 1966; Bárány, Fiala 1982",
     rounds: "none; time at most twice that of the busiest port; equal blocks: as pairwise",
     volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
+    same_as: pairwise::of_equal_blocks,
     ..row::new("list-scheduling", Kind::Alltoall, plan)
 };
 
 /// Plans the alltoall.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    pairwise::plan_or(request, |blocks| {
-        blocks.schedule(request, best(request, blocks).parts)
-    })
+    request.validate()?;
+    let blocks = BlockPairs::new(request)?;
+    blocks.schedule(request, best(request, &blocks).parts)
 }
 
 /// When the last message of the plan finishes.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    pairwise::time_or(request, |blocks| {
-        request
-            .closed_forms_hold()
-            .then(|| best(request, blocks).finish)
-    })
+    if !request.closed_forms_hold() {
+        return None;
+    }
+    let blocks = BlockPairs::new(request).ok()?;
+    Some(best(request, &blocks).finish)
 }
 
 /// The messages in the order of their starts, and when the last one finishes.

@@ -20,9 +20,10 @@
 
 use super::ring;
 use crate::error::Result;
+use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::build::compose::Blocks;
-use crate::plan::build::rounds::{Rounds, equal_size, time_of_round};
+use crate::plan::build::rounds::{Rounds, are_equal, equal_size, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
@@ -99,6 +100,10 @@ impl Rounds for Neighbors {
 
     fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
         Some((self.partner(k, rank), self.content(k, rank)?))
+    }
+
+    fn is_uniform(&self, _ports: Ports) -> bool {
+        are_equal(&self.blocks)
     }
 
     /// In a pair the lower rank sends first.

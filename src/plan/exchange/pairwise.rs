@@ -35,6 +35,7 @@ use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Schedule, Spans, Step};
 
 pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+    k_ported: true,
     transfers: row::for_each_pair,
     source: "folklore; on one port, a 1-factorisation (Lucas 1883)",
     rounds: "p-1 (bi), 2(p-1) (uni; p odd: 2p); on k ports ceil((p-1)/k), twice that (p odd: 2 ceil(p/k))",
@@ -70,30 +71,9 @@ pub(super) fn time_of_exchange(request: &Request, elements: usize) -> Option<f64
     Some(if both_ways { 2.0 * time } else { time })
 }
 
-/// Plans an alltoall as `unequal` does, or pairwise if all blocks are equal.
-///
-/// # Errors
-/// Those of [`plan`] and of `unequal`.
-pub(super) fn plan_or(
-    request: &Request,
-    unequal: impl FnOnce(&BlockPairs) -> Result<Schedule>,
-) -> Result<Schedule> {
-    request.validate()?;
-    match BlockPairs::equal_size(request) {
-        Some(_) => plan(request),
-        None => unequal(&BlockPairs::new(request)?),
-    }
-}
-
-/// Time of the schedule of [`plan_or`], where `unequal` gives that of blocks that differ.
-pub(super) fn time_or(
-    request: &Request,
-    unequal: impl FnOnce(&BlockPairs) -> Option<f64>,
-) -> Option<f64> {
-    match BlockPairs::equal_size(request) {
-        Some(_) => time(request),
-        None => unequal(&BlockPairs::new(request).ok()?),
-    }
+/// This algorithm if all blocks are equal: others for different blocks have its schedule then.
+pub(super) fn of_equal_blocks(request: &Request) -> Option<&'static Algorithm> {
+    BlockPairs::equal_size(request).map(|_| &ALLTOALL)
 }
 
 /// The partners of every rank in every round.
@@ -203,6 +183,11 @@ impl Rounds for Pairs {
         (from != rank && span.len > 0).then(|| (from, span.into()))
     }
 
+    fn is_uniform(&self, ports: Ports) -> bool {
+        let even = self.partners.ranks.is_multiple_of(2);
+        self.blocks.are_equal() && (even || ports.is_bidirectional())
+    }
+
     /// In a pair the lower rank sends first.
     #[inline]
     fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
@@ -229,6 +214,10 @@ impl StepAt for Pairwise {
 
     fn buffer_len(&self, rank: usize) -> usize {
         self.pairs().blocks.end(rank)
+    }
+
+    fn is_uniform(&self) -> bool {
+        self.0.is_uniform()
     }
 
     fn slots(&self, _rank: usize) -> usize {

@@ -24,13 +24,17 @@
 
 use super::bruck;
 use crate::error::Result;
+use crate::machine::Ports;
 use crate::plan::Request;
-use crate::plan::build::compose;
-use crate::plan::build::rounds::{Message, equal_size, joined, time_of_combining, time_of_round};
+use crate::plan::build::compose::Blocks;
+use crate::plan::build::rounds::{
+    Rounds, are_equal, equal_size, joined, receive_first_flags, time_of_combining, time_of_round,
+};
+use crate::plan::build::stream::{DynScheduleSource, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span};
+use crate::schedule::{Span, Spans};
 
 pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     transfers: |p, _| {
@@ -41,42 +45,116 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     rounds: "log2 A + P/A - 1, P = 2^ceil(log2 p), A = min(8, P/2) (bi); about twice that (uni)",
     volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
-    ..row::new("pat", Kind::Allgather, plan)
+    ..row::planned_by("pat", Kind::Allgather, Planner::Streamed(programs))
 };
 
 pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
-    planner: Planner::Direct(reduce_scatter),
-    ..row::reduce_scatter(ALLGATHER, reduce_scatter_time)
+    collective: Kind::ReduceScatter,
+    commutative_only: true,
+    planner: Planner::Streamed(reduce_scatter_programs),
+    closed_form: ClosedForm::Of(reduce_scatter_time),
+    ..ALLGATHER
 };
 
 /// Blocks in a message at most: a power of two.
 const MAX_BLOCKS: usize = 8;
 
-/// Plans the allgather.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    compose::allgather(request, rounds)
+/// Plans the allgather; steps are generated on demand.
+fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
+    let pat = |blocks| Pat::new(blocks, request.ports);
+    Ok(Box::new(Stream(Blocks::allgather(request, pat)?)))
 }
 
-/// Plans the reduce-scatter.
-pub(crate) fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    compose::reduce_scatter(request, rounds)
+/// Plans the reduce-scatter; steps are generated on demand.
+fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
+    let pat = |blocks| Pat::new(blocks, request.ports);
+    let longest = |blocks: &[Span]| Pat::new(blocks.to_vec(), Ports::BI).longest();
+    Ok(Box::new(Stream(Blocks::reduce_scatter(
+        request, pat, longest,
+    )?)))
 }
 
-fn rounds(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
-    let p = blocks.len();
-    shares(p).into_iter().map(move |share| {
-        let message = |from: usize| {
-            let sent = share
-                .targets
-                .iter()
-                .map(|x| blocks[(from + p + share.distance - x) % p]);
-            Message::new(from, (from + share.distance) % p, joined(sent))
+/// The rounds of the allgather.
+#[derive(Debug)]
+struct Pat {
+    blocks: Vec<Span>,
+    shares: Vec<Share>,
+    /// On unidirectional ports, by round, direction and rank: whether the rank receives first.
+    receives_first: Vec<[Vec<bool>; 2]>,
+}
+
+impl Pat {
+    fn new(blocks: Vec<Span>, ports: Ports) -> Pat {
+        let p = blocks.len();
+        let mut pat = Pat {
+            shares: shares(p),
+            blocks,
+            receives_first: Vec::new(),
         };
-        (0..p).map(message).collect()
-    })
+        if !ports.is_bidirectional() {
+            let flags = pat.shares.iter().map(|share| {
+                let sends = |&from: &usize| pat.sent_blocks(share, from).any(|b| b.len > 0);
+                let ends = |from: usize| (from, (from + share.distance) % p);
+                let messages = || (0..p).filter(sends).map(ends);
+                [
+                    receive_first_flags(p, messages()),
+                    receive_first_flags(p, messages().map(|(from, to)| (to, from))),
+                ]
+            });
+            pat.receives_first = flags.collect();
+        }
+        pat
+    }
+
+    /// The blocks that `from` sends in a round.
+    fn sent_blocks(&self, share: &Share, from: usize) -> impl Iterator<Item = Span> {
+        let (p, distance) = (self.blocks.len(), share.distance);
+        let targets = share.targets.iter();
+        targets.map(move |x| self.blocks[(from + p + distance - x) % p])
+    }
+
+    fn message(&self, share: &Share, from: usize, peer: usize) -> Option<(usize, Spans)> {
+        let spans = joined(self.sent_blocks(share, from));
+        (!spans.is_empty()).then_some((peer, spans))
+    }
+
+    /// Number of elements of the longest message.
+    fn longest(&self) -> usize {
+        let len = |share, from| self.sent_blocks(share, from).map(|b| b.len).sum();
+        let all = |share| (0..self.blocks.len()).map(move |from| len(share, from));
+        self.shares.iter().flat_map(all).max().unwrap_or(0)
+    }
+}
+
+impl Rounds for Pat {
+    fn count(&self) -> usize {
+        self.shares.len()
+    }
+
+    fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        let share = &self.shares[k];
+        self.message(share, rank, (rank + share.distance) % self.blocks.len())
+    }
+
+    fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        let (p, share) = (self.blocks.len(), &self.shares[k]);
+        let from = (rank + p - share.distance) % p;
+        self.message(share, from, from)
+    }
+
+    fn receives_first(&self, k: usize, rank: usize, backwards: bool) -> bool {
+        self.receives_first[k][usize::from(backwards)][rank]
+    }
+
+    fn is_uniform(&self, ports: Ports) -> bool {
+        let even =
+            |share: &Share| bruck::cycle(self.blocks.len(), share.distance).is_multiple_of(2);
+        are_equal(&self.blocks) && (ports.is_bidirectional() || self.shares.iter().all(even))
+    }
 }
 
 /// What every rank receives in a round.
+#[derive(Debug)]
 struct Share {
     /// How far the source is.
     distance: usize,
@@ -135,6 +213,18 @@ fn sum_of_rounds(request: &Request, block: usize, time: impl Fn(usize) -> f64) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::build::rounds::{assert_consistent, block_sizes};
+    use crate::plan::consecutive;
+
+    #[test]
+    fn both_ends_agree_about_every_message() {
+        for p in 1..40 {
+            for sizes in block_sizes(p) {
+                let pat = Pat::new(consecutive(&sizes), Ports::UNI);
+                assert_consistent(&pat, p, true, &format!("{sizes:?}"));
+            }
+        }
+    }
 
     #[test]
     fn rounds_and_blocks_are_those_of_the_source() {

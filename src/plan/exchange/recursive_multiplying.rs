@@ -31,6 +31,7 @@ use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+    k_ported: true,
     source: "folklore; MPICH (recursive multiplying), radix k+1",
     rounds: "floor(log_{k+1} p) on k ports, if p is not a power of k+1 2 more (bi)",
     volume: "k n floor(log_{k+1} p) m + 2(p-n) m, n = (k+1)^floor(log_{k+1} p)",

@@ -22,9 +22,10 @@
 //! block 1.
 
 use crate::error::Result;
+use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::build::compose::{Blocks, allreduce_by};
-use crate::plan::build::rounds::{self, Rounds, equal_size};
+use crate::plan::build::rounds::{self, Rounds, are_equal, equal_size};
 use crate::plan::build::stream::{DynScheduleSource, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
@@ -173,6 +174,11 @@ impl Rounds for Ring {
     fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
         let before = self.modulo(rank + self.blocks.len() - 1);
         self.message(before, self.block(k, self.position(before)))
+    }
+
+    fn is_uniform(&self, ports: Ports) -> bool {
+        let even = self.blocks.len().is_multiple_of(2);
+        are_equal(&self.blocks) && (even || ports.is_bidirectional())
     }
 
     #[inline]

@@ -18,6 +18,7 @@
 
 use super::ring::{self, Ring};
 use crate::error::Result;
+use crate::machine::Ports;
 use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::build::rounds::{Rounds, time_of_combining, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, Sequence, Stream};
@@ -102,6 +103,10 @@ impl Rounds for Parts {
         self.0[k % self.0.len()].received(k / self.0.len(), rank)
     }
 
+    fn is_uniform(&self, ports: Ports) -> bool {
+        self.0.iter().all(|ring| ring.is_uniform(ports))
+    }
+
     fn receives_first(&self, k: usize, rank: usize, backwards: bool) -> bool {
         self.0[k % self.0.len()].receives_first(k / self.0.len(), rank, backwards)
     }
@@ -123,11 +128,10 @@ fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>
     if request.cost.overlaps() {
         return Ok(None);
     }
-    let segment = request.elements().max(1);
     let segments = Segments::whole(request.elements());
     Ok(Some(Best {
-        segment,
-        time: executed_time(algorithm, &request.clone().segments(segments))?,
+        time: executed_time(algorithm, &request.clone().segments(segments.clone()))?,
+        segments,
         executed: true,
         method: Method::Whole,
     }))

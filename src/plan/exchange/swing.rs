@@ -29,9 +29,13 @@
 
 use super::doubling_allreduce;
 use crate::error::Result;
-use crate::plan::build::compose;
+use crate::machine::Ports;
+use crate::plan::build::compose::{self, Blocks};
 use crate::plan::build::cube::{folded, members_of};
-use crate::plan::build::rounds::{Message, equal_size, joined, time_of_combining, time_of_round};
+use crate::plan::build::rounds::{
+    Message, Rounds, are_equal, equal_size, joined, time_of_combining, time_of_round,
+};
+use crate::plan::build::stream::{DynScheduleSource, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::plan::{Request, consecutive, evenly};
@@ -44,13 +48,16 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     rounds: "floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
     volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
-    ..row::new("swing", Kind::Allgather, plan)
+    ..row::planned_by("swing", Kind::Allgather, Planner::Streamed(programs))
 };
 
 pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+    collective: Kind::ReduceScatter,
+    commutative_only: true,
     volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
-    planner: Planner::Direct(reduce_scatter),
-    ..row::reduce_scatter(ALLGATHER, reduce_scatter_time)
+    planner: Planner::Streamed(reduce_scatter_programs),
+    closed_form: ClosedForm::Of(reduce_scatter_time),
+    ..ALLGATHER
 };
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
@@ -72,14 +79,19 @@ pub(in crate::plan) const WHOLE_ALLREDUCE: Algorithm = Algorithm {
     ..doubling_allreduce::ALLREDUCE
 };
 
-/// Plans the allgather.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    compose::allgather(request, |blocks| rounds(&blocks).into_iter())
+/// Plans the allgather; steps are generated on demand.
+fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
+    Ok(Box::new(Stream(Blocks::allgather(request, Swing::new)?)))
 }
 
-/// Plans the reduce-scatter.
-pub(crate) fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    compose::reduce_scatter(request, |blocks| rounds(&blocks).into_iter())
+/// Plans the reduce-scatter; steps are generated on demand.
+fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
+    let longest = |blocks: &[Span]| Swing::new(blocks.to_vec()).longest();
+    Ok(Box::new(Stream(Blocks::reduce_scatter(
+        request,
+        Swing::new,
+        longest,
+    )?)))
 }
 
 /// Plans the allreduce; only the sum of the request's segments matters.
@@ -110,7 +122,138 @@ fn partner(j: usize, s: u32, n: usize) -> usize {
     moved & (n - 1)
 }
 
-/// The rounds of the allgather of these blocks, by rank.
+/// The rounds of the allgather, generated on demand: the first and the last one, of ranks that are
+/// no members, and the exchanges between them.
+#[derive(Debug)]
+struct Swing {
+    /// By rank.
+    blocks: Vec<Span>,
+    members: Vec<usize>,
+    /// Number of members that have a second rank.
+    pairs: usize,
+}
+
+impl Swing {
+    fn new(blocks: Vec<Span>) -> Swing {
+        Swing {
+            members: members_of(blocks.len(), 0),
+            pairs: folded(blocks.len()),
+            blocks,
+        }
+    }
+
+    /// The number of the exchange that is round `k`, from far to near.
+    fn exchange(&self, k: usize) -> Option<u32> {
+        (self.members.len().ilog2() as usize)
+            .checked_sub(k)
+            .filter(|_| k > 0)
+            .map(|s| s as u32)
+    }
+
+    /// The member that `rank` is.
+    fn member(&self, rank: usize) -> Option<usize> {
+        match rank.checked_sub(2 * self.pairs) {
+            Some(i) => Some(self.pairs + i),
+            None => rank.is_multiple_of(2).then_some(rank / 2),
+        }
+    }
+
+    /// Whether `rank` is the second one of a pair; `None` if it is in none.
+    fn second(&self, rank: usize) -> Option<bool> {
+        (rank < 2 * self.pairs).then_some(!rank.is_multiple_of(2))
+    }
+
+    /// The blocks that member `j` has from the start, or from its second rank.
+    fn own(&self, j: usize) -> &[Span] {
+        let rank = self.members[j];
+        &self.blocks[rank..][..if j < self.pairs { 2 } else { 1 }]
+    }
+
+    /// The members whose blocks member `j` has before exchange `s`.
+    fn known(&self, j: usize, s: u32) -> Vec<usize> {
+        let n = self.members.len();
+        let mut known = vec![j];
+        for s in s + 1..n.ilog2() {
+            for i in 0..known.len() {
+                known.push(partner(known[i], s, n));
+            }
+        }
+        known
+    }
+
+    /// What member `j` sends in exchange `s`.
+    fn held(&self, j: usize, s: u32) -> Spans {
+        let known = self.known(j, s).into_iter();
+        joined(known.flat_map(|j| self.own(j).iter().copied()))
+    }
+
+    /// The message of round `k` between `rank` and the one that it returns: what `rank` sends, or
+    /// what it receives.
+    fn message(&self, k: usize, rank: usize, sends: bool) -> Option<(usize, Spans)> {
+        let (peer, spans) = if let Some(s) = self.exchange(k) {
+            let j = self.member(rank)?;
+            let peer = partner(j, s, self.members.len());
+            let spans = self.held(if sends { j } else { peer }, s);
+            (self.members[peer], spans)
+        } else {
+            let second = self.second(rank)?;
+            let into = k == 0;
+            if (second == sends) != into {
+                return None;
+            }
+            let [first, second] = [rank & !1, rank | 1];
+            let block = self.blocks[second];
+            let end = self.blocks.iter().map(|b| b.end()).max().unwrap_or(0);
+            let others = [Span::from(0..block.offset), Span::from(block.end()..end)];
+            let spans = match into {
+                true => joined([block].into_iter()),
+                false => joined(others.into_iter()),
+            };
+            (first + second - rank, spans)
+        };
+        (!spans.is_empty()).then_some((peer, spans))
+    }
+
+    /// Number of elements of the longest message of an exchange.
+    fn longest(&self) -> usize {
+        let len = |j| self.own(j).iter().map(|b| b.len).sum::<usize>();
+        let of_member = |j| self.known(j, 0).into_iter().map(len).sum();
+        let members = 0..self.members.len();
+        let all = members.filter(|_| self.members.len() > 1).map(of_member);
+        all.max().unwrap_or(0)
+    }
+}
+
+impl Rounds for Swing {
+    fn count(&self) -> usize {
+        self.members.len().ilog2() as usize + 2
+    }
+
+    fn sent(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        self.message(k, rank, true)
+    }
+
+    fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
+        self.message(k, rank, false)
+    }
+
+    /// In a pair the lower rank sends first.
+    fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
+        let peer = |message: Option<(usize, Spans)>| message.map(|(peer, _)| peer);
+        let peers = [self.sent(k, rank), self.received(k, rank)].map(peer);
+        matches!(peers, [Some(to), Some(_)] if to < rank)
+    }
+
+    fn is_one_way(&self, k: usize) -> bool {
+        self.exchange(k).is_none()
+    }
+
+    fn is_uniform(&self, _ports: Ports) -> bool {
+        self.pairs == 0 && are_equal(&self.blocks)
+    }
+}
+
+/// All rounds of the allgather of these blocks, by rank, for messages of few spans.
 fn rounds(blocks: &[Span]) -> Vec<Vec<Message>> {
     let p = blocks.len();
     let members = members_of(p, 0);
@@ -193,6 +336,7 @@ fn sum_of_rounds(p: usize, block: usize, time: impl Fn(usize) -> f64) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::build::rounds::{assert_consistent, block_sizes};
 
     #[test]
     fn partners_are_those_of_the_paper() {
@@ -204,6 +348,27 @@ mod tests {
                 assert!(
                     (0..n).all(|j| partner(partner(j, s, n), s, n) == j && partner(j, s, n) != j)
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_on_demand_are_those_built_one_after_another() {
+        for p in 1..40 {
+            for sizes in block_sizes(p) {
+                let blocks = consecutive(&sizes);
+                let swing = Swing::new(blocks.clone());
+                assert_consistent(&swing, p, true, &format!("{sizes:?}"));
+                for (k, messages) in rounds(&blocks).into_iter().enumerate() {
+                    let sent = (0..p).filter_map(|r| Some((r, swing.sent(k, r)?)));
+                    let mut expected: Vec<_> = messages
+                        .into_iter()
+                        .filter(|m| m.sent.iter().any(|span| span.len > 0))
+                        .map(|m| (m.from, (m.to, m.sent)))
+                        .collect();
+                    expected.sort_by_key(|(from, _)| *from);
+                    assert!(sent.eq(expected), "{sizes:?}, round {k}");
+                }
             }
         }
     }

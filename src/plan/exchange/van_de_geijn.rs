@@ -41,6 +41,7 @@ use crate::schedule::{Schedule, Span, Spans};
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ports: PortModels::Each,
     commutative_only: true,
+    k_ported: true,
     transfers: row::logarithmic_twice,
     source: "van de Geijn et al. 1994 (scatter, allgather; Bruck's here), backwards for reduce",
     rounds: "2 ceil(log_{k+1} p) on k ports (bi), about 3 ceil(log_{k+1} p) (uni)",

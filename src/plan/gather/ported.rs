@@ -31,6 +31,7 @@ use crate::rules::max_time;
 
 tree_rows!(
     ADAPTIVE_GATHER, ADAPTIVE_SCATTER: "ported-adaptive", adaptive {
+        k_ported: true,
         source: "Träff, adaptive gather trees, after Theorem 1",
         rounds: "ceil(log_{k+1} p)",
         volume: "at most ceil(log_{k+1} p) times each block",
@@ -39,6 +40,7 @@ tree_rows!(
 
 tree_rows!(
     GATHER, SCATTER: "ported", tree {
+        k_ported: true,
         tables: table_of_pairs,
         source: "oneport",
         rounds: "those of the best tree (p <= 10, free copies), or one at least as good as ported-adaptive",

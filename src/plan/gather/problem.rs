@@ -2,7 +2,7 @@
 
 use super::GatherTree;
 use crate::error::{Error, Result};
-use crate::machine::{CostModel, bytes};
+use crate::machine::{CostModel, Ports, bytes};
 use crate::plan::Request;
 
 /// An irregular gather of `p` blocks: their sizes in bytes, the costs of messages and copies, and
@@ -65,11 +65,9 @@ impl GatherProblem {
     /// The same problem with `ported` ports per rank, for the planners that use several.
     ///
     /// # Errors
-    /// When `ported` is 0.
+    /// When `ported` is 0 or more than [`Ports::MAX_K`].
     pub fn with_ports(mut self, ported: usize) -> Result<GatherProblem> {
-        if ported == 0 {
-            return Err(Error::usage("a rank needs at least one port (ported is 0)"));
-        }
+        Ports::BI.with_k(ported).validate()?;
         self.ported = ported;
         Ok(self)
     }

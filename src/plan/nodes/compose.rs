@@ -194,7 +194,8 @@ fn phases(
 
 /// Whether two requests differ at most in their segments.
 fn is_same(a: &Request, b: &Request) -> bool {
-    a.elements() == b.elements() && a.clone().segments(b.segments.clone()) == *b
+    let open = |request: &Request| request.with_open_ports().into_owned();
+    a.elements() == b.elements() && open(a).segments(b.segments.clone()) == *b
 }
 
 /// The request for the collective of a group.

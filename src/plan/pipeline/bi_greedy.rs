@@ -31,6 +31,7 @@ use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
+use crate::plan::segments::TABLE_III;
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -46,7 +47,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     planner: Planner::Reduction(reduction),
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Formula(|x| x.optimum(1.0, (x.l - 1.0) * (x.beta + x.gamma))),
-    published: Some(|x| Some(x.rounds("Table III", x.l - 1.0, 1.0))),
+    published: Some(|x| Some(x.rounds(TABLE_III, x.l - 1.0, 1.0))),
     ..row::new("bi-greedy", Kind::Reduce, plan)
 };
 

@@ -18,7 +18,7 @@ use crate::plan::Request;
 use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, StepAt, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
-use crate::plan::segments::Published;
+use crate::plan::segments::{Published, TABLE_I, TABLE_III};
 use crate::rules::max_time;
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
@@ -42,11 +42,11 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     }),
     published: Some(|x| {
         Some(if x.bidirectional {
-            x.rounds("Table III", x.p - 2.0, 1.0)
+            x.rounds(TABLE_III, x.p - 2.0, 1.0)
         } else {
             Published {
                 terms: x.terms(x.p - 1.0, x.p + 2.0 * x.m - 3.0),
-                ..x.rounds("Table I", x.p - 3.0, 2.0)
+                ..x.rounds(TABLE_I, x.p - 3.0, 2.0)
             }
         })
     }),

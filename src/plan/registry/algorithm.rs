@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::pairs::{InPairs, in_pairs};
 use super::planner::{Planned, Planner};
+use super::ports::{OnPorts, on_ports};
 use super::root::BestRoot;
 use super::{Reduction, of};
 use crate::error::Result;
@@ -29,6 +29,9 @@ pub struct Algorithm {
     pub ports: PortModels,
     /// Whether it requires an operator that commutes.
     pub commutative_only: bool,
+    /// Whether its schedules depend on the number of ports of each kind, unless only because it
+    /// takes the best algorithm for them as a part.
+    pub k_ported: bool,
     /// Whether it requires links with equal costs.
     pub uniform_links_only: bool,
     /// Whether it requires blocks of equal size.
@@ -54,14 +57,21 @@ pub struct Algorithm {
     pub rounds: &'static str,
     /// Number of elements moved by all ranks together.
     pub volume: &'static str,
+    /// The largest number of ranks it is planned for.
+    pub max_ranks: Option<usize>,
     /// The largest number of ranks it is planned for where links differ.
     pub max_ranks_with_links: Option<usize>,
     /// The table of the circulant schedules that it follows, for a number of ranks.
     pub schedule_table: Option<fn(usize) -> Result<Table>>,
+    /// For `(p, k)`, `p` ranks with `k` ports each: the number of messages on a chain that each of
+    /// its schedules has, of any number of segments. 0 says nothing.
+    pub(in crate::plan) min_rounds: fn(usize, usize) -> usize,
     /// How a free root is chosen.
     pub(in crate::plan) best_root: BestRoot,
     /// How it is planned.
     pub planner: Planner,
+    /// The algorithm that has the same schedule for a request, if one does: that one plans it.
+    pub(in crate::plan) same_as: fn(&Request) -> Option<&'static Algorithm>,
     /// The closed form of the time as executed.
     pub(in crate::plan) closed_form: ClosedForm,
     /// The smallest number of ranks, at least this one, that the closed form covers.
@@ -116,21 +126,17 @@ pub enum PortModels {
     /// Bidirectional ports, or several unidirectional ones, which it uses in pairs: one of a pair
     /// sends, the other receives.
     Bi,
-    /// Bidirectional ports and unidirectional ones; an even number of these in pairs.
+    /// Bidirectional ports and unidirectional ones; an even number of these rather in pairs.
     Both,
-    /// Bidirectional ports and unidirectional ones, each by itself: most ranks send much more than
-    /// they receive, or the reverse.
+    /// Bidirectional ports and unidirectional ones, these rather each by itself: most ranks send
+    /// much more than they receive, or the reverse.
     Each,
 }
 
 impl PortModels {
     /// Whether the port model of `ports` is included.
     pub fn allow(self, ports: Ports) -> bool {
-        match self {
-            PortModels::Uni => !ports.is_bidirectional(),
-            PortModels::Bi => ports.is_bidirectional() || self.pairs(ports).is_some(),
-            PortModels::Both | PortModels::Each => true,
-        }
+        self.uses(ports).next().is_some()
     }
 
     /// `"uni"`, `"bi"` or `"uni, bi"`.
@@ -152,21 +158,25 @@ impl Algorithm {
     /// there are too many ranks for its search, or the links do not connect all ranks.
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
         self.accepts(request)?;
-        let ports = request.ports;
-        if let Some(request) = self.in_pairs(request) {
-            return in_pairs(self.plan(&request)?, ports);
+        let request = &*self.with_best_ports(request)?;
+        if let Some(used) = self.on_used_ports(request) {
+            return on_ports(self.plan(&used)?, request.ports);
+        }
+        if let Some(same) = (self.same_as)(request) {
+            return same.plan(request);
         }
         let request = &*self.with_best_root(request)?;
+        let open = &*request.with_open_ports();
         match self.planner {
-            Planner::Direct(plan) => plan(request),
-            Planner::ReduceBroadcast(plan) => reduce_broadcast::plan(request, plan),
+            Planner::Direct(plan) => plan(open),
+            Planner::ReduceBroadcast(plan) => reduce_broadcast::plan(open, plan),
             Planner::Streamed(_)
             | Planner::Reduction(_)
             | Planner::BroadcastOf(_)
             | Planner::AllreduceOf(_) => self.planned(request)?.materialize(),
-            Planner::Composed(composition) => (composition.plan)(&composition, request),
+            Planner::Composed(composition) => (composition.plan)(&composition, open),
             Planner::ReverseOf(plan) => {
-                let mut request = request.without_computation();
+                let mut request = open.without_computation();
                 // Only reductions have operands to keep in order: a broadcast need not pass through
                 // rank 0.
                 request.keep_order &= self.collective.reduces();
@@ -189,17 +199,21 @@ impl Algorithm {
     /// As [`Algorithm::plan`].
     pub fn planned(&self, request: &Request) -> Result<Planned> {
         self.accepts(request)?;
-        let ports = request.ports;
-        if let Some(request) = self.in_pairs(request) {
-            let planned = self.planned(&request)?;
-            return Ok(Planned::Streamed(Box::new(InPairs { planned, ports })));
+        let request = &*self.with_best_ports(request)?;
+        if let Some(used) = self.on_used_ports(request) {
+            let (planned, ports) = (self.planned(&used)?, request.ports);
+            return Ok(Planned::Streamed(Box::new(OnPorts { planned, ports })));
+        }
+        if let Some(same) = (self.same_as)(request) {
+            return same.planned(request);
         }
         let request = &*self.with_best_root(request)?;
+        let open = &*request.with_open_ports();
         Ok(Planned::Streamed(match self.planner {
-            Planner::Streamed(programs) => programs(request)?,
-            Planner::Reduction(plan) => Box::new(Stream(plan(request)?)),
-            Planner::BroadcastOf(plan) => Box::new(Reduction::reversed(request, plan)?),
-            Planner::AllreduceOf(plan) => Box::new(Reduction::allreduce(request, plan)?),
+            Planner::Streamed(programs) => programs(open)?,
+            Planner::Reduction(plan) => Box::new(Stream(plan(open)?)),
+            Planner::BroadcastOf(plan) => Box::new(Reduction::reversed(open, plan)?),
+            Planner::AllreduceOf(plan) => Box::new(Reduction::allreduce(open, plan)?),
             Planner::Direct(_)
             | Planner::ReverseOf(_)
             | Planner::ReduceBroadcast(_)
@@ -207,6 +221,11 @@ impl Algorithm {
                 return Ok(Planned::Stored(self.plan(request)?));
             }
         }))
+    }
+
+    /// The algorithm that plans `request`: this one, or another one with the same schedule.
+    pub fn planned_as(&self, request: &Request) -> &Algorithm {
+        (self.same_as)(request).unwrap_or(self)
     }
 
     /// Approximate memory per transfer, in bytes, while the result of [`Algorithm::planned`]
@@ -252,8 +271,14 @@ impl Algorithm {
         if self.searches_root(request) {
             return None;
         }
-        if let Some(request) = self.in_pairs(request) {
-            return self.closed_form(&request);
+        if let Some(least) = self.closed_form_of_uses(request) {
+            return least;
+        }
+        if let Some(used) = self.on_used_ports(request) {
+            return self.closed_form(&used);
+        }
+        if let Some(same) = (self.same_as)(request) {
+            return same.closed_form(request);
         }
         match self.closed_form {
             ClosedForm::None => None,
@@ -266,21 +291,26 @@ impl Algorithm {
     }
 
     /// What a published table prints for it: `None` where none covers it, for other ports, for
-    /// `p <= 3`, for an empty vector, and where costs differ from rank to rank or are not linear.
+    /// `p <= 3`, for an empty vector, where rank 0 forwards the result to another root, where
+    /// computation overlaps communication, and where costs differ from rank to rank or are not
+    /// linear.
     ///
     /// ```
     /// use oneport::plan::registry;
     /// use oneport::{CostModel, Kind, Ports, Request};
     /// let request = Request::reduce(64, 1000).ports(Ports::UNI).cost(CostModel::new(10.0, 1.0));
     /// let chain = registry::find(Kind::Reduce, "chain")?.published(&request).unwrap();
-    /// assert_eq!(chain.table, "Table I");
+    /// assert_eq!(chain.table, "Table I; Lowery & Langou 2014");
     /// assert_eq!(chain.time, 63.0 * 1010.0);
     /// assert_eq!(chain.best_segment, Some((20_000.0f64 / 61.0).sqrt()));
     /// # Ok::<(), oneport::Error>(())
     /// ```
     pub fn published(&self, request: &Request) -> Option<Published> {
-        let covered = self.ports.allow(request.ports) && self.in_pairs(request).is_none();
+        let covered = self.ports.allow(request.ports) && self.on_used_ports(request).is_none();
         let covered = covered && request.ranks > 3 && request.elements() > 0;
+        let reduces = self.collective == Kind::Reduce;
+        let forwarded = reduces && request.keep_order && request.root != 0;
+        let covered = covered && !forwarded && request.closed_forms_hold();
         let published = self.published.filter(|_| covered)?;
         published(&Symbols::of(&self.effective(request))?)
     }
@@ -302,6 +332,9 @@ impl Algorithm {
             Nodes::Any => {}
             Nodes::Some => all.push("costs with levels".to_string()),
             Nodes::Equal => all.push("costs with levels, nodes of one size".to_string()),
+        }
+        if let Some(max) = self.max_ranks {
+            all.push(format!("at most {max} ranks"));
         }
         if let Some(max) = self.max_ranks_with_links {
             all.push(format!("at most {max} ranks where links differ"));
@@ -366,6 +399,9 @@ impl Algorithm {
         } else {
             1
         };
+        if let Some(max) = self.max_ranks.filter(|&max| ranks > max) {
+            return Err(Reason::TooManyRanks { ranks, max });
+        }
         if (self.transfers)(ranks, segments) > MAX_TRANSFERS {
             return Err(Reason::TooManySteps { ranks, segments });
         }

@@ -61,7 +61,7 @@ impl Planned {
     /// Whether a step uses a port other than the first of its kind. Takes at most time linear in
     /// the number of steps.
     pub fn uses_several_ports(&self) -> bool {
-        self.programs().uses_several_ports()
+        self.ports().k() > 1 && self.programs().any_transfer(&|_, port| port > 0)
     }
 
     /// Times it under `cost`, with elements of `element_bytes` bytes, by
@@ -75,10 +75,20 @@ impl Planned {
         element_bytes: u64,
         mut watch: impl FnMut(u64),
     ) -> Result<Timed> {
-        match self {
-            Planned::Stored(schedule) => schedule.timed(cost, element_bytes, watch),
-            Planned::Streamed(programs) => programs.timed(cost, element_bytes, &mut watch),
-        }
+        let timed = self.timed_within(cost, element_bytes, f64::INFINITY, &mut watch)?;
+        Ok(timed.expect("no time is larger than infinity"))
+    }
+
+    /// As [`timed`](Self::timed); `None` as soon as the time turns out to be larger than `limit`.
+    pub(in crate::plan) fn timed_within(
+        &self,
+        cost: &CostModel,
+        element_bytes: u64,
+        limit: f64,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<Option<Timed>> {
+        self.programs()
+            .timed_within(cost, element_bytes, limit, watch)
     }
 
     /// Stores it as a schedule, in time and memory linear in the number of steps and spans.
@@ -97,7 +107,7 @@ impl Planned {
         self.programs().materialize()
     }
 
-    fn programs(&self) -> &dyn DynScheduleSource {
+    pub(super) fn programs(&self) -> &dyn DynScheduleSource {
         match self {
             Planned::Stored(schedule) => schedule,
             Planned::Streamed(programs) => programs.as_ref(),

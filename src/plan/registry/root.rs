@@ -11,9 +11,11 @@ use crate::schedule::collective::Kind;
 /// How an algorithm finds a root that no other is better than, for a request with a free root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum BestRoot {
-    /// Root 0 is one, where all links cost the same. Elsewhere as `Search`.
+    /// Root 0 is one, where all links cost the same and computation overlaps nothing. Elsewhere as
+    /// `Search`; with overlap, root 0 where that would take too long.
     First,
-    /// The planner chooses it.
+    /// The planner chooses it. Where computation overlaps communication, which planners do not
+    /// count on, as `Search`, or the planner's choice where that would take too long.
     Own,
     /// By planning for every root.
     Search,
@@ -26,28 +28,58 @@ const MAX_SEARCH: u64 = 1 << 30;
 impl Algorithm {
     /// Evaluates the request for every root and returns the first of the results with the smallest
     /// `time`; roots that are refused are left out. `None` if there is nothing to search: the root
-    /// is given, or the planner takes one that no other is better than.
+    /// is given, or the planner takes one: no other is better, or the search would take too long
+    /// ([`may_miss_best_root`](Self::may_miss_best_root)).
     ///
     /// Takes the time of `p` evaluations for `p` ranks.
     ///
     /// # Errors
-    /// When the search would take too long, or the refusal of the first root if all are refused.
+    /// When the search would take too long and the planner takes no root, or the refusal of the
+    /// first root if all are refused.
     pub fn at_best_root<T>(
         &self,
         request: &Request,
         evaluate: impl Fn(Request) -> Result<T, Refusal>,
         time: impl Fn(&T) -> f64,
     ) -> Result<Option<T>, Refusal> {
-        if !self.searches_root(request) {
-            return Ok(None);
+        match self.searches_root(request) {
+            true => self.at_best_of(request, true, evaluate, time),
+            false => Ok(None),
         }
+    }
+
+    /// As [`at_best_root`](Self::at_best_root), for a `time` in the request's segments that depends
+    /// on more than the request, such as ports that nodes share: no planner knows a root that no
+    /// other is better than.
+    ///
+    /// # Errors
+    /// As [`at_best_root`](Self::at_best_root).
+    pub fn at_best_of_all_roots<T>(
+        &self,
+        request: &Request,
+        evaluate: impl Fn(Request) -> Result<T, Refusal>,
+        time: impl Fn(&T) -> f64,
+    ) -> Result<Option<T>, Refusal> {
+        match self.has_free_root(request) {
+            true => self.at_best_of(request, false, evaluate, time),
+            false => Ok(None),
+        }
+    }
+
+    fn at_best_of<T>(
+        &self,
+        request: &Request,
+        by_request: bool,
+        evaluate: impl Fn(Request) -> Result<T, Refusal>,
+        time: impl Fn(&T) -> f64,
+    ) -> Result<Option<T>, Refusal> {
         self.accepts(request)?;
-        let (ranks, segments) = (request.ranks, request.segments.count());
-        let steps = ((self.transfers)(ranks, segments) as u64).saturating_mul(2);
-        let work = steps.saturating_mul(self.planning_work);
-        let work = work.saturating_add((self.tables)(ranks));
-        if work.saturating_mul(ranks as u64) > MAX_SEARCH {
-            return Err(self.refusal(request, Reason::FreeRoot { ranks }));
+        let ranks = request.ranks;
+        if self.takes_too_long(request, by_request) {
+            return match self.takes_root(request) {
+                true => Ok(None),
+                false => Err(self.refusal(request, Reason::FreeRoot { ranks })),
+            };
         }
         let at = |root| {
             let mut fixed = request.clone();
@@ -68,18 +100,64 @@ impl Algorithm {
         best.map(Some)
     }
 
+    /// Whether another root may be better than the one that the planner takes for a free root,
+    /// because evaluating all would take too long. `by_request` says that times depend on the
+    /// request alone.
+    pub fn may_miss_best_root(&self, request: &Request, by_request: bool) -> bool {
+        self.has_free_root(request)
+            && (!by_request || self.searches_root(request))
+            && self.takes_too_long(request, by_request)
+    }
+
+    /// Whether evaluating all roots takes too long: a second or two where the planner takes a root.
+    fn takes_too_long(&self, request: &Request, by_request: bool) -> bool {
+        /// A step takes as long as so many bytes of tables.
+        const STEP_WORK: u64 = 64;
+        /// What the search for the best segments of a root simulates, roughly: schedules and their
+        /// segments.
+        const SEARCHED: (u64, usize) = (16, 64);
+        let (ranks, segments) = (request.ranks, request.segments.count());
+        let takes_root = self.takes_root(request);
+        let (schedules, segments) = match takes_root && by_request && self.segmented {
+            true if segments == 1 => (SEARCHED.0, request.elements().min(SEARCHED.1)),
+            _ => (1, segments),
+        };
+        let steps = ((self.transfers)(ranks, segments) as u64).saturating_mul(2 * schedules);
+        let mut work = steps.saturating_mul(self.planning_work);
+        if takes_root {
+            work = work.saturating_mul(STEP_WORK);
+            // The trees on a heterogeneous platform take that much.
+            if request.cost.links().is_some() {
+                work = work.saturating_add((ranks as u64).saturating_pow(4));
+            }
+        }
+        let work = work.saturating_add((self.tables)(ranks));
+        work.saturating_mul(ranks as u64) > MAX_SEARCH
+    }
+
+    /// Whether the planner takes a root by itself if it is free.
+    fn takes_root(&self, request: &Request) -> bool {
+        match self.best_root {
+            BestRoot::First => request.cost.links().is_none(),
+            BestRoot::Own => true,
+            BestRoot::Search => false,
+        }
+    }
+
     /// Whether the best root is found by planning for every root.
     pub(in crate::plan) fn searches_root(&self, request: &Request) -> bool {
-        let rooted = matches!(
-            self.collective,
-            Kind::Broadcast | Kind::Reduce | Kind::Gather | Kind::Scatter
-        );
         let search = match self.best_root {
-            BestRoot::First => request.cost.links().is_some(),
-            BestRoot::Own => false,
+            BestRoot::First => !request.closed_forms_hold(),
+            BestRoot::Own => request.cost.overlaps(),
             BestRoot::Search => true,
         };
-        request.root_free && rooted && search
+        self.has_free_root(request) && search
+    }
+
+    /// Whether the collective has a root, and the request leaves it open.
+    fn has_free_root(&self, request: &Request) -> bool {
+        let rooted = [Kind::Broadcast, Kind::Reduce, Kind::Gather, Kind::Scatter];
+        request.root_free && rooted.contains(&self.collective)
     }
 
     /// The request with the best root, or with root 0 where the planner takes that or chooses.

@@ -1,19 +1,21 @@
-//! Finds the best size of equal segments; the last segment may be smaller.
+//! Finds the best number of segments of about the same size: all equal but a smaller last one, or
+//! sizes that differ by one.
 
 use std::collections::BTreeMap;
 
+use super::Split;
 use super::published::Symbols;
 use crate::error::{Error, ErrorKind, Result};
 use crate::plan::registry::{Algorithm, BestSegment};
 use crate::plan::{Request, Segments};
 
-/// The best segment size found.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The best segments found.
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Best {
-    /// Elements of a segment, at least 1.
-    pub segment: usize,
-    /// Model time with segments of that size.
+    /// The segments: those of a [size](Segments::of_size), or of a [number](Segments::of_count).
+    pub segments: Segments,
+    /// Model time with these segments.
     pub time: f64,
     /// Whether `time` is the executed time. Otherwise it is an upper bound: the time of a vector
     /// rounded up to whole segments, for "binary" on a tree rounded up to a full one. Such
@@ -30,12 +32,13 @@ pub enum Method {
     Whole,
     /// The closed form's optimum, rounded to the better of its integer neighbours.
     ClosedForm,
-    /// All sizes were compared.
+    /// All sizes were compared, and all numbers of segments: of more than 2^10 elements those near
+    /// the best size.
     Exhaustive,
-    /// A search compared some sizes.
+    /// A search compared some of them.
     Search,
-    /// A search compared some sizes, and left out others because simulating their schedules exceeds
-    /// its limits. These may be better.
+    /// A search compared some of them, and left out others because simulating their schedules
+    /// exceeds its limits. These may be better.
     LimitedSearch,
 }
 
@@ -52,18 +55,22 @@ impl Method {
     }
 }
 
-/// Finds the best segment size of an algorithm for the request's vector. The request's own segments
-/// are ignored.
+/// Finds the best segments of an algorithm for the request's vector, of one [size](Segments::of_size)
+/// or of a [number](Segments::of_count). The request's own segments are ignored.
 ///
+/// - Few elements: all sizes and all numbers are compared, if their schedules have at most 2^16
+///   transfers together.
 /// - Closed form: the better of the integer neighbours of its optimum, and of the sizes that split
 ///   the vector into the same numbers of even segments.
-/// - Uni-greedy: all sizes are evaluated by its own
+/// - Uni-greedy: all are evaluated by its own
 ///   [evaluator](crate::plan::pipeline::uni_greedy::best_uni_greedy).
-/// - Out-of-order: some sizes are planned. A lower bound of their times selects them, and the best
-///   size of uni-greedy is always among them.
+/// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size of
+///   uni-greedy is always among them. The time of planning limits the comparison of few elements.
 /// - Other algorithms: a search over the number of segments.
 ///
-/// Sizes that make more than 2^22 segments are not considered.
+/// After a closed form or a search, even segments of the same number and of one more and one less
+/// are tried, in an eighth of the time. More than 2^22 segments are not considered. Other segments replace those found first
+/// only where they are better by more than rounding errors.
 ///
 /// # Complexity
 /// A closed form takes a few evaluations. A search simulates at most 2^19 transfers at once and
@@ -78,7 +85,7 @@ impl Method {
 /// use oneport::{CostModel, Kind, Request};
 /// let request = Request::reduce(10, 800).cost(CostModel::new(100.0, 1.0));
 /// let best = best_segment(registry::find(Kind::Reduce, "chain")?, &request)?;
-/// assert_eq!((best.segment, best.time), (100, 16.0 * 200.0));
+/// assert_eq!((best.segments.count(), best.time), (8, 16.0 * 200.0));
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
@@ -95,38 +102,37 @@ pub fn best_segment_within(
     max_transfers: usize,
 ) -> Result<Best> {
     algorithm.accepts(request)?;
-    let pairs = algorithm.in_pairs(request);
-    let request = pairs.as_ref().unwrap_or(request);
+    let best = |request: Request| best_segment_within(algorithm, &request, max_transfers);
+    if let Some(best) = algorithm.at_best_ports(request, best, |best| best.time)? {
+        return Ok(best);
+    }
+    let used = algorithm.on_used_ports(request);
+    let request = used.as_ref().unwrap_or(request);
     let m = request.elements();
     let mut trial = Trial::new(algorithm, request, max_transfers);
     if !algorithm.segmented || m <= 1 || request.ranks < 2 {
         trial.try_size(m.max(1))?;
-        return Ok(trial.best(Method::Whole));
+        return trial.best(Method::Whole);
     }
-    let optimum = match algorithm.best_segment {
+    let first = match algorithm.best_segment {
         BestSegment::Search => None,
-        BestSegment::Formula(size) => Symbols::of(&algorithm.effective(request)).map(|x| size(&x)),
-        BestSegment::Own(best) => {
-            if let Some(best) = best(algorithm, request)? {
-                return Ok(best);
-            }
-            None
+        BestSegment::Formula(size) => {
+            let optimum = Symbols::of(&algorithm.effective(request)).map(|x| Size(size(&x)));
+            optimum.map_or(Ok(None), |optimum| trial.near(optimum))?
+        }
+        BestSegment::Own(best) => match best(algorithm, request)? {
+            Some(best) => return Ok(best),
+            None => None,
+        },
+    };
+    let first = match first {
+        Some(best) => best,
+        None => {
+            trial.search()?;
+            trial.best(Method::Search)?
         }
     };
-    if let Some(s) = optimum.map(Size) {
-        let count = even_size(m, m.div_ceil(s.ceil()));
-        for size in [s.floor(), s.ceil(), count, even_size(m, m / s.floor())] {
-            trial.try_size(size)?;
-        }
-        if trial.is_closed() {
-            return Ok(trial.best(Method::ClosedForm));
-        }
-    }
-    trial.search()?;
-    Ok(trial.best(match trial.limited {
-        true => Method::LimitedSearch,
-        false => Method::Search,
-    }))
+    trial.improve(first)
 }
 
 /// Returns the model time of `request`: by its closed form or evaluator where there is one for this
@@ -136,27 +142,48 @@ pub fn best_segment_within(
 /// # Errors
 /// As [`Algorithm::plan`].
 pub fn executed_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
+    let time = executed_time_within(algorithm, request, f64::INFINITY)?;
+    Ok(time.expect("no time is larger than infinity"))
+}
+
+/// As [`executed_time`]; `None` if a simulation shows that the time is larger than `limit`, which
+/// takes only as long as simulating that much.
+///
+/// # Errors
+/// As [`executed_time`].
+pub fn executed_time_within(
+    algorithm: &Algorithm,
+    request: &Request,
+    limit: f64,
+) -> Result<Option<f64>> {
     algorithm.accepts(request)?;
     if let Some(time) = closed_time(algorithm, request) {
-        return Ok(time);
+        return Ok(Some(time));
+    }
+    let timed = |request: Request| executed_time(algorithm, &request);
+    if let Some(time) = algorithm.at_best_ports(request, timed, |&time| time)? {
+        return Ok(Some(time));
     }
     let planned = algorithm.planned(request)?;
-    match planned.timed(&request.cost, request.element_bytes, |_| ()) {
-        Ok(timed) => Ok(timed.time),
-        Err(error) if matches!(error.kind(), ErrorKind::NoLink { .. }) => Ok(f64::INFINITY),
+    let (cost, size) = (&request.cost, request.element_bytes);
+    match planned.timed_within(cost, size, limit, &mut |_| ()) {
+        Ok(timed) => Ok(timed.map(|timed| timed.time)),
+        Err(error) if matches!(error.kind(), ErrorKind::NoLink { .. }) => Ok(Some(f64::INFINITY)),
         Err(error) => Err(error),
     }
 }
 
-/// Segment sizes of one algorithm that have been tried.
+/// Segments of one algorithm that have been tried.
 struct Trial<'a> {
     algorithm: &'a Algorithm,
     request: Request,
-    /// By size: its time, and whether that is the executed time.
-    times: BTreeMap<usize, (f64, bool)>,
+    /// By split: its time, and whether that is the executed time.
+    times: BTreeMap<Split, (f64, bool)>,
     /// Transfers simulated so far.
     simulated: usize,
-    /// Whether a size was left out because of the limits of simulations.
+    /// Limit of these.
+    max_simulated: usize,
+    /// Whether a split was left out because of the limits of simulations.
     limited: bool,
     /// Transfers of the longest schedule that can be stored.
     max_transfers: usize,
@@ -169,6 +196,8 @@ impl<'a> Trial<'a> {
     const MAX_TOTAL: usize = 3 << 20;
     /// Limit of the number of segments of a vector.
     const MAX_SEGMENTS: usize = 1 << 22;
+    /// Limit of the transfers of all schedules where all splits are compared: some milliseconds.
+    const MAX_EXHAUSTIVE: usize = 1 << 16;
 
     fn new(algorithm: &'a Algorithm, request: &Request, max_transfers: usize) -> Self {
         Trial {
@@ -176,43 +205,53 @@ impl<'a> Trial<'a> {
             request: request.clone(),
             times: BTreeMap::new(),
             simulated: 0,
+            max_simulated: Self::MAX_TOTAL,
             limited: false,
             max_transfers,
         }
     }
 
-    fn best(&self, method: Method) -> Best {
-        let rank = |&(&size, &(time, _)): &(&usize, &(f64, bool))| (time, self.count(size), size);
+    fn best_split(&self) -> (Split, f64, bool) {
+        let elements = self.request.elements();
+        let rank = |&(&split, &(time, _)): &(&Split, &(f64, bool))| {
+            // Of even sizes and others that take the same time, the others come first.
+            (time, split.is_even(elements), split)
+        };
         let best = self
             .times
             .iter()
             .reduce(|a, b| if rank(&b) < rank(&a) { b } else { a });
-        let (&segment, &(time, executed)) = best.expect("some size was tried");
-        Best {
-            segment,
+        let (&split, &(time, executed)) = best.expect("some size was tried");
+        (split, time, executed)
+    }
+
+    fn best(&self, method: Method) -> Result<Best> {
+        let (split, time, executed) = self.best_split();
+        Ok(Best {
+            segments: split.segments(self.request.elements())?,
             time,
             executed,
             method,
-        }
-    }
-
-    fn count(&self, size: usize) -> usize {
-        self.request.elements().div_ceil(size).max(1)
+        })
     }
 
     fn try_size(&mut self, size: usize) -> Result<()> {
         let m = self.request.elements();
         let size = size.clamp(m.div_ceil(Self::MAX_SEGMENTS).max(1), m.max(1));
-        if self.times.contains_key(&size) {
+        self.try_split(Split::of_size(m, size))
+    }
+
+    fn try_split(&mut self, split: Split) -> Result<()> {
+        if self.times.contains_key(&split) {
             return Ok(());
         }
-        self.request.segments = Segments::of_size(m, size)?;
-        let transfers = self.count(size).saturating_mul(self.request.ranks);
+        self.request.segments = split.segments(self.request.elements())?;
+        let transfers = split.count.saturating_mul(self.request.ranks);
         let simulated = self.simulated.saturating_add(transfers);
-        let is_short = transfers <= Self::MAX_SIMULATION && simulated <= Self::MAX_TOTAL;
+        let is_short = transfers <= Self::MAX_SIMULATION && simulated <= self.max_simulated;
         let time = if let Some(time) = closed_time(self.algorithm, &self.request) {
             (time, true)
-        } else if self.count(size) == 1 || is_short {
+        } else if split.count == 1 || is_short {
             if transfers > self.max_transfers {
                 return Err(Error::usage(format!(
                     "the search for the best segment size of {} needs schedules of {transfers} transfers, more than the {} that fit into memory: \
@@ -224,7 +263,7 @@ impl<'a> Trial<'a> {
             (executed_time(self.algorithm, &self.request)?, true)
         } else {
             let mut rounded = self.request.clone();
-            rounded.segments = Segments::of_sizes(vec![size; self.count(size)])?;
+            rounded.segments = Segments::of_sizes(vec![split.size; split.count])?;
             rounded.ranks = (self.algorithm.covered_ranks)(rounded.ranks);
             match closed_time(self.algorithm, &rounded) {
                 Some(time) => (time, false),
@@ -234,8 +273,54 @@ impl<'a> Trial<'a> {
                 }
             }
         };
-        self.times.insert(size, time);
+        self.times.insert(split, time);
         Ok(())
+    }
+
+    /// Tries the sizes near the optimum of the closed form. `None` if that does not hold.
+    fn near(&mut self, optimum: Size) -> Result<Option<Best>> {
+        let m = self.request.elements();
+        let count = even_size(m, m.div_ceil(optimum.ceil()));
+        let fewer = even_size(m, m / optimum.floor());
+        for size in [optimum.floor(), optimum.ceil(), count, fewer] {
+            self.try_size(size)?;
+        }
+        match self.is_closed() {
+            true => self.best(Method::ClosedForm).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Tries all splits if there are few, and otherwise even ones into about as many segments as
+    /// those found `first`, which may take an eighth of the search. Returns the best.
+    fn improve(&mut self, first: Best) -> Result<Best> {
+        let (m, ranks) = (self.request.elements(), self.request.ranks);
+        // On average a split has half as many segments as there are elements.
+        let work = (self.algorithm.transfers)(ranks, m).saturating_mul(m.div_ceil(2));
+        let mut method = match self.limited && first.method == Method::Search {
+            true => Method::LimitedSearch,
+            false => first.method,
+        };
+        let mut splits: Vec<_> = if work <= Self::MAX_EXHAUSTIVE {
+            method = Method::Exhaustive;
+            Split::all(m).collect()
+        } else {
+            let eighth = (self.simulated / 8).max(Self::MAX_EXHAUSTIVE);
+            self.max_simulated = self.max_simulated.min(self.simulated + eighth);
+            let count = first.segments.count();
+            let counts = count.saturating_sub(1).max(1)..=(count + 1).min(m);
+            counts.map(|count| Split::of_count(m, count)).collect()
+        };
+        let max_count = Self::MAX_SEGMENTS.min(self.max_transfers / ranks);
+        splits.retain(|split| split.count <= max_count);
+        for split in splits {
+            self.try_split(split)?;
+        }
+        Ok(if is_better(self.best_split().1, first.time) {
+            self.best(method)?
+        } else {
+            Best { method, ..first }
+        })
     }
 
     /// Whether the algorithm has a closed form under these costs for the full segments of the best
@@ -244,7 +329,7 @@ impl<'a> Trial<'a> {
         if self.times.is_empty() || !self.request.closed_forms_hold() {
             return false;
         }
-        let size = self.best(Method::ClosedForm).segment;
+        let size = self.best_split().0.size;
         let full = vec![size; self.request.elements() / size];
         Segments::of_sizes(full).is_ok_and(|segments| {
             let full = self.request.clone().segments(segments);
@@ -270,7 +355,7 @@ impl<'a> Trial<'a> {
             min_time = min_time.min(time);
             count *= 2;
         }
-        let best = self.count(self.best(Method::Search).segment);
+        let best = self.best_split().0.count;
         let (mut low, mut high) = ((best / 2).max(1), (2 * best).min(m));
         while high - low > 4 {
             let third = (high - low) / 3;
@@ -286,7 +371,7 @@ impl<'a> Trial<'a> {
         for count in low..=high {
             self.try_size(even_size(m, count))?;
         }
-        let best = self.best(Method::Search).segment;
+        let best = self.best_split().0.size;
         for size in [best - 1, best + 1] {
             self.try_size(size)?;
         }
@@ -295,8 +380,15 @@ impl<'a> Trial<'a> {
 
     fn time_of(&mut self, size: usize) -> Result<Option<f64>> {
         self.try_size(size)?;
-        Ok(self.times.get(&size).map(|t| t.0))
+        let split = Split::of_size(self.request.elements(), size);
+        Ok(self.times.get(&split).map(|t| t.0))
     }
+}
+
+/// Whether a time is smaller than another one by more than rounding errors.
+pub(in crate::plan) fn is_better(time: f64, other: f64) -> bool {
+    const ROUNDING: f64 = 1e-12;
+    time < other * (1.0 - ROUNDING)
 }
 
 /// Returns the size that splits `elements` into at most `count` segments, all equal except the
@@ -350,18 +442,17 @@ mod tests {
                 let r = request(p, m, Ports::UNI);
                 let found =
                     best_segment(registry::find(Kind::Reduce, "uni-greedy").unwrap(), &r).unwrap();
-                let time = |s| {
-                    let segments = Segments::of_size(m, s).unwrap();
-                    uni_greedy::time(&r.clone().segments(segments)).unwrap()
-                };
-                let best = (1..=m).map(time).fold(f64::INFINITY, f64::min);
+                let time = |segments| uni_greedy::time(&r.clone().segments(segments)).unwrap();
+                let sizes = (1..=m).map(|s| Segments::of_size(m, s).unwrap());
+                let counts = (1..=m).map(|q| Segments::of_count(m, q).unwrap());
+                let best = sizes.chain(counts).map(time).fold(f64::INFINITY, f64::min);
                 assert_eq!(found.time, best, "p={p} m={m}");
-                assert_eq!(time(found.segment), best);
+                assert_eq!(time(found.segments), best);
             }
         }
         let r = request(64, 65536, Ports::UNI);
         let found = best_segment(registry::find(Kind::Reduce, "uni-greedy").unwrap(), &r).unwrap();
-        assert_eq!((found.segment, found.time), (111, 221_011.0));
+        assert_eq!((found.segments.sizes()[0], found.time), (111, 221_011.0));
         assert_eq!(found.method, Method::Exhaustive);
     }
 
@@ -376,9 +467,8 @@ mod tests {
                     for m in [0, 1, 2, 30, 100] {
                         let r = request(p, m, ports).collective(algorithm.collective);
                         let found = best_segment(algorithm, &r).unwrap();
-                        assert!(found.executed && (1..=m.max(1)).contains(&found.segment));
-                        let segments = Segments::of_size(m, found.segment).unwrap();
-                        let r = r.segments(segments);
+                        assert!(found.executed && found.segments.elements() == m);
+                        let r = r.segments(found.segments.clone());
                         assert_eq!(executed_time(algorithm, &r).unwrap(), found.time);
                         for s in [1, m.div_ceil(2), m].map(|s| s.max(1)) {
                             let segments = Segments::of_size(m, s).unwrap();
@@ -422,8 +512,11 @@ mod tests {
     fn whole_vectors_and_overlap() {
         let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
         let best = best_segment(binomial, &request(8, 100, Ports::BI)).unwrap();
-        assert_eq!((best.segment, best.method), (100, Method::Whole));
-        let mut r = request(8, 100, Ports::BI);
+        assert_eq!(
+            (best.segments, best.method),
+            (Segments::whole(100), Method::Whole)
+        );
+        let mut r = request(8, 1000, Ports::BI);
         r.cost = r.cost.overlap(true);
         let chain = registry::find(Kind::Reduce, "chain").unwrap();
         assert_eq!(best_segment(chain, &r).unwrap().method, Method::Search);

@@ -1,7 +1,7 @@
 //! Searches for the segments of a vector that gives an algorithm its shortest time.
 //!
-//! - The best size of equal segments: `equal.rs`. Algorithms that have to be planned to be timed
-//!   have a search of their own, beside them.
+//! - The best number of segments of about the same size: `equal.rs`. Algorithms that have to be
+//!   planned to be timed have a search of their own, beside them.
 //! - Segments of unequal sizes: `unequal.rs`.
 //! - The formulas of the published tables, as printed: `published.rs`.
 //!
@@ -13,8 +13,70 @@ mod equal;
 mod published;
 mod unequal;
 
-pub(in crate::plan) use equal::even_size;
-pub use equal::{Best, Method, best_segment, best_segment_within, closed_time, executed_time};
+pub use equal::{
+    Best, Method, best_segment, best_segment_within, closed_time, executed_time,
+    executed_time_within,
+};
+pub(in crate::plan) use equal::{even_size, is_better};
 pub use published::{Published, Terms, published_bounds};
-pub(in crate::plan) use published::{Symbols, ceil_log2};
+pub(in crate::plan) use published::{Symbols, TABLE_I, TABLE_III, ceil_log2};
 pub use unequal::{BestSizes, best_sizes, best_unequal, compositions};
+
+use super::Segments;
+use crate::error::Result;
+
+/// `count` segments of at most `size` elements: all but the last one of this size, or sizes that
+/// differ by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::plan) struct Split {
+    pub(in crate::plan) count: usize,
+    pub(in crate::plan) size: usize,
+}
+
+impl Split {
+    /// That of [`Segments::of_size`], for a size of at least 1.
+    pub(in crate::plan) fn of_size(elements: usize, size: usize) -> Split {
+        let count = elements.div_ceil(size).max(1);
+        Split { count, size }
+    }
+
+    /// That of [`Segments::of_count`], for a number of at least 1.
+    pub(in crate::plan) fn of_count(elements: usize, count: usize) -> Split {
+        let count = count.min(elements).max(1);
+        let size = even_size(elements, count);
+        Split { count, size }
+    }
+
+    /// All splits of a vector: those of all sizes, then those of all other numbers.
+    pub(in crate::plan) fn all(elements: usize) -> impl Iterator<Item = Split> {
+        let counts = (1..=elements).map(move |count| Split::of_count(elements, count));
+        (1..=elements)
+            .map(move |size| Split::of_size(elements, size))
+            .chain(counts.filter(move |split| split.is_even(elements)))
+    }
+
+    /// Whether there are more segments than those of its size: their sizes differ by one.
+    pub(in crate::plan) fn is_even(self, elements: usize) -> bool {
+        self.count != Split::of_size(elements, self.size).count
+    }
+
+    /// The two sizes in order, and how many segments have each.
+    pub(in crate::plan) fn groups(self, elements: usize) -> [(usize, usize); 2] {
+        let Split { count, size } = self;
+        if self.is_even(elements) {
+            let larger = elements % count;
+            return [(size, larger), (size - 1, count - larger)];
+        }
+        let rest = elements % size;
+        [(size, elements / size), (rest, usize::from(rest > 0))]
+    }
+
+    /// # Errors
+    /// As [`Segments::of_size`].
+    pub(in crate::plan) fn segments(self, elements: usize) -> Result<Segments> {
+        match self.is_even(elements) {
+            true => Segments::of_count(elements, self.count),
+            false => Segments::of_size(elements, self.size),
+        }
+    }
+}

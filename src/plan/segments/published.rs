@@ -12,12 +12,16 @@
 
 use crate::plan::Request;
 
+/// Tables of Lowery & Langou.
+pub(in crate::plan) const TABLE_I: &str = "Table I; Lowery & Langou 2014";
+pub(in crate::plan) const TABLE_III: &str = "Table III; Lowery & Langou 2014";
+
 /// The published figures for one algorithm and one request: times in the unit of the request's
 /// costs, sizes in elements.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Published {
-    /// The table, or how exact the figure is and its source.
+    /// The table, or how exact the figure is, and its source.
     pub table: &'static str,
     /// The time for the request's segments, all of them taken to be as large as the largest.
     pub time: f64,

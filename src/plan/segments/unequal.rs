@@ -68,7 +68,7 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
 /// ```
 pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> Result<BestSizes> {
     let best = best_segment(algorithm, request)?;
-    let equal = Segments::of_size(request.elements(), best.segment)?;
+    let equal = best.segments;
     if best.method == Method::Whole {
         return Ok(BestSizes {
             sizes: equal.sizes().to_vec(),

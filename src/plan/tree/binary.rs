@@ -27,7 +27,7 @@ use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
-use crate::plan::segments::Published;
+use crate::plan::segments::{Published, TABLE_I, TABLE_III};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -58,12 +58,12 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
                 erratum: Some(
                     "the printed time, 2(N+q-1) rounds, contradicts the printed best time, which follows from 2(N+q-2)",
                 ),
-                ..x.rounds("Table III", 2.0 * (x.n - 2.0), 2.0)
+                ..x.rounds(TABLE_III, 2.0 * (x.n - 2.0), 2.0)
             }
         } else {
             Published {
                 terms: x.terms(2.0 * (x.n - 1.0), 2.0 * (x.n + 2.0 * x.m - 3.0)),
-                ..x.rounds("Table I", 2.0 * (x.n - 3.0), 4.0)
+                ..x.rounds(TABLE_I, 2.0 * (x.n - 3.0), 4.0)
             }
         })
     }),

@@ -19,7 +19,7 @@ use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm};
-use crate::plan::segments::Published;
+use crate::plan::segments::{Published, TABLE_I, TABLE_III};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -31,11 +31,11 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     closed_form: ClosedForm::Of(time),
     published: Some(|x| {
         Some(if x.bidirectional {
-            x.whole("Table III", x.l)
+            x.whole(TABLE_III, x.l)
         } else {
             Published {
                 terms: x.terms(x.l, x.l * x.m),
-                ..x.whole("Table I", x.l)
+                ..x.whole(TABLE_I, x.l)
             }
         })
     }),

@@ -28,6 +28,7 @@ use crate::schedule::{Order, Schedule, Span, Step};
 
 pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
     ports: PortModels::Each,
+    k_ported: true,
     segmented: true,
     transfers: row::for_each_segment,
     source: "folklore; MPICH, Open MPI (pipelined k-ary trees), k ports",

@@ -29,6 +29,7 @@ use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ports: PortModels::Each,
+    k_ported: true,
     source: "folklore; MPICH, Open MPI (knomial), radix k+1",
     rounds: "ceil(log_{k+1} p) on k ports",
     volume: "(p-1) m",

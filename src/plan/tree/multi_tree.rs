@@ -38,12 +38,14 @@ use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
     ports: PortModels::Bi,
+    k_ported: true,
     segmented: true,
     transfers: row::for_each_segment,
     source: "Bar-Noy, Ho 1999 (k complete k-ary trees)",
     rounds: "D+ceil(q/k)-1, D = ceil(log_k((k-1)(p-1)+1)) on k > 1 ports, p-1 on one",
     volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
+    min_rounds: levels,
     ..row::new("multi-tree", Kind::Broadcast, broadcast)
 };
 
@@ -88,6 +90,17 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     let rounds = Trees::of(request).count_rounds(q);
     Some(rounds as f64 * request.transfer_time(s))
+}
+
+/// The number of levels of a complete `k`-ary tree of `p-1` ranks, below the root.
+fn levels(p: usize, k: usize) -> usize {
+    let (mut levels, mut width, mut ranks) = (0, 1usize, 0usize);
+    while ranks < p - 1 {
+        ranks = ranks.saturating_add(width);
+        width = width.saturating_mul(k);
+        levels += 1;
+    }
+    levels
 }
 
 /// The trees, over numbers of ranks from the root on.

@@ -50,6 +50,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     collective: Kind::Allreduce,
     ports: PortModels::Uni,
+    k_ported: true,
     transfers: row::for_each_segment_twice,
     rounds: "those of the reduction, then those of the broadcast or ceil(log2 p)",
     volume: "2(p-1) m",

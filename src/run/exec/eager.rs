@@ -40,7 +40,7 @@ use crate::simulate::{Prepared, Simulation};
 /// messages are eager. Where ranks share cores, each wait costs switches between ranks, which take
 /// the longer the more ranks a core has. Copying messages that will be overwritten saves some of
 /// these waits, but the copies must stay in the caches.
-pub(crate) fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest {
+pub fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest {
     if ranks <= cores {
         return Longest {
             copied: MAX_EAGER_BYTES,

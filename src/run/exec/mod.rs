@@ -37,7 +37,7 @@ mod warnings;
 
 #[cfg(feature = "mpi")]
 pub(crate) use carrier::{Carrier, Transfer};
-pub(crate) use eager::longest_messages;
+pub use eager::longest_messages;
 pub use outcome::Outcome;
 pub use run::{Clock, Place, Run};
 #[cfg(feature = "mpi")]
@@ -47,7 +47,7 @@ pub(crate) use {
     program::Program,
     recorder::Off,
     repeat::{Reports, ThreadReport, repeat},
-    run::Performer,
+    run::{Performer, RunOptions},
     runner::{Job, Runner},
     sequence::Sequence,
 };

@@ -53,9 +53,9 @@ pub struct Outcome<T> {
     pub function: Option<&'static str>,
     /// By rank and step, if [`Run::trace`](crate::run::Run::trace) is set: when the step of the
     /// last repetition opened its port, or started to compute, and when it ended, in nanoseconds of
-    /// wall-clock time since the first rank started. [`Trace::wall`](crate::report::Trace::wall)
-    /// makes a trace of them. A message is combined while it arrives. Under a paced clock, a step
-    /// lasts until the model lets it end, however soon its bytes have moved.
+    /// wall-clock time since the first rank started. `oneport_pictures::Trace::wall` makes a trace
+    /// of them. A message is combined while it arrives. Under a paced clock, a step lasts until the
+    /// model lets it end, however soon its bytes have moved.
     pub step_times: Option<Vec<Vec<(u64, u64)>>>,
 }
 
@@ -66,7 +66,7 @@ impl<T> Outcome<T> {
     }
 
     /// Adds the repetitions of a later run of the same description.
-    pub(crate) fn add(&mut self, later: Outcome<T>) -> Result<()> {
+    pub fn add(&mut self, later: Outcome<T>) -> Result<()> {
         self.wall.add(&later.wall)?;
         self.compared += later.compared;
         self.mismatch = self.mismatch.take().or(later.mismatch);

@@ -177,9 +177,8 @@ impl Team {
                 "the paced clock needs a thread for each rank, this team has one for each core",
             ));
         }
-        if options.repetitions == 0 {
-            return Err(Error::usage("0 repetitions"));
-        }
+        self.accepts_elements(size_of::<T>())?;
+        options.validate()?;
         if operator.name().is_empty() {
             return Err(Error::usage("an operator without a name"));
         }

@@ -132,6 +132,16 @@ impl Default for RunOptions {
     }
 }
 
+impl RunOptions {
+    /// Refuses values that no place runs.
+    pub(crate) fn validate(&self) -> Result<()> {
+        if self.repetitions == 0 {
+            return Err(Error::usage("0 repetitions"));
+        }
+        self.ports.map_or(Ok(()), Ports::validate)
+    }
+}
+
 impl<'r, T: Element> Run<'r, T> {
     /// One native repetition of `schedule` on test data, with elements of type `T`.
     pub fn new(schedule: &'r Schedule) -> Self {
@@ -187,6 +197,11 @@ impl<'r, T: Element> Run<'r, T> {
     pub fn repetitions(mut self, repetitions: usize) -> Self {
         self.options.repetitions = repetitions;
         self
+    }
+
+    /// The number of timed repetitions.
+    pub fn get_repetitions(&self) -> usize {
+        self.options.repetitions
     }
 
     /// Number of repetitions before the timed ones, 0 without this. On a team, a run whose senders
@@ -301,7 +316,8 @@ impl<'r, T: Element> Run<'r, T> {
     ///   collective that combines, none of this name for the element type, or one without a name;
     ///   inputs that do not have the lengths of the input spans; costs that are no times or are for
     ///   fewer ranks; a program of more than 2^30 steps; no repetitions, or more than 100,000,000
-    ///   with the warm-up, summed over all threads.
+    ///   with the warm-up, summed over all threads; [`ports`](Run::ports) that no rank can have;
+    ///   elements too large for the stacks of a team.
     /// - [`ErrorKind::NoLink`]: a message between ranks without a link.
     /// - [`ErrorKind::Wrong`]: a step names a port that the schedule's ranks do not have or its own
     ///   rank as partner, or source and destination of a local step overlap or differ in length.
@@ -337,6 +353,12 @@ impl<'r, T: Element> Run<'r, T> {
             ))),
             None => Ok(Operator::none()),
         }
+    }
+
+    /// Whether outputs are compared.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn is_verified(&self) -> bool {
+        self.verified
     }
 
     /// The data of so many repetitions of `schedule`, which is the run's or one that has inputs and

@@ -8,17 +8,17 @@ use crate::simulate::Simulation;
 
 /// The maximal lengths of messages whose senders need not wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Longest {
+pub struct Longest {
     /// Maximal length of a copied message, in bytes.
-    pub(crate) copied: u64,
+    pub copied: u64,
     /// Maximal length of a message that is sent without a copy, in bytes. If a schedule has a
     /// longer one, all its transfers are rendezvous.
-    pub(crate) borrowed: u64,
+    pub borrowed: u64,
 }
 
 /// The steps of a rank in the order in which it executes them, one after another.
 #[derive(Debug, Default)]
-pub(crate) struct Sequence {
+pub struct Sequence {
     actions: Vec<Action>,
     /// For all actions, one after another: the sends whose messages must have been taken.
     waits: Vec<u32>,
@@ -28,10 +28,11 @@ pub(crate) struct Sequence {
 
 /// The execution of one step.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Action {
-    pub(crate) step: u32,
+pub struct Action {
+    /// Its index in the program of the rank.
+    pub step: u32,
     /// For a send: whether its message is copied because the sent span is overwritten soon.
-    pub(crate) copied: bool,
+    pub copied: bool,
     /// End of this action's part of [`Sequence::waits`].
     waits: u32,
     /// End of this action's part of [`Sequence::opens`].
@@ -49,7 +50,7 @@ impl Sequence {
     ///
     /// Sent data stays in place until it has been taken. A step that overwrites it waits for that,
     /// as the rules of time require, unless the message is so short that copying it is better.
-    pub(crate) fn new(
+    pub fn new(
         rank: usize,
         steps: &[Step],
         order: &LocalOrder,
@@ -72,12 +73,12 @@ impl Sequence {
     }
 
     /// The actions, in order.
-    pub(crate) fn actions(&self) -> &[Action] {
+    pub fn actions(&self) -> &[Action] {
         &self.actions
     }
 
     /// The sends whose messages must have been taken before action `i` starts.
-    pub(crate) fn before(&self, i: usize) -> &[u32] {
+    pub fn before(&self, i: usize) -> &[u32] {
         let start = i.checked_sub(1).map_or(0, |last| self.actions[last].waits);
         &self.waits[start as usize..self.actions[i].waits as usize]
     }
@@ -279,7 +280,7 @@ fn steps_in_time_order(
 }
 
 /// The event of step `i` that other steps wait for.
-pub(crate) fn own_event(i: usize, step: &Step) -> Event {
+pub fn own_event(i: usize, step: &Step) -> Event {
     match step {
         Step::Copy { .. } | Step::Combine { .. } => Event::computed(i),
         _ => Event::transferred(i),

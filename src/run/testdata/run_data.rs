@@ -11,6 +11,8 @@ use crate::error::{Error, Result};
 use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::run::tuning::{MAX_TEST_DIGESTS, MAX_TEST_ELEMENTS};
+#[cfg(feature = "mpi")]
+use crate::schedule::Order;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Span, total_len};
 
@@ -134,6 +136,24 @@ impl<'d, T: Element> RunData<'d, T> {
     /// Whether outputs are verified.
     pub(crate) fn is_verified(&self) -> bool {
         self.digests.is_some()
+    }
+
+    /// Whether the caller has given inputs.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn has_inputs(&self) -> bool {
+        self.inputs.is_some()
+    }
+
+    /// A digest of what the operator makes of test values: operators of one name that compute
+    /// different things are told apart by it.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn probe(&self) -> u64 {
+        const PROBES: usize = 8;
+        let [mut left, mut right] = [[T::test_value(0); PROBES]; 2];
+        self.samples(0).fill(0, 0, &mut left);
+        self.samples(0).fill(1, 0, &mut right);
+        self.operator.combine(&mut left, &right, Order::MineFirst);
+        digest(std::iter::once(left.as_slice()))
     }
 
     /// Fills the buffer of `rank` for a repetition: input in the input spans, poison everywhere

@@ -1,12 +1,12 @@
-//! Searches for the best size of equal segments for out-of-order, which has to be planned to be
-//! timed.
+//! Searches for the best segments for out-of-order, which has to be planned to be timed.
 
-use super::{costs, lower_bound, quick_time};
-use crate::error::Result;
-use crate::plan::pipeline::uni_greedy::best_uni_greedy;
+use super::{costs, lower_bound, quick_time, time};
+use crate::error::{Error, Result};
+use crate::plan::pipeline::uni_greedy::{best_size, best_uni_greedy};
 use crate::plan::registry::Algorithm;
-use crate::plan::segments::{Best, Method, even_size, executed_time};
+use crate::plan::segments::{Best, Method, Split, even_size, executed_time, is_better};
 use crate::plan::{Request, Segments};
+use crate::schedule::collective::Kind;
 
 /// Limits of a search.
 struct Limits {
@@ -31,45 +31,110 @@ const LIMITS_OF_PHASE: Limits = Limits {
 /// Memory of the schedule of that phase at most, in bytes: two steps of 200 for each transfer.
 pub(super) const MAX_BYTES_OF_PHASE: u64 = 2 * 200 * LIMITS_OF_PHASE.transfers as u64;
 
-/// Finds a good segment size for out-of-order, never slower than uni-greedy with its best size.
+/// All splits of a vector of at most this many elements are compared.
+const MAX_EXHAUSTIVE: usize = 64;
+/// Limit of the transfers of all plans of such a comparison: about 0.2 s.
+const MAX_COMPARED: usize = 1 << 14;
+
+/// Finds good segments for out-of-order, never slower than uni-greedy with its best size.
 ///
 /// Quick plans are made in the order of a lower bound of their times ([`lower_bound`], which most
 /// plans come close to), starting with uni-greedy's best size, until the bound exceeds the best
 /// time found or the steps of [`LIMITS`] are spent. Tried are even splits into all counts up to 64,
-/// and beyond into counts 1.6% apart. `None` where times are not finite.
+/// and beyond into counts 1.6% apart. For few elements a comparison of all splits follows. `None`
+/// where times are not finite.
 pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
     let request = algorithm.effective(request).into_owned();
-    let size = best_size(&request, &LIMITS)?;
-    size.map(|s| timed(algorithm, &request, s)).transpose()
+    let Some(split) = best_split(&request, &LIMITS)? else {
+        return Ok(None);
+    };
+    // The full plan takes more effort than the quick plan of the comparison, and may be shorter.
+    let timed = |segments: Segments| {
+        let time = executed_time(algorithm, &request.clone().segments(segments.clone()))?;
+        Ok::<_, Error>((time, segments))
+    };
+    let (m, costs) = (request.elements(), |s| {
+        (request.transfer_time(s), request.combine_time(s))
+    });
+    let mut best = timed(split.segments(m)?)?;
+    let even = best_uni_greedy(request.ranks, m, costs)?;
+    // Even sizes are not among those that the search compares.
+    let transfers = even.segments.count().saturating_mul(request.ranks);
+    if is_better(even.time, best.0) && transfers <= MAX_COMPARED {
+        let even = timed(even.segments)?;
+        if is_better(even.0, best.0) {
+            best = even;
+        }
+    }
+    let first = Best {
+        segments: best.1,
+        time: best.0,
+        executed: true,
+        method: Method::Search,
+    };
+    improve(algorithm, request, first).map(Some)
+}
+
+/// Plans all splits of few elements, in the order of a lower bound of their times, until the bound
+/// exceeds the best time found or [`MAX_COMPARED`] transfers are planned. Returns the best.
+fn improve(algorithm: &Algorithm, mut request: Request, first: Best) -> Result<Best> {
+    let m = request.elements();
+    if m > MAX_EXHAUSTIVE {
+        return Ok(first);
+    }
+    let is_allreduce = algorithm.collective == Kind::Allreduce;
+    let phase = is_allreduce.then(|| broadcast_phase(&request.without_computation()));
+    let phase = phase.flatten().and_then(|own| time(&own));
+    let mut splits = Vec::new();
+    for split in Split::all(m) {
+        request.segments = split.segments(m)?;
+        let bound = |request: &Request| {
+            let (transfer_time, combine_time) = costs(request);
+            lower_bound(request.ranks, &transfer_time, &combine_time)
+        };
+        // Bounds hold for the times that plans are made for.
+        let mut min_time = 0.0;
+        if request.closed_forms_hold() {
+            min_time = bound(&request);
+            if is_allreduce {
+                let broadcast = bound(&request.without_computation());
+                min_time += phase.map_or(broadcast, |own| own.min(broadcast));
+            }
+        }
+        splits.push((min_time, split));
+    }
+    splits.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let (mut best, mut compared) = (first, 0);
+    for (bound, split) in splits {
+        if bound >= best.time {
+            break;
+        }
+        compared += split.count.saturating_mul(request.ranks);
+        if compared > MAX_COMPARED {
+            return Ok(best);
+        }
+        request.segments = split.segments(m)?;
+        let time = executed_time(algorithm, &request)?;
+        if is_better(time, best.time) {
+            (best.time, best.segments) = (time, request.segments.clone());
+        }
+    }
+    best.method = Method::Exhaustive;
+    Ok(best)
 }
 
 /// The request for the second phase of an allreduce with segments of its own. Without computation
 /// few plans are needed, because most of them reach the lower bound. `None` where times are not
 /// finite, or if its plan would be too long.
 pub(super) fn broadcast_phase(request: &Request) -> Option<Request> {
-    let size = best_size(request, &LIMITS_OF_PHASE).ok()??;
-    let transfers = request
-        .elements()
-        .div_ceil(size)
-        .saturating_mul(request.ranks);
-    (transfers <= LIMITS_OF_PHASE.transfers).then(|| request.clone().segment_elems(size))
+    let split = best_split(request, &LIMITS_OF_PHASE).ok()??;
+    let segments = split.segments(request.elements()).ok()?;
+    let transfers = split.count.saturating_mul(request.ranks);
+    (transfers <= LIMITS_OF_PHASE.transfers).then(|| request.clone().segments(segments))
 }
 
-/// The segment size with the time that it takes.
-fn timed(algorithm: &Algorithm, request: &Request, segment: usize) -> Result<Best> {
-    let segments = Segments::of_size(request.elements(), segment)?;
-    // The full plan takes more effort than the quick plan of the comparison, and may be shorter.
-    let time = executed_time(algorithm, &request.clone().segments(segments))?;
-    Ok(Best {
-        segment,
-        time,
-        executed: true,
-        method: Method::Search,
-    })
-}
-
-/// The best size for a reduction.
-fn best_size(request: &Request, limits: &Limits) -> Result<Option<usize>> {
+/// The best split for a reduction.
+fn best_split(request: &Request, limits: &Limits) -> Result<Option<Split>> {
     let mut request = request.clone();
     let (p, m) = (request.ranks, request.elements());
     let time = |s: usize| (request.transfer_time(s), request.combine_time(s));
@@ -77,32 +142,32 @@ fn best_size(request: &Request, limits: &Limits) -> Result<Option<usize>> {
     if !(tc.is_finite() && tp.is_finite()) {
         return Ok(None);
     }
-    let greedy = best_uni_greedy(p, m, time);
-    let mut sizes = Vec::new();
+    let (greedy_time, first) = best_size(p, m, time);
+    let mut splits: Vec<(f64, Split)> = Vec::new();
     let mut count = 1;
     while count <= m && count.saturating_mul(p) <= limits.transfers {
-        let size = even_size(m, count);
-        if sizes.last().is_none_or(|&(_, s)| s != size) {
-            request.segments = Segments::of_size(m, size)?;
+        let split = Split::of_size(m, even_size(m, count));
+        if splits.last().is_none_or(|&(_, last)| last != split) {
+            request.segments = split.segments(m)?;
             let (transfer_time, combine_time) = costs(&request);
-            sizes.push((lower_bound(p, &transfer_time, &combine_time), size));
+            splits.push((lower_bound(p, &transfer_time, &combine_time), split));
         }
         count += (count / 64).max(1);
     }
-    sizes.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-    let mut best = (greedy.time, greedy.segment);
+    splits.sort_by(|a, b| a.0.total_cmp(&b.0).then(b.1.size.cmp(&a.1.size)));
+    let mut best = (greedy_time, first);
     let (mut spent, mut longest_plan) = (0, 0);
-    for (bound, size) in std::iter::once((0.0, greedy.segment)).chain(sizes) {
+    for (bound, split) in std::iter::once((0.0, first)).chain(splits) {
         if bound >= best.0 || spent + longest_plan > limits.steps {
             break;
         }
-        if m.div_ceil(size).saturating_mul(p) > limits.transfers {
+        if split.count.saturating_mul(p) > limits.transfers {
             continue;
         }
-        request.segments = Segments::of_size(m, size)?;
+        request.segments = split.segments(m)?;
         let (time, steps) = quick_time(&request);
         if time < best.0 {
-            best = (time, size);
+            best = (time, split);
         }
         spent += steps;
         longest_plan = longest_plan.max(steps);
@@ -116,7 +181,7 @@ mod tests {
     use crate::machine::Links;
     use crate::plan::registry;
     use crate::plan::segments::best_segment;
-    use crate::{CostModel, Kind, Ports};
+    use crate::{CostModel, Ports};
 
     #[test]
     fn never_slower_than_uni_greedy_with_its_best_size() {
@@ -140,7 +205,7 @@ mod tests {
                     found.time <= reference.time,
                     "{found:?}, {reference:?}, {r:?}"
                 );
-                r = r.segments(Segments::of_size(m, found.segment).unwrap());
+                r = r.segments(found.segments);
                 assert_eq!(executed_time(out_of_order, &r).unwrap(), found.time);
             }
         }
@@ -153,7 +218,7 @@ mod tests {
             .ports(Ports::UNI)
             .cost(CostModel::new(5.0, 1.0).gamma(1.0).overlap(true));
         let found = best_segment(out_of_order, &r).unwrap();
-        r = r.segments(Segments::of_size(20, found.segment).unwrap());
+        r = r.segments(found.segments);
         assert_eq!(executed_time(out_of_order, &r).unwrap(), found.time);
         let links = vec![
             vec![Some(0.0), None, Some(1.0)],

@@ -1,51 +1,77 @@
-//! The best size of equal segments for uni-greedy, by its evaluator.
+//! The best segments for uni-greedy, of one size or of sizes that differ by one, by its evaluator.
 
 use super::States;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::Algorithm;
-use crate::plan::segments::{Best, Method, even_size};
+use crate::plan::segments::{Best, Method, Split, even_size, is_better};
 
-/// Finds the best segment size for a request whose costs are the same for all ranks.
+/// Finds the best segments for a request whose costs are the same for all ranks.
 pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
     if !request.closed_forms_hold() {
         return Ok(None);
     }
     let request = algorithm.effective(request);
     let costs = |s| (request.transfer_time(s), request.combine_time(s));
-    Ok(Some(best_uni_greedy(
-        request.ranks,
-        request.elements(),
-        costs,
-    )))
+    best_uni_greedy(request.ranks, request.elements(), costs).map(Some)
 }
 
-/// Finds the best segment size of uni-greedy for a vector of `elements` elements. `costs` maps the
+/// Finds the best segments of uni-greedy for a vector of `elements` elements. `costs` maps the
 /// number of elements of a segment to `(tc, tp)`: the times to transfer and to combine it, in any
 /// unit.
 ///
-/// Exact up to 2^17 elements: all sizes are sorted by a lower bound of their times and evaluated by
-/// [`States`] until the bound exceeds the best time found. For longer vectors it considers a
-/// geometric grid of sizes, then a finer grid around the best of them: fewer than 4000 sizes.
-pub fn best_uni_greedy(ranks: usize, elements: usize, costs: impl Fn(usize) -> (f64, f64)) -> Best {
-    const MAX_EXHAUSTIVE: usize = 1 << 17;
-    const REFINED_SIZES: usize = 1 << 9;
-    let mut sizes = UniGreedy::new(ranks, elements, costs);
-    if elements <= MAX_EXHAUSTIVE {
-        sizes.try_all(1..=elements.max(1));
-        return sizes.best(Method::Exhaustive);
-    }
-    let next = |&s: &usize| s.checked_add((s / 64).max(1)).filter(|&s| s <= elements);
-    sizes.try_all(std::iter::successors(Some(1), next).chain([elements]));
-    let around = sizes.best.1;
-    let (low, high) = (around - around / 32, (around + around / 32).min(elements));
-    sizes.try_all((low..=high).step_by(((high - low) / REFINED_SIZES).max(1)));
-    let count = elements.div_ceil(sizes.best.1);
-    sizes.try_all((count.saturating_sub(32).max(1)..count + 32).map(|q| even_size(elements, q)));
-    sizes.best(Method::Search)
+/// Exact for all sizes up to 2^17 elements: they are sorted by a lower bound of their times and
+/// evaluated by [`States`] until the bound exceeds the best time found. For longer vectors it
+/// considers a geometric grid of sizes, then a finer grid around the best of them: fewer than 4000
+/// sizes. Even segments follow: all numbers up to 2^10 elements, beyond those near the best one.
+///
+/// # Errors
+/// When the best size makes more segments than a vector can have.
+pub fn best_uni_greedy(
+    ranks: usize,
+    elements: usize,
+    costs: impl Fn(usize) -> (f64, f64),
+) -> Result<Best> {
+    let mut search = UniGreedy::of_sizes(ranks, elements, costs);
+    let counts = match elements <= MAX_ALL_COUNTS {
+        true => 1..elements + 1,
+        false => search.counts(),
+    };
+    let method = match elements <= MAX_EXHAUSTIVE {
+        true => Method::Exhaustive,
+        false => Method::Search,
+    };
+    let first = search.best;
+    let splits = counts.map(|count| Split::of_count(elements, count));
+    search.try_all(splits.filter(|split| split.is_even(elements)));
+    let (time, split) = match is_better(search.best.0, first.0) {
+        true => search.best,
+        false => first,
+    };
+    Ok(Best {
+        segments: split.segments(elements)?,
+        time,
+        executed: true,
+        method,
+    })
 }
 
-/// The search for the best segment size of uni-greedy, and the best size so far.
+/// The best time of all segments of one size, the last one possibly smaller: see
+/// [`best_uni_greedy`].
+pub(in crate::plan::pipeline) fn best_size(
+    ranks: usize,
+    elements: usize,
+    costs: impl Fn(usize) -> (f64, f64),
+) -> (f64, Split) {
+    UniGreedy::of_sizes(ranks, elements, costs).best
+}
+
+/// All sizes for vectors of up to this many elements are compared.
+const MAX_EXHAUSTIVE: usize = 1 << 17;
+/// So are all numbers of even segments up to this many elements: bounds exclude few of them.
+const MAX_ALL_COUNTS: usize = 1 << 10;
+
+/// The search for the best segments of uni-greedy, and the best ones so far.
 struct UniGreedy<F> {
     ranks: usize,
     elements: usize,
@@ -54,8 +80,8 @@ struct UniGreedy<F> {
     /// Idle time per rank while the tree of the last segment closes, in units of the last segment's
     /// `tc + tp`.
     idle: f64,
-    /// The best time and its size.
-    best: (f64, usize),
+    /// The best time and its segments.
+    best: (f64, Split),
 }
 
 impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
@@ -69,46 +95,57 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
             costs,
             states: States::new(ranks),
             idle: idle / ranks.max(1) as f64,
-            best: (f64::INFINITY, elements.max(1)),
+            best: (f64::INFINITY, Split::of_count(elements, 1)),
         }
     }
 
-    /// Evaluates the sizes that the lower bound does not rule out, the smallest bound first.
-    fn try_all(&mut self, sizes: impl IntoIterator<Item = usize>) {
-        let mut sizes: Vec<(f64, usize)> = sizes.into_iter().map(|s| (self.bound(s), s)).collect();
-        sizes.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1)));
-        for (bound, size) in sizes {
+    /// After the search over sizes.
+    fn of_sizes(ranks: usize, elements: usize, costs: F) -> Self {
+        const REFINED_SIZES: usize = 1 << 9;
+        let mut search = UniGreedy::new(ranks, elements, costs);
+        let of_size = |size| Split::of_size(elements, size);
+        if elements <= MAX_EXHAUSTIVE {
+            search.try_all((1..=elements.max(1)).map(of_size));
+            return search;
+        }
+        let next = |&s: &usize| s.checked_add((s / 64).max(1)).filter(|&s| s <= elements);
+        let grid = std::iter::successors(Some(1), next).chain([elements]);
+        search.try_all(grid.map(of_size));
+        let around = search.best.1.size;
+        let (low, high) = (around - around / 32, (around + around / 32).min(elements));
+        let step = ((high - low) / REFINED_SIZES).max(1);
+        search.try_all((low..=high).step_by(step).map(of_size));
+        let counts = search.counts();
+        search.try_all(counts.map(|count| of_size(even_size(elements, count))));
+        search
+    }
+
+    /// Numbers of segments near the best one.
+    fn counts(&self) -> std::ops::Range<usize> {
+        let count = self.best.1.count;
+        count.saturating_sub(32).max(1)..count + 32
+    }
+
+    /// Evaluates the splits that the lower bound does not rule out, the smallest bound first.
+    fn try_all(&mut self, splits: impl IntoIterator<Item = Split>) {
+        let splits = splits.into_iter().map(|split| (self.bound(split), split));
+        let mut splits: Vec<(f64, Split)> = splits.collect();
+        splits.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(b.1.size.cmp(&a.1.size)));
+        for (bound, split) in splits {
             // The margin covers the rounding of the bound.
             if bound > self.best.0 * (1.0 + 1e-9) {
                 return;
             }
-            let time = self.time(size);
-            let rank = |time: f64, size| (time, self.elements.div_ceil(size), size);
-            if rank(time, size) < rank(self.best.0, self.best.1) {
-                self.best = (time, size);
+            let time = self.time(split);
+            if (time, split) < self.best {
+                self.best = (time, split);
             }
         }
     }
 
-    fn best(&self, method: Method) -> Best {
-        Best {
-            segment: self.best.1,
-            time: self.best.0,
-            executed: true,
-            method,
-        }
-    }
-
-    /// Returns the number of full segments and the size of the smaller last one (0 if there is
-    /// none).
-    fn split(&self, size: usize) -> (usize, usize) {
-        (self.elements / size, self.elements % size)
-    }
-
-    fn time(&mut self, size: usize) -> f64 {
-        let (full, rest) = self.split(size);
+    fn time(&mut self, split: Split) -> f64 {
         self.states.reset(self.ranks);
-        for (size, count) in [(size, full), (rest, usize::from(rest > 0))] {
+        for (size, count) in split.groups(self.elements) {
             let (tc, tp) = (self.costs)(size);
             self.states.reduce(tc, tp, count);
         }
@@ -123,20 +160,19 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
     ///   the number of ranks that still have to send at most doubles every `tc + tp` of the last
     ///   segment, so `p - 2^j` ranks are idle during the `j`-th such interval.
     /// - Latency: the first segment alone takes `ceil(log2 p)` steps.
-    fn bound(&self, size: usize) -> f64 {
+    fn bound(&self, split: Split) -> f64 {
         if self.ranks < 2 {
             return 0.0;
         }
-        let (full, rest) = self.split(size);
-        let (tc, tp) = (self.costs)(size);
-        let busy = |tc: f64, tp: f64| 2.0 * tc + tp;
-        let mut work = full as f64 * busy(tc, tp);
-        let mut last = tc + tp;
-        if rest > 0 {
-            let (tc, tp) = (self.costs)(rest);
-            work += busy(tc, tp);
-            last = tc + tp;
+        let (mut work, mut last) = (0.0, 0.0);
+        for (size, count) in split.groups(self.elements) {
+            if count > 0 {
+                let (tc, tp) = (self.costs)(size);
+                work += count as f64 * (2.0 * tc + tp);
+                last = tc + tp;
+            }
         }
+        let (tc, tp) = (self.costs)(split.size);
         let p = self.ranks as f64;
         let steps = f64::from(usize::BITS - (self.ranks - 1).leading_zeros());
         (work * (p - 1.0) / p + self.idle * last).max(steps * (tc + tp))
@@ -152,13 +188,13 @@ mod tests {
     fn long_vectors_are_searched() {
         let m = 10_000_000;
         let costs = |s: usize| (1000.0 + s as f64, 0.0);
-        let found = best_uni_greedy(64, m, costs);
+        let found = best_uni_greedy(64, m, costs).unwrap();
         assert_eq!(found.method, Method::Search);
         let time = |s: usize| {
             let rest = (m % s > 0).then(|| costs(m % s));
             makespan(64, std::iter::repeat_n(costs(s), m / s).chain(rest))
         };
-        assert_eq!(time(found.segment), found.time);
+        assert_eq!(time(found.segments.sizes()[0]), found.time);
         for s in (1..60).map(|i| 200 * i) {
             assert!(
                 found.time <= time(s) * 1.0001,

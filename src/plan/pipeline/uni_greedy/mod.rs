@@ -40,6 +40,7 @@ use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
+pub(super) use best_segment::best_size;
 pub use best_segment::best_uni_greedy;
 pub use states::{States, makespan};
 

@@ -1,0 +1,343 @@
+//! Options that several subcommands share, and the parsers of their values.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use oneport::Kind;
+use oneport::run::{ElementType, Op};
+
+use crate::blocks::Blocks;
+use crate::nodes::Nodes;
+use crate::sizes::{Sizes, parse_sizes};
+use crate::units::{TimeArg, parse_size, parse_time};
+
+/// The input of a command: a collective and how to plan it, or a schedule from a file, and the
+/// costs.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Common {
+    /// The collective: broadcast, reduce, ... (`oneport list` shows those that can be planned)
+    #[arg(value_parser = parse_kind, conflicts_with = "schedule")]
+    pub(crate) collective: Option<Kind>,
+
+    /// Read the schedule from a JSON file instead (`-` for standard input)
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["algorithm", "bytes", "segment", "segments", "segment_sizes"]
+    )]
+    pub(crate) schedule: Option<PathBuf>,
+
+    /// Number of ranks [default: 8, or as many as --costs describes]
+    #[arg(short = 'p', long, value_name = "P", value_parser = parse_count, allow_negative_numbers = true)]
+    pub(crate) ranks: Option<usize>,
+
+    /// The root, or `free` to let the algorithm choose it where it can
+    #[arg(long, value_name = "RANK|free", value_parser = parse_root, allow_negative_numbers = true)]
+    pub(crate) root: Option<Root>,
+
+    /// The algorithm; `auto` takes the one with the least model time
+    #[arg(short, long, value_name = "NAME", default_value = "auto")]
+    pub(crate) algorithm: String,
+
+    /// Let these selection rules (from `tune --rules`) choose algorithm and segment size
+    #[arg(long, value_name = "FILE", conflicts_with = "schedule")]
+    pub(crate) rules: Option<PathBuf>,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten, next_help_heading = "Vector")]
+    pub(crate) vector: Vector,
+
+    #[command(flatten, next_help_heading = "Blocks of unequal size")]
+    pub(crate) blocks: Blocks,
+
+    #[command(flatten, next_help_heading = "Machine")]
+    pub(crate) machine: Machine,
+
+    #[command(flatten)]
+    pub(crate) nodes: Nodes,
+}
+
+impl Common {
+    /// These options with an element type: without one elements are bytes, or what the operator
+    /// needs.
+    pub(crate) fn typed(&self) -> (Common, ElementType) {
+        let mut common = self.clone();
+        let dtype = common.vector.dtype;
+        let dtype = dtype.unwrap_or(default_type(common.vector.op()));
+        common.vector.dtype = Some(dtype);
+        (common, dtype)
+    }
+
+    /// Takes as many ranks as there are processes, unless the options determine their number.
+    pub(crate) fn take_ranks(&mut self, processes: usize) {
+        let sized = self.blocks.are_listed();
+        if self.schedule.is_none() && self.machine.costs.is_none() && !sized {
+            self.ranks.get_or_insert(processes);
+        }
+    }
+}
+
+/// The vector, its segments and its operator.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Vector {
+    /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of
+    /// the other collectives; run takes a range such as 8..4MiB, too [default: 64KiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_sizes, allow_negative_numbers = true)]
+    pub(crate) bytes: Option<Sizes>,
+
+    /// Size of a segment; the last may be smaller [default: the best for the cost model]
+    #[arg(
+        long,
+        value_name = "SIZE",
+        value_parser = parse_size,
+        allow_negative_numbers = true,
+        conflicts_with_all = ["segments", "segment_sizes"]
+    )]
+    pub(crate) segment: Option<u64>,
+
+    /// Number of segments, or `unequal` to search for the best sizes, unequal ones included; the
+    /// algorithm chosen is then one that segments, if any does
+    #[arg(
+        long,
+        value_name = "COUNT|unequal",
+        value_parser = parse_segments,
+        allow_negative_numbers = true,
+        conflicts_with = "segment_sizes"
+    )]
+    pub(crate) segments: Option<SegmentCount>,
+
+    /// Sizes of all segments, in order, such as 6KiB,4KiB,4KiB
+    #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_size, value_delimiter = ',')]
+    pub(crate) segment_sizes: Vec<u64>,
+
+    /// Type of the elements; without it an element is one byte
+    #[arg(long, value_name = "TYPE", value_parser = element_types())]
+    pub(crate) dtype: Option<ElementType>,
+
+    /// Operator of reductions; affine maps (u64) do not commute, so operand order is then kept
+    /// [default: sum]
+    #[arg(long, value_name = "OP", value_parser = operators())]
+    pub(crate) op: Option<Op>,
+
+    /// Keep operand order even though the operator commutes
+    #[arg(long)]
+    pub(crate) ordered: bool,
+}
+
+/// Ports and costs of the machine.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Machine {
+    /// Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]
+    #[arg(long, value_name = "uni|bi")]
+    pub(crate) ports: Option<PortModel>,
+
+    /// Number of ports of each kind that a rank has [default: 1]
+    #[arg(long, value_name = "K", value_parser = parse_count, allow_negative_numbers = true)]
+    pub(crate) ported: Option<usize>,
+
+    /// Start-up time of a message [default: 1us]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
+    pub(crate) alpha: Option<TimeArg>,
+
+    /// Time per byte of a message [default: 0.1ns]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
+    pub(crate) beta: Option<TimeArg>,
+
+    /// Time per byte combined [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
+    pub(crate) gamma: Option<TimeArg>,
+
+    /// Time per byte copied locally [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
+    pub(crate) gamma_copy: Option<TimeArg>,
+
+    /// Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta,
+    /// --gamma and --gamma-copy still override it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) profile: Option<PathBuf>,
+
+    /// Costs of each pair of ranks, from a JSON file
+    /// `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is
+    /// no link; or from a profile with pairs (`calibrate --pairs`) or with levels
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["alpha", "beta", "gamma", "gamma_copy", "profile"]
+    )]
+    pub(crate) costs: Option<PathBuf>,
+
+    /// Let computation overlap communication
+    #[arg(long)]
+    pub(crate) overlap: bool,
+}
+
+impl Vector {
+    /// The operator.
+    pub(crate) fn op(&self) -> Op {
+        self.op.unwrap_or(Op::SUM)
+    }
+
+    /// Refuses elements of type `dtype` for a collective that combines if the operator does not
+    /// combine them.
+    pub(crate) fn ensure_combines(&self, kind: Kind, dtype: ElementType) -> Result<()> {
+        let op = self.op();
+        if !kind.reduces() || combined_by(op).any(|t| t == dtype) {
+            return Ok(());
+        }
+        if self.op.is_none() {
+            let ops: Vec<_> = dtype.operators().map(Op::name).collect();
+            let (kind, ops) = (kind.name(), ops.join(" or "));
+            bail!("{kind} sums up without --op, and {dtype} has no sum: choose --op {ops}");
+        }
+        let names: Vec<_> = combined_by(op).map(ElementType::name).collect();
+        bail!(
+            "--op {op} works on {}, not on {dtype}: choose another --dtype",
+            names.join(", ")
+        )
+    }
+
+    /// Whether any option gives segments.
+    pub(crate) fn gives_segments(&self) -> bool {
+        self.segment.is_some() || self.segments.is_some() || !self.segment_sizes.is_empty()
+    }
+}
+
+impl Machine {
+    /// Whether any option gives costs.
+    pub(crate) fn is_given(&self) -> bool {
+        let rates = [self.alpha, self.beta, self.gamma, self.gamma_copy];
+        self.costs.is_some() || self.profile.is_some() || rates.iter().any(Option::is_some)
+    }
+}
+
+/// `--root`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Root {
+    /// The rank with this number.
+    Rank(usize),
+    /// The algorithm chooses.
+    Free,
+}
+
+/// `--segments`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SegmentCount {
+    /// This many segments of equal size.
+    Count(usize),
+    /// As many segments, of such sizes, as a search finds best.
+    Unequal,
+}
+
+/// `--ports`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PortModel {
+    Uni,
+    Bi,
+}
+
+/// The values of `--dtype`.
+pub(crate) fn element_types() -> impl TypedValueParser<Value = ElementType> {
+    let names = ElementType::ALL.iter().map(|t| t.name());
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<ElementType>())
+}
+
+/// The values of `--op`.
+pub(crate) fn operators() -> impl TypedValueParser<Value = Op> {
+    PossibleValuesParser::new(Op::ALL.map(Op::name)).try_map(|name| name.parse::<Op>())
+}
+
+/// The element types that `op` combines.
+fn combined_by(op: Op) -> impl Iterator<Item = ElementType> {
+    let has = move |t: &ElementType| t.operators().any(|own| own == op);
+    ElementType::ALL.iter().copied().filter(has)
+}
+
+/// The element type for `op` where none is given: bytes, or the first that it combines.
+pub(crate) fn default_type(op: Op) -> ElementType {
+    combined_by(op).next().unwrap_or(ElementType::U8)
+}
+
+/// Parses a collective's name; the error suggests a similar name.
+pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
+    text.parse::<Kind>().map_err(|error| {
+        let names = Kind::ALL.iter().map(|k| k.name());
+        format!("{error}{}", did_you_mean(text, names))
+    })
+}
+
+/// Parses a nonnegative whole number.
+pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| {
+        if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+            format!("{text} is too large")
+        } else {
+            format!("'{text}' is not a count: write a whole number that is not negative")
+        }
+    })
+}
+
+fn parse_segments(text: &str) -> Result<SegmentCount, String> {
+    if text == "unequal" {
+        return Ok(SegmentCount::Unequal);
+    }
+    parse_count(text)
+        .map(SegmentCount::Count)
+        .map_err(|error| format!("{error}, or 'unequal'"))
+}
+
+pub(crate) fn parse_root(text: &str) -> Result<Root, String> {
+    if text == "free" {
+        return Ok(Root::Free);
+    }
+    text.parse()
+        .map(Root::Rank)
+        .map_err(|_| format!("'{text}' is neither a rank (a number from 0) nor 'free'"))
+}
+
+/// Returns `; did you mean 'x'?` for the most similar of `names`, or an empty string if none is
+/// similar.
+pub(crate) fn did_you_mean<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let text = text.to_ascii_lowercase();
+    names
+        .map(|name| (distance(&text, name), name))
+        .filter(|&(d, name)| d <= name.len().div_ceil(3))
+        .min()
+        .map_or_else(String::new, |(_, name)| format!("; did you mean '{name}'?"))
+}
+
+/// Edit distance: insertions, deletions and replacements that turn one word into the other.
+fn distance(a: &str, b: &str) -> usize {
+    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.chars().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.chars().count()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suggests_the_closest_name() {
+        let names = || ["broadcast", "reduce", "reduce_scatter"].into_iter();
+        assert_eq!(
+            did_you_mean("brodcast", names()),
+            "; did you mean 'broadcast'?"
+        );
+        assert_eq!(did_you_mean("redcue", names()), "; did you mean 'reduce'?");
+        assert_eq!(did_you_mean("xyz", names()), "");
+        assert_eq!(distance("kitten", "sitting"), 3);
+    }
+}

@@ -1,0 +1,254 @@
+//! `oneport check`: proves a schedule, or the construction of circulant schedules.
+
+mod circulant;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use oneport::Kind;
+use oneport::check::{Finding, Report};
+use serde::Serialize;
+
+use crate::args::{Common, did_you_mean, parse_count};
+use crate::input::{Input, ScheduleInfo, print_warnings};
+use crate::output::{self, Skipped};
+use crate::progress::Progress;
+use crate::task::Task;
+
+/// Prove that a schedule is right, or say what is wrong with it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport check reduce -p 100 --algorithm binomial
+  oneport check broadcast -p 24 --algorithm all
+  oneport check reduce -p 9 --algorithm chain --op affine --dtype u64
+  oneport plan reduce -p 4 -a chain --segments 2 -o mine.json
+  oneport check --schedule mine.json --ports uni
+  oneport check circulant --ranks 2..=2000
+
+Every send must meet its receive, nothing may wait for itself, no port may carry two transfers at once, and in the end \
+every element must be where the collective wants it: for reductions each contribution exactly once, and in rank order if \
+the operator does not commute (--op affine, or --ordered). This is proved with symbols, whatever the data will be. \
+`check circulant` proves no single schedule, but the construction that all circulant algorithms share: see \
+`oneport check circulant --help`. Exit code 1 means that something is wrong.")]
+#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(
+    subcommand_value_name = "CONSTRUCTION",
+    subcommand_help_heading = "Constructions",
+    mut_arg("collective", |arg| arg.value_parser(parse_collective))
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    construction: Option<Construction>,
+
+    #[command(flatten)]
+    common: Common,
+
+    /// Report at most this many errors in full
+    #[arg(
+        long,
+        alias = "most-errors",
+        value_name = "COUNT",
+        value_parser = parse_count,
+        default_value = "20",
+        allow_negative_numbers = true,
+        help_heading = "Output"
+    )]
+    max_errors: usize,
+}
+
+/// What is checked instead of a schedule.
+#[derive(Debug, clap::Subcommand)]
+enum Construction {
+    Circulant(circulant::Args),
+}
+
+/// Name of the construction.
+const CIRCULANT: &str = "circulant";
+
+/// Parses a collective's name. A suggestion may also be the construction.
+fn parse_collective(text: &str) -> Result<Kind, String> {
+    if text == CIRCULANT {
+        return Err(format!(
+            "the construction takes its own options only: see `oneport check {CIRCULANT} --help`"
+        ));
+    }
+    text.parse::<Kind>().map_err(|error| {
+        let names = Kind::ALL.iter().map(|k| k.name());
+        format!("{error}{}", did_you_mean(text, names.chain([CIRCULANT])))
+    })
+}
+
+/// Turns `check OPTIONS circulant OPTIONS` into `check circulant OPTIONS OPTIONS`, as the parser
+/// requires. Returns `None` for other command lines.
+pub(crate) fn move_construction_first(mut args: Vec<OsString>) -> Option<Vec<OsString>> {
+    let (command, rest) = args.get(1..)?.split_first()?;
+    let place = rest.iter().position(|arg| arg == CIRCULANT)?;
+    if command != "check" || place == 0 {
+        return None;
+    }
+    args[2..=2 + place].rotate_right(1);
+    Some(args)
+}
+
+/// JSON output for one schedule.
+#[derive(Serialize)]
+struct One<'a> {
+    #[serde(flatten)]
+    report: &'a Report,
+    #[serde(flatten)]
+    info: &'a ScheduleInfo,
+}
+
+/// JSON output for all algorithms of one collective.
+#[derive(Serialize)]
+struct All {
+    ok: bool,
+    errors: Vec<Located>,
+    /// Number of errors that are not in `errors`.
+    more: usize,
+    collective: &'static str,
+    algorithms: Vec<Row>,
+    skipped: Vec<Skipped>,
+}
+
+#[derive(Serialize)]
+struct Located {
+    algorithm: &'static str,
+    #[serde(flatten)]
+    finding: Finding,
+}
+
+#[derive(Serialize)]
+struct Row {
+    algorithm: &'static str,
+    ok: bool,
+    keeps_order: bool,
+    ranks: usize,
+    root: Option<usize>,
+    segments: Option<usize>,
+    steps: usize,
+}
+
+/// Checks and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    if let Some(Construction::Circulant(args)) = &args.construction {
+        return circulant::run(args, out);
+    }
+    let report = match args.common.collective {
+        Some(kind) if args.common.algorithm == "all" && args.common.schedule.is_none() => {
+            return all(args, &Task::new(&args.common, kind)?, out);
+        }
+        _ => one(args, out)?,
+    };
+    verdict(report.is_correct(), report.errors.len() + report.more, out)
+}
+
+fn verdict(ok: bool, errors: usize, out: &mut dyn Write) -> Result<ExitCode> {
+    if ok {
+        return Ok(ExitCode::SUCCESS);
+    }
+    out.flush()?;
+    let plural = if errors == 1 { "" } else { "s" };
+    output::error(&format!("the check failed with {errors} error{plural}"));
+    Ok(ExitCode::from(1))
+}
+
+fn one(args: &Args, out: &mut dyn Write) -> Result<Report> {
+    let input = args.common.input()?;
+    print_warnings(&args.common, &input.schedule);
+    let report = input.check(&args.common, args.max_errors);
+    if args.common.json {
+        let info = &input.info;
+        output::json(
+            out,
+            &One {
+                report: &report,
+                info,
+            },
+        )?;
+    } else {
+        let mut summary = input.summary();
+        summary.retain(|(name, _)| *name != "costs");
+        summary.push(("steps", input.schedule.steps().to_string()));
+        summary.push(("result", report.to_string()));
+        output::summary(out, &summary)?;
+    }
+    Ok(report)
+}
+
+fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
+    let (mut rows, mut errors, mut skipped, mut more) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let bar = Progress::new(
+        task.algorithms.len() as u64,
+        "checking {msg} {wide_bar} {pos}/{len}",
+    );
+    for &algorithm in &task.algorithms {
+        bar.name(algorithm.name);
+        let input = task
+            .request_for(algorithm)
+            .and_then(|request| Input::planned_by(task, algorithm, request));
+        match input {
+            Ok(input) => {
+                let report = input.check(&args.common, args.max_errors);
+                rows.push(Row {
+                    algorithm: algorithm.name,
+                    ok: report.is_correct(),
+                    keeps_order: report.keeps_order,
+                    ranks: input.schedule.ranks(),
+                    root: input.info.root,
+                    segments: input.info.segments,
+                    steps: input.schedule.steps(),
+                });
+                more += report.more;
+                errors.extend(report.errors.into_iter().map(|finding| Located {
+                    algorithm: algorithm.name,
+                    finding,
+                }));
+            }
+            Err(refusal) => skipped.push(refusal.into()),
+        }
+        bar.add(1);
+    }
+    bar.finish();
+    if rows.is_empty() {
+        return Err(output::none_applies(&skipped));
+    }
+    let output = All {
+        ok: rows.iter().all(|row| row.ok),
+        errors,
+        more,
+        collective: task.algorithms[0].collective.name(),
+        algorithms: rows,
+        skipped,
+    };
+    if args.common.json {
+        output::json(out, &output)?;
+    } else {
+        print(out, &output)?;
+    }
+    verdict(output.ok, output.errors.len() + output.more, out)
+}
+
+fn print(out: &mut dyn Write, output: &All) -> Result<()> {
+    let rows = output.algorithms.iter().map(|row| {
+        [
+            row.algorithm.to_string(),
+            if row.ok { "correct" } else { "WRONG" }.to_string(),
+            if row.keeps_order { "kept" } else { "-" }.to_string(),
+            row.segments.map_or("-".into(), |n| n.to_string()),
+            row.steps.to_string(),
+        ]
+    });
+    let header = ["algorithm", "result", "operand order", "segments", "steps"];
+    output::table(out, &header, rows, &[3, 4])?;
+    for error in &output.errors {
+        writeln!(out, "\n{}: {}", error.algorithm, error.finding)?;
+    }
+    if output.more > 0 {
+        writeln!(out, "\nand {} more", output.more)?;
+    }
+    output::skipped(out, &output.skipped)
+}

@@ -1,0 +1,424 @@
+//! `oneport compare`: compares all algorithms of one collective by model time, and on request by
+//! measured times.
+
+mod measured;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use oneport::plan::choose::{self, Choice};
+use oneport::plan::refusal::Reason;
+use oneport::plan::registry::{Algorithm, Planned};
+use oneport::run::Place;
+use oneport::simulate::bounds::lower_bound_of_layouts;
+use oneport::{Collective, Request};
+use serde::Serialize;
+
+use self::measured::Measured;
+use crate::args::{Common, parse_count};
+use crate::input::{ScheduleInfo, show_cost, warnings_about};
+use crate::levels::{self, Level};
+use crate::output::{self, Skipped};
+use crate::progress::Progress;
+use crate::run::{Wall, parse_deadline};
+use crate::site::{Engine, Site};
+use crate::task::{Task, Timing, finite, steps};
+use crate::units::{Number, TimeUnit, show_bytes, significant};
+
+/// Compare all algorithms for one collective by model time.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport compare reduce -p 64 --bytes 1MiB
+  oneport compare broadcast -p 15 --bytes 64KiB --ports uni --json
+  oneport compare allreduce -p 2 --bytes 64KiB --engine threads    measured, too
+  mpirun -n 4 oneport compare allreduce --bytes 64KiB --dtype f32  beside the library's own
+
+Every algorithm gets the segment size that is best for it, unless --segment, --segments or --segment-sizes is \
+given. Algorithms that cannot be used here are listed with the reason. Measured times are medians of verified runs in turns; over MPI the \
+library's own function is a row of its own.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// Measure, too: on threads, or on the processes that mpirun or srun started [default: model
+    /// times alone; mpi if they did]
+    #[arg(long, value_enum, help_heading = "Measurement")]
+    engine: Option<Engine>,
+
+    /// Number of timed repetitions of each algorithm
+    #[arg(
+        long,
+        value_name = "COUNT",
+        value_parser = parse_count,
+        default_value = "30",
+        allow_negative_numbers = true,
+        help_heading = "Measurement"
+    )]
+    repetitions: usize,
+
+    /// How long a rank waits for a partner before the measurement ends in an error
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = parse_deadline,
+        default_value = "10s",
+        allow_hyphen_values = true,
+        help_heading = "Measurement"
+    )]
+    deadline: Duration,
+}
+
+impl Args {
+    /// Where to measure, if at all.
+    pub(crate) fn engine(&self) -> Option<Engine> {
+        Engine::if_any(self.engine)
+    }
+}
+
+#[derive(Serialize)]
+struct Output {
+    collective: &'static str,
+    ranks: usize,
+    ports: &'static str,
+    ported: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node_ports: Option<usize>,
+    vector_bytes: Option<u64>,
+    time_unit: &'static str,
+    lower_bound: Number,
+    rows: Vec<Row>,
+    skipped: Vec<Skipped>,
+    #[serde(flatten)]
+    measured: Option<Measured>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    algorithm: String,
+    root: Option<usize>,
+    time: Number,
+    /// Time relative to the best row.
+    ratio: f64,
+    rounds: usize,
+    messages: usize,
+    bytes: u64,
+    segments: Option<usize>,
+    segment: Option<u64>,
+    /// By level of the machine, from the innermost one: the traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    levels: Option<Vec<Level>>,
+    /// Measured, in nanoseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wall: Option<Wall>,
+}
+
+/// Plans, times and sorts all algorithms, and prints them.
+pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+    let engine = args.engine();
+    if let Some(engine) = engine {
+        site.join(engine)?;
+    }
+    let ranked = args.task(site).and_then(|task| {
+        let ranked = rank(args, &task)?;
+        Ok((task, ranked))
+    });
+    let (task, ranked) = site.agree(ranked)?;
+    let kind = task.request.kind();
+    let Ranked {
+        info,
+        lower_bound,
+        mut rows,
+        skipped,
+        choices,
+    } = ranked;
+    let mut measured = None;
+    if engine.is_some() {
+        let dtype = args.common.typed().1;
+        let mut found = measured::measure(args, dtype, &task, &choices, site)?;
+        for (row, wall) in rows.iter_mut().zip(found.walls.drain(..)) {
+            row.wall = Some(wall);
+        }
+        rows.sort_by_key(|row| row.wall.as_ref().map(|wall| wall.median));
+        found.print_warnings();
+        measured = Some(found);
+    }
+    let output = Output {
+        collective: kind.name(),
+        ranks: task.request.ranks(),
+        ports: task.request.get_ports().name(),
+        ported: task.request.get_ports().k(),
+        node_ports: args.common.nodes.node_ports,
+        vector_bytes: info.vector_bytes,
+        time_unit: task.unit.name(),
+        lower_bound: Number(lower_bound),
+        rows,
+        skipped,
+        measured,
+    };
+    if args.common.json {
+        output::json(out, &output)?;
+    } else {
+        writeln!(out, "{}", title(&info, &output.rows))?;
+        let shared = info.show_shared_ports();
+        let shared = shared.map_or_else(String::new, |shared| format!("\nshared ports {shared}"));
+        let costs = show_cost(task.request.get_cost(), task.unit);
+        writeln!(out, "{costs}{shared}\n")?;
+        if let Some(measured) = &output.measured {
+            output::summary(out, &measured.summary())?;
+            writeln!(out)?;
+            measured.print(out, &output.rows, task.unit)?;
+            output::skipped(out, &output.skipped)?;
+        } else {
+            print(out, &output, task.unit)?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Args {
+    /// The task that every process has.
+    fn task(&self, site: &Site) -> Result<Task> {
+        let Some(kind) = self.common.collective else {
+            bail!("give a COLLECTIVE (such as reduce): compare plans all algorithms itself");
+        };
+        if self.common.rules.is_some() {
+            bail!("--rules chooses one algorithm: compare has all of them");
+        }
+        if self.engine().is_none() {
+            let mut task = Task::new(&self.common, kind)?;
+            task.timed_only = Some(Timing::All);
+            return Ok(task);
+        }
+        if self.common.nodes.node_ports.is_some() {
+            bail!("--node-ports is for model times: leave --engine out");
+        }
+        if self.repetitions == 0 {
+            bail!("--repetitions is 0: at least one is timed");
+        }
+        let (mut common, dtype) = self.common.typed();
+        common.vector.ensure_combines(kind, dtype)?;
+        if let Some(world) = &site.world {
+            common.take_ranks(world.size());
+        }
+        let task = Task::new(&common, kind)?;
+        let ranks = task.request.ranks();
+        site.ensure_processes(ranks)?;
+        site.note_spare(ranks);
+        if ranks > site.max_ranks() {
+            bail!(
+                "{ranks} ranks are more threads than the {} that this system can hold",
+                site.max_ranks()
+            );
+        }
+        Ok(task)
+    }
+}
+
+/// The title of the table: a free root is not one, but all that the algorithms have taken.
+fn title(info: &ScheduleInfo, rows: &[Row]) -> String {
+    if info.root_choice != "free" || info.root.is_none() {
+        return info.title();
+    }
+    let taken: BTreeSet<usize> = rows.iter().filter_map(|row| row.root).collect();
+    let taken: Vec<String> = taken.iter().map(usize::to_string).collect();
+    info.title_with_root(Some(&format!("free root ({})", taken.join(", "))))
+}
+
+/// Comparisons that take at least this long, in seconds, say so before.
+const SILENT_SECONDS: f64 = 5.0;
+
+/// All algorithms, timed in the model.
+struct Ranked {
+    /// Description of the first schedule.
+    info: ScheduleInfo,
+    /// For the roots that were taken.
+    lower_bound: f64,
+    /// One row for each algorithm, fastest first.
+    rows: Vec<Row>,
+    /// Those that cannot be used.
+    skipped: Vec<Skipped>,
+    /// By row: what was timed.
+    choices: Vec<Choice>,
+}
+
+/// Times all algorithms.
+fn rank(args: &Args, task: &Task) -> Result<Ranked> {
+    // By root.
+    let bounds = Mutex::new(BTreeMap::new());
+    let progress = Progress::new(
+        0,
+        "timing {msg} {wide_bar} {percent}% of {human_len} transfers",
+    );
+    if let Some(seconds) = task.seconds().filter(|&seconds| seconds >= SILENT_SECONDS) {
+        output::note(&format!(
+            "timing all algorithms may take up to {seconds:.0} s"
+        ));
+    }
+    let timed = task.side_by_side(|task, algorithm| {
+        progress.name(algorithm.name);
+        let request = task.request_for(algorithm)?;
+        TimedAlgorithm::new(task, algorithm, &request, &progress, &bounds)
+            .map(|timed| (request.clone(), timed))
+            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))
+    });
+    let mut rows = HashMap::new();
+    let mut first = None;
+    let mut several_ports = false;
+    let mut timed = timed.into_iter();
+    let candidates = task.algorithms.iter().copied();
+    let ranking = choose::rank(candidates, |algorithm| {
+        let (request, timed) = timed.next().expect("a result for each candidate")?;
+        let time = timed.row.time.0;
+        rows.insert(algorithm.name, timed.row);
+        several_ports |= timed.several_ports;
+        first.get_or_insert((timed.collective, timed.info));
+        Ok(Choice {
+            algorithm,
+            request,
+            time,
+        })
+    });
+    progress.finish();
+    let skipped: Vec<Skipped> = ranking.refusals.into_iter().map(Skipped::from).collect();
+    let Some((collective, info)) = first else {
+        return Err(output::none_applies(&skipped));
+    };
+    let ports = task.request.get_ports();
+    warnings_about(&args.common, &collective, ports, several_ports);
+    let bounds = bounds.into_inner().unwrap_or_default();
+    let lower_bound = bounds.into_values().fold(f64::INFINITY, f64::min);
+    let names = ranking.choices.iter().map(|choice| choice.algorithm.name);
+    let mut rows: Vec<Row> = names.filter_map(|name| rows.remove(name)).collect();
+    let best = rows[0].time.0;
+    for row in &mut rows {
+        row.ratio = if best > 0.0 { row.time.0 / best } else { 1.0 };
+    }
+    Ok(Ranked {
+        info,
+        lower_bound,
+        rows,
+        skipped,
+        choices: ranking.choices,
+    })
+}
+
+/// A timed algorithm.
+struct TimedAlgorithm {
+    collective: Collective,
+    several_ports: bool,
+    info: ScheduleInfo,
+    row: Row,
+}
+
+impl TimedAlgorithm {
+    fn new(
+        task: &Task,
+        algorithm: &'static Algorithm,
+        request: &Request,
+        progress: &Progress,
+        bounds: &Mutex<BTreeMap<Option<usize>, f64>>,
+    ) -> oneport::Result<TimedAlgorithm> {
+        let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
+        // Each transfer consists of two steps.
+        let transfers = steps(algorithm, request.ranks(), request.get_segments().count()) / 2;
+        progress.begin(algorithm.name, transfers << u32::from(cost.overlaps()));
+        let planned = if task.streams(algorithm) {
+            algorithm.planned(request)?
+        } else {
+            Planned::Stored(task.plan(algorithm, request)?)
+        };
+        let timed = planned.timed(cost, element_bytes, |more| progress.add(more))?;
+        let info = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
+        let row = Row {
+            algorithm: algorithm.name.to_string(),
+            root: info.root,
+            time: Number(finite(timed.time)?),
+            ratio: 1.0,
+            rounds: timed.rounds,
+            messages: timed.messages,
+            bytes: timed.elements as u64 * element_bytes,
+            segments: info.segments,
+            segment: info.segment,
+            levels: match &planned {
+                Planned::Stored(schedule) => levels::traffic(schedule, cost, element_bytes),
+                Planned::Streamed(_) => None,
+            },
+            wall: None,
+        };
+        if let Ok(mut bounds) = bounds.lock() {
+            bounds
+                .entry(row.root)
+                .or_insert_with(|| bound(task, &planned));
+        }
+        Ok(TimedAlgorithm {
+            collective: planned.collective(),
+            several_ports: planned.uses_several_ports(),
+            info,
+            row,
+        })
+    }
+}
+
+/// Lower bound for all schedules with the same layout.
+fn bound(task: &Task, planned: &Planned) -> f64 {
+    let request = &task.request;
+    let (ranks, cost) = (request.ranks(), request.get_cost());
+    let element_bytes = request.get_element_bytes();
+    let (collective, ports) = (planned.collective(), planned.ports());
+    let layouts = planned.layouts();
+    lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, element_bytes).largest
+}
+
+fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {
+    let bound = output.lower_bound.0;
+    let over = |time: f64| {
+        if bound > 0.0 {
+            significant(time / bound, 4)
+        } else {
+            "-".into()
+        }
+    };
+    let rows = output.rows.iter().map(|row| {
+        let mut cells = vec![
+            row.algorithm.clone(),
+            row.root.map_or("-".into(), |r| r.to_string()),
+            unit.show(row.time.0),
+            significant(row.ratio, 4),
+            over(row.time.0),
+            row.rounds.to_string(),
+            row.segments.map_or("-".into(), |n| n.to_string()),
+            row.segment.map_or("-".into(), show_bytes),
+            row.messages.to_string(),
+            show_bytes(row.bytes),
+        ];
+        cells.extend(row.levels.iter().flatten().map(Level::cell));
+        cells
+    });
+    let mut header = vec![
+        "algorithm",
+        "root",
+        "time",
+        "x best",
+        "x bound",
+        "rounds",
+        "segments",
+        "segment",
+        "messages",
+        "volume",
+    ];
+    let levels = output.rows.iter().filter_map(|row| row.levels.as_ref());
+    let levels = levels.map(Vec::len).max().unwrap_or(0);
+    let names: Vec<String> = (0..levels).map(|level| format!("level {level}")).collect();
+    header.extend(names.iter().map(String::as_str));
+    let right: Vec<usize> = (1..header.len()).collect();
+    output::table(out, &header, rows, &right)?;
+    if bound > 0.0 {
+        writeln!(out, "\nlower bound  {}", unit.show(bound))?;
+    }
+    output::skipped(out, &output.skipped)
+}

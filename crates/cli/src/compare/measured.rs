@@ -1,0 +1,215 @@
+//! Measured times of the algorithms, in turns, and of the library's own function beside them.
+
+use anyhow::Result;
+use oneport::plan::choose::Choice;
+use oneport::run::{Element, ElementType, Operator, Place, Processes, Run};
+use oneport::{Error, ErrorKind, Schedule};
+use oneport_measure::in_turns;
+use serde::Serialize;
+
+use super::Args;
+use crate::output;
+use crate::progress::Progress;
+use crate::run::{Library, Wall, memory_of_schedule};
+use crate::site::{Site, summary};
+use crate::task::{Task, ensure_memory};
+use crate::units::{TimeUnit, show_bytes, significant};
+
+/// The measured part of a comparison.
+#[derive(Serialize)]
+pub(super) struct Measured {
+    /// `threads` or `mpi`.
+    engine: &'static str,
+    repetitions: usize,
+    dtype: &'static str,
+    /// The processes, if the engine is MPI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mpi: Option<Processes>,
+    /// By algorithm, in the order of its choices.
+    #[serde(skip)]
+    pub(super) walls: Vec<Wall>,
+    /// The library's own function, its ratio to the fastest algorithm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    library: Option<Library>,
+    warnings: Vec<String>,
+}
+
+/// Measures `choices`, of which there is at least one, with elements of type `dtype`.
+pub(super) fn measure(
+    args: &Args,
+    dtype: ElementType,
+    task: &Task,
+    choices: &[Choice],
+    site: &mut Site,
+) -> Result<Measured> {
+    let planned = plan(task, choices);
+    let schedules = site.agree(planned)?;
+    let names = choices.iter().map(|choice| choice.algorithm.name);
+    let names = names.collect::<Vec<_>>().join(", ");
+    site.ensure_same(format!("measures {names}"))?;
+    oneport::with_element_type!(dtype, T => measure_as::<T>(args, &schedules, choices, site))
+}
+
+/// The schedules of all choices, if they fit into memory together.
+fn plan(task: &Task, choices: &[Choice]) -> Result<Vec<Schedule>> {
+    let schedules = choices
+        .iter()
+        .map(|choice| choice.algorithm.plan(&choice.request));
+    let schedules = schedules.collect::<oneport::Result<Vec<_>>>()?;
+    let bytes = task.request.get_element_bytes();
+    let memory = schedules.iter().map(|s| memory_of_schedule(s, bytes));
+    let memory = memory.fold(0u64, u64::saturating_add);
+    let what = || "measuring all algorithms".to_string();
+    ensure_memory(what, memory.into(), "take fewer ranks or a smaller vector")?;
+    Ok(schedules)
+}
+
+fn measure_as<T: Element>(
+    args: &Args,
+    schedules: &[Schedule],
+    choices: &[Choice],
+    site: &mut Site,
+) -> Result<Measured> {
+    let operator = match schedules[0].collective().kind().reduces() {
+        true => Operator::<T>::named(args.common.vector.op().name())?,
+        false => Operator::none(),
+    };
+    let run = |schedule| {
+        Run::new(schedule)
+            .op(&operator)
+            .deadline(args.deadline)
+            .repetitions(args.repetitions)
+            .warmup(1)
+            .verified()
+    };
+    let mut runs: Vec<Run<'_, T>> = schedules.iter().map(run).collect();
+    if site.world.is_some() {
+        let own = run(&schedules[0]).by_library();
+        match own.clone().repetitions(1).on(site) {
+            Err(error) if error.is_usage() => {
+                output::note(&format!("the library is not measured: {error}"));
+            }
+            outcome => {
+                outcome?;
+                runs.push(own);
+            }
+        }
+    }
+    let progress = Progress::new(0, "measuring {wide_bar} {percent}%, {eta} left");
+    let mut outcomes = in_turns(site, &runs, |done, of| progress.set(done, of))?;
+    progress.finish();
+    let library = outcomes.split_off(choices.len()).pop();
+    for (outcome, choice) in outcomes.iter().zip(choices) {
+        if let Some(mismatch) = &outcome.mismatch {
+            let name = choice.algorithm.name;
+            let wrong = ErrorKind::Wrong(format!("wrong result of {name}: {mismatch}"));
+            return Err(Error::from(wrong).into());
+        }
+    }
+    // They differ in figures at most.
+    let warnings = outcomes.iter().map(|outcome| &outcome.warnings);
+    let warnings = warnings.max_by_key(|warnings| warnings.len());
+    let fastest = outcomes.iter().map(|outcome| outcome.wall.median_ns());
+    let fastest = fastest.min().unwrap_or(0);
+    Ok(Measured {
+        engine: args.engine().map_or("", |engine| engine.name()),
+        repetitions: args.repetitions,
+        dtype: args.common.typed().1.name(),
+        mpi: site.processes(),
+        walls: outcomes.iter().map(|o| Wall::of(&o.wall)).collect(),
+        library: library.map(|outcome| Library::of(&outcome, fastest)),
+        warnings: warnings.cloned().unwrap_or_default(),
+    })
+}
+
+impl Measured {
+    /// What a reader of the times should know.
+    pub(super) fn print_warnings(&self) {
+        for warning in &self.warnings {
+            output::note(warning);
+        }
+        if let Some(library) = &self.library
+            && let Some(error) = &library.error
+        {
+            output::note(&format!(
+                "the result of {} is wrong: {error}",
+                library.function
+            ));
+        }
+    }
+
+    /// Where and how it was measured.
+    pub(super) fn summary(&self) -> Vec<(&'static str, String)> {
+        let mut lines = vec![(
+            "measured",
+            format!(
+                "{} repetitions of each in turns, {}, verified",
+                self.repetitions, self.dtype
+            ),
+        )];
+        if let Some(mpi) = &self.mpi {
+            lines.extend(summary(mpi));
+            lines.push(("timing", mpi.timing.to_string()));
+        }
+        lines
+    }
+
+    /// The table: the algorithms and the library's function, fastest first. `unit` is that of model
+    /// times.
+    pub(super) fn print(
+        &self,
+        out: &mut dyn std::io::Write,
+        rows: &[super::Row],
+        unit: TimeUnit,
+    ) -> Result<()> {
+        let ns = |t: f64| TimeUnit::Nanoseconds.show(t);
+        let walls = rows.iter().filter_map(|row| row.wall.as_ref());
+        let best = walls.map(|wall| wall.median).min().unwrap_or(0).max(1);
+        let line = |name: &str, wall: &Wall, others: [String; 5]| {
+            let mut cells = vec![
+                name.to_string(),
+                ns(wall.median as f64),
+                format!("{} - {}", ns(wall.low as f64), ns(wall.high as f64)),
+                significant(wall.median as f64 / best as f64, 4),
+            ];
+            cells.extend(others);
+            (wall.median, cells)
+        };
+        let of_row = |row: &super::Row| {
+            let wall = row.wall.as_ref()?;
+            let ratio = wall.median as f64 / row.time.0;
+            let in_ns = unit == TimeUnit::Nanoseconds && ratio.is_finite();
+            let others = [
+                unit.show(row.time.0),
+                if in_ns {
+                    significant(ratio, 4)
+                } else {
+                    "-".into()
+                },
+                row.root.map_or("-".into(), |r| r.to_string()),
+                row.segments.map_or("-".into(), |n| n.to_string()),
+                row.segment.map_or("-".into(), show_bytes),
+            ];
+            Some(line(&row.algorithm, wall, others))
+        };
+        let mut lines: Vec<_> = rows.iter().filter_map(of_row).collect();
+        if let Some(library) = &self.library {
+            let none = ["-"; 5].map(String::from);
+            lines.push(line(library.function, &library.wall, none));
+        }
+        lines.sort_by_key(|(median, _)| *median);
+        let header = [
+            "algorithm",
+            "median",
+            "interval",
+            "x best",
+            "model",
+            "x model",
+            "root",
+            "segments",
+            "segment",
+        ];
+        let lines = lines.into_iter().map(|(_, cells)| cells);
+        output::table(out, &header, lines, &[1, 2, 3, 4, 5, 6, 7, 8])
+    }
+}

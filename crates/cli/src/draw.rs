@@ -1,0 +1,319 @@
+//! `oneport draw`: draws schedules as pictures and traces.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, anyhow, bail};
+use clap::ValueEnum;
+use oneport::Schedule;
+use oneport_pictures::{
+    self, Caption, MAX_BOXES, MAX_EVENTS, MAX_PAGE_RANKS, Trace, Traffic, Tree, Unit, gantt, page,
+    traffic, tree,
+};
+
+use crate::args::Common;
+use crate::input::{Input, show_cost};
+use crate::output;
+use crate::task::ensure_memory;
+use crate::units::TimeUnit;
+
+/// Draw a schedule: who does what when, or who sends to whom.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport draw reduce -p 15 --bytes 5 --segments 5 -a uni-greedy --ports uni --alpha 1 --beta 1 --gamma 1 -o r.svg
+  oneport draw reduce -p 8 -a bi-greedy --segments 4 -o schedule.html     step through it in a browser
+  oneport draw broadcast -p 16 --as tree --dark -o tree.svg
+  oneport draw reduce -p 8 -a butterfly --as traffic -o traffic.svg
+  oneport plan reduce -p 4 -a chain --segments 3 -o mine.json
+  oneport draw --schedule mine.json -o mine.svg
+  oneport draw reduce -p 64 --bytes 1MiB --trace t.json     open it at https://ui.perfetto.dev
+
+A Gantt chart shows model time: a row a rank, a colour a segment (or a message's first block); filled boxes receive, outlined ones send, dark ones \
+compute. Boxes name the peer where they are long enough; a browser shows more under the pointer. `oneport run --trace` \
+draws the recorded times of a real run the same way. A page (.html) needs no network: it steps through model time and shows every \
+rank, its ports and what its buffer holds, for up to 64 ranks.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// What to draw [default: gantt; page for a .html file; trace for a .json file or with --json]
+    #[arg(
+        long = "as",
+        value_enum,
+        value_name = "PICTURE",
+        help_heading = "Output"
+    )]
+    form: Option<Form>,
+
+    /// Frame the critical path in a Gantt chart: steps that end later if one of them does
+    #[arg(long, help_heading = "Output")]
+    critical_path: bool,
+
+    /// Colours for a dark background; for pictures only, since a page follows the browser
+    #[arg(long, help_heading = "Output")]
+    dark: bool,
+
+    /// Write to this file (.svg, .html for a page, or .json for a trace), all at once, instead of
+    /// standard output
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+
+    /// Write a trace for Perfetto to this file (.json), all at once; without -o and --as there is
+    /// no picture then
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    trace: Option<PathBuf>,
+}
+
+/// A kind of picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// What every rank does when, in model time.
+    Gantt,
+    /// Who sends to whom, as a tree with sizes; traffic, where it is not one.
+    Tree,
+    /// How much every rank sends to every other, as a map.
+    Traffic,
+    /// A page on which one steps through time: ranks, ports, messages, buffers, Gantt chart.
+    Page,
+    /// What every rank does when, as JSON for trace viewers (Perfetto, chrome://tracing).
+    Trace,
+}
+
+/// Memory of a step while a picture or a trace is made, in bytes: its times, its text while the
+/// text grows, and the finished text; 1600 were measured for traces, without what a growing text
+/// leaves behind.
+const BYTES_PER_STEP: u64 = 2400;
+
+/// Content of an output file, determined by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum File {
+    /// A picture.
+    Svg,
+    /// A trace.
+    Json,
+}
+
+impl File {
+    /// Determines the content from the file extension. A file without one (a pipe, a device) holds
+    /// a picture.
+    pub(crate) fn of(path: &Path) -> Result<File> {
+        match path.extension().map(|e| e.to_string_lossy().to_lowercase()) {
+            None => Ok(File::Svg),
+            Some(svg) if svg == "svg" => Ok(File::Svg),
+            Some(json) if json == "json" => Ok(File::Json),
+            Some(_) => bail!(
+                "{}: pictures are written as FILE.svg, traces as FILE.json",
+                path.display()
+            ),
+        }
+    }
+
+    /// Rejects schedules that are too large for this content before they are timed or run.
+    pub(crate) fn ensure_fits_memory(self, schedule: &Schedule) -> Result<()> {
+        let all = schedule.programs().iter().flatten();
+        let steps = all.filter(|s| !s.is_empty()).count();
+        match self {
+            File::Svg if steps > MAX_BOXES => bail!(
+                "{steps} steps are more than the {MAX_BOXES} boxes that a Gantt chart can have: take fewer ranks or segments, or write a trace (.json)"
+            ),
+            File::Json if steps > MAX_EVENTS => bail!(
+                "{steps} steps are more than the {MAX_EVENTS} events that a trace can have: take fewer ranks or segments"
+            ),
+            _ => {}
+        }
+        let needed = steps as u128 * u128::from(BYTES_PER_STEP);
+        let advice = "take fewer ranks or segments";
+        ensure_memory(|| "the picture or trace".into(), needed, advice)
+    }
+
+    /// Formats the trace as the file's content.
+    pub(crate) fn content(self, trace: &Trace, caption: &Caption) -> Result<String> {
+        Ok(match self {
+            File::Svg => gantt(trace, caption)?,
+            File::Json => trace.to_chrome_json(&caption.title)?,
+        })
+    }
+}
+
+impl Args {
+    /// Rejects more ranks than a picture can have before a schedule for them is planned: every
+    /// rank but one sends or receives.
+    fn ensure_ranks(&self, picture: Option<Form>) -> Result<()> {
+        let planned = self.common.schedule.is_none();
+        let ranks = self.common.ranks.filter(|_| planned).unwrap_or(0);
+        let max = match picture {
+            Some(Form::Trace) | None => MAX_EVENTS,
+            Some(Form::Page) if ranks > MAX_PAGE_RANKS => bail!(
+                "a page shows at most {MAX_PAGE_RANKS} ranks, not {ranks}: take fewer ranks, or draw a Gantt chart (.svg)"
+            ),
+            Some(Form::Page) => return Ok(()),
+            Some(Form::Gantt | Form::Tree | Form::Traffic) => MAX_BOXES,
+        };
+        if ranks > max {
+            bail!(
+                "{ranks} ranks have more steps than the {max} that this picture or trace can show: take fewer ranks"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Draws and writes the files.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let to_file = output::file_of(args.output.as_deref());
+    let picture = match &args.trace {
+        Some(trace) if File::of(trace)? == File::Svg => {
+            bail!("--trace writes JSON: name the file FILE.json")
+        }
+        // Only a trace is requested.
+        Some(_) if args.form.is_none() && args.output.is_none() && !args.common.json => None,
+        _ => Some(form(args, to_file)?),
+    };
+    if args.dark && !picture.is_some_and(|form| !matches!(form, Form::Trace | Form::Page)) {
+        bail!("--dark changes the colours of a picture: write one, with -o FILE.svg");
+    }
+    if args.critical_path && picture != Some(Form::Gantt) {
+        bail!("--critical-path is for Gantt charts: write one, with -o FILE.svg");
+    }
+    output::writable(&[("--trace", args.trace.as_deref()), ("-o", to_file)])?;
+    args.ensure_ranks(picture)?;
+    let mut input = args.common.input()?;
+    input.print_warnings(&args.common);
+    let text = match picture {
+        Some(Form::Gantt) => timed(&input, File::Svg, args.critical_path)?,
+        Some(Form::Trace) => timed(&input, File::Json, false)?,
+        Some(Form::Page) => drawn_page(&input)?,
+        Some(Form::Tree) => drawn_tree(&input)?,
+        Some(Form::Traffic) => drawn_traffic(&input, "traffic")?,
+        None => String::new(),
+    };
+    let text = if args.dark {
+        oneport_pictures::dark(&text)
+    } else {
+        text
+    };
+    if let Some(path) = &args.trace {
+        let trace = timed(&input, File::Json, false)?;
+        output::write_named(path, trace.as_bytes())?;
+    }
+    output::write_to(out, to_file, &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Determines what to draw; an error if options and file name contradict each other.
+fn form(args: &Args, to_file: Option<&Path>) -> Result<Form> {
+    let json = args.common.json;
+    let html = |path: &Path| {
+        path.extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("html"))
+    };
+    match (args.form, to_file.is_some_and(html)) {
+        (_, true) if json => bail!("--json writes a trace, not a page: name the file FILE.json"),
+        (None | Some(Form::Page), true) => return Ok(Form::Page),
+        (Some(_), true) => {
+            bail!("a .html file holds a page (--as page): name the picture FILE.svg")
+        }
+        (Some(Form::Page), false) if to_file.is_some_and(|path| path.extension().is_some()) => {
+            bail!("--as page writes HTML: name the file FILE.html")
+        }
+        _ => {}
+    }
+    let file = to_file.map(File::of).transpose();
+    let file = file.map_err(|e| anyhow!("{e}, pages as FILE.html"))?;
+    match (args.form, file) {
+        (_, Some(File::Svg)) if json => {
+            bail!("--json writes a trace, not a picture: name the file FILE.json")
+        }
+        (Some(Form::Trace), Some(File::Svg)) => {
+            bail!("--as trace writes JSON: name the file FILE.json")
+        }
+        (Some(Form::Trace), _) => Ok(Form::Trace),
+        (Some(_), _) if json => {
+            bail!("--json writes a trace: leave it out, or take --as trace")
+        }
+        (Some(_), Some(File::Json)) => {
+            bail!("a .json file holds a trace (--as trace): name the picture FILE.svg")
+        }
+        (Some(form), _) => Ok(form),
+        (None, Some(File::Json)) => Ok(Form::Trace),
+        (None, _) if json => Ok(Form::Trace),
+        (None, _) => Ok(Form::Gantt),
+    }
+}
+
+/// Model time as a Gantt chart or as a trace.
+fn timed(input: &Input, file: File, critical_path: bool) -> Result<String> {
+    file.ensure_fits_memory(&input.schedule)?;
+    let mut trace = Trace::model(
+        &input.schedule,
+        &input.cost,
+        input.element_bytes,
+        input.trace_unit(),
+    )?;
+    if critical_path {
+        trace = trace.show_critical_path();
+    }
+    let time = input.unit.show(trace.end());
+    let caption = input
+        .caption(&format!("time {time}"))
+        .line(show_cost(&input.cost, input.unit));
+    file.content(&trace, &caption)
+}
+
+fn drawn_page(input: &Input) -> Result<String> {
+    let caption = input
+        .caption("step by step")
+        .line(show_cost(&input.cost, input.unit));
+    let (schedule, cost) = (&input.schedule, &input.cost);
+    let unit = input.trace_unit();
+    Ok(page(schedule, cost, input.element_bytes, unit, &caption)?)
+}
+
+fn drawn_tree(input: &Input) -> Result<String> {
+    if let Some(found) = Tree::of(&input.schedule, input.element_bytes)? {
+        let what = match found.segment() {
+            None => "tree".to_string(),
+            Some(_) => "tree of the first segment".to_string(),
+        };
+        return Ok(tree(&found, &input.caption(&what))?);
+    }
+    let what = "the messages do not form one tree: traffic instead";
+    output::note(&format!("{what} (--as traffic draws it without this note)"));
+    drawn_traffic(input, what)
+}
+
+fn drawn_traffic(input: &Input, what: &str) -> Result<String> {
+    let flows = Traffic::new(&input.schedule, input.element_bytes);
+    Ok(traffic(&flows, &input.caption(what))?)
+}
+
+impl Input {
+    /// The unit of the times in a trace.
+    fn trace_unit(&self) -> Unit {
+        match self.unit {
+            TimeUnit::Nanoseconds => oneport_pictures::Unit::Nanoseconds,
+            TimeUnit::Plain => oneport_pictures::Unit::Plain,
+        }
+    }
+
+    /// A caption such as `reduce by uni-greedy, p = 15, q = 5: ...` with a line of details.
+    pub(crate) fn caption(&self, what: &str) -> Caption {
+        let info = &self.info;
+        let by = match (info.algorithm, &info.schedule) {
+            (Some(name), _) => format!(" by {name}"),
+            (None, Some(file)) => format!(" from {file}"),
+            (None, None) => String::new(),
+        };
+        let segments = match info.segments {
+            Some(q) if q > 1 => format!(", q = {q}"),
+            _ => String::new(),
+        };
+        let title = format!(
+            "{}{by}, p = {}{segments}: {what}",
+            info.collective, info.ranks
+        );
+        Caption::new(title).line(info.title())
+    }
+}

@@ -1,0 +1,291 @@
+//! `oneport export`: writes a schedule in the format of another tool.
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use clap::{Subcommand, ValueEnum};
+use oneport::Schedule;
+use oneport_formats::{Written, dot, goal, msccl, simgrid};
+
+use crate::args::Common;
+use crate::input::Input;
+use crate::output;
+use crate::task::ensure_memory;
+use crate::units::TimeUnit;
+
+/// Write a schedule in the format of another tool.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport export goal broadcast -p 16 --bytes 64KiB -a binomial -o b.goal
+  oneport plan reduce -p 4 -a chain --segments 4 -o mine.json
+  oneport export goal --schedule mine.json --form bytes -o mine.goal
+  oneport export msccl allgather -p 8 -a ring -o ring.xml
+  oneport export simgrid alltoall -p 16 -a pairwise --network torus -o torus
+  oneport export dot broadcast -p 8 -a binomial --rounds -o b.dot
+
+What a format cannot express is refused, with the reason. `oneport import` reads files of other tools.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    format: Format,
+}
+
+/// The format.
+#[derive(Debug, Subcommand)]
+enum Format {
+    Goal(Goal),
+    Msccl(Msccl),
+    Simgrid(Simgrid),
+    Dot(Dot),
+}
+
+/// GOAL, for LogGOPSim and the simulators that take its files.
+///
+/// The uniform form makes LogGOPSim compute one-port times with the flags in its header:
+/// bidirectional ports, messages of equal size. The byte form has the sizes and leaves the costs to
+/// the simulator.
+#[derive(Debug, clap::Args)]
+struct Goal {
+    #[command(flatten)]
+    to: To,
+
+    /// Sizes of messages
+    #[arg(long, value_enum, value_name = "FORM", default_value = "uniform")]
+    form: Form,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Form {
+    /// One byte each; times are those of the one-port model.
+    Uniform,
+    /// The messages' bytes, for studies with other costs.
+    Bytes,
+}
+
+/// MSCCL XML, for MSCCL's executor, verifier and tools, and for ASTRA-sim.
+///
+/// Chunks of equal size, out of place. Reductions are for operators that commute.
+#[derive(Debug, clap::Args)]
+struct Msccl {
+    #[command(flatten)]
+    to: To,
+
+    /// Name of the algorithm in the file [default: those of collective and algorithm]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+/// SimGrid: traces of all ranks, and a platform.
+///
+/// On the crossbar SimGrid computes the model's time; on the other networks messages share links,
+/// which the model leaves out. Costs without a unit are microseconds.
+#[derive(Debug, clap::Args)]
+struct Simgrid {
+    #[command(flatten)]
+    common: Common,
+
+    /// How the hosts are connected
+    #[arg(long, value_enum, value_name = "NETWORK", default_value = "crossbar")]
+    network: Network,
+
+    /// Write the files to this folder, which is created, or is empty
+    #[arg(short, long, value_name = "FOLDER", help_heading = "Output")]
+    output: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Network {
+    /// A link from each host to each other one.
+    Crossbar,
+    /// Two levels of switches; half as many links lead up from a switch as hosts down.
+    FatTree,
+    /// Three dimensions.
+    Torus,
+    /// Groups of routers with two hosts each.
+    Dragonfly,
+}
+
+/// DOT, for Graphviz: who sends to whom.
+#[derive(Debug, clap::Args)]
+struct Dot {
+    #[command(flatten)]
+    to: To,
+
+    /// A row a round, instead of one edge for each pair of ranks
+    #[arg(long)]
+    rounds: bool,
+}
+
+/// The schedule, and where it is written.
+#[derive(Debug, clap::Args)]
+struct To {
+    #[command(flatten)]
+    common: Common,
+
+    /// Write to this file, all at once, instead of standard output
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+}
+
+/// Exports and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let text_bytes = |schedule: &Schedule| schedule.steps() as u128 * BYTES_PER_STEP;
+    let msccl_bytes = |schedule: &Schedule| msccl_lines(schedule) * BYTES_PER_MSCCL_LINE;
+    match &args.format {
+        Format::Goal(args) => args.to.write(out, text_bytes, |input| {
+            Ok(goal::write(
+                &input.schedule,
+                &goal::Options {
+                    form: match args.form {
+                        Form::Uniform => goal::Form::Uniform,
+                        Form::Bytes => goal::Form::Bytes,
+                    },
+                    cost: input.cost.clone(),
+                    element_bytes: input.element_bytes,
+                },
+            )?)
+        }),
+        Format::Msccl(args) => args.to.write(out, msccl_bytes, |input| {
+            let info = &input.info;
+            let by = info
+                .algorithm
+                .or(info.schedule.as_deref())
+                .unwrap_or("schedule");
+            let name = || format!("oneport {} {by}", info.collective);
+            let name = args.name.clone().unwrap_or_else(name);
+            Ok(msccl::write(&input.schedule, &name)?)
+        }),
+        Format::Simgrid(args) => args.write(),
+        Format::Dot(args) => args.to.write(out, text_bytes, |input| {
+            let text = match args.rounds {
+                true => dot::rounds(&input.schedule)?,
+                false => dot::tree(&input.schedule),
+            };
+            let notes = Vec::new();
+            Ok(Written { text, notes })
+        }),
+    }
+}
+
+impl Simgrid {
+    fn write(&self) -> Result<ExitCode> {
+        let folder = self.output.display();
+        self.ensure_new_folder()?;
+        let mut input = self.common.input()?;
+        input.print_warnings(&self.common);
+        let pairs = match self.network {
+            Network::Crossbar => input.schedule.ranks() as u128,
+            _ => 1,
+        };
+        ensure_memory(
+            || "the files".into(),
+            (input.schedule.steps() as u128 + pairs * pairs) * BYTES_PER_STEP,
+            "take fewer ranks or larger segments",
+        )?;
+        let options = simgrid::Options {
+            network: match self.network {
+                Network::Crossbar => simgrid::Network::Crossbar,
+                Network::FatTree => simgrid::Network::FatTree,
+                Network::Torus => simgrid::Network::Torus,
+                Network::Dragonfly => simgrid::Network::Dragonfly,
+            },
+            cost: input.cost.clone(),
+            element_bytes: input.element_bytes,
+            second: match input.unit {
+                TimeUnit::Nanoseconds => 1e-9,
+                TimeUnit::Plain => 1e-6,
+            },
+        };
+        let files = simgrid::write(&input.schedule, &options)?;
+        if !self.output.exists() {
+            let failed = || format!("cannot create {folder}");
+            std::fs::create_dir(&self.output).with_context(failed)?;
+        }
+        for (name, text) in &files {
+            output::write_file(&self.output.join(name), text.as_bytes())?;
+        }
+        output::note(&format!(
+            "{} files written to {folder}; run there:",
+            files.len()
+        ));
+        output::note(&format!(
+            "{} -np {}",
+            simgrid::COMMAND,
+            input.schedule.ranks()
+        ));
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Refuses a folder with files, among which these would get lost, and one without a parent, as
+    /// commands that write one file do.
+    fn ensure_new_folder(&self) -> Result<()> {
+        let folder = self.output.display();
+        let failed = || format!("cannot write {folder}");
+        match std::fs::read_dir(&self.output) {
+            Ok(mut entries) => match entries.next() {
+                Some(_) => bail!("{folder} is not empty: name a new or an empty folder"),
+                None => Ok(()),
+            },
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let parent = self.output.parent().filter(|p| !p.as_os_str().is_empty());
+                let parent = parent.unwrap_or(Path::new("."));
+                std::fs::read_dir(parent).map(|_| ()).with_context(failed)
+            }
+            Err(error) => Err(error).with_context(failed),
+        }
+    }
+}
+
+/// Estimate of the memory for the text of a step.
+const BYTES_PER_STEP: u128 = 300;
+
+/// Memory for a line of MSCCL, 170 bytes of text, with what is known of it: 530 for steps that are
+/// one line, 320 for further lines of a step, measured as the peak of the address space.
+const BYTES_PER_MSCCL_LINE: u128 = 700;
+
+/// An upper bound of the number of lines of a schedule in MSCCL: one for each span of a step, and
+/// for each 71 chunks, if chunks are as large as all spans allow.
+fn msccl_lines(schedule: &Schedule) -> u128 {
+    fn gcd(a: usize, b: usize) -> usize {
+        if b == 0 { a } else { gcd(b, a % b) }
+    }
+    let steps = || schedule.programs().iter().flatten();
+    let in_steps = steps().flat_map(|step| step.reads().iter().chain(step.writes()));
+    let layout = schedule.layout().iter();
+    let in_layout = layout.flat_map(|l| l.input.iter().chain(l.output.iter()));
+    let ends = in_steps.chain(in_layout);
+    let chunk = ends.fold(0, |chunk, span| gcd(gcd(chunk, span.offset), span.len));
+    // A message has a part for each span at either end, but one less.
+    let lines = steps().map(|step| {
+        let spans = step.reads().len().max(step.writes().len());
+        (2 * spans).saturating_sub(1) as u128 + (step.len() / 71 / chunk.max(1)) as u128
+    });
+    lines.sum()
+}
+
+impl To {
+    fn write(
+        &self,
+        out: &mut dyn Write,
+        bytes: impl FnOnce(&Schedule) -> u128,
+        write: impl FnOnce(&Input) -> Result<Written>,
+    ) -> Result<ExitCode> {
+        let to_file = output::file_of(self.output.as_deref());
+        output::writable(&[("-o", to_file)])?;
+        let mut input = self.common.input()?;
+        input.print_warnings(&self.common);
+        ensure_memory(
+            || "the text of the schedule".into(),
+            bytes(&input.schedule),
+            "take fewer ranks or larger segments",
+        )?;
+        let written = write(&input)?;
+        for note in &written.notes {
+            output::note(note);
+        }
+        output::write_to(out, to_file, &written.text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

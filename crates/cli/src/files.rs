@@ -1,0 +1,110 @@
+//! Input files.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, bail};
+
+use crate::task::{available_memory, ensure_memory};
+
+/// Larger input files are refused: the largest schedule that can be planned is shorter.
+const MAX_BYTES: u64 = 4 << 30;
+
+/// Memory in bytes that reading a file takes, and what is done with it at once: proving a schedule,
+/// or writing it in another form.
+///
+/// Measured as the peak of the address space (`VmPeak`) less the 12 MB of the program, for
+/// `import` and `check --schedule` of files of 1 to 22 MB with as little text for a step, a rank or
+/// a number as there may be, just after lists have doubled.
+struct Need {
+    /// How texts begin.
+    begins: &'static [&'static str],
+    /// For each character, and for each of some characters that stand for what is stored.
+    character: u128,
+    marks: &'static [(u8, u128)],
+}
+
+const NEEDS: [Need; 3] = [
+    // The XML library reserves 80 bytes for each < and 72 for each =; what is made of a step takes
+    // 700 more at most. (Whole files: 13 to 24 times their size.)
+    Need {
+        begins: &["<"],
+        character: 2,
+        marks: &[(b'<', 800), (b'=', 72)],
+    },
+    // GOAL: 270 for `calc 1`, 260 with a label. (9 to 43 times.)
+    Need {
+        begins: &["num_ranks", "//", "/*"],
+        character: 2,
+        marks: &[(b'\n', 320)],
+    },
+    // JSON: 7 a character in lists of spans, 13 in lists of ranks; 64 for a number of a cost file.
+    // Lines of sizes and tables: 128. (7 to 18 times.)
+    Need {
+        begins: &[""],
+        character: 10,
+        marks: &[(b',', 48), (b'\n', 128)],
+    },
+];
+
+impl Need {
+    /// The memory for a text: that of the first format that it begins like.
+    fn of(text: &str) -> u128 {
+        let start = text.trim_start();
+        let is_one = |need: &&Need| need.begins.iter().any(|begin| start.starts_with(begin));
+        let need = NEEDS.iter().find(is_one).unwrap_or(&NEEDS[2]);
+        let marked = need.marks.iter().map(|&(mark, bytes)| {
+            let count = text.bytes().filter(|&byte| byte == mark).count();
+            count as u128 * bytes
+        });
+        need.character * text.len() as u128 + marked.sum::<u128>()
+    }
+}
+
+/// Whether several processes read the same input.
+static SHARED: AtomicBool = AtomicBool::new(false);
+
+/// From now on standard input is refused: it reaches only one of the processes of a launch.
+pub(crate) fn every_process_reads() {
+    SHARED.store(true, Ordering::Relaxed);
+}
+
+/// The name of an input in messages.
+pub(crate) fn name_of(path: &Path) -> String {
+    match path.to_string_lossy().into_owned() {
+        dash if dash == "-" => "standard input".into(),
+        name => name,
+    }
+}
+
+/// Reads a text file, or standard input for `-`. Refuses one whose content would not fit into the
+/// memory that there is.
+pub(crate) fn read_text(path: &Path) -> Result<String> {
+    // Half of the memory, because a buffer that grows is copied.
+    let max = available_memory().map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes / 2));
+    let name = name_of(path);
+    let source: Box<dyn Read> = if path.as_os_str() == "-" {
+        if SHARED.load(Ordering::Relaxed) {
+            bail!("standard input reaches one process only: name a file");
+        }
+        Box::new(std::io::stdin())
+    } else {
+        Box::new(File::open(path).with_context(|| format!("cannot read {name}"))?)
+    };
+    let mut bytes = Vec::new();
+    source
+        .take(max.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {name}"))?;
+    if bytes.len() as u64 > max {
+        bail!("{name} has more than the {max} bytes that an input file can have here");
+    }
+    let text = String::from_utf8(bytes)
+        .ok()
+        .with_context(|| format!("{} is not a text file", path.display()))?;
+    let what = || format!("reading {name}");
+    ensure_memory(what, Need::of(&text), "take a shorter file")?;
+    Ok(text)
+}

@@ -1,0 +1,127 @@
+//! Guidelines as tables, and violated ones in words.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use anyhow::Result;
+use oneport::run::Place;
+use oneport_measure::guidelines::{Evaluation, Performer, Row, Setting};
+
+use super::clock_name;
+use crate::input::show_cost;
+use crate::output;
+use crate::site::{self, Site};
+use crate::units::{TimeUnit, show_bytes, significant};
+
+/// Prints all tables.
+pub(super) fn print(
+    out: &mut dyn Write,
+    report: &Evaluation,
+    setting: &Setting,
+    unit: TimeUnit,
+    site: &Site,
+) -> Result<()> {
+    writeln!(out, "{}", show_cost(&setting.cost, unit))?;
+    if let Some(processes) = site.processes() {
+        output::summary(out, &site::summary(&processes))?;
+    }
+    let measured = setting
+        .clock
+        .map(|clock| (Some(clock), setting.measured_tolerance));
+    let tables = [
+        Some((None, setting.tolerance, Performer::Schedules)),
+        measured.map(|(clock, tolerance)| (clock, tolerance, Performer::Schedules)),
+        measured
+            .filter(|_| setting.library)
+            .map(|(clock, tolerance)| (clock, tolerance, Performer::Library)),
+    ];
+    for (clock, tolerance, by) in tables.into_iter().flatten() {
+        let rows = report.rows.iter();
+        let rows: Vec<&Row> = rows.filter(|r| r.clock == clock && r.by == by).collect();
+        let what = match (clock, by) {
+            (None, _) => "model times".to_string(),
+            (_, Performer::Schedules) => format!("measured times, {}", clock_name(clock)),
+            (_, Performer::Library) => {
+                format!(
+                    "measured times of the library itself, {}",
+                    clock_name(clock)
+                )
+            }
+        };
+        writeln!(out, "\n{what}, tolerance {}:", percent(tolerance))?;
+        let lines = rows.iter().map(|row| {
+            [
+                row.guideline.name.to_string(),
+                row.ranks.to_string(),
+                show_bytes(row.bytes),
+                unit.show(row.left),
+                unit.show(row.right),
+                row.left_by.join(" + "),
+                row.right_by.join(" + "),
+                verdict(row),
+            ]
+        });
+        let header = [
+            "guideline",
+            "p",
+            "bytes",
+            "left",
+            "right",
+            "left by",
+            "right by",
+            "",
+        ];
+        output::table(out, &header, lines, &[1, 2, 3, 4])?;
+        let violated = rows.iter().filter(|r| !r.holds).count();
+        writeln!(out, "{} of {} hold", rows.len() - violated, rows.len())?;
+        for row in rows.iter().filter(|row| !row.holds) {
+            writeln!(out, "{}", in_words(row, unit))?;
+        }
+    }
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for entry in &report.unavailable {
+        reasons
+            .entry(&entry.reason)
+            .or_default()
+            .push(entry.guideline);
+    }
+    if !reasons.is_empty() {
+        writeln!(out, "\nnot available:")?;
+    }
+    for (reason, names) in reasons {
+        writeln!(out, "  {reason}:")?;
+        for name in names {
+            writeln!(out, "    {name}")?;
+        }
+    }
+    Ok(())
+}
+
+/// A violated guideline in words, such as `MPI_Gather of 1 KiB on 4 ranks takes 15 us, 50% longer
+/// than MPI_Allgather with 10 us: all ranks but the root can drop the blocks`.
+fn in_words(row: &Row, unit: TimeUnit) -> String {
+    format!(
+        "{}: {} of {} on {} ranks takes {}, {} longer than {} with {}: {}",
+        row.guideline.name,
+        row.left_by.join(" + "),
+        show_bytes(row.bytes),
+        row.ranks,
+        unit.show(row.left),
+        percent(row.excess()),
+        row.right_by.join(" + "),
+        unit.show(row.right),
+        row.guideline.statement
+    )
+}
+
+fn verdict(row: &Row) -> String {
+    if row.holds {
+        "holds".to_string()
+    } else {
+        format!("violated by {}", percent(row.excess()))
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{}%", significant((1e6 * share).round() / 1e4, 3))
+}

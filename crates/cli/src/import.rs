@@ -1,0 +1,146 @@
+//! `oneport import`: reads a schedule of another tool and writes it in oneport's JSON form.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::Subcommand;
+use oneport::check::Options;
+use oneport::{CostModel, Schedule};
+use oneport_formats::{goal, msccl};
+
+use crate::args::parse_count;
+use crate::files::{name_of, read_text};
+use crate::input::note_if_wrong;
+use crate::output;
+
+/// Read a schedule of another tool, and write it in oneport's JSON form.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport export msccl allgather -p 8 -a ring -o ring.xml
+  oneport import msccl ring.xml --chunk 1024 -o ring.json
+  oneport import msccl ring.xml --ported 1
+  oneport check --schedule ring.xml
+  oneport export goal reduce -p 4 -a binomial -o r.goal
+  oneport import goal r.goal
+
+Commands with --schedule read these formats, too, and recognise them by their content.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    format: Format,
+}
+
+/// The format.
+#[derive(Debug, Subcommand)]
+enum Format {
+    Goal(From),
+    Msccl(Msccl),
+}
+
+/// GOAL, the schedules of LogGOPSim: a dependency graph of each rank.
+///
+/// It has no data: unless oneport wrote the file, the schedule proves that messages match and
+/// nothing waits for itself, and times the graph.
+#[derive(Debug, clap::Args)]
+struct From {
+    /// The file (`-` for standard input)
+    file: PathBuf,
+
+    /// Write to this file, all at once, instead of standard output
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Option<PathBuf>,
+}
+
+/// MSCCL XML, the algorithms of MSCCL and its tools.
+///
+/// Every thread block has a port of its own, unless --ported gives fewer: then they take turns, and
+/// a note says how many rounds that costs.
+#[derive(Debug, clap::Args)]
+struct Msccl {
+    #[command(flatten)]
+    from: From,
+
+    /// Number of elements of a chunk
+    #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "1")]
+    chunk: usize,
+
+    /// Number of ports of each kind that a rank has [default: as many as needed]
+    #[arg(long, value_name = "K", value_parser = parse_count)]
+    ported: Option<usize>,
+
+    /// The root, if the file does not tell
+    #[arg(long, value_name = "RANK", value_parser = parse_count)]
+    root: Option<usize>,
+}
+
+/// Imports and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    match &args.format {
+        Format::Goal(from) => from.write(out, goal::read),
+        Format::Msccl(args) => args.from.write(out, |text| {
+            let options = msccl::ReadOptions {
+                chunk: args.chunk,
+                ported: args.ported,
+                root: args.root,
+            };
+            let schedule = msccl::read(text, &options)?;
+            if args.ported.is_some() {
+                let free = msccl::read(
+                    text,
+                    &msccl::ReadOptions {
+                        ported: None,
+                        ..options
+                    },
+                )?;
+                output::note(&price(&schedule, &free));
+            }
+            Ok(schedule)
+        }),
+    }
+}
+
+/// Says what fewer ports cost.
+fn price(schedule: &Schedule, free: &Schedule) -> String {
+    let rounds = |schedule: &Schedule| {
+        let time = schedule.simulate(&CostModel::new(1.0, 0.0)).ok()?;
+        Some(time.makespan())
+    };
+    let (k, needed) = (schedule.ports().k(), free.ports().k());
+    match (rounds(schedule), rounds(free)) {
+        (Some(rounds), Some(free)) => {
+            format!("{rounds} rounds with {k} ports of each kind, {free} with {needed}")
+        }
+        (None, Some(free)) => {
+            format!(
+                "with {k} ports of each kind the ranks wait for each other forever; {free} rounds with {needed}"
+            )
+        }
+        (_, None) => {
+            "the ranks wait for each other forever (`oneport check` names the cycle)".into()
+        }
+    }
+}
+
+impl From {
+    fn write(
+        &self,
+        out: &mut dyn Write,
+        read: impl FnOnce(&str) -> oneport::Result<Schedule>,
+    ) -> Result<ExitCode> {
+        let to_file = output::file_of(self.output.as_deref());
+        output::writable(&[("-o", to_file)])?;
+        let text = read_text(&self.file)?;
+        let schedule = read(&text).with_context(|| name_of(&self.file))?;
+        note_if_wrong(&schedule, || {
+            schedule.check_with(&Options {
+                max_errors: 1,
+                ..Options::default()
+            })
+        });
+        let json = schedule.to_json();
+        output::write_to(out, to_file, &json)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

@@ -1,0 +1,275 @@
+//! The input of a command: a schedule, planned or read from a file, and its description.
+
+mod info;
+mod verdict;
+mod warnings;
+
+use std::collections::HashSet;
+
+use anyhow::{Context, Result, bail};
+use oneport::plan::refusal::{Reason, Refusal};
+use oneport::plan::registry::Algorithm;
+use oneport::{CostModel, Error, Request, Schedule, Step};
+use oneport_formats::{self, msccl};
+use oneport_measure::estimate::CoreModel;
+use oneport_steady::Series;
+
+pub(crate) use self::info::ScheduleInfo;
+pub(crate) use self::verdict::{first_of, note_if_wrong};
+pub(crate) use self::warnings::{print_warnings, warnings_about};
+use crate::args::{Common, Root};
+use crate::files::{name_of, read_text};
+use crate::task::Task;
+use crate::units::TimeUnit;
+
+/// Limit for the sum of all sizes in a schedule, in bytes, so that no sum overflows.
+const MAX_BYTES: u64 = 1 << 60;
+
+/// A schedule, the costs of its machine, and its description.
+#[derive(Debug)]
+pub(crate) struct Input {
+    /// The schedule.
+    pub(crate) schedule: Schedule,
+    /// The cost model.
+    pub(crate) cost: CostModel,
+    /// Size of an element in bytes.
+    pub(crate) element_bytes: u64,
+    /// Unit of model times.
+    pub(crate) unit: TimeUnit,
+    /// The algorithm and request, unless the schedule was read from a file.
+    pub(crate) planned: Option<Planned>,
+    /// The series that a schedule from a file performs, if it keeps its platform and no option
+    /// gives costs.
+    pub(crate) series: Option<Series>,
+    /// Description for JSON output.
+    pub(crate) info: ScheduleInfo,
+}
+
+/// The plan that a schedule comes from.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    /// The algorithm.
+    pub(crate) algorithm: &'static Algorithm,
+    /// Its request.
+    pub(crate) request: Request,
+}
+
+impl Common {
+    /// Plans or reads the schedule that the options describe.
+    pub(crate) fn input(&self) -> Result<Input> {
+        self.input_on_cores(|_| Ok(None))
+    }
+
+    /// Like [`Common::input`], but chooses the algorithm for a native run. `core_model` returns the
+    /// core model for a number of ranks, if there is one.
+    pub(crate) fn input_on_cores(
+        &self,
+        core_model: impl Fn(usize) -> Result<Option<CoreModel>>,
+    ) -> Result<Input> {
+        if self.algorithm == "all" {
+            bail!("--algorithm all is for check and compare: name one, or let auto choose");
+        }
+        match (&self.schedule, self.collective) {
+            (Some(_), _) => self.read(),
+            (None, Some(kind)) => {
+                let mut task = Task::new(self, kind)?;
+                task.core_model = core_model(task.request.ranks())?;
+                Input::plan(&task)
+            }
+            (None, None) => bail!("give a COLLECTIVE (such as reduce) or --schedule FILE"),
+        }
+    }
+
+    fn read(&self) -> Result<Input> {
+        let Some(path) = &self.schedule else {
+            bail!("give --schedule FILE");
+        };
+        let name = name_of(path);
+        let text = read_text(path)?;
+        let options = msccl::ReadOptions {
+            ported: self.machine.ported,
+            root: match self.root {
+                Some(Root::Rank(root)) => Some(root),
+                _ => None,
+            },
+            ..msccl::ReadOptions::default()
+        };
+        let foreign = oneport_formats::read(&text, &options).with_context(|| name.clone())?;
+        let (mut schedule, series) = match foreign {
+            Some(schedule) => (schedule, None),
+            None => (
+                Schedule::from_json(&text).with_context(|| name.clone())?,
+                Series::from_json(&text).with_context(|| name.clone())?,
+            ),
+        };
+        drop(text);
+        let ports = self.machine.ports(schedule.ports())?;
+        if ports != schedule.ports() {
+            schedule = schedule.with_ports(ports)?;
+        }
+        let element_bytes = self.vector.element_bytes();
+        in_range(&schedule, element_bytes).with_context(|| name.clone())?;
+        let (cost, unit) = match &series {
+            Some(series) if !self.machine.is_given() => {
+                let cost = series.cost(element_bytes)?;
+                let overlap = cost.overlaps() || self.machine.overlap;
+                (cost.overlap(overlap), TimeUnit::Plain)
+            }
+            _ => self.machine.cost(Some(schedule.ranks()))?,
+        };
+        self.agrees(&schedule, &cost)?;
+        if let Some(ports) = self.nodes.of(schedule.ranks(), &cost)? {
+            schedule = ports.share(schedule, &cost, element_bytes)?;
+        }
+        let nodes: HashSet<&[usize]> = schedule
+            .shared_ports()
+            .iter()
+            .map(|port| &*port.ranks)
+            .collect();
+        let info = ScheduleInfo {
+            kind: schedule.collective().kind(),
+            collective: schedule.collective().kind().name(),
+            algorithm: None,
+            algorithm_choice: "file",
+            schedule: Some(name),
+            ranks: schedule.ranks(),
+            root: schedule.collective().root(),
+            root_choice: "file",
+            ports: ports.name(),
+            ported: ports.k(),
+            shared_ports: schedule.shared_ports().len(),
+            nodes: nodes.len(),
+            vector_bytes: None,
+            block_bytes: None,
+            segments: None,
+            segment: None,
+            segment_choice: None,
+            segment_sizes: None,
+            time_unit: unit.name(),
+            cores: None,
+            rule: None,
+            correct: None,
+        };
+        Ok(Input {
+            schedule,
+            cost,
+            element_bytes,
+            unit,
+            planned: None,
+            series: series.filter(|_| !self.machine.is_given()),
+            info,
+        })
+    }
+
+    /// Verifies that options which repeat facts of the file agree with it.
+    fn agrees(&self, schedule: &Schedule, cost: &CostModel) -> Result<()> {
+        let p = schedule.ranks();
+        if let Some(ranks) = self.ranks.filter(|&ranks| ranks != p) {
+            bail!("the schedule has {p} ranks, not {ranks} (-p)");
+        }
+        if let Some(links) = cost.links().filter(|l| l.alpha.len() != p) {
+            bail!(
+                "the schedule has {p} ranks, the costs describe {}",
+                links.alpha.len()
+            );
+        }
+        match (self.root, schedule.collective().root()) {
+            (Some(Root::Rank(asked)), Some(root)) if asked != root => {
+                bail!("the schedule's root is {root}, not {asked} (--root)")
+            }
+            (Some(Root::Rank(asked)), None) if asked >= p => {
+                bail!("root {asked} is not one of {p} ranks (numbered from 0)")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Input {
+    /// Plans `task` with the requested algorithm, or with the best one.
+    pub(crate) fn plan(task: &Task) -> Result<Input> {
+        let (algorithm, request) = task.choose()?;
+        Ok(Input::planned_by(task, algorithm, request).map_err(Error::from)?)
+    }
+
+    /// Plans `request`, one of the requests of `task`, with `algorithm`.
+    pub(crate) fn planned_by(
+        task: &Task,
+        algorithm: &'static Algorithm,
+        request: Request,
+    ) -> Result<Input, Refusal> {
+        let schedule = task
+            .plan(algorithm, &request)
+            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))?;
+        let info = ScheduleInfo::planned(task, algorithm, &request, schedule.collective().root());
+        Ok(Input {
+            schedule,
+            cost: request.get_cost().clone(),
+            element_bytes: request.get_element_bytes(),
+            unit: task.unit,
+            planned: Some(Planned { algorithm, request }),
+            series: None,
+            info,
+        })
+    }
+
+    /// Describes the input in lines of name and value.
+    pub(crate) fn summary(&self) -> Vec<(&'static str, String)> {
+        self.info.summary(&self.cost, self.unit)
+    }
+}
+
+/// Formats costs, such as `alpha 1 us, beta 0.1 ns/byte, gamma 0`.
+pub(crate) fn show_cost(cost: &CostModel, unit: TimeUnit) -> String {
+    let overlap = if cost.overlaps() {
+        ", computation overlaps communication"
+    } else {
+        ""
+    };
+    if cost.links().is_some() {
+        return format!("per pair of ranks{overlap}");
+    }
+    let rate = |name: &str, value: f64| {
+        if value == 0.0 {
+            format!("{name} 0")
+        } else {
+            format!("{name} {}/byte", unit.show(value))
+        }
+    };
+    let linear = cost.rates();
+    let mut parts = vec![
+        format!("alpha {}", unit.show(linear.alpha)),
+        rate("beta", linear.beta),
+        rate("gamma", linear.gamma),
+    ];
+    if linear.gamma_copy > 0.0 {
+        parts.push(rate("gamma_copy", linear.gamma_copy));
+    }
+    let pieces = cost.size_pieces().map_or_else(String::new, |pieces| {
+        let lists = [
+            ("messages", &pieces.transfer),
+            ("combining", &pieces.combine),
+            ("combining own", &pieces.combine_local),
+            ("copies", &pieces.copy),
+        ];
+        let several = lists.iter().filter(|(_, list)| !list.is_empty());
+        let several: Vec<_> = several
+            .map(|(name, list)| format!("{name} {}", list.len()))
+            .collect();
+        format!(" on the whole; pieces by size: {}", several.join(", "))
+    });
+    parts.join(", ") + &pieces + overlap
+}
+
+/// Rejects a schedule whose sizes could overflow when they are added.
+fn in_range(schedule: &Schedule, element_bytes: u64) -> Result<()> {
+    let steps = schedule.programs().iter().flatten().map(Step::len);
+    let buffers = schedule.layout().iter().map(|l| l.len);
+    let total = steps
+        .chain(buffers)
+        .fold(0u64, |sum, n| sum.saturating_add(n as u64));
+    if total.saturating_mul(element_bytes) > MAX_BYTES {
+        bail!("the schedule moves or holds more than this program's limit of 2^60 bytes");
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! What a command says of a schedule, in a summary and as fields of JSON.
+
+use oneport::plan::registry::Algorithm;
+use oneport::{CostModel, Kind, Request};
+use serde::Serialize;
+
+use super::show_cost;
+use crate::nodes::NodePorts;
+use crate::task::{SegmentChoice, Task};
+use crate::units::{TimeUnit, show_bytes};
+
+/// Description of a schedule, as fields of JSON output.
+#[derive(Debug, Serialize)]
+pub(crate) struct ScheduleInfo {
+    #[serde(skip)]
+    pub(crate) kind: Kind,
+    pub(crate) collective: &'static str,
+    /// Absent for a schedule from a file.
+    pub(crate) algorithm: Option<&'static str>,
+    /// `auto`, `given`, `rules` or `file`.
+    pub(crate) algorithm_choice: &'static str,
+    pub(crate) schedule: Option<String>,
+    pub(crate) ranks: usize,
+    pub(crate) root: Option<usize>,
+    pub(crate) root_choice: &'static str,
+    pub(crate) ports: &'static str,
+    pub(crate) ported: usize,
+    /// Number of ports that ranks share, and of their nodes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) shared_ports: usize,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) nodes: usize,
+    /// Size of the vector, or of the largest block.
+    pub(crate) vector_bytes: Option<u64>,
+    /// Size of each rank's block, if block sizes were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) block_bytes: Option<Vec<u64>>,
+    /// Number of segments.
+    pub(crate) segments: Option<usize>,
+    /// Bytes of the largest segment.
+    pub(crate) segment: Option<u64>,
+    /// `best`, `unequal`, `given` or `rules`; `unsegmented` for an algorithm that does not segment.
+    pub(crate) segment_choice: Option<&'static str>,
+    /// Bytes of each segment, if a search for unequal sizes found them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) segment_sizes: Option<Vec<u64>>,
+    pub(crate) time_unit: &'static str,
+    /// Number of cores, if the algorithm was chosen by an estimate for that many.
+    #[serde(skip)]
+    pub(crate) cores: Option<usize>,
+    /// The selection rule that made the choice, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rule: Option<String>,
+    /// Whether a schedule from a file is right, if that was to be found out and could be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) correct: Option<bool>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature serde asks for"
+)]
+fn is_zero(n: &usize) -> bool {
+    *n == 0
+}
+
+/// Lists sizes, with repeated ones counted: `3 B, 4 x 2 B, 1 B`.
+fn show_sizes(sizes: &[u64]) -> String {
+    const MAX_SHOWN: usize = 12;
+    let runs: Vec<&[u64]> = sizes.chunk_by(|a, b| a == b).collect();
+    let show = |run: &&[u64]| match run {
+        [size] => show_bytes(*size),
+        _ => format!("{} x {}", run.len(), show_bytes(run[0])),
+    };
+    let mut shown: Vec<String> = runs.iter().take(MAX_SHOWN).map(show).collect();
+    if runs.len() > MAX_SHOWN {
+        shown.push("...".into());
+    }
+    shown.join(", ")
+}
+
+impl ScheduleInfo {
+    /// Describes the schedule that `algorithm` plans for `request`, one of the requests of `task`.
+    pub(crate) fn planned(
+        task: &Task,
+        algorithm: &'static Algorithm,
+        request: &Request,
+        root: Option<usize>,
+    ) -> ScheduleInfo {
+        let sizes = request.get_segments().sizes();
+        let largest = sizes.iter().max().copied().unwrap_or(0) as u64;
+        let choice = |open: bool, chosen| if open { chosen } else { "given" };
+        let shares = task.node_ports.as_ref();
+        let has_data = algorithm.collective.has_data();
+        let segment_choice = match &task.segments {
+            _ if !algorithm.segmented => "unsegmented",
+            SegmentChoice::Best => "best",
+            SegmentChoice::BestUnequal => "unequal",
+            SegmentChoice::Given(_) => "given",
+            SegmentChoice::Rule(_) => "rules",
+        };
+        ScheduleInfo {
+            kind: algorithm.collective,
+            collective: algorithm.collective.name(),
+            algorithm: Some(algorithm.name),
+            algorithm_choice: match &task.rule {
+                Some(_) => "rules",
+                None => choice(task.auto, "auto"),
+            },
+            schedule: None,
+            ranks: request.ranks(),
+            root,
+            root_choice: choice(task.root_free, "free"),
+            ports: request.get_ports().name(),
+            ported: request.get_ports().k(),
+            shared_ports: shares.map_or(0, |ports| ports.count(request.get_ports())),
+            nodes: shares.map_or(0, NodePorts::nodes),
+            vector_bytes: has_data.then(|| request.elements() as u64 * request.get_element_bytes()),
+            block_bytes: request.get_blocks().as_ref().map(|blocks| {
+                let bytes = |&b: &usize| b as u64 * request.get_element_bytes();
+                blocks.iter().map(bytes).collect()
+            }),
+            segments: has_data.then_some(sizes.len()),
+            segment: has_data.then_some(largest * request.get_element_bytes()),
+            segment_choice: has_data.then_some(segment_choice),
+            segment_sizes: (segment_choice == "unequal").then(|| {
+                let bytes = |&elements: &usize| elements as u64 * request.get_element_bytes();
+                sizes.iter().map(bytes).collect()
+            }),
+            time_unit: task.unit.name(),
+            cores: task.on_cores().map(|c| c.cores),
+            rule: task.rule.clone(),
+            correct: None,
+        }
+    }
+
+    /// Describes the schedule in lines of name and value.
+    pub(crate) fn summary(&self, cost: &CostModel, unit: TimeUnit) -> Vec<(&'static str, String)> {
+        let info = self;
+        let mut summary = vec![("collective", info.title())];
+        summary.push((
+            "algorithm",
+            match (info.algorithm, info.algorithm_choice) {
+                (Some(name), "auto") if let Some(cores) = info.cores => {
+                    format!("{name} (the fastest on {cores} cores, by an estimate)")
+                }
+                (Some(name), "auto") if info.segments_were_given() => {
+                    format!("{name} (the fastest here that segments, in the model)")
+                }
+                (Some(name), "auto") => format!("{name} (the fastest here in the model)"),
+                (Some(name), "rules") => {
+                    format!(
+                        "{name} ({})",
+                        info.rule.as_deref().unwrap_or("by the rules")
+                    )
+                }
+                (Some(name), _) => name.to_string(),
+                (None, _) => format!("from {}", info.schedule.as_deref().unwrap_or("a file")),
+            },
+        ));
+        if let (Some(count), Some(segment)) = (info.segments, info.segment) {
+            let remark = match info.segment_choice {
+                Some("best") => " (the best number)",
+                Some("unequal") => " at most (the best sizes found)",
+                Some("unsegmented") => " (this algorithm does not segment)",
+                _ => "",
+            };
+            summary.push((
+                "segments",
+                format!("{count} of {}{remark}", show_bytes(segment)),
+            ));
+            if let Some(sizes) = &info.segment_sizes {
+                summary.push(("sizes", show_sizes(sizes)));
+            }
+        }
+        summary.push(("costs", show_cost(cost, unit)));
+        if let Some(shared) = info.show_shared_ports() {
+            summary.push(("shared ports", shared));
+        }
+        summary
+    }
+
+    /// Whether options ask for several segments, so that algorithms that segment come first.
+    fn segments_were_given(&self) -> bool {
+        let asked = matches!(self.segment_choice, Some("given" | "unequal"));
+        asked && self.segments.is_some_and(|n| n > 1)
+    }
+
+    /// The ports that ranks share, such as `8, of 4 nodes`.
+    pub(crate) fn show_shared_ports(&self) -> Option<String> {
+        let plural = if self.nodes == 1 { "" } else { "s" };
+        let show = || format!("{}, of {} node{plural}", self.shared_ports, self.nodes);
+        (self.shared_ports > 0).then(show)
+    }
+
+    /// One line, such as `reduce, root 0, 8 ranks, 64 KiB, bidirectional ports`.
+    pub(crate) fn title(&self) -> String {
+        let free = match self.root_choice {
+            "free" => " (free)",
+            _ => "",
+        };
+        let root = self.root.map(|root| format!("root {root}{free}"));
+        self.title_with_root(root.as_deref())
+    }
+
+    /// As [`title`](Self::title), with another text about the root.
+    pub(crate) fn title_with_root(&self, root: Option<&str>) -> String {
+        let mut what = self.collective.to_string();
+        if let Some(root) = root {
+            what += &format!(", {root}");
+        }
+        what += &format!(
+            ", {} rank{}",
+            self.ranks,
+            if self.ranks == 1 { "" } else { "s" }
+        );
+        if let Some(blocks) = &self.block_bytes {
+            let min = blocks.iter().copied().min().unwrap_or(0);
+            let max = blocks.iter().copied().max().unwrap_or(0);
+            what += &format!(
+                ", blocks of {} to {}, {} in all",
+                show_bytes(min),
+                show_bytes(max),
+                show_bytes(blocks.iter().sum())
+            );
+        } else if let Some(bytes) = self.vector_bytes {
+            let block = if self.kind.has_blocks() && self.kind != Kind::ReduceScatter {
+                " a block"
+            } else {
+                ""
+            };
+            what += &format!(", {}{block}", show_bytes(bytes));
+        }
+        let direction = if self.ports == "bi" {
+            "bidirectional"
+        } else {
+            "unidirectional"
+        };
+        match self.ported {
+            1 => what += &format!(", {direction} ports"),
+            k => what += &format!(", {k} {direction} ports each"),
+        }
+        what
+    }
+}

@@ -1,0 +1,147 @@
+//! The machine that the options describe: ports, costs and cores.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use oneport::machine::Links;
+use oneport::run::{Tuning, Workers};
+use oneport::{CostModel, Ports};
+use oneport_measure::Profile;
+use oneport_measure::estimate::CoreModel;
+
+use crate::args::{Machine, PortModel};
+use crate::files::{name_of, read_text};
+use crate::units::TimeUnit;
+
+/// Default costs of a fast local network, in nanoseconds and nanoseconds per byte. Computation is
+/// free by default.
+const DEFAULT_ALPHA: f64 = 1000.0;
+const DEFAULT_BETA: f64 = 0.1;
+
+impl Machine {
+    /// Returns the port model; `given` holds unless an option overrides it.
+    pub(crate) fn ports(&self, given: Ports) -> Result<Ports> {
+        let ports = match self.ports {
+            None => given,
+            Some(PortModel::Uni) => Ports::UNI.with_k(given.k()),
+            Some(PortModel::Bi) => Ports::BI.with_k(given.k()),
+        };
+        match self.ported {
+            None => Ok(ports),
+            Some(k @ 1..=Ports::MAX_K) => Ok(ports.with_k(k)),
+            Some(k) => bail!(
+                "--ported is {k}: a rank has 1 to {} ports of each kind",
+                Ports::MAX_K
+            ),
+        }
+    }
+
+    /// Returns the cost model and the unit of its times, for this many ranks if a cost file does
+    /// not say how many there are.
+    pub(crate) fn cost(&self, ranks: Option<usize>) -> Result<(CostModel, TimeUnit)> {
+        if let Some(path) = &self.costs {
+            let (cost, unit) = read_costs(path, ranks)?;
+            return Ok((cost.overlap(self.overlap), unit));
+        }
+        if let Some(path) = &self.profile {
+            let profile = Profile::from_json(&read_text(path)?)
+                .with_context(|| path.display().to_string())?;
+            let cost = self.overriding(profile).cost()?.overlap(self.overlap);
+            return Ok((cost, TimeUnit::Nanoseconds));
+        }
+        let value = |arg: Option<crate::units::TimeArg>, default| arg.map_or(default, |t| t.value);
+        let cost = CostModel::new(
+            value(self.alpha, DEFAULT_ALPHA),
+            value(self.beta, DEFAULT_BETA),
+        )
+        .gamma(value(self.gamma, 0.0))
+        .gamma_copy(value(self.gamma_copy, 0.0))
+        .overlap(self.overlap);
+        cost.validate()?;
+        let given = [self.alpha, self.beta, self.gamma, self.gamma_copy];
+        let mut given = given.into_iter().flatten().peekable();
+        let plain = given.peek().is_some() && given.all(|t| !t.has_unit);
+        let unit = if plain {
+            TimeUnit::Plain
+        } else {
+            TimeUnit::Nanoseconds
+        };
+        Ok((cost, unit))
+    }
+
+    /// Returns the core model of a native run of `ranks` ranks on `cores` cores with these workers,
+    /// if a profile has one and no option overrides its costs.
+    pub(crate) fn core_model(
+        &self,
+        workers: Workers,
+        ranks: usize,
+        cores: usize,
+    ) -> Result<Option<CoreModel>> {
+        let given = [self.alpha, self.beta, self.gamma, self.gamma_copy];
+        let Some(path) = self
+            .profile
+            .as_ref()
+            .filter(|_| given.iter().all(Option::is_none))
+        else {
+            return Ok(None);
+        };
+        Ok(Profile::from_json(&read_text(path)?)?.core_model(workers, ranks, cores))
+    }
+
+    /// Returns the constants of the machine: a profile may override some.
+    pub(crate) fn tuning(&self) -> Result<Tuning> {
+        match &self.profile {
+            Some(path) => Ok(Profile::from_json(&read_text(path)?)?.tuning),
+            None => Ok(Tuning::default()),
+        }
+    }
+
+    /// Returns the profile with the costs that options override: what describes them in more detail
+    /// is dropped.
+    fn overriding(&self, mut profile: Profile) -> Profile {
+        let pieces = profile.pieces.get_or_insert_default();
+        if self.alpha.is_some() || self.beta.is_some() {
+            pieces.transfer.clear();
+            profile.levels.clear();
+        }
+        if self.gamma.is_some() {
+            pieces.combine.clear();
+            pieces.combine_local.clear();
+        }
+        if self.gamma_copy.is_some() {
+            pieces.copy.clear();
+        }
+        for (given, cost) in [
+            (self.alpha, &mut profile.alpha),
+            (self.beta, &mut profile.beta),
+            (self.gamma, &mut profile.gamma),
+            (self.gamma_copy, &mut profile.gamma_copy),
+        ] {
+            *cost = given.map_or(*cost, |time| time.value);
+        }
+        profile
+    }
+}
+
+/// Reads the costs of all pairs from a cost file or a profile, and their unit. They are for this
+/// many ranks if the file does not say how many there are.
+pub(crate) fn read_costs(path: &Path, ranks: Option<usize>) -> Result<(CostModel, TimeUnit)> {
+    let text = read_text(path)?;
+    let cost = |(links, unit)| Ok((CostModel::heterogeneous(links)?, unit));
+    let read = links(&text, ranks).and_then(cost);
+    read.with_context(|| name_of(path))
+}
+
+fn links(text: &str, ranks: Option<usize>) -> Result<(Links, TimeUnit)> {
+    let value = serde_json::from_str::<serde_json::Value>(text).ok();
+    // A cost file has matrices where a profile has numbers.
+    if value.is_some_and(|v| v.get("alpha").is_some_and(serde_json::Value::is_number)) {
+        return match Profile::from_json(text)?.links()? {
+            Some(links) => Ok((links, TimeUnit::Nanoseconds)),
+            None => bail!(
+                "a profile with neither pairs nor levels: calibrate with --pairs, or use it as --profile"
+            ),
+        };
+    }
+    Ok((Links::for_ranks(text, ranks)?, TimeUnit::Plain))
+}

@@ -1,0 +1,135 @@
+//! The command line: parses arguments, runs one subcommand and returns its exit code.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod blocks;
+mod calibrate;
+mod check;
+mod compare;
+mod draw;
+mod export;
+mod files;
+mod guidelines;
+mod import;
+mod input;
+mod levels;
+mod list;
+mod machine;
+mod nodes;
+mod output;
+mod parallel;
+mod plan;
+mod progress;
+mod run;
+mod schema;
+mod selection;
+mod simulate;
+mod site;
+mod sizes;
+mod steady;
+mod task;
+mod tune;
+mod units;
+mod writer;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use site::{Engine, Site};
+
+/// Plan, prove, time and run collective communication under the one-port model.
+///
+/// A collective (a broadcast, a reduction, ...) is performed by a schedule: for every rank a list
+/// of sends, receives and local steps. A port carries one transfer at a time. oneport plans such
+/// schedules, or reads yours, proves them right, times them exactly in a cost model, and runs them
+/// on real threads with real bytes.
+#[derive(Debug, Parser)]
+#[command(version, after_help = EXAMPLES, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+The flow, with a reduction over 8 ranks:
+  oneport list                                              what there is
+  oneport plan reduce -p 8 -a chain --segments 4 -o r.json  plan a schedule, or write one by hand
+  oneport check --schedule r.json                           prove it right
+  oneport simulate --schedule r.json                        time it in the cost model
+  oneport run --schedule r.json                             run it on threads, with real data
+  oneport compare reduce -p 8 --bytes 1MiB                  compare all algorithms
+  oneport draw --schedule r.json -o r.svg                   draw what every rank does when
+  oneport tune reduce -p 2 --bytes 64KiB --budget 2s        measure which segments are best
+  oneport export goal --schedule r.json -o r.goal           write it for another tool
+  oneport steady --generate fig3 --run                      a series of broadcasts on uneven links
+
+A transfer of n bytes takes alpha + beta*n, combining n bytes takes gamma*n. Every command explains itself with \
+--help and prints one JSON object with --json. Exit code: 0 success, 1 a check failed or data is wrong, 2 bad usage or \
+unreadable input.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    List(list::Args),
+    Plan(plan::Args),
+    Check(check::Args),
+    Simulate(simulate::Args),
+    Run(run::Args),
+    Compare(compare::Args),
+    Draw(draw::Args),
+    Calibrate(calibrate::Args),
+    Tune(tune::Args),
+    Guidelines(guidelines::Args),
+    Export(export::Args),
+    Import(import::Args),
+    Schema(schema::Args),
+    Steady(steady::Args),
+}
+
+impl Command {
+    /// Whether all processes of a launch have to take part.
+    fn is_over_mpi(&self) -> bool {
+        match self {
+            Command::Run(args) => args.engine() == Engine::Mpi,
+            Command::Calibrate(args) => args.engine() == Engine::Mpi,
+            Command::Compare(args) => args.engine() == Some(Engine::Mpi),
+            Command::Tune(args) => args.engine() == Engine::Mpi,
+            Command::Guidelines(args) => args.engine() == Engine::Mpi,
+            _ => false,
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::try_parse().unwrap_or_else(|error| {
+        let again = check::move_construction_first(std::env::args_os().collect());
+        let again = again
+            .filter(|_| error.use_stderr())
+            .map(Cli::try_parse_from);
+        again
+            .and_then(Result::ok)
+            .unwrap_or_else(|| site::exit(&error))
+    });
+    if site::is_silent() && !cli.command.is_over_mpi() {
+        // Under a launcher of many processes, the first one does what need be done once.
+        return ExitCode::SUCCESS;
+    }
+    // Kept until all is printed: then the processes of a launch end together.
+    let mut site = Site::default();
+    output::finish(|out| match &cli.command {
+        Command::List(args) => list::run(args, out),
+        Command::Plan(args) => plan::run(args, out),
+        Command::Check(args) => check::run(args, out),
+        Command::Simulate(args) => simulate::run(args, out),
+        Command::Run(args) => run::run(args, &mut site, out),
+        Command::Compare(args) => compare::run(args, &mut site, out),
+        Command::Draw(args) => draw::run(args, out),
+        Command::Calibrate(args) => calibrate::run(args, &mut site, out),
+        Command::Tune(args) => tune::run(args, &mut site, out),
+        Command::Guidelines(args) => guidelines::run(args, &mut site, out),
+        Command::Export(args) => export::run(args, out),
+        Command::Import(args) => import::run(args, out),
+        Command::Schema(args) => schema::run(args, out),
+        Command::Steady(args) => steady::run(args, out),
+    })
+}

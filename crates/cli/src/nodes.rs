@@ -1,0 +1,85 @@
+//! `--node-ports`: the nodes of the machine, and how few ports they have.
+
+use anyhow::{Result, bail};
+use clap::Args;
+use oneport::{CostModel, Ports, Schedule};
+
+use crate::args::parse_count;
+
+/// Nodes whose ranks share ports.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Nodes {
+    /// Number of ports of each kind that a node has, through which all messages between nodes pass
+    /// [default: those of its ranks]
+    #[arg(long, value_name = "K", value_parser = parse_count, allow_negative_numbers = true)]
+    pub(crate) node_ports: Option<usize>,
+
+    /// Number of nodes, of consecutive ranks [default: the nodes that --costs shows]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = parse_count,
+        allow_negative_numbers = true,
+        requires = "node_ports"
+    )]
+    nodes: Option<usize>,
+}
+
+/// The nodes of the ranks, and the number of their ports.
+#[derive(Debug, Clone)]
+pub(crate) struct NodePorts {
+    nodes: Vec<Vec<usize>>,
+    k: usize,
+}
+
+impl Nodes {
+    /// The nodes of `ranks` ranks, if their ports are limited.
+    pub(crate) fn of(&self, ranks: usize, cost: &CostModel) -> Result<Option<NodePorts>> {
+        let Some(k) = self.node_ports else {
+            return Ok(None);
+        };
+        if !(1..=Ports::MAX_K).contains(&k) {
+            let max = Ports::MAX_K;
+            bail!("--node-ports is {k}: a node has 1 to {max} ports of each kind");
+        }
+        let Some(n) = self.nodes else {
+            let Some(nodes) = cost.nodes(ranks) else {
+                bail!(
+                    "--node-ports needs the nodes: give their number (--nodes), or costs with levels (--costs)"
+                );
+            };
+            return Ok(Some(NodePorts { nodes, k }));
+        };
+        if n == 0 || n > ranks {
+            bail!("{n} nodes for {ranks} ranks (--nodes)");
+        }
+        let first = |node: usize| node * ranks / n;
+        let nodes = (0..n).map(|node| (first(node)..first(node + 1)).collect());
+        Ok(Some(NodePorts {
+            nodes: nodes.collect(),
+            k,
+        }))
+    }
+}
+
+impl NodePorts {
+    /// Number of nodes.
+    pub(crate) fn nodes(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Number of ports that the nodes have together.
+    pub(crate) fn count(&self, ports: Ports) -> usize {
+        self.nodes().saturating_mul(ports.with_k(self.k).lists())
+    }
+
+    /// The schedule with the ports that its nodes share.
+    pub(crate) fn share(
+        &self,
+        schedule: Schedule,
+        cost: &CostModel,
+        element_bytes: u64,
+    ) -> oneport::Result<Schedule> {
+        schedule.with_node_ports(&self.nodes, self.k, cost, element_bytes)
+    }
+}

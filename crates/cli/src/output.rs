@@ -1,0 +1,294 @@
+//! Standard output, tables, messages and exit codes.
+
+use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context, Result, anyhow};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
+use oneport::plan::refusal::Refusal;
+use serde::Serialize;
+
+use crate::writer;
+pub(crate) use crate::writer::Writer;
+
+/// Spaces before and after a cell of a table.
+const PADDING: (u16, u16) = (0, 2);
+
+/// Runs a command with a buffered standard output and returns its exit code. An error is printed as
+/// `error: ...` on standard error and determines the exit code.
+///
+/// A closed pipe (`| head`) is not an error: its reader has read what it needed.
+pub(crate) fn finish(command: impl FnOnce(&mut dyn Write) -> Result<ExitCode>) -> ExitCode {
+    let mut out = Output(BufWriter::new(io::stdout().lock()));
+    let outcome = command(&mut out).and_then(|code| {
+        out.flush().context("cannot write the output")?;
+        Ok(code)
+    });
+    let error = match outcome {
+        Ok(code) => return code,
+        Err(error) => error,
+    };
+    if is_closed_pipe(&error) {
+        // The rest of the buffer has no reader either. Dropping the writer would only try to write
+        // it.
+        std::mem::forget(out);
+        return ExitCode::SUCCESS;
+    }
+    let _ = out.flush();
+    self::error(&format!("{error:#}"));
+    ExitCode::from(exit_code(&error))
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<io::Error>())
+        .any(|e| e.kind() == ErrorKind::BrokenPipe)
+}
+
+/// Errors of the library carry their exit code; all others are bad usage or unreadable input.
+pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    error
+        .chain()
+        .find_map(|cause| cause.downcast_ref::<oneport::Error>())
+        .map_or(2, oneport::Error::exit_code)
+}
+
+/// Whether this process prints and writes nothing.
+static SILENT: AtomicBool = AtomicBool::new(false);
+
+/// From now on this process prints nothing and writes no files: another one of the launch speaks
+/// for it.
+pub(crate) fn silence() {
+    SILENT.store(true, Ordering::Relaxed);
+}
+
+/// Whether another process speaks for this one.
+pub(crate) fn is_silent() -> bool {
+    SILENT.load(Ordering::Relaxed)
+}
+
+/// Standard output, unless this process is silent.
+struct Output(BufWriter<StdoutLock<'static>>);
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match is_silent() {
+            true => Ok(bytes.len()),
+            false => self.0.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Prints an error on standard error.
+pub(crate) fn error(message: &str) {
+    say("error", message);
+}
+
+/// Prints a remark on standard error, so that it does not disturb the output.
+pub(crate) fn note(message: &str) {
+    say("note", message);
+}
+
+/// Prints a line on standard error at once, so that a launcher that ends this process has it all.
+fn say(what: &str, message: &str) {
+    if !is_silent() {
+        // Words may be paths, which are not cut.
+        let message = printable(message, usize::MAX);
+        let _ = io::stderr().write_all(format!("{what}: {message}\n").as_bytes());
+    }
+}
+
+/// Prints what the parser of the command line says. It repeats arguments as they are.
+pub(crate) fn show(error: &clap::Error) {
+    let plain = error.render().to_string();
+    let shown = printable(&plain, MAX_WORD);
+    if shown == plain || !error.use_stderr() {
+        let _ = error.print();
+    } else {
+        let _ = io::stderr().write_all(shown.as_bytes());
+    }
+}
+
+/// Characters of a word and of a message that are shown: both may be content of a file.
+const MAX_WORD: usize = 200;
+const MAX_MESSAGE: usize = 8_000;
+
+/// The text with escapes in place of control characters, which a terminal would obey. Words longer
+/// than `max_word` are cut, and the text after [`MAX_MESSAGE`] characters.
+fn printable(text: &str, max_word: usize) -> String {
+    let (mut shown, mut length, mut word) = (String::new(), 0, 0);
+    for c in text.chars() {
+        word = if c.is_whitespace() { 0 } else { word + 1 };
+        if word > max_word {
+            if word - 1 == max_word {
+                shown.push_str("...");
+            }
+            continue;
+        }
+        match c.is_control() && c != '\n' {
+            true => shown.extend(c.escape_debug()),
+            false => shown.push(c),
+        }
+        length += 1;
+        if length == MAX_MESSAGE {
+            shown.push_str("...\n");
+            break;
+        }
+    }
+    shown
+}
+
+/// Makes sure that files can be written: see [`writer::writable`].
+pub(crate) fn writable(outputs: &[(&str, Option<&Path>)]) -> Result<()> {
+    match is_silent() {
+        true => Ok(()),
+        false => writer::writable(outputs),
+    }
+}
+
+/// Writes a file.
+pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
+    match is_silent() {
+        true => Ok(()),
+        false => Writer::open(path)?.write(content),
+    }
+}
+
+/// Writes a file and says so on standard error.
+pub(crate) fn write_named(path: &Path, content: &[u8]) -> Result<()> {
+    write_file(path, content)?;
+    note(&format!("written to {}", path.display()));
+    Ok(())
+}
+
+/// Returns the file that `-o` names; `-` is standard output.
+pub(crate) fn file_of(option: Option<&Path>) -> Option<&Path> {
+    option.filter(|path| path.as_os_str() != "-")
+}
+
+/// Writes the text of a command to the file, if there is one, or to standard output.
+pub(crate) fn write_to(out: &mut dyn Write, file: Option<&Path>, text: &str) -> Result<()> {
+    match file {
+        Some(path) => write_named(path, text.as_bytes()),
+        None => Ok(out.write_all(text.as_bytes())?),
+    }
+}
+
+/// Prints one JSON object and a line end.
+pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+/// Prints a table of aligned columns without rules. `right` lists the right-aligned columns.
+pub(crate) fn table<R: Into<comfy_table::Row>>(
+    out: &mut dyn Write,
+    header: &[&str],
+    rows: impl IntoIterator<Item = R>,
+    right: &[usize],
+) -> Result<()> {
+    let mut table = plain_table(header, rows);
+    for &i in right {
+        if let Some(column) = table.column_mut(i) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    print_table(out, &table)
+}
+
+/// Prints a table without rules whose cells are wrapped to the columns' widths.
+pub(crate) fn wrapped_table<R: Into<comfy_table::Row>>(
+    out: &mut dyn Write,
+    header: &[&str],
+    rows: impl IntoIterator<Item = R>,
+    widths: &[u16],
+) -> Result<()> {
+    let mut table = plain_table(header, rows);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    for (column, &width) in table.column_iter_mut().zip(widths) {
+        let (_, padding) = PADDING;
+        column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width + padding)));
+    }
+    print_table(out, &table)
+}
+
+fn plain_table<R: Into<comfy_table::Row>>(
+    header: &[&str],
+    rows: impl IntoIterator<Item = R>,
+) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header.iter().copied());
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding(PADDING);
+    }
+    table
+}
+
+fn print_table(out: &mut dyn Write, table: &Table) -> Result<()> {
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+/// Prints `name   value` lines with the names padded to equal width.
+pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result<()> {
+    let width = summary
+        .iter()
+        .map(|(name, _)| name.len())
+        .max()
+        .unwrap_or(0);
+    for (name, value) in summary {
+        writeln!(out, "{name:width$}  {value}")?;
+    }
+    Ok(())
+}
+
+/// An algorithm that cannot be used, and why.
+#[derive(Serialize)]
+pub(crate) struct Skipped {
+    algorithm: &'static str,
+    reason: String,
+}
+
+impl From<Refusal> for Skipped {
+    /// Without the advice to choose another algorithm: the output lists the others anyway.
+    fn from(refusal: Refusal) -> Self {
+        Skipped {
+            algorithm: refusal.algorithm,
+            reason: refusal.without_alternatives().to_string(),
+        }
+    }
+}
+
+/// The error that all algorithms are skipped.
+pub(crate) fn none_applies(skipped: &[Skipped]) -> anyhow::Error {
+    let reason = |s: &Skipped| format!("{}: {}", s.algorithm, s.reason);
+    let reasons: Vec<_> = skipped.iter().map(reason).collect();
+    anyhow!(
+        "no algorithm can be planned for this: {}",
+        reasons.join("; ")
+    )
+}
+
+/// Prints the algorithms that could not be used, with the reasons.
+pub(crate) fn skipped(out: &mut dyn Write, skipped: &[Skipped]) -> Result<()> {
+    let Some(width) = skipped.iter().map(|s| s.algorithm.len()).max() else {
+        return Ok(());
+    };
+    writeln!(out, "\nnot applicable:")?;
+    for Skipped { algorithm, reason } in skipped {
+        writeln!(out, "  {algorithm:width$}  {reason}")?;
+    }
+    Ok(())
+}

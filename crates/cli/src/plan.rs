@@ -1,0 +1,270 @@
+//! `oneport plan`: plans a schedule and prints it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use oneport::plan::registry;
+use oneport::{Order, Schedule, Span, Step};
+use oneport_formats::dot;
+
+use crate::args::Common;
+use crate::input::Input;
+use crate::levels;
+use crate::output;
+use crate::task::{Task, ensure_memory};
+
+/// Plan a schedule and print it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport plan reduce -p 8 --algorithm binomial --format rounds
+  oneport plan broadcast -p 4 --bytes 16 --segments 2 --algorithm chain
+  oneport plan reduce -p 8 --algorithm chain --segments 4 -o chain.json
+  oneport plan --schedule chain.json --format rounds
+  oneport plan broadcast -p 20 --algorithm circulant --table
+
+Spans are written [offset,length], in elements; step 3 of rank 0 on a shared port 0.3. The JSON form is what --schedule reads everywhere a \
+collective is accepted; it can be written by hand as well.")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// How to print the schedule [default: text; json with --json or for a file]
+    #[arg(short, long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+
+    /// Print the base blocks, receive and send schedules of a circulant algorithm as a table, a
+    /// column a rank, counted from the root
+    #[arg(long, conflicts_with_all = ["format", "schedule"])]
+    table: bool,
+
+    /// Write to this file, all at once, instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Every rank's program, step by step.
+    Text,
+    /// Who sends what to whom, round by round.
+    Rounds,
+    /// The JSON form of the schedule.
+    Json,
+    /// A graph of who sends to whom, for Graphviz.
+    Dot,
+}
+
+/// Plans and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let to_file = output::file_of(args.output.as_deref());
+    output::writable(&[("-o", to_file)])?;
+    let format = match (args.format, args.common.json) {
+        (Some(format), true) if format != Format::Json => {
+            bail!("--json and --format contradict each other: leave one of them out")
+        }
+        (Some(format), _) => format,
+        (None, false) if to_file.is_none() => Format::Text,
+        (None, _) => Format::Json,
+    };
+    if args.table {
+        let text = table(&args.common)?;
+        output::write_to(out, to_file, &text)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let mut input = args.common.input()?;
+    input.print_warnings(&args.common);
+    let advice = "take fewer ranks or larger segments";
+    ensure_memory(
+        || "the text of the schedule".into(),
+        text_bytes(&input.schedule),
+        advice,
+    )?;
+    let text = match format {
+        Format::Json => input.schedule.to_json(),
+        Format::Text => heading(&input) + &programs(&input.schedule),
+        Format::Rounds => heading(&input) + &rounds(&input.schedule)?,
+        Format::Dot => dot::tree(&input.schedule),
+    };
+    output::write_to(out, to_file, &text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Estimates the memory for the text of a schedule while it is built.
+fn text_bytes(schedule: &Schedule) -> u128 {
+    /// Words and numbers of a step or a span; for a message also its entry in the order of rounds.
+    const PER_STEP: usize = 160;
+    const PER_SPAN: usize = 80;
+    let steps = schedule.programs().iter().flatten();
+    let spans = steps.map(|s| s.reads().len() + s.writes().len());
+    let regions = schedule.layout().iter();
+    let regions = regions.map(|l| l.input.len() + l.output.len() + 2);
+    let spans: usize = spans.chain(regions).sum();
+    (schedule.steps() as u128) * PER_STEP as u128 + (spans as u128) * PER_SPAN as u128
+}
+
+/// Formats circulant schedules as a table.
+fn table(args: &Common) -> Result<String> {
+    let Some(kind) = args.collective else {
+        bail!("--table needs a COLLECTIVE, such as broadcast");
+    };
+    let task = Task::new(args, kind)?;
+    let shows = match task.algorithms[..] {
+        [one] => one.schedule_table,
+        _ => None,
+    };
+    let Some(table) = shows else {
+        let names = registry::of(kind).filter(|a| a.schedule_table.is_some());
+        let names: Vec<_> = names.map(|a| a.name).collect();
+        if names.is_empty() {
+            bail!(
+                "--table is for circulant schedules: {} has none",
+                kind.name()
+            );
+        }
+        let names = names.join(" or ");
+        bail!("--table is for circulant schedules: choose --algorithm {names}");
+    };
+    let table = table(task.request.ranks())?;
+    if args.json {
+        let mut text = serde_json::to_string_pretty(&table)?;
+        text.push('\n');
+        return Ok(text);
+    }
+    Ok(table.to_string())
+}
+
+fn heading(input: &Input) -> String {
+    let info = &input.info;
+    let by = info
+        .algorithm
+        .or(info.schedule.as_deref())
+        .unwrap_or_default();
+    let chosen = if info.algorithm_choice == "auto" {
+        " (the fastest here in the model)"
+    } else {
+        ""
+    };
+    let segments = match info.segments {
+        Some(n) if n > 1 => format!(", {n} segments"),
+        _ => String::new(),
+    };
+    let mut text = format!("{}: {by}{chosen}{segments}\n", info.title());
+    let traffic = levels::traffic(&input.schedule, &input.cost, input.element_bytes);
+    for (name, line) in levels::lines(traffic.as_deref().unwrap_or_default()) {
+        let _ = writeln!(text, "{name:6}  {line}");
+    }
+    text
+}
+
+/// Formats every rank's program, one numbered step per line, and the transfers of shared ports.
+fn programs(schedule: &Schedule) -> String {
+    let mut text = String::new();
+    for (rank, (program, layout)) in schedule
+        .programs()
+        .iter()
+        .zip(schedule.layout())
+        .enumerate()
+    {
+        let _ = write!(text, "\nrank {rank}: buffer of {}", layout.len);
+        for (what, region) in [("input", &layout.input), ("output", &layout.output)] {
+            if !region.is_empty() {
+                let _ = write!(text, ", {what} {}", spans(region));
+            }
+        }
+        text.push('\n');
+        let width = program.len().saturating_sub(1).to_string().len();
+        for (i, step) in program.iter().enumerate() {
+            let _ = writeln!(text, "  {i:>width$}  {}", describe(step));
+        }
+    }
+    for port in schedule.shared_ports() {
+        let steps = port.steps.iter();
+        let steps: Vec<_> = steps.map(|(rank, step)| format!("{rank}.{step}")).collect();
+        let _ = write!(text, "\nshared port {}: {}", port.name, steps.join(" "));
+    }
+    if !schedule.shared_ports().is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+fn describe(step: &Step) -> String {
+    let on = |port: usize| match port {
+        0 => String::new(),
+        port => format!("  port {port}"),
+    };
+    let side = |order: Order| match order {
+        Order::MineFirst => "mine first",
+        Order::TheirsFirst => "theirs first",
+    };
+    match step {
+        Step::Send { to, spans: s, port } => format!("send to {to}  {}{}", spans(s), on(*port)),
+        Step::Recv {
+            from,
+            spans: s,
+            port,
+        } => {
+            format!("receive from {from}  {}{}", spans(s), on(*port))
+        }
+        Step::RecvCombine {
+            from,
+            spans: s,
+            order,
+            port,
+        } => {
+            let (s, on, side) = (spans(s), on(*port), side(*order));
+            format!("receive from {from} and combine  {s}  {side}{on}")
+        }
+        Step::Copy { src, dst } => format!("copy {} to {}", spans(src), spans(dst)),
+        Step::Combine { src, dst, order } => {
+            format!(
+                "combine {} into {}  {}",
+                spans(src),
+                spans(dst),
+                side(*order)
+            )
+        }
+    }
+}
+
+fn spans(spans: &[Span]) -> String {
+    let shown: Vec<_> = spans
+        .iter()
+        .map(|s| format!("[{},{}]", s.offset, s.len))
+        .collect();
+    if shown.is_empty() {
+        "nothing".to_string()
+    } else {
+        shown.join(" ")
+    }
+}
+
+/// Formats messages by round. A message's round is the number of messages on the longest chain that
+/// ends with it.
+fn rounds(schedule: &Schedule) -> Result<String> {
+    let mut table: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for (round, from, step) in dot::messages_by_round(schedule)? {
+        if let Step::Send { to, spans: s, .. } = step {
+            table
+                .entry(round)
+                .or_default()
+                .push(format!("{from} -> {to} {}", spans(s)));
+        }
+    }
+    let mut text = String::new();
+    let width = table.len().to_string().len();
+    for (round, messages) in &table {
+        let _ = write!(text, "\nround {round:>width$}:  {}", messages.join("   "));
+    }
+    if table.is_empty() {
+        text.push_str("\nno messages");
+    }
+    text.push('\n');
+    Ok(text)
+}

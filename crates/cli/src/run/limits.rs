@@ -1,0 +1,158 @@
+//! Refuses runs that are too large or too long before they start.
+
+use anyhow::{Result, bail};
+use oneport::Schedule;
+use oneport::run::{CoreOrder, Team, TeamOptions, Topology};
+use oneport::schedule::total_len;
+use oneport_measure::estimate::CoreModel;
+
+use super::{Args, Pace, Place, Work};
+use crate::input::Input;
+use crate::output;
+use crate::site::ensure_for_processes;
+use crate::task::ensure_memory;
+use crate::units::TimeUnit;
+
+impl Args {
+    /// Returns the core model of a native run, if a profile has one.
+    pub(super) fn core_model(&self, ranks: usize) -> Result<Option<CoreModel>> {
+        if self.clock == Pace::Paced || self.rendezvous {
+            return Ok(None);
+        }
+        let cores = Team::cores_for(ranks, &self.team())?;
+        let workers = self.workers.into();
+        self.common.machine.core_model(workers, ranks, cores)
+    }
+
+    /// Returns the options of the team.
+    pub(super) fn team(&self) -> TeamOptions {
+        let cores = match self.placement {
+            // Where the ranks of a schedule go among the same cores is known later.
+            None | Some(Place::Compact | Place::Schedule) => self.cores.clone(),
+            Some(Place::Spread) => Topology::here().in_order(CoreOrder::Spread),
+        };
+        TeamOptions {
+            cores: (!cores.is_empty()).then_some(cores),
+            workers: self.workers.into(),
+            ..TeamOptions::default()
+        }
+    }
+
+    /// Rejects more threads than the system can hold: before a schedule for them is planned, too.
+    pub(super) fn ensure_threads(&self, ranks: usize) -> Result<()> {
+        let max_ranks = Team::max_ranks();
+        if ranks > max_ranks && self.workers == Work::Ranks {
+            bail!(
+                "{ranks} ranks are more threads than the {max_ranks} that this system can hold: --workers cores and simulate have no such limit"
+            );
+        }
+        Ok(())
+    }
+
+    /// Rejects runs that do not fit into memory, and invalid combinations of options.
+    pub(super) fn ensure_fits(&self, input: &Input) -> Result<()> {
+        if self.library {
+            bail!("--library needs an MPI library: run over MPI (mpirun, --engine mpi)");
+        }
+        self.ensure_threads(input.schedule.ranks())?;
+        if self.workers == Work::Cores && self.clock == Pace::Paced {
+            bail!(
+                "--clock paced needs a thread for each rank: it cannot be combined with --workers cores"
+            );
+        }
+        if self.workers == Work::Cores && self.placement == Some(Place::Schedule) {
+            bail!(
+                "--placement schedule places each rank: with --workers cores a core has neighbouring ranks"
+            );
+        }
+        let all = self.repetitions.saturating_add(self.warmup);
+        let threads = match self.workers {
+            Work::Ranks => input.schedule.ranks(),
+            Work::Cores => Team::cores_for(input.schedule.ranks(), &self.team())?,
+        };
+        if all.saturating_mul(threads) > 100_000_000 {
+            bail!("{all} repetitions on {threads} threads are too many to be recorded");
+        }
+        // Start and end of every repetition.
+        let records = (all as u64).saturating_mul(16 * threads as u64);
+        let bytes = memory_of(input).saturating_add(records);
+        let what = || "the run".to_string();
+        let advice = "take fewer ranks or a smaller vector";
+        ensure_memory(what, bytes.into(), advice)?;
+        if self.repetitions == 0 {
+            bail!("--repetitions is 0: at least one is timed");
+        }
+        Ok(())
+    }
+}
+
+impl Args {
+    /// Refuses options that ranks which are processes do not have.
+    pub(super) fn ensure_for_processes(&self) -> Result<()> {
+        ensure_for_processes(&[
+            ("--clock paced", self.clock == Pace::Paced),
+            ("--workers cores", self.workers == Work::Cores),
+            ("--cores", !self.cores.is_empty()),
+            ("--placement", self.placement.is_some()),
+            ("--trace", self.trace.is_some()),
+        ])?;
+        if self.repetitions == 0 {
+            bail!("--repetitions is 0: at least one is timed");
+        }
+        Ok(())
+    }
+}
+
+/// Paced runs that take at least this long, in nanoseconds, say so before.
+const SILENT_PACED_NS: f64 = 1e9;
+/// Longest duration of a paced run.
+const MAX_PACED_HOURS: f64 = 24.0;
+
+impl Args {
+    /// Rejects a paced run longer than [`MAX_PACED_HOURS`]; each repetition takes `time`
+    /// nanoseconds.
+    pub(super) fn ensure_ends(&self, time: f64, unit: TimeUnit) -> Result<()> {
+        let repetitions = (self.repetitions + self.warmup) as f64;
+        let all = time * repetitions;
+        if self.clock != Pace::Paced {
+            return Ok(());
+        }
+        if all > MAX_PACED_HOURS * 3600e9 {
+            bail!(
+                "{repetitions} paced repetitions of {} each take more than {MAX_PACED_HOURS} hours: lower the costs, or take the native clock",
+                unit.show(time)
+            );
+        }
+        if all >= SILENT_PACED_NS {
+            output::note(&format!(
+                "{repetitions} paced repetitions of {} each take about {}",
+                unit.show(time),
+                TimeUnit::Nanoseconds.show(all)
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Estimates the bytes that a run needs in addition to its schedule and its threads' stacks.
+pub(super) fn memory_of(input: &Input) -> u64 {
+    memory_of_schedule(&input.schedule, input.element_bytes)
+}
+
+/// As [`memory_of`], of a schedule with elements of so many bytes.
+pub(crate) fn memory_of_schedule(schedule: &Schedule, element_bytes: u64) -> u64 {
+    /// Dependencies and times of a step, measured.
+    const BYTES_PER_STEP: u64 = 160;
+    /// Stack pages, queues and pair cells of a rank.
+    const BYTES_PER_RANK: u64 = 32 << 10;
+    let elements = schedule.layout().iter().fold(0u64, |sum, l| {
+        // The buffer, the input, the output and the expected output.
+        let outputs = (total_len(&l.output) as u64).saturating_mul(2);
+        let own = (l.len as u64).saturating_add(total_len(&l.input) as u64);
+        sum.saturating_add(own.saturating_add(outputs))
+    });
+    let data = elements.saturating_mul(element_bytes);
+    let steps = (schedule.steps() as u64).saturating_mul(BYTES_PER_STEP);
+    let ranks = (schedule.ranks() as u64).saturating_mul(BYTES_PER_RANK);
+    data.saturating_add(steps).saturating_add(ranks)
+}

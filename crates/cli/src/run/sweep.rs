@@ -1,0 +1,406 @@
+//! The table of a range of sizes: times, bandwidths, and a comparison with an earlier table.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use oneport::Kind;
+use oneport::run::{Place, Processes};
+use serde::{Deserialize, Serialize};
+
+use super::execute::execute_as;
+use super::{Args, wrong_exit};
+use crate::files::read_text;
+use crate::input::{Input, print_warnings};
+use crate::output;
+use crate::progress::Progress;
+use crate::site::{self, Site};
+use crate::sizes::{self, Sizes};
+use crate::units::{TimeUnit, show_bytes, significant};
+
+/// With fewer repetitions the table has mean, deviation and outliers, otherwise the 99th
+/// percentile.
+const MANY: usize = 100;
+
+/// A row of the table. What a run is comes first, then its times.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Row {
+    collective: String,
+    ranks: usize,
+    ports: String,
+    ported: usize,
+    dtype: String,
+    op: String,
+    clock: String,
+    workers: String,
+    bytes: u64,
+    algorithm: String,
+    segment: u64,
+    repetitions: usize,
+    median_ns: u64,
+    low_ns: u64,
+    high_ns: u64,
+    min_ns: u64,
+    max_ns: u64,
+    p99_ns: u64,
+    mean_ns: f64,
+    deviation_ns: f64,
+    outliers: u64,
+    /// Bytes per nanosecond, which is GB/s.
+    algbw_gb_per_s: f64,
+    busbw_gb_per_s: f64,
+    model_ns: f64,
+    x_model: Option<f64>,
+    verified: Option<bool>,
+    /// Median of the library's own function, if it was measured.
+    #[serde(default)]
+    library_ns: Option<u64>,
+    /// That over the median: above 1, the schedule is faster.
+    #[serde(default)]
+    x_library: Option<f64>,
+}
+
+/// A row, compared with the one of an earlier table.
+#[derive(Debug, Serialize)]
+struct Compared {
+    #[serde(flatten)]
+    row: Row,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<Change>,
+}
+
+#[derive(Debug, Serialize)]
+struct Change {
+    median_ns: u64,
+    /// The median over that of the baseline.
+    ratio: Option<f64>,
+    /// `faster`, `slower`, or `same` where the intervals touch.
+    change: &'static str,
+}
+
+#[derive(Serialize)]
+struct Output<'a> {
+    verified: Option<bool>,
+    rows: &'a [Compared],
+    /// `threads` or `mpi`.
+    engine: &'static str,
+    /// The processes, if the engine is MPI.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mpi: Option<Processes>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<String>,
+}
+
+impl Row {
+    /// The row of a run, but for its times.
+    fn is_like(&self, other: &Row) -> bool {
+        let key = |row: &Row| {
+            let names = [
+                &row.collective,
+                &row.ports,
+                &row.dtype,
+                &row.op,
+                &row.clock,
+                &row.workers,
+            ];
+            (names.map(String::clone), row.ranks, row.ported, row.bytes)
+        };
+        key(self) == key(other)
+    }
+
+    fn compared(self, baseline: &[Row]) -> Compared {
+        let change = |old: &Row| Change {
+            median_ns: old.median_ns,
+            ratio: (old.median_ns > 0).then(|| self.median_ns as f64 / old.median_ns as f64),
+            change: match () {
+                () if self.high_ns < old.low_ns => "faster",
+                () if self.low_ns > old.high_ns => "slower",
+                () => "same",
+            },
+        };
+        let old = baseline.iter().find(|old| self.is_like(old));
+        Compared {
+            baseline: old.map(change),
+            row: self,
+        }
+    }
+}
+
+/// Runs all sizes and prints the table.
+pub(super) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+    let prepared = args.prepare_table(site);
+    let (sizes, baseline) = site.agree(prepared)?;
+    site.ensure_same(format!("runs vectors of {sizes:?} bytes"))?;
+    let progress = Progress::new(sizes.len() as u64, "running {wide_bar} {pos}/{len} sizes");
+    let mut rows: Vec<Compared> = Vec::new();
+    let mut wrong = None;
+    for &bytes in &sizes {
+        let input = args.with_bytes(bytes).input(site);
+        let (input, dtype) = site.agree(input)?;
+        wrong = args
+            .disproved(&input, site)
+            .map(|e| format!("wrong schedule: {e}"));
+        if wrong.is_some() {
+            break;
+        }
+        let done = execute_as(dtype, args, &input, site)?;
+        progress.add(1);
+        if rows.is_empty() {
+            done.warnings
+                .iter()
+                .for_each(|warning| output::note(warning));
+        }
+        let found = done.wrong.clone().flatten();
+        rows.push(args.row(bytes, &input, done).compared(&baseline));
+        wrong = found.map(|e| format!("wrong result: {e}"));
+        if wrong.is_some() {
+            break;
+        }
+    }
+    progress.finish();
+    if args.baseline.is_some() && rows.iter().all(|row| row.baseline.is_none()) {
+        output::note("the baseline has no row for any of these runs: nothing is compared");
+    }
+    args.finish(&rows, wrong, site, out)
+}
+
+impl Args {
+    /// These options with one size.
+    fn with_bytes(&self, bytes: u64) -> Args {
+        let mut args = self.clone();
+        args.common.vector.bytes = Some(Sizes::single(bytes));
+        args
+    }
+
+    /// What every process prepares: the sizes, and the table to compare with.
+    fn prepare_table(&self, site: &Site) -> Result<(Vec<u64>, Vec<Row>)> {
+        if self.trace.is_some() || self.histogram.is_some() {
+            bail!("--trace and --histogram are for one run, not for a table");
+        }
+        let (common, dtype) = self.common.typed();
+        let sizes = match common.vector.bytes {
+            Some(range) if !common.blocks.are_given() => sizes::expand(&[range], 2)?,
+            _ => bail!("a table needs sizes: give --bytes, such as --bytes 8..4MiB"),
+        };
+        if let Some(odd) = sizes.iter().find(|b| !b.is_multiple_of(dtype.bytes())) {
+            let (name, bytes) = (dtype.name(), dtype.bytes());
+            bail!(
+                "{odd} bytes are not a whole number of elements of {bytes} bytes (--dtype {name})"
+            );
+        }
+        output::writable(&[("--csv", self.csv.as_deref())])?;
+        let baseline = self.baseline.as_deref().map(read).transpose()?;
+        if let Some(&largest) = sizes.last() {
+            let (input, _) = self.with_bytes(largest).input(site)?;
+            print_warnings(&common, &input.schedule);
+            site.note_spare(input.schedule.ranks());
+        }
+        Ok((sizes, baseline.unwrap_or_default()))
+    }
+
+    /// Writes and prints the table.
+    fn finish(
+        &self,
+        rows: &[Compared],
+        wrong: Option<String>,
+        site: &Site,
+        out: &mut dyn Write,
+    ) -> Result<ExitCode> {
+        if let (Some(path), None) = (&self.csv, &wrong) {
+            let mut csv = csv::Writer::from_writer(Vec::new());
+            for row in rows {
+                csv.serialize(&row.row)?;
+            }
+            let text = csv.into_inner().context("cannot write the table")?;
+            output::write_named(path, &text)?;
+        }
+        if self.common.json {
+            let mut verified = rows.iter().map(|row| row.row.verified);
+            let output = Output {
+                verified: verified.try_fold(wrong.is_none(), |all, one| Some(all && one?)),
+                rows,
+                engine: self.engine().name(),
+                mpi: site.processes(),
+                baseline: self
+                    .baseline
+                    .as_ref()
+                    .map(|path| path.display().to_string()),
+            };
+            output::json(out, &output)?;
+        } else if let Some(first) = rows.first() {
+            if let Some(processes) = site.processes() {
+                output::summary(out, &site::summary(&processes))?;
+            }
+            print(out, &first.row, rows)?;
+        }
+        match wrong {
+            None => Ok(ExitCode::SUCCESS),
+            Some(wrong) => wrong_exit(out, &wrong),
+        }
+    }
+
+    /// The row of a run that is done.
+    fn row(&self, bytes: u64, input: &Input, done: super::execute::RunResult) -> Row {
+        let info = &input.info;
+        let (all, share) = moved(info.kind, info.ranks, bytes);
+        let wall = done.wall;
+        let algbw = match wall.median {
+            0 => 0.0,
+            median => all / median as f64,
+        };
+        let op = self.common.vector.op().name();
+        let dtype = self.common.typed().1;
+        Row {
+            collective: info.collective.to_string(),
+            ranks: info.ranks,
+            ports: info.ports.to_string(),
+            ported: info.ported,
+            dtype: dtype.name().to_string(),
+            op: if info.kind.reduces() {
+                op.to_string()
+            } else {
+                String::new()
+            },
+            clock: self.clock.name().to_string(),
+            workers: self.mode().to_string(),
+            bytes,
+            algorithm: info.algorithm.unwrap_or_default().to_string(),
+            segment: info.segment.unwrap_or(bytes),
+            repetitions: self.repetitions,
+            median_ns: wall.median,
+            low_ns: wall.low,
+            high_ns: wall.high,
+            min_ns: wall.min,
+            max_ns: wall.max,
+            p99_ns: wall.p99,
+            mean_ns: wall.mean,
+            deviation_ns: wall.deviation,
+            outliers: wall.outliers,
+            algbw_gb_per_s: algbw,
+            busbw_gb_per_s: algbw * share,
+            model_ns: done.model_time,
+            x_model: (done.model_time > 0.0).then(|| wall.median as f64 / done.model_time),
+            verified: done.wrong.map(|wrong| wrong.is_none()),
+            library_ns: done.library.as_ref().map(|library| library.wall.median),
+            x_library: done.library.as_ref().map(|library| library.ratio),
+        }
+    }
+}
+
+/// The bytes of all blocks or of the vector, and the part of them that a link carries at least.
+fn moved(kind: Kind, ranks: usize, bytes: u64) -> (f64, f64) {
+    let (p, n) = (ranks as f64, bytes as f64);
+    let others = (p - 1.0) / p;
+    match kind {
+        kind if !kind.has_data() => (0.0, 1.0),
+        Kind::Allreduce => (n, 2.0 * others),
+        Kind::ReduceScatter => (n, others),
+        kind if kind.has_blocks() => (p * n, others),
+        _ => (n, 1.0),
+    }
+}
+
+/// Reads an earlier table.
+fn read(path: &Path) -> Result<Vec<Row>> {
+    let text = read_text(path)?;
+    let rows: csv::Result<Vec<Row>> = csv::Reader::from_reader(text.as_bytes())
+        .deserialize()
+        .collect();
+    let bad = |error: csv::Error| {
+        let line = error.position().map_or(1, csv::Position::line);
+        anyhow::anyhow!(
+            "{}: line {line}: not a table that run --csv wrote",
+            path.display()
+        )
+    };
+    let rows = rows.map_err(bad)?;
+    if rows.is_empty() {
+        bail!("{}: a table without rows", path.display());
+    }
+    Ok(rows)
+}
+
+fn print(out: &mut dyn Write, first: &Row, rows: &[Compared]) -> Result<()> {
+    let op = if first.op.is_empty() {
+        String::new()
+    } else {
+        format!(", {}", first.op)
+    };
+    writeln!(
+        out,
+        "{}, {} ranks, {} ports, {}{op}, {} clock, {} repetitions of each size{}\n",
+        first.collective,
+        first.ranks,
+        first.ports,
+        first.dtype,
+        first.clock,
+        first.repetitions,
+        match first.verified {
+            None => ", not verified",
+            Some(_) if rows.iter().all(|r| r.row.verified == Some(true)) => ", verified",
+            Some(_) => "",
+        }
+    )?;
+    let ns = |time: f64| TimeUnit::Nanoseconds.show(time);
+    let many = first.repetitions >= MANY;
+    let compares = rows.iter().any(|row| row.baseline.is_some());
+    let mut header = vec!["size", "algorithm", "segment", "median", "interval"];
+    header.extend(match many {
+        true => ["p99"].as_slice(),
+        false => &["mean", "deviation", "outliers"],
+    });
+    header.extend(["algbw GB/s", "busbw GB/s", "x model"]);
+    let library = rows.iter().any(|row| row.row.library_ns.is_some());
+    if library {
+        header.extend(["library", "x library"]);
+    }
+    if compares {
+        header.extend(["x baseline", "change"]);
+    }
+    let lines = rows.iter().map(|Compared { row, baseline }| {
+        let mut line = vec![
+            show_bytes(row.bytes),
+            row.algorithm.clone(),
+            show_bytes(row.segment),
+            ns(row.median_ns as f64),
+            format!("{} - {}", ns(row.low_ns as f64), ns(row.high_ns as f64)),
+        ];
+        match many {
+            true => line.push(ns(row.p99_ns as f64)),
+            false => line.extend([
+                ns(row.mean_ns.round()),
+                ns(row.deviation_ns.round()),
+                row.outliers.to_string(),
+            ]),
+        }
+        line.extend([
+            significant(row.algbw_gb_per_s, 4),
+            significant(row.busbw_gb_per_s, 4),
+            row.x_model.map_or("-".into(), |x| significant(x, 4)),
+        ]);
+        if library {
+            line.push(row.library_ns.map_or("-".into(), |time| ns(time as f64)));
+            line.push(row.x_library.map_or("-".into(), |x| significant(x, 4)));
+        }
+        if compares {
+            let ratio = baseline.as_ref().and_then(|b| b.ratio);
+            line.push(ratio.map_or("-".into(), |ratio| significant(ratio, 4)));
+            line.push(baseline.as_ref().map_or("-", |b| b.change).to_string());
+        }
+        line
+    });
+    let right: Vec<usize> = (0..header.len()).filter(|&i| i != 1).collect();
+    output::table(out, &header, lines, &right)?;
+    let ratios = rows.iter().filter_map(|row| row.row.x_library);
+    let (logs, n) = ratios.fold((0.0, 0u32), |(sum, n), x| (sum + x.ln(), n + 1));
+    if n > 0 {
+        let mean = (logs / f64::from(n)).exp();
+        writeln!(
+            out,
+            "\nx library, geometric mean of {n} sizes: {}",
+            significant(mean, 4)
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+//! `oneport schema`: prints the JSON Schema of a kind of file.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::builder::PossibleValuesParser;
+use oneport_formats::schema;
+
+/// Print the JSON Schema of a kind of file.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport schema schedule
+
+Editors and validators take it: which fields there are, and of which types. The files are those of --schedule, of `oneport \
+steady`, of --costs, of --profile and of --rules.")]
+pub(crate) struct Args {
+    /// The kind of file
+    #[arg(value_parser = PossibleValuesParser::new(schema::names()))]
+    name: String,
+}
+
+/// Prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    out.write_all(schema::schema(&args.name)?.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,391 @@
+//! `oneport simulate`: computes the model time of a schedule.
+
+mod stream;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use oneport::machine::Pieces;
+use oneport::plan::segments::Published;
+use oneport::rules::NodeKind;
+use oneport::simulate::Simulation;
+use oneport::simulate::Stats;
+use oneport::simulate::bounds::{LowerBounds, lower_bound_of};
+use serde::Serialize;
+
+use crate::args::Common;
+use crate::input::{Input, ScheduleInfo};
+use crate::levels::{self, Level};
+use crate::output;
+use crate::task::{closed_form, ensure_memory, finite};
+use crate::units::{Number, TimeUnit, show_bytes, significant};
+
+/// Time a schedule exactly in the cost model.
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    common: Common,
+
+    /// Show when each rank finishes, what it sends and receives, and how long its ports are busy
+    #[arg(short = 'v', long, help_heading = "Output")]
+    ranks_table: bool,
+
+    /// Show one longest chain of transfers and computations, which the model time is the sum of
+    #[arg(long, help_heading = "Output")]
+    critical_path: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  oneport simulate reduce -p 16 --bytes 1MiB
+  oneport simulate broadcast -p 15 --bytes 5 --segments 5 -a chain --ports uni --alpha 1 --beta 1
+  oneport simulate reduce -p 4 --bytes 1KiB --dtype f64 --gamma 0.05ns --critical-path
+
+Model time follows from four rules. Ports: steps on one port run one after another. Data: a step waits for what it \
+reads and what it overwrites. Compute: computing is alone on its rank (unless --overlap). Rendezvous: a transfer starts \
+when both ends are ready. A transfer of n bytes takes alpha + beta*n, combining n bytes gamma*n. Where all costs are \
+given as plain numbers, model times are in the same units, otherwise in nanoseconds.";
+
+#[derive(Serialize)]
+struct Output<'a> {
+    time: Number,
+    rounds: usize,
+    messages: usize,
+    bytes: u64,
+    lower_bound: Number,
+    /// Time divided by lower bound.
+    ratio: Option<f64>,
+    /// The lower bounds, of which `lower_bound` is the largest.
+    lower_bounds: Bounds,
+    closed_form: Option<Number>,
+    /// The row of a published table.
+    published: Option<Print>,
+    alpha: Number,
+    beta: Number,
+    gamma: Number,
+    gamma_copy: Number,
+    /// Present if the costs are not linear in the size; alpha to gamma_copy are then only an
+    /// approximation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pieces: Option<&'a Pieces>,
+    #[serde(flatten)]
+    info: &'a ScheduleInfo,
+    /// By level of the machine, from the innermost one: the traffic.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    levels: Option<Vec<Level>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rank_times: Option<Vec<Number>>,
+    /// By rank and port: how long each port carries a transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    port_busy: Option<Vec<Vec<Number>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    critical_path: Option<Vec<Link>>,
+}
+
+#[derive(Serialize)]
+struct Bounds {
+    latency: Number,
+    bandwidth: Number,
+    computation: Number,
+    path: Number,
+    port: Number,
+    /// Of a series of operations, by its best throughput.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    series: Option<Number>,
+}
+
+/// A row of a published table.
+#[derive(Serialize)]
+struct Print {
+    table: &'static str,
+    time: Number,
+    /// In bytes, not rounded.
+    best_segment: Option<Number>,
+    best_time: Option<Number>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    erratum: Option<&'static str>,
+}
+
+/// A transfer or computation on the critical path.
+#[derive(Serialize)]
+struct Link {
+    work: &'static str,
+    from: u32,
+    to: u32,
+    bytes: u64,
+    start: Number,
+    end: Number,
+}
+
+/// Memory of a step of a stored schedule while it is timed, in bytes.
+const BYTES_PER_STEP: u64 = 160;
+
+/// Simulates and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let mut input = match stream::run(args, out)? {
+        stream::Outcome::Done(code) => return Ok(code),
+        stream::Outcome::Stored(input) => *input,
+        stream::Outcome::Nothing => args.common.input()?,
+    };
+    input.print_warnings(&args.common);
+    let needed = input.schedule.steps() as u128 * u128::from(BYTES_PER_STEP);
+    ensure_memory(
+        || "the times".into(),
+        needed,
+        "take fewer ranks or segments",
+    )?;
+    let timed = (input.schedule).timed(&input.cost, input.element_bytes, |_| ())?;
+    let time = finite(timed.time)?;
+    let simulation = (args.ranks_table || args.critical_path)
+        .then(|| {
+            input
+                .schedule
+                .simulate_bytes(&input.cost, input.element_bytes)
+        })
+        .transpose()?;
+    let bounds = lower_bound_of(&input.schedule, &input.cost, input.element_bytes);
+    let series = input.series.as_ref().and_then(|series| {
+        let bound = series.min_time(&input.schedule);
+        let unknown = |e| output::note(&format!("the series has no known bound: {e}"));
+        bound.map_err(unknown).ok()
+    });
+    let lower_bound = bounds.largest.max(series.unwrap_or(0.0));
+    // Formulas and published times are those of nodes whose ranks share no ports.
+    let planned = input.planned.as_ref();
+    let planned = planned.filter(|_| input.schedule.shared_ports().is_empty());
+    let linear = input.cost.rates();
+    let output = Output {
+        time: Number(time),
+        rounds: timed.rounds,
+        messages: timed.messages,
+        bytes: timed.elements as u64 * input.element_bytes,
+        lower_bound: Number(lower_bound),
+        ratio: (lower_bound > 0.0).then_some(time / lower_bound),
+        closed_form: planned
+            .and_then(|p| closed_form(p.algorithm, &p.request))
+            .map(Number),
+        lower_bounds: Bounds {
+            series: series.map(Number),
+            ..bounds.into()
+        },
+        published: planned
+            .and_then(|p| p.algorithm.published(&p.request))
+            .map(|published| print_of(&published, input.element_bytes)),
+        alpha: Number(linear.alpha),
+        beta: Number(linear.beta),
+        gamma: Number(linear.gamma),
+        gamma_copy: Number(linear.gamma_copy),
+        pieces: input.cost.size_pieces(),
+        info: &input.info,
+        levels: levels::traffic(&input.schedule, &input.cost, input.element_bytes),
+        rank_times: args
+            .ranks_table
+            .then(|| timed.rank_times.into_iter().map(Number).collect()),
+        port_busy: simulation
+            .as_ref()
+            .filter(|_| args.ranks_table)
+            .map(|simulation| busy(simulation, &input)),
+        critical_path: simulation
+            .as_ref()
+            .filter(|_| args.critical_path)
+            .map(|simulation| path(simulation, input.element_bytes)),
+    };
+    if args.common.json {
+        output::json(out, &output)?;
+    } else {
+        print(out, &input, &output)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl From<LowerBounds> for Bounds {
+    fn from(bounds: LowerBounds) -> Bounds {
+        Bounds {
+            latency: Number(bounds.latency),
+            bandwidth: Number(bounds.bandwidth),
+            computation: Number(bounds.computation),
+            path: Number(bounds.path),
+            port: Number(bounds.port),
+            series: None,
+        }
+    }
+}
+
+fn print_of(published: &Published, element_bytes: u64) -> Print {
+    let finite = |time: f64| Some(Number(time)).filter(|t| t.0.is_finite());
+    Print {
+        table: published.table,
+        time: Number(published.time),
+        best_segment: published
+            .best_segment
+            .and_then(|s| finite(s * element_bytes as f64)),
+        best_time: published.best_time.and_then(finite),
+        erratum: published.erratum,
+    }
+}
+
+fn busy(simulation: &Simulation, input: &Input) -> Vec<Vec<Number>> {
+    let lists = simulation.port_busy(&input.schedule);
+    lists
+        .into_iter()
+        .map(|ports| ports.into_iter().map(Number).collect())
+        .collect()
+}
+
+fn path(simulation: &Simulation, element_bytes: u64) -> Vec<Link> {
+    let link = |i: usize| {
+        let node = simulation.prepared().nodes()[i];
+        Link {
+            work: match node.kind {
+                NodeKind::Transfer => "transfer",
+                NodeKind::Combine | NodeKind::CombineLocal => "combine",
+                NodeKind::Copy => "copy",
+            },
+            from: node.from,
+            to: node.to,
+            bytes: node.elements * element_bytes,
+            start: Number(simulation.start(i)),
+            end: Number(simulation.finish(i)),
+        }
+    };
+    simulation.critical_path().into_iter().map(link).collect()
+}
+
+fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> {
+    let unit = input.unit;
+    print_summary(out, input.summary(), unit, output)?;
+    if let Some(times) = &output.rank_times {
+        writeln!(out)?;
+        ranks_table(
+            out,
+            input,
+            &input.schedule.stats()?,
+            times,
+            output.port_busy.as_deref().unwrap_or(&[]),
+        )?;
+    }
+    if let Some(path) = &output.critical_path {
+        writeln!(out)?;
+        critical_path(out, path, unit)?;
+    }
+    Ok(())
+}
+
+/// Appends the times of the whole schedule to its `summary` and prints it.
+fn print_summary(
+    out: &mut dyn Write,
+    mut summary: Vec<(&'static str, String)>,
+    unit: TimeUnit,
+    output: &Output<'_>,
+) -> Result<()> {
+    summary.push(("time", unit.show(output.time.0)));
+    if let Some(ratio) = output.ratio {
+        let bound = unit.show(output.lower_bound.0);
+        summary.push((
+            "lower bound",
+            format!("{bound} (time is {} times that)", significant(ratio, 4)),
+        ));
+    }
+    if let Some(closed) = output.closed_form {
+        summary.push(("formula", unit.show(closed.0)));
+    }
+    if let Some(print) = &output.published {
+        summary.push(("published", show_print(print, unit)));
+    }
+    summary.push(("rounds", output.rounds.to_string()));
+    summary.push((
+        "messages",
+        format!("{}, {} together", output.messages, show_bytes(output.bytes)),
+    ));
+    summary.extend(levels::lines(output.levels.as_deref().unwrap_or_default()));
+    output::summary(out, &summary)
+}
+
+/// Formats a row, such as `39 (Table I; ..); 37.2 with segments of 2.5 bytes, the best`.
+fn show_print(print: &Print, unit: TimeUnit) -> String {
+    let mut text = format!("{} ({})", unit.show(print.time.0), print.table);
+    if let (Some(segment), Some(time)) = (print.best_segment, print.best_time) {
+        text += &format!(
+            "; {} with segments of {} bytes, the best",
+            unit.show(time.0),
+            significant(segment.0, 5)
+        );
+    }
+    if let Some(erratum) = print.erratum {
+        text += &format!(" [{erratum}]");
+    }
+    text
+}
+
+fn ranks_table(
+    out: &mut dyn Write,
+    input: &Input,
+    stats: &Stats,
+    times: &[Number],
+    busy: &[Vec<Number>],
+) -> Result<()> {
+    let ports = input.schedule.ports();
+    let mut header = vec![
+        "rank".to_string(),
+        "finishes".into(),
+        "sends".into(),
+        "receives".into(),
+    ];
+    for port in 0..ports.k() {
+        let number = if ports.k() > 1 {
+            format!(" {port}")
+        } else {
+            String::new()
+        };
+        if ports.is_bidirectional() {
+            header.push(format!("port{number} out busy"));
+            header.push(format!("port{number} in busy"));
+        } else {
+            header.push(format!("port{number} busy"));
+        }
+    }
+    let rows = times
+        .iter()
+        .zip(busy)
+        .enumerate()
+        .map(|(rank, (time, busy))| {
+            let bytes = |elements: usize| show_bytes(elements as u64 * input.element_bytes);
+            let mut row = vec![
+                rank.to_string(),
+                input.unit.show(time.0),
+                bytes(stats.sent[rank]),
+                bytes(stats.received[rank]),
+            ];
+            row.extend(busy.iter().map(|b| input.unit.show(b.0)));
+            row
+        });
+    let header: Vec<_> = header.iter().map(String::as_str).collect();
+    let right: Vec<_> = (0..header.len()).collect();
+    output::table(out, &header, rows, &right)
+}
+
+fn critical_path(out: &mut dyn Write, path: &[Link], unit: TimeUnit) -> Result<()> {
+    writeln!(out, "critical path:")?;
+    let rows = path.iter().map(|link| {
+        let place = if link.work == "transfer" {
+            format!("{} -> {}", link.from, link.to)
+        } else {
+            format!("at {}", link.to)
+        };
+        [
+            link.work.to_string(),
+            place,
+            show_bytes(link.bytes),
+            unit.show(link.start.0),
+            unit.show(link.end.0),
+        ]
+    });
+    output::table(
+        out,
+        &["work", "ranks", "size", "starts", "ends"],
+        rows,
+        &[2, 3, 4],
+    )
+}

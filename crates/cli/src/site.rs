@@ -1,0 +1,247 @@
+//! Where ranks run: as threads of this process, or as processes that a launcher of MPI started.
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+use oneport::mpi::{World, launch};
+use oneport::run::{Element, Outcome, Place, Processes, Run, Teams};
+use oneport::{Error, ErrorKind};
+use signal_hook::consts::SIGTERM;
+
+use crate::{files, output};
+
+/// `--engine`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Engine {
+    /// Threads of this process.
+    Threads,
+    /// The processes that `mpirun` or `srun` started.
+    Mpi,
+}
+
+impl Engine {
+    /// The given engine, or the one that the launch of this process implies.
+    pub(crate) fn given_or_implied(given: Option<Engine>) -> Engine {
+        Engine::if_any(given).unwrap_or(Engine::Threads)
+    }
+
+    /// The given engine, or MPI if a launcher started this process.
+    pub(crate) fn if_any(given: Option<Engine>) -> Option<Engine> {
+        given.or_else(|| launch::is_launched().then_some(Engine::Mpi))
+    }
+
+    /// The name on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Engine::Threads => "threads",
+            Engine::Mpi => "mpi",
+        }
+    }
+}
+
+/// Whether this process has nothing to say: another one of the launch speaks for all.
+pub(crate) fn is_silent() -> bool {
+    launch::rank().is_some_and(|rank| rank > 0)
+}
+
+/// Ends a process that cannot join the others of its launch. They wait for it in the library, where
+/// only a signal that ends this one reaches them: launchers may take an exit code for a normal end.
+fn end_all(error: &str) -> ! {
+    /// Mostly all processes of a host fail for the same reason: the first one ends the others before
+    /// they say it again.
+    const PRECEDENCE: Duration = Duration::from_secs(1);
+    /// A launcher that ends all may drop output that it has not passed on yet.
+    const PASSING_ON: Duration = Duration::from_millis(200);
+    if launch::local_rank().is_some_and(|rank| rank > 0) {
+        std::thread::sleep(PRECEDENCE);
+    }
+    let rank = launch::rank().unwrap_or_default();
+    output::error(&format!("{error} (process {rank})"));
+    std::thread::sleep(PASSING_ON);
+    let _ = signal_hook::low_level::raise(SIGTERM);
+    std::process::exit(2);
+}
+
+/// Ends this process because of its arguments. Other processes of the launch, whose arguments may be
+/// right, wait for this one: it joins them to tell them, and one message is seen.
+pub(crate) fn exit(error: &clap::Error) -> ! {
+    /// How long the others may take: they may run what needs no others.
+    const PATIENCE: Duration = Duration::from_secs(10);
+    if error.use_stderr() && launch::has_others() {
+        // What is wrong, without the advice that follows.
+        let text = error.render().to_string();
+        let text = text.split("\n\n").next().unwrap_or_default();
+        let text = text.strip_prefix("error: ").unwrap_or(text);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let own = text.clone();
+        std::thread::spawn(move || {
+            std::thread::sleep(PATIENCE);
+            end_all(&own);
+        });
+        let mut world = World::join().unwrap_or_else(|_| end_all(&text));
+        let agreed = world.agree::<()>(Err(ErrorKind::Usage(text.clone()).into()));
+        let agreed = agreed.map_or_else(|error| error.to_string(), |()| String::new());
+        if world.rank() == 0 {
+            // Its own arguments are wrong, as all are: the whole of what there is to say.
+            if agreed == text {
+                output::show(error);
+            } else {
+                output::error(&agreed);
+            }
+        }
+        drop(world);
+        std::process::exit(error.exit_code());
+    }
+    if is_silent() {
+        std::process::exit(error.exit_code());
+    }
+    output::show(error);
+    std::process::exit(error.exit_code())
+}
+
+/// Where ranks run. What a method says of all processes holds for this one alone if ranks are
+/// threads.
+#[derive(Debug, Default)]
+pub(crate) struct Site {
+    pub(crate) world: Option<World>,
+    /// The threads, if ranks are threads.
+    pub(crate) teams: Teams,
+}
+
+impl Place for Site {
+    fn run<T: Element>(&mut self, run: &Run<'_, T>) -> oneport::Result<Outcome<T>> {
+        match &mut self.world {
+            Some(world) => world.run(run),
+            None => self.teams.run(run),
+        }
+    }
+
+    fn max_ranks(&self) -> usize {
+        match &self.world {
+            Some(world) => world.max_ranks(),
+            None => self.teams.max_ranks(),
+        }
+    }
+
+    fn processes(&self) -> Option<Processes> {
+        self.world.as_ref().and_then(World::processes)
+    }
+
+    fn max(&mut self, value: u64) -> oneport::Result<u64> {
+        match &mut self.world {
+            Some(world) => world.max(value),
+            None => Ok(value),
+        }
+    }
+}
+
+impl Site {
+    /// Joins the other processes, if the engine is MPI. All but the first process are silent then.
+    pub(crate) fn join(&mut self, engine: Engine) -> Result<()> {
+        self.world = match engine {
+            Engine::Threads => None,
+            Engine::Mpi => match World::join() {
+                Err(error) if launch::has_others() => end_all(&error.to_string()),
+                joined => Some(joined?),
+            },
+        };
+        if !self.speaks() {
+            output::silence();
+        }
+        if self.world.is_some() {
+            files::every_process_reads();
+        }
+        // A process with wrong arguments says so here: see `exit`.
+        self.agree(Ok(()))?;
+        let command = std::env::args().nth(1).unwrap_or_default();
+        self.ensure_same(format!("runs the command {command}"))
+    }
+
+    /// Refuses to go on if a fact, what a process is about to do, differs between processes: they
+    /// would wait for each other.
+    pub(crate) fn ensure_same(&mut self, fact: String) -> Result<()> {
+        match &mut self.world {
+            Some(world) => Ok(world.ensure_same(&[fact])?),
+            None => Ok(()),
+        }
+    }
+
+    /// The result, if all processes have succeeded; otherwise the error of the first that has not.
+    pub(crate) fn agree<R>(&mut self, result: Result<R>) -> Result<R> {
+        let Some(world) = &mut self.world else {
+            return result;
+        };
+        let result = result.map_err(|error| {
+            let text = format!("{error:#}");
+            Error::from(match output::exit_code(&error) {
+                2 => ErrorKind::Usage(text),
+                _ => ErrorKind::Wrong(text),
+            })
+        });
+        Ok(world.agree(result)?)
+    }
+
+    /// Whether this process speaks for all.
+    pub(crate) fn speaks(&self) -> bool {
+        self.world.as_ref().is_none_or(|world| world.rank() == 0)
+    }
+
+    /// Refuses more ranks than processes.
+    pub(crate) fn ensure_processes(&self, ranks: usize) -> Result<()> {
+        if let Some(processes) = self.world.as_ref().map(World::size)
+            && ranks > processes
+        {
+            bail!(
+                "{ranks} ranks need as many processes, but {processes} {} started: mpirun -n {ranks} starts enough",
+                if processes == 1 { "was" } else { "were" }
+            );
+        }
+        Ok(())
+    }
+
+    /// Says if there are fewer ranks than processes.
+    pub(crate) fn note_spare(&self, ranks: usize) {
+        if let Some(processes) = self.world.as_ref().map(World::size)
+            && ranks < processes
+        {
+            output::note(&format!(
+                "{ranks} of {processes} processes are ranks, the others wait"
+            ));
+        }
+    }
+}
+
+/// Refuses options that are given although ranks are processes.
+pub(crate) fn ensure_for_processes(options: &[(&str, bool)]) -> Result<()> {
+    match options.iter().find(|(_, given)| *given) {
+        Some((option, _)) => bail!("{option} is for ranks that are threads (--engine threads)"),
+        None => Ok(()),
+    }
+}
+
+/// Lines of a summary about processes.
+pub(crate) fn summary(processes: &Processes) -> [(&'static str, String); 2] {
+    let hosts = match processes.hosts.as_slice() {
+        [one] => one.name.clone(),
+        several => {
+            let names = several
+                .iter()
+                .map(|host| format!("{} on {}", host.processes, host.name));
+            format!(
+                "{} hosts: {}",
+                several.len(),
+                names.collect::<Vec<_>>().join(", ")
+            )
+        }
+    };
+    let (version, library) = (&processes.version, &processes.library);
+    let interface = &processes.interface;
+    [
+        (
+            "library",
+            format!("{version} ({library}, {interface} interface)"),
+        ),
+        ("hosts", hosts),
+    ]
+}

@@ -1,0 +1,469 @@
+//! `oneport steady`: steady-state series of operations on a heterogeneous platform.
+
+mod execute;
+mod picture;
+mod report;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+use oneport::check;
+use oneport::{Ports, Schedule};
+use oneport_pictures::{Caption, Trace};
+use oneport_steady::{
+    Fraction, Method, Operation, Periodic, Platform, Series, Solution, best_packets, best_single,
+    generate, parse_fraction, show_short, solve, to_f64,
+};
+
+use crate::args::{PortModel, did_you_mean, parse_count};
+use crate::draw::File;
+use crate::files::{name_of, read_text};
+use crate::machine::read_costs;
+use crate::output;
+use crate::task::{available_memory, ensure_memory};
+use crate::units::parse_size;
+use execute::execute;
+use report::{Bounds, Drift, LongMessage, Output, Recomputed, exact};
+
+/// The best throughput of a series of operations on a platform, and its schedule
+///
+/// One operation after the other (broadcasts, say) is started; what counts is how many are
+/// completed per time unit in the long run. Different messages may take different ways.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport steady --generate fig3                               a small example: 1 message a time unit
+  oneport steady --generate fig3 --ports uni --run             2/3; run it on threads, at the platform's pace
+  oneport steady --generate random:30:150 --json
+  oneport steady platform.json --collective scatter --messages 100 -o scatter.json
+  oneport steady --costs cluster.json --bytes 1MiB             on links measured by calibrate --pairs
+  oneport steady --generate clustered:3x4 --max-period 200 --draw platform.svg --gantt period.svg
+
+A platform file: {\"nodes\": 3, \"source\": 0, \"targets\": [1, 2], \"edges\": [{\"src\": 0, \"dst\": 1, \"cost\": \"1/2\"}, ...]}; \
+a cost is the time of one message. \
+An edge may have a \"latency\" (before the first byte of a packet, for --size) and a \"drift\" (by what part its cost may grow, for \
+--drift); the platform may have \"compute\": [..] (the time of one combination by node, for reductions and scans) and \"overlap\": true (nodes \
+combine while they communicate). The throughput is exact, and proved. It is reached by a schedule that repeats itself: messages \
+travel along weighted trees, and at any time the busy links are one of the weighted matchings.")]
+pub(crate) struct Args {
+    /// The platform, a JSON file (- for standard input)
+    #[arg(value_name = "PLATFORM.json", required_unless_present_any = ["generate", "costs"])]
+    platform: Option<PathBuf>,
+
+    /// Make a platform: complete:N, ring:N, grid:AxB, tree:N, star:N, random:N:M, clustered:AxB,
+    /// fig3
+    #[arg(long, value_name = "NAME", conflicts_with = "platform")]
+    generate: Option<String>,
+
+    /// Make the platform of a cost file, or of a profile with pairs (calibrate --pairs) or with
+    /// levels: a node for each rank
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["platform", "generate"],
+        requires = "bytes")]
+    costs: Option<PathBuf>,
+
+    /// With --costs, the length of a message, such as 64KiB
+    #[arg(long, value_name = "SIZE", requires = "costs", value_parser = parse_size,
+        conflicts_with_all = ["platform", "generate"])]
+    bytes: Option<u64>,
+
+    /// What is random in it
+    #[arg(long, value_name = "SEED", default_value = "0")]
+    seed: u64,
+
+    /// broadcast, multicast, scatter, gather, reduce, reduce-ordered (operands keep their order),
+    /// scan (prefix), allgather (total exchange) or alltoall [default: broadcast, or multicast
+    /// if not all nodes are targets]
+    #[arg(long, value_name = "COLLECTIVE", value_parser = parse_operation)]
+    collective: Option<Operation>,
+
+    /// Ports of a node: uni (one for both directions) or bi (one out, one in)
+    #[arg(long, value_name = "uni|bi", default_value = "bi")]
+    ports: PortModel,
+
+    /// Number of operations of the schedule [default: enough to come close to the throughput]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count, allow_negative_numbers = true)]
+    messages: Option<usize>,
+
+    /// Longest period in time units; rates are rounded to fit
+    #[arg(long, value_name = "TIME", value_parser = parse_number, allow_negative_numbers = true)]
+    max_period: Option<Fraction>,
+
+    /// Elements of a message [default: as many as are needed to cut it exactly, 4096 at most]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count, allow_negative_numbers = true)]
+    elements: Option<usize>,
+
+    /// By what part each cost may grow (1/10, 0.1): what throughput is still guaranteed
+    #[arg(long, value_name = "PART", value_parser = parse_number, allow_negative_numbers = true)]
+    drift: Option<Fraction>,
+
+    /// With --drift, the schedule that guarantees most, planned and timed with the worst costs
+    #[arg(long, requires = "drift")]
+    robust: bool,
+
+    /// Cut one message of this size (1: a message of the platform's costs) into packets, and find
+    /// out how many are best
+    #[arg(long, value_name = "SIZE", value_parser = parse_number, allow_negative_numbers = true)]
+    size: Option<Fraction>,
+
+    /// Run the schedule on threads with real data, at the platform's pace, and verify it
+    #[arg(long)]
+    run: bool,
+
+    /// With --run, how long a time unit lasts in microseconds [default: long enough for the
+    /// threads to keep pace]
+    #[arg(long, value_name = "MICROSECONDS", value_parser = parse_number, requires = "run")]
+    time_unit: Option<Fraction>,
+
+    /// Write the schedule to this file, for check, simulate, run and draw; it keeps the platform's
+    /// costs
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Draw the platform, with the share of the time that each link is busy
+    #[arg(long, value_name = "FILE.svg")]
+    draw: Option<PathBuf>,
+
+    /// Draw one period as a Gantt chart, or write it as a trace for Perfetto (.json)
+    #[arg(long, value_name = "FILE.svg")]
+    gantt: Option<PathBuf>,
+
+    /// For reductions and scans, nodes combine while they communicate
+    #[arg(long)]
+    overlap: bool,
+
+    /// Compute the throughput by all other methods, too, and compare (takes longer; for broadcasts
+    /// and reductions with bi ports on few nodes, the polynomial program is always compared)
+    #[arg(long)]
+    verify: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Solves, plans, checks and prints.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let platform = args.platform()?;
+    let operation = args.operation(&platform);
+    let ports = match args.ports {
+        PortModel::Uni => Ports::UNI,
+        PortModel::Bi => Ports::BI,
+    };
+    let gantt = args.check_files()?;
+    let solution = solve(&platform, operation, ports, Method::default())?;
+    let drift = args.drift.as_ref().map(|d| solution.robustness(d));
+    let drift = drift.transpose()?;
+    // The robust solution is planned and timed with the worst costs.
+    let mut solution = match &drift {
+        Some(drift) if args.robust => drift.best.clone(),
+        _ => solution,
+    };
+    let (recomputed, agree) = recompute(&solution, args.verify);
+    let bounds = bounds(&mut solution);
+    let solution = solution;
+    let periodic = args.periodic(&solution)?;
+    let messages = args
+        .messages
+        .unwrap_or_else(|| default_messages(&periodic, args.run));
+    let needed = steps(&periodic, messages) as u128 * u128::from(BYTES_PER_STEP);
+    let what = || format!("the schedule of {messages} operations");
+    ensure_memory(what, needed, "take fewer with --messages")?;
+    let schedule = checked_schedule(&periodic, messages, platform.overlaps())?;
+    let model_time = schedule.simulate(&periodic.cost(1.0)?)?.makespan();
+    let single = best_single(&solution)?;
+    let packets = args.size.as_ref();
+    let packets = packets
+        .map(|size| best_packets(&platform, operation, ports, size))
+        .transpose()?;
+    let run = if args.run {
+        let unit = args.time_unit.as_ref();
+        Some(execute(unit, &periodic, messages, &schedule, model_time)?)
+    } else {
+        None
+    };
+    args.write_files(&solution, &periodic, &schedule, gantt)?;
+    let right = run.as_ref().is_none_or(|r| r.verified);
+    let output = Output {
+        recomputed,
+        drift: drift.as_ref().map(Drift::new),
+        bounds,
+        long_message: packets.as_ref().map(LongMessage::new),
+        run,
+        ..Output::new(&solution, &periodic, &single, messages, model_time)
+    };
+    if args.json {
+        output::json(out, &output)?;
+    } else {
+        report::print(out, &solution, &periodic, &single, &output)?;
+    }
+    if right && agree {
+        return Ok(ExitCode::SUCCESS);
+    }
+    out.flush()?;
+    if !right {
+        output::error("the run's result is wrong");
+    }
+    Ok(ExitCode::from(1))
+}
+
+/// Computes bounds of the throughput, where its optimum is NP-hard to find. It is optimal if it
+/// reaches the upper one.
+fn bounds(solution: &mut Solution) -> Option<Bounds> {
+    let bounds = solution.bounds().unwrap_or_else(|error| {
+        output::note(&format!("the throughput's bounds are not known: {error}"));
+        None
+    });
+    let (lower, upper) = bounds?;
+    solution.is_optimal |= solution.throughput == upper;
+    Some(Bounds {
+        gap: to_f64(&(&upper / &solution.throughput)) - 1.0,
+        lower: exact(&lower),
+        upper: exact(&upper),
+    })
+}
+
+/// Computes the throughput by other methods, by all with `all`. Returns the results, and whether
+/// they agree with the throughput.
+fn recompute(solution: &Solution, all: bool) -> (Vec<Recomputed>, bool) {
+    let mut agree = true;
+    let mut recomputed = Vec::new();
+    for (method, throughput) in solution.recomputed(all) {
+        // The throughput has its own proof. An error here is only reported.
+        match throughput {
+            Ok(throughput) => {
+                if throughput != solution.throughput {
+                    agree = false;
+                    output::error(&format!(
+                        "the throughput is {}, which is proved, but {throughput} by {method}: please report this platform",
+                        solution.throughput
+                    ));
+                }
+                recomputed.push(Recomputed {
+                    method,
+                    throughput: exact(&throughput),
+                });
+            }
+            Err(error) => {
+                agree &= !all;
+                output::note(&format!(
+                    "the throughput is not compared with {method}: {error}"
+                ));
+            }
+        }
+    }
+    (recomputed, agree)
+}
+
+/// Builds the schedule of so many operations and checks it.
+fn checked_schedule(periodic: &Periodic, messages: usize, overlap: bool) -> Result<Schedule> {
+    let schedule = periodic.schedule(messages)?;
+    let options = check::Options {
+        keep_order: matches!(
+            periodic.solution().operation,
+            Operation::ReduceOrdered | Operation::Scan
+        ),
+        overlap,
+        ..check::Options::default()
+    };
+    let report = schedule.check_with(&options);
+    if let Some(error) = report.errors.first() {
+        bail!("the schedule is wrong: {}", error.message);
+    }
+    Ok(schedule)
+}
+
+impl Args {
+    /// Returns the operation: by default a broadcast, or a multicast if not all nodes are targets.
+    fn operation(&self, platform: &Platform) -> Operation {
+        self.collective.unwrap_or(if platform.targets_all() {
+            Operation::Broadcast
+        } else {
+            Operation::Multicast
+        })
+    }
+
+    /// Checks that the files can be written. Returns the kind of the Gantt chart's file.
+    fn check_files(&self) -> Result<Option<File>> {
+        output::writable(&[
+            ("-o", self.output.as_deref()),
+            ("--draw", self.draw.as_deref()),
+            ("--gantt", self.gantt.as_deref()),
+        ])?;
+        if let Some(path) = &self.draw
+            && File::of(path)? == File::Json
+        {
+            bail!("--draw makes a picture: name the file FILE.svg");
+        }
+        self.gantt.as_deref().map(File::of).transpose()
+    }
+
+    /// Writes the schedule and the pictures.
+    fn write_files(
+        &self,
+        solution: &Solution,
+        periodic: &Periodic,
+        schedule: &Schedule,
+        gantt: Option<File>,
+    ) -> Result<()> {
+        if let Some(path) = &self.output {
+            let text = Series::of(periodic).to_json(schedule);
+            output::write_named(path, text.as_bytes())?;
+        }
+        if let Some(path) = &self.draw {
+            output::write_named(path, picture::platform_svg(solution).as_bytes())?;
+        }
+        if let (Some(path), Some(file)) = (&self.gantt, gantt) {
+            output::write_named(path, one_period(periodic, file)?.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Returns the periodic schedule. Without a given longest period it tries some lengths and
+    /// takes the one that reaches the most, because start-up counts.
+    fn periodic(&self, solution: &Solution) -> Result<Periodic> {
+        let mut best = solution.periodic(self.max_period.as_ref(), self.elements)?;
+        if self.max_period.is_some() {
+            return Ok(best);
+        }
+        let of = |periodic: &Periodic| {
+            let messages = self
+                .messages
+                .unwrap_or_else(|| default_messages(periodic, self.run));
+            reached(periodic, messages)
+        };
+        let longest = best.period().clone();
+        for part in [4u8, 16] {
+            if of(&best) >= 1.0 - 2.0 * OVERHEAD {
+                break;
+            }
+            let shorter = &longest / Fraction::from(part);
+            if let Ok(periodic) = solution.periodic(Some(&shorter), self.elements)
+                && of(&periodic) > of(&best)
+            {
+                best = periodic;
+            }
+        }
+        Ok(best)
+    }
+
+    fn platform(&self) -> Result<Platform> {
+        let platform = match (&self.generate, &self.platform) {
+            (None, None) => self.platform_of_costs()?,
+            (Some(name), _) => generate(name, self.seed)?,
+            (None, Some(path)) => {
+                let name = path.to_string_lossy();
+                if !path.exists() && generate(&name, self.seed).is_ok() {
+                    bail!(
+                        "there is no file {name}: to make such a platform, give --generate {name}"
+                    );
+                }
+                Platform::parse(&read_text(path)?).with_context(|| path.display().to_string())?
+            }
+        };
+        let overlap = self.overlap || platform.overlaps();
+        Ok(platform.with_overlap(overlap))
+    }
+
+    fn platform_of_costs(&self) -> Result<Platform> {
+        let (Some(path), Some(bytes)) = (&self.costs, self.bytes) else {
+            bail!("give a PLATFORM.json, --generate NAME, or --costs FILE with --bytes SIZE");
+        };
+        let (cost, _) = read_costs(path, None)?;
+        let ranks = cost.links().map_or(0, |links| links.alpha.len());
+        Platform::of_costs(&cost, ranks, bytes).with_context(|| name_of(path))
+    }
+}
+
+/// Lower bound of the fraction of the throughput that so many operations reach.
+fn reached(periodic: &Periodic, messages: usize) -> f64 {
+    let best = to_f64(&periodic.solution().throughput);
+    messages as f64 / to_f64(&periodic.time_bound(messages)) / best
+}
+
+/// Fraction of the time that start-up and clean-up may take, if memory and time allow.
+const OVERHEAD: f64 = 0.01;
+/// Limits for the number of transfers of a schedule and of elements in its buffers. Only runs
+/// allocate the buffers.
+const MAX_TRANSFERS: usize = 1_000_000;
+const MAX_ELEMENTS: usize = 1 << 31;
+const MAX_RUN: usize = 1 << 28;
+
+/// Number of operations that makes start-up and clean-up negligible, within the limits.
+fn default_messages(periodic: &Periodic, runs: bool) -> usize {
+    let periods = ((periodic.lag() as f64 / OVERHEAD) as usize).max(20);
+    let max_periods = MAX_TRANSFERS / periodic.transfers().max(1);
+    let memory = if runs { MAX_RUN } else { MAX_ELEMENTS };
+    let memory = memory / periodic.buffers(periodic.operations()).max(1);
+    let period = steps(periodic, periodic.operations()).saturating_mul(BYTES_PER_STEP);
+    // Half of the memory, so that the estimate need not be exact.
+    let free = available_memory().map_or(u64::MAX, |bytes| bytes / 2 / period.max(1));
+    let free = usize::try_from(free).unwrap_or(usize::MAX);
+    let periods = periods.min(max_periods).min(memory).min(free).max(2);
+    periodic.operations() * periods
+}
+
+/// Memory of a step of the schedule while it is planned, proved and timed, in bytes; 100 were
+/// measured.
+const BYTES_PER_STEP: u64 = 200;
+
+/// Approximate number of steps of so many operations.
+fn steps(periodic: &Periodic, operations: usize) -> u64 {
+    let periods = operations.div_ceil(periodic.operations().max(1)) as u64;
+    periods.saturating_mul(2 * periodic.transfers() as u64)
+}
+
+/// One period in the middle of a series, as a Gantt chart or as a trace.
+fn one_period(periodic: &Periodic, file: File) -> Result<String> {
+    let solution = periodic.solution();
+    let caption = Caption::new(format!(
+        "one period of {}: {} operations in {}",
+        solution.operation.name(),
+        periodic.operations(),
+        show_short(periodic.period())
+    ))
+    .line(format!(
+        "{} operations a time unit; {}: {}",
+        show_short(&periodic.throughput()),
+        if solution.is_optimal {
+            "optimal"
+        } else {
+            "the best found"
+        },
+        show_short(&solution.throughput)
+    ));
+    let (schedule, times) = periodic.one_period()?;
+    file.content(&Trace::of_times(&schedule, &times)?, &caption)
+}
+
+fn parse_operation(text: &str) -> Result<Operation, String> {
+    let name = text.replace('_', "-");
+    let name = match name.as_str() {
+        "total-exchange" => "allgather",
+        "ordered-reduce" => "reduce-ordered",
+        "prefix" | "parallel-prefix" => "scan",
+        other => other,
+    };
+    Operation::ALL
+        .into_iter()
+        .find(|o| o.name() == name)
+        .ok_or_else(|| {
+            let names: Vec<&str> = Operation::ALL.iter().map(|o| o.name()).collect();
+            format!(
+                "unknown collective '{text}': choose one of {}{}",
+                names.join(", "),
+                did_you_mean(text, names.iter().copied())
+            )
+        })
+}
+
+/// Parses a nonnegative number exactly.
+fn parse_number(text: &str) -> Result<Fraction, String> {
+    let number = parse_fraction(text)
+        .ok_or_else(|| format!("'{text}' is not a number: write 2, 0.5 or 1/2"))?;
+    if number < Fraction::ZERO {
+        return Err(format!("{text} is negative"));
+    }
+    Ok(number)
+}

@@ -1,0 +1,241 @@
+//! Draws a steady-state platform: nodes on a circle, links as arrows.
+
+use oneport_pictures::Caption;
+use oneport_pictures::svg::{Anchor, MARGIN, Svg, TEXT, number};
+use oneport_steady::{Fraction, Route, Solution, show_short, to_f64};
+
+/// Half the side of a node's square.
+const RADIUS: f64 = 13.0;
+/// Candidate positions of a label along its link, in order of preference.
+const PARTS: [f64; 7] = [0.4, 0.3, 0.5, 0.22, 0.6, 0.7, 0.8];
+/// Maximal number of trees in the caption.
+const MAX_TREES: usize = 8;
+/// Width of a character of the caption.
+const CHARACTER: f64 = 7.8;
+
+/// Arrowhead of the links.
+const ARROWHEAD: &str = "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" \
+    markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#456\"/></marker></defs>\n";
+
+/// A position in the picture.
+type Point = (f64, f64);
+
+/// Centre, half the width and height, and text of a label.
+type Label = (Point, (f64, f64), String);
+
+/// Draws the platform of a steady-state solution as an SVG document, with nodes on a circle and an
+/// arrow for each link. Wider and darker arrows mark links that are busy for a larger fraction of
+/// the time; thin grey arrows are unused links. The label of a used link is the number of messages
+/// per time unit, and all links have details in a tooltip. The caption lists the trees and their
+/// weights, if they are few. Takes time quadratic in the number of used links, whose labels must
+/// not overlap.
+pub(super) fn platform_svg(solution: &Solution) -> String {
+    let platform = solution.platform();
+    let messages = messages(solution);
+    let radius = (platform.nodes() as f64 * 70.0 / std::f64::consts::TAU).clamp(120.0, 2000.0);
+    let width = (2.0 * (radius + 40.0 + MARGIN)).max(460.0);
+    let caption = caption(solution, (width / CHARACTER) as usize);
+    let mut svg = Svg::default();
+    let top = svg.caption(&caption, width);
+    let circle = Circle {
+        nodes: platform.nodes(),
+        centre: (width / 2.0, top + radius + 40.0),
+        radius,
+    };
+    svg.raw(ARROWHEAD);
+    // Draw used links above unused ones.
+    let mut order: Vec<usize> = (0..platform.edges().len()).collect();
+    order.sort_by(|&a, &b| messages[a].cmp(&messages[b]));
+    let mut labels: Vec<Label> = Vec::new();
+    for e in order {
+        draw_link(&mut svg, solution, &circle, e, &messages[e], &mut labels);
+    }
+    // Draw labels above all lines, with a white outline.
+    for ((x, y), _, label) in &labels {
+        let style = "fill=\"#124\" stroke=\"#fff\" stroke-width=\"2.5\" stroke-linejoin=\"round\" paint-order=\"stroke\"";
+        svg.text((*x, y + 3.0), label, Anchor::Middle, 9.0, style);
+    }
+    draw_nodes(&mut svg, solution, &circle);
+    let height = circle.centre.1 + radius + 40.0 + MARGIN;
+    svg.finish(width, height, &caption.title)
+}
+
+/// Returns, by edge, its messages per time unit.
+fn messages(solution: &Solution) -> Vec<Fraction> {
+    let mut messages = vec![Fraction::ZERO; solution.platform().edges().len()];
+    for (route, rate) in &solution.routes {
+        for (e, m) in route.loads() {
+            messages[e] += rate * Fraction::from(m);
+        }
+    }
+    messages
+}
+
+/// Returns the caption, with lines of at most so many characters for the trees.
+fn caption(solution: &Solution, characters: usize) -> Caption {
+    let mut caption = Caption::new(format!(
+        "series of {}, {} ports: {} a time unit",
+        solution.operation.name(),
+        solution.ports.name(),
+        show_short(&solution.throughput)
+    ))
+    .line(format!(
+        "{} nodes, {} links, {} trees; link labels: messages a time unit",
+        solution.platform().nodes(),
+        solution.platform().edges().len(),
+        solution.routes.len()
+    ));
+    for line in trees(solution, characters) {
+        caption = caption.line(line);
+    }
+    caption
+}
+
+/// The circle of the nodes.
+struct Circle {
+    nodes: usize,
+    centre: Point,
+    radius: f64,
+}
+
+impl Circle {
+    /// Returns the position of a node; node 0 is at the top.
+    fn at(&self, v: usize) -> Point {
+        let turn = std::f64::consts::TAU * v as f64 / self.nodes as f64;
+        let angle = turn - std::f64::consts::FRAC_PI_2;
+        (
+            self.centre.0 + self.radius * angle.cos(),
+            self.centre.1 + self.radius * angle.sin(),
+        )
+    }
+}
+
+/// Draws the arrow of edge `e`, which carries `messages` per time unit, and adds its label.
+fn draw_link(
+    svg: &mut Svg,
+    solution: &Solution,
+    circle: &Circle,
+    e: usize,
+    messages: &Fraction,
+    labels: &mut Vec<Label>,
+) {
+    let (from, to) = solution.link(e);
+    let cost = &solution.platform().edges()[e].cost;
+    let busy = to_f64(messages) * to_f64(cost);
+    let (a, b) = (circle.at(from), circle.at(to));
+    let (dx, dy) = (b.0 - a.0, b.1 - a.1);
+    let length = (dx * dx + dy * dy).sqrt().max(1.0);
+    let (ux, uy) = (dx / length, dy / length);
+    // Draw opposite links side by side.
+    let side = 3.0;
+    let shift = (-uy * side, ux * side);
+    let start = (a.0 + ux * RADIUS + shift.0, a.1 + uy * RADIUS + shift.1);
+    let end = (
+        b.0 - ux * (RADIUS + 1.0) + shift.0,
+        b.1 - uy * (RADIUS + 1.0) + shift.1,
+    );
+    let title = format!(
+        "{from} to {to}: cost {}, {} messages a time unit, busy {}% of the time",
+        show_short(cost),
+        show_short(messages),
+        number(100.0 * busy, 4)
+    );
+    svg.open("class=\"link\"", &title);
+    if messages.is_zero() {
+        let grey =
+            "stroke=\"#d5d8dc\" stroke-width=\"0.7\" marker-end=\"url(#head)\" opacity=\"0.6\"";
+        svg.line(start, end, grey);
+    } else {
+        let width = 0.8 + 3.2 * busy.min(1.0);
+        let style =
+            format!("stroke=\"#456\" stroke-width=\"{width:.2}\" marker-end=\"url(#head)\"");
+        svg.line(start, end, &style);
+        let normal = (shift.0 / side, shift.1 / side);
+        let text = label_of(messages);
+        let label = placed((start, end), normal, width, text, circle, labels);
+        labels.push(label);
+    }
+    svg.close();
+}
+
+/// Places a label beside the line of a link, of this normal and width, where it overlaps no node
+/// and none of the other labels.
+fn placed(
+    (start, end): (Point, Point),
+    (nx, ny): Point,
+    width: f64,
+    text: String,
+    circle: &Circle,
+    others: &[Label],
+) -> Label {
+    let half = (2.6 * text.chars().count() as f64, 4.5);
+    let away = width / 2.0 + 2.0 + nx.abs() * half.0 + ny.abs() * half.1;
+    let along = |part: f64| {
+        (
+            start.0 + (end.0 - start.0) * part + nx * away,
+            start.1 + (end.1 - start.1) * part + ny * away,
+        )
+    };
+    let clear = |p: &Point| {
+        others.iter().all(|(q, other, _)| {
+            (p.0 - q.0).abs() > half.0 + other.0 || (p.1 - q.1).abs() > half.1 + other.1
+        }) && (0..circle.nodes).map(|v| circle.at(v)).all(|node| {
+            (p.0 - node.0).abs() > half.0 + RADIUS || (p.1 - node.1).abs() > half.1 + RADIUS
+        })
+    };
+    let mut places = PARTS.iter().map(|&part| along(part));
+    let place = places.find(clear).unwrap_or_else(|| along(PARTS[0]));
+    (place, half, text)
+}
+
+/// Draws the nodes: the source, targets and other nodes in different colours.
+fn draw_nodes(svg: &mut Svg, solution: &Solution, circle: &Circle) {
+    let platform = solution.platform();
+    for v in 0..circle.nodes {
+        let (x, y) = circle.at(v);
+        let fill = if v == platform.source() {
+            "#f3c14b"
+        } else if platform.targets().contains(&v) {
+            "#e8eef7"
+        } else {
+            "#fff"
+        };
+        let corner = (x - RADIUS, y - RADIUS);
+        let round = format!("rx=\"{RADIUS}\" fill=\"{fill}\" stroke=\"#456\"");
+        svg.rect(corner, (2.0 * RADIUS, 2.0 * RADIUS), &round);
+        svg.text((x, y + 4.0), &v.to_string(), Anchor::Middle, TEXT, "");
+    }
+}
+
+/// One line per tree: its weight and as many links as fit. Empty if there are many trees, or if a
+/// route is more than a single tree.
+fn trees(solution: &Solution, characters: usize) -> Vec<String> {
+    let is_tree = |(route, _): &(Route, Fraction)| route.trees.len() == 1;
+    if solution.routes.len() > MAX_TREES || !solution.routes.iter().all(is_tree) {
+        return Vec::new();
+    }
+    let line = |(route, weight): &(Route, Fraction)| {
+        let mut line = format!("{}:", label_of(weight));
+        for &e in route.trees.iter().flat_map(|tree| &tree.edges) {
+            let (from, to) = solution.link(e);
+            let link = format!(" {from}\u{2192}{to}");
+            if line.chars().count() + link.chars().count() + 4 > characters {
+                line.push_str(" ...");
+                break;
+            }
+            line.push_str(&link);
+        }
+        line
+    };
+    solution.routes.iter().map(line).collect()
+}
+
+/// A fraction if it is short, otherwise a decimal number.
+fn label_of(value: &Fraction) -> String {
+    let label = show_short(value);
+    if label.len() > 9 {
+        number(to_f64(value), 3)
+    } else {
+        label
+    }
+}

@@ -1,0 +1,513 @@
+//! A validated planning task: a collective, its vector, the machine and the candidate algorithms.
+
+mod candidates;
+mod memory;
+mod vector;
+
+use std::cell::Cell;
+
+use anyhow::{Result, bail};
+use oneport::plan::Segments;
+use oneport::plan::choose::{self, Choice, Offer, Ranking};
+use oneport::plan::nodes::compose;
+use oneport::plan::refusal::{Reason, Refusal, describe};
+use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::segments::{self, Method};
+use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
+use oneport_measure::estimate::{self, CoreModel};
+
+use self::candidates::{Candidate, best_unequal};
+use self::memory::fits_memory;
+pub(crate) use self::memory::{available_memory, ensure_memory};
+use crate::args::{Common, Root, did_you_mean};
+use crate::blocks::Listed;
+use crate::nodes::NodePorts;
+use crate::progress::Progress;
+use crate::units::TimeUnit;
+use crate::{output, selection};
+
+/// Default number of ranks.
+const DEFAULT_RANKS: usize = 8;
+/// Limit for the sizes of all ranks' vectors together, in bytes, so that no sum overflows.
+const MAX_BYTES_OF_ALL: u64 = 1 << 60;
+/// Schedules with more steps are not planned; when several algorithms compete, they are not timed
+/// either.
+const MAX_STEPS: u64 = 200_000_000;
+/// Estimated memory of a step while it is planned and timed, in bytes; 55 to 105 were measured.
+const BYTES_PER_STEP: u64 = 200;
+/// Schedules with fewer steps are timed quickly.
+const MAX_CHEAP_STEPS: u64 = 1 << 16;
+/// Estimated memory of a rank, in bytes, while a streamed schedule is timed.
+const BYTES_PER_RANK: u64 = 1000;
+/// Estimated memory in bytes that the search for the best segments needs for each transfer of a
+/// schedule.
+const BYTES_PER_TRANSFER: u64 = 2 * 110;
+
+/// A collective to plan with one of several algorithms.
+#[derive(Debug, Clone)]
+pub(crate) struct Task {
+    /// The request, with the vector in one segment.
+    pub(crate) request: Request,
+    /// The segments.
+    pub(crate) segments: SegmentChoice,
+    /// The candidate algorithms.
+    pub(crate) algorithms: Vec<&'static Algorithm>,
+    /// Whether the algorithm is to be chosen.
+    pub(crate) auto: bool,
+    /// Whether the root is to be chosen.
+    pub(crate) root_free: bool,
+    /// The selection rule that chose algorithm and segments, if one did.
+    pub(crate) rule: Option<String>,
+    /// Unit of model times.
+    pub(crate) unit: TimeUnit,
+    /// Core model of a native run on a machine with a profile. If present, the choice is by
+    /// estimated native time instead of model time.
+    pub(crate) core_model: Option<CoreModel>,
+    /// The nodes, if their ports are limited.
+    pub(crate) node_ports: Option<NodePorts>,
+    /// Set if only times are needed, so that streamed schedules need not fit into memory.
+    pub(crate) timed_only: Option<Timing>,
+    /// How many schedules share the memory, because they are planned at the same time.
+    pub(crate) at_once: usize,
+}
+
+/// The segments of a task.
+#[derive(Debug, Clone)]
+pub(crate) enum SegmentChoice {
+    /// Those of the best size for the cost model.
+    Best,
+    /// The best ones found for the cost model, of unequal sizes, too.
+    BestUnequal,
+    /// Those of the options.
+    Given(Segments),
+    /// Those of a selection rule.
+    Rule(Segments),
+}
+
+impl SegmentChoice {
+    /// The segments, unless they depend on the algorithm.
+    pub(crate) fn known(&self) -> Option<&Segments> {
+        match self {
+            SegmentChoice::Given(segments) | SegmentChoice::Rule(segments) => Some(segments),
+            SegmentChoice::Best | SegmentChoice::BestUnequal => None,
+        }
+    }
+}
+
+/// Which schedules are timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Timing {
+    /// Only the chosen one, however long it takes.
+    Chosen,
+    /// Those of all algorithms, so none may take very long.
+    All,
+}
+
+impl Task {
+    /// Validates the options of a command that plans.
+    pub(crate) fn new(args: &Common, kind: Kind) -> Result<Task> {
+        let listed = args.blocks.listed(kind)?;
+        let given = args.ranks.or(listed.as_ref().map(|s| s.ranks(kind)));
+        let (cost, unit) = args.machine.cost(given)?;
+        let ranks = ranks(args, &cost, kind, listed.as_ref())?;
+        let (root, root_free) = match args.root {
+            None => (0, false),
+            Some(Root::Rank(root)) => (root, false),
+            // If the planner treats all roots alike, root 0 avoids forwarding.
+            Some(Root::Free) => (0, true),
+        };
+        if root >= ranks {
+            bail!("root {root} is not one of {ranks} ranks (numbered from 0)");
+        }
+        let vector = &args.vector;
+        let blocks = args
+            .blocks
+            .elements(kind, ranks, listed.as_ref(), |what, bytes| {
+                vector.elements(what, bytes)
+            })?;
+        let given = match kind.has_data() {
+            true => blocks.as_deref().map(|b| largest(kind, b)),
+            false if vector.bytes.is_some() => {
+                bail!("{} has no data: leave --bytes out", kind.name())
+            }
+            false => Some(1),
+        };
+        if let Some(dtype) = vector.dtype {
+            vector.ensure_combines(kind, dtype)?;
+        }
+        let (whole, segments) = vector.segments(given)?;
+        let held = footprint(kind, ranks, whole.elements(), blocks.as_deref());
+        let bytes = held.saturating_mul(u128::from(vector.element_bytes()));
+        if bytes > u128::from(MAX_BYTES_OF_ALL) {
+            bail!(
+                "{ranks} ranks hold {bytes} bytes together, more than this program's limit of 2^60 bytes"
+            );
+        }
+        let node_ports = args.nodes.of(ranks, &cost)?;
+        let request = Request::new(kind, ranks, 0)
+            .root(root)
+            .free_root(root_free)
+            .blocks(blocks)
+            .ports(args.machine.ports(Ports::BI)?)
+            .segments(whole)
+            .keep_order(kind.reduces() && args.vector.keep_order())
+            .cost(cost)
+            .element_bytes(args.vector.element_bytes());
+        let algorithms = algorithms(kind, &args.algorithm, &request)?;
+        let mut task = Task {
+            request,
+            segments,
+            auto: algorithms.len() != 1 || args.algorithm == "auto",
+            algorithms,
+            root_free,
+            rule: None,
+            unit,
+            core_model: None,
+            node_ports,
+            timed_only: None,
+            at_once: 1,
+        };
+        if let Some(path) = &args.rules {
+            selection::apply(&mut task, args, kind, path)?;
+        }
+        Ok(task)
+    }
+
+    /// Returns the segmented request for `algorithm`. A refusal if the algorithm does not accept it
+    /// or it is too large.
+    pub(crate) fn request_for(&self, algorithm: &'static Algorithm) -> Result<Request, Refusal> {
+        let missed = Cell::new(false);
+        let rooted = |request| self.rooted(algorithm, request, &missed);
+        let on_ports = |request| self.timed(algorithm, rooted(request)?);
+        let request = match algorithm.at_best_ports(&self.request, on_ports, time_of)? {
+            Some(choice) => choice.request,
+            None => rooted(self.request.clone())?,
+        };
+        // Among many candidates the note would be about algorithms that nobody asked for.
+        if !self.auto && missed.get() {
+            output::note(&format!(
+                "{} may have a better root: planning for each takes too long for {} ranks",
+                algorithm.name,
+                self.request.ranks()
+            ));
+        }
+        Ok(request)
+    }
+
+    /// As [`request_for`](Self::request_for), for a request whose ports are used as it says. Sets
+    /// `missed` if there may be a better root.
+    fn rooted(
+        &self,
+        algorithm: &'static Algorithm,
+        mut free: Request,
+        missed: &Cell<bool>,
+    ) -> Result<Request, Refusal> {
+        let by_request = self.node_ports.is_none();
+        // Where links cost the same, the same segments are best for all roots.
+        let known = !by_request && self.request.get_cost().links().is_none();
+        let segmented = |request| match known {
+            true => Ok(request),
+            false => self.segmented(algorithm, request),
+        };
+        if known {
+            free = self.segmented(algorithm, free)?;
+        }
+        let at_root = |request| self.timed(algorithm, segmented(request)?);
+        let best = match by_request {
+            true => algorithm.at_best_root(&free, at_root, time_of)?,
+            false => algorithm.at_best_of_all_roots(&free, at_root, time_of)?,
+        };
+        if algorithm.may_miss_best_root(&free, by_request) {
+            missed.set(true);
+        }
+        match best {
+            Some(choice) => Ok(choice.request),
+            None => segmented(free),
+        }
+    }
+
+    /// Returns the request in its segments for `algorithm`.
+    fn segmented(&self, algorithm: &Algorithm, mut request: Request) -> Result<Request, Refusal> {
+        algorithm.accepts(&request)?;
+        if algorithm.segmented {
+            let segments = match self.segments.known() {
+                Some(segments) => segments.clone(),
+                None => self.best_segments(algorithm, &request)?,
+            };
+            request = request.segments(segments);
+        }
+        self.ensure_fits_memory(algorithm, &request)?;
+        if algorithm.segmented && matches!(self.segments, SegmentChoice::BestUnequal) {
+            let segments = best_unequal(algorithm, &request)?;
+            request = request.segments(segments);
+        }
+        Ok(request)
+    }
+
+    /// Whether the schedule of `algorithm` is timed without being stored. With per-pair costs it is
+    /// stored, so that an error can name a missing link, and where nodes share ports.
+    pub(crate) fn streams(&self, algorithm: &Algorithm) -> bool {
+        let may = match self.timed_only {
+            None => false,
+            Some(Timing::Chosen) => algorithm.is_streamed(),
+            Some(Timing::All) => {
+                let planned_as = algorithm.planned_as(&self.request);
+                planned_as.bytes_per_transfer().is_some()
+            }
+        };
+        let shares = self.node_ports.is_some();
+        may && !shares && self.request.get_cost().links().is_none()
+    }
+
+    /// Plans a request of this task, with the ports that nodes share.
+    pub(crate) fn plan(
+        &self,
+        algorithm: &Algorithm,
+        request: &Request,
+    ) -> oneport::Result<Schedule> {
+        let schedule = algorithm.plan(request)?;
+        let (cost, size) = (request.get_cost(), request.get_element_bytes());
+        match &self.node_ports {
+            Some(ports) => ports.share(schedule, cost, size),
+            None => Ok(schedule),
+        }
+    }
+
+    /// Returns the best segments for the request's cost model.
+    fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments, Refusal> {
+        // The search needs at least the memory of one segment.
+        self.ensure_fits_memory(algorithm, request)?;
+        let bytes_per_transfer = algorithm.bytes_per_transfer().unwrap_or(BYTES_PER_TRANSFER);
+        let share = available_memory().map(|bytes| bytes / self.at_once as u64);
+        let max = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
+        let max = max.map_or(usize::MAX, |max| max.try_into().unwrap_or(usize::MAX));
+        let failed = |error| algorithm.refusal(request, Reason::Planner(error));
+        let best = segments::best_segment_within(algorithm, request, max).map_err(failed)?;
+        // Among many candidates the note would be about algorithms that nobody asked for.
+        if best.method == Method::LimitedSearch && !self.auto {
+            output::note(&format!(
+                "{} may have better segments: the search left out sizes that take too long to simulate",
+                algorithm.name
+            ));
+        }
+        Ok(best.segments)
+    }
+
+    /// Refuses schedules that would take too much memory or time.
+    fn ensure_fits_memory(&self, algorithm: &Algorithm, request: &Request) -> Result<(), Refusal> {
+        let (ranks, segments) = (request.ranks(), request.get_segments().count());
+        let steps = steps(algorithm, ranks, segments);
+        let what = || {
+            describe(
+                algorithm.name,
+                request.ranks(),
+                request.get_segments().count(),
+                steps,
+            )
+        };
+        let streams = self.streams(algorithm);
+        if steps > MAX_STEPS && !(streams && self.timed_only == Some(Timing::Chosen)) {
+            let reason = Reason::TooLong {
+                ranks,
+                segments,
+                steps,
+                max_steps: MAX_STEPS,
+            };
+            return Err(algorithm.refusal(request, reason));
+        }
+        let [ranks, segments] = [ranks, segments].map(|n| n as u128);
+        let mut bytes = ranks * u128::from(BYTES_PER_RANK) + segments * 64;
+        let planned_as = algorithm.planned_as(request);
+        let bytes_per_step = match planned_as.bytes_per_transfer() {
+            Some(bytes_per_transfer) if streams => bytes_per_transfer / 2,
+            _ => BYTES_PER_STEP,
+        };
+        bytes += u128::from(steps) * u128::from(bytes_per_step);
+        bytes += u128::from((algorithm.tables)(request.ranks()));
+        let advice = "take fewer ranks or larger segments";
+        fits_memory(what, bytes * self.at_once as u128, advice)
+            .map_err(|message| algorithm.refusal(request, Reason::Memory(message)))
+    }
+
+    /// Returns the algorithm with the smallest model time (for a native run on known cores, the
+    /// smallest estimate) and its request.
+    pub(crate) fn choose(&self) -> Result<(&'static Algorithm, Request)> {
+        let candidates = self.algorithms.iter().copied();
+        if let Some(core_model) = self.on_cores() {
+            let ranking = estimate::choose_native_among(candidates, &self.request, core_model);
+            // On any error, the choice by model time reports it.
+            if let Ok(Ok(choice)) = ranking.map(Ranking::best) {
+                return Ok((choice.algorithm, choice.request));
+            }
+        }
+        if let [one] = self.algorithms[..] {
+            return Ok((one, self.request_for(one).map_err(Error::from)?));
+        }
+        let segmented = self.segmenting();
+        if segmented.len() < self.algorithms.len() {
+            let task = Task {
+                algorithms: segmented,
+                ..self.clone()
+            };
+            return task.choose();
+        }
+        let progress = &Progress::new(0, "choosing the fastest: timing {msg}");
+        let offer = |task: &Task, algorithm: &'static Algorithm| {
+            progress.name(algorithm.name);
+            task.offer(algorithm)
+        };
+        let mut offers = self.side_by_side(offer).into_iter();
+        let candidates = self.algorithms.iter().copied();
+        let ranking = choose::rank(candidates, |algorithm| {
+            let offer = offers.next().unwrap_or_else(|| self.offer(algorithm))?;
+            Ok(match offer {
+                Candidate::Timed(choice) => Offer::Timed(choice),
+                Candidate::Expensive { min_time, request } => Offer::Deferred {
+                    min_time,
+                    evaluate: Box::new(move |limit| {
+                        progress.name(algorithm.name);
+                        self.evaluate(algorithm, request, limit)
+                    }),
+                },
+            })
+        });
+        progress.finish();
+        match ranking.best() {
+            Ok(choice) => Ok((choice.algorithm, choice.request)),
+            Err(refusals) => Err(choose::none_applies(None, &refusals).into()),
+        }
+    }
+}
+
+/// Approximate number of steps of the schedule.
+pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64 {
+    ((algorithm.transfers)(ranks, segments) as u64).saturating_mul(2)
+}
+
+/// Returns the algorithms that `--algorithm` selects.
+pub(crate) fn algorithms(
+    kind: Kind,
+    name: &str,
+    request: &Request,
+) -> Result<Vec<&'static Algorithm>> {
+    let algorithms = match name {
+        "auto" | "all" => {
+            let (cost, ranks) = (request.get_cost(), request.ranks());
+            let all: Vec<_> = registry::candidates(kind, cost, ranks).collect();
+            if all.is_empty() {
+                bail!(
+                    "no algorithm for {} is registered (`oneport list` shows what is)",
+                    kind.name()
+                );
+            }
+            all
+        }
+        name => {
+            let found = registry::find(kind, name).map_err(|error| {
+                let names = registry::of(kind).map(|a| a.name);
+                usage(format!("{error}{}", did_you_mean(name, names)))
+            });
+            vec![found?]
+        }
+    };
+    // Compositions are named by the parts that they take here.
+    let resolved = |algorithm| compose::resolved(algorithm, request).unwrap_or(algorithm);
+    Ok(algorithms.into_iter().map(resolved).collect())
+}
+
+/// Returns the number of ranks: the given one, the one that the costs describe, or the default.
+fn ranks(args: &Common, cost: &CostModel, kind: Kind, sizes: Option<&Listed>) -> Result<usize> {
+    let described = cost.links().map(|l| l.alpha.len());
+    let ranks = match (args.ranks.or(sizes.map(|s| s.ranks(kind))), described) {
+        (Some(p), Some(n)) if p != n => match (args.ranks, sizes) {
+            (None, Some(sizes)) if !sizes.fit(kind, n) => bail!(
+                "the costs describe {n} ranks, there are {} block sizes",
+                sizes.len()
+            ),
+            (None, Some(_)) => n,
+            _ => bail!("the costs describe {n} ranks, not {p} (-p)"),
+        },
+        (p, n) => p.or(n).unwrap_or(DEFAULT_RANKS),
+    };
+    if let Some(sizes) = sizes.filter(|sizes| !sizes.fit(kind, ranks)) {
+        bail!("{} block sizes for {ranks} ranks (-p)", sizes.len());
+    }
+    if ranks == 0 {
+        bail!("a collective needs at least one rank (-p 0)");
+    }
+    if ranks as u64 > MAX_STEPS {
+        bail!("{ranks} ranks are more than this program's limit of {MAX_STEPS}");
+    }
+    Ok(ranks)
+}
+
+/// Returns the size that is segmented: the largest block, or the vector of a reduce_scatter.
+fn largest(kind: Kind, blocks: &[usize]) -> usize {
+    match kind {
+        Kind::ReduceScatter => blocks.iter().fold(0, |sum, &b| sum.saturating_add(b)),
+        _ => blocks.iter().copied().max().unwrap_or(0),
+    }
+}
+
+/// Approximate number of elements that all ranks hold together.
+pub(crate) fn footprint(
+    kind: Kind,
+    ranks: usize,
+    elements: usize,
+    blocks: Option<&[usize]>,
+) -> u128 {
+    let (p, m) = (ranks as u128, elements as u128);
+    let all = match blocks {
+        Some(blocks) if blocks.len() > ranks => {
+            // A block for each pair of ranks, at both.
+            return 2 * blocks.iter().map(|&b| b as u128).sum::<u128>();
+        }
+        Some(blocks) => blocks.iter().map(|&b| b as u128).sum(),
+        None if kind == Kind::ReduceScatter => m,
+        None => p * m,
+    };
+    match kind {
+        Kind::Gather | Kind::Scatter => 2 * all,
+        Kind::Allgather | Kind::ReduceScatter | Kind::Alltoall => p * all,
+        _ => p * m,
+    }
+}
+
+/// Returns the model time of `algorithm` for `request`.
+pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> oneport::Result<f64> {
+    let time = segments::executed_time(algorithm, request)?;
+    if time.is_finite() {
+        return Ok(time);
+    }
+    // A message without a link is the more useful error.
+    algorithm.plan(request)?.ensure_links(request.get_cost())?;
+    finite(time)
+}
+
+/// Returns the algorithm's closed form, if it describes the executed schedule.
+pub(crate) fn closed_form(algorithm: &Algorithm, request: &Request) -> Option<f64> {
+    let plain = request.get_cost().links().is_none()
+        && !request.get_cost().overlaps()
+        && request.get_ports().k() == 1;
+    let forwarded = request.keeps_order() && request.get_root() != 0;
+    if !plain || forwarded {
+        return None;
+    }
+    algorithm.closed_form(request).filter(|t| t.is_finite())
+}
+
+/// Returns `time`, or an error if it is not finite.
+pub(crate) fn finite(time: f64) -> oneport::Result<f64> {
+    if time.is_finite() {
+        return Ok(time);
+    }
+    Err(usage("the model time is too large to be computed".into()))
+}
+
+fn usage(message: String) -> Error {
+    ErrorKind::Usage(message).into()
+}
+
+fn time_of(choice: &Choice) -> f64 {
+    choice.time
+}

@@ -1,0 +1,228 @@
+//! The candidates of a choice: evaluated side by side, the expensive ones only if they may win.
+
+use oneport::plan::choose::Choice;
+use oneport::plan::refusal::{Reason, Refusal};
+use oneport::plan::registry::Algorithm;
+use oneport::plan::{Segments, segments};
+use oneport::{Kind, Request};
+use oneport_measure::estimate::CoreModel;
+
+use super::{
+    MAX_CHEAP_STEPS, MAX_STEPS, SegmentChoice, Task, closed_form, finite, model_time, steps,
+};
+use crate::parallel;
+
+impl Task {
+    /// The candidates for several segments that options give: those that segment, if there are any.
+    pub(super) fn segmenting(&self) -> Vec<&'static Algorithm> {
+        let several = match &self.segments {
+            SegmentChoice::Given(segments) => segments.count() > 1,
+            SegmentChoice::BestUnequal => true,
+            SegmentChoice::Best | SegmentChoice::Rule(_) => false,
+        };
+        let all = self.algorithms.iter().copied();
+        let segments = |a: &&Algorithm| a.segmented && a.accepts(&self.request).is_ok();
+        let segmented: Vec<_> = all.filter(|a| several && segments(a)).collect();
+        match segmented.is_empty() {
+            true => self.algorithms.clone(),
+            false => segmented,
+        }
+    }
+
+    /// Returns the core model if the choice is by estimated native time and quick enough.
+    pub(crate) fn on_cores(&self) -> Option<&CoreModel> {
+        /// An estimate executes every step of every rank.
+        const MAX_RANKS: usize = 64;
+        let open = matches!(self.segments, SegmentChoice::Best)
+            && self.request.ranks() <= MAX_RANKS
+            && self.node_ports.is_none();
+        self.core_model.as_ref().filter(|_| open)
+    }
+
+    /// Approximate number of steps that are planned and simulated to time `algorithm`.
+    fn work(&self, algorithm: &Algorithm) -> u64 {
+        /// A search for segments simulates about this many schedules.
+        const SEARCHED: u64 = 16;
+        let (segments, tries) = match self.segments.known() {
+            Some(segments) => (segments.count(), 1),
+            None => (1, if algorithm.segmented { SEARCHED } else { 1 }),
+        };
+        let steps = steps(algorithm, self.request.ranks(), segments);
+        let planned_as = algorithm.planned_as(&self.request);
+        steps.saturating_mul(planned_as.planning_work * tries)
+    }
+
+    /// Roughly how long timing all algorithms takes at most, in seconds, but for those refused as
+    /// too long.
+    pub(crate) fn seconds(&self) -> Option<f64> {
+        /// Planning and simulating a step, with few cores: 25 to 100 ns were measured.
+        const SECONDS_PER_STEP: f64 = 60e-9;
+        let ranks = self.request.ranks();
+        let fit = self
+            .algorithms
+            .iter()
+            .filter(|a| steps(a, ranks, 1) <= MAX_STEPS);
+        let work = fit
+            .map(|algorithm| self.work(algorithm) as f64)
+            .sum::<f64>();
+        (work > 0.0).then_some(work * SECONDS_PER_STEP)
+    }
+
+    /// Evaluates all algorithms on all cores. What is refused, perhaps for want of memory, while
+    /// others are planned, is evaluated again by itself.
+    pub(crate) fn side_by_side<R: Send>(
+        &self,
+        each: impl Fn(&Task, &'static Algorithm) -> Result<R, Refusal> + Sync,
+    ) -> Vec<Result<R, Refusal>> {
+        let work = |algorithm: &&'static Algorithm| self.work(algorithm);
+        let share = |at_once| Task {
+            at_once,
+            ..self.clone()
+        };
+        let evaluate = |algorithm: &&'static Algorithm, at_once| each(&share(at_once), algorithm);
+        let again = |result: &Result<R, Refusal>| {
+            let reason = result.as_ref().err().map(|refusal| &refusal.reason);
+            matches!(reason, Some(Reason::Memory(_) | Reason::Planner(_)))
+        };
+        parallel::map(&self.algorithms, work, evaluate, again)
+    }
+
+    /// Evaluates a candidate by model time.
+    pub(super) fn offer(&self, algorithm: &'static Algorithm) -> Result<Candidate, Refusal> {
+        let open = self.segments.known().is_none() && self.node_ports.is_none();
+        if open && algorithm.segmented && algorithm.takes_long(&self.request) {
+            algorithm.accepts(&self.request)?;
+            return Ok(Candidate::Expensive {
+                min_time: algorithm.min_time(&self.request),
+                request: None,
+            });
+        }
+        let request = self.request_to_time(algorithm)?;
+        if self.is_expensive(algorithm, &request) {
+            return Ok(Candidate::Expensive {
+                min_time: min_time(algorithm, &request),
+                request: Some(request),
+            });
+        }
+        self.timed(algorithm, request).map(Candidate::Timed)
+    }
+
+    /// As [`request_for`](Self::request_for); a refusal if its schedule takes too long to time.
+    fn request_to_time(&self, algorithm: &'static Algorithm) -> Result<Request, Refusal> {
+        let request = self.request_for(algorithm)?;
+        if self.is_too_long(algorithm, &request) {
+            let steps = steps(algorithm, request.ranks(), request.get_segments().count());
+            return Err(algorithm.refusal(&request, Reason::TooLongToTime { steps }));
+        }
+        Ok(request)
+    }
+
+    /// Evaluates an expensive candidate, with its `request` if that is known; `None` if its time is
+    /// larger than `limit`.
+    pub(super) fn evaluate(
+        &self,
+        algorithm: &'static Algorithm,
+        request: Option<Request>,
+        limit: f64,
+    ) -> Result<Option<Choice>, Refusal> {
+        let request = match request {
+            Some(request) => request,
+            None => self.request_to_time(algorithm)?,
+        };
+        if self.node_ports.is_none() {
+            match segments::executed_time_within(algorithm, &request, limit) {
+                Ok(None) => return Ok(None),
+                Ok(Some(time)) if time.is_finite() => {
+                    return Ok(Some(Choice {
+                        algorithm,
+                        request,
+                        time,
+                    }));
+                }
+                // An error, or a time that is not finite, is reported below.
+                _ => {}
+            }
+        }
+        self.timed(algorithm, request).map(Some)
+    }
+
+    /// Returns the model time of `algorithm` for `request`.
+    pub(super) fn timed(
+        &self,
+        algorithm: &'static Algorithm,
+        request: Request,
+    ) -> Result<Choice, Refusal> {
+        let time = match self.node_ports {
+            None => model_time(algorithm, &request),
+            Some(_) => self.plan(algorithm, &request).and_then(|schedule| {
+                let (cost, size) = (request.get_cost(), request.get_element_bytes());
+                finite(schedule.timed(cost, size, |_| ())?.time)
+            }),
+        };
+        match time {
+            Ok(time) => Ok(Choice {
+                algorithm,
+                request,
+                time,
+            }),
+            Err(error) => Err(algorithm.refusal(&request, Reason::Planner(error))),
+        }
+    }
+
+    /// Whether timing `algorithm` needs a simulation of many steps. Where the best segments have
+    /// been searched for, their time is known.
+    fn is_expensive(&self, algorithm: &Algorithm, request: &Request) -> bool {
+        let searched = algorithm.segmented && self.segments.known().is_none();
+        !searched
+            && steps(algorithm, request.ranks(), request.get_segments().count()) > MAX_CHEAP_STEPS
+            && closed_form(algorithm, request).is_none()
+    }
+
+    /// Whether timing `algorithm` needs a simulation of more steps than can be stored.
+    fn is_too_long(&self, algorithm: &Algorithm, request: &Request) -> bool {
+        self.streams(algorithm)
+            && steps(algorithm, request.ranks(), request.get_segments().count()) > MAX_STEPS
+            && segments::closed_time(algorithm, request).is_none()
+    }
+}
+
+/// A candidate of the choice.
+pub(super) enum Candidate {
+    Timed(Choice),
+    /// The time takes long to compute and is at least `min_time`. There is no request yet where the
+    /// search for its segments takes long, too.
+    Expensive {
+        min_time: f64,
+        request: Option<Request>,
+    },
+}
+
+/// Returns the best segments found, of unequal sizes, too. The request has the best equal ones.
+pub(super) fn best_unequal(algorithm: &Algorithm, request: &Request) -> Result<Segments, Refusal> {
+    /// Steps that all simulations of one search have together: about a second.
+    const MAX_SEARCH_STEPS: u64 = 1 << 25;
+    /// What a search of few steps tries at most.
+    const MAX_TRIALS: u64 = 4000;
+    let steps = steps(algorithm, request.ranks(), request.get_segments().count());
+    let work = steps.saturating_mul(algorithm.planning_work).max(1);
+    let trials = (MAX_SEARCH_STEPS / work).min(MAX_TRIALS) as usize;
+    segments::best_unequal(algorithm, request, trials)
+        .and_then(|best| Segments::of_sizes(best.sizes))
+        .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))
+}
+
+/// Lower bound for the time of a segmented broadcast, reduction or allreduce. Each rank except the
+/// root receives every segment as a separate message (in a reduction it sends them), on all its
+/// ports.
+fn min_time(algorithm: &Algorithm, request: &Request) -> f64 {
+    let kinds = [Kind::Broadcast, Kind::Reduce, Kind::Allreduce];
+    let covered = algorithm.segmented && kinds.contains(&algorithm.collective);
+    if !covered || request.ranks() < 2 || request.get_cost().links().is_some() {
+        return algorithm.min_time(request);
+    }
+    let sizes = request.get_segments().sizes().iter();
+    let busy: f64 = sizes.map(|&s| request.transfer_time(s)).sum();
+    // The factor covers rounding errors of the sum.
+    let busy = busy / request.get_ports().k() as f64 * (1.0 - 1e-9);
+    busy.max(algorithm.min_time(request))
+}

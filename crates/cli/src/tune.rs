@@ -1,0 +1,379 @@
+//! `oneport tune`: finds the fastest algorithm and segment size for each vector size.
+
+mod files;
+mod job;
+mod machine;
+mod plot;
+mod progress;
+mod report;
+
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::ValueEnum;
+use oneport::Kind;
+use oneport::run::{Clock, Element, ElementType, Op, Operator};
+use oneport_formats::selection::Library;
+use oneport_measure::tune::{self, Live, Measure, Tuning};
+
+use crate::args::{Machine, Root, element_types, operators, parse_count, parse_kind, parse_root};
+use crate::output;
+use crate::site::{Engine, Site};
+use crate::sizes::{Sizes, parse_sizes};
+use crate::units::{TimeArg, parse_time};
+use files::Files;
+use job::{Job, Threads};
+use progress::Bar;
+
+/// Measure algorithms and segment sizes over a range of vector sizes, and find the best.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport tune reduce -p 2 --bytes 1KiB..64KiB --dtype f32 --budget 1s
+  oneport tune reduce -p 8 --clock paced --alpha 200us --bytes 64KiB -a chain --html r.html
+  oneport tune broadcast -p 4 --bytes 4KiB..16KiB --budget 1s --csv b.csv --rules tuned.json
+  oneport run broadcast -p 4 --bytes 10KiB --rules tuned.json
+  oneport tune broadcast -p 4 --bytes 4KiB..16KiB --budget 1s --export openmpi=bcast.conf
+  mpirun -n 4 oneport tune allreduce --bytes 8..1MiB --dtype f32 --rules cluster.json
+
+The search starts at the segment size that is best in the model, brackets the measured optimum by factors of two (wider where it \
+stands at an edge) and refines it; repetitions go where times cannot be told apart yet, until they can (95% confidence intervals of the \
+medians) or differ by no more than --tolerance, or --budget is spent. Costs without a unit are nanoseconds.
+
+Ctrl-C ends the sweep: what was measured is kept, written to --csv and --html (not to --rules) and printed, and the exit code is 130. \
+The same command with the same --csv FILE continues there; rows in FILE are not measured again. \
+A second Ctrl-C ends at once. SIGTERM and SIGHUP end the sweep in the same way; under nohup it goes on. Over MPI the library's own \
+function is measured in turns with the best of each algorithm, and Ctrl-C ends at once: what --csv holds is kept.")]
+pub(crate) struct Args {
+    /// The collective (`oneport list` shows those that can be planned)
+    #[arg(value_parser = parse_kind)]
+    collective: Kind,
+
+    /// Sizes of the vector (of one rank's block of gather, scatter, allgather, alltoall): a range
+    /// such as 64KiB..1MiB, by factors of --factor and with its end, a list, or both
+    #[arg(
+        long,
+        value_name = "SIZE..SIZE|SIZE,...",
+        value_parser = parse_sizes,
+        value_delimiter = ',',
+        default_value = "1KiB..1MiB",
+        allow_negative_numbers = true
+    )]
+    bytes: Vec<Sizes>,
+
+    /// Factor from one size of a range to the next
+    #[arg(long, value_name = "FACTOR", value_parser = parse_count, default_value = "2", allow_negative_numbers = true)]
+    factor: usize,
+
+    /// Algorithms to be measured, or `all` that can be used here
+    #[arg(
+        short,
+        long,
+        visible_alias = "algorithm",
+        value_name = "NAME,...|all",
+        value_delimiter = ',',
+        default_value = "all"
+    )]
+    algorithms: Vec<String>,
+
+    /// Number of ranks [default: 8, or as many as --costs describes]
+    #[arg(short = 'p', long, value_name = "P", value_parser = parse_count, allow_negative_numbers = true)]
+    ranks: Option<usize>,
+
+    /// The root, or `free` to let the algorithm choose it where it can
+    #[arg(long, value_name = "RANK|free", value_parser = parse_root, allow_negative_numbers = true)]
+    root: Option<Root>,
+
+    /// Type of the elements [default: u8, or the first that --op combines]
+    #[arg(long, value_name = "TYPE", value_parser = element_types())]
+    dtype: Option<ElementType>,
+
+    /// Operator of reductions; affine maps (u64) do not commute, so operand order is then kept
+    /// [default: sum]
+    #[arg(long, value_name = "OP", value_parser = operators())]
+    op: Option<Op>,
+
+    /// Keep operand order even though the operator commutes
+    #[arg(long)]
+    ordered: bool,
+
+    /// Run flat out, or at the pace of the cost model
+    #[arg(
+        long,
+        value_enum,
+        default_value = "native",
+        help_heading = "Measurement"
+    )]
+    clock: Pace,
+
+    /// Time to be spent (seconds, or with a unit); each size has its share
+    #[arg(
+        long,
+        value_name = "TIME",
+        value_parser = parse_budget,
+        default_value = "60s",
+        allow_hyphen_values = true,
+        help_heading = "Measurement"
+    )]
+    budget: Duration,
+
+    /// Difference between two times that does not matter, in percent
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        value_parser = parse_tolerance,
+        default_value = "2",
+        allow_negative_numbers = true,
+        help_heading = "Measurement"
+    )]
+    tolerance: f64,
+
+    /// Run ranks as threads, or as the processes that mpirun or srun started [default: mpi if they
+    /// did]
+    #[arg(long, value_enum, help_heading = "Measurement")]
+    engine: Option<Engine>,
+
+    /// Cores to pin the ranks to, in turn, such as 0,2,4 [default: all]
+    #[arg(
+        long,
+        value_name = "CORE,CORE,...",
+        value_delimiter = ',',
+        help_heading = "Measurement"
+    )]
+    cores: Vec<usize>,
+
+    /// Write all rows as CSV, and continue the interrupted sweep that it holds
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    csv: Option<PathBuf>,
+
+    /// Begin anew, whatever the CSV file holds
+    #[arg(long, requires = "csv", help_heading = "Output")]
+    restart: bool,
+
+    /// Write a page with plots to hover over
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    html: Option<PathBuf>,
+
+    /// Write which algorithm and segment size to choose when, for `--rules` of run, simulate, plan
+    /// and check; rules for other settings in the file stay
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    rules: Option<PathBuf>,
+
+    /// Write the selection file of an MPI library, from times over MPI or else model times:
+    /// openmpi, openmpi-json (from version 6 on), mpich (from 4.1 on) or intel (to be sourced)
+    #[arg(long, value_name = "LIBRARY=FILE", value_parser = parse_export, help_heading = "Output")]
+    export: Vec<(Library, PathBuf)>,
+
+    /// Print one JSON object instead of text
+    #[arg(long, help_heading = "Output")]
+    json: bool,
+
+    #[command(flatten, next_help_heading = "Machine")]
+    machine: Machine,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Pace {
+    Native,
+    Paced,
+}
+
+impl Args {
+    /// Where the ranks run.
+    pub(crate) fn engine(&self) -> Engine {
+        Engine::given_or_implied(self.engine)
+    }
+}
+
+/// Measures, writes the files and prints.
+pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+    site.join(args.engine())?;
+    let prepared = Job::new(args, site).and_then(|job| {
+        let files = Files::open(args, &job)?;
+        Ok((job, files))
+    });
+    let (job, files) = site.agree(prepared)?;
+    let names = job.sweep.algorithms.iter().map(|algorithm| algorithm.name);
+    site.ensure_same(format!(
+        "tunes {} for {:?} bytes, of which {} times are known",
+        names.collect::<Vec<_>>().join(", "),
+        job.sweep.bytes,
+        files.known.len()
+    ))?;
+    oneport::with_element_type!(job.dtype, T => go::<T>(args, &job, files, site, out))
+}
+
+fn go<T: Element>(
+    args: &Args,
+    job: &Job,
+    files: Files,
+    site: &mut Site,
+    out: &mut dyn Write,
+) -> Result<ExitCode> {
+    let operator = match job.kind.reduces() {
+        true => Operator::<T>::named(job.op.name())?,
+        false => Operator::none(),
+    };
+    let threads = Threads::of(args, job, site)?;
+    let clock = match args.clock {
+        Pace::Native => Clock::Native,
+        Pace::Paced => Clock::Paced,
+    };
+    // Processes cannot stop at the same step: a signal ends them as it always does.
+    let stop = match site.world {
+        None => stop_on_signals()?,
+        Some(_) => Arc::default(),
+    };
+    let mut live = Live::new(site, operator, clock).with_library();
+    let (tuning, saved) = measure(job, &files, &mut live, &stop)?;
+    let warnings = job.warnings(args, &threads, &tuning);
+    // Results are printed even if writing a file fails.
+    let written = saved.and(files.write(job, &threads, &tuning, &warnings));
+    for warning in &warnings {
+        output::note(warning);
+    }
+    let resumed = files.known.len();
+    if args.json {
+        output::json(out, &job.output(&threads, &tuning, &warnings, resumed))?;
+    } else {
+        report::print(out, job, &threads, &tuning)?;
+    }
+    written?;
+    if !tuning.interrupted {
+        return Ok(ExitCode::SUCCESS);
+    }
+    out.flush()?;
+    output::note(&format!(
+        "interrupted: {} row{} kept; {}",
+        tuning.rows.len(),
+        if tuning.rows.len() == 1 {
+            " is"
+        } else {
+            "s are"
+        },
+        match &args.csv {
+            Some(path) => format!("the same command continues from {}", path.display()),
+            None => "with --csv FILE the same command could continue there".to_string(),
+        }
+    ));
+    Ok(ExitCode::from(130))
+}
+
+/// Performs the sweep and saves rows during it. The second result tells whether saving succeeded.
+fn measure(
+    job: &Job,
+    files: &Files,
+    live: &mut dyn Measure,
+    stop: &AtomicBool,
+) -> Result<(Tuning, Result<()>)> {
+    if job.sweep.budget.is_zero() {
+        output::note(
+            "with a budget of 0 each combination is measured a few times only: no winner is settled",
+        );
+    }
+    let bar = Bar::new(job.sweep.budget);
+    let mut rows_saved = files.known.len();
+    let mut saved = Ok(());
+    let tuning = tune::tune(&job.sweep, &files.known, live, &mut |progress| {
+        if stop.load(Ordering::Relaxed) {
+            return ControlFlow::Break(());
+        }
+        bar.show(progress);
+        if progress.measured > rows_saved {
+            rows_saved = progress.measured;
+            saved = files.save(&progress.rows());
+            // The other processes go on, and so does the one that writes.
+            if saved.is_err() && job.processes.is_none() {
+                return ControlFlow::Break(());
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    bar.end();
+    Ok((tuning?, saved))
+}
+
+/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. A further SIGINT or SIGTERM ends the
+/// program.
+fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::flag;
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+            .context("cannot listen for Ctrl-C")?;
+    }
+    // A closing terminal may send SIGHUP twice, once itself and once by its shell. A second SIGHUP
+    // therefore does not end the program.
+    let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
+        flag::register(signal, Arc::clone(&stop)).context("cannot listen for Ctrl-C")?;
+    }
+    Ok(stop)
+}
+
+/// Whether this process was started with the signal ignored, as `nohup` does with SIGHUP, if the
+/// system reports it.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
+}
+
+impl Pace {
+    fn name(self) -> &'static str {
+        match self {
+            Pace::Native => "native",
+            Pace::Paced => "paced",
+        }
+    }
+}
+
+/// Parses a time budget such as `500ms` or `2s`; plain numbers are seconds.
+fn parse_budget(text: &str) -> Result<Duration, String> {
+    let refused = || format!("a budget is between 0 and 1000000s, {text} is not");
+    if text.starts_with('-') {
+        return Err(refused());
+    }
+    let TimeArg { value, has_unit } = parse_time(text)?;
+    let seconds = if has_unit { value * 1e-9 } else { value };
+    if !(0.0..=1e6).contains(&seconds) {
+        return Err(refused());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// Parses the library and the file of `--export`.
+fn parse_export(text: &str) -> Result<(Library, PathBuf), String> {
+    const LIBRARIES: [(&str, Library); 4] = [
+        ("openmpi", Library::OpenMpi),
+        ("openmpi-json", Library::OpenMpiJson),
+        ("mpich", Library::Mpich),
+        ("intel", Library::Intel),
+    ];
+    let (name, file) = text.split_once('=').unwrap_or((text, ""));
+    let library = LIBRARIES.iter().find(|l| l.0 == name);
+    match library {
+        Some(&(_, library)) if !file.is_empty() => Ok((library, PathBuf::from(file))),
+        _ => Err(format!(
+            "'{text}' is not LIBRARY=FILE, with openmpi, openmpi-json, mpich or intel as the library"
+        )),
+    }
+}
+
+/// Parses a percentage as a fraction.
+fn parse_tolerance(text: &str) -> Result<f64, String> {
+    text.trim_end_matches('%')
+        .parse::<f64>()
+        .ok()
+        .filter(|percent| (0.0..=100.0).contains(percent))
+        .map(|percent| percent / 100.0)
+        .ok_or_else(|| format!("'{text}' is not a percentage from 0 to 100"))
+}

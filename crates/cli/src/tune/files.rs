@@ -1,0 +1,335 @@
+//! The files that a sweep reads and writes, checked before the measurement starts.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use oneport::plan::registry;
+use oneport_formats::selection::{self, Library, Origin, Table, Timed};
+use oneport_measure::tune::csv::{self, Parameters};
+use oneport_measure::tune::page::{Heading, page};
+use oneport_measure::tune::rules::{Rule, Rules};
+use oneport_measure::tune::{Row, Tuning};
+
+use super::Args;
+use super::job::{Job, Threads};
+use crate::files::read_text;
+use crate::input::show_cost;
+use crate::output;
+use crate::units::TimeUnit;
+
+/// Paths of the results, and their previous contents.
+pub(super) struct Files {
+    csv: Option<PathBuf>,
+    /// Content of the CSV file when it was last read or written.
+    saved: RefCell<Option<Vec<u8>>>,
+    html: Option<PathBuf>,
+    rules: Option<PathBuf>,
+    exports: Vec<(Library, PathBuf)>,
+    parameters: Parameters,
+    /// Rows of the interrupted sweep in the CSV file.
+    pub(super) known: Vec<Row>,
+}
+
+impl Files {
+    /// Reads the interrupted sweep and makes sure that all files can be written.
+    pub(super) fn open(args: &Args, job: &Job) -> Result<Files> {
+        let mut outputs = vec![
+            ("--csv", args.csv.as_deref()),
+            ("--html", args.html.as_deref()),
+            ("--rules", args.rules.as_deref()),
+        ];
+        outputs.extend(
+            args.export
+                .iter()
+                .map(|(_, path)| ("--export", Some(&**path))),
+        );
+        output::writable(&outputs)?;
+        let parameters = parameters(args, job);
+        let mut known = Vec::new();
+        let mut saved = None;
+        if let Some(path) = args.csv.as_ref().filter(|path| path.is_file()) {
+            let content =
+                fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+            if !args.restart && !content.is_empty() {
+                let text = as_text(&content, path)?;
+                known = csv::resume(text, &parameters).with_context(|| {
+                    format!(
+                        "cannot continue the sweep of {} (--restart begins anew)",
+                        path.display()
+                    )
+                })?;
+            }
+            saved = Some(content);
+        }
+        if !known.is_empty() {
+            output::note(&format!("{} rows are known from the CSV file", known.len()));
+        }
+        if let Some(path) = args.rules.as_ref().filter(|path| path.is_file()) {
+            rules_in(&read_text(path)?, path)?;
+        }
+        Ok(Files {
+            csv: args.csv.clone(),
+            saved: RefCell::new(saved),
+            html: args.html.clone(),
+            rules: args.rules.clone(),
+            exports: args.export.clone(),
+            parameters,
+            known,
+        })
+    }
+
+    /// Writes the rows so far. An error if another process has written the file meanwhile, since
+    /// its rows would be lost.
+    pub(super) fn save(&self, rows: &[Row]) -> Result<()> {
+        let Some(path) = self.csv.as_ref().filter(|_| !output::is_silent()) else {
+            return Ok(());
+        };
+        let mut saved = self.saved.borrow_mut();
+        let writer = output::Writer::open(path)?;
+        let current = writer.current()?;
+        if current.is_some() && current != *saved {
+            bail!(
+                "{} is left as it is: another process has written it during this sweep",
+                path.display()
+            );
+        }
+        let content = csv::write(&self.parameters, rows).into_bytes();
+        writer.write(&content)?;
+        *saved = Some(content);
+        Ok(())
+    }
+
+    /// Writes all files and returns the first error.
+    pub(super) fn write(
+        &self,
+        job: &Job,
+        threads: &Threads,
+        tuning: &Tuning,
+        warnings: &[String],
+    ) -> Result<()> {
+        let all = tuning.with_library();
+        let rows = self.save(&all);
+        let page = match &self.html {
+            Some(path) => {
+                let text = page(&job.heading(threads, tuning, warnings), &all);
+                output::write_file(path, text.as_bytes())
+            }
+            None => Ok(()),
+        };
+        let rules = match &self.rules {
+            // An incomplete sweep has no winners.
+            Some(path) if tuning.interrupted => {
+                output::note(&format!(
+                    "{} is left as it was: the sweep is not complete",
+                    path.display()
+                ));
+                Ok(())
+            }
+            Some(path) => add_rule(path, job.rule(tuning)),
+            None => Ok(()),
+        };
+        rows.and(page).and(rules).and(self.export(job, tuning))
+    }
+
+    /// Writes the selection files of MPI libraries.
+    fn export(&self, job: &Job, tuning: &Tuning) -> Result<()> {
+        for (library, path) in &self.exports {
+            if tuning.interrupted {
+                output::note(&format!(
+                    "{} is left as it was: the sweep is not complete",
+                    path.display()
+                ));
+                continue;
+            }
+            let written = selection::write(*library, &job.times(tuning))?;
+            for note in &written.notes {
+                output::note(note);
+            }
+            output::write_named(path, written.text.as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// Adds a rule to the file and keeps all other rules, including those that another sweep has added
+/// meanwhile.
+fn add_rule(path: &Path, rule: Rule) -> Result<()> {
+    if output::is_silent() {
+        return Ok(());
+    }
+    let writer = output::Writer::open(path)?;
+    let mut rules = match writer.current()? {
+        Some(content) => rules_in(as_text(&content, path)?, path)?,
+        None => Rules::default(),
+    };
+    rules.put(rule);
+    writer.write(rules.to_json().as_bytes())
+}
+
+/// Reads the rules of a file; an empty file has none.
+fn rules_in(text: &str, path: &Path) -> Result<Rules> {
+    if text.trim().is_empty() {
+        return Ok(Rules::default());
+    }
+    Rules::parse(text).with_context(|| format!("cannot add to {}", path.display()))
+}
+
+fn as_text<'a>(content: &'a [u8], path: &Path) -> Result<&'a str> {
+    str::from_utf8(content)
+        .ok()
+        .with_context(|| format!("{} is not a text file", path.display()))
+}
+
+/// The parameters that the rows depend on.
+fn parameters(args: &Args, job: &Job) -> Parameters {
+    let request = &job.sweep.request;
+    let list = |items: Vec<String>| items.join(" ");
+    let costs = {
+        let (cost, linear) = (request.get_cost(), request.get_cost().rates());
+        let mut text = format!(
+            "alpha {} beta {} gamma {} gamma_copy {}",
+            linear.alpha, linear.beta, linear.gamma, linear.gamma_copy
+        );
+        if cost.overlaps() {
+            text += " overlap";
+        }
+        if cost.linear().is_none() {
+            // Matrices, or pieces by size.
+            text += &format!(
+                " fingerprint {:016x}",
+                fingerprint(format!("{cost:?}").as_bytes())
+            );
+        }
+        text
+    };
+    let cores = if args.cores.is_empty() {
+        "all".to_string()
+    } else {
+        list(args.cores.iter().map(usize::to_string).collect())
+    };
+    let processes = job.processes.as_ref();
+    [
+        ("collective", job.kind.name().to_string()),
+        ("ranks", request.ranks().to_string()),
+        ("root", request.get_root().to_string()),
+        (
+            "ports",
+            format!("{} {}", request.get_ports().k(), request.get_ports().name()),
+        ),
+        ("dtype", job.dtype.name().to_string()),
+        ("op", job.op.name().to_string()),
+        ("ordered", request.keeps_order().to_string()),
+        ("clock", job.clock.name().to_string()),
+        ("costs", costs),
+        ("cores", cores),
+        (
+            "algorithms",
+            list(
+                job.sweep
+                    .algorithms
+                    .iter()
+                    .map(|a| a.name.to_string())
+                    .collect(),
+            ),
+        ),
+        (
+            "sizes",
+            list(job.sweep.bytes.iter().map(u64::to_string).collect()),
+        ),
+        ("machine", job.machine.clone()),
+    ]
+    .into_iter()
+    .chain(processes.map(|processes| ("processes", processes.to_string())))
+    .map(|(name, value)| (name.to_string(), value))
+    .collect()
+}
+
+/// FNV-1a hash.
+fn fingerprint(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
+}
+
+impl Job {
+    /// The selection rule that follows from the measurements.
+    fn rule(&self, tuning: &Tuning) -> Rule {
+        let request = &self.sweep.request;
+        let segmented = |name: &str| registry::find(self.kind, name).is_ok_and(|a| a.segmented);
+        let costs = show_cost(request.get_cost(), TimeUnit::Nanoseconds);
+        Rule {
+            collective: self.kind,
+            ranks: request.ranks(),
+            ports: request.get_ports().name().to_string(),
+            ported: request.get_ports().k(),
+            dtype: Some(self.dtype.name().to_string()),
+            ordered: request.keeps_order(),
+            clock: Some(match self.clock {
+                super::Pace::Native => "native".to_string(),
+                super::Pace::Paced => format!("paced: {costs}"),
+            }),
+            source: Some(match &self.processes {
+                None => format!("{}; {}", self.machine, self.command),
+                Some(processes) => format!("{processes}; {}", self.command),
+            }),
+            choices: Rule::choices(&tuning.rows, segmented),
+        }
+    }
+
+    /// The times of all rows: those over MPI, if ranks are processes, or else the model's, since
+    /// runs on threads say little about a library on a network.
+    fn times(&self, tuning: &Tuning) -> Table {
+        let request = &self.sweep.request;
+        let origin = match &tuning.processes {
+            Some(processes) => Origin::Measured(format!("{processes}; {}", self.command)),
+            None => {
+                let costs = show_cost(request.get_cost(), TimeUnit::Nanoseconds);
+                Origin::Modelled(format!("{costs}; {}", self.command))
+            }
+        };
+        let row = |row: &Row| Timed {
+            bytes: row.bytes,
+            algorithm: row.algorithm.clone(),
+            segment: (row.segments > 1).then_some(row.segment),
+            time: match origin {
+                Origin::Measured(_) => row.wall.median as f64,
+                Origin::Modelled(_) => row.model_time,
+            },
+        };
+        let rows = tuning.rows.iter().map(row).collect();
+        Table {
+            collective: self.kind,
+            ranks: request.ranks(),
+            rows,
+            origin,
+        }
+    }
+
+    /// Heading of the HTML page.
+    fn heading(&self, threads: &Threads, tuning: &Tuning, warnings: &[String]) -> Heading {
+        let own = |name: &str, value: String| (name.to_string(), value);
+        let mut summary: Vec<_> = self
+            .summary(threads)
+            .into_iter()
+            .map(|(name, value)| own(name, value))
+            .collect();
+        summary.push(own("date", self.date.clone()));
+        summary.push(own("command", self.command.clone()));
+        let mut warnings = warnings.to_vec();
+        if tuning.interrupted {
+            warnings.insert(0, "The sweep was interrupted: it is not complete.".into());
+        }
+        Heading {
+            title: format!(
+                "oneport tune {}: {} ranks, {} clock",
+                self.kind.name(),
+                self.sweep.request.ranks(),
+                self.clock.name()
+            ),
+            summary,
+            warnings,
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! A validated tuning job: the sweep and its settings.
+
+use anyhow::{Result, bail};
+use oneport::plan::Segments;
+use oneport::plan::registry::Algorithm;
+use oneport::run::{ElementType, Op, Place, Processes, TeamOptions, Teams};
+use oneport::{Error, Kind};
+use oneport_measure::tune::{Sweep, Tuning};
+
+use super::{Args, Pace, machine};
+use crate::args::{Common, SegmentCount, Vector, default_type};
+use crate::blocks::Blocks;
+use crate::input::show_cost;
+use crate::nodes::Nodes;
+use crate::output::{self, Skipped};
+use crate::site::{Site, ensure_for_processes, summary};
+use crate::sizes::{self, Sizes};
+use crate::task::{Task, algorithms, available_memory, footprint};
+use crate::units::TimeUnit;
+
+/// The sweep, its settings and the circumstances of the measurement.
+pub(super) struct Job {
+    pub(super) kind: Kind,
+    pub(super) sweep: Sweep,
+    pub(super) dtype: ElementType,
+    pub(super) op: Op,
+    pub(super) clock: Pace,
+    pub(super) skipped: Vec<Skipped>,
+    pub(super) machine: String,
+    pub(super) date: String,
+    pub(super) command: String,
+    /// The processes, if ranks are processes.
+    pub(super) processes: Option<Processes>,
+}
+
+/// How ranks, threads or processes, share cores: processes those of this host.
+pub(super) struct Threads {
+    pub(super) cores: usize,
+    pub(super) pinned: bool,
+    pub(super) oversubscribed: bool,
+}
+
+impl Threads {
+    /// Starts the threads, if ranks are threads.
+    pub(super) fn of(args: &Args, job: &Job, site: &mut Site) -> Result<Threads> {
+        if let Some(world) = &site.world {
+            return Ok(Threads {
+                cores: world.cores(),
+                pinned: world.bound(),
+                oversubscribed: world.oversubscribed(),
+            });
+        }
+        site.teams = Teams::new(TeamOptions {
+            cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
+            ..TeamOptions::default()
+        });
+        let team = site.teams.team(job.sweep.request.ranks())?;
+        Ok(Threads {
+            cores: team.cores(),
+            pinned: team.pinned(),
+            oversubscribed: team.oversubscribed(),
+        })
+    }
+}
+
+impl Job {
+    pub(super) fn new(args: &Args, site: &Site) -> Result<Job> {
+        if site.world.is_some() {
+            ensure_for_processes(&[
+                ("--clock paced", args.clock == Pace::Paced),
+                ("--cores", !args.cores.is_empty()),
+            ])?;
+        }
+        if !args.collective.has_data() {
+            bail!(
+                "{} has no data whose size could vary: compare and run time its algorithms",
+                args.collective.name()
+            );
+        }
+        let op = args.op.unwrap_or(Op::SUM);
+        let dtype = args.dtype.unwrap_or(default_type(op));
+        let bytes = sizes::expand(&args.bytes, args.factor)?;
+        let max_bytes = bytes.iter().copied().max().unwrap_or(0);
+        let mut common = Common {
+            collective: Some(args.collective),
+            schedule: None,
+            ranks: args.ranks,
+            root: args.root,
+            algorithm: "all".into(),
+            rules: None,
+            json: args.json,
+            vector: Vector {
+                bytes: Some(Sizes::single(max_bytes)),
+                segment: None,
+                segments: Some(SegmentCount::Count(1)),
+                segment_sizes: Vec::new(),
+                dtype: Some(dtype),
+                op: args.op,
+                ordered: args.ordered,
+            },
+            blocks: Blocks::default(),
+            machine: args.machine.clone(),
+            nodes: Nodes::default(),
+        };
+        if let Some(bad) = bytes.iter().find(|b| !b.is_multiple_of(dtype.bytes())) {
+            bail!(
+                "a vector of {bad} bytes is not a whole number of elements of {} bytes (--dtype {})",
+                dtype.bytes(),
+                dtype.name()
+            );
+        }
+        if let Some(world) = &site.world {
+            common.take_ranks(world.size());
+        }
+        let task = Task::new(&common, args.collective)?;
+        site.ensure_processes(task.request.ranks())?;
+        site.note_spare(task.request.ranks());
+        let (algorithms, skipped) = select_algorithms(args, &task)?;
+        ensure_fits_memory(&task, max_bytes)?;
+        let request = task.request.segments(Segments::whole(0));
+        Ok(Job {
+            kind: args.collective,
+            sweep: Sweep {
+                request,
+                algorithms,
+                bytes,
+                budget: args.budget,
+                tolerance: args.tolerance,
+            },
+            dtype,
+            op,
+            clock: args.clock,
+            skipped,
+            machine: machine::name(),
+            date: oneport_measure::now(),
+            command: machine::command(),
+            processes: site.processes(),
+        })
+    }
+
+    pub(super) fn warnings(&self, args: &Args, threads: &Threads, tuning: &Tuning) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let ranks = self.sweep.request.ranks();
+        if threads.oversubscribed && self.clock == Pace::Native {
+            warnings.push(match self.processes {
+                None => format!(
+                    "{ranks} ranks on {} cores: wall-clock includes waiting for a core; try --clock paced",
+                    threads.cores
+                ),
+                Some(_) => format!(
+                    "more processes than the {} cores of a host: wall-clock includes waiting for a core",
+                    threads.cores
+                ),
+            });
+        }
+        for row in &tuning.library {
+            if let Some(error) = &row.error {
+                let (function, bytes) = (row.function, row.bytes);
+                warnings.push(format!(
+                    "the result of {function} of {bytes} bytes is wrong: {error}"
+                ));
+            }
+        }
+        if tuning.library.is_empty() && tuning.processes.is_some() {
+            warnings.push("the library has no function for this: it is not measured".into());
+        }
+        if !threads.pinned && self.processes.is_none() {
+            warnings
+                .push("the system refused to pin some ranks: they may move between cores".into());
+        }
+        if self.clock == Pace::Native && !args.machine.is_given() {
+            warnings.push(
+                "model times are for the default costs, not for this machine: give its costs (oneport calibrate measures them)"
+                    .into(),
+            );
+        }
+        if tuning.budget_spent {
+            let open = tuning.rows.iter().filter(|r| r.best && !r.settled).count();
+            warnings.push(format!(
+                "the budget was spent before the winner was settled at {open} of {} sizes: a larger --budget goes on",
+                self.sweep.bytes.len()
+            ));
+        }
+        warnings
+    }
+
+    /// Describes the measurement in lines of name and value.
+    pub(super) fn summary(&self, threads: &Threads) -> Vec<(&'static str, String)> {
+        let request = &self.sweep.request;
+        let ports = match request.get_ports().k() {
+            1 => format!("{} ports", request.get_ports().name()),
+            k => format!("{k} {} ports each", request.get_ports().name()),
+        };
+        let op = if self.kind.reduces() {
+            format!(", {}", self.op.name())
+        } else {
+            String::new()
+        };
+        let (ranks, cores) = (request.ranks(), threads.cores);
+        let pinned = if threads.pinned {
+            "pinned"
+        } else {
+            "not pinned"
+        };
+        let mut lines = vec![("machine", self.machine.clone())];
+        lines.extend(self.processes.iter().flat_map(summary));
+        lines.push((
+            "ranks",
+            match &self.processes {
+                None => format!("{ranks} on {cores} cores, {pinned}; {ports}"),
+                Some(p) => format!("{ranks} of {} processes; {ports}", p.processes),
+            },
+        ));
+        lines.extend([
+            ("elements", format!("{}{op}", self.dtype.name())),
+            ("clock", self.clock.name().to_string()),
+            (
+                "costs",
+                show_cost(request.get_cost(), TimeUnit::Nanoseconds),
+            ),
+        ]);
+        lines
+    }
+}
+
+/// Returns the requested algorithms. An explicitly named algorithm must be usable; `all` skips
+/// unusable ones.
+fn select_algorithms(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm>, Vec<Skipped>)> {
+    let (mut found, mut skipped): (Vec<&'static Algorithm>, Vec<Skipped>) = Default::default();
+    for name in &args.algorithms {
+        for algorithm in algorithms(args.collective, name, &task.request)? {
+            match task.request_for(algorithm) {
+                _ if found.iter().any(|a| a.name == algorithm.name) => {}
+                Ok(_) => found.push(algorithm),
+                Err(refusal) if name == "all" || name == "auto" => skipped.push(refusal.into()),
+                Err(refusal) => return Err(Error::from(refusal).into()),
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(output::none_applies(&skipped));
+    }
+    Ok((found, skipped))
+}
+
+/// Rejects sweeps that do not fit into memory.
+fn ensure_fits_memory(task: &Task, bytes: u64) -> Result<()> {
+    /// Buffer, input, output and expected output of each rank.
+    const COPIES: u128 = 4;
+    let (kind, ranks) = (task.algorithms[0].collective, task.request.ranks());
+    let need = COPIES * footprint(kind, ranks, bytes as usize, None);
+    if let Some(free) = available_memory().filter(|&free| need > u128::from(free)) {
+        bail!(
+            "the runs need about {need} bytes of memory, {free} are free: take fewer ranks or smaller vectors"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! Result of a sweep on standard output, as text or JSON.
+
+use std::io::Write;
+
+use anyhow::Result;
+use oneport::run::Processes;
+use oneport_measure::tune::{LibraryRow, Row, Tuning};
+use serde::Serialize;
+
+use super::job::{Job, Threads};
+use super::plot;
+use crate::output;
+use crate::output::Skipped;
+use crate::units::{TimeUnit, show_bytes, significant};
+
+#[derive(Serialize)]
+pub(super) struct Output<'a> {
+    collective: &'static str,
+    ranks: usize,
+    root: usize,
+    ports: &'static str,
+    ported: usize,
+    dtype: &'static str,
+    op: Option<&'static str>,
+    clock: &'static str,
+    machine: &'a str,
+    cores: usize,
+    pinned: bool,
+    oversubscribed: bool,
+    date: &'a str,
+    command: &'a str,
+    budget_s: f64,
+    elapsed_s: f64,
+    /// Number of rows taken from the CSV file.
+    resumed: usize,
+    interrupted: bool,
+    budget_spent: bool,
+    /// The processes, if ranks are processes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mpi: Option<&'a Processes>,
+    rows: &'a [Row],
+    /// The library's own function at each size.
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    library: &'a [LibraryRow],
+    skipped: &'a [Skipped],
+    warnings: &'a [String],
+}
+
+impl Job {
+    /// The result as JSON fields.
+    pub(super) fn output<'a>(
+        &'a self,
+        threads: &Threads,
+        tuning: &'a Tuning,
+        warnings: &'a [String],
+        resumed: usize,
+    ) -> Output<'a> {
+        let request = &self.sweep.request;
+        Output {
+            collective: self.kind.name(),
+            ranks: request.ranks(),
+            root: request.get_root(),
+            ports: request.get_ports().name(),
+            ported: request.get_ports().k(),
+            dtype: self.dtype.name(),
+            op: self.kind.reduces().then_some(self.op.name()),
+            clock: self.clock.name(),
+            machine: &self.machine,
+            cores: threads.cores,
+            pinned: threads.pinned,
+            oversubscribed: threads.oversubscribed,
+            date: &self.date,
+            command: &self.command,
+            budget_s: self.sweep.budget.as_secs_f64(),
+            elapsed_s: tuning.elapsed.as_secs_f64(),
+            resumed,
+            interrupted: tuning.interrupted,
+            budget_spent: tuning.budget_spent,
+            mpi: tuning.processes.as_ref(),
+            rows: &tuning.rows,
+            library: &tuning.library,
+            skipped: &self.skipped,
+            warnings,
+        }
+    }
+}
+
+/// Prints the result as text.
+pub(super) fn print(
+    out: &mut dyn Write,
+    job: &Job,
+    threads: &Threads,
+    tuning: &Tuning,
+) -> Result<()> {
+    let mut summary = vec![("tuned", job.kind.name().to_string())];
+    summary.extend(job.summary(threads));
+    summary.push((
+        "measured",
+        format!(
+            "{} combinations in {}",
+            tuning.rows.len(),
+            TimeUnit::Nanoseconds.show(tuning.elapsed.as_secs_f64() * 1e9)
+        ),
+    ));
+    output::summary(out, &summary)?;
+    writeln!(out)?;
+    let leaders = tuning.rows.iter().filter(|row| row.best_segment);
+    let ns = |t: u64| TimeUnit::Nanoseconds.show(t as f64);
+    let of_library = |row: &LibraryRow| {
+        let best = tuning.rows.iter().find(|r| r.bytes == row.bytes && r.best);
+        let ratio = best.map(|best| row.wall.median as f64 / best.wall.median.max(1) as f64);
+        [
+            show_bytes(row.bytes),
+            row.function.to_string(),
+            "-".into(),
+            "-".into(),
+            ns(row.wall.median),
+            ns(row.wall.p99),
+            row.wall.repetitions.to_string(),
+            "-".into(),
+            "-".into(),
+            match (&row.error, ratio) {
+                (Some(_), _) => "WRONG".into(),
+                (None, Some(ratio)) => format!("x {} of the best", significant(ratio, 3)),
+                (None, None) => String::new(),
+            },
+        ]
+    };
+    let of_algorithm = |row: &Row| {
+        let ratio = row.wall.median as f64 / row.model_time;
+        [
+            show_bytes(row.bytes),
+            row.algorithm.clone(),
+            show_bytes(row.segment),
+            row.segments.to_string(),
+            ns(row.wall.median),
+            ns(row.wall.p99),
+            row.wall.repetitions.to_string(),
+            TimeUnit::Nanoseconds.show(row.model_time),
+            if ratio.is_finite() {
+                significant(ratio, 4)
+            } else {
+                "-".into()
+            },
+            match (row.best, row.settled) {
+                (true, true) => "best",
+                (true, false) => "best so far",
+                (false, true) => "",
+                (false, false) => "not settled",
+            }
+            .to_string(),
+        ]
+    };
+    // By size, the library last.
+    let mut rows: Vec<_> = leaders.map(|row| (row.bytes, of_algorithm(row))).collect();
+    rows.extend(
+        tuning
+            .library
+            .iter()
+            .map(|row| (row.bytes, of_library(row))),
+    );
+    rows.sort_by_key(|&(bytes, _)| bytes);
+    let rows = rows.into_iter().map(|(_, cells)| cells);
+    let header = [
+        "size",
+        "algorithm",
+        "segment",
+        "segments",
+        "median",
+        "p99",
+        "repetitions",
+        "model",
+        "x model",
+        "",
+    ];
+    output::table(out, &header, rows, &[0, 2, 3, 4, 5, 6, 7, 8])?;
+    output::skipped(out, &job.skipped)?;
+    writeln!(out)?;
+    plot::plot(out, &tuning.rows)
+}

@@ -1,0 +1,289 @@
+//! Parsing and formatting of sizes and times.
+
+use serde::{Serialize, Serializer};
+
+/// Upper limit of sizes, so that byte counts are exact in the cost model's floating-point numbers.
+pub(crate) const MAX_BYTES: u64 = 1 << 53;
+
+const SIZES: [(&str, u64); 13] = [
+    ("kib", 1 << 10),
+    ("mib", 1 << 20),
+    ("gib", 1 << 30),
+    ("tib", 1 << 40),
+    ("pib", 1 << 50),
+    ("eib", 1 << 60),
+    ("kb", 1_000),
+    ("mb", 1_000_000),
+    ("gb", 1_000_000_000),
+    ("tb", 1_000_000_000_000),
+    ("pb", 1_000_000_000_000_000),
+    ("eb", 1_000_000_000_000_000_000),
+    ("b", 1),
+];
+
+/// Parses a number of bytes: `4096`, `64KiB`, `1.5MiB`, `2GB`.
+pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
+    let (lower, text) = (text.to_ascii_lowercase(), shortened(text));
+    let help = || {
+        format!(
+            "'{text}' is not a size: write a number of bytes, such as 4096, 64KiB, 1.5MiB or 2GB"
+        )
+    };
+    let lower = lower.trim();
+    let (number, unit) = SIZES
+        .iter()
+        .find_map(|&(name, unit)| Some((lower.strip_suffix(name)?, unit)))
+        .unwrap_or((lower, 1));
+    let number = number.trim_end();
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
+    if (whole.is_empty() && fraction.is_empty()) || !digits(whole) || !digits(fraction) {
+        return Err(help());
+    }
+    let too_large = || format!("{text} is more than this program's limit of 8 PiB (2^53 bytes)");
+    let whole: u64 = match whole {
+        "" => 0,
+        digits => digits.parse().map_err(|_| too_large())?,
+    };
+    let part = if fraction.bytes().all(|b| b == b'0') {
+        0
+    } else {
+        let scale = 10u64.checked_pow(fraction.len() as u32).ok_or_else(help)?;
+        let scaled = fraction.parse::<u64>().map_err(|_| help())?;
+        let product = u128::from(scaled) * u128::from(unit);
+        if product % u128::from(scale) != 0 {
+            return Err(format!("{text} is not a whole number of bytes"));
+        }
+        // Less than `unit`, since the fraction is less than 1.
+        (product / u128::from(scale)) as u64
+    };
+    whole
+        .checked_mul(unit)
+        .and_then(|n| n.checked_add(part))
+        .filter(|&n| n <= MAX_BYTES)
+        .ok_or_else(too_large)
+}
+
+/// A word of a file or of the command line, as messages show it: at most 200 characters.
+fn shortened(word: &str) -> String {
+    match word.char_indices().nth(200) {
+        Some((end, _)) => format!("{}...", &word[..end]),
+        None => word.to_string(),
+    }
+}
+
+/// A time, and whether it was written with a unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TimeArg {
+    /// In nanoseconds if there was a unit, otherwise in time units.
+    pub(crate) value: f64,
+    /// Whether there was a unit.
+    pub(crate) has_unit: bool,
+}
+
+/// Parses a time or a time per byte: `1000`, `0.25`, `1us`, `0.1ns`.
+pub(crate) fn parse_time(text: &str) -> Result<TimeArg, String> {
+    let (lower, text) = (text.trim(), shortened(text));
+    let units = [
+        ("ns", 1.0),
+        ("us", 1e3),
+        ("µs", 1e3),
+        ("ms", 1e6),
+        ("s", 1e9),
+    ];
+    let found = units
+        .iter()
+        .find_map(|&(name, unit)| Some((lower.strip_suffix(name)?, unit)));
+    let (number, unit) = found.unwrap_or((lower, 1.0));
+    let value: f64 = number.trim_end().parse().map_err(|_| {
+        format!("'{text}' is not a time: write a number of time units, such as 10, or 250ns, 1.5us, 2ms, 1s")
+    })?;
+    let value = value * unit;
+    if !(value.is_finite() && value >= 0.0) {
+        return Err(format!("a cost is finite and not negative, {text} is not"));
+    }
+    Ok(TimeArg {
+        value,
+        has_unit: found.is_some(),
+    })
+}
+
+/// Unit of model times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TimeUnit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// An unspecified unit.
+    Plain,
+}
+
+impl TimeUnit {
+    /// Name in JSON output.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TimeUnit::Nanoseconds => "ns",
+            TimeUnit::Plain => "unit",
+        }
+    }
+
+    /// Formats a time: `12.3 us`, or `39`.
+    pub(crate) fn show(self, time: f64) -> String {
+        match self {
+            TimeUnit::Plain => significant(time, 7),
+            TimeUnit::Nanoseconds => {
+                let (unit, name) = match time {
+                    t if t >= 1e9 => (1e9, "s"),
+                    t if t >= 1e6 => (1e6, "ms"),
+                    t if t >= 1e3 => (1e3, "us"),
+                    _ => (1.0, "ns"),
+                };
+                format!("{} {name}", significant(time / unit, 5))
+            }
+        }
+    }
+}
+
+/// Formats a number with about `digits` significant digits; whole numbers in full.
+pub(crate) fn significant(value: f64, digits: i32) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        return format!("{value:.0}");
+    }
+    if value == 0.0 || !(1e-4..1e15).contains(&value.abs()) {
+        return format!("{value:e}");
+    }
+    let decimals = (digits - 1 - value.abs().log10().floor() as i32).max(0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        text
+    }
+}
+
+/// Formats a number of bytes: `64 KiB`, `100 B`.
+pub(crate) fn show_bytes(bytes: u64) -> String {
+    let (unit, name) = match bytes {
+        b if b >= 1 << 60 => (1u64 << 60, "EiB"),
+        b if b >= 1 << 50 => (1 << 50, "PiB"),
+        b if b >= 1 << 40 => (1 << 40, "TiB"),
+        b if b >= 1 << 30 => (1 << 30, "GiB"),
+        b if b >= 1 << 20 => (1 << 20, "MiB"),
+        b if b >= 1 << 10 => (1 << 10, "KiB"),
+        _ => return format!("{bytes} B"),
+    };
+    let n = bytes as f64 / unit as f64;
+    format!("{} {name}", significant(n, 4))
+}
+
+/// A number that serialises without decimals if it is whole: `39`, not `39.0`.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub(crate) struct Number(pub(crate) f64);
+
+impl Serialize for Number {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if self.0.fract() == 0.0 && self.0.abs() < MAX_BYTES as f64 {
+            s.serialize_i64(self.0 as i64)
+        } else {
+            s.serialize_f64(self.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("64KiB", 65536),
+            ("64kib", 65536),
+            ("64 KiB", 65536),
+            ("1.5MiB", 3 << 19),
+            ("2GB", 2_000_000_000),
+            ("10B", 10),
+            ("8192TiB", 1 << 53),
+            ("8PiB", 1 << 53),
+            ("0.0078125EiB", 1 << 53),
+            ("9PB", 9_000_000_000_000_000),
+            ("1.000", 1),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "KiB",
+            "-1",
+            "1e3",
+            "1.5",
+            "0.3KiB",
+            "x",
+            "1 2",
+            ".",
+            "8193TiB",
+            "8.1PiB",
+            "1EiB",
+            "0.008EB0",
+            "99999999999GiB",
+            "99999999999999999999999",
+            "inf",
+            "nan",
+            "1.00000000000000000000001KiB",
+        ] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+        // Beyond the limit, the message names the limit, whatever the unit is.
+        for text in [
+            "9007199254740993",
+            "8193TiB",
+            "9PiB",
+            "10PB",
+            "1EiB",
+            "1EB",
+            "99EiB",
+            "1.5EiB",
+        ] {
+            let message = parse_size(text).unwrap_err();
+            assert!(message.contains("limit of 8 PiB"), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn times() {
+        for (text, value, has_unit) in [
+            ("10", 10.0, false),
+            ("0.25", 0.25, false),
+            ("250ns", 250.0, true),
+            ("1us", 1e3, true),
+            ("1.5ms", 1.5e6, true),
+            ("2s", 2e9, true),
+            ("1e-3", 1e-3, false),
+        ] {
+            assert_eq!(parse_time(text), Ok(TimeArg { value, has_unit }), "{text}");
+        }
+        for text in ["", "s", "-1", "nan", "inf", "-0.5us", "1 day", "1e999"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn shown() {
+        let ns = TimeUnit::Nanoseconds;
+        assert_eq!(ns.show(34_300.0), "34.3 us");
+        assert_eq!(ns.show(0.0), "0 ns");
+        assert_eq!(ns.show(0.1), "0.1 ns");
+        assert_eq!(TimeUnit::Plain.show(39.0), "39");
+        assert_eq!(TimeUnit::Plain.show(1.0 / 3.0), "0.3333333");
+        assert_eq!(show_bytes(65536), "64 KiB");
+        assert_eq!(show_bytes(100), "100 B");
+        assert_eq!(show_bytes(1025), "1.001 KiB");
+        assert_eq!(show_bytes(1 << 53), "8 PiB");
+        assert_eq!(show_bytes(3 << 59), "1.5 EiB");
+        assert_eq!(
+            serde_json::to_string(&[Number(39.0), Number(0.5)]).unwrap(),
+            "[39,0.5]"
+        );
+    }
+}

@@ -1,0 +1,206 @@
+//! Tests of `oneport draw` and `oneport run --trace`: the files they write and their errors.
+
+use std::path::Path;
+
+use assert_cmd::Command;
+
+use super::boxes;
+use super::svg::{assert_inside, read};
+
+fn oneport(arguments: &str, folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_oneport"));
+    command
+        .args(arguments.split_whitespace())
+        .current_dir(folder);
+    command
+}
+
+fn folder(name: &str) -> std::path::PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn draw_writes_drawings_and_traces() {
+    let folder = folder("draw_writes");
+    let reduce = "draw reduce -p 6 --bytes 12 --segments 3 -a chain --alpha 1 --beta 1";
+    let stdout = |arguments: &str| {
+        let output = oneport(arguments, &folder)
+            .assert()
+            .success()
+            .get_output()
+            .clone();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let chart = stdout(reduce);
+    assert_eq!(boxes(&chart).len(), 30, "{chart}");
+    assert!(
+        chart.contains("reduce by chain, p = 6, q = 3: time 35"),
+        "{chart}"
+    );
+    for (options, file) in [
+        ("", "a.svg"),
+        ("--as tree", "b.svg"),
+        ("--as traffic", "c.SVG"),
+        ("", "d.json"),
+        ("--as trace", "e.json"),
+    ] {
+        assert_eq!(stdout(&format!("{reduce} {options} -o {file}")), "");
+        let text = std::fs::read_to_string(folder.join(file)).unwrap();
+        if file.ends_with("json") {
+            let trace: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let events = trace["traceEvents"].as_array().unwrap();
+            // 15 transfers, each with a send, a receive and a combine event.
+            assert_eq!(events.iter().filter(|e| e["ph"] == "X").count(), 45);
+        } else {
+            assert_inside(&read(&text));
+        }
+    }
+    assert_eq!(
+        std::fs::read_to_string(folder.join("a.svg")).unwrap(),
+        chart
+    );
+    assert_eq!(
+        stdout(&format!("{reduce} --json")),
+        std::fs::read_to_string(folder.join("d.json")).unwrap()
+    );
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 5);
+    let dark = stdout(&format!("{reduce} --dark"));
+    assert_eq!(dark, oneport_pictures::dark(&chart));
+    assert_inside(&read(&dark));
+    for refused in ["--as trace", "--json", "--trace f.json"] {
+        let arguments = format!("{reduce} --dark {refused}");
+        oneport(&arguments, &folder).assert().code(2).stdout("");
+    }
+    // A schedule that is not a tree is drawn as traffic, with a note.
+    let output = oneport("draw reduce -p 8 -a butterfly --as tree", &folder)
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("do not form one tree"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("traffic instead"));
+}
+
+#[test]
+fn a_trace_is_written_alone_or_with_a_drawing() {
+    let folder = folder("draw_trace");
+    let reduce =
+        "draw reduce -p 5 -a bi-greedy --bytes 12 --segments 3 --alpha 1 --beta 1 --gamma 1";
+    let stdout = |arguments: &str| {
+        let output = oneport(arguments, &folder).assert().success();
+        String::from_utf8(output.get_output().stdout.clone()).unwrap()
+    };
+    let read = |file: &str| std::fs::read_to_string(folder.join(file)).unwrap();
+    assert_eq!(stdout(&format!("{reduce} --trace alone.json")), "");
+    assert_eq!(read("alone.json"), stdout(&format!("{reduce} --json")));
+    assert_eq!(
+        stdout(&format!("{reduce} -o both.svg --trace both.json")),
+        ""
+    );
+    assert_eq!(read("both.json"), read("alone.json"));
+    assert_eq!(read("both.svg"), stdout(reduce));
+    let traffic = stdout(&format!("{reduce} --as traffic --trace traffic.json"));
+    assert!(traffic.starts_with("<svg"), "{traffic}");
+    assert_eq!(read("traffic.json"), read("alone.json"));
+}
+
+#[test]
+fn run_writes_a_trace() {
+    let folder = folder("run_writes");
+    let run = "run reduce -p 2 --bytes 4KiB --segments 4 -a chain --repetitions 2 --trace";
+    for file in ["r.svg", "r.json"] {
+        let output = oneport(&format!("{run} {file}"), &folder)
+            .assert()
+            .success()
+            .get_output()
+            .clone();
+        assert!(String::from_utf8_lossy(&output.stdout).contains("verified"));
+    }
+    let chart = std::fs::read_to_string(folder.join("r.svg")).unwrap();
+    assert!(
+        boxes(&chart).len() <= 8 && chart.contains("recorded run"),
+        "{chart}"
+    );
+    let text = std::fs::read_to_string(folder.join("r.json")).unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    assert_eq!(events.iter().filter(|e| e["ph"] == "X").count(), 8);
+    assert_eq!(trace["otherData"]["clock"], "wall");
+}
+
+#[test]
+fn failures_give_one_message_and_write_no_file() {
+    let folder = folder("draw_fails");
+    std::fs::write(folder.join("keep.svg"), "old").unwrap();
+    for (arguments, expected) in [
+        ("draw", "give a COLLECTIVE"),
+        (
+            "draw reduce -o no/such/folder.svg",
+            "cannot write no/such/folder.svg",
+        ),
+        ("draw reduce -o chart.png", "FILE.svg"),
+        ("draw reduce -o page.htlm", "pages as FILE.html"),
+        ("draw reduce --trace chart.svg", "--trace writes JSON"),
+        ("draw reduce -o c.json --trace c.json", "name the same file"),
+        (
+            "draw reduce -o chart.svg --trace no/such.json",
+            "cannot write no/such.json",
+        ),
+        ("draw reduce --as gantt -o chart.json", "holds a trace"),
+        ("draw reduce --as trace -o chart.svg", "FILE.json"),
+        ("draw reduce --json --as tree", "--json writes a trace"),
+        ("draw reduce --json -o keep.svg", "FILE.json"),
+        (
+            "draw reduce -p 512 --bytes 1MiB --segments 200 -a chain -o keep.svg",
+            "50000",
+        ),
+        (
+            "draw reduce -p 20000 -a binomial --as tree -o keep.svg",
+            "too large to be drawn",
+        ),
+        (
+            "draw reduce -p 20000 -a binomial --as traffic -o keep.svg",
+            "at most 2048 ranks",
+        ),
+        ("draw reduce -p 20000 -a binomial -o keep.svg", "too tall"),
+        (
+            "draw reduce -p 9000 -a chain --segments 100 -o big.json",
+            "1000000",
+        ),
+        ("draw --schedule missing.json", "cannot read missing.json"),
+        ("run reduce -p 2 --trace chart.txt", "FILE.svg"),
+        (
+            "run reduce -p 2 --trace a.json --histogram a.json",
+            "name the same file",
+        ),
+        (
+            "run reduce -p 2 --trace no/such/folder.json",
+            "cannot write no/such/folder.json",
+        ),
+    ] {
+        let output = oneport(arguments, &folder)
+            .assert()
+            .code(2)
+            .get_output()
+            .clone();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let errors: Vec<_> = stderr
+            .lines()
+            .filter(|l| !l.starts_with("note: "))
+            .collect();
+        assert_eq!(errors.len(), 1, "{arguments}: {stderr}");
+        assert!(
+            errors[0].starts_with("error: ") && stderr.contains(expected),
+            "{arguments}: {stderr}"
+        );
+        assert!(output.stdout.is_empty(), "{arguments}");
+    }
+    assert_eq!(
+        std::fs::read_to_string(folder.join("keep.svg")).unwrap(),
+        "old"
+    );
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+}

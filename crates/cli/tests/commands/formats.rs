@@ -1,0 +1,437 @@
+//! Tests of `export`, `import` and `schema`, and of other tools with the files that they write and
+//! read.
+//!
+//! Tools are not part of this project. Tests that use them find them by these variables, and say so
+//! where they are not set:
+//!
+//! | variable | names |
+//! |---|---|
+//! | `ONEPORT_LOGGOPSIM` | a folder with `txt2bin` and `LogGOPSim` |
+//! | `ONEPORT_MSCCL_VERIFIER` | a folder with `allgather-verifier` and `alltoall-verifier` |
+//! | `ONEPORT_MSCCL_XML` | a folder with right algorithms in MSCCL XML, of any tool |
+//! | `ONEPORT_SMPIRUN` | SimGrid's `smpirun` |
+//! | `ONEPORT_DOT` | Graphviz's `dot` |
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use oneport::Schedule;
+use oneport::plan::registry;
+
+use crate::support::run::{failure, json, oneport, text};
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("the folder of the test");
+    folder
+}
+
+/// Where a tool is, if the environment says so.
+fn tool(variable: &str) -> Option<PathBuf> {
+    let path = std::env::var_os(variable).map(PathBuf::from);
+    if path.is_none() {
+        // Past the test harness, which would keep it to itself.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: {variable} is not set: nothing was compared with that tool"
+        );
+    }
+    path
+}
+
+/// What a tool prints to both streams.
+fn printed(command: &mut Command) -> String {
+    let output = command
+        .output()
+        .unwrap_or_else(|e| panic!("{command:?}: {e}"));
+    String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
+}
+
+/// Options that plan each algorithm for bidirectional ports, over `p` ranks.
+fn plans(p: usize) -> impl Iterator<Item = String> {
+    let bidirectional = registry::all()
+        .iter()
+        .filter(|a| a.ports.allow(oneport::Ports::BI));
+    bidirectional.map(move |a| {
+        let kind = a.collective.name();
+        let vector = match a.collective.has_data() {
+            true => format!("--bytes {} --segments 2", 8 * p),
+            false => String::new(),
+        };
+        format!("{kind} -p {p} -a {} {vector} --alpha 1000 --beta 2", a.name)
+    })
+}
+
+#[test]
+fn schedules_survive_a_round_trip() {
+    let folder = folder("formats_round_trip");
+    for plan in plans(5) {
+        let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+        let wanted = json(&format!("simulate {plan}"));
+        for (format, options) in [("goal", "--form bytes"), ("msccl", "")] {
+            let file = path(format);
+            let output = oneport(&format!("export {format} {plan} {options} -o {file}"))
+                .output()
+                .unwrap();
+            if !output.status.success() {
+                let message = String::from_utf8_lossy(&output.stderr);
+                assert!(
+                    format == "msccl" && message.contains("error: MSCCL has "),
+                    "{plan}: {message}"
+                );
+                continue;
+            }
+            let checked = json(&format!("check --schedule {file}"));
+            assert_eq!(checked["ok"], true, "{plan} {format}");
+            // A chunk of MSCCL has the elements that all messages are multiples of.
+            let sent = |v: &serde_json::Value| v["bytes"].as_u64().unwrap();
+            let units = json(&format!("simulate --schedule {file} --alpha 1000 --beta 2"));
+            let chunk = sent(&wanted) / sent(&units).max(1);
+            let options = if format == "msccl" {
+                format!("--chunk {chunk}")
+            } else {
+                String::new()
+            };
+            text(&format!(
+                "import {format} {file} {options} -o {}",
+                path("back.json")
+            ));
+            let back = json(&format!(
+                "simulate --schedule {} --alpha 1000 --beta 2",
+                path("back.json")
+            ));
+            assert_eq!(back["time"], wanted["time"], "{plan} {format}");
+            assert_eq!(back["messages"], wanted["messages"], "{plan} {format}");
+        }
+    }
+}
+
+#[test]
+fn imported_algorithms_run() {
+    let folder = folder("formats_run");
+    let file = folder.join("ring.xml").to_string_lossy().into_owned();
+    text(&format!("export msccl allreduce -p 4 -a ring -o {file}"));
+    let run = json(&format!("run --schedule {file} --dtype f32"));
+    assert_eq!(run["verified"], true);
+    let stdin = oneport("check --schedule -")
+        .write_stdin(fs::read(&file).unwrap())
+        .assert()
+        .success();
+    let printed = String::from_utf8(stdin.get_output().stdout.clone()).unwrap();
+    assert!(printed.contains("correct"), "{printed}");
+}
+
+#[test]
+fn broken_files_give_one_message_and_no_file() {
+    let folder = folder("formats_broken");
+    let path = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    fs::write(path("bad.goal"), "num_ranks 2\nrank 0 {\nsend 1b to 1\n").unwrap();
+    fs::write(path("bad.xml"), "<algo name=\"x\"").unwrap();
+    for (arguments, why) in [
+        (
+            format!("import goal {} -o {}", path("bad.goal"), path("out")),
+            "bad.goal: line 4: expected send",
+        ),
+        (
+            format!("check --schedule {}", path("bad.goal")),
+            "bad.goal: line 4: expected send",
+        ),
+        (
+            format!("import msccl {} -o {}", path("bad.xml"), path("out")),
+            "bad.xml: not XML",
+        ),
+        (
+            format!("run --schedule {}", path("bad.xml")),
+            "bad.xml: not XML",
+        ),
+        (format!("import goal {}", path("none")), "cannot read"),
+        (
+            format!("export msccl scan -p 4 -o {}", path("out")),
+            "MSCCL has no scan",
+        ),
+        (
+            format!("export goal gather -p 4 -a oblivious -o {}", path("out")),
+            "all messages take the same time",
+        ),
+        (
+            format!("export simgrid broadcast -p 4 --bytes 0 -o {}", path("out")),
+            "an empty message takes a latency",
+        ),
+        ("schema plan".into(), "invalid value 'plan'"),
+        (
+            format!("tune broadcast --export ompi={}", path("out")),
+            "'ompi=/",
+        ),
+    ] {
+        let message = failure(&mut oneport(&arguments), 2);
+        assert!(message.contains(why), "{arguments}: {message}");
+        assert!(!folder.join("out").exists(), "{arguments}");
+    }
+}
+
+/// Seven files are not spread among others, and a folder is made as other files are: in one that is
+/// there.
+#[test]
+fn simgrid_files_get_a_folder_of_their_own() {
+    let folder = folder("formats_simgrid_folder");
+    let export = |to: &str| {
+        let to = folder.join(to);
+        let options = "export simgrid broadcast -p 2 -a linear --bytes 8 -o";
+        oneport(&format!("{options} {}", to.display()))
+    };
+    fs::create_dir(folder.join("empty")).unwrap();
+    fs::create_dir(folder.join("full")).unwrap();
+    fs::write(folder.join("full/mine"), "mine").unwrap();
+    fs::write(folder.join("file"), "mine").unwrap();
+    for to in ["new", "empty"] {
+        export(to).assert().success();
+        assert!(fs::read_dir(folder.join(to)).unwrap().count() > 2);
+        let again = failure(&mut export(to), 2);
+        assert!(
+            again.contains("is not empty: name a new or an empty folder"),
+            "{again}"
+        );
+    }
+    for (to, why) in [
+        ("full", "is not empty"),
+        ("file", "cannot write"),
+        ("none/new", "No such file"),
+    ] {
+        let message = failure(&mut export(to), 2);
+        assert!(message.contains(why), "{message}");
+    }
+    assert_eq!(fs::read_dir(folder.join("full")).unwrap().count(), 1);
+    assert!(!folder.join("none").exists());
+}
+
+#[test]
+fn a_tuning_result_becomes_a_selection_file() {
+    let folder = folder("formats_selection");
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let tune = format!(
+        "tune broadcast -p 2 --bytes 1KiB,64KiB --budget 0.1s --export openmpi={} --export openmpi-json={} --export intel={} \
+         --export mpich={}",
+        file("ompi"),
+        file("json"),
+        file("intel"),
+        file("mpich")
+    );
+    text(&tune);
+    let classic = fs::read_to_string(file("ompi")).unwrap();
+    let rules: Vec<&str> = classic.lines().filter(|l| !l.starts_with('#')).collect();
+    assert_eq!(
+        rules[..3],
+        ["1 # collectives", "7 # bcast", "1 # communicator sizes"]
+    );
+    assert!(
+        rules[5].starts_with("0 ") && classic.contains("modelled, not measured over MPI"),
+        "{classic}"
+    );
+    let value: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(file("json")).unwrap()).unwrap();
+    assert_eq!(value["collectives"]["bcast"][0]["comm_size_min"], 2);
+    assert!(
+        fs::read_to_string(file("intel"))
+            .unwrap()
+            .contains("export I_MPI_ADJUST_BCAST=\"")
+    );
+    let mpich = fs::read_to_string(file("mpich")).unwrap();
+    assert!(mpich.starts_with("/* bcast over 2 ranks; times: modelled, not measured over MPI"));
+    assert!(mpich.contains("\"algorithm=MPIR_Bcast_intra_") && mpich.contains("collective=iscan"));
+}
+
+/// LogGOPSim's time is the model's where the file says so.
+#[test]
+fn loggopsim_computes_the_models_time() {
+    let Some(tools) = tool("ONEPORT_LOGGOPSIM") else {
+        return;
+    };
+    let folder = folder("formats_loggopsim");
+    let (goal, bin) = (folder.join("x.goal"), folder.join("x.bin"));
+    let mut equal = 0;
+    for plan in [2, 5, 8, 13].into_iter().flat_map(plans) {
+        let export = oneport(&format!("export goal {plan} -o {}", goal.display()))
+            .output()
+            .unwrap();
+        if !export.status.success() {
+            continue;
+        }
+        let file = fs::read_to_string(&goal).unwrap();
+        let after = |start: &str| {
+            file.lines()
+                .find_map(|l| l.strip_prefix(start))
+                .map(str::to_string)
+        };
+        if after("// LogGOPSim computes").is_none() {
+            continue;
+        }
+        let flags = after("// LogGOPSim -L").unwrap();
+        let time = after("// the model's time is ").unwrap();
+        let time: u64 = time.split(';').next().unwrap().parse().unwrap();
+        let out = printed(
+            Command::new(tools.join("txt2bin"))
+                .arg("-i")
+                .arg(&goal)
+                .arg("-o")
+                .arg(&bin),
+        );
+        assert_eq!(out, "", "{plan}");
+        let mut simulator = Command::new(tools.join("LogGOPSim"));
+        simulator
+            .arg("-f")
+            .arg(&bin)
+            .arg("-L")
+            .args(flags.split_whitespace());
+        let out = printed(&mut simulator);
+        let hosts = out
+            .lines()
+            .filter(|l| l.starts_with("Host "))
+            .filter_map(|l| l.split(": ").nth(1));
+        let found = hosts.filter_map(|t| t.trim().parse::<u64>().ok()).max();
+        assert_eq!(found, Some(time), "{plan}: {out}");
+        equal += 1;
+    }
+    assert!(equal > 50, "{equal}");
+}
+
+/// A public verifier executes the files with threads.
+#[test]
+fn the_verifier_accepts_written_algorithms() {
+    let Some(tools) = tool("ONEPORT_MSCCL_VERIFIER") else {
+        return;
+    };
+    let folder = folder("formats_verifier");
+    let file = folder.join("x.xml");
+    for plan in [2, 3, 4, 6].into_iter().flat_map(plans) {
+        let kind = plan.split(' ').next().unwrap();
+        if !matches!(kind, "allgather" | "alltoall") {
+            continue;
+        }
+        text(&format!("export msccl {plan} -o {}", file.display()));
+        // The verifier of alltoall wants it to be called so.
+        let xml = fs::read_to_string(&file).unwrap();
+        fs::write(
+            &file,
+            xml.replace("coll=\"alltoall\"", "coll=\"allreduce\""),
+        )
+        .unwrap();
+        let out = printed(
+            Command::new(tools.join(format!("{kind}-verifier")))
+                .arg(&file)
+                .arg("2"),
+        );
+        assert!(out.contains("All tests passed"), "{plan}: {out}");
+    }
+}
+
+/// Algorithms of other tools are right, with as many ports as they need and with one.
+#[test]
+fn algorithms_of_other_tools_are_imported() {
+    let Some(folder) = tool("ONEPORT_MSCCL_XML") else {
+        return;
+    };
+    let mut read = 0;
+    for entry in fs::read_dir(folder).unwrap() {
+        let file = entry.unwrap().path();
+        for ported in ["", "--ported 1"] {
+            let checked = json(&format!("check --schedule {} {ported}", file.display()));
+            assert_eq!(
+                checked["ok"],
+                true,
+                "{} {ported}: {}",
+                file.display(),
+                checked["errors"]
+            );
+            read += 1;
+        }
+        let run = json(&format!(
+            "run --schedule {} --repetitions 1",
+            file.display()
+        ));
+        assert_eq!(run["verified"], true, "{}", file.display());
+    }
+    assert!(read > 0);
+}
+
+/// SimGrid's time on the crossbar is the model's, as far as it prints it: to a microsecond. On the
+/// other networks messages share links and pass several: it is no shorter.
+#[test]
+fn simgrid_computes_the_models_time() {
+    let Some(smpirun) = tool("ONEPORT_SMPIRUN") else {
+        return;
+    };
+    let folder = folder("formats_simgrid");
+    let crossbar = [2, 5, 8].into_iter().flat_map(plans);
+    let others = ["fat-tree", "torus", "dragonfly"];
+    let others = others
+        .into_iter()
+        .flat_map(|n| plans(8).map(move |p| (n, p)));
+    for (network, plan) in crossbar.map(|p| ("crossbar", p)).chain(others) {
+        let target = folder.join("x");
+        let _ = fs::remove_dir_all(&target);
+        let options = format!("--network {network} -o {}", target.display());
+        let export = oneport(&format!("export simgrid {plan} {options}"))
+            .output()
+            .unwrap();
+        assert!(export.status.success(), "{plan}");
+        let notes = String::from_utf8(export.stderr).unwrap();
+        let command = notes
+            .lines()
+            .find_map(|l| l.strip_prefix("note: smpirun "))
+            .unwrap();
+        let out = printed(
+            Command::new(&smpirun)
+                .current_dir(&target)
+                .args(command.split_whitespace()),
+        );
+        let time = out
+            .rsplit("Simulation time ")
+            .next()
+            .unwrap()
+            .split_whitespace()
+            .next()
+            .unwrap();
+        let found: f64 = time
+            .parse::<f64>()
+            .unwrap_or_else(|_| panic!("{plan}: {out}"))
+            * 1e6;
+        let wanted = json(&format!("simulate {plan}"))["time"].as_f64().unwrap();
+        let ok = match network {
+            "crossbar" => (found - wanted).abs() <= 1.0,
+            _ => found >= wanted - 1.0,
+        };
+        assert!(ok, "{network} {plan}: {found} {wanted}");
+    }
+}
+
+#[test]
+fn graphviz_draws_both_graphs() {
+    let Some(dot) = tool("ONEPORT_DOT") else {
+        return;
+    };
+    let folder = folder("formats_dot");
+    let file = folder.join("x.dot");
+    for rounds in ["", "--rounds"] {
+        text(&format!(
+            "export dot reduce -p 9 -a binary --segments 2 {rounds} -o {}",
+            file.display()
+        ));
+        let out = printed(Command::new(&dot).arg("-Tplain").arg(&file));
+        assert!(out.starts_with("graph ") && !out.contains("Error"), "{out}");
+    }
+}
+
+/// What is written as JSON is read: the printed schema is that of the library.
+#[test]
+fn schemas_are_printed() {
+    for name in oneport_formats::schema::names() {
+        let printed = text(&format!("schema {name}"));
+        assert_eq!(printed, oneport_formats::schema::schema(name).unwrap());
+        assert!(serde_json::from_str::<serde_json::Value>(&printed).is_ok());
+    }
+    let schedule = text("plan broadcast -p 3 --format json");
+    assert!(Schedule::from_json(&schedule).is_ok());
+}

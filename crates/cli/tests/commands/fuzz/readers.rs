@@ -1,0 +1,387 @@
+//! Fuzz tests of the library's readers and of the code that uses what they return.
+
+use oneport::check::Options;
+use oneport::machine::Links;
+use oneport::plan::registry::{self, Algorithm};
+use oneport::run::Workers;
+use oneport::simulate::bounds::lower_bound_of;
+use oneport::simulate::{Prepared, stream};
+use oneport::{CostModel, Error, Kind, Ports, Request, Schedule};
+use oneport_formats::{Written, dot, goal, msccl, simgrid};
+use oneport_measure::Profile;
+use oneport_measure::tune::csv;
+use oneport_measure::tune::rules::{Query, Rules};
+use oneport_measure::tune::{Row, Summary};
+use oneport_pictures::{Caption, Trace, Traffic, Tree, Unit, dark, gantt, page, traffic, tree};
+use oneport_steady::{Operation, Platform, solve};
+
+use super::fuzz;
+use crate::hand;
+
+/// Returns an accepted value. Asserts that a refusal is a usage error with a message.
+fn accepted<R>(result: Result<R, Error>) -> Option<R> {
+    match result {
+        Ok(value) => Some(value),
+        Err(error) => {
+            assert!(error.is_usage(), "{error}");
+            assert!(!error.to_string().is_empty());
+            None
+        }
+    }
+}
+
+pub(super) fn schedule_examples() -> Vec<String> {
+    let mut examples: Vec<String> = Vec::new();
+    for p in [2, 3] {
+        examples.extend(hand::all(p).iter().map(|(_, s)| s.to_json()));
+    }
+    for algorithm in registry::all() {
+        if let Ok(schedule) = algorithm.plan(&Request::new(algorithm.collective, 4, 6)) {
+            examples.push(schedule.to_json());
+        }
+    }
+    examples
+}
+
+#[test]
+fn schedules() {
+    fuzz("readers::schedules", &schedule_examples(), |text| {
+        let Some(schedule) = accepted(Schedule::from_json(text)) else {
+            return false;
+        };
+        assert_eq!(Schedule::from_json(&schedule.to_json()).unwrap(), schedule);
+        let plain = serde_json::to_string(&schedule).unwrap();
+        assert_eq!(Schedule::from_json(&plain).unwrap(), schedule);
+        exercise(&schedule);
+        true
+    });
+}
+
+/// Schedules of all algorithms for 4 ranks, written by `write` if it can.
+fn exported(write: impl Fn(&Schedule) -> oneport::Result<Written>) -> Vec<String> {
+    let plan = |algorithm: &Algorithm| {
+        let request = Request::new(algorithm.collective, 4, 8);
+        write(&algorithm.plan(&request).ok()?).ok()
+    };
+    let written: Vec<_> = registry::all().iter().filter_map(plan).collect();
+    assert!(written.len() > 10);
+    written.into_iter().map(|w| w.text).collect()
+}
+
+#[test]
+fn goal_files() {
+    let options = goal::Options {
+        form: goal::Form::Bytes,
+        ..goal::Options::new(CostModel::new(3.0, 0.5))
+    };
+    let mut examples = exported(|schedule| goal::write(schedule, &options));
+    // Without comments with data they are like those of other tools.
+    let bare = |text: &String| {
+        let lines = text.lines().filter(|line| !line.starts_with("// {"));
+        lines.map(|line| format!("{line}\n")).collect()
+    };
+    let bare: Vec<String> = examples.iter().map(bare).collect();
+    examples.extend(bare);
+    fuzz("readers::goal_files", &examples, |text| {
+        let Some(schedule) = accepted(goal::read(text)) else {
+            return false;
+        };
+        if let Ok(written) = goal::write(&schedule, &options) {
+            assert_eq!(goal::read(&written.text).unwrap(), schedule);
+        }
+        exercise(&schedule);
+        true
+    });
+}
+
+#[test]
+fn msccl_files() {
+    let examples = exported(|schedule| msccl::write(schedule, "x"));
+    fuzz("readers::msccl_files", &examples, |text| {
+        let Some(schedule) = accepted(msccl::read(text, &msccl::ReadOptions::default())) else {
+            return false;
+        };
+        if let Ok(written) = msccl::write(&schedule, "x") {
+            let again = msccl::read(&written.text, &msccl::ReadOptions::default()).unwrap();
+            assert_eq!(again.check().is_correct(), schedule.check().is_correct());
+        }
+        exercise(&schedule);
+        true
+    });
+}
+
+/// Makes of a schedule, right or wrong, everything that can be made of it.
+fn consume(schedule: &Schedule, cost: &CostModel) {
+    let caption = Caption::new("schedule");
+    let _ = page(schedule, cost, 8, Unit::Plain, &caption);
+    if let Ok(trace) = Trace::model(schedule, cost, 8, Unit::Nanoseconds) {
+        let _ = gantt(&trace.clone().show_critical_path(), &caption).map(|text| dark(&text));
+        let _ = trace.to_chrome_json("schedule");
+    }
+    for form in [goal::Form::Uniform, goal::Form::Bytes] {
+        let options = goal::Options {
+            form,
+            element_bytes: 8,
+            ..goal::Options::new(cost.clone())
+        };
+        let _ = goal::write(schedule, &options);
+    }
+    let _ = msccl::write(schedule, "x");
+    let _ = (dot::tree(schedule), dot::rounds(schedule));
+    // A crossbar has a link for each pair of ranks.
+    if schedule.ranks() > 1 << 10 {
+        return;
+    }
+    for network in [
+        simgrid::Network::Crossbar,
+        simgrid::Network::FatTree,
+        simgrid::Network::Torus,
+        simgrid::Network::Dragonfly,
+    ] {
+        let options = simgrid::Options {
+            network,
+            cost: cost.clone(),
+            element_bytes: 8,
+            second: 1e-9,
+        };
+        let _ = simgrid::write(schedule, &options);
+    }
+}
+
+/// Checks, times, bounds, reverses and draws a schedule.
+fn exercise(schedule: &Schedule) {
+    let _ = schedule.stats();
+    let _ = schedule.clone().reversed();
+    let flow = Traffic::new(schedule, 8);
+    let _ = traffic(&flow, &Caption::new("traffic"));
+    if let Ok(Some(found)) = Tree::of(schedule, 8) {
+        let _ = tree(&found, &Caption::new("tree"));
+    }
+    for overlap in [false, true] {
+        let options = Options {
+            overlap,
+            ..Options::default()
+        };
+        let report = schedule.check_with(&options);
+        assert!(!report.to_string().is_empty());
+        let cost = CostModel::new(3.0, 0.25).gamma(0.5).overlap(overlap);
+        let streamed = stream(schedule, &cost, 8, |_| ());
+        match overlap {
+            false => consume(schedule, &cost),
+            true => consume(schedule, &CostModel::new(1e100, 1e100).overlap(overlap)),
+        }
+        let Ok(simulation) = schedule.simulate_bytes(&cost, 8) else {
+            assert!(!report.is_correct() && streamed.is_err());
+            continue;
+        };
+        let time = simulation.makespan();
+        assert!(time >= 0.0);
+        if let Ok(streamed) = streamed {
+            assert_eq!(streamed.time.to_bits(), time.to_bits());
+        }
+        if report.is_correct() {
+            let bound = lower_bound_of(schedule, &cost, 8).largest;
+            assert!(bound <= time * (1.0 + 1e-9), "{bound} {time}");
+        }
+        let trace = Trace::model(schedule, &cost, 8, Unit::Plain);
+        if let Ok(trace) = trace {
+            let _ = gantt(&trace, &Caption::new("schedule"));
+            let _ = trace.to_chrome_json("schedule");
+        }
+    }
+}
+
+pub(super) fn cost_examples() -> Vec<String> {
+    [
+        r#"{"alpha": [[0,1,2],[3,0,4],[5,6,0]], "beta": [[0,1,1],[1,0,2],[1,2,0]], "gamma": [1,2,3], "gamma_copy": [0,0,1]}"#,
+        r#"{"alpha": [[null,1.5],[0.25,null]], "beta": [[null,0],[1e-3,null]]}"#,
+        r#"{"alpha": [[null,1,null],[1,null,1],[null,1,null]], "beta": [[null,2,null],[2,null,2],[null,2,null]], "gamma": [0,0,0]}"#,
+        r#"{"levels": [{"groups": [[0, 2], [1]], "alpha": 1, "beta": 0.5}, {"groups": [[0, 1, 2]], "alpha": 9, "beta": 2}], "gamma": [1, 2, 3]}"#,
+    ]
+    .map(String::from)
+    .to_vec()
+}
+
+#[test]
+fn cost_files() {
+    let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
+    let schedules: Vec<Schedule> = (1..=4)
+        .map(|p| binomial.plan(&Request::reduce(p, 5)).unwrap())
+        .collect();
+    fuzz("readers::cost_files", &cost_examples(), |text| {
+        let Ok(links) = serde_json::from_str::<Links>(text) else {
+            return false;
+        };
+        let again: Links = serde_json::from_str(&serde_json::to_string(&links).unwrap()).unwrap();
+        assert_eq!(again, links);
+        let Some(cost) = accepted(CostModel::heterogeneous(links)) else {
+            return false;
+        };
+        cost.validate().unwrap();
+        for schedule in &schedules {
+            let prepared = Prepared::new(schedule, false).unwrap();
+            if let Some(simulation) = accepted(prepared.simulate_bytes(&cost, 8)) {
+                assert!(simulation.makespan() >= 0.0);
+                let bound = lower_bound_of(schedule, &cost, 8).largest;
+                assert!(bound >= 0.0, "{bound}");
+            }
+        }
+        true
+    });
+}
+
+pub(super) fn profile_examples() -> Vec<String> {
+    [
+        r#"{"alpha": 200, "beta": 0.05, "gamma": 0.01}"#,
+        r#"{"machine": {"cpu": "some", "os": "Linux", "cores": 2}, "cores": [0, 1], "date": "2025-01-31T23:59:59Z", "version": "0.1.0", "alpha": 57.5, "beta": 0.03, "gamma": 0.125, "gamma_copy": 0.0625, "shared_alpha": 500, "fit_error": 0.1, "points": [{"bytes": 8, "time": 60, "predicted": 57.7, "residual": -0.04}], "warnings": ["busy"]}"#,
+        r#"{"alpha": 100, "beta": 0.1, "pieces": {"transfer": [{"from": 0, "alpha": 60, "beta": 0.5}, {"from": 1024, "alpha": 480, "beta": 0.1}], "combine": [{"from": 0, "alpha": 0, "beta": 0.2}], "combine_local": [], "copy": [{"from": 0, "alpha": 5, "beta": 0.02}]}}"#,
+        r#"{"alpha": 100, "beta": 0.1, "pairs": {"alpha": [[null, 5], [7, null]], "beta": [[null, 0.5], [0.25, null]], "gamma": [0, 1], "gamma_copy": [1, 0]}}"#,
+        r#"{"alpha": 100, "beta": 0.1, "gamma": 0.5, "hosts": ["a", "a", "b", "b"], "levels": [{"groups": [[0, 1], [2, 3]], "alpha": 10, "beta": 0.05}, {"alpha": 90, "beta": 0.25}]}"#,
+    ]
+    .map(String::from)
+    .to_vec()
+}
+
+#[test]
+fn profiles() {
+    let schedule = registry::find(Kind::Reduce, "binomial")
+        .unwrap()
+        .plan(&Request::reduce(4, 500))
+        .unwrap();
+    let prepared = Prepared::new(&schedule, false).unwrap();
+    fuzz("readers::profiles", &profile_examples(), |text| {
+        let Some(profile) = accepted(Profile::from_json(text)) else {
+            return false;
+        };
+        assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);
+        let cost = profile.cost().unwrap();
+        // Levels may describe fewer ranks.
+        if let Some(simulation) = accepted(prepared.simulate_bytes(&cost, 8)) {
+            assert!(simulation.makespan() >= 0.0);
+            assert!(lower_bound_of(&schedule, &cost, 8).largest >= 0.0);
+        }
+        for bytes in [0, 1, 1023, 1024, 1 << 40, u64::MAX] {
+            assert!(cost.transfer(0, 1, bytes) >= 0.0);
+            assert!(cost.combine(0, bytes) >= 0.0 && cost.copy(0, bytes) >= 0.0);
+        }
+        for workers in [Workers::Ranks, Workers::Cores] {
+            let _ = profile.core_model(workers, 8, 2);
+        }
+        true
+    });
+}
+
+pub(super) fn platform_examples() -> Vec<String> {
+    [
+        r#"{"nodes": 3, "source": 0, "targets": [1, 2], "edges": [{"src": 0, "dst": 1, "cost": "1/2"}, {"src": 1, "dst": 2, "cost": 1}, {"src": 0, "dst": 2, "cost": 0.75}]}"#,
+        r#"{"nodes": 2, "edges": [{"src": 0, "dst": 1, "cost": 12e-1, "latency": "1/3", "drift": "1/10"}], "compute": [1, "2/3"], "overlap": true}"#,
+        r#"{"nodes": 4, "source": 1, "edges": [{"src": 1, "dst": 0, "cost": 3}, {"src": 0, "dst": 2, "cost": "5/7"}, {"src": 2, "dst": 3, "cost": 1}, {"src": 1, "dst": 3, "cost": 2}, {"src": 3, "dst": 0, "cost": 1}]}"#,
+    ]
+    .map(String::from)
+    .to_vec()
+}
+
+#[test]
+fn platforms() {
+    fuzz("readers::platforms", &platform_examples(), |text| {
+        let Some(platform) = accepted(Platform::parse(text)) else {
+            return false;
+        };
+        let again = Platform::parse(&platform.to_json());
+        assert_eq!(again.as_ref(), Ok(&platform), "{}", platform.to_json());
+        let _ = platform.reversed();
+        // Only some of the small platforms are solved, to keep the test fast.
+        let small = platform.nodes() <= 4 && platform.edges().len() <= 5;
+        if small && text.len() % 16 == 0 {
+            for operation in [Operation::Broadcast, Operation::Gather] {
+                if let Ok(solution) = solve(&platform, operation, Ports::BI, Default::default()) {
+                    assert!(solution.throughput > 0u8.into());
+                }
+            }
+        }
+        true
+    });
+}
+
+pub(super) fn rules_examples() -> Vec<String> {
+    [
+        r#"{ "oneport_rules": 1, "rules": [
+            { "collective": "reduce", "ranks": 8, "ports": "bi", "ported": 1, "dtype": "f32", "ordered": false,
+              "clock": "paced", "source": "oneport tune reduce",
+              "choices": [
+                {"up_to_bytes": 65536, "algorithm": "bi-greedy", "segment": 16384},
+                {"up_to_bytes": 1048576, "algorithm": "chain", "segment": 65536}] },
+            { "collective": "broadcast", "ranks": 3, "ports": "uni", "ported": 1,
+              "choices": [{"up_to_bytes": 0, "algorithm": "binomial", "segment": null}] } ] }"#,
+        r#"{"oneport_rules": 1, "rules": []}"#,
+    ]
+    .map(String::from)
+    .to_vec()
+}
+
+#[test]
+fn rules() {
+    fuzz("readers::rules", &rules_examples(), |text| {
+        let Some(rules) = accepted(Rules::parse(text)) else {
+            return false;
+        };
+        assert_eq!(Rules::parse(&rules.to_json()).unwrap(), rules);
+        for (collective, ranks, bytes) in [
+            (Kind::Reduce, 8, 0),
+            (Kind::Reduce, 1, 65537),
+            (Kind::Broadcast, usize::MAX, u64::MAX),
+        ] {
+            let query = Query {
+                collective,
+                ranks,
+                ports: Ports::BI,
+                dtype: Some("f32"),
+                ordered: false,
+                bytes,
+            };
+            accepted(rules.choose(&query));
+        }
+        let mut merged = rules.clone();
+        rules.rules.into_iter().for_each(|rule| merged.put(rule));
+        true
+    });
+}
+
+pub(super) fn csv_examples() -> Vec<String> {
+    let wall = Summary::of(&[5, 7, 9, 4, 6, 8, 30]).unwrap();
+    let row = |bytes, algorithm: &str, segment: u64, model_time| Row {
+        bytes,
+        algorithm: algorithm.into(),
+        segment,
+        segments: 4,
+        wall,
+        model_time,
+        best: segment == 8,
+        best_segment: true,
+        settled: false,
+    };
+    let parameters = vec![
+        ("collective".into(), "reduce".into()),
+        ("cost".into(), "alpha 1: 2".into()),
+    ];
+    let rows = [
+        row(64, "chain", 8, 7.25),
+        row(64, "binomial", 64, 0.1),
+        row(128, "chain", 8, 1e20 / 3.0),
+    ];
+    vec![csv::write(&parameters, &rows), csv::write(&Vec::new(), &[])]
+}
+
+#[test]
+fn csv_files() {
+    fuzz("readers::csv_files", &csv_examples(), |text| {
+        let Some((parameters, rows)) = accepted(csv::read(text)) else {
+            return false;
+        };
+        let again = csv::read(&csv::write(&parameters, &rows)).unwrap();
+        assert_eq!(again.1, rows);
+        assert_eq!(again.0.len(), parameters.len());
+        assert_eq!(csv::resume(text, &parameters).unwrap(), rows);
+        true
+    });
+}

@@ -1,0 +1,206 @@
+//! Tests of the pages of `tune` and of the collectives benchmark.
+
+use oneport_measure::tune::page::{Heading, page};
+use oneport_measure::tune::{Row, Summary};
+
+use super::{Browser, VIEWS, audit, folder, tab_order};
+
+#[allow(dead_code, clippy::print_stdout)]
+#[path = "../../../../../benches/collectives/summary.rs"]
+mod bench;
+
+fn row(bytes: u64, algorithm: &str, segment: u64, ns: u64) -> Row {
+    Row {
+        bytes,
+        algorithm: algorithm.into(),
+        segment,
+        segments: bytes.div_ceil(segment) as usize,
+        wall: Summary::of(&[ns, ns + 10, ns + 20]).unwrap(),
+        model_time: ns as f64 * 0.9,
+        best: false,
+        best_segment: false,
+        settled: segment != bytes / 4,
+    }
+}
+
+/// Rows of two algorithms, three sizes and three segment sizes.
+fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for bytes in [1u64 << 16, 1 << 18, 1 << 20] {
+        for (i, algorithm) in ["chain", "bi-greedy"].into_iter().enumerate() {
+            for part in [2, 4, 8] {
+                let ns = 1000 * bytes.isqrt() + bytes * part + i as u64 * 7777;
+                let mut row = row(bytes, algorithm, bytes / part, ns);
+                row.best_segment = part == 2;
+                row.best = part == 2 && i == 0;
+                rows.push(row);
+            }
+        }
+    }
+    rows
+}
+
+fn heading() -> Heading {
+    Heading {
+        title: "oneport tune reduce: 8 ranks, paced clock".into(),
+        summary: vec![
+            ("machine".into(), "A & B <C>".into()),
+            ("command".into(), "oneport tune reduce".into()),
+        ],
+        warnings: vec!["8 ranks on 2 cores".into()],
+    }
+}
+
+#[test]
+fn the_page_of_tune_is_readable_and_needs_no_pointer() {
+    let Some(mut browser) = Browser::start("the page of tune") else {
+        return;
+    };
+    let path = folder().join("tune.html");
+    std::fs::write(&path, page(&heading(), &rows())).unwrap();
+    for (view, size, dark) in VIEWS {
+        browser.load(&path, size, dark);
+        audit(&mut browser, view, &path);
+        browser.eval("document.querySelector('details').open = true");
+        audit(&mut browser, &format!("{view}-rows"), &path);
+    }
+    let order = tab_order(&mut browser);
+    for id in ["by-size", "by-segment", "by-model", "size"] {
+        assert!(
+            order.iter().any(|o| o == id),
+            "{id} is not reached: {order:?}"
+        );
+    }
+    browser.eval("document.getElementById('by-segment').focus()");
+    browser.press("ArrowRight");
+    let tip = browser.eval("document.querySelector('#by-segment .tip').innerText");
+    let tip = tip.as_str().unwrap();
+    for word in ["segment 128 KiB (8 segments)", "median", "model"] {
+        assert!(tip.contains(word), "{tip}");
+    }
+    // The best is named, and a line stands where the model is at its best, for each algorithm.
+    let text = browser.eval("document.getElementById('by-segment').textContent");
+    assert!(text.as_str().unwrap().contains("best"), "{text}");
+    let lines = "[...document.querySelectorAll('#by-segment .optimum')].map(l => l.getAttribute('d').split(' ')[0])";
+    let lines = browser.eval(lines);
+    let at = browser.eval("document.querySelector('#by-segment .halo').getAttribute('cx')");
+    assert_eq!(lines.as_array().unwrap().len(), 2, "{lines}");
+    assert!(
+        !lines
+            .to_string()
+            .contains(&format!("\"M{}\"", at.as_str().unwrap())),
+        "{lines} {at}"
+    );
+    // The header of the table of all rows stays while the table scrolls.
+    let head = "(() => { const d = document.querySelector('details'); d.open = true; const box = d.querySelector('.scroll'); \
+                box.style.maxHeight = '120px'; box.scrollTop = 200; const th = box.querySelector('th').getBoundingClientRect(); \
+                return [box.scrollTop, th.top - box.getBoundingClientRect().top]; })()";
+    let head = browser.eval(head);
+    assert!(
+        head[0].as_f64().unwrap() > 50.0 && head[1].as_f64().unwrap().abs() < 3.0,
+        "{head}"
+    );
+    assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+}
+
+#[test]
+fn narrow_ranges_have_ticks_and_single_points_no_plot() {
+    let Some(mut browser) = Browser::start("the axes of tune's page") else {
+        return;
+    };
+    let path = folder().join("tune-narrow.html");
+    // Times between 4.00 and 4.03 microseconds.
+    let narrow: Vec<Row> = [(1, 4000), (2, 4010), (4, 4030)]
+        .map(|(part, ns)| row(1 << 16, "chain", (1 << 16) / part, ns))
+        .into();
+    std::fs::write(&path, page(&heading(), &narrow)).unwrap();
+    for (view, size, dark) in VIEWS {
+        browser.load(&path, size, dark);
+        audit(&mut browser, view, &path);
+        let hidden = browser.eval("['by-size', 'by-segment', 'by-model'].map(id => document.getElementById(id).closest('figure').hidden)");
+        assert_eq!(hidden, serde_json::json!([true, false, false]));
+        let ticks = browser.eval("[...document.querySelectorAll('#by-segment text')].map(t => t.textContent).filter(t => t.endsWith('µs'))");
+        let ticks = ticks.as_array().unwrap();
+        let mut distinct = ticks.clone();
+        distinct.dedup();
+        assert!(
+            ticks.len() >= 3 && distinct.len() == ticks.len(),
+            "{ticks:?}"
+        );
+    }
+}
+
+#[test]
+fn the_page_of_the_benchmark_answers_by_collective() {
+    let Some(mut browser) = Browser::start("the page of the collectives benchmark") else {
+        return;
+    };
+    let point =
+        |collective, ranks: usize, bytes: usize, median_ns: u64, model_ns: f64| bench::Point {
+            group: "grid",
+            collective,
+            algorithm: "chain",
+            ports: "bi",
+            ranks,
+            bytes,
+            segments: 1,
+            segment: bytes,
+            repetitions: 100,
+            min_ns: 1000,
+            median_ns,
+            p99_ns: 2 * median_ns,
+            model_ns: Some(model_ns),
+            line_ns: Some(model_ns),
+            oversubscribed: ranks > 2,
+            pinned: true,
+        };
+    // One repetition, which took as long as the median.
+    let once = bench::Point {
+        repetitions: 1,
+        min_ns: 9000,
+        ..point("allgather", 2, 1 << 10, 9000, 100.0)
+    };
+    let points = [
+        once,
+        point("reduce", 2, 1 << 10, 1100, 1000.0),
+        point("reduce", 8, 1 << 10, 1900, 500.0),
+        point("broadcast", 2, 64 << 10, 5000, 4000.0),
+    ];
+    let summary = bench::Summary {
+        profile: None,
+        points: &points,
+        checked: &[],
+        checked_again: &[],
+    };
+    let path = folder().join("bench.html");
+    std::fs::write(&path, summary.page()).unwrap();
+    for (view, size, dark) in VIEWS {
+        browser.load(&path, size, dark);
+        browser.eval("document.querySelector('details').open = true");
+        audit(&mut browser, view, &path);
+    }
+    let table = browser.eval("[...document.querySelectorAll('#ratios tbody tr')].map(r => [...r.cells].map(c => c.textContent))");
+    // Neither of these has a point that was measured undisturbed with a core for each rank.
+    let row = |name, points, median, worst, at, oversubscribed, disturbed| {
+        serde_json::json!([name, points, median, worst, at, oversubscribed, disturbed])
+    };
+    assert_eq!(table[0], row("allgather", "1", "-", "-", "", "-", "⚠ 1"));
+    assert_eq!(table[1], row("broadcast", "1", "-", "-", "", "-", "⚠ 1"));
+    let at = "reduce chain, 2 ranks, 1 KiB, segments of 1 KiB";
+    assert_eq!(
+        table[2],
+        row("reduce", "2", "1.10", "1.10", at, "3.80", "none")
+    );
+    let hollow = browser.eval(
+        "[...document.querySelectorAll('svg circle')].filter(c => c.style.fill === 'none').length",
+    );
+    assert_eq!(hollow, 3);
+    let order = tab_order(&mut browser);
+    for region in [
+        "Ratios by collective",
+        "Picture of all ratios",
+        "All points",
+    ] {
+        assert!(order.iter().any(|o| o == region), "{region}: {order:?}");
+    }
+}

@@ -1,0 +1,420 @@
+//! Tests of the page of a schedule.
+
+use std::path::Path;
+
+use oneport::plan::registry;
+use oneport::rules::{Event, NodeKind};
+use oneport::simulate::Simulation;
+use oneport::{CostModel, Ports, Request, Schedule};
+use oneport_pictures::{Caption, Unit, page};
+use serde_json::Value;
+
+use super::held::{Inputs, held_at};
+use super::{Browser, VIEWS, audit, folder, tab_order};
+use crate::support::run::{failure, oneport};
+
+/// Draws a page with the binary; returns its path and the schedule that it shows.
+fn drawn(name: &str, arguments: &str) -> (std::path::PathBuf, Schedule) {
+    let path = folder().join(format!("{name}.html"));
+    let draw = format!("draw {arguments} -o {}", path.display());
+    oneport(&draw).assert().success();
+    let words: Vec<&str> = arguments.split(' ').collect();
+    let plan = match words.iter().position(|&w| w == "--schedule") {
+        Some(at) => std::fs::read_to_string(words[at + 1]).unwrap(),
+        None => {
+            let request = arguments.split(" --alpha").next().unwrap();
+            let plan = format!("plan {request} --format json");
+            let output = oneport(&plan).assert().success().get_output().clone();
+            String::from_utf8(output.stdout).unwrap()
+        }
+    };
+    (path, Schedule::from_json(&plan).unwrap())
+}
+
+/// The model that arguments name; copying costs what combining does.
+fn cost(arguments: &str) -> CostModel {
+    let words: Vec<&str> = arguments.split(' ').collect();
+    let [alpha, beta, gamma] = ["--alpha", "--beta", "--gamma"].map(|option| {
+        let at = words.iter().position(|&word| word == option);
+        at.map_or(0.0, |at| words[at + 1].parse().unwrap())
+    });
+    CostModel::new(alpha, beta).gamma(gamma).gamma_copy(gamma)
+}
+
+/// What the page shows; the contents of the buffers, as it tells them of the chosen rank.
+const SHOWN: &str = "(() => {
+  const texts = (all, selector) => [...all.querySelectorAll(selector)].map(e => e.textContent);
+  const rows = [...document.querySelectorAll('#ranks tbody tr')].map((row, rank) => {
+    player.choose(rank);
+    return { ports: [...row.cells].slice(1, -1).map(cell => cell.textContent), boxes: texts(row, 'i'),
+             holds: texts(document, '#holds li').filter(text => text !== 'nothing') };
+  });
+  const cursor = document.getElementById('cursor').getAttribute('transform');
+  return { clock: document.getElementById('clock').textContent, rows, cursor: +cursor.match(/[0-9.]+/)[0],
+           arrows: document.querySelectorAll('#messages .message').length };
+})()";
+
+/// Reads `3` or `3-7` as first and last.
+fn range(text: &str) -> (usize, usize) {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    (first.parse().unwrap(), last.parse().unwrap())
+}
+
+/// What a buffer holds as the page tells it, such as `elements 4-7: x0..x3+x6 [4-7]`, by position.
+/// Every box of the buffer names contributions that the page tells, if it has text.
+fn told(row: &Value, len: usize) -> Vec<Inputs> {
+    let mut held = vec![Inputs::new(); len];
+    let mut all_words = vec![""];
+    for text in row["holds"].as_array().unwrap() {
+        let (place, content) = text.as_str().unwrap().split_once(": ").unwrap();
+        let (first, last) = range(place.rsplit(' ').next().unwrap());
+        if content == "nothing" {
+            continue;
+        }
+        let (words, indices) = content.split_once(" [").unwrap();
+        all_words.push(words);
+        let (index, end) = range(indices.trim_end_matches(']'));
+        assert_eq!(end - index, last - first, "{text}");
+        for (i, inputs) in held[first..=last].iter_mut().enumerate() {
+            for word in words.split('+') {
+                let (low, high) = word.split_once("..").unwrap_or((word, word));
+                let rank = |w: &str| w.trim_start_matches('x').parse::<usize>().unwrap();
+                inputs.extend((rank(low)..=rank(high)).map(|r| (r, index + i)));
+            }
+        }
+    }
+    for text in row["boxes"].as_array().unwrap() {
+        let words = text.as_str().unwrap().split(" [").next().unwrap();
+        assert!(
+            all_words.contains(&words),
+            "{words} is not among {all_words:?}"
+        );
+    }
+    held
+}
+
+/// What the ports of every rank do at a time, as the page's table says it: a column for each port
+/// list and one for computations.
+fn ports_at(schedule: &Schedule, simulation: &Simulation, time: f64) -> Vec<Vec<String>> {
+    let lists = schedule.ports().lists();
+    let mut ports = vec![vec![Vec::new(); lists + 1]; schedule.ranks()];
+    let prepared = simulation.prepared();
+    for (rank, program) in schedule.programs().iter().enumerate() {
+        for (i, step) in program.iter().enumerate() {
+            for event in [Event::transferred(i), Event::computed(i)] {
+                let Some(node) = prepared.node(rank, event) else {
+                    continue;
+                };
+                if !(simulation.start(node) <= time && time < simulation.finish(node)) {
+                    continue;
+                }
+                let kind = prepared.nodes()[node].kind;
+                let (column, words) = match (kind, step.peer(), step.port()) {
+                    (NodeKind::Transfer, Some(peer), Some(port)) => {
+                        let arrow = if step.is_send() { "→" } else { "←" };
+                        let list = schedule.ports().list(step.is_send(), port);
+                        (list, format!("{arrow} {peer}"))
+                    }
+                    (NodeKind::Copy, ..) => (lists, "copy".to_string()),
+                    _ => (lists, "combine".to_string()),
+                };
+                ports[rank][column].push(words);
+            }
+        }
+    }
+    let joined = |row: Vec<Vec<String>>| row.iter().map(|words| words.join(", ")).collect();
+    ports.into_iter().map(joined).collect()
+}
+
+/// Steps through a loaded page and compares it with the simulator at about `samples` instants.
+fn compare(browser: &mut Browser, schedule: &Schedule, simulation: &Simulation, samples: usize) {
+    let nodes = 0..simulation.prepared().nodes().len();
+    let mut instants: Vec<f64> = nodes
+        .flat_map(|n| [simulation.start(n), simulation.finish(n)])
+        .collect();
+    instants.push(0.0);
+    instants.sort_by(f64::total_cmp);
+    instants.dedup();
+    let last = instants.len() - 1;
+    browser.press("Home");
+    let mut cursor = -1.0;
+    let every = (instants.len() / samples).max(1);
+    for (i, &time) in instants.iter().enumerate() {
+        if i % every == 0 || i == last {
+            let shown = browser.eval(SHOWN);
+            let clock = shown["clock"].as_str().unwrap();
+            assert!(clock.ends_with(&format!("event {i} of {last}")), "{clock}");
+            let told_time = clock.split(' ').nth(1).unwrap().parse::<f64>().unwrap();
+            assert!(
+                (told_time - time).abs() <= 1e-6 * time,
+                "{clock} is not {time}"
+            );
+            let ports = ports_at(schedule, simulation, time);
+            let held = held_at(schedule, simulation, time);
+            for (rank, row) in shown["rows"].as_array().unwrap().iter().enumerate() {
+                assert_eq!(
+                    row["ports"],
+                    serde_json::json!(ports[rank]),
+                    "rank {rank} at {time}"
+                );
+                let told = told(row, held[rank].len());
+                assert_eq!(told, held[rank], "the buffer of rank {rank} at {time}");
+            }
+            let receiving = ports
+                .iter()
+                .flatten()
+                .filter(|words| words.starts_with('←'))
+                .count();
+            assert_eq!(shown["arrows"], receiving, "messages at {time}");
+            let x = shown["cursor"].as_f64().unwrap();
+            assert!(x > cursor, "the line of the chart stands still at {time}");
+            cursor = x;
+        }
+        browser.press("ArrowRight");
+    }
+    // Backwards, the buffers are what they were.
+    browser.press("Home");
+    let shown = browser.eval(SHOWN);
+    for (rank, held) in held_at(schedule, simulation, 0.0).iter().enumerate() {
+        assert_eq!(&told(&shown["rows"][rank], held.len()), held);
+    }
+}
+
+const CASES: [&str; 6] = [
+    "reduce -p 8 -a bi-greedy --bytes 4 --segments 4 --alpha 1 --beta 1 --gamma 1",
+    "gather -p 9 -a binary --sizes 3,0,2,5,1,4,0,7,2 --alpha 10 --beta 1",
+    "broadcast -p 7 -a uni-greedy --ports uni --bytes 12 --segments 3 --alpha 2 --beta 1",
+    "alltoall -p 6 -a bruck --bytes 2 --alpha 3 --beta 1",
+    "scatter -p 16 -a oblivious --bytes 4 --alpha 3 --beta 1",
+    "allreduce -p 12 -a ring --bytes 48 --alpha 3 --beta 1 --gamma 0.5",
+];
+
+#[test]
+fn the_page_shows_what_simulator_and_checker_say() {
+    let Some(mut browser) = Browser::start("the page of a schedule") else {
+        return;
+    };
+    for arguments in CASES {
+        let (path, schedule) = drawn(arguments.split(' ').next().unwrap(), arguments);
+        let simulation = schedule.simulate(&cost(arguments)).unwrap();
+        for (view, size, dark) in VIEWS {
+            browser.load(&path, size, dark);
+            browser.press("ArrowRight");
+            let audit = audit(&mut browser, view, &path);
+            let selected = audit["selected"].as_str().unwrap();
+            assert!(
+                selected.contains("Proved:") && selected.contains("Gantt chart"),
+                "{selected}"
+            );
+        }
+        compare(&mut browser, &schedule, &simulation, 40);
+        assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+    }
+}
+
+#[test]
+fn a_schedule_from_a_file_is_shown_with_its_errors() {
+    let Some(mut browser) = Browser::start("the page of a wrong schedule") else {
+        return;
+    };
+    // Rank 1 sends on what it has not yet received, and rank 2 gets nothing.
+    let wrong = r#"{ "ranks": 3, "ports": "bi", "collective": {"kind": "broadcast", "root": 0},
+      "layout": [ {"len": 4, "input": [[0,4]], "output": [[0,4]]},
+                  {"len": 4, "input": [], "output": [[0,4]]}, {"len": 4, "input": [], "output": [[0,4]]} ],
+      "programs": [ [ {"send": {"to": 1, "spans": [[0,4]]}} ],
+                    [ {"send": {"to": 2, "spans": [[0,4]]}}, {"recv": {"from": 0, "spans": [[0,4]]}} ],
+                    [ {"recv": {"from": 1, "spans": [[0,4]]}} ] ] }"#;
+    let file = folder().join("wrong.json");
+    std::fs::write(&file, wrong).unwrap();
+    let (path, _) = drawn("wrong", &format!("--schedule {}", file.display()));
+    browser.load(&path, VIEWS[0].1, false);
+    browser.press("End");
+    let alert = browser.eval("document.querySelector('[role=alert]').textContent");
+    assert!(alert.as_str().unwrap().contains("rank 2"), "{alert}");
+    let shown = browser.eval(SHOWN);
+    let holds = serde_json::json!(["elements 0-3: nothing"]);
+    assert_eq!(shown["rows"][2]["holds"], holds);
+    assert_eq!(shown["rows"][2]["boxes"], serde_json::json!([""]));
+    audit(&mut browser, "1280-light", &path);
+}
+
+#[test]
+fn the_keyboard_alone_suffices() {
+    let Some(mut browser) = Browser::start("the keys of a page") else {
+        return;
+    };
+    let (path, schedule) = drawn("keys", CASES[0]);
+    browser.load(&path, VIEWS[0].1, false);
+    let order = tab_order(&mut browser);
+    let controls = [
+        "first", "back", "play", "next", "last", "slider", "speed", "critical",
+    ];
+    let regions = ["picture", "holds", "ranks-box", "chart"];
+    for id in controls.into_iter().chain(regions) {
+        assert!(
+            order.iter().any(|o| o == id),
+            "{id} is not reached: {order:?}"
+        );
+    }
+    browser.eval("document.activeElement.blur()");
+    let text = |browser: &mut Browser, id: &str| {
+        let text = browser.eval(&format!("document.getElementById('{id}').textContent"));
+        text.as_str().unwrap().to_string()
+    };
+    browser.press("ArrowDown");
+    assert_eq!(text(&mut browser, "chosen"), "1");
+    // Its second step: what it is, when, and what it waited for.
+    browser.press(".");
+    browser.press(".");
+    let details = text(&mut browser, "details");
+    assert!(
+        details.contains("step 1: ") && details.contains("byte"),
+        "{details}"
+    );
+    assert_eq!(schedule.ranks(), 8);
+    browser.press("c");
+    assert_eq!(
+        browser.eval("document.body.classList.contains('lit')"),
+        false
+    );
+    browser.press("Home");
+    browser.press(" ");
+    assert_eq!(browser.eval("player.state.playing"), true);
+    let moved = "new Promise(done => setTimeout(() => done(player.state.time), 400))";
+    assert!(browser.eval(moved).as_f64().unwrap() > 0.0);
+    browser.press(" ");
+    assert_eq!(browser.eval("player.state.playing"), false);
+    browser.press("End");
+    assert!(text(&mut browser, "clock").starts_with("time 18 of 18"));
+    browser.point_at("#chart rect.receives");
+    let tip = text(&mut browser, "tip");
+    for word in [
+        "rank ",
+        "step ",
+        "receives segment",
+        " to ",
+        "starts at once",
+    ] {
+        assert!(tip.contains(word), "{tip}");
+    }
+    assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+}
+
+#[test]
+fn pages_of_64_ranks_and_64_segments_are_small_and_reproducible() {
+    let cost = CostModel::new(1234.5, 0.0987).gamma(0.03);
+    let mut pages = 0;
+    for algorithm in registry::all() {
+        for ports in [Ports::UNI, Ports::BI] {
+            let request = Request::new(algorithm.collective, 64, 64 * 16);
+            let request = request.ports(ports).segment_count(64);
+            let Ok(schedule) = algorithm.plan(&request) else {
+                continue;
+            };
+            let caption = Caption::new(algorithm.name);
+            let make = || page(&schedule, &cost, 1, Unit::Nanoseconds, &caption);
+            let name = format!("{} {}", algorithm.collective.name(), algorithm.name);
+            let one = match make() {
+                Ok(one) => one,
+                // Only what nobody can watch: each of 64 blocks in 64 segments, in two phases.
+                Err(e) => {
+                    let steps = schedule.steps();
+                    assert!(steps > 100_000, "{name}: {steps} steps: {e}");
+                    continue;
+                }
+            };
+            assert!(one.len() < 1_000_000, "{name}: {} bytes", one.len());
+            assert!(one.contains("Proved:"), "{name}");
+            // Of some, since it takes as long again.
+            if pages % 5 == 0 {
+                assert!(make().unwrap() == one, "{name} gives different bytes");
+            }
+            pages += 1;
+        }
+    }
+    assert!(pages > 60, "{pages}");
+}
+
+#[test]
+fn a_page_of_64_ranks_and_64_segments_is_smooth() {
+    let Some(mut browser) = Browser::start("a page of 64 ranks") else {
+        return;
+    };
+    let (path, schedule) = drawn(
+        "large",
+        "reduce -p 64 -a chain --bytes 64KiB --segments 64 --alpha 1us --beta 0.1ns",
+    );
+    let simulation = schedule.simulate(&CostModel::new(1000.0, 0.1)).unwrap();
+    browser.load(&path, VIEWS[0].1, false);
+    // An event takes a frame or two even here; a second would be unusable.
+    let step = "(() => { const t = performance.now(); for (let i = 0; i < 20; i++) player.move(1); return (performance.now() - t) / 20; })()";
+    let milliseconds = browser.eval(step).as_f64().unwrap();
+    assert!(milliseconds < 500.0, "{milliseconds} ms an event");
+    compare_last(&mut browser, &schedule, &simulation);
+    for (view, size, dark) in [VIEWS[0], VIEWS[3]] {
+        browser.load(&path, size, dark);
+        browser.eval("player.goTo(40)");
+        browser.screenshot(&path.with_extension(format!("{view}.png")));
+    }
+}
+
+#[test]
+fn cells_too_many_for_boxes_are_painted() {
+    let Some(mut browser) = Browser::start("a page of many cells") else {
+        return;
+    };
+    let arguments = "reduce -p 6 -a chain --bytes 600 --segments 300 --alpha 1 --beta 1";
+    let (path, schedule) = drawn("cells", arguments);
+    let simulation = schedule.simulate(&cost(arguments)).unwrap();
+    for (view, size, dark) in VIEWS {
+        browser.load(&path, size, dark);
+        browser.eval("player.goTo(150)");
+        audit(&mut browser, view, &path);
+    }
+    compare(&mut browser, &schedule, &simulation, 10);
+    // The height of the last cell of the root: one of 6 contributions, all of them at the end, and
+    // the line of the output.
+    let painted = "(() => { const canvas = document.querySelector('#ranks canvas'), { width, height } = canvas; \
+                   const { data } = canvas.getContext('2d').getImageData(width - 1, 0, 1, height); \
+                   return [width, [...Array(height).keys()].filter(y => data[4 * y + 3] === 255).length]; })()";
+    assert_eq!(browser.eval(painted), serde_json::json!([300, 3 + 1]));
+    browser.press("End");
+    assert_eq!(browser.eval(painted), serde_json::json!([300, 14 + 1]));
+    browser.point_at("#ranks tbody tr:nth-child(2) td.buffer div");
+    let tip = browser.eval("document.getElementById('tip').textContent");
+    assert_eq!(tip, "rank 1, elements 300-301: x1..x5 [300-301]");
+}
+
+/// Compares the buffers at the end.
+fn compare_last(browser: &mut Browser, schedule: &Schedule, simulation: &Simulation) {
+    browser.press("End");
+    let shown = browser.eval(SHOWN);
+    let held = held_at(schedule, simulation, simulation.makespan());
+    for (rank, held) in held.iter().enumerate() {
+        assert_eq!(&told(&shown["rows"][rank], held.len()), held, "rank {rank}");
+    }
+}
+
+#[test]
+fn what_is_no_page_is_refused() {
+    let cases = [
+        ("draw reduce -p 65 -o x.html", "at most 64 ranks"),
+        ("draw reduce -p 4 --dark -o x.html", "--dark"),
+        ("draw reduce -p 4 --as gantt -o x.html", "FILE.svg"),
+        ("draw reduce -p 4 --as page -o x.svg", "FILE.html"),
+        ("draw reduce -p 4 --json -o x.html", "FILE.json"),
+        (
+            "draw reduce -p 4 --critical-path -o x.html",
+            "--critical-path",
+        ),
+        (
+            "draw reduce -p 64 -a chain --bytes 64KiB --segments 4096 -o x.html",
+            "25000",
+        ),
+    ];
+    for (arguments, word) in cases {
+        let message = failure(&mut oneport(arguments), 2);
+        assert!(message.contains(word), "{arguments}: {message}");
+        assert!(!Path::new("x.html").exists());
+    }
+}

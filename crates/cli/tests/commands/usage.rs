@@ -1,0 +1,438 @@
+//! Tests of how commands are used: error messages and exit codes of wrong usage, and the examples
+//! of the help.
+
+use std::io::Read;
+use std::process::{Command as Process, Stdio};
+
+use super::cli::{PAIR, folder};
+use crate::support::run::{failure, json, oneport, text};
+
+#[test]
+fn bad_usage_gives_one_message_and_exit_code_2() {
+    for (arguments, expected) in [
+        ("simulate reduce -p 0", "at least one rank"),
+        ("simulate reduce -p -1", "'-1' is not a count"),
+        ("simulate reduce -p many", "'many' is not a count"),
+        ("simulate reduce -p 99999999999999999999", "too large"),
+        ("simulate reduce -p 9999999999", "limit of 200000000"),
+        ("simulate reduce --root 8", "root 8 is not one of 8 ranks"),
+        ("simulate reduce --root first", "neither a rank"),
+        ("simulate reduce --segment 0", "--segment is 0"),
+        ("steady --generate fig3 --bytes 64", "cannot be used with"),
+        ("simulate reduce --segments 0", "--segments is 0"),
+        ("simulate reduce --segments -3", "'-3' is not a count"),
+        (
+            "simulate reduce --segment 4 --segments 4",
+            "cannot be used with",
+        ),
+        (
+            "simulate reduce --segment-sizes 4,0,4",
+            "--segment-sizes has a 0",
+        ),
+        (
+            "simulate reduce --segment-sizes 4,4 --bytes 9",
+            "add up to 8 bytes, not to the 9",
+        ),
+        (
+            "simulate reduce --bytes 10 --dtype i32",
+            "not a whole number of elements of 4 bytes",
+        ),
+        (
+            "simulate reduce --segment 6 --dtype i32",
+            "not a whole number of elements",
+        ),
+        ("simulate reduce --bytes -5", "not a size"),
+        ("simulate reduce --bytes 5XiB", "not a size"),
+        ("simulate reduce --bytes 99999999999GiB", "limit of 8 PiB"),
+        ("simulate reduce --bytes 8.5PiB", "limit of 8 PiB"),
+        ("simulate reduce --bytes 1EiB", "limit of 8 PiB"),
+        (
+            "simulate reduce --bytes 8192TiB -p 1000",
+            "limit of 2^60 bytes",
+        ),
+        (
+            "simulate reduce --bytes 1TiB --segment 1",
+            "more than this program's limit",
+        ),
+        (
+            "plan reduce -a chain -p 1000000 --segments 60000",
+            "take fewer ranks or larger segments",
+        ),
+        ("simulate reduce --alpha -1", "finite and not negative"),
+        ("simulate reduce --beta -0.5ns", "unexpected argument"),
+        ("simulate reduce --gamma=-0.5ns", "finite and not negative"),
+        ("simulate reduce --alpha nan", "finite and not negative"),
+        ("simulate reduce --alpha inf", "finite and not negative"),
+        ("simulate reduce --alpha 1parsec", "is not a time"),
+        ("simulate reduce --alpha 1e308 -p 64", "too large"),
+        ("simulate reduce --ported 0", "1 to 4096 ports"),
+        ("simulate reduce --ported 1000000", "1 to 4096 ports"),
+        ("simulate reduce --ports tri", "possible values: uni, bi"),
+        ("simulate redcue", "did you mean 'reduce'?"),
+        ("simulate sort", "choose one of broadcast, reduce"),
+        ("simulate reduce -a chian", "did you mean 'chain'?"),
+        ("simulate reduce -a all", "--algorithm all"),
+        ("simulate multicast -a chain", "no algorithm for multicast"),
+        ("compare multicast", "no algorithm for multicast"),
+        ("simulate reduce --op summ", "similar value exists: 'sum'"),
+        ("simulate reduce --dtype f8", "possible values: u8"),
+        (
+            "simulate reduce --op affine --dtype f32",
+            "affine works on u64",
+        ),
+        (
+            "simulate reduce --op bxor --dtype f64",
+            "bxor works on u8, i8, u16, i16, u32, i32, u64, i64, not on f64",
+        ),
+        (
+            "simulate reduce --op minloc --dtype i32",
+            "minloc works on i32_i32, f32_i32",
+        ),
+        ("simulate", "give a COLLECTIVE"),
+        ("plan", "give a COLLECTIVE"),
+        ("compare", "give a COLLECTIVE"),
+        ("simulate reduce --schedule x.json", "cannot be used with"),
+        (
+            "simulate --schedule x.json --bytes 8",
+            "cannot be used with",
+        ),
+        (
+            "simulate --schedule no/such/file.json",
+            "cannot read no/such/file.json",
+        ),
+        ("simulate --schedule .", "cannot read ."),
+        (
+            "simulate reduce --costs no/such/file.json",
+            "cannot read no/such/file.json",
+        ),
+        (
+            "simulate reduce --costs c.json --alpha 1",
+            "cannot be used with",
+        ),
+        ("plan reduce --json --format text", "contradict"),
+        (
+            "plan reduce -o no/such/folder/x.json",
+            "cannot write no/such/folder/x.json",
+        ),
+        ("plan reduce --format jsn", "similar value exists: 'json'"),
+        ("simulate reduce --bogus", "unexpected argument"),
+        ("run reduce --repetitions 0", "--repetitions is 0"),
+        ("run reduce --repetitions -1", "'-1' is not a count"),
+        ("run reduce --repetitions 99999999999", "too many"),
+        ("run reduce --deadline 0", "a deadline is between"),
+        ("run reduce --deadline soon", "not a time"),
+        ("run reduce --cores 99999", "core 99999 is not available"),
+        ("run reduce --cores x", "invalid value 'x'"),
+        ("run reduce --clock fast", "possible values: native, paced"),
+        ("run reduce -p 100000 -a binomial --bytes 1", "more threads"),
+        ("run reduce --bytes 1TiB --segments 1", "of memory"),
+        (
+            "run reduce --bytes 9 --dtype i64",
+            "not a whole number of elements of 8 bytes",
+        ),
+        ("check reduce -a binomail", "did you mean 'binomial'?"),
+        ("check reduce -a all -p 0", "at least one rank"),
+        ("check", "give a COLLECTIVE"),
+        ("frobnicate", "unrecognized subcommand"),
+    ] {
+        let message = failure(&mut oneport(arguments), 2);
+        assert!(message.contains(expected), "{arguments}: {message}");
+    }
+    assert_eq!(oneport("").assert().code(2).get_output().stdout.len(), 0);
+}
+
+#[test]
+fn bad_schedules_are_refused_with_their_location() {
+    for (content, expected) in [
+        ("", "line 1 column 0: the text ends too early"),
+        ("{", "line 1 column 1"),
+        ("{\n \"ranks\": 2,\n \"ports\": \"tri\" }", "line 3 column"),
+        ("[1, 2]", "not a schedule"),
+        ("\u{0}", "line 1 column 1"),
+    ] {
+        let message = failure(oneport("simulate --schedule -").write_stdin(content), 2);
+        assert!(message.contains("standard input"), "{message}");
+        assert!(message.contains(expected), "{content}: {message}");
+    }
+    let message = failure(
+        oneport("simulate --schedule -").write_stdin(vec![0xff, 0xfe]),
+        2,
+    );
+    assert!(message.contains("not a text file"), "{message}");
+    for (from, to, expected) in [
+        ("\"ranks\": 2", "\"ranks\": 3", "there are 2 programs"),
+        ("\"to\": 1", "\"to\": 7", "peer 7 is not one of 2 ranks"),
+        ("[[0,4]]}} ], [", "[[2,4]]}} ], [", "leaves the buffer"),
+        (
+            "[[0,4]]}} ], [",
+            "[[18446744073709551615,18446744073709551615]]}} ], [",
+            "leaves the buffer",
+        ),
+        ("\"ported\": 1", "\"ported\": 0", "at least one port"),
+        (
+            "\"len\": 4",
+            "\"len\": 18446744073709551615",
+            "limit of 2^60",
+        ),
+        ("\"kind\"", "\"sort\"", "line 1 column"),
+        ("\"send\"", "\"sned\"", "line 3 column"),
+    ] {
+        let content = PAIR.replacen(from, to, 1);
+        assert_ne!(content, PAIR, "{from}");
+        let message = failure(oneport("simulate --schedule -").write_stdin(content), 2);
+        assert!(message.contains(expected), "{to}: {message}");
+    }
+    for (arguments, expected) in [
+        ("-p 3", "the schedule has 2 ranks, not 3"),
+        ("--root 1", "the schedule's root is 0, not 1"),
+    ] {
+        let mut command = oneport(&format!("simulate --schedule - {arguments}"));
+        let message = failure(command.write_stdin(PAIR), 2);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn a_schedule_that_never_completes_fails_its_check() {
+    let dangling = PAIR.replacen("{\"send\": {\"to\": 1, \"spans\": [[0,4]]}}", "", 1);
+    let mut command = oneport("simulate --schedule -");
+    let output = command.write_stdin(dangling).assert().code(1);
+    let message = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    let lines: Vec<&str> = message.lines().collect();
+    assert!(
+        lines[0].starts_with("note: the schedule is wrong: "),
+        "{message}"
+    );
+    assert!(lines[1].contains("match"), "{message}");
+}
+
+#[test]
+fn a_closed_pipe_is_not_an_error() {
+    for arguments in [
+        vec!["list"],
+        vec!["list", "--json"],
+        vec!["--help"],
+        vec![
+            "plan",
+            "reduce",
+            "-p",
+            "300",
+            "-a",
+            "chain",
+            "--segments",
+            "50",
+            "--json",
+        ],
+        vec!["simulate", "reduce", "-p", "3000", "-v"],
+    ] {
+        let mut child = Process::new(env!("CARGO_BIN_EXE_oneport"))
+            .args(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let mut message = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut message)
+            .unwrap();
+        assert_eq!(
+            child.wait().unwrap().code(),
+            Some(0),
+            "{arguments:?}: {message}"
+        );
+        assert_eq!(message, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn every_example_in_the_help_works() {
+    let folder = folder("examples");
+    let platform = r#"{"nodes": 3, "source": 0, "edges": [{"src": 0, "dst": 1, "cost": 1}, {"src": 1, "dst": 2, "cost": "1/2"}]}"#;
+    std::fs::write(folder.join("platform.json"), platform).unwrap();
+    let levels = r#"{"levels": [{"groups": [[0, 1], [2, 3]], "alpha": 300, "beta": 0.05}, {"alpha": 2000, "beta": 0.2}]}"#;
+    std::fs::write(folder.join("cluster.json"), levels).unwrap();
+    let profile = r#"{"alpha": 150, "beta": 0.02, "gamma": 0.03, "gamma_copy": 0.02, "pieces": {
+        "transfer": [{"from": 0, "alpha": 150, "beta": 0.06}, {"from": 4096, "alpha": 320, "beta": 0.02}]}}"#;
+    let mut commands = vec![String::new()];
+    let main = text("--help");
+    let listed = main
+        .lines()
+        .skip_while(|l| !l.starts_with("Commands:"))
+        .skip(1);
+    for line in listed.take_while(|l| !l.is_empty()) {
+        commands.push(line.split_whitespace().next().unwrap().to_string());
+    }
+    let mut examples = 0;
+    for command in commands.iter().filter(|c| *c != "help") {
+        let help = text(&format!("{command} --help"));
+        let mut command_examples = 0;
+        if command == "guidelines" {
+            // Costs calibrated on a busy machine may violate guidelines; this profile does not.
+            std::fs::write(folder.join("machine.json"), profile).unwrap();
+        }
+        for line in help.lines().filter_map(|l| l.strip_prefix("  oneport ")) {
+            // At least two spaces separate an example from its explanation.
+            let arguments = line.split("  ").next().unwrap();
+            let output = oneport(arguments).current_dir(&folder).output().unwrap();
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            command_examples += 1;
+            if arguments.starts_with("calibrate") && stderr.contains("calibration refused") {
+                // Calibration needs more than one core and an idle machine.
+                assert_eq!(output.status.code(), Some(1));
+                continue;
+            }
+            if arguments.ends_with("-o machine.json") {
+                assert!(folder.join("machine.json").is_file());
+            }
+            let measured = arguments.contains("--native") || arguments.contains("--paced");
+            if arguments.starts_with("guidelines") && measured && output.status.code() == Some(1) {
+                // Times measured on a busy machine may violate guidelines.
+                continue;
+            }
+            assert!(output.status.success(), "{line}: {stderr}");
+            assert!(
+                stderr.is_empty() || stderr.starts_with("note: "),
+                "{line}: {stderr}"
+            );
+        }
+        assert!(command_examples > 0, "{command} has no example:\n{help}");
+        examples += command_examples;
+    }
+    assert!(examples > 8);
+}
+
+#[test]
+fn every_command_refuses_a_root_that_does_not_exist() {
+    let folder = folder("cli_roots");
+    let pair_with = |kind: &str, root: &str| {
+        let collective = format!("{{\"kind\": \"{kind}\"{root}}}");
+        let from = "{\"kind\": \"broadcast\", \"root\": 0}";
+        PAIR.replacen(from, &collective, 1)
+    };
+    let bad = [
+        ("broadcast", ", \"root\": 9", "root 9"),
+        ("reduce", ", \"root\": 2", "root 2"),
+        (
+            "gather",
+            ", \"root\": 18446744073709551615",
+            "root 18446744073709551615",
+        ),
+        ("scatter", ", \"root\": 2", "root 2"),
+        ("multicast", ", \"root\": 2, \"targets\": [1]", "root 2"),
+        (
+            "multicast",
+            ", \"root\": 0, \"targets\": [1, 5]",
+            "target 5",
+        ),
+    ];
+    for (i, (kind, root, invalid)) in bad.into_iter().enumerate() {
+        let file = folder.join(format!("{i}.json"));
+        std::fs::write(&file, pair_with(kind, root)).unwrap();
+        for command in ["plan", "check", "simulate", "run", "draw"] {
+            let arguments = format!("{command} --schedule {}", file.display());
+            let message = failure(&mut oneport(&arguments), 2);
+            let expected = format!("{kind}: {invalid} is not one of 2 ranks");
+            assert!(message.contains(&expected), "{command}: {message}");
+        }
+    }
+    // `reduce` has a root, `allreduce` has none: both refuse a root that does not exist.
+    for command in [
+        "plan reduce",
+        "check reduce",
+        "simulate reduce",
+        "run reduce",
+        "compare reduce",
+        "draw reduce",
+        "tune reduce",
+        "plan allreduce",
+        "check allreduce",
+        "check allreduce -a all",
+        "simulate allreduce",
+        "run allreduce",
+        "compare allreduce",
+        "draw allreduce",
+        "tune allreduce",
+        "simulate broadcast -p 5000 -a chain --segments 5000",
+    ] {
+        let ranks = if command.contains("-p") { "" } else { "-p 2" };
+        let root = if command.contains("-p") { 5000 } else { 2 };
+        let message = failure(&mut oneport(&format!("{command} {ranks} --root {root}")), 2);
+        assert!(
+            message.contains(&format!("root {root} is not one of")),
+            "{command}: {message}"
+        );
+    }
+    let rootless = pair_with("allreduce", "");
+    for command in ["plan", "check", "simulate", "run", "draw"] {
+        let mut command = oneport(&format!("{command} --schedule - --root 2"));
+        let message = failure(command.write_stdin(rootless.clone()), 2);
+        assert!(
+            message.contains("root 2 is not one of 2 ranks"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_paced_run_that_takes_days_is_refused() {
+    let arguments = "run broadcast -p 2 --clock paced --alpha 1e30s";
+    let message = failure(&mut oneport(arguments), 2);
+    assert!(message.contains("more than 24 hours"), "{message}");
+}
+
+#[test]
+fn every_command_refuses_costs_above_the_limit() {
+    let folder = folder("cli_costs");
+    let file = |name: &str, content: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, content).unwrap();
+        path.display().to_string()
+    };
+    let pairs = r#"{"alpha": [[null, 1], [1e308, null]], "beta": [[null, 1], [1, null]]}"#;
+    let pieces = r#"{"alpha": 1, "beta": 1, "pieces": {"transfer": [{"from": 0, "alpha": 1, "beta": 2e300}]}}"#;
+    let costs = [
+        "--alpha 1e308 --beta 1e308".to_string(),
+        "--alpha 1e299s".to_string(),
+        "--gamma 2e100".to_string(),
+        "--gamma-copy 1e101".to_string(),
+        format!("--costs {}", file("pairs.json", pairs)),
+        format!(
+            "--profile {}",
+            file("profile.json", r#"{"alpha": 1e200, "beta": 1}"#)
+        ),
+        format!("--profile {}", file("pieces.json", pieces)),
+    ];
+    for command in [
+        "plan broadcast",
+        "check broadcast",
+        "check broadcast -a all",
+        "simulate broadcast",
+        "run broadcast",
+        "compare broadcast",
+        "draw broadcast",
+        "tune broadcast",
+        "guidelines",
+        "simulate --schedule PAIR",
+        "run --schedule PAIR",
+    ] {
+        let command = command.replace("PAIR", &file("pair.json", PAIR));
+        for cost in &costs {
+            let arguments = format!("{command} -p 2 {cost}");
+            let message = failure(&mut oneport(&arguments), 2);
+            assert!(
+                message.contains("too large, a cost is at most 1e100"),
+                "{arguments}: {message}"
+            );
+            assert_eq!(message.lines().count(), 1, "{arguments}: {message}");
+        }
+    }
+    // The maximum itself is accepted.
+    let maximum = "compare broadcast -p 3 --bytes 100 --alpha 1e100 --beta 1e100 --gamma 1e100 --gamma-copy 1e100";
+    assert!(json(maximum)["rows"][0]["time"].as_f64().unwrap() > 1e102);
+    let small = "compare broadcast -p 3 --bytes 100 --alpha 1e100 --beta 1e-300";
+    assert!(json(small)["rows"][0]["time"].as_f64().unwrap() >= 1e100);
+}

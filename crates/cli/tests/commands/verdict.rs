@@ -1,0 +1,170 @@
+//! Tests that every command that reads a schedule says if it is wrong.
+
+use assert_cmd::Command;
+use oneport::{Collective, CostModel, Ports, Schedule, Span, Step};
+use oneport_pictures::{Caption, Unit, page};
+use serde_json::Value;
+
+use super::cli::{PAIR, folder};
+use crate::support::run::{json, oneport};
+
+/// A copy of 4 elements to 3 others.
+const COPY: &str = r#"{ "ranks": 1, "ports": "bi", "collective": {"kind": "broadcast", "root": 0},
+  "layout": [ {"len": 8, "input": [[0,4]], "output": [[0,4]]} ],
+  "programs": [ [ {"copy": {"src": [[0,4]], "dst": [[4,3]]}} ] ] }"#;
+/// Both ranks pass on what they have received.
+const DEADLOCK: &str = r#"{ "ranks": 2, "ports": "bi", "collective": {"kind": "allgather"},
+  "layout": [ {"len": 2, "input": [[0,1]], "output": [[0,2]]}, {"len": 2, "input": [[1,1]], "output": [[0,2]]} ],
+  "programs": [ [ {"recv": {"from": 1, "spans": [[1,1]]}}, {"send": {"to": 1, "spans": [[1,1]]}} ],
+                [ {"recv": {"from": 0, "spans": [[0,1]]}}, {"send": {"to": 0, "spans": [[0,1]]}} ] ] }"#;
+/// The root's operand is the right one.
+const SWAPPED: &str = r#"{ "ranks": 2, "ports": "bi", "collective": {"kind": "reduce", "root": 0},
+  "layout": [ {"len": 4, "input": [[0,4]], "output": [[0,4]]}, {"len": 4, "input": [[0,4]], "output": []} ],
+  "programs": [ [ {"recv_combine": {"from": 1, "spans": [[0,4]], "order": "theirs_first"}} ],
+                [ {"send": {"to": 0, "spans": [[0,4]]}} ] ] }"#;
+
+/// Commands that make something of a schedule other than a run or a proof.
+const COMMANDS: [&str; 16] = [
+    "simulate",
+    "simulate --json",
+    "simulate -v --critical-path",
+    "plan",
+    "plan --format rounds",
+    "plan --format dot",
+    "plan --json",
+    "draw",
+    "draw --as page",
+    "draw --as tree",
+    "draw --as traffic",
+    "draw --as trace",
+    "export goal",
+    "export msccl",
+    "export dot --rounds",
+    "export simgrid -o FOLDER",
+];
+
+/// The wrong schedules, and what is wrong with them: their name, options, text and error.
+fn wrong_schedules() -> Vec<(&'static str, &'static str, String, &'static str)> {
+    let combine = COPY
+        .replace("broadcast", "reduce")
+        .replace("copy", "combine");
+    let combine = combine.replace("[[4,3]]", r#"[[4,3]], "order": "mine_first""#);
+    let lost = PAIR.replace(r#""spans": [[0,4]]"#, r#""spans": [[0,3]]"#);
+    let unmatched = PAIR.replacen(r#"{"send": {"to": 1, "spans": [[0,4]]}}"#, "", 1);
+    let lengths = PAIR.replacen(r#""spans": [[0,4]]"#, r#""spans": [[0,3]]"#, 1);
+    vec![
+        ("lost", "", lost, "expected x0 [3], found nothing"),
+        ("unmatched", "", unmatched, "no partner"),
+        ("lengths", "", lengths, "expects 4 elements"),
+        ("copy", "", COPY.into(), "the destination 3"),
+        ("combine", "", combine, "the destination 3"),
+        ("deadlock", "", DEADLOCK.into(), "deadlock: rank 0 step 1"),
+        (
+            "swapped",
+            "--ordered --dtype f32",
+            SWAPPED.into(),
+            "out of rank order",
+        ),
+    ]
+}
+
+/// A command on a schedule.
+fn on(schedule: &str, arguments: &str) -> Command {
+    let place = concat!(env!("CARGO_TARGET_TMPDIR"), "/verdict_simgrid");
+    let arguments = arguments.replace("FOLDER", place);
+    let mut command = oneport(&format!("{arguments} --schedule -"));
+    command.write_stdin(schedule);
+    command
+}
+
+/// The exit code, what is printed, and the notes that call the schedule wrong.
+fn done(mut command: Command) -> (i32, String, Vec<String>) {
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(!stderr.contains("panicked"), "{stderr}");
+    let notes = stderr.lines();
+    let notes = notes.filter(|line| line.starts_with("note: the schedule is wrong: "));
+    let notes = notes.map(str::to_string).collect();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    (output.status.code().unwrap(), printed, notes)
+}
+
+#[test]
+fn every_command_says_that_a_schedule_is_wrong() {
+    for (name, options, schedule, error) in wrong_schedules() {
+        for command in COMMANDS {
+            let what = format!("{command} of {name}");
+            let (code, printed, notes) = done(on(&schedule, &format!("{command} {options}")));
+            assert!(code <= 1, "{what}: {code}");
+            assert_eq!(notes.len(), 1, "{what}: {notes:?}");
+            assert!(notes[0].contains(error), "{what}: {notes:?}");
+            let completes = ["lost", "copy", "combine", "swapped"].contains(&name);
+            assert!(!completes || code == 0, "{what}: {code}");
+            if command == "simulate --json" && completes {
+                let found: Value = serde_json::from_str(&printed).unwrap();
+                assert_eq!(found["correct"], false, "{what}");
+            }
+        }
+        for command in ["run", "check"] {
+            let (code, _, notes) = done(on(&schedule, &format!("{command} {options}")));
+            assert_eq!((code, notes.len()), (1, 0), "{command} of {name}");
+        }
+    }
+}
+
+#[test]
+fn a_right_schedule_is_called_right() {
+    for schedule in [PAIR, SWAPPED] {
+        for command in COMMANDS {
+            let (code, printed, notes) = done(on(schedule, command));
+            assert_eq!((code, notes.len()), (0, 0), "{command}: {notes:?}");
+            if command == "simulate --json" {
+                let found: Value = serde_json::from_str(&printed).unwrap();
+                assert_eq!(found["correct"], true);
+            }
+        }
+    }
+    // Planned schedules are not proved each time.
+    assert_eq!(json("simulate reduce -p 4")["correct"], Value::Null);
+    assert_eq!(done(on(SWAPPED, "run --dtype f32")).0, 0);
+}
+
+#[test]
+fn an_imported_schedule_that_is_wrong_is_imported_with_a_note() {
+    let place = folder("verdict_import");
+    for (name, _, schedule, error) in wrong_schedules() {
+        let path = place.join(format!("{name}.xml"));
+        let (code, text, _) = done(on(&schedule, "export msccl"));
+        if code != 0 || ["deadlock", "swapped", "copy", "combine"].contains(&name) {
+            // MSCCL knows neither of these: they are refused, or combined in any order.
+            continue;
+        }
+        std::fs::write(&path, text).unwrap();
+        let (code, _, notes) = done(oneport(&format!("import msccl {}", path.display())));
+        assert_eq!((code, notes.len()), (0, 1), "{name}: {notes:?}");
+        assert!(notes[0].contains(error), "{name}: {notes:?}");
+    }
+}
+
+#[test]
+fn pages_show_the_longest_times_and_buffers() {
+    let (code, printed, _) = done(on(PAIR, "draw --as page --alpha 1e100 --beta 1e100"));
+    assert!(code == 0 && printed.contains("Proved:"), "{code}");
+    let (code, printed, _) = done(on(SWAPPED, "draw --as page --ordered"));
+    assert!(
+        code == 0 && printed.contains("hold, for operators that commute."),
+        "{code}"
+    );
+
+    // The first element lies more than 2^63 places behind the others.
+    let scattered = [Span::new(1 << 63, 1), Span::new(0, 2)];
+    let mut b = Schedule::builder(2, Ports::BI, Collective::Broadcast { root: 0 });
+    b.layout(0, usize::MAX, scattered, scattered);
+    b.layout(1, 3, [], [Span::new(0, 3)]);
+    b.step(0, Step::send(1, scattered));
+    b.step(1, Step::recv(0, Span::new(0, 3)));
+    let (schedule, cost) = (b.build().unwrap(), CostModel::new(1e100, 1e100));
+    let caption = Caption::new("far apart");
+    let page = page(&schedule, &cost, 1, Unit::Plain, &caption).unwrap();
+    assert!(page.contains("Proved:"));
+}

@@ -1,0 +1,186 @@
+//! DOT, the graphs of Graphviz: who sends to whom, as a tree or round by round.
+//!
+//! ```text
+//! graph     = "digraph" ID "{" { statement ";" } "}"
+//! statement = ID [attributes] | ID "->" ID [attributes] | "{" { statement ";" } "}" | ID "=" ID
+//! attributes = "[" ID "=" ID { "," ID "=" ID } "]"
+//! ```
+//!
+//! The language is that of <https://graphviz.org/doc/info/lang.html>, of which this is what is
+//! written. It has no version; `dot` 2.42 draws both graphs. A drawing cannot be read back.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use oneport::error::Result;
+use oneport::machine::CostModel;
+use oneport::rules::Event;
+use oneport::schedule::{Schedule, Step};
+
+/// The graph of ranks: an edge for each pair that exchanges messages, with their number and their
+/// mean number of elements. For most algorithms a tree; the root has two circles.
+pub fn tree(schedule: &Schedule) -> String {
+    let mut edges: BTreeMap<(usize, usize), (usize, usize)> = BTreeMap::new();
+    for (from, program) in schedule.programs().iter().enumerate() {
+        for step in program {
+            if let Step::Send { to, .. } = step {
+                let edge = edges.entry((from, *to)).or_default();
+                edge.0 += 1;
+                edge.1 = edge.1.saturating_add(step.len());
+            }
+        }
+    }
+    let mut text = format!("digraph {} {{\n", schedule.collective().kind().name());
+    for rank in 0..schedule.ranks() {
+        let root = if schedule.collective().root() == Some(rank) {
+            " [shape=doublecircle]"
+        } else {
+            ""
+        };
+        let _ = writeln!(text, "  {rank}{root};");
+    }
+    for ((from, to), (messages, elements)) in edges {
+        let _ = writeln!(
+            text,
+            "  {from} -> {to} [label=\"{messages} x {}\"];",
+            elements / messages
+        );
+    }
+    text.push_str("}\n");
+    text
+}
+
+/// The sends that are not empty, by round: round, sender, and the step. A message's round is the
+/// number of messages on the longest chain that ends with it.
+///
+/// # Errors
+/// As [`Schedule::simulate`].
+pub fn messages_by_round(schedule: &Schedule) -> Result<Vec<(u64, usize, &Step)>> {
+    let simulation = schedule.simulate(&CostModel::new(1.0, 0.0))?;
+    let mut messages = Vec::new();
+    for (from, program) in schedule.programs().iter().enumerate() {
+        for (i, step) in program.iter().enumerate() {
+            if step.is_send()
+                && !step.is_empty()
+                && let Some(node) = simulation.prepared().node(from, Event::transferred(i))
+            {
+                messages.push((simulation.finish(node) as u64, from, step));
+            }
+        }
+    }
+    messages.sort_by_key(|m| m.0);
+    Ok(messages)
+}
+
+/// The graph of ranks over rounds: a row of ranks a round, an edge with the number of elements for
+/// each message, and a dotted one where a rank waits for its next message.
+///
+/// Time is that of simulating, and of sorting the messages.
+///
+/// # Errors
+/// As [`Schedule::simulate`].
+pub fn rounds(schedule: &Schedule) -> Result<String> {
+    let messages = messages_by_round(schedule)?;
+    // By rank: the rounds that it has a node for.
+    let mut of_rank: Vec<Vec<u64>> = vec![Vec::new(); schedule.ranks()];
+    for &(round, from, step) in &messages {
+        of_rank[from].push(round - 1);
+        of_rank[step.peer().unwrap_or(from)].push(round);
+    }
+    let mut rows: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (rank, rounds) in of_rank.iter_mut().enumerate() {
+        rounds.sort_unstable();
+        rounds.dedup();
+        for &round in rounds.iter() {
+            rows.entry(round).or_default().push(rank);
+        }
+    }
+    let mut text = format!(
+        "digraph {} {{\n  edge [fontsize=10];\n",
+        schedule.collective().kind().name()
+    );
+    for (round, ranks) in &rows {
+        let _ = write!(
+            text,
+            "  {{ rank=same; round{round} [shape=plaintext, label=\""
+        );
+        match round {
+            0 => text.push_str("start\"];"),
+            _ => {
+                let _ = write!(text, "round {round}\"];");
+            }
+        }
+        for rank in ranks {
+            let _ = write!(text, " r{rank}_{round} [label=\"{rank}\"];");
+        }
+        text.push_str(" }\n");
+    }
+    let rounds: Vec<String> = rows.keys().map(|round| format!("round{round}")).collect();
+    if rounds.len() > 1 {
+        let _ = writeln!(text, "  {} [style=invis];", rounds.join(" -> "));
+    }
+    for (rank, rounds) in of_rank.iter().enumerate() {
+        for pair in rounds.windows(2) {
+            let _ = writeln!(
+                text,
+                "  r{rank}_{} -> r{rank}_{} [style=dotted, arrowhead=none];",
+                pair[0], pair[1]
+            );
+        }
+    }
+    for (round, from, step) in messages {
+        let (to, elements) = (step.peer().unwrap_or(from), step.len());
+        let _ = writeln!(
+            text,
+            "  r{from}_{} -> r{to}_{round} [label=\"{elements}\"];",
+            round - 1
+        );
+    }
+    text.push_str("}\n");
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::grid;
+    use oneport::Request;
+
+    #[test]
+    fn golden() {
+        let schedule = Request::broadcast(3, 5).plan("linear").unwrap();
+        let expected = "digraph broadcast {\n  0 [shape=doublecircle];\n  1;\n  2;\n  0 -> 1 [label=\"1 x 5\"];\n  \
+                        0 -> 2 [label=\"1 x 5\"];\n}\n";
+        assert_eq!(tree(&schedule), expected);
+        let expected = "digraph broadcast {\n  edge [fontsize=10];\n  \
+            { rank=same; round0 [shape=plaintext, label=\"start\"]; r0_0 [label=\"0\"]; }\n  \
+            { rank=same; round1 [shape=plaintext, label=\"round 1\"]; r0_1 [label=\"0\"]; r2_1 [label=\"2\"]; }\n  \
+            { rank=same; round2 [shape=plaintext, label=\"round 2\"]; r1_2 [label=\"1\"]; }\n  \
+            round0 -> round1 -> round2 [style=invis];\n  \
+            r0_0 -> r0_1 [style=dotted, arrowhead=none];\n  \
+            r0_0 -> r2_1 [label=\"5\"];\n  r0_1 -> r1_2 [label=\"5\"];\n}\n";
+        assert_eq!(rounds(&schedule).unwrap(), expected);
+    }
+
+    #[test]
+    fn every_message_is_an_edge() {
+        for (name, schedule) in grid() {
+            let sends = schedule
+                .programs()
+                .iter()
+                .flatten()
+                .filter(|s| s.is_send() && !s.is_empty());
+            let text = rounds(&schedule).unwrap();
+            let edges = text
+                .lines()
+                .filter(|l| l.contains(" -> r") && l.contains("[label="));
+            assert_eq!(edges.count(), sends.count(), "{name}");
+            // A node is declared before an edge names it.
+            let nodes: std::collections::HashSet<&str> = text.split_whitespace().collect();
+            assert!(
+                nodes.len() > 2 && tree(&schedule).ends_with("}\n"),
+                "{name}"
+            );
+        }
+    }
+}

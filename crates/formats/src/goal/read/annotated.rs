@@ -1,0 +1,174 @@
+//! Files that oneport wrote: the steps stand in comments.
+
+use serde::Deserialize;
+
+use super::parse::{Graph, Op, What, shortened};
+use crate::at_line;
+use oneport::error::{Error, Result};
+use oneport::machine::Ports;
+use oneport::rules::{Event, LocalOrder, OrderScratch};
+use oneport::schedule::collective::Collective;
+use oneport::schedule::{Layout, Schedule, Step};
+
+/// The first comment of a written file.
+#[derive(Deserialize)]
+pub(super) struct Head {
+    ports: String,
+    ported: usize,
+    overlap: bool,
+    collective: Collective,
+}
+
+/// The schedule of a file whose comments hold its steps. The operations must be those of the steps.
+pub(super) fn schedule(head: Head, ranks: &[Graph]) -> Result<Schedule> {
+    let ports = match &*head.ports {
+        "uni" => Ports::UNI,
+        "bi" => Ports::BI,
+        other => return Err(Error::malformed(format!("no port model {other}"))),
+    };
+    let ports = ports.with_k(head.ported);
+    let mut programs = Vec::with_capacity(ranks.len());
+    let mut layout = Vec::with_capacity(ranks.len());
+    let mut bytes = BytesPerElement::default();
+    let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
+    for (rank, graph) in ranks.iter().enumerate() {
+        let Some(((first, _, line), steps)) = graph.comments.split_first() else {
+            return Err(Error::malformed(format!(
+                "rank {rank}: the comment with its layout is missing"
+            )));
+        };
+        let json = |text: &str, line: usize, e: serde_json::Error| {
+            at_line(
+                line,
+                format!("{} is no comment of oneport: {e}", shortened(text)),
+            )
+        };
+        layout.push(serde_json::from_str::<Layout>(first).map_err(|e| json(first, *line, e))?);
+        let mut program: Vec<Step> = Vec::with_capacity(steps.len());
+        let mut ops = 0;
+        // By event of the program: the operation that it ends.
+        let mut ends = Vec::with_capacity(2 * steps.len());
+        for &(text, before, line) in steps {
+            let step = serde_json::from_str(text).map_err(|e| json(text, line, e))?;
+            let count = same_ops(&step, &graph.ops[before..], &mut bytes)
+                .filter(|_| before == ops)
+                .ok_or_else(|| at_line(line, DIFFERS))?;
+            ends.extend([ops, ops + count - 1]);
+            ops += count;
+            program.push(step);
+        }
+        if let Some(op) = graph.ops.get(ops) {
+            return Err(at_line(op.line, DIFFERS));
+        }
+        order
+            .analyse(&program, ports, head.overlap, &mut scratch)
+            .map_err(|e| Error::malformed(format!("rank {rank}: {e}")))?;
+        same_requirements(graph, &program, &order, &ends)?;
+        programs.push(program);
+    }
+    Schedule::new(ports, head.collective, layout, programs)
+}
+
+const DIFFERS: &str = "the operations are not those of the step in the comment (remove all JSON comments to \
+                       read the graph alone)";
+
+/// Bytes of an element, the same in the whole file; `None` until a message tells. In the uniform
+/// form all messages have one byte.
+#[derive(Default)]
+struct BytesPerElement {
+    uniform: Option<bool>,
+    bytes: Option<usize>,
+}
+
+impl BytesPerElement {
+    fn agrees(&mut self, elements: usize, size: usize) -> bool {
+        let mut fits = |uniform: bool| match uniform {
+            true => size == 1,
+            false => match self.bytes {
+                Some(bytes) => elements.checked_mul(bytes) == Some(size),
+                None if elements == 0 => size == 0,
+                None => {
+                    self.bytes = size.is_multiple_of(elements).then(|| size / elements);
+                    self.bytes.is_some()
+                }
+            },
+        };
+        match self.uniform {
+            Some(uniform) => fits(uniform),
+            None if size == 1 && elements != 1 => {
+                self.uniform = Some(true);
+                true
+            }
+            None if size == 1 => true,
+            None => {
+                self.uniform = Some(false);
+                fits(false)
+            }
+        }
+    }
+}
+
+/// The number of operations of a step, if these start with them.
+fn same_ops(step: &Step, ops: &[Op], bytes: &mut BytesPerElement) -> Option<usize> {
+    let transfer = match (step, ops.first()?.what) {
+        (&Step::Send { to: peer, port, .. }, What::Send { to, nic, .. }) => {
+            peer == to && port == nic
+        }
+        (
+            &(Step::Recv {
+                from: peer, port, ..
+            }
+            | Step::RecvCombine {
+                from: peer, port, ..
+            }),
+            What::Recv { from, nic, .. },
+        ) => peer == from && port == nic,
+        (Step::Copy { .. } | Step::Combine { .. }, What::Calc) => return Some(1),
+        _ => false,
+    };
+    if !transfer || !bytes.agrees(step.len(), ops[0].size) {
+        return None;
+    }
+    match step.computes() {
+        false => Some(1),
+        true => (ops.get(1)?.what == What::Calc).then_some(2),
+    }
+}
+
+/// Compares the requirements in the file with those of the program.
+fn same_requirements(
+    graph: &Graph,
+    program: &[Step],
+    order: &LocalOrder,
+    ends: &[usize],
+) -> Result<()> {
+    let mut expected = Vec::new();
+    for (i, step) in program.iter().enumerate() {
+        let (first, last) = (
+            ends[Event::transferred(i).index()],
+            ends[Event::computed(i).index()],
+        );
+        let op = |e: &Event| ends[e.index()];
+        expected.extend(order.before_start(i).iter().map(|e| (first, op(e))));
+        if step.peer().is_some() && step.computes() {
+            expected.push((last, first));
+            expected.extend(order.before_compute(i).iter().map(|e| (last, op(e))));
+        }
+    }
+    let mut found: Vec<(usize, usize)> = graph.requires.iter().map(|&(a, b, _)| (a, b)).collect();
+    expected.sort_unstable();
+    found.sort_unstable();
+    if expected == found {
+        return Ok(());
+    }
+    let known = |r: &&(usize, usize, usize)| expected.binary_search(&(r.0, r.1)).is_err();
+    let line = match graph.requires.iter().find(known) {
+        Some(&(_, _, line)) => line,
+        None => graph.comments.first().map_or(0, |c| c.2),
+    };
+    Err(at_line(
+        line,
+        "the requirements are not those of the steps in the comments (remove all JSON comments to read the \
+         graph alone)",
+    ))
+}

@@ -1,0 +1,211 @@
+//! Files of other tools: messages and requirements, without data.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+use super::parse::{Graph, Op, Tag, What};
+use crate::{at_line, sum};
+use oneport::error::{Error, Result};
+use oneport::machine::Ports;
+use oneport::schedule::collective::Collective;
+use oneport::schedule::{Layout, Schedule, Span, Spans, Step};
+
+/// The schedule of a file without data.
+pub(super) fn schedule(ranks: &[Graph]) -> Result<Schedule> {
+    let nic = |op: &Op| match op.what {
+        What::Send { nic, .. } | What::Recv { nic, .. } => nic,
+        What::Calc => 0,
+    };
+    let ops = ranks.iter().flat_map(|r| &r.ops);
+    let Some(k) = ops.map(nic).max().unwrap_or(0).checked_add(1) else {
+        return Err(Error::malformed("the number of nics is too large"));
+    };
+    let orders = ranks
+        .iter()
+        .enumerate()
+        .map(|(rank, graph)| sorted(rank, graph));
+    let orders: Vec<Vec<usize>> = orders.collect::<Result<_>>()?;
+    let ordered = || {
+        let blocks = ranks.iter().zip(&orders).enumerate();
+        blocks.flat_map(|(rank, (graph, order))| order.iter().map(move |&op| (rank, graph.ops[op])))
+    };
+    same_tags(ordered(), ordered())?;
+    let (mut layout, mut programs) = (Vec::new(), Vec::new());
+    for (graph, order) in ranks.iter().zip(&orders) {
+        let (len, program) = program(graph, order)?;
+        layout.push(Layout {
+            len,
+            ..Layout::default()
+        });
+        programs.push(program);
+    }
+    let (root, targets) = (0, Vec::new());
+    Schedule::new(
+        Ports::BI.with_k(k),
+        Collective::Multicast { root, targets },
+        layout,
+        programs,
+    )
+}
+
+/// The operations of a rank such that each comes after those that it requires, else in the order of
+/// the file.
+fn sorted(rank: usize, graph: &Graph) -> Result<Vec<usize>> {
+    let n = graph.ops.len();
+    let mut missing = vec![0usize; n];
+    let mut then: Vec<Vec<usize>> = vec![Vec::new(); n];
+    for &(a, b, _) in &graph.requires {
+        missing[a] += 1;
+        then[b].push(a);
+    }
+    let free = (0..n).filter(|&i| missing[i] == 0);
+    let mut free: BinaryHeap<Reverse<usize>> = free.map(Reverse).collect();
+    let mut order = Vec::with_capacity(n);
+    while let Some(Reverse(op)) = free.pop() {
+        order.push(op);
+        for &t in &then[op] {
+            missing[t] -= 1;
+            if missing[t] == 0 {
+                free.push(Reverse(t));
+            }
+        }
+    }
+    match missing.iter().position(|&m| m > 0) {
+        Some(stuck) => Err(at_line(
+            graph.ops[stuck].line,
+            format!(
+                "rank {rank}: the requirements of this operation lead back to it, or to others that wait for themselves"
+            ),
+        )),
+        None => Ok(order),
+    }
+}
+
+/// The steps of one rank, its operations taken in `order`, and the length of its buffer.
+///
+/// Every message has elements of its own. A send that requires a receive reads what that receives;
+/// a receive that requires a send writes an element that that reads. On one port the last
+/// requirement implies the earlier ones.
+fn program(graph: &Graph, order: &[usize]) -> Result<(usize, Vec<Step>)> {
+    let ops = &graph.ops;
+    let mut place = vec![0; ops.len()];
+    for (at, &op) in order.iter().enumerate() {
+        place[op] = at;
+    }
+    let mut required: Vec<Vec<usize>> = vec![Vec::new(); ops.len()];
+    for &(a, b, _) in &graph.requires {
+        required[a].push(b);
+    }
+    let overflow = "the buffer of a rank";
+    let calcs = ops.iter().filter(|op| op.what == What::Calc);
+    let copied = calcs.map(|op| op.size).max().unwrap_or(0);
+    let mut len = sum(copied, copied, overflow)?;
+    // By operation: an element that it alone accesses until another requires it.
+    let mut own = vec![Span::new(0, 0); ops.len()];
+    let mut steps = Vec::with_capacity(ops.len());
+    // Operations before this place are done before any step that follows now.
+    let mut barrier = 0;
+    for (at, &i) in order.iter().enumerate() {
+        let op = ops[i];
+        let (to, from, nic) = match op.what {
+            What::Calc => {
+                barrier = at;
+                let span = |offset| Some(Span::new(offset, op.size)).filter(|s| s.len > 0);
+                steps.push(Step::copy(span(0), span(copied)));
+                continue;
+            }
+            What::Send { to, nic, .. } => (Some(to), 0, nic),
+            What::Recv { from, nic, .. } => (None, from, nic),
+        };
+        let other = match last_required(ops, &required[i], &place, barrier, to.is_some(), nic) {
+            Required::None => None,
+            Required::Last(b) if op.size > 0 && own[b].len > 0 => Some(own[b]),
+            Required::Last(_) | Required::Barrier => {
+                steps.push(Step::copy(Spans::new(), Spans::new()));
+                barrier = at;
+                None
+            }
+        };
+        let rest = Span::new(len, op.size - usize::from(other.is_some()));
+        len = sum(len, rest.len, overflow)?;
+        let spans: Spans = other
+            .into_iter()
+            .chain(Some(rest).filter(|s| s.len > 0))
+            .collect();
+        own[i] = spans.last().map_or(rest, |s| Span::new(s.end() - 1, 1));
+        steps.push(match to {
+            Some(to) => Step::send(to, spans).on_port(nic),
+            None => Step::recv(from, spans).on_port(nic),
+        });
+    }
+    Ok((len, steps))
+}
+
+/// What a message waits for beside its port.
+enum Required {
+    None,
+    /// One operation in the other direction, which implies the others.
+    Last(usize),
+    /// Operations on several ports.
+    Barrier,
+}
+
+/// The requirements of a message that are not before the last barrier, in the program's order.
+fn last_required(
+    ops: &[Op],
+    required: &[usize],
+    place: &[usize],
+    barrier: usize,
+    sends: bool,
+    nic: usize,
+) -> Required {
+    let mut last: Option<(usize, usize)> = None;
+    for &b in required.iter().filter(|&&b| place[b] >= barrier) {
+        let (b_sends, b_nic) = match ops[b].what {
+            // It is a barrier itself.
+            What::Calc => continue,
+            What::Send { nic, .. } => (true, nic),
+            What::Recv { nic, .. } => (false, nic),
+        };
+        last = match last {
+            _ if b_sends == sends && b_nic == nic => continue,
+            _ if b_sends == sends => return Required::Barrier,
+            Some((_, other)) if other != b_nic => return Required::Barrier,
+            Some((l, nic)) if place[l] > place[b] => Some((l, nic)),
+            _ => Some((b, b_nic)),
+        };
+    }
+    last.map_or(Required::None, |(b, _)| Required::Last(b))
+}
+
+/// Refuses tags that pair messages in another order than they are sent. Both are all operations, by
+/// rank and in order.
+fn same_tags(
+    sends: impl Iterator<Item = (usize, Op)>,
+    receives: impl Iterator<Item = (usize, Op)>,
+) -> Result<()> {
+    let mut sent: HashMap<(usize, usize), VecDeque<Tag>> = HashMap::new();
+    for (rank, op) in sends {
+        if let What::Send { to, tag, .. } = op.what {
+            sent.entry((rank, to)).or_default().push_back(tag);
+        }
+    }
+    for (rank, op) in receives {
+        let What::Recv { from, tag, .. } = op.what else {
+            continue;
+        };
+        let other = sent.get_mut(&(from, rank)).and_then(VecDeque::pop_front);
+        if let (Some(tag), Some(Some(other))) = (tag, other)
+            && tag != other
+        {
+            return Err(at_line(
+                op.line,
+                format!(
+                    "a receive from rank {from} with tag {tag}, where rank {from} sends tag {other}: in the \
+                     model messages between two ranks are received in the order in which they are sent"
+                ),
+            ));
+        }
+    }
+    Ok(())
+}

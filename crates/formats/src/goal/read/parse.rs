@@ -1,0 +1,363 @@
+//! The grammar: a lexer, and the operations and requirements of each rank.
+
+use std::collections::HashMap;
+
+use crate::at_line;
+use oneport::error::Result;
+
+/// A line with an operation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Op {
+    pub(super) what: What,
+    /// Bytes of a message, or time of a computation.
+    pub(super) size: usize,
+    pub(super) line: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Send { to: usize, tag: Tag, nic: usize },
+    Recv { from: usize, tag: Tag, nic: usize },
+    Calc,
+}
+
+/// `None`: any.
+pub(super) type Tag = Option<usize>;
+
+/// The block of one rank.
+#[derive(Debug, Default)]
+pub(super) struct Graph<'t> {
+    pub(super) ops: Vec<Op>,
+    /// `(a, b, line)`: operation `a` requires operation `b`.
+    pub(super) requires: Vec<(usize, usize, usize)>,
+    /// JSON comments, with the number of operations before them and their line.
+    pub(super) comments: Vec<(&'t str, usize, usize)>,
+}
+
+pub(super) struct File<'t> {
+    /// The JSON comment before the first rank, and its line.
+    pub(super) head: Option<(&'t str, usize)>,
+    pub(super) ranks: Vec<Graph<'t>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Token<'t> {
+    Word(&'t str),
+    Number(usize),
+    /// `-1`.
+    Any,
+    Mark(char),
+    /// A comment with a JSON object.
+    Json(&'t str),
+    Newline,
+    End,
+}
+
+pub(super) struct Parser<'t> {
+    rest: &'t str,
+    line: usize,
+    /// Line of the token that was read last.
+    at: usize,
+    peeked: Option<Token<'t>>,
+}
+
+impl<'t> Parser<'t> {
+    pub(super) fn new(text: &'t str) -> Parser<'t> {
+        Parser {
+            rest: text,
+            line: 1,
+            at: 1,
+            peeked: None,
+        }
+    }
+
+    fn error<T>(&self, what: impl std::fmt::Display) -> Result<T> {
+        Err(at_line(self.at, what))
+    }
+
+    /// Takes the characters up to the first that `ends` holds for.
+    fn take_until(&mut self, ends: impl Fn(char) -> bool) -> &'t str {
+        let (taken, rest) = self
+            .rest
+            .split_at(self.rest.find(ends).unwrap_or(self.rest.len()));
+        self.rest = rest;
+        taken
+    }
+
+    fn next(&mut self) -> Result<Token<'t>> {
+        if let Some(token) = self.peeked.take() {
+            return Ok(token);
+        }
+        loop {
+            self.take_until(|c| c != ' ' && c != '\t' && c != '\r');
+            self.at = self.line;
+            let Some(first) = self.rest.chars().next() else {
+                return Ok(Token::End);
+            };
+            if let Some(comment) = self.rest.strip_prefix("//") {
+                self.rest = comment;
+                let comment = self.take_until(|c| c == '\n').trim();
+                if comment.starts_with('{') {
+                    return Ok(Token::Json(comment));
+                }
+            } else if let Some(comment) = self.rest.strip_prefix("/*") {
+                let Some(end) = comment.find("*/") else {
+                    return self.error("this comment has no end");
+                };
+                self.line += comment[..end].matches('\n').count();
+                self.rest = &comment[end + 2..];
+            } else {
+                return self.token(first);
+            }
+        }
+    }
+
+    fn token(&mut self, first: char) -> Result<Token<'t>> {
+        if first.is_ascii_digit() {
+            let digits = self.take_until(|c| !c.is_ascii_digit());
+            return match digits.parse() {
+                Ok(number) => Ok(Token::Number(number)),
+                Err(_) => self.error(format!("the number {} is too large", shortened(digits))),
+            };
+        }
+        if first.is_ascii_alphabetic() {
+            return Ok(Token::Word(
+                self.take_until(|c| !c.is_ascii_alphanumeric() && c != '_'),
+            ));
+        }
+        if let Some(rest) = self.rest.strip_prefix("-1") {
+            self.rest = rest;
+            return Ok(Token::Any);
+        }
+        self.rest = &self.rest[first.len_utf8()..];
+        match first {
+            '\n' => {
+                self.line += 1;
+                Ok(Token::Newline)
+            }
+            ':' | '{' | '}' => Ok(Token::Mark(first)),
+            other => self.error(format!("GOAL has no {other:?} here")),
+        }
+    }
+
+    fn next_but_newlines(&mut self) -> Result<Token<'t>> {
+        loop {
+            match self.next()? {
+                Token::Newline => {}
+                token => return Ok(token),
+            }
+        }
+    }
+
+    fn word(&mut self, expected: &str) -> Result<()> {
+        match self.next()? {
+            Token::Word(word) if word == expected => Ok(()),
+            token => self.error(format!("expected '{expected}', found {}", shown(token))),
+        }
+    }
+
+    fn number(&mut self, what: &str) -> Result<usize> {
+        match self.next()? {
+            Token::Number(number) => Ok(number),
+            token => self.error(format!("expected {what}, found {}", shown(token))),
+        }
+    }
+
+    fn mark(&mut self, expected: char) -> Result<()> {
+        match self.next()? {
+            Token::Mark(mark) if mark == expected => Ok(()),
+            token => self.error(format!("expected '{expected}', found {}", shown(token))),
+        }
+    }
+
+    pub(super) fn file(&mut self) -> Result<File<'t>> {
+        let mut file = File {
+            head: None,
+            ranks: Vec::new(),
+        };
+        loop {
+            match self.next_but_newlines()? {
+                Token::Json(comment) => file.head = Some((comment, self.at)),
+                Token::Word("num_ranks") => break,
+                token => {
+                    return self.error(format!("expected 'num_ranks', found {}", shown(token)));
+                }
+            }
+        }
+        let (ranks, line) = (self.number("the number of ranks")?, self.at);
+        loop {
+            match self.next_but_newlines()? {
+                Token::Word("rank") => {
+                    let rank = self.number("a rank")?;
+                    if rank != file.ranks.len() || rank >= ranks {
+                        let next = file.ranks.len();
+                        return self
+                            .error(format!("rank {rank} where rank {next} of {ranks} is due"));
+                    }
+                    self.mark('{')?;
+                    let graph = self.rank()?;
+                    file.ranks.push(graph);
+                }
+                Token::End if file.ranks.len() == ranks => return Ok(file),
+                Token::End => {
+                    let found = file.ranks.len();
+                    return Err(at_line(
+                        line,
+                        format!("{ranks} ranks, of which {found} follow"),
+                    ));
+                }
+                token => return self.error(format!("expected 'rank', found {}", shown(token))),
+            }
+        }
+    }
+
+    /// The lines of one rank, up to its closing brace.
+    fn rank(&mut self) -> Result<Graph<'t>> {
+        let mut graph = Graph::default();
+        let mut labels = HashMap::new();
+        loop {
+            match self.next_but_newlines()? {
+                Token::Mark('}') => return Ok(graph),
+                Token::Json(comment) => {
+                    let before = graph.ops.len();
+                    graph.comments.push((comment, before, self.at));
+                    continue;
+                }
+                Token::Word(op @ ("send" | "recv" | "calc")) => self.op(op, &mut graph)?,
+                Token::Word(label) => match self.next()? {
+                    Token::Mark(':') => {
+                        if labels.insert(label, graph.ops.len()).is_some() {
+                            return self.error(format!("label {label} is defined twice"));
+                        }
+                        match self.next()? {
+                            Token::Word(op) => self.op(op, &mut graph)?,
+                            token => return self.not_an_op(token),
+                        }
+                    }
+                    Token::Word("requires") => {
+                        let required = match self.next()? {
+                            Token::Word(required) => required,
+                            token => {
+                                return self
+                                    .error(format!("expected a label, found {}", shown(token)));
+                            }
+                        };
+                        let defined = |label| {
+                            let unknown = || at_line(self.at, format!("no label {label} above"));
+                            labels.get(label).copied().ok_or_else(unknown)
+                        };
+                        let (a, b) = (defined(label)?, defined(required)?);
+                        graph.requires.push((a, b, self.at));
+                    }
+                    Token::Word("irequires") => {
+                        return self.error(
+                            "irequires: in the model a step waits for the end of others, not for their \
+                             start (write requires, or drop the line)",
+                        );
+                    }
+                    token => {
+                        return self.error(format!(
+                            "expected ':' or 'requires' after {label}, found {}",
+                            shown(token)
+                        ));
+                    }
+                },
+                token => return self.not_an_op(token),
+            }
+            match self.next()? {
+                Token::Newline => {}
+                Token::Mark('}') => return Ok(graph),
+                token => {
+                    return self.error(format!(
+                        "expected the end of the line, found {}",
+                        shown(token)
+                    ));
+                }
+            }
+        }
+    }
+
+    fn not_an_op<T>(&self, token: Token) -> Result<T> {
+        self.error(format!(
+            "expected send, recv, calc, a label or '}}', found {}",
+            shown(token)
+        ))
+    }
+
+    /// What follows `send`, `recv` or `calc`.
+    fn op(&mut self, op: &str, graph: &mut Graph<'t>) -> Result<()> {
+        if !matches!(op, "send" | "recv" | "calc") {
+            return self.not_an_op(Token::Word(op));
+        }
+        let size = self.number("a size")?;
+        let line = self.at;
+        if op == "calc" {
+            self.option("cpu")?;
+            let what = What::Calc;
+            graph.ops.push(Op { what, size, line });
+            return Ok(());
+        }
+        self.word("b")?;
+        self.word(if op == "send" { "to" } else { "from" })?;
+        let peer = match self.next()? {
+            Token::Number(peer) => peer,
+            Token::Any if op == "recv" => {
+                return self.error(
+                    "a receive from any rank: in the model a receive names its sender (write its rank)",
+                );
+            }
+            token => return self.error(format!("expected a rank, found {}", shown(token))),
+        };
+        let tag = self.option("tag")?.unwrap_or(Some(0));
+        self.option("cpu")?;
+        let nic = self.option("nic")?.flatten().unwrap_or(0);
+        let what = match op {
+            "send" => What::Send { to: peer, tag, nic },
+            _ => What::Recv {
+                from: peer,
+                tag,
+                nic,
+            },
+        };
+        graph.ops.push(Op { what, size, line });
+        Ok(())
+    }
+
+    /// The number after `name`, if that follows; `-1` is any tag.
+    fn option(&mut self, name: &str) -> Result<Option<Tag>> {
+        match self.next()? {
+            Token::Word(word) if word == name => match self.next()? {
+                Token::Number(number) => Ok(Some(Some(number))),
+                Token::Any if name == "tag" => Ok(Some(None)),
+                token => self.error(format!(
+                    "expected a number after {name}, found {}",
+                    shown(token)
+                )),
+            },
+            token => {
+                self.peeked = Some(token);
+                Ok(None)
+            }
+        }
+    }
+}
+
+fn shown(token: Token) -> String {
+    match token {
+        Token::Word(word) => format!("'{}'", shortened(word)),
+        Token::Number(number) => number.to_string(),
+        Token::Any => "-1".into(),
+        Token::Mark(mark) => format!("'{mark}'"),
+        Token::Json(_) => "a comment".into(),
+        Token::Newline => "the end of the line".into(),
+        Token::End => "the end of the file".into(),
+    }
+}
+
+/// The text, at most 40 characters of it.
+pub(super) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(40) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_string(),
+    }
+}

@@ -1,0 +1,89 @@
+//! Formats of other tools: schedules are written for them, and theirs are read.
+//!
+//! One file a format, which begins with the format's grammar, its version and where it is defined;
+//! writing and reading stand side by side. What a format cannot express is refused, with the reason
+//! and what can be done: nothing is bent. Readers take linear time and memory, whatever they are
+//! given.
+//!
+//! | format | written | read | for |
+//! |---|---|---|---|
+//! | [`goal`] | yes | yes | LogGOPSim and the simulators that take its files |
+//! | [`msccl`] | yes | yes | MSCCL's executor for GPUs, its tools, ASTRA-sim |
+//! | [`simgrid`] | yes | | SimGrid: contention in networks |
+//! | [`dot`] | yes | | Graphviz |
+//! | [`selection`] | yes | | Open MPI, MPICH, Intel MPI: which algorithm for which sizes |
+//!
+//! [`schema()`](schema::schema) describes the files that oneport itself reads and writes.
+//!
+//! ```
+//! use oneport_formats::goal;
+//! use oneport::{CostModel, Request};
+//!
+//! let schedule = Request::broadcast(8, 64).plan("binomial")?;
+//! let written = goal::write(&schedule, &goal::Options::new(CostModel::new(10.0, 1.0)))?;
+//! let read = goal::read(&written.text)?;
+//! assert_eq!(read, schedule);
+//! # Ok::<(), oneport::Error>(())
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod dot;
+pub mod goal;
+pub mod msccl;
+pub mod schema;
+pub mod selection;
+pub mod simgrid;
+#[cfg(test)]
+mod tests;
+
+use oneport::error::{Error, Result};
+use oneport::schedule::Schedule;
+
+/// The text of a file, and what its reader should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The content of the file.
+    pub text: String,
+    /// Remarks: what a tool makes of the file that the model does not say.
+    pub notes: Vec<String>,
+}
+
+/// Reads a schedule of another tool, recognised by its first characters: [`goal`] or [`msccl`], to
+/// which `options` apply. `None` for other texts, such as JSON.
+///
+/// # Errors
+/// As the reader of the format.
+pub fn read(text: &str, options: &msccl::ReadOptions) -> Result<Option<Schedule>> {
+    let start = text.trim_start();
+    if start.starts_with('<') {
+        return msccl::read(text, options).map(Some);
+    }
+    let mut goal = ["num_ranks", "//", "/*"].into_iter();
+    match goal.any(|s| start.starts_with(s)) {
+        true => goal::read(text).map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Refuses a schedule with shared ports for a format that has no such thing.
+fn ensure_own_ports(schedule: &Schedule, format: &str) -> Result<()> {
+    match schedule.shared_ports() {
+        [] => Ok(()),
+        [first, ..] => Err(Error::usage(format!(
+            "{format} has no order of the transfers of several ranks, which the shared port {:?} states",
+            first.name
+        ))),
+    }
+}
+
+/// An error in line `line` of a text, counted from 1.
+fn at_line(line: usize, what: impl std::fmt::Display) -> Error {
+    Error::malformed(format!("line {line}: {what}"))
+}
+
+/// `a + b`, or an error that names what overflows.
+fn sum(a: usize, b: usize, what: &str) -> Result<usize> {
+    a.checked_add(b)
+        .ok_or_else(|| Error::malformed(format!("{what} exceeds 2^64 elements")))
+}

@@ -1,0 +1,490 @@
+//! MSCCL XML: algorithms for GPUs as thread blocks that send, receive, copy and reduce chunks.
+//!
+//! ```text
+//! <algo name proto nchannels nchunksperloop ngpus coll inplace outofplace minBytes maxBytes>
+//!   <gpu id i_chunks o_chunks s_chunks>                     one for each rank
+//!     <tb id send recv chan>                                at most one peer each way, -1: none
+//!       <step s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep/>
+//! type   = s | r | rcs | rrs | rrc | rrcs | cpy | re | nop  send, receive, reduce, copy; local: cpy, re
+//! srcbuf = i | o | s                                        input, output, scratch
+//! coll   = broadcast | reduce | allreduce | gather | scatter | allgather
+//!        | reducescatter (or reduce_scatter) | alltoall
+//! ```
+//!
+//! The steps of a thread block run in order, the thread blocks at once. A step waits for step
+//! `deps` of thread block `depid`, and for what the `nop`s before it wait for. The n-th send on a
+//! channel meets the n-th receive. There is no version; these are the attributes that
+//! `src/misc/msccl/msccl_parser.cc` of <https://github.com/Azure/msccl-executor-nccl> requires, and
+//! `msccl/language/ir.py` of <https://github.com/microsoft/msccl-tools> at commit 030a750 (2023)
+//! writes but for the last three of `algo`.
+//!
+//! MSCCL has chunks of equal size, no root, no operand order and no messages out of several places.
+//! Written files have attributes of their own, which other readers ignore, so that they are
+//! [read](read()) back with the same order, ports and times: `root`, `ports` and `ported` of
+//! `algo`, and of each step `n` (its number in the program of the rank; the parts of one message
+//! share it), `port`, and `order` where the received operand comes first.
+
+mod place;
+mod read;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use self::place::{Placed, Region, place};
+pub use self::read::{ReadOptions, read};
+use super::{Written, ensure_own_ports};
+use oneport::error::{Error, Result};
+use oneport::internal::Matching;
+use oneport::rules::{Event, LocalOrder, OrderScratch};
+use oneport::schedule::collective::Kind;
+use oneport::schedule::{Order, Schedule, Span, Step, total_len};
+
+/// The largest `cnt` that the executor takes.
+const MAX_COUNT: usize = 71;
+/// Thread blocks of one rank that may send, or receive, on one channel.
+const MAX_BLOCKS_OF_CHANNEL: usize = 32;
+/// What the executor takes: steps of a thread block, and XML nodes of a rank.
+const MAX_STEPS: usize = 256;
+const MAX_NODES: usize = 1024;
+
+/// Writes a schedule as an algorithm named `name`, out of place: the input is not changed. What the
+/// schedule computes in place of its input is first copied.
+///
+/// One thread block a peer and direction, and one for local steps. Steps wait for earlier steps as
+/// rules 1 and 2 of [`oneport::rules`] say, so that the order on the ports is kept; rule 3 does not
+/// bind GPUs. Chunks are as large as the parts of the buffers allow.
+///
+/// Time and memory are linear in the number of steps, of their spans, and of chunks in messages
+/// over 71.
+///
+/// # Errors
+/// A multicast or a scan, blocks of unequal size, messages without elements, shared ports, and a
+/// schedule with unmatched messages or an undefined collective.
+pub fn write(schedule: &Schedule, name: &str) -> Result<Written> {
+    ensure_own_ports(schedule, "MSCCL")?;
+    let (coll, chunks_per_loop) = collective(schedule)?;
+    let placed = place(schedule)?;
+    let chunk = placed.iter().map(|p| p.chunk).fold(0, gcd).max(1);
+    let per_loop = chunks_per_loop / chunk;
+    let blocks = blocks(schedule, &placed, chunk)?;
+    let mut notes = notes(&blocks);
+    if schedule.collective().kind().reduces() {
+        notes.push("MSCCL combines in any order: for operators that commute".into());
+    }
+    let channels = blocks.iter().flatten().map(|b| b.channel + 1).max();
+    let ranks = schedule.ranks();
+    let mut text = format!(
+        "<algo name=\"{}\" proto=\"Simple\" nchannels=\"{}\" nchunksperloop=\"{per_loop}\" ngpus=\"{ranks}\" \
+         coll=\"{coll}\" inplace=\"0\" outofplace=\"1\" minBytes=\"0\" maxBytes=\"0\"",
+        escaped(name),
+        channels.unwrap_or(1),
+    );
+    if let Some(root) = schedule.collective().root() {
+        let _ = write!(text, " root=\"{root}\"");
+    }
+    let (ports, k) = (schedule.ports().name(), schedule.ports().k());
+    let _ = writeln!(text, " ports=\"{ports}\" ported=\"{k}\">");
+    for (rank, (placed, blocks)) in placed.iter().zip(&blocks).enumerate() {
+        let [i, o, s] = [placed.input, placed.output, placed.scratch].map(|n| n / chunk);
+        let _ = writeln!(
+            text,
+            " <gpu id=\"{rank}\" i_chunks=\"{i}\" o_chunks=\"{o}\" s_chunks=\"{s}\">"
+        );
+        for (id, block) in blocks.iter().enumerate() {
+            block.write(&mut text, id);
+        }
+        text.push_str(" </gpu>\n");
+    }
+    text.push_str("</algo>\n");
+    Ok(Written { text, notes })
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('"', "&quot;")
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// The name of the collective, and the number of elements that are `nchunksperloop` chunks.
+fn collective(schedule: &Schedule) -> Result<(&'static str, usize)> {
+    let kind = schedule.collective().kind();
+    let name = match kind {
+        Kind::ReduceScatter => "reducescatter",
+        Kind::Multicast | Kind::Scan | Kind::Exscan | Kind::Barrier => {
+            return Err(Error::usage(format!(
+                "MSCCL has no {}: its collectives are broadcast, reduce, allreduce, gather, scatter, allgather, \
+                 reducescatter and alltoall",
+                kind.name()
+            )));
+        }
+        kind => kind.name(),
+    };
+    let lengths = |region: fn(&oneport::Layout) -> &[Span]| {
+        schedule
+            .layout()
+            .iter()
+            .map(move |l| oneport::schedule::total_len(region(l)))
+    };
+    let (inputs, outputs) = (|| lengths(|l| &l.input), || lengths(|l| &l.output));
+    let equal = |mut lengths: Box<dyn Iterator<Item = usize> + '_>| {
+        let first = lengths.next().unwrap_or(0);
+        match lengths.find(|&n| n != first) {
+            Some(other) => Err(Error::usage(format!(
+                "MSCCL has blocks of equal size only, here ranks have {first} and {other} elements (choose a size \
+                 that the number of ranks divides, or pad the blocks)"
+            ))),
+            None => Ok(first),
+        }
+    };
+    if kind.has_blocks() {
+        if !matches!(kind, Kind::Scatter) {
+            equal(Box::new(inputs()))?;
+        }
+        if !matches!(kind, Kind::Gather) {
+            equal(Box::new(outputs()))?;
+        }
+        if kind == Kind::Alltoall {
+            let blocks = schedule.layout().iter().flat_map(|l| match l.input.len() {
+                n if n == schedule.ranks() => l.input.iter().map(|s| s.len).collect(),
+                _ => Vec::new(),
+            });
+            equal(Box::new(blocks))?;
+        }
+    }
+    Ok((name, inputs().chain(outputs()).max().unwrap_or(0)))
+}
+
+/// A thread block: steps in order, with one peer at most.
+struct Block {
+    send: Option<usize>,
+    recv: Option<usize>,
+    channel: usize,
+    steps: Vec<Line>,
+}
+
+/// A step of a thread block, in chunks.
+struct Line {
+    what: &'static str,
+    /// Buffer and first chunk that is read, and that is written.
+    src: (char, usize),
+    dst: (char, usize),
+    count: usize,
+    /// Thread block and step that it waits for.
+    waits: Option<(usize, usize)>,
+    /// Whether another step waits for it.
+    awaited: bool,
+    /// Number in the program, port, and whether the received operand comes first.
+    origin: Option<(usize, usize, bool)>,
+}
+
+impl Block {
+    fn write(&self, text: &mut String, id: usize) {
+        let peer = |peer: Option<usize>| peer.map_or("-1".to_string(), |p| p.to_string());
+        let (send, recv, channel) = (peer(self.send), peer(self.recv), self.channel);
+        let _ = writeln!(
+            text,
+            "  <tb id=\"{id}\" send=\"{send}\" recv=\"{recv}\" chan=\"{channel}\">"
+        );
+        for (s, line) in self.steps.iter().enumerate() {
+            let Line {
+                what,
+                src,
+                dst,
+                count,
+                ..
+            } = line;
+            let (depid, deps) = match line.waits {
+                Some((block, step)) => (block.to_string(), step.to_string()),
+                None => ("-1".into(), "-1".into()),
+            };
+            let _ = write!(
+                text,
+                "   <step s=\"{s}\" type=\"{what}\" srcbuf=\"{}\" srcoff=\"{}\" dstbuf=\"{}\" dstoff=\"{}\" cnt=\"{count}\" \
+                 depid=\"{depid}\" deps=\"{deps}\" hasdep=\"{}\"",
+                src.0,
+                src.1,
+                dst.0,
+                dst.1,
+                u8::from(line.awaited)
+            );
+            if let Some((n, port, theirs_first)) = line.origin {
+                let _ = write!(text, " n=\"{n}\"");
+                if port > 0 {
+                    let _ = write!(text, " port=\"{port}\"");
+                }
+                if theirs_first {
+                    text.push_str(" order=\"theirs_first\"");
+                }
+            }
+            text.push_str("/>\n");
+        }
+        text.push_str("  </tb>\n");
+    }
+}
+
+/// The thread blocks of every rank.
+fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Vec<Block>>> {
+    let programs: Vec<&[Step]> = placed.iter().map(|p| &*p.program).collect();
+    let mates = mates(schedule, &programs)?;
+    let channels = channels(&programs);
+    let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
+    let mut all = Vec::with_capacity(programs.len());
+    for (rank, program) in programs.iter().enumerate() {
+        // Rules 1 and 2: with overlap, computation holds up nothing but what needs its result.
+        order.analyse(program, schedule.ports(), true, &mut scratch)?;
+        let mut blocks: Vec<Block> = Vec::new();
+        let mut found: HashMap<(bool, Option<usize>), usize> = HashMap::new();
+        // By step: the thread block and step at which it is done.
+        let mut done: Vec<(usize, usize)> = Vec::with_capacity(program.len());
+        for (i, step) in program.iter().enumerate() {
+            let (sends, peer) = (step.is_send(), step.peer());
+            let channel = match peer {
+                Some(peer) if sends => channels[&(rank, peer)],
+                Some(peer) => channels[&(peer, rank)],
+                None => 0,
+            };
+            let id = *found.entry((sends, peer)).or_insert(blocks.len());
+            if id == blocks.len() {
+                blocks.push(Block {
+                    send: peer.filter(|_| sends),
+                    recv: peer.filter(|_| !sends),
+                    channel,
+                    steps: Vec::new(),
+                });
+            }
+            let waits = order.before_start(i).iter().map(|e: &Event| done[e.step()]);
+            let mut waits: Vec<_> = waits.filter(|w| w.0 != id).collect();
+            waits.sort_unstable();
+            waits.dedup();
+            for &(block, step) in &waits {
+                blocks[block].steps[step].awaited = true;
+            }
+            let last = waits.pop();
+            let nop = |wait| Line {
+                what: "nop",
+                src: ('i', 0),
+                dst: ('o', 0),
+                count: 0,
+                waits: Some(wait),
+                awaited: false,
+                origin: None,
+            };
+            let steps = &mut blocks[id].steps;
+            steps.extend(waits.into_iter().map(nop));
+            let theirs_first = matches!(
+                step,
+                Step::RecvCombine {
+                    order: Order::TheirsFirst,
+                    ..
+                } | Step::Combine {
+                    order: Order::TheirsFirst,
+                    ..
+                }
+            );
+            let mate = mates[rank][i].map(|(peer, step)| (&placed[peer], &programs[peer][step]));
+            let first = steps.len();
+            for (src, dst, count) in parts(step, &placed[rank], mate, chunk) {
+                let (what, src, dst) = match step {
+                    Step::Send { .. } => ("s", src, dst),
+                    Step::Recv { .. } => ("r", src, dst),
+                    // The executor combines the message with what it reads at `src` of this rank.
+                    Step::RecvCombine { .. } => ("rrc", dst, dst),
+                    Step::Copy { .. } => ("cpy", src, dst),
+                    Step::Combine { .. } => ("re", src, dst),
+                };
+                let origin = Some((i, step.port().unwrap_or(0), theirs_first));
+                steps.push(Line {
+                    what,
+                    src,
+                    dst,
+                    count,
+                    waits: None,
+                    awaited: false,
+                    origin,
+                });
+            }
+            match steps.get_mut(first) {
+                Some(line) => line.waits = last,
+                // A wrong local step, with no source for what others wait for.
+                None if total_len(step.writes()) > 0 => steps.push(Line {
+                    waits: last,
+                    ..nop((0, 0))
+                }),
+                None => {}
+            }
+            done.push((id, steps.len().saturating_sub(1)));
+        }
+        all.push(blocks);
+    }
+    Ok(all)
+}
+
+/// The rank and step at the other end of a transfer.
+type Mate = Option<(usize, usize)>;
+
+/// By rank and step.
+fn mates(schedule: &Schedule, programs: &[&[Step]]) -> Result<Vec<Vec<Mate>>> {
+    let mut wrong = None;
+    let matching = Matching::new(schedule, |mismatch| wrong = wrong.or(Some(mismatch)))?;
+    if wrong.is_some() {
+        return Err(Error::wrong(
+            "its messages do not match (run `check` for the list)",
+        ));
+    }
+    // The placed programs may have one copy more at the start.
+    let extra = |rank: usize| programs[rank].len() - schedule.programs()[rank].len();
+    let mut all = Vec::with_capacity(programs.len());
+    let mut mates = matching.mates.iter();
+    for (rank, program) in schedule.programs().iter().enumerate() {
+        let mut of_rank = vec![None; extra(rank)];
+        for (i, step) in program.iter().enumerate() {
+            let mate = mates.next();
+            if step.is_empty() {
+                return Err(Error::usage(format!(
+                    "MSCCL has no steps without chunks: rank {rank}, step {i} ({}) is one (choose a size that all \
+                     segments and blocks divide)",
+                    step.name()
+                )));
+            }
+            let found = step.peer().zip(mate);
+            of_rank.push(found.map(|(peer, &mate)| {
+                (
+                    peer,
+                    (mate - matching.first_step[peer]) as usize + extra(peer),
+                )
+            }));
+        }
+        all.push(of_rank);
+    }
+    Ok(all)
+}
+
+/// By sender and receiver: the channel of their messages, the first that has room at both.
+fn channels(programs: &[&[Step]]) -> HashMap<(usize, usize), usize> {
+    let mut channels = HashMap::new();
+    // By rank and direction: the number of thread blocks on each channel.
+    let mut used: Vec<[Vec<usize>; 2]> = vec![Default::default(); programs.len()];
+    for (from, program) in programs.iter().enumerate() {
+        for step in *program {
+            let Step::Send { to, .. } = *step else {
+                continue;
+            };
+            channels.entry((from, to)).or_insert_with(|| {
+                let count = |rank: usize, way: usize, c: usize| {
+                    used[rank][way].get(c).copied().unwrap_or(0)
+                };
+                let room = |&c: &usize| {
+                    count(from, 0, c) < MAX_BLOCKS_OF_CHANNEL
+                        && count(to, 1, c) < MAX_BLOCKS_OF_CHANNEL
+                };
+                let channel = (0..).find(room).unwrap_or(0);
+                for (rank, way) in [(from, 0), (to, 1)] {
+                    let counts = &mut used[rank][way];
+                    counts.resize(counts.len().max(channel + 1), 0);
+                    counts[channel] += 1;
+                }
+                channel
+            });
+        }
+    }
+    channels
+}
+
+/// A buffer and a chunk in it.
+type At = (char, usize);
+
+/// The parts of a step that are contiguous on both sides, in chunks: source, destination, number.
+fn parts(
+    step: &Step,
+    mine: &Placed,
+    mate: Option<(&Placed, &Step)>,
+    chunk: usize,
+) -> Vec<(At, At, usize)> {
+    let (src, dst) = match (step, mate) {
+        (Step::Send { spans, .. }, Some((theirs, mate))) => {
+            ((mine, &**spans), (theirs, mate.writes()))
+        }
+        (_, Some((theirs, mate))) => ((theirs, mate.reads()), (mine, step.writes())),
+        _ => ((mine, step.reads()), (mine, step.writes())),
+    };
+    let runs = |(placed, spans): (&Placed, &[Span])| {
+        let regions = spans.iter().flat_map(|&span| placed.regions(span));
+        regions.collect::<Vec<Region>>().into_iter()
+    };
+    let (mut src, mut dst) = (runs(src), runs(dst));
+    let (mut a, mut b) = (src.next(), dst.next());
+    let mut parts: Vec<(At, At, usize)> = Vec::new();
+    while let (Some(x), Some(y)) = (&mut a, &mut b) {
+        let len = x.len.min(y.len);
+        let (from, to) = ((x.buffer, x.offset / chunk), (y.buffer, y.offset / chunk));
+        let follows = |at: At, next: At, n: usize| at.0 == next.0 && at.1 + n == next.1;
+        match parts.last_mut() {
+            Some((f, t, n)) if follows(*f, from, *n) && follows(*t, to, *n) => *n += len / chunk,
+            _ => parts.push((from, to, len / chunk)),
+        }
+        x.take(len);
+        y.take(len);
+        if x.len == 0 {
+            a = src.next();
+        }
+        if y.len == 0 {
+            b = dst.next();
+        }
+    }
+    let pieces = |(from, to, count): (At, At, usize)| {
+        (0..count).step_by(MAX_COUNT).map(move |at| {
+            (
+                (from.0, from.1 + at),
+                (to.0, to.1 + at),
+                MAX_COUNT.min(count - at),
+            )
+        })
+    };
+    parts.into_iter().flat_map(pieces).collect()
+}
+
+/// What the executor would not take, or would do otherwise.
+fn notes(blocks: &[Vec<Block>]) -> Vec<String> {
+    let mut notes = Vec::new();
+    let nodes = |blocks: &Vec<Block>| 2 + blocks.iter().map(|b| 1 + b.steps.len()).sum::<usize>();
+    let most_nodes = blocks.iter().map(nodes).max().unwrap_or(0);
+    if most_nodes > MAX_NODES {
+        notes.push(format!(
+            "the file has {most_nodes} XML nodes for a rank, MSCCL's executor takes {MAX_NODES}: take fewer segments or ranks"
+        ));
+    }
+    let most_steps = blocks
+        .iter()
+        .flatten()
+        .map(|b| b.steps.len())
+        .max()
+        .unwrap_or(0);
+    if most_steps > MAX_STEPS {
+        notes.push(format!(
+            "a thread block has {most_steps} steps, MSCCL's executor takes {MAX_STEPS}: take fewer segments or ranks"
+        ));
+    }
+    let numbers = |block: &Block| {
+        let mut numbers: Vec<_> = block
+            .steps
+            .iter()
+            .filter_map(|l| Some(l.origin?.0))
+            .collect();
+        let lines = numbers.len();
+        numbers.dedup();
+        lines - numbers.len()
+    };
+    let more: usize = blocks.iter().flatten().map(numbers).sum();
+    if more > 0 {
+        notes.push(format!(
+            "{more} steps are parts of messages and copies that lie in several places: MSCCL moves contiguous chunks"
+        ));
+    }
+    notes
+}

@@ -1,0 +1,392 @@
+//! The elements of a file, with their attributes in range.
+
+use roxmltree::{Document, Node};
+
+use oneport::error::{Error, Result};
+use oneport::machine::Ports;
+use oneport::schedule::Order;
+use oneport::schedule::collective::Kind;
+
+/// An element, with what error messages say of it.
+#[derive(Clone, Copy)]
+struct Element<'a, 'd>(Node<'a, 'd>);
+
+/// An error at byte `pos` of the text. Lines are counted here, because counting them for every
+/// element takes quadratic time.
+pub(super) fn at(text: &str, pos: usize, what: impl std::fmt::Display) -> Error {
+    crate::at_line(1 + text[..pos].matches('\n').count(), what)
+}
+
+/// Attributes that an element may have: the XML library compares all of them with each other.
+/// Elements of MSCCL have 13 at most, with those that oneport adds.
+const MAX_ATTRIBUTES: usize = 64;
+/// Namespaces that a file may declare: the library copies all of them for each further one. MSCCL
+/// has none.
+const MAX_NAMESPACES: usize = 64;
+
+/// Refuses what the XML library would take quadratic time for, before it sees the text.
+pub(super) fn ensure_few_attributes(text: &str) -> Result<()> {
+    let (mut start, mut namespaces) = (0, 0);
+    while let Some(open) = text[start..].find('<') {
+        let open = start + open;
+        let tag = &text[open..];
+        let is_opaque = |(begin, _): &&(&str, &str)| tag.starts_with(begin);
+        let opaque = [("<!--", "-->"), ("<![CDATA[", "]]>"), ("<?", "?>")];
+        if let Some((_, end)) = opaque.iter().find(is_opaque) {
+            match tag.find(end) {
+                Some(end) => start = open + end,
+                None => break,
+            }
+            continue;
+        }
+        let (mut quote, mut attributes, mut end) = (None, 0, tag.len());
+        for (i, byte) in tag.bytes().enumerate() {
+            match (quote, byte) {
+                (Some(q), byte) => quote = Some(q).filter(|&q| q != byte),
+                (None, b'"' | b'\'') => quote = Some(byte),
+                (None, b'=') => attributes += 1,
+                (None, b'x') if tag[i..].starts_with("xmlns") => namespaces += 1,
+                (None, b'>') => {
+                    end = i;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        let refuse = |what: &str, max| {
+            Err(at(
+                text,
+                open,
+                format!("{what} than the {max} that are read"),
+            ))
+        };
+        if attributes > MAX_ATTRIBUTES {
+            return refuse("an element has more attributes", MAX_ATTRIBUTES);
+        }
+        if namespaces > MAX_NAMESPACES {
+            return refuse("the file declares more namespaces", MAX_NAMESPACES);
+        }
+        start = open + end;
+    }
+    Ok(())
+}
+
+impl<'a> Element<'a, '_> {
+    fn error(self, what: impl std::fmt::Display) -> Error {
+        let name = self.0.tag_name().name();
+        let (text, pos) = (self.0.document().input_text(), self.0.range().start);
+        at(text, pos, format!("<{name}>: {what}"))
+    }
+
+    fn text(self, name: &str) -> Result<&'a str> {
+        let missing = || self.error(format!("the attribute {name} is missing"));
+        self.0.attribute(name).ok_or_else(missing)
+    }
+
+    fn number(self, name: &str) -> Result<usize> {
+        let text = self.text(name)?;
+        text.parse()
+            .map_err(|_| self.error(format!("{name}=\"{text}\" is not a number that fits")))
+    }
+
+    /// The number, or `None` for -1 or if the attribute is missing.
+    fn optional(self, name: &str) -> Result<Option<usize>> {
+        match self.0.attribute(name) {
+            None | Some("-1") => Ok(None),
+            Some(_) => self.number(name).map(Some),
+        }
+    }
+
+    fn children(self, name: &'static str) -> impl Iterator<Item = Result<Self>> {
+        let elements = self.0.children().filter(|n| n.is_element()).map(Element);
+        elements.map(move |child| match child.0.has_tag_name(name) {
+            true => Ok(child),
+            false => Err(child.error(format!("only {name} elements stand here"))),
+        })
+    }
+}
+
+pub(super) struct File<'t> {
+    pub(super) text: &'t str,
+    pub(super) kind: Kind,
+    pub(super) in_place: bool,
+    /// Chunks of a vector, or of all blocks together.
+    pub(super) chunks: usize,
+    pub(super) root: Option<usize>,
+    /// As written by oneport.
+    pub(super) ports: Option<Ports>,
+    pub(super) gpus: Vec<Gpu>,
+}
+
+#[derive(Default)]
+pub(super) struct Gpu {
+    /// Chunks of input, output, scratch.
+    pub(super) sizes: [usize; 3],
+    pub(super) blocks: Vec<Block>,
+    /// First byte of its element.
+    pub(super) pos: usize,
+}
+
+pub(super) struct Block {
+    pub(super) send: Option<usize>,
+    pub(super) recv: Option<usize>,
+    pub(super) channel: usize,
+    pub(super) lines: Vec<Line>,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Line {
+    pub(super) what: What,
+    pub(super) src: (usize, usize),
+    pub(super) dst: (usize, usize),
+    pub(super) count: usize,
+    /// Thread block and step.
+    pub(super) waits: Option<(usize, usize)>,
+    pub(super) n: Option<usize>,
+    pub(super) port: usize,
+    pub(super) order: Order,
+    /// First byte of its element.
+    pub(super) pos: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Send,
+    Recv,
+    RecvCopySend,
+    RecvReduceSend,
+    RecvReduceCopy,
+    RecvReduceCopySend,
+    Copy,
+    Reduce,
+    Nop,
+}
+
+impl What {
+    const ALL: [(&'static str, What); 9] = [
+        ("s", What::Send),
+        ("r", What::Recv),
+        ("rcs", What::RecvCopySend),
+        ("rrs", What::RecvReduceSend),
+        ("rrc", What::RecvReduceCopy),
+        ("rrcs", What::RecvReduceCopySend),
+        ("cpy", What::Copy),
+        ("re", What::Reduce),
+        ("nop", What::Nop),
+    ];
+
+    pub(super) fn sends(self) -> bool {
+        use What::{RecvCopySend, RecvReduceCopySend, RecvReduceSend, Send};
+        matches!(
+            self,
+            Send | RecvCopySend | RecvReduceSend | RecvReduceCopySend
+        )
+    }
+
+    pub(super) fn receives(self) -> bool {
+        !matches!(self, What::Send | What::Copy | What::Reduce | What::Nop)
+    }
+
+    /// Whether `src` and `dst` are places of this rank.
+    pub(super) fn uses(self) -> (bool, bool) {
+        match self {
+            What::Nop => (false, false),
+            What::Send | What::RecvReduceSend => (true, false),
+            What::Recv | What::RecvCopySend => (false, true),
+            _ => (true, true),
+        }
+    }
+}
+
+const COLLECTIVES: [(&str, Kind); 9] = [
+    ("broadcast", Kind::Broadcast),
+    ("reduce", Kind::Reduce),
+    ("allreduce", Kind::Allreduce),
+    ("gather", Kind::Gather),
+    ("scatter", Kind::Scatter),
+    ("allgather", Kind::Allgather),
+    ("reducescatter", Kind::ReduceScatter),
+    ("reduce_scatter", Kind::ReduceScatter),
+    ("alltoall", Kind::Alltoall),
+];
+
+impl<'t> File<'t> {
+    pub(super) fn parse(document: &Document<'t>) -> Result<File<'t>> {
+        let algo = Element(document.root_element());
+        if !algo.0.has_tag_name("algo") {
+            return Err(algo.error("an MSCCL algorithm starts with <algo>"));
+        }
+        let coll = algo.text("coll")?;
+        let Some(&(_, kind)) = COLLECTIVES.iter().find(|(name, _)| *name == coll) else {
+            let names: Vec<_> = COLLECTIVES.iter().map(|c| c.0).collect();
+            return Err(algo.error(format!("coll=\"{coll}\" is none of {}", names.join(", "))));
+        };
+        let ranks = algo.number("ngpus")?;
+        let mut gpus: Vec<Option<Gpu>> = Vec::new();
+        for gpu in algo.children("gpu") {
+            let gpu = gpu?;
+            let id = gpu.number("id")?;
+            if id >= ranks {
+                return Err(gpu.error(format!("id {id} is not one of {ranks} ranks")));
+            }
+            // Not by `ranks`, which may be any number. Ids may be in any order, but not far beyond
+            // those that are there.
+            if id >= gpus.len() {
+                let count = algo.0.children().filter(Node::is_element).count();
+                if id >= count {
+                    return Err(gpu.error(format!("id {id}, but there are {count} ranks")));
+                }
+                gpus.resize_with(count, || None);
+            }
+            if gpus[id].replace(Gpu::parse(gpu, ranks)?).is_some() {
+                return Err(gpu.error(format!("rank {id} is there twice")));
+            }
+        }
+        if gpus.len() != ranks || ranks == 0 {
+            return Err(algo.error(format!(
+                "ngpus=\"{ranks}\", but there are {} ranks",
+                gpus.len()
+            )));
+        }
+        let gpus: Vec<Gpu> = gpus.into_iter().flatten().collect();
+        let largest = |g: &Gpu| g.sizes[0].max(g.sizes[1]);
+        let chunks = match algo.optional("nchunksperloop")? {
+            Some(chunks) => chunks,
+            None => gpus.iter().map(largest).max().unwrap_or(0),
+        };
+        let ported = algo.optional("ported")?;
+        let ports = match (algo.0.attribute("ports"), ported) {
+            (Some("uni"), Some(k)) => Some(Ports::UNI.with_k(k)),
+            (Some("bi"), Some(k)) => Some(Ports::BI.with_k(k)),
+            (None, None) => None,
+            _ => {
+                return Err(
+                    algo.error("ports and ported belong together: \"uni\" or \"bi\", and a number")
+                );
+            }
+        };
+        Ok(File {
+            text: document.input_text(),
+            kind,
+            in_place: algo.optional("inplace")?.unwrap_or(0) != 0,
+            chunks,
+            root: algo.optional("root")?,
+            ports,
+            gpus,
+        })
+    }
+}
+
+impl Gpu {
+    fn parse(gpu: Element, ranks: usize) -> Result<Gpu> {
+        let rank = gpu.number("id")?;
+        let mut parsed = Gpu {
+            sizes: [
+                gpu.number("i_chunks")?,
+                gpu.number("o_chunks")?,
+                gpu.number("s_chunks")?,
+            ],
+            blocks: Vec::new(),
+            pos: gpu.0.range().start,
+        };
+        let mut peers = std::collections::HashSet::new();
+        for tb in gpu.children("tb") {
+            let tb = tb?;
+            let id = tb.number("id")?;
+            if id != parsed.blocks.len() {
+                let next = parsed.blocks.len();
+                return Err(tb.error(format!(
+                    "id {id} where {next} is due: thread blocks are numbered in order"
+                )));
+            }
+            let (send, recv) = (tb.optional("send")?, tb.optional("recv")?);
+            let channel = tb.optional("chan")?.unwrap_or(0);
+            for (peer, sends, what) in [(send, true, "send"), (recv, false, "recv")] {
+                let Some(peer) = peer else { continue };
+                if peer >= ranks || peer == rank {
+                    return Err(tb.error(format!(
+                        "{what}=\"{peer}\" is not another one of {ranks} ranks"
+                    )));
+                }
+                if !peers.insert((peer, sends, channel)) {
+                    return Err(tb.error(format!(
+                        "a second thread block with {what}=\"{peer}\" on channel {channel}: it would be open which \
+                         message is which"
+                    )));
+                }
+            }
+            let mut block = Block {
+                send,
+                recv,
+                channel,
+                lines: Vec::new(),
+            };
+            for step in tb.children("step") {
+                let line = Line::parse(step?, &block)?;
+                block.lines.push(line);
+            }
+            parsed.blocks.push(block);
+        }
+        Ok(parsed)
+    }
+}
+
+impl Line {
+    fn parse(step: Element, block: &Block) -> Result<Line> {
+        let s = step.number("s")?;
+        if s != block.lines.len() {
+            let next = block.lines.len();
+            return Err(step.error(format!(
+                "s=\"{s}\" where {next} is due: steps are numbered in order"
+            )));
+        }
+        let name = step.text("type")?;
+        let Some(&(_, what)) = What::ALL.iter().find(|(n, _)| *n == name) else {
+            let names: Vec<_> = What::ALL.iter().map(|w| w.0).collect();
+            return Err(step.error(format!("type=\"{name}\" is none of {}", names.join(", "))));
+        };
+        if what.sends() && block.send.is_none() || what.receives() && block.recv.is_none() {
+            return Err(step.error(format!("{name} in a thread block without that peer")));
+        }
+        let buffer = |name: &str| match step.text(name)? {
+            "i" => Ok(0),
+            "o" => Ok(1),
+            "s" => Ok(2),
+            other => Err(step.error(format!("{name}=\"{other}\" is none of i, o, s"))),
+        };
+        let (uses_src, uses_dst) = what.uses();
+        let place = |used: bool, buf: &str, off: &str| -> Result<(usize, usize)> {
+            match used {
+                true => Ok((buffer(buf)?, step.number(off)?)),
+                false => Ok((0, 0)),
+            }
+        };
+        let waits = match (step.optional("depid")?, step.optional("deps")?) {
+            (Some(block), Some(step)) => Some((block, step)),
+            (None, None) => None,
+            _ => return Err(step.error("depid and deps belong together")),
+        };
+        let count = match what {
+            What::Nop => 0,
+            _ => step.number("cnt")?,
+        };
+        if count == 0 && what != What::Nop {
+            return Err(step.error("cnt=\"0\": a step moves a chunk at least"));
+        }
+        Ok(Line {
+            what,
+            src: place(uses_src, "srcbuf", "srcoff")?,
+            dst: place(uses_dst, "dstbuf", "dstoff")?,
+            count,
+            waits,
+            n: step.optional("n")?,
+            port: step.optional("port")?.unwrap_or(0),
+            order: match step.0.attribute("order") {
+                None | Some("mine_first") => Order::MineFirst,
+                Some("theirs_first") => Order::TheirsFirst,
+                Some(other) => return Err(step.error(format!("order=\"{other}\""))),
+            },
+            pos: step.0.range().start,
+        })
+    }
+}

@@ -1,0 +1,74 @@
+//! What the tests of several formats share.
+
+use super::{goal, msccl, simgrid};
+use oneport::plan::{Segments, registry};
+use oneport::schedule::Schedule;
+use oneport::{CostModel, Ports, Request};
+
+/// Schedules of all registered algorithms over a grid of ranks, roots, ports and segments, each
+/// with a name.
+pub(super) fn grid() -> Vec<(String, Schedule)> {
+    let mut schedules = Vec::new();
+    for algorithm in registry::all() {
+        for (p, root) in [(1, 0), (2, 1), (3, 0), (5, 4), (8, 0), (9, 3), (12, 0)] {
+            for (ports, segments) in [(Ports::BI, 1), (Ports::BI, 3), (Ports::UNI, 2)] {
+                let elements = 2 * p * segments;
+                let mut request = Request::new(algorithm.collective, p, elements).ports(ports);
+                if request.clone().root(root).plan(algorithm.name).is_ok() {
+                    request = request.root(root);
+                }
+                if algorithm.segmented {
+                    let segments = Segments::of_size(elements, elements.div_ceil(segments));
+                    request = request.segments(segments.unwrap());
+                } else if segments > 1 && ports == Ports::BI {
+                    continue;
+                }
+                if algorithm.accepts(&request).is_err() {
+                    continue;
+                }
+                let Ok(schedule) = algorithm.plan(&request) else {
+                    continue;
+                };
+                let (kind, name) = (algorithm.collective.name(), algorithm.name);
+                let ports = ports.name();
+                schedules.push((
+                    format!("{kind} {name} p={p} {ports} q={segments}"),
+                    schedule,
+                ));
+            }
+        }
+    }
+    assert!(schedules.len() > 500, "{}", schedules.len());
+    schedules
+}
+
+/// No other format says in which order several ranks use a port.
+#[test]
+fn shared_ports_are_refused() {
+    let cost = CostModel::new(1000.0, 1.0);
+    let plain = Request::broadcast(4, 4).plan("binomial").unwrap();
+    let nodes = [vec![0, 1], vec![2, 3]];
+    let shared = plain.clone().with_node_ports(&nodes, 1, &cost, 1).unwrap();
+    let network = simgrid::Options {
+        network: simgrid::Network::Crossbar,
+        cost: cost.clone(),
+        element_bytes: 1,
+        second: 1e-6,
+    };
+    let write = |schedule: &Schedule| {
+        [
+            goal::write(schedule, &goal::Options::new(cost.clone())).map(|_| ()),
+            msccl::write(schedule, "name").map(|_| ()),
+            simgrid::write(schedule, &network).map(|_| ()),
+        ]
+    };
+    assert!(write(&plain).iter().all(Result::is_ok));
+    for (format, refused) in ["GOAL", "MSCCL", "SimGrid"].iter().zip(write(&shared)) {
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            format!(
+                "{format} has no order of the transfers of several ranks, which the shared port \"node 0 out\" states"
+            )
+        );
+    }
+}

@@ -1,0 +1,357 @@
+//! Calibration: measures this machine and fits alpha, beta, gamma and gamma_copy.
+//!
+//! # What is measured
+//!
+//! Every measurement is a [`Run`](oneport::run::Run), like a run of a collective. Before
+//! each repetition every rank writes its own input anew. A message is therefore read from the cache
+//! of the core that wrote it (or from memory, if it is large), not from a cache that earlier
+//! repetitions warmed. The time is that of the slower rank, measured from a common barrier. A
+//! calibration under ideal conditions would predict times that no run reaches.
+//!
+//! - Message: half of a ping-pong (rank 0 sends, then receives; rank 1 receives, then sends), 0 B
+//!   to 32 MiB (quick: 16 MiB).
+//! - Combining: the same ping-pong with combining receives. The cost of combining is the additional
+//!   time. Reductions combine in the pass that receives, where most of the arithmetic hides behind
+//!   the memory accesses; a separate combination would overestimate the cost.
+//! - Combining locally: an exchange, after which each rank combines the received data into the data
+//!   it sent, minus the time of the exchange alone. This fetches back the cache lines that the
+//!   partner's core has read, so it costs more than the arithmetic.
+//! - Sharing a core: a ping-pong of 8 bytes between two ranks on the first core.
+//! - Copying: both ranks copy locally, minus the time of a run without a step.
+//!
+//! The sizes are measured turn by turn, so that a disturbance affects all of them instead of one. A
+//! turn consists of as many repetitions as fit its time slice and yields their median. The time of
+//! a size is the lower quartile of its turns.
+//!
+//! # What is fitted
+//!
+//! See [`fit`](super::fit): always one line, and pieces if one line is not good enough. `gamma` and
+//! `gamma_copy` are lines through zero.
+//!
+//! # When a calibration is refused
+//!
+//! - There are fewer than two cores.
+//! - A slope or start-up time is not positive.
+//! - The median error of the model exceeds 25%, unless it is taken by force.
+//! - Samples of one size differ by more than 300% in the median, unless they are taken by force.
+
+mod fits;
+mod pairs;
+#[cfg(test)]
+mod tests;
+mod warnings;
+
+use fits::{Fits, Line, meaningful_line};
+use pairs::{levels, matrices, pair_of_one_host, pairs_of};
+use warnings::{quality_warnings, setup_warnings};
+
+use super::fit::{Measured, median};
+use super::probe::{Bench, Effort, Pair, Probe, Work, team_of_two};
+use super::profile::{self, Machine, Point, Profile};
+use oneport::error::{Error, Result};
+use oneport::machine::Level;
+use oneport::run::{Place, allowed_cores};
+
+/// Options of a calibration.
+#[derive(Debug, Clone, Default)]
+pub struct Calibration {
+    /// Cores to use, of which the first two are measured. By default all cores of this process.
+    pub cores: Option<Vec<usize>>,
+    /// Also measure each pair of cores.
+    pub pairs: bool,
+    /// Use fewer sizes and less time: about two seconds instead of fifteen.
+    pub quick: bool,
+    /// Take measurements that are noisy, and a model that does not fit, with a warning.
+    pub force: bool,
+}
+
+/// Measures this machine and fits the cost model's parameters, in nanoseconds and nanoseconds per
+/// byte.
+///
+/// `progress` is called with the number of finished measurements and their total.
+///
+/// ```no_run
+/// use oneport_measure::{Calibration, calibrate};
+/// let profile = calibrate(&Calibration::default(), |_, _| {})?;
+/// println!("alpha {} ns, beta {} ns/byte", profile.alpha, profile.beta);
+/// # Ok::<(), oneport::Error>(())
+/// ```
+///
+/// # Errors
+/// - [`ErrorKind::Usage`](oneport::ErrorKind::Usage) if cores do not exist or are listed twice.
+/// - [`ErrorKind::System`](oneport::ErrorKind::System) if there are fewer than two cores, or if the
+///   measurements are meaningless; the message gives the reason.
+pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) -> Result<Profile> {
+    let mut cores = two_or_more(options.cores.clone())?;
+    if !options.pairs {
+        cores.truncate(2);
+    }
+    let effort = Effort::new(options.quick);
+    let others: Vec<_> = pairs_of(cores.len()).skip(1).collect();
+    let all_steps = steps(effort) + others.len() * steps(OF_PAIR);
+    let mut team = team_of_two(&cores[..2])?;
+    let pinned = team.pinned();
+    let (mut profile, fits) = measured(&mut team, Pair::ALONE, pinned, options, |done| {
+        progress(done, all_steps);
+    })?;
+    drop(team);
+    let mut turns = vec![Probe::new(Work::Message, 8, Pair::ALONE)?];
+    let mut shared = team_of_two(&cores[..1])?;
+    let mut bench = Bench { place: &mut shared };
+    bench.measure_interleaved(&mut turns, effort, |_, _| {})?;
+    profile.shared_alpha = turns.first().map(Probe::time);
+    let mut done = steps(effort);
+    let lines = lines([0, 1], &others, &fits, |[i, j]| {
+        let of_two = [cores[i], cores[j]];
+        let line = one_pair(&mut team_of_two(&of_two)?, Pair::ALONE, |part| {
+            progress(done + part, all_steps);
+        });
+        done += steps(OF_PAIR);
+        line.map_err(|e| Error::system(format!("cores {} and {}: {e}", of_two[0], of_two[1])))
+    })?;
+    profile.pairs = options.pairs.then(|| matrices(cores.len(), &lines, &fits));
+    profile.cores = cores;
+    progress(all_steps, all_steps);
+    Ok(profile)
+}
+
+/// Measures the ranks of a place that exists, such as the processes of an MPI world, whose hosts
+/// are given by rank. The first rank and the first one on another host are measured at all sizes,
+/// or the first two if there is only one host. If asked for, every pair is measured. Ranks on
+/// several hosts have [`Profile::levels`], the medians over the measured pairs on one host and over
+/// those on two; without the other pairs, one pair on one host is measured as well.
+///
+/// [`Profile::cores`] are the ranks. All processes must call it alike; all get the same figures.
+///
+/// # Errors
+/// As [`calibrate`]; also if cores are given, or there are fewer than two ranks.
+pub fn calibrate_on(
+    place: &mut impl Place,
+    hosts: &[String],
+    options: &Calibration,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<Profile> {
+    let ranks = hosts.len();
+    if options.cores.is_some() {
+        return Err(Error::usage("ranks that exist have their cores already"));
+    }
+    if ranks < 2 {
+        return Err(Error::usage(format!(
+            "calibration sends messages between two ranks, of which there are {ranks}"
+        )));
+    }
+    let other = hosts.iter().position(|host| *host != hosts[0]);
+    let first = [0, other.unwrap_or(1)];
+    let others: Vec<_> = match options.pairs {
+        true => pairs_of(ranks).filter(|pair| *pair != first).collect(),
+        false => pair_of_one_host(hosts)
+            .filter(|pair| *pair != first)
+            .into_iter()
+            .collect(),
+    };
+    let effort = Effort::new(options.quick);
+    let all_steps = steps(effort) + others.len() * steps(OF_PAIR);
+    let pair = Pair { ranks, ends: first };
+    let (mut profile, fits) = measured(place, pair, true, options, |done| {
+        progress(done, all_steps);
+    })?;
+    let mut done = steps(effort);
+    let lines = lines(first, &others, &fits, |ends| {
+        let line = one_pair(place, Pair { ranks, ends }, |part| {
+            progress(done + part, all_steps);
+        });
+        done += steps(OF_PAIR);
+        line.map_err(|e| Error::system(format!("ranks {} and {}: {e}", ends[0], ends[1])))
+    })?;
+    profile.pairs = options.pairs.then(|| matrices(ranks, &lines, &fits));
+    profile.levels = levels(hosts, &lines);
+    if !profile.levels.is_empty()
+        && let Err(error) = Level::ranks(&profile.levels)
+    {
+        profile.levels.clear();
+        profile.warnings.push(format!("no levels: {error}"));
+    }
+    profile.hosts = hosts.to_vec();
+    profile.cores = (0..ranks).collect();
+    progress(all_steps, all_steps);
+    Ok(profile)
+}
+
+/// Measures one pair of ranks at all sizes: a profile without pairs, and what was fitted.
+fn measured(
+    place: &mut impl Place,
+    pair: Pair,
+    pinned: bool,
+    options: &Calibration,
+    mut progress: impl FnMut(usize),
+) -> Result<(Profile, Fits)> {
+    let effort = Effort::new(options.quick);
+    let mut warnings = setup_warnings(options.quick);
+    let mut probes = all_probes(effort, pair)?;
+    Bench { place }.measure_interleaved(&mut probes, effort, |done, of| {
+        progress(steps(effort) * done / of.max(1));
+    })?;
+    let fits = Fits::of(&probes)?;
+    let noise = noise(&probes);
+    warnings.extend(quality_warnings(
+        &probes,
+        noise,
+        &fits,
+        pinned,
+        options.force,
+    )?);
+    let (alpha, beta) = fits.line;
+    let mut profile = Profile {
+        machine: Machine::this(),
+        date: profile::now(),
+        version: env!("CARGO_PKG_VERSION").to_string(),
+        alpha,
+        beta,
+        gamma: fits.gamma,
+        gamma_copy: fits.gamma_copy,
+        noise,
+        pieces: fits.pieces(),
+        warnings,
+        ..Profile::from_json(r#"{"alpha": 0, "beta": 0}"#)?
+    };
+    profile.fill_points(&fits)?;
+    Ok((profile, fits))
+}
+
+/// A probe of every operation and size.
+fn all_probes(effort: Effort, pair: Pair) -> Result<Vec<Probe>> {
+    let sizes = effort.sizes();
+    let probe = |work: Work| {
+        let measured = sizes.iter().filter(move |&&bytes| work.measures(bytes));
+        measured.map(move |&bytes| Probe::new(work, bytes, pair))
+    };
+    Work::ALL.into_iter().flat_map(probe).collect()
+}
+
+/// Returns the cores to measure: at least two, all different.
+fn two_or_more(wanted: Option<Vec<usize>>) -> Result<Vec<usize>> {
+    if let Some(cores) = &wanted {
+        if let Some(twice) = cores
+            .iter()
+            .enumerate()
+            .find_map(|(i, c)| cores[..i].contains(c).then_some(c))
+        {
+            return Err(Error::usage(format!(
+                "core {twice} is named twice: calibration needs different cores"
+            )));
+        }
+        if cores.len() < 2 {
+            return Err(Error::usage(format!(
+                "{} core named: calibration sends messages between two",
+                cores.len()
+            )));
+        }
+    }
+    let available = allowed_cores();
+    if available.len() < 2 {
+        return Err(Error::system(format!(
+            "calibration refused: it sends messages between two cores, and this process may use {}; give alpha and beta yourself",
+            available.len()
+        )));
+    }
+    Ok(wanted.unwrap_or(available))
+}
+
+impl Profile {
+    fn fill_points(&mut self, fits: &Fits) -> Result<()> {
+        let cost = self.cost()?;
+        let first = match cost.size_pieces().and_then(|p| p.transfer.first()) {
+            Some(piece) => piece.alpha,
+            None => self.alpha,
+        };
+        let message = |bytes: u64| match bytes {
+            0 => first,
+            n => cost.transfer(0, 1, n),
+        };
+        let point = |bytes: u64, time: f64, predicted: f64| Point {
+            bytes,
+            time,
+            predicted,
+            residual: (predicted - time) / time,
+        };
+        self.points = fits
+            .message
+            .iter()
+            .map(|m| point(m.bytes, m.time, message(m.bytes)))
+            .collect();
+        self.combine_points = fits
+            .combine
+            .iter()
+            .map(|m| {
+                let predicted = message(m.bytes) + cost.combine(1, m.bytes);
+                point(m.bytes, m.scale, predicted)
+            })
+            .collect();
+        self.combine_local_points = fits
+            .combine_own
+            .iter()
+            .map(|m| {
+                let predicted = m.scale - m.time + cost.combine_local(1, m.bytes);
+                point(m.bytes, m.scale, predicted)
+            })
+            .collect();
+        self.copy_points = fits
+            .copy
+            .iter()
+            .map(|m| point(m.bytes, m.time, cost.copy(0, m.bytes)))
+            .collect();
+        (self.fit_error, self.fit_error_worst) = (fits.error.median, fits.error.worst);
+        (self.line_error, self.line_error_worst) = (fits.line_error.median, fits.line_error.worst);
+        Ok(())
+    }
+}
+
+/// How often a pair is measured at most.
+const ATTEMPTS: usize = 3;
+
+/// The effort for pairs other than the first.
+const OF_PAIR: Effort = Effort::QUICK;
+
+/// Number of steps of the progress for a pair that is measured with this effort.
+fn steps(effort: Effort) -> usize {
+    effort.turns * effort.sizes().len()
+}
+
+/// Measures alpha and beta of other pairs than the first, whose line is known. A pair that was
+/// disturbed so much that its line has no meaning is measured again, a few times.
+fn lines(
+    first: [usize; 2],
+    others: &[[usize; 2]],
+    fits: &Fits,
+    mut line: impl FnMut([usize; 2]) -> Result<Line>,
+) -> Result<Vec<([usize; 2], Line)>> {
+    let mut lines = vec![(first, fits.line)];
+    for &pair in others {
+        let mut measured = line(pair);
+        for _ in 1..ATTEMPTS {
+            measured = measured.or_else(|_| line(pair));
+        }
+        lines.push((pair, measured?));
+    }
+    Ok(lines)
+}
+
+/// Measures alpha and beta between two ranks.
+fn one_pair(place: &mut impl Place, pair: Pair, mut progress: impl FnMut(usize)) -> Result<Line> {
+    let sizes = OF_PAIR.sizes().into_iter();
+    let probes = sizes.map(|n| Probe::new(Work::Message, n, pair));
+    let mut probes = probes.collect::<Result<Vec<_>>>()?;
+    Bench { place }.measure_interleaved(&mut probes, OF_PAIR, |done, of| {
+        progress(steps(OF_PAIR) * done / of.max(1));
+    })?;
+    let points: Vec<Measured> = probes
+        .iter()
+        .map(|p| Measured::new(p.bytes, p.time()))
+        .collect();
+    Ok(meaningful_line(&points)?.0)
+}
+
+/// Median noise of the probes.
+fn noise(probes: &[Probe]) -> f64 {
+    median(&mut probes.iter().map(Probe::noise).collect::<Vec<_>>())
+}

@@ -1,0 +1,123 @@
+//! Warnings about the conditions and the quality of a calibration.
+
+use super::super::fit::median;
+use super::super::probe::Probe;
+use super::fits::Fits;
+use oneport::error::{Error, Result};
+use oneport::run::allowed_cores;
+
+/// A fit with a larger median relative error is refused.
+pub(super) const MAX_ERROR: f64 = 0.25;
+/// Samples of one size that differ by more than this, in the median over the sizes, are too noisy
+/// to fit.
+const MAX_NOISE: f64 = 3.0;
+/// Noise, or change between the first and the last turn, that causes a warning.
+const NOISY: f64 = 0.1;
+/// Largest relative error of a point that causes no warning.
+const FAR_OFF: f64 = 0.5;
+
+/// Warnings that need no measurement.
+pub(super) fn setup_warnings(quick: bool) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if quick {
+        warnings.push("a quick calibration: fewer sizes, less time for each".to_string());
+    }
+    let allowed = std::thread::available_parallelism().map_or(2, usize::from);
+    if allowed < 2 {
+        warnings.push(
+            "the system grants this process less than two cores' time: the ranks have to share it"
+                .to_string(),
+        );
+    }
+    let cores = allowed_cores().len().max(1);
+    let room = cores as f64 - 1.5;
+    if let Some(load) = load_average().filter(|&load| load > room) {
+        warnings.push(format!(
+            "other programs are running (load average {load:.1} on {cores} cores): they compete for the cores that are measured"
+        ));
+    }
+    warnings
+}
+
+/// Runnable tasks, averaged over the last minute, if the system reports them.
+fn load_average() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+/// Warnings about the quality of the measurements.
+///
+/// # Errors
+/// If the measurements are too noisy, or the model does not fit, unless they are taken by `force`.
+pub(super) fn quality_warnings(
+    probes: &[Probe],
+    noise: f64,
+    fits: &Fits,
+    pinned: bool,
+    force: bool,
+) -> Result<Vec<String>> {
+    let percent = |x: f64| format!("{:.0}%", 100.0 * x);
+    let mut warnings = Vec::new();
+    if fits.error.median > MAX_ERROR {
+        warnings.push(format!(
+            "the best fit is off by {} in the median, more than {}; is the machine busy?",
+            percent(fits.error.median),
+            percent(MAX_ERROR)
+        ));
+    }
+    if noise > MAX_NOISE {
+        warnings.push(format!(
+            "samples of one size differ by {} in the median: stop what else is running and try again",
+            percent(noise)
+        ));
+    }
+    if let Some(reason) = warnings.first().filter(|_| !force) {
+        return Err(Error::system(format!("calibration refused: {reason}")));
+    }
+    if !pinned {
+        warnings.push("the system refused to pin the ranks: they may move between cores".into());
+    }
+    if noise > NOISY {
+        warnings.push(format!(
+            "noisy: a typical sample is {} above the fastest of its size",
+            percent(noise)
+        ));
+    }
+    let mut changes: Vec<f64> = probes
+        .iter()
+        .filter_map(|p| Some(p.turns.last()? / p.turns.first().filter(|&&t| t > 0.0)? - 1.0))
+        .collect();
+    let change = median(&mut changes);
+    if change.abs() > NOISY {
+        let (size, which) = (
+            percent(change.abs()),
+            if change > 0.0 { "slower" } else { "faster" },
+        );
+        warnings.push(format!(
+            "the machine became {size} {which} while it was measured"
+        ));
+    }
+    let far = fits.message.iter().map(|m| {
+        let off = fits.transfer.at(m.bytes) / m.time - 1.0;
+        (off, m.bytes)
+    });
+    if let Some((off, bytes)) = far.max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))
+        && off.abs() > FAR_OFF
+    {
+        warnings.push(format!(
+            "the fit is off by {} at {bytes} bytes: look at the points",
+            percent(off)
+        ));
+    }
+    if fits.gamma == 0.0 && fits.combining.is_none() {
+        warnings.push("combining took no longer than receiving: gamma is 0".into());
+    }
+    let off = fits.copy_error();
+    if off > MAX_ERROR {
+        warnings.push(format!(
+            "gamma_copy is unreliable: its predictions for copies are off by {} in the median",
+            percent(off)
+        ));
+    }
+    Ok(warnings)
+}

@@ -1,0 +1,465 @@
+//! Performance guidelines: a collective must not be slower than a combination of other collectives
+//! that does the same.
+//!
+//! Source: Träff, Gropp, Thakur, *Self-consistent MPI performance guidelines*, 2010. For example,
+//! if a broadcast takes longer than a scatter followed by an allgather, the library should use the
+//! latter. A violation shows what to improve (an algorithm, or the choice among algorithms) without
+//! a comparison with any other library.
+//!
+//! [`all`] is the table of guidelines. A [`Guideline`] has two sides, each a list of calls that are
+//! made one after another. For `p` ranks and `m` bytes the left side must not take longer than the
+//! right side. Each call uses the registered algorithm that is fastest in the model, with its best
+//! segments. A guideline with a collective that has no registered algorithm is reported as
+//! unavailable.
+//!
+//! [`evaluate`] compares model times exactly. Local copies are free there, because some collectives
+//! have their blocks in place and others do not. On request it also compares measured times, on
+//! threads or in another place ([`evaluate_on`]). The measurements of both sides are interleaved in
+//! turns, so that a disturbance affects both. The time of a call is the median over its turns of
+//! each turn's median.
+//!
+//! Over an MPI library the same table judges the library itself: its own functions perform the
+//! calls, but for those of a certain algorithm, which remain schedules.
+
+mod plans;
+mod probe;
+mod table;
+
+use std::time::Duration;
+
+use self::plans::{Compared, Plans};
+pub use self::table::all;
+
+use oneport::error::{Error, Result};
+use oneport::machine::{CostModel, Ports};
+use oneport::run::{Clock, Place, Teams};
+use oneport::schedule::collective::Kind;
+
+/// A guideline: two sides and the reason why the left one must not be slower.
+#[derive(Debug)]
+pub struct Guideline {
+    /// Its name: the two sides in short form.
+    pub name: &'static str,
+    /// The calls that must not take longer ...
+    pub left: &'static [Call],
+    /// ... than these calls.
+    pub right: &'static [Call],
+    /// The reason.
+    pub statement: &'static str,
+}
+
+/// A collective operation in a guideline for `p` ranks and `m` bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Call {
+    /// The collective.
+    pub kind: Kind,
+    /// The algorithm that performs it.
+    pub by: By,
+    /// The size it is performed for.
+    pub size: Size,
+    /// The part or multiple of that size.
+    pub scaling: Scaling,
+    /// The number of ranks, as a multiple of `p`.
+    pub times_ranks: usize,
+    /// Whether it is made once for each rank: the time is that of `p` calls to one root.
+    pub for_each_rank: bool,
+    /// Whether combining costs nothing. Such calls exist in the model only.
+    pub free_computation: bool,
+}
+
+/// The algorithm that performs a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum By {
+    /// The algorithm that is fastest in the model, with the segments that are best there.
+    Best,
+    /// This algorithm, with the whole vector as one segment.
+    Whole(&'static str),
+    /// The best algorithm for blocks of different sizes.
+    Irregular,
+}
+
+/// The size of a call: of the vector, or of each rank's block if every rank has a block of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Size {
+    /// `m`.
+    All,
+    /// The `p`-th part of `m`, rounded up.
+    Share,
+    /// `p` times the `p`-th part of `m`, rounded up.
+    Shares,
+    /// One byte: in the model, the cost of agreeing on a number.
+    One,
+}
+
+/// A part or multiple of a size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Scaling {
+    /// The size itself.
+    Once,
+    /// Twice the size.
+    Twice,
+    /// One half, rounded up.
+    FirstHalf,
+    /// The other half.
+    SecondHalf,
+}
+
+/// Options of an evaluation.
+#[derive(Debug, Clone)]
+pub struct Setting {
+    /// The ports of a rank; algorithms for other ports are left out.
+    pub ports: Ports,
+    /// The cost model that determines model times and the choice of algorithms and segments. In
+    /// nanoseconds if times are measured.
+    pub cost: CostModel,
+    /// Also measure, with this clock.
+    pub clock: Option<Clock>,
+    /// By how much a left side may be slower in the model: 0.01 means 1%.
+    pub tolerance: f64,
+    /// The same for measured times.
+    pub measured_tolerance: f64,
+    /// How long a rank waits for a partner in a measurement.
+    pub deadline: Duration,
+    /// Whether to measure the library's own collectives, too, where ranks are processes.
+    pub library: bool,
+}
+
+/// The result of an evaluation.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Evaluation {
+    /// One row for each guideline, number of ranks and size: first the model times, then the
+    /// measured times.
+    pub rows: Vec<Row>,
+    /// Guidelines that could not be evaluated, with the reasons.
+    pub unavailable: Vec<Unavailable>,
+    /// Warnings about the quality of the measured times.
+    pub warnings: Vec<String>,
+}
+
+/// A guideline that could not be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unavailable {
+    /// Its name.
+    pub guideline: &'static str,
+    /// The reason.
+    pub reason: String,
+}
+
+/// Who performs the calls of a guideline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Performer {
+    /// Schedules.
+    Schedules,
+    /// The functions of the library that connects the processes. Calls of a certain algorithm
+    /// ([`By::Whole`]) are schedules nevertheless.
+    Library,
+}
+
+impl Performer {
+    /// `schedules` or `library`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Performer::Schedules => "schedules",
+            Performer::Library => "library",
+        }
+    }
+}
+
+/// One comparison of the two sides of a guideline. Model times are in the unit of the costs,
+/// measured times in nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// The guideline.
+    pub guideline: &'static Guideline,
+    /// The clock of measured times; `None` for model times.
+    pub clock: Option<Clock>,
+    /// Who performs the calls.
+    pub by: Performer,
+    /// Number of ranks `p`.
+    pub ranks: usize,
+    /// Size `m`, in bytes.
+    pub bytes: u64,
+    /// Time of the left side.
+    pub left: f64,
+    /// Time of the right side.
+    pub right: f64,
+    /// The algorithms, or functions of the library, of the left side's calls.
+    pub left_by: Vec<&'static str>,
+    /// Those of the right side's calls.
+    pub right_by: Vec<&'static str>,
+    /// Whether the left side is at most as slow as the right side, within the tolerance.
+    pub holds: bool,
+}
+
+impl Row {
+    /// By how much the left side is slower: 0.1 means 10%; negative if it is faster.
+    pub fn excess(&self) -> f64 {
+        if self.left == self.right {
+            0.0
+        } else {
+            self.left / self.right - 1.0
+        }
+    }
+}
+
+impl Evaluation {
+    /// Whether every guideline that could be evaluated holds.
+    pub fn holds(&self) -> bool {
+        self.rows.iter().all(|row| row.holds)
+    }
+
+    fn add_unavailable(&mut self, guideline: &'static str, reason: String) {
+        let entry = Unavailable { guideline, reason };
+        if !self.unavailable.contains(&entry) {
+            self.unavailable.push(entry);
+        }
+    }
+}
+
+impl Setting {
+    /// Model times only, without tolerance. The tolerance for measured times is 10%.
+    pub fn new(ports: Ports, cost: CostModel) -> Setting {
+        Setting {
+            ports,
+            cost,
+            clock: None,
+            tolerance: 0.0,
+            measured_tolerance: 0.1,
+            deadline: Duration::from_secs(10),
+            library: false,
+        }
+    }
+}
+
+/// Evaluates all guidelines for all these numbers of ranks and sizes in bytes.
+///
+/// `progress` is called with the number of finished steps and their total, first for planning and
+/// then for measuring. Elements are single bytes, combined by exclusive or. The root is rank
+/// `p / 2`. Each different call is planned once, by timing all algorithms that may perform it.
+///
+/// ```
+/// use oneport_measure::guidelines::{Setting, evaluate};
+/// use oneport::{CostModel, Ports};
+/// let setting = Setting::new(Ports::BI, CostModel::new(1000.0, 0.1));
+/// let report = evaluate(&setting, &[4, 8], &[1 << 10, 1 << 20], |_, _| {})?;
+/// assert!(report.holds());
+/// # Ok::<(), oneport::Error>(())
+/// ```
+///
+/// # Errors
+/// [`ErrorKind::Usage`](oneport::ErrorKind::Usage) for 0 ranks or costs that are not valid. If
+/// times are measured, also when a team cannot be created, a run fails, or a result is wrong.
+pub fn evaluate(
+    setting: &Setting,
+    ranks: &[usize],
+    sizes: &[u64],
+    progress: impl FnMut(usize, usize),
+) -> Result<Evaluation> {
+    evaluate_on(&mut Teams::default(), setting, ranks, sizes, progress)
+}
+
+/// As [`evaluate`], measured in a place of one's own, such as the processes of an MPI world.
+/// Guidelines for more ranks than that has are unavailable. All processes must call it alike; all
+/// get the same evaluation, but for warnings about their own hosts.
+///
+/// # Errors
+/// As [`evaluate`]; also if the library lacks a function.
+pub fn evaluate_on(
+    place: &mut impl Place,
+    setting: &Setting,
+    ranks: &[usize],
+    sizes: &[u64],
+    mut progress: impl FnMut(usize, usize),
+) -> Result<Evaluation> {
+    setting.cost.validate()?;
+    if ranks.contains(&0) {
+        return Err(Error::usage("a collective needs at least one rank"));
+    }
+    let mut report = Evaluation::default();
+    let mut plans = Plans::new(setting);
+    let mut compared = Vec::new();
+    let guidelines = all().count();
+    let of = guidelines * ranks.len() * sizes.len();
+    for (i, guideline) in all().enumerate() {
+        for (j, &p) in ranks.iter().enumerate() {
+            for (k, &m) in sizes.iter().enumerate() {
+                progress((i * ranks.len() + j) * sizes.len() + k, of);
+                match plans.sides(guideline, p, m) {
+                    Ok(sides) => compared.push(Compared {
+                        guideline,
+                        ranks: p,
+                        bytes: m,
+                        sides,
+                    }),
+                    Err(reason) => report.add_unavailable(guideline.name, reason),
+                }
+            }
+        }
+    }
+    let model: Vec<f64> = plans.planned.iter().map(|plan| plan.time).collect();
+    for one in &compared {
+        let time = |plan: usize| (model[plan], plans.planned[plan].algorithm.name);
+        let row = plans.row(one, None, Performer::Schedules, time);
+        report.rows.push(row);
+    }
+    let Some(clock) = setting.clock else {
+        return Ok(report);
+    };
+    let max = place.max_ranks();
+    compared.retain(|one| {
+        let plans = one.sides.iter().flatten().map(|&(i, _)| &plans.planned[i]);
+        let most = plans.clone().map(|plan| plan.request.ranks()).max();
+        let reason = if plans.clone().any(|plan| plan.call.free_computation) {
+            "combining without cost exists in the model only".to_string()
+        } else if let Some(most) = most.filter(|&most| most > max) {
+            format!("{most} ranks are more than the {max} that can be measured here")
+        } else {
+            return true;
+        };
+        report.add_unavailable(one.guideline.name, reason);
+        false
+    });
+    let mut selected: Vec<usize> = compared
+        .iter()
+        .flat_map(|one| one.sides.iter().flatten().map(|&(plan, _)| plan))
+        .collect();
+    selected.sort_unstable();
+    selected.dedup();
+    let warnings = &mut report.warnings;
+    let times = plans.measured(place, &selected, clock, warnings, &mut progress)?;
+    for by in plans.performers() {
+        for one in &compared {
+            let row = plans.row(one, Some(clock), by, |plan| {
+                times[&plans.measure_of(plan, by)]
+            });
+            report.rows.push(row);
+        }
+    }
+    Ok(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oneport::plan::registry;
+
+    fn model(ports: Ports, cost: CostModel, ranks: &[usize], sizes: &[u64]) -> Evaluation {
+        evaluate(&Setting::new(ports, cost), ranks, sizes, |_, _| {}).unwrap()
+    }
+
+    #[test]
+    fn guidelines_hold_in_the_model() {
+        for (ports, max) in [(Ports::BI, 4096), (Ports::UNI, 64)] {
+            for (alpha, gamma) in [(1000.0, 0.0), (1000.0, 0.1), (0.0, 0.5), (10.0, 1.0)] {
+                let cost = CostModel::new(alpha, 0.1).gamma(gamma);
+                let report = model(ports, cost, &[1, 2, 5, 6], &[0, 1, 33, max]);
+                // Where messages cost nothing to start, halves may be faster in two calls by
+                // different algorithms, if blocks of the whole are not equal.
+                let in_halves = |r: &Row| {
+                    ports == Ports::UNI
+                        && alpha == 0.0
+                        && r.guideline.name == "allreduce(m) <= 2 allreduce(m/2)"
+                        && !r.bytes.is_multiple_of(r.ranks as u64)
+                        && r.excess() < 0.01
+                };
+                let violated = report.rows.iter();
+                let violated = violated.filter(|r| !r.holds && !in_halves(r));
+                let violated: Vec<_> = violated.collect();
+                assert!(
+                    violated.is_empty(),
+                    "{ports:?} alpha {alpha}: {violated:#?}"
+                );
+                assert!(report.rows.len() >= 10 * 16);
+            }
+        }
+    }
+
+    #[test]
+    fn every_guideline_is_evaluated_or_unavailable() {
+        let report = model(Ports::BI, CostModel::new(10.0, 1.0), &[4], &[100]);
+        for guideline in all() {
+            let rows = report.rows.iter();
+            let rows = rows.filter(|r| r.guideline.name == guideline.name).count();
+            let lacks = report.unavailable.iter();
+            let lacks = lacks.filter(|u| u.guideline == guideline.name).count();
+            assert_eq!((rows, lacks), (1 - lacks, lacks), "{}", guideline.name);
+            let calls = guideline.left.iter().chain(guideline.right);
+            let registered = calls.clone().all(|c| registry::of(c.kind).next().is_some());
+            assert_eq!(rows == 1, registered, "{}", guideline.name);
+        }
+        let names: std::collections::HashSet<_> = all().map(|g| g.name).collect();
+        assert_eq!(names.len(), all().count());
+    }
+
+    #[test]
+    fn times_are_sums_over_the_calls() {
+        // Two ranks exchange one message: `alpha + beta m`, and `gamma m` if it is combined.
+        let cost = CostModel::new(10.0, 1.0).gamma(0.5);
+        let report = model(Ports::UNI, cost, &[2], &[100]);
+        let row = |name| {
+            report
+                .rows
+                .iter()
+                .find(|r| r.guideline.name == name)
+                .unwrap()
+        };
+        for (name, left, right) in [
+            ("broadcast(m) <= broadcast(2m)", 110.0, 210.0),
+            ("broadcast(m) <= 2 broadcast(m/2)", 110.0, 120.0),
+            ("reduce <= binomial", 160.0, 160.0),
+            ("broadcast <= reduce", 110.0, 160.0),
+            ("reduce, gamma = 0 <= broadcast", 110.0, 110.0),
+        ] {
+            let row = row(name);
+            assert_eq!((row.left, row.right), (left, right), "{name}: {row:?}");
+            assert!(row.holds);
+        }
+        assert_eq!(row("broadcast <= reduce").excess(), 110.0 / 160.0 - 1.0);
+    }
+
+    #[test]
+    fn a_violation_is_one_beyond_the_tolerance() {
+        let setting = Setting::new(Ports::BI, CostModel::new(10.0, 1.0));
+        let mut plans = Plans::new(&setting);
+        let guideline = all().find(|g| g.name == "reduce <= binomial").unwrap();
+        let one = Compared {
+            guideline,
+            ranks: 6,
+            bytes: 100,
+            sides: plans.sides(guideline, 6, 100).unwrap(),
+        };
+        let (left, _) = one.sides[0][0];
+        for (excess, model, measured) in [
+            (-0.5, true, true),
+            (0.0, true, true),
+            (0.05, false, true),
+            (0.2, false, false),
+        ] {
+            let time = |plan| match plan == left {
+                true => (1.0 + excess, ""),
+                false => (1.0, ""),
+            };
+            let by = Performer::Schedules;
+            let rows = [None, Some(Clock::Native)].map(|clock| plans.row(&one, clock, by, time));
+            assert_eq!(rows.each_ref().map(|r| r.holds), [model, measured]);
+            assert!((rows[0].excess() - excess).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn measured_times_are_compared_on_request() {
+        let setting = Setting {
+            clock: Some(Clock::Native),
+            measured_tolerance: 1e9,
+            ..Setting::new(Ports::BI, CostModel::new(200.0, 0.05))
+        };
+        let mut last = (0, 0);
+        let report = evaluate(&setting, &[2], &[4096], |done, of| last = (done, of)).unwrap();
+        assert!(last.1 > 0 && last.0 == last.1);
+        assert!(report.holds());
+        let measured: Vec<_> = report.rows.iter().filter(|r| r.clock.is_some()).collect();
+        assert_eq!(2 * measured.len() + 1, report.rows.len());
+        assert!(measured.iter().all(|r| r.left > 0.0 && r.right > 0.0));
+    }
+}

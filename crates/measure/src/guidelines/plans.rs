@@ -1,0 +1,262 @@
+//! Plans for the calls of guidelines: the chosen algorithms and their times.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::super::fit::median;
+use super::probe::{Data, Planned, Probe};
+use super::{By, Call, Guideline, Performer, Row, Scaling, Setting, Size};
+use oneport::error::Result;
+use oneport::plan::registry;
+use oneport::plan::{Request, choose};
+use oneport::run::{Clock, Place};
+
+/// A guideline for one number of ranks and one size, and the plans of its sides.
+#[derive(Debug)]
+pub(super) struct Compared {
+    pub(super) guideline: &'static Guideline,
+    pub(super) ranks: usize,
+    pub(super) bytes: u64,
+    /// The plans of both sides, and how often each is made.
+    pub(super) sides: [Vec<(usize, usize)>; 2],
+}
+
+/// All planned calls, each once.
+#[derive(Debug)]
+pub(super) struct Plans<'a> {
+    setting: &'a Setting,
+    pub(super) planned: Vec<Planned>,
+    /// The index of a plan, or the reason why there is none, by call, ranks and elements.
+    known: HashMap<(Call, usize, usize), Result<usize, String>>,
+}
+
+/// A plan, and who performs it.
+pub(super) type Measurement = (usize, Performer);
+
+impl<'a> Plans<'a> {
+    pub(super) fn new(setting: &'a Setting) -> Plans<'a> {
+        Plans {
+            setting,
+            planned: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// Returns the plans of both sides, or the reason why one of them cannot be planned.
+    pub(super) fn sides(
+        &mut self,
+        guideline: &Guideline,
+        p: usize,
+        m: u64,
+    ) -> Result<[Vec<(usize, usize)>; 2], String> {
+        // With unidirectional ports more ranks can be faster: an odd number of ranks leaves a port
+        // idle in every round.
+        let calls = guideline.left.iter().chain(guideline.right);
+        if !self.setting.ports.is_bidirectional() && calls.clone().any(|c| c.times_ranks > 1) {
+            return Err("holds for bidirectional ports only".to_string());
+        }
+        let mut side = |calls: &[Call]| -> Result<Vec<(usize, usize)>, String> {
+            let times = |call: &Call| if call.for_each_rank { p } else { 1 };
+            let plan = |call| Ok((self.plan(call, p, m)?, times(call)));
+            calls.iter().map(plan).collect()
+        };
+        Ok([side(guideline.left)?, side(guideline.right)?])
+    }
+
+    fn plan(&mut self, call: &Call, p: usize, m: u64) -> Result<usize, String> {
+        let ranks = p.saturating_mul(call.times_ranks);
+        let elements = call.elements(p, m)?;
+        // The same call gets one plan, whatever guideline it comes from and however its size is
+        // written.
+        let same = Call {
+            size: Size::All,
+            scaling: Scaling::Once,
+            times_ranks: 1,
+            for_each_rank: false,
+            ..*call
+        };
+        let key = (same, ranks, elements);
+        if let Some(known) = self.known.get(&key) {
+            return known.clone();
+        }
+        let found = self.fastest(call, ranks, elements).map(|planned| {
+            self.planned.push(planned);
+            self.planned.len() - 1
+        });
+        self.known.insert(key, found.clone());
+        found
+    }
+
+    /// Returns the plan with the least model time among the algorithms that may perform `call`.
+    fn fastest(&self, call: &Call, ranks: usize, elements: usize) -> Result<Planned, String> {
+        let kind = call.kind;
+        let mut candidates: Vec<_> = registry::of(kind).collect();
+        if candidates.is_empty() {
+            return Err(format!("no algorithm for {} is registered", kind.name()));
+        }
+        match call.by {
+            By::Best => {}
+            By::Whole(name) => candidates.retain(|a| a.name == name),
+            By::Irregular => candidates.retain(|a| !a.regular_only),
+        }
+        let mut request = Request::new(kind, ranks, elements)
+            .root(ranks / 2)
+            .ports(self.setting.ports);
+        // The root of a gather copies its own block, while ranks of an allgather have it in place.
+        // Free copies make the two comparable.
+        let mut cost = self.setting.cost.clone().gamma_copy(0.0);
+        if call.by == By::Irregular {
+            let blocks = match kind.has_block_pairs() {
+                true => ranks.checked_mul(ranks),
+                false => Some(ranks),
+            };
+            let blocks = blocks.ok_or("too many ranks")?;
+            request = request.blocks(vec![elements; blocks]);
+        }
+        if call.free_computation {
+            cost = cost.gamma(0.0);
+        }
+        let request = request.cost(cost);
+        let ranking = choose::rank(candidates, |algorithm| match call.by {
+            By::Best | By::Irregular => choose::with_best_segments(algorithm, &request),
+            By::Whole(_) => choose::as_requested(algorithm, &request),
+        });
+        match ranking.best() {
+            Ok(choice) => Ok(Planned {
+                call: *call,
+                algorithm: choice.algorithm,
+                request: choice.request,
+                time: choice.time,
+            }),
+            Err(refusals) => Err(match refusals.first() {
+                Some(refusal) => refusal.to_string(),
+                None => format!("no such algorithm for {}", kind.name()),
+            }),
+        }
+    }
+
+    /// The comparison `one`, from the time of each plan and the name of what took it.
+    pub(super) fn row(
+        &self,
+        one: &Compared,
+        clock: Option<Clock>,
+        by: Performer,
+        time: impl Fn(usize) -> (f64, &'static str),
+    ) -> Row {
+        let sides = one.sides.each_ref();
+        let [left, right] = sides.map(|side| {
+            let times = side.iter().map(|&(plan, n)| time(plan).0 * n as f64);
+            times.sum::<f64>()
+        });
+        let [left_by, right_by] =
+            sides.map(|side| side.iter().map(|&(plan, _)| time(plan).1).collect());
+        let tolerance = match clock {
+            None => self.setting.tolerance,
+            Some(_) => self.setting.measured_tolerance,
+        };
+        // Sums of the same times in different orders may differ in the last bits.
+        const ROUNDING: f64 = 1e-9;
+        Row {
+            guideline: one.guideline,
+            clock,
+            by,
+            ranks: one.ranks,
+            bytes: one.bytes,
+            left,
+            right,
+            left_by,
+            right_by,
+            holds: left <= right * (1.0 + tolerance.max(ROUNDING)),
+        }
+    }
+
+    /// Who is measured.
+    pub(super) fn performers(&self) -> impl Iterator<Item = Performer> + use<> {
+        let library = self.setting.library.then_some(Performer::Library);
+        [Performer::Schedules].into_iter().chain(library)
+    }
+
+    /// Which measurement tells how long `by` takes for a plan.
+    pub(super) fn measure_of(&self, plan: usize, by: Performer) -> Measurement {
+        match self.planned[plan].call.by {
+            By::Whole(_) => (plan, Performer::Schedules),
+            By::Best | By::Irregular => (plan, by),
+        }
+    }
+
+    /// Measures the `selected` plans, all of one number of ranks in turns: their times, and the
+    /// names of the algorithms or functions.
+    pub(super) fn measured(
+        &self,
+        place: &mut impl Place,
+        selected: &[usize],
+        clock: Clock,
+        warnings: &mut Vec<String>,
+        progress: &mut impl FnMut(usize, usize),
+    ) -> Result<BTreeMap<Measurement, (f64, &'static str)>> {
+        let turns = match clock {
+            Clock::Native => 7,
+            Clock::Paced => 3,
+        };
+        let performers = || self.performers();
+        let measures = selected
+            .iter()
+            .flat_map(|&plan| performers().map(move |by| self.measure_of(plan, by)));
+        let mut by_ranks: BTreeMap<usize, BTreeSet<Measurement>> = BTreeMap::new();
+        for measure in measures {
+            let ranks = self.planned[measure.0].request.ranks();
+            by_ranks.entry(ranks).or_default().insert(measure);
+        }
+        let of = turns * by_ranks.values().map(BTreeSet::len).sum::<usize>();
+        let mut done = 0;
+        let mut times = BTreeMap::new();
+        for measures in by_ranks.into_values() {
+            let mut data = Data::default();
+            let mut probes = Vec::with_capacity(measures.len());
+            for &(plan, by) in &measures {
+                let planned = &self.planned[plan];
+                probes.push(Probe::new(
+                    planned,
+                    by,
+                    clock,
+                    self.setting.deadline,
+                    &mut data,
+                )?);
+            }
+            drop(data);
+            for _ in 0..turns {
+                for probe in &mut probes {
+                    progress(done, of);
+                    probe.turn(place, warnings)?;
+                    done += 1;
+                }
+            }
+            for (measure, mut probe) in measures.into_iter().zip(probes) {
+                times.insert(measure, (median(&mut probe.times), probe.name));
+            }
+        }
+        progress(of, of);
+        Ok(times)
+    }
+}
+
+impl Call {
+    /// Returns the size of the vector or block in elements of one byte.
+    fn elements(&self, p: usize, m: u64) -> Result<usize, String> {
+        let too_large = || format!("{m} bytes are too large for {}", self.kind.name());
+        let m = usize::try_from(m).map_err(|_| too_large())?;
+        let share = m.div_ceil(p.max(1));
+        let size = match self.size {
+            Size::All => Some(m),
+            Size::Share => Some(share),
+            Size::Shares => share.checked_mul(p),
+            Size::One => Some(1),
+        };
+        let scaled = size.and_then(|n| match self.scaling {
+            Scaling::Once => Some(n),
+            Scaling::Twice => n.checked_mul(2),
+            Scaling::FirstHalf => Some(n.div_ceil(2)),
+            Scaling::SecondHalf => Some(n / 2),
+        });
+        scaled.ok_or_else(too_large)
+    }
+}

@@ -1,0 +1,28 @@
+//! Measurements on this machine, or on the processes of a cluster: calibration of the cost model,
+//! tuning, performance guidelines and histograms. What runs schedules does so in a
+//! [`Place`](oneport::run::Place): on threads, or over MPI.
+//!
+//! - [`calibrate()`] measures transfers, combinations and local copies on real teams and fits the
+//!   cost model's parameters. The command line's `--profile` reads the [`Profile`] it returns.
+//! - [`tune`] finds the fastest algorithm and segment size for each vector size.
+//! - [`guidelines`] checks that no collective is slower than an equivalent sequence of other
+//!   collectives.
+//! - [`in_turns`] carries out several runs in turns.
+//! - [`percentile_distribution`] writes the times of a run in HdrHistogram's text form.
+
+#![forbid(unsafe_code)]
+
+mod calibrate;
+pub mod estimate;
+pub mod fit;
+pub mod guidelines;
+mod histogram;
+mod probe;
+mod profile;
+pub mod tune;
+mod turns;
+
+pub use calibrate::{Calibration, calibrate, calibrate_on};
+pub use histogram::percentile_distribution;
+pub use profile::{Machine, Point, Profile, now};
+pub use turns::in_turns;

@@ -1,0 +1,334 @@
+//! Repeated timing of messages, combinations and copies of one size, for the calibration.
+
+use std::time::Duration;
+
+use super::fit::{median, quantile};
+use oneport::error::{Error, Result};
+use oneport::machine::Ports;
+use oneport::run::{Op, Place, Run, Team, TeamOptions};
+use oneport::schedule::collective::Collective;
+use oneport::schedule::{Layout, Order, Schedule, Span, Step, total_len};
+
+/// Smallest copy that is measured: shorter ones take less time than the clock resolves.
+const MIN_COPY: u64 = 1 << 10;
+
+/// How much time to spend on measuring. A *turn* is one batch of repetitions of one probe.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    pub(super) turns: usize,
+    /// Duration of one turn of one size.
+    pub(super) turn: Duration,
+    pub(super) quick: bool,
+}
+
+/// Messages longer than this many bytes get fewer turns.
+const VERY_LONG: u64 = 16 << 20;
+
+impl Effort {
+    pub(super) const QUICK: Effort = Effort {
+        turns: 3,
+        turn: Duration::from_micros(600),
+        quick: true,
+    };
+
+    const THOROUGH: Effort = Effort {
+        turns: 9,
+        turn: Duration::from_millis(2),
+        quick: false,
+    };
+
+    pub(super) fn new(quick: bool) -> Effort {
+        if quick {
+            Effort::QUICK
+        } else {
+            Effort::THOROUGH
+        }
+    }
+
+    /// Sizes from 0 B to 32 MiB, four for each factor of four. A quick measurement uses half as
+    /// many, still fewer of the long ones, and ends at 16 MiB.
+    pub(super) fn sizes(self) -> Vec<u64> {
+        let mut sizes = vec![0, 4, 8];
+        for k in 4..24 {
+            let long = k >= 20;
+            if !self.quick {
+                sizes.extend([1 << k, 3 << (k - 1)]);
+            } else if !long || k == 22 {
+                sizes.push(1 << k);
+            }
+        }
+        if self.quick {
+            sizes.push(1 << 20);
+        }
+        sizes.push(1 << 24);
+        if !self.quick {
+            sizes.extend([3 << 23, 1 << 25]);
+        }
+        sizes.sort_unstable();
+        sizes
+    }
+}
+
+/// The operation that is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// A ping-pong: a message forth and a message back.
+    Message,
+    /// A ping-pong whose receivers combine.
+    Combine,
+    /// Simultaneous messages in both directions.
+    Exchange,
+    /// An exchange, after which each rank combines the received data into the data it sent.
+    /// Algorithms that cannot combine while receiving do this.
+    CombineOwn,
+    /// A local copy on both ranks.
+    Copy,
+}
+
+impl Work {
+    pub(super) const ALL: [Work; 5] = [
+        Work::Message,
+        Work::Combine,
+        Work::Exchange,
+        Work::CombineOwn,
+        Work::Copy,
+    ];
+
+    /// Whether this operation is measured for this size.
+    pub(super) fn measures(self, bytes: u64) -> bool {
+        match self {
+            Work::Message => true,
+            Work::Combine | Work::Exchange | Work::CombineOwn => bytes > 0,
+            Work::Copy => bytes == 0 || bytes >= MIN_COPY,
+        }
+    }
+
+    /// The schedule of this operation with `bytes` bytes on two of the ranks; the others have
+    /// nothing to do. Each buffer holds the data to send (or copy), then the destination.
+    pub(super) fn schedule(self, bytes: u64, pair: Pair) -> Result<Schedule> {
+        let elements = usize::try_from(bytes / size_of::<f32>() as u64)
+            .map_err(|_| Error::usage(format!("{bytes} bytes do not fit into memory")))?;
+        let (here, there) = (Span::new(0, elements), Span::new(elements, elements));
+        let receive = |from| match self {
+            Work::Combine => Step::recv_combine(from, there, Order::MineFirst),
+            _ => Step::recv(from, there),
+        };
+        let [first, second] = pair.ends;
+        let of_pair = match self {
+            Work::Copy if elements == 0 => [Vec::new(), Vec::new()],
+            Work::Copy => {
+                let copy = Step::Copy {
+                    src: here.into(),
+                    dst: there.into(),
+                };
+                [vec![copy.clone()], vec![copy]]
+            }
+            Work::Exchange | Work::CombineOwn => {
+                let own = (self == Work::CombineOwn)
+                    .then(|| Step::combine(there, here, Order::MineFirst));
+                [second, first].map(|peer| {
+                    let exchange = [Step::send(peer, here), receive(peer)];
+                    exchange.into_iter().chain(own.clone()).collect()
+                })
+            }
+            Work::Message | Work::Combine => [
+                vec![Step::send(second, here), receive(second)],
+                vec![receive(first), Step::send(first, here)],
+            ],
+        };
+        // The destination of a combining receive is also input, so that every repetition rewrites
+        // it.
+        let input = match self {
+            Work::Combine => Span::new(0, 2 * elements),
+            _ => here,
+        };
+        let mut layouts = vec![Layout::default(); pair.ranks];
+        let mut programs = vec![Vec::new(); pair.ranks];
+        for (end, program) in pair.ends.into_iter().zip(of_pair) {
+            programs[end] = program;
+            layouts[end] = Layout {
+                len: 2 * elements,
+                input: input.into(),
+                output: input.into(),
+            };
+        }
+        Schedule::new(
+            match self {
+                Work::Exchange | Work::CombineOwn => Ports::BI,
+                // One port: the reply cannot start before the first message has arrived.
+                _ => Ports::UNI,
+            },
+            Collective::Allreduce,
+            layouts,
+            programs,
+        )
+    }
+}
+
+/// The two ranks that are measured, of so many.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pair {
+    pub(super) ranks: usize,
+    pub(super) ends: [usize; 2],
+}
+
+impl Pair {
+    /// Two ranks alone.
+    pub(super) const ALONE: Pair = Pair {
+        ranks: 2,
+        ends: [0, 1],
+    };
+}
+
+/// One operation at one size, and its turns so far.
+#[derive(Debug)]
+pub(super) struct Probe {
+    pub(super) work: Work,
+    pub(super) bytes: u64,
+    schedule: Schedule,
+    repetitions: Option<usize>,
+    /// Median of each turn, in nanoseconds.
+    pub(super) turns: Vec<f64>,
+}
+
+impl Probe {
+    pub(super) fn new(work: Work, bytes: u64, pair: Pair) -> Result<Probe> {
+        Ok(Probe {
+            work,
+            bytes,
+            schedule: work.schedule(bytes, pair)?,
+            repetitions: None,
+            turns: Vec::new(),
+        })
+    }
+
+    /// Time of one direction in nanoseconds: the lower quartile of the turns.
+    pub(super) fn time(&self) -> f64 {
+        let time = quantile(&mut self.turns.clone(), 0.25);
+        match self.work {
+            Work::Message | Work::Combine => time / 2.0,
+            Work::Exchange | Work::CombineOwn | Work::Copy => time,
+        }
+    }
+
+    /// Relative difference between the typical and the fastest turn.
+    pub(super) fn noise(&self) -> f64 {
+        let mut turns = self.turns.clone();
+        let typical = median(&mut turns);
+        match turns.first() {
+            Some(&fastest) if fastest > 0.0 => typical / fastest - 1.0,
+            _ => 0.0,
+        }
+    }
+}
+
+/// A team of two pinned ranks, on two cores or on one that both share.
+pub(super) fn team_of_two(cores: &[usize]) -> Result<Team> {
+    let options = TeamOptions {
+        cores: Some(cores.to_vec()),
+        ..TeamOptions::default()
+    };
+    Team::with(2, &options)
+}
+
+/// Where probes are measured.
+pub(super) struct Bench<'p, P> {
+    pub(super) place: &'p mut P,
+}
+
+impl<P: Place> Bench<'_, P> {
+    /// Measures all probes turn by turn: one turn of each probe, then the next turn of each.
+    pub(super) fn measure_interleaved(
+        &mut self,
+        probes: &mut [Probe],
+        effort: Effort,
+        mut progress: impl FnMut(usize, usize),
+    ) -> Result<()> {
+        let of = effort.turns * probes.len();
+        let mut done = 0;
+        for turn in 0..effort.turns {
+            for probe in &mut *probes {
+                // Long messages vary least, so they need fewer turns.
+                if probe.bytes <= VERY_LONG || turn % 3 == 0 {
+                    self.turn(probe, effort)?;
+                }
+                done += 1;
+                progress(done, of);
+            }
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, probe: &mut Probe, effort: Effort) -> Result<()> {
+        const MIN: usize = 3;
+        const MAX: usize = 400;
+        let layouts = probe.schedule.layout().iter();
+        let elements = layouts.map(|layout| total_len(&layout.input));
+        let data: Vec<_> = elements.map(|n| vec![1.0f32; n]).collect();
+        let repetitions = match probe.repetitions {
+            Some(n) => n,
+            None => {
+                // The first turn warms up caches and shows how long a repetition takes: all
+                // processes find the same. Its preparation takes about as long.
+                let one = self.run(probe, &data, MIN)?;
+                let fit = effort.turn.as_nanos() as f64 / (2.0 * one).max(1.0);
+                let n = (fit as usize).clamp(MIN, MAX);
+                probe.repetitions = Some(n);
+                n
+            }
+        };
+        let time = self.run(probe, &data, repetitions)?;
+        probe.turns.push(time);
+        Ok(())
+    }
+
+    /// Returns the median of `repetitions` repetitions in nanoseconds.
+    fn run(&mut self, probe: &Probe, data: &[Vec<f32>], repetitions: usize) -> Result<f64> {
+        let run = Run::new(&probe.schedule).op(Op::SUM).inputs(data);
+        let outcome = run.repetitions(repetitions).warmup(1).on(self.place)?;
+        Ok(outcome.wall.median_ns() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oneport::machine::CostModel;
+
+    #[test]
+    fn sizes_cover_the_range() {
+        for quick in [false, true] {
+            let sizes = Effort::new(quick).sizes();
+            let last = if quick { 1 << 24 } else { 1 << 25 };
+            assert_eq!((sizes[0], sizes[sizes.len() - 1]), (0, last));
+            assert!(sizes.windows(2).all(|w| w[0] < w[1]));
+            assert!(sizes.iter().all(|n| n % 4 == 0));
+            let ratio = |w: &[u64]| w[0] < 8 || w[1] <= w[0] * if quick { 4 } else { 2 };
+            assert!(sizes.windows(2).all(ratio), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn schedules_are_timed_as_meant() {
+        let cost = CostModel::new(100.0, 1.0).gamma(0.5).gamma_copy(0.25);
+        for (work, bytes, time) in [
+            (Work::Message, 400, 2.0 * 500.0),
+            (Work::Message, 0, 0.0),
+            (Work::Combine, 400, 2.0 * 700.0),
+            (Work::Exchange, 400, 500.0),
+            (Work::CombineOwn, 400, 700.0),
+            (Work::Copy, 400, 100.0),
+            (Work::Copy, 0, 0.0),
+        ] {
+            let among_many = Pair {
+                ranks: 5,
+                ends: [3, 1],
+            };
+            for pair in [Pair::ALONE, among_many] {
+                let schedule = work.schedule(bytes, pair).unwrap();
+                let simulated = schedule.simulate_bytes(&cost, 4).unwrap().makespan();
+                assert_eq!(simulated, time, "{work:?} {bytes} {pair:?}");
+            }
+        }
+    }
+}

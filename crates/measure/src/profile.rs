@@ -1,0 +1,470 @@
+//! A machine's measured cost parameters, as a JSON file.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use super::estimate::CoreModel;
+use oneport::error::{Error, Result};
+use oneport::internal::longest_messages;
+use oneport::internal::refuses_cost;
+use oneport::machine::{CostModel, Level, Links, Pieces};
+use oneport::run::{Tuning, Workers, allowed_cores};
+
+/// The result of [`calibrate`](super::calibrate()): times in nanoseconds, sizes in bytes.
+///
+/// Its JSON form is an object with these fields. Only `alpha` and `beta` are required, so a profile
+/// can be written by hand.
+///
+/// Messages are described in up to three ways: for all pairs of ranks alike (`alpha` and `beta`, or
+/// `pieces`), by `levels`, and by `pairs`. [`Profile::cost`] takes the levels if there are any, and
+/// what holds for all pairs otherwise; [`Profile::links`], where each pair must have costs of its
+/// own, takes the pairs, or else the levels.
+///
+/// ```
+/// use oneport_measure::Profile;
+/// let profile = Profile::from_json(r#"{"alpha": 200, "beta": 0.05, "gamma": 0.01}"#)?;
+/// assert_eq!(profile.cost()?.transfer(0, 1, 1000), 250.0);
+/// # Ok::<(), oneport::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// The measured machine.
+    #[serde(default)]
+    pub machine: Machine,
+    /// Measured cores: the first two, or all of them if pairs were measured.
+    #[serde(default)]
+    pub cores: Vec<usize>,
+    /// Date of the calibration in UTC: `2025-01-31T23:59:59Z`.
+    #[serde(default)]
+    pub date: String,
+    /// Version of this crate that ran the calibration.
+    #[serde(default)]
+    pub version: String,
+    /// Start-up time of a message, from the single line fitted to all sizes.
+    pub alpha: f64,
+    /// Time per byte of a message, from the single line fitted to all sizes.
+    pub beta: f64,
+    /// Additional time per byte for combining a message into the receiver's data.
+    #[serde(default)]
+    pub gamma: f64,
+    /// Time per byte of a local copy.
+    #[serde(default)]
+    pub gamma_copy: f64,
+    /// Start-up time of a message between two ranks that share one core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared_alpha: Option<f64>,
+    /// Median relative error of the model over the points (of the pieces, if there are any).
+    #[serde(default)]
+    pub fit_error: f64,
+    /// Largest relative error of the model over the points.
+    #[serde(default)]
+    pub fit_error_worst: f64,
+    /// Median relative error of the single line `alpha + beta * n`.
+    #[serde(default)]
+    pub line_error: f64,
+    /// Largest relative error of the single line.
+    #[serde(default)]
+    pub line_error_worst: f64,
+    /// For each point, the relative difference between its typical and its fastest sample; this is
+    /// the median over all points.
+    #[serde(default)]
+    pub noise: f64,
+    /// Piecewise linear costs, if one line does not fit all sizes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pieces: Option<Pieces>,
+    /// Of a calibration over MPI: the host of each rank. [`Profile::cores`] and
+    /// [`Profile::pairs`] are ranks then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hosts: Vec<String>,
+    /// Costs between all pairs of `cores`, in the form of a cost file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<Links>,
+    /// Costs by level, of ranks on several hosts: in each host, then between them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levels: Vec<Level>,
+    /// Messages, time of one direction.
+    #[serde(default)]
+    pub points: Vec<Point>,
+    /// Messages that the receiver combines into its data.
+    #[serde(default)]
+    pub combine_points: Vec<Point>,
+    /// Simultaneous messages in both directions, after which each rank combines the received data
+    /// into the data it sent.
+    #[serde(default)]
+    pub combine_local_points: Vec<Point>,
+    /// Local copies.
+    #[serde(default)]
+    pub copy_points: Vec<Point>,
+    /// Constants of the machine that differ from the default ones; written by hand.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub tuning: Tuning,
+    /// Warnings about the quality of the figures.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// Description of a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// Model of the processor.
+    pub cpu: String,
+    /// Operating system and its version.
+    pub os: String,
+    /// Number of cores that this process may use.
+    pub cores: usize,
+}
+
+/// A measured time and the model's prediction: sizes in bytes, times in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Point {
+    /// Size.
+    pub bytes: u64,
+    /// Measured time.
+    pub time: f64,
+    /// Predicted time. For an empty message this is the start-up time, although schedules send no
+    /// empty messages.
+    pub predicted: f64,
+    /// `(predicted - time) / time`.
+    pub residual: f64,
+}
+
+impl Profile {
+    /// Reads the JSON form.
+    ///
+    /// # Errors
+    /// Names the field that is missing, is not a valid cost or piece, or is a constant of the
+    /// machine out of range; or levels that are refused as by [`Links::of_levels`], or describe
+    /// other ranks than hosts or pairs.
+    pub fn from_json(text: &str) -> Result<Profile> {
+        let profile: Profile = serde_json::from_str(text)
+            .map_err(|e| Error::json("not a profile (`calibrate` makes one)", &e))?;
+        for (name, value) in [
+            ("alpha", profile.alpha),
+            ("beta", profile.beta),
+            ("gamma", profile.gamma),
+            ("gamma_copy", profile.gamma_copy),
+            ("shared_alpha", profile.shared_alpha.unwrap_or(0.0)),
+        ] {
+            if let Some(why) = refuses_cost(value) {
+                return Err(Error::malformed(format!(
+                    "profile: {name} is {value:?}: {why}"
+                )));
+            }
+        }
+        profile.tuning.validate()?;
+        let within = |e: Error| Error::malformed(format!("profile: {e}"));
+        if let Some(pieces) = &profile.pieces {
+            pieces.validate().map_err(within)?;
+        }
+        if let Some(pairs) = &profile.pairs {
+            CostModel::heterogeneous(pairs.clone()).map_err(within)?;
+        }
+        if !profile.levels.is_empty() {
+            let ranks = Level::ranks(&profile.levels).map_err(within)?;
+            let pairs = profile.pairs.as_ref().map_or(0, |pairs| pairs.alpha.len());
+            for (what, n) in [("hosts", profile.hosts.len()), ("pairs", pairs)] {
+                if n != 0 && n != ranks {
+                    return Err(Error::malformed(format!(
+                        "profile: levels of {ranks} ranks, but {what} of {n}"
+                    )));
+                }
+            }
+        }
+        Ok(profile)
+    }
+
+    /// Writes the JSON form.
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// Returns the cost model: that of the levels if there are any, with linear costs of combining
+    /// and copying; otherwise the same for all pairs of ranks, with pieces if there are any.
+    ///
+    /// # Errors
+    /// If the costs are not valid. Those of [`Profile::from_json`] and of a calibration are.
+    pub fn cost(&self) -> Result<CostModel> {
+        let line = self.line();
+        line.validate()?;
+        match (self.links_of_levels()?, &self.pieces) {
+            (Some(links), _) => CostModel::heterogeneous(links),
+            (None, Some(pieces)) => line.pieces(pieces.clone()),
+            (None, None) => Ok(line),
+        }
+    }
+
+    /// Returns the costs of each pair of ranks: the pairs if there are any, otherwise those of the
+    /// levels; `None` without either.
+    ///
+    /// # Errors
+    /// As [`Profile::cost`].
+    pub fn links(&self) -> Result<Option<Links>> {
+        match &self.pairs {
+            Some(pairs) => Ok(Some(pairs.clone())),
+            None => self.links_of_levels(),
+        }
+    }
+
+    fn links_of_levels(&self) -> Result<Option<Links>> {
+        if self.levels.is_empty() {
+            return Ok(None);
+        }
+        let links = Links::of_levels(&self.levels)?;
+        let ranks = links.alpha.len();
+        Ok(Some(Links {
+            gamma: vec![self.gamma; ranks],
+            gamma_copy: vec![self.gamma_copy; ranks],
+            ..links
+        }))
+    }
+
+    /// Returns the core model of a native run of `ranks` ranks with these workers on `cores` cores,
+    /// for [`choose_native`](super::estimate::choose_native). Returns `None` if every rank has a
+    /// thread and the cost of sharing a core was not measured.
+    pub fn core_model(&self, workers: Workers, ranks: usize, cores: usize) -> Option<CoreModel> {
+        let longest = longest_messages(workers, ranks, cores);
+        let pieces = self.pieces.as_ref();
+        let first = pieces.and_then(|p| p.transfer.first());
+        let overhead = first
+            .map_or(self.alpha, |piece| piece.alpha)
+            .min(self.tuning.own_work_ns);
+        let multiplexed = workers == Workers::Cores;
+        Some(CoreModel {
+            cores,
+            overhead,
+            switch: if multiplexed {
+                overhead * self.tuning.worker_switch_share
+            } else {
+                self.shared_alpha?
+            },
+            eager: longest.borrowed,
+            copied: longest.copied,
+            multiplexed,
+            tuning: self.tuning,
+        })
+    }
+
+    /// Returns the cost model of the single line, without pieces or levels.
+    pub fn line(&self) -> CostModel {
+        CostModel::new(self.alpha, self.beta)
+            .gamma(self.gamma)
+            .gamma_copy(self.gamma_copy)
+    }
+}
+
+fn is_default(tuning: &Tuning) -> bool {
+    *tuning == Tuning::default()
+}
+
+impl Machine {
+    /// Describes the machine that this process runs on.
+    pub fn this() -> Machine {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let info = read("/proc/cpuinfo");
+        let model = info
+            .lines()
+            .filter_map(|line| line.split_once(':'))
+            .find(|(name, _)| matches!(name.trim(), "model name" | "Model" | "cpu model"))
+            .map(|(_, model)| model.trim().to_string());
+        let release = read("/proc/sys/kernel/osrelease");
+        Machine {
+            cpu: model.unwrap_or_else(|| std::env::consts::ARCH.to_string()),
+            os: format!("{} {}", std::env::consts::OS, release.trim())
+                .trim()
+                .to_string(),
+            cores: allowed_cores().len(),
+        }
+    }
+}
+
+/// The current time in UTC, formatted as `2025-01-31T23:59:59Z`.
+pub fn now() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    utc(since.map_or(0, |d| d.as_secs()))
+}
+
+/// Formats seconds since 1970 as a date.
+fn utc(seconds: u64) -> String {
+    let (mut days, time) = (seconds / 86_400, seconds % 86_400);
+    let leap = |y: u64| y.is_multiple_of(4) && (!y.is_multiple_of(100) || y.is_multiple_of(400));
+    let mut year = 1970;
+    loop {
+        let length = 365 + u64::from(leap(year));
+        if days < length {
+            break;
+        }
+        days -= length;
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    let (hour, minute, second) = (time / 3600, time / 60 % 60, time % 60);
+    format!(
+        "{year:04}-{month:02}-{:02}T{hour:02}:{minute:02}:{second:02}Z",
+        days + 1
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use oneport::machine::Piece;
+
+    #[test]
+    fn dates() {
+        for (seconds, date) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399, "2000-02-28T23:59:59Z"),
+            (951_782_400, "2000-02-29T00:00:00Z"),
+            (1_735_689_599, "2024-12-31T23:59:59Z"),
+            (1_735_689_600, "2025-01-01T00:00:00Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(utc(seconds), date);
+        }
+        assert_eq!(now().len(), 20);
+    }
+
+    #[test]
+    fn a_profile_overrides_constants_of_the_machine() {
+        let profile = |tuning: &str| {
+            let text = r#"{"alpha": 250, "beta": 0.03, "tuning": "#;
+            Profile::from_json(&format!("{text}{tuning}}}"))
+        };
+        let overridden = profile(r#"{"cold_copy_factor": 3, "own_work_ns": 40}"#).unwrap();
+        let core_model = overridden.core_model(Workers::Cores, 4, 2).unwrap();
+        assert_eq!(core_model.overhead, 40.0);
+        assert_eq!(core_model.tuning.cold_copy_factor, 3.0);
+        let default = Tuning::default();
+        assert_eq!(core_model.tuning.fresh_factor, default.fresh_factor);
+        assert_eq!(Profile::from_json(&overridden.to_json()), Ok(overridden));
+        assert!(!profile("{}").unwrap().to_json().contains("tuning"));
+        for (wrong, word) in [
+            (r#"{"fresh_factor": -1}"#, "fresh_factor"),
+            (r#"{"colour": 1}"#, "colour"),
+            (r#"{"min_stream_bytes": 0.5}"#, "usize"),
+        ] {
+            let error = profile(wrong).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+
+    fn sample() -> Profile {
+        let piece = |from, alpha, beta| Piece { from, alpha, beta };
+        let mut profile =
+            Profile::from_json(r#"{"alpha": 250, "beta": 0.03, "gamma": 0.01}"#).unwrap();
+        profile.machine = Machine::this();
+        profile.cores = vec![0, 1];
+        profile.date = now();
+        profile.pieces = Some(Pieces {
+            transfer: vec![piece(0, 300.0, 0.1), piece(1000, 380.0, 0.02)],
+            ..Pieces::default()
+        });
+        profile.pairs = Some(Links {
+            alpha: vec![vec![None, Some(250.0)], vec![Some(250.0), None]],
+            beta: vec![vec![None, Some(0.03)], vec![Some(0.03), None]],
+            gamma: vec![0.01; 2],
+            gamma_copy: vec![0.0; 2],
+        });
+        profile.points = vec![Point {
+            bytes: 10,
+            time: 300.0,
+            predicted: 301.0,
+            residual: 1.0 / 300.0,
+        }];
+        profile.warnings = vec!["noisy".into()];
+        profile
+    }
+
+    #[test]
+    fn round_trip() {
+        let profile = sample();
+        assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);
+    }
+
+    #[test]
+    fn pieces_determine_the_cost() {
+        let cost = sample().cost().unwrap();
+        assert_eq!(cost.transfer(0, 1, 0), 0.0);
+        assert_eq!(cost.transfer(0, 1, 999), 300.0 + 0.1 * 999.0);
+        assert_eq!(cost.transfer(0, 1, 1000), 380.0 + 0.02 * 1000.0);
+        assert_eq!(cost.transfer(0, 1, 10_000), 380.0 + 0.02 * 10_000.0);
+        assert_eq!(cost.combine(0, 100), 0.01 * 100.0);
+        assert!(cost.linear().is_none());
+        assert!(sample().line().linear().is_some());
+    }
+
+    #[test]
+    fn levels_precede_one_line_and_pairs_precede_levels() {
+        let mut profile = sample();
+        profile.levels = vec![
+            Level {
+                groups: Some(vec![vec![0], vec![1]]),
+                alpha: 1.0,
+                beta: 2.0,
+            },
+            Level {
+                groups: None,
+                alpha: 40.0,
+                beta: 0.5,
+            },
+        ];
+        assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);
+        let cost = profile.cost().unwrap();
+        assert_eq!(cost.transfer(0, 1, 1000), 40.0 + 0.5 * 1000.0);
+        assert_eq!(cost.combine(1, 100), 0.01 * 100.0);
+        assert_eq!(cost.copy(1, 100), 0.0);
+        assert_eq!(profile.links().unwrap(), profile.pairs);
+        profile.pairs = None;
+        assert_eq!(profile.links().unwrap().as_ref(), cost.links());
+        profile.levels.clear();
+        assert_eq!(profile.links().unwrap(), None);
+        assert!(!profile.to_json().contains("levels"));
+    }
+
+    #[test]
+    fn errors_of_broken_profiles_name_the_problem() {
+        for (text, says) in [
+            ("", "not a profile"),
+            ("[]", "not a profile"),
+            ("{}", "missing field `alpha`"),
+            (r#"{"alpha": 1}"#, "missing field `beta`"),
+            (r#"{"alpha": "1us", "beta": 1}"#, "invalid type"),
+            (r#"{"alpha": -1, "beta": 1}"#, "alpha is -1"),
+            (
+                r#"{"alpha": 1, "beta": 1, "gamma_copy": -0.5}"#,
+                "gamma_copy is -0.5",
+            ),
+            (
+                r#"{"alpha": 1, "beta": 1, "pieces": {"transfer": [{"from": 8, "alpha": 1, "beta": 1}]}}"#,
+                "begin at 0",
+            ),
+            (
+                r#"{"alpha": 1, "beta": 1, "pieces": {"transfer": [{"from": 0, "alpha": 1, "beta": -1}]}}"#,
+                "beta not negative",
+            ),
+            (
+                r#"{"alpha": 1, "beta": 1, "pieces": {"transfer": [{"from": 0, "alpha": 5, "beta": 0}, {"from": 9, "alpha": 1, "beta": 0}]}}"#,
+                "become less",
+            ),
+            (
+                r#"{"alpha": 1, "beta": 1, "pairs": {"alpha": [[1]], "beta": []}}"#,
+                "1 x 1",
+            ),
+        ] {
+            let error = Profile::from_json(text).unwrap_err();
+            assert!(error.to_string().contains(says), "{text}: {error}");
+            assert!(error.is_usage());
+        }
+    }
+}

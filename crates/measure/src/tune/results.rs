@@ -1,0 +1,99 @@
+//! What a sweep returns: its rows, and the library's own function beside them.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::Summary;
+use oneport::run::Processes;
+
+/// Measured times of a library's own function.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LibraryTimes {
+    /// The function.
+    pub function: &'static str,
+    /// The time of each repetition in nanoseconds.
+    pub times: Vec<u64>,
+    /// The first wrong element, if there is one.
+    pub error: Option<String>,
+}
+
+/// One measured combination of vector size, algorithm and segment size.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// Size of the vector.
+    pub bytes: u64,
+    /// The algorithm's name.
+    pub algorithm: String,
+    /// Bytes of a segment.
+    pub segment: u64,
+    /// Number of segments; the last may be smaller.
+    pub segments: usize,
+    /// The measured time, in nanoseconds.
+    #[serde(flatten)]
+    pub wall: Summary,
+    /// The time in the cost model, in its unit; NaN for a library's own function.
+    pub model_time: f64,
+    /// Whether this is the fastest of all rows of its vector size.
+    pub best: bool,
+    /// Whether this is the fastest of its vector size and algorithm.
+    pub best_segment: bool,
+    /// Whether the repetitions establish that the best row of this vector size is at least as fast.
+    /// For the best row itself: whether they establish that against the other segment sizes of its
+    /// algorithm and the best of every other algorithm.
+    pub settled: bool,
+}
+
+/// The library's own function at one vector size, measured in turns with the best of each
+/// algorithm.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LibraryRow {
+    /// Size of the vector.
+    pub bytes: u64,
+    /// The function.
+    pub function: &'static str,
+    /// The measured time, in nanoseconds.
+    #[serde(flatten)]
+    pub wall: Summary,
+    /// The first wrong element, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Result of a sweep.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tuning {
+    /// Rows by size, algorithm and segment size.
+    pub rows: Vec<Row>,
+    /// By size: the library's own function, if there is a library.
+    pub library: Vec<LibraryRow>,
+    /// Where the times come from: these processes, or threads of this process if there are none.
+    pub processes: Option<Processes>,
+    /// Whether the observer stopped the sweep.
+    pub interrupted: bool,
+    /// Whether the budget was spent before everything was settled.
+    pub budget_spent: bool,
+    /// Time spent.
+    pub elapsed: Duration,
+}
+
+impl Tuning {
+    /// The rows, and those of the library's own function after the rows of each size. Its rows are
+    /// never the best: it is no algorithm of this crate.
+    pub fn with_library(&self) -> Vec<Row> {
+        let of_library = self.library.iter().map(|library| Row {
+            bytes: library.bytes,
+            algorithm: library.function.into(),
+            segment: library.bytes,
+            segments: 1,
+            wall: library.wall,
+            model_time: f64::NAN,
+            best: false,
+            best_segment: true,
+            settled: true,
+        });
+        let mut rows: Vec<Row> = self.rows.iter().cloned().chain(of_library).collect();
+        rows.sort_by_key(|row| row.bytes);
+        rows
+    }
+}

@@ -1,0 +1,419 @@
+//! Selection rules: the algorithm and segment size to use for each vector size, as a readable JSON
+//! file.
+//!
+//! ```json
+//! { "oneport_rules": 1,
+//!   "rules": [
+//!     { "collective": "reduce", "ranks": 8, "ports": "bi", "ported": 1,
+//!       "dtype": "f32", "ordered": false, "clock": "paced", "source": "oneport tune reduce ...",
+//!       "choices": [
+//!         {"up_to_bytes": 65536, "algorithm": "bi-greedy", "segment": 16384},
+//!         {"up_to_bytes": 1048576, "algorithm": "chain", "segment": 65536}
+//!       ] }
+//!   ] }
+//! ```
+//!
+//! A rule applies to one collective, number of ranks, kind and number of ports, element type and
+//! operand order (`ordered`: kept). Its first choice with `up_to_bytes` not less than the vector
+//! size is used, or the last choice for longer vectors. `segment` is in bytes, or `null` if the
+//! algorithm does not segment. `clock` and `source` are for readers.
+//!
+//! A request uses the rule for its collective and ports whose number of ranks is nearest (the
+//! smaller of two equally near ones). Among those it prefers a rule with its operand order and its
+//! element type, or else takes the first.
+
+use serde::{Deserialize, Serialize};
+
+use super::Row;
+use oneport::error::{Error, Result};
+use oneport::machine::Ports;
+use oneport::plan::registry;
+use oneport::schedule::collective::Kind;
+
+/// A file of selection rules.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Rules {
+    /// The rules.
+    pub rules: Vec<Rule>,
+}
+
+/// The choices for one configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// Collective.
+    pub collective: Kind,
+    /// Number of ranks.
+    pub ranks: usize,
+    /// `"uni"` or `"bi"`.
+    pub ports: String,
+    /// Number of ports of each kind.
+    pub ported: usize,
+    /// Type of the elements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dtype: Option<String>,
+    /// Whether operands were kept in rank order.
+    #[serde(default)]
+    pub ordered: bool,
+    /// The clock of the measurements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<String>,
+    /// Origin of the rule.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The choices, by increasing size.
+    pub choices: Vec<Selection>,
+}
+
+/// The algorithm and segment size up to some vector size.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Selection {
+    /// The longest vector that it is for.
+    pub up_to_bytes: u64,
+    /// The algorithm.
+    pub algorithm: String,
+    /// Bytes of a segment, if the algorithm segments.
+    pub segment: Option<u64>,
+}
+
+/// The request that an algorithm is chosen for.
+#[derive(Debug, Clone, Copy)]
+pub struct Query<'a> {
+    /// Collective.
+    pub collective: Kind,
+    /// Number of ranks.
+    pub ranks: usize,
+    /// Ports.
+    pub ports: Ports,
+    /// Type of the elements.
+    pub dtype: Option<&'a str>,
+    /// Whether operands are kept in rank order.
+    pub ordered: bool,
+    /// Size of the vector.
+    pub bytes: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    oneport_rules: u32,
+    rules: Vec<Rule>,
+}
+
+impl Rules {
+    /// Reads the JSON form.
+    ///
+    /// # Errors
+    /// If the text is not a rules file, contains an unknown name, or its sizes do not increase.
+    pub fn parse(text: &str) -> Result<Rules> {
+        let file: File = serde_json::from_str(text)
+            .map_err(|e| Error::json("not a file of selection rules", &e))?;
+        if file.oneport_rules != 1 {
+            return Err(Error::malformed(format!(
+                "selection rules of version {}: this program reads version 1",
+                file.oneport_rules
+            )));
+        }
+        for rule in &file.rules {
+            rule.validate()?;
+        }
+        Ok(Rules { rules: file.rules })
+    }
+
+    /// Writes the JSON form, one choice per line.
+    pub fn to_json(&self) -> String {
+        let mut text = "{ \"oneport_rules\": 1,\n  \"rules\": [".to_string();
+        for (i, rule) in self.rules.iter().enumerate() {
+            text += if i == 0 { "\n" } else { ",\n" };
+            text += &format!(
+                "    {{ \"collective\": {}, \"ranks\": {}, \"ports\": {}, \"ported\": {}",
+                json(&rule.collective),
+                rule.ranks,
+                json(&rule.ports),
+                rule.ported
+            );
+            if let Some(dtype) = &rule.dtype {
+                text += &format!(", \"dtype\": {}", json(dtype));
+            }
+            text += &format!(", \"ordered\": {}", rule.ordered);
+            for (name, value) in [("clock", &rule.clock), ("source", &rule.source)] {
+                if let Some(value) = value {
+                    text += &format!(",\n      \"{name}\": {}", json(value));
+                }
+            }
+            text += ",\n      \"choices\": [";
+            for (i, choice) in rule.choices.iter().enumerate() {
+                text += if i == 0 { "\n" } else { ",\n" };
+                text += &format!(
+                    "        {{\"up_to_bytes\": {}, \"algorithm\": {}, \"segment\": {}}}",
+                    choice.up_to_bytes,
+                    json(&choice.algorithm),
+                    json(&choice.segment)
+                );
+            }
+            text += "\n      ] }";
+        }
+        text + "\n  ] }\n"
+    }
+
+    /// Inserts a rule in order and replaces the rule for the same configuration.
+    pub fn put(&mut self, rule: Rule) {
+        self.rules.retain(|r| r.setting() != rule.setting());
+        self.rules.push(rule);
+        self.rules.sort_by(|a, b| a.setting().cmp(&b.setting()));
+    }
+
+    /// Returns the choice for a request, and the rule that it comes from.
+    ///
+    /// # Errors
+    /// If there is no rule for its collective and ports, or the rule has no choices.
+    pub fn choose(&self, query: &Query<'_>) -> Result<(&Rule, &Selection)> {
+        let (ports, k) = (query.ports.name(), query.ports.k());
+        let fits =
+            |r: &&Rule| r.collective == query.collective && r.ports == ports && r.ported == k;
+        let preference = |r: &&Rule| {
+            (
+                r.ranks.abs_diff(query.ranks),
+                r.ranks,
+                r.ordered != query.ordered,
+                r.dtype.as_deref() != query.dtype,
+            )
+        };
+        let rule = self.rules.iter().filter(fits).min_by_key(preference);
+        let rule = rule.ok_or_else(|| {
+            let settings: Vec<_> = self.rules.iter().map(Rule::name).collect();
+            Error::usage(format!(
+                "the rules have no choice for {} with {k} {ports} ports: they are for {}",
+                query.collective.name(),
+                if settings.is_empty() {
+                    "nothing".to_string()
+                } else {
+                    settings.join("; ")
+                }
+            ))
+        })?;
+        let mut choices = rule.choices.iter();
+        let choice = choices
+            .find(|c| query.bytes <= c.up_to_bytes)
+            .or(rule.choices.last())
+            .ok_or_else(|| Error::malformed("a rule without choices"))?;
+        Ok((rule, choice))
+    }
+}
+
+impl Rule {
+    /// Describes the rule, such as `reduce, 8 ranks, bi ports, f32`.
+    pub fn name(&self) -> String {
+        let mut name = format!(
+            "{}, {} rank{}, ",
+            self.collective.name(),
+            self.ranks,
+            if self.ranks == 1 { "" } else { "s" }
+        );
+        if self.ported != 1 {
+            name += &format!("{} ", self.ported);
+        }
+        name += &format!("{} ports", self.ports);
+        if let Some(dtype) = &self.dtype {
+            name += &format!(", {dtype}");
+        }
+        if self.ordered {
+            name += ", ordered";
+        }
+        name
+    }
+
+    /// Derives choices from measured rows: the best row of every size. Neighbouring sizes with the
+    /// same choice are merged.
+    pub fn choices(rows: &[Row], segmented: impl Fn(&str) -> bool) -> Vec<Selection> {
+        let mut best: Vec<&Row> = rows.iter().filter(|row| row.best).collect();
+        best.sort_by_key(|row| row.bytes);
+        let mut choices: Vec<Selection> = Vec::new();
+        for row in best {
+            let choice = Selection {
+                up_to_bytes: row.bytes,
+                algorithm: row.algorithm.clone(),
+                segment: segmented(&row.algorithm).then_some(row.segment),
+            };
+            match choices.last_mut() {
+                Some(last)
+                    if last.algorithm == choice.algorithm && last.segment == choice.segment =>
+                {
+                    *last = choice;
+                }
+                _ => choices.push(choice),
+            }
+        }
+        choices
+    }
+
+    fn setting(&self) -> (Kind, usize, &str, usize, Option<&str>, bool) {
+        let dtype = self.dtype.as_deref();
+        (
+            self.collective,
+            self.ranks,
+            &self.ports,
+            self.ported,
+            dtype,
+            self.ordered,
+        )
+    }
+
+    fn validate(&self) -> Result<()> {
+        let fail = |what: String| {
+            Err(Error::malformed(format!(
+                "rule for {}: {what}",
+                self.name()
+            )))
+        };
+        if self.ranks == 0 || self.ported == 0 {
+            return fail("ranks and ported are at least 1".into());
+        }
+        if !["uni", "bi"].contains(&self.ports.as_str()) {
+            return fail(format!("ports are uni or bi, not '{}'", self.ports));
+        }
+        if self.choices.is_empty() {
+            return fail("there is no choice".into());
+        }
+        let sizes = self.choices.windows(2);
+        if let Some(pair) = sizes
+            .into_iter()
+            .find(|pair| pair[0].up_to_bytes >= pair[1].up_to_bytes)
+        {
+            return fail(format!(
+                "up_to_bytes {} does not come before {}",
+                pair[0].up_to_bytes, pair[1].up_to_bytes
+            ));
+        }
+        for choice in &self.choices {
+            if choice.segment == Some(0) {
+                return fail("a segment has at least one byte".into());
+            }
+            if let Err(error) = registry::find(self.collective, &choice.algorithm) {
+                return fail(error.to_string());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// JSON text of a field.
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "null".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rule(ranks: usize, dtype: Option<&str>, ordered: bool) -> Rule {
+        let choice = |up_to_bytes, algorithm: &str, segment| Selection {
+            up_to_bytes,
+            algorithm: algorithm.into(),
+            segment,
+        };
+        Rule {
+            collective: Kind::Reduce,
+            ranks,
+            ports: "bi".into(),
+            ported: 1,
+            dtype: dtype.map(str::to_string),
+            ordered,
+            clock: Some("paced".into()),
+            source: Some("a \"quoted\" command".into()),
+            choices: vec![
+                choice(1024, "binomial", None),
+                choice(65536, "chain", Some(4096)),
+            ],
+        }
+    }
+
+    fn query(ranks: usize, bytes: u64) -> Query<'static> {
+        Query {
+            collective: Kind::Reduce,
+            ranks,
+            ports: Ports::BI,
+            dtype: Some("f32"),
+            ordered: false,
+            bytes,
+        }
+    }
+
+    #[test]
+    fn round_trip() {
+        let mut rules = Rules::default();
+        assert_eq!(Rules::parse(&rules.to_json()).unwrap(), rules);
+        for (ranks, dtype) in [(16, None), (8, Some("f32")), (8, Some("f64"))] {
+            rules.put(rule(ranks, dtype, false));
+        }
+        let text = rules.to_json();
+        assert_eq!(Rules::parse(&text).unwrap(), rules);
+        assert_eq!(
+            text.lines().filter(|l| l.contains("up_to_bytes")).count(),
+            6
+        );
+        // A rule for the same configuration is replaced.
+        let mut changed = rule(8, Some("f32"), false);
+        changed.choices.truncate(1);
+        rules.put(changed.clone());
+        assert_eq!(rules.rules.len(), 3);
+        assert!(rules.rules.contains(&changed));
+    }
+
+    #[test]
+    fn the_nearest_rule_is_chosen() {
+        let mut rules = Rules::default();
+        for ranks in [4, 8, 16] {
+            rules.put(rule(ranks, Some("f64"), true));
+            rules.put(rule(ranks, Some("f64"), false));
+            rules.put(rule(ranks, Some("f32"), false));
+        }
+        let chosen = |ranks, bytes| {
+            let (rule, choice) = rules.choose(&query(ranks, bytes)).unwrap();
+            assert_eq!((rule.dtype.as_deref(), rule.ordered), (Some("f32"), false));
+            (rule.ranks, choice.algorithm.as_str())
+        };
+        assert_eq!(chosen(8, 0), (8, "binomial"));
+        assert_eq!(chosen(8, 1024), (8, "binomial"));
+        assert_eq!(chosen(8, 1025), (8, "chain"));
+        assert_eq!(chosen(8, 1 << 30), (8, "chain"));
+        assert_eq!(chosen(1, 1), (4, "binomial"));
+        assert_eq!(chosen(6, 1).0, 4);
+        assert_eq!(chosen(7, 1).0, 8);
+        assert_eq!(chosen(1000, 1).0, 16);
+        let mut ordered = query(8, 1);
+        ordered.ordered = true;
+        assert!(rules.choose(&ordered).unwrap().0.ordered);
+        let mut uni = query(8, 1);
+        uni.ports = Ports::UNI;
+        let error = rules.choose(&uni).unwrap_err().to_string();
+        assert!(
+            error.contains("no choice for reduce with 1 uni ports"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn broken_files_are_refused() {
+        let mut rules = Rules::default();
+        rules.put(rule(8, None, false));
+        let text = rules.to_json();
+        for (from, to) in [
+            ("oneport_rules\": 1", "oneport_rules\": 2"),
+            ("reduce", "reduction"),
+            ("\"bi\"", "\"both\""),
+            ("chain", "chains"),
+            ("4096", "0"),
+            ("65536", "1024"),
+            ("65536", "-1"),
+            ("\"ranks\": 8", "\"ranks\": 0"),
+            ("ranks", "rank"),
+            ("]", ""),
+        ] {
+            let broken = text.replacen(from, to, 1);
+            assert_ne!(broken, text);
+            assert!(Rules::parse(&broken).unwrap_err().is_usage(), "{from} {to}");
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Search for the best segment size of one algorithm at one vector size.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use super::summary::Summary;
+use super::{BASE, Row};
+use oneport::error::{Error, Result};
+use oneport::plan::registry::Algorithm;
+use oneport::plan::segments::{best_segment, executed_time};
+use oneport::plan::{Request, Segments};
+
+/// Maximum number of steps of a schedule that is tried.
+const MAX_STEPS: usize = 1 << 22;
+/// If the best size differs from the last size tried by this factor, and all sizes between are
+/// worse, the best size is not at an edge of the range.
+const EDGE_RATIO: f64 = 4.0;
+
+/// Segment sizes tried, in elements, and their times.
+#[derive(Debug)]
+pub(super) struct Search {
+    algorithm: &'static Algorithm,
+    /// The request with the vector in one segment.
+    whole: Request,
+    bytes: u64,
+    tried: BTreeMap<usize, Candidate>,
+    /// Rows of an earlier sweep, by segment size.
+    known: BTreeMap<usize, Row>,
+}
+
+#[derive(Debug)]
+struct Candidate {
+    request: Request,
+    model_time: f64,
+    samples: Vec<u64>,
+    summary: Option<Summary>,
+    /// Whether it comes from an earlier sweep and gets no more repetitions.
+    known: bool,
+    /// Whether it is being measured for the first time. It counts once it has [`BASE`] repetitions.
+    fresh: bool,
+}
+
+impl Search {
+    pub(super) fn new(
+        algorithm: &'static Algorithm,
+        request: &Request,
+        bytes: u64,
+        known: &[Row],
+    ) -> Result<Search> {
+        let size = request.get_element_bytes();
+        if size == 0 || !bytes.is_multiple_of(size) {
+            return Err(Error::usage(format!(
+                "a vector of {bytes} bytes is not a whole number of elements of {size} bytes"
+            )));
+        }
+        let elements = usize::try_from(bytes / size)
+            .map_err(|_| Error::usage(format!("a vector of {bytes} bytes is too large")))?;
+        let whole = request.clone().segments(Segments::whole(elements));
+        algorithm.accepts(&whole)?;
+        let mine = |row: &&Row| row.bytes == bytes && row.algorithm == algorithm.name;
+        let elements_of = |row: &Row| usize::try_from(row.segment / size).unwrap_or(elements);
+        let known: BTreeMap<_, _> = known
+            .iter()
+            .filter(mine)
+            .map(|row| (elements_of(row), row.clone()))
+            .collect();
+        let mut search = Search {
+            algorithm,
+            whole,
+            bytes,
+            tried: BTreeMap::new(),
+            known,
+        };
+        for segment in search.known.keys().copied().collect::<Vec<_>>() {
+            search.enter(segment)?;
+        }
+        Ok(search)
+    }
+
+    pub(super) fn algorithm(&self) -> &'static Algorithm {
+        self.algorithm
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The request with the vector in one segment.
+    pub(super) fn whole(&self) -> &Request {
+        &self.whole
+    }
+
+    pub(super) fn request(&self, segment: usize) -> &Request {
+        &self.tried[&segment].request
+    }
+
+    pub(super) fn samples(&self, segment: usize) -> &[u64] {
+        &self.tried[&segment].samples
+    }
+
+    pub(super) fn summary(&self, segment: usize) -> Option<Summary> {
+        self.tried.get(&segment).and_then(|c| c.summary)
+    }
+
+    /// Segment sizes whose times count.
+    pub(super) fn segments(&self) -> impl Iterator<Item = usize> {
+        self.times().map(|(segment, _)| segment)
+    }
+
+    pub(super) fn measured(&self) -> usize {
+        self.times().count()
+    }
+
+    fn times(&self) -> impl Iterator<Item = (usize, Summary)> {
+        self.tried
+            .iter()
+            .filter(|(_, c)| !c.fresh || c.samples.len() >= BASE)
+            .filter_map(|(&segment, c)| Some((segment, c.summary?)))
+    }
+
+    /// Returns the segment size with the smallest median so far.
+    pub(super) fn leader(&self) -> Option<usize> {
+        self.times()
+            .min_by_key(|(_, s)| s.median)
+            .map(|(segment, _)| segment)
+    }
+
+    /// Whether a segment size may get more repetitions.
+    pub(super) fn is_open(&self, segment: usize, max: usize) -> bool {
+        let open = |c: &Candidate| !c.known && c.samples.len() < max;
+        self.tried.get(&segment).is_some_and(open)
+    }
+
+    /// Adds a segment size to try. A size known from an earlier sweep already has its time.
+    pub(super) fn enter(&mut self, segment: usize) -> Result<()> {
+        if self.tried.contains_key(&segment) {
+            return Ok(());
+        }
+        let request = self
+            .whole
+            .clone()
+            .segments(Segments::of_size(self.elements(), segment.max(1))?);
+        let (model_time, summary) = match self.known.get(&segment) {
+            Some(row) => (row.model_time, Some(row.wall)),
+            None => (executed_time(self.algorithm, &request)?, None),
+        };
+        let candidate = Candidate {
+            request,
+            model_time,
+            samples: Vec::new(),
+            summary,
+            known: summary.is_some(),
+            fresh: summary.is_none(),
+        };
+        self.tried.insert(segment, candidate);
+        Ok(())
+    }
+
+    pub(super) fn add(&mut self, segment: usize, times: &[u64]) {
+        if let Some(candidate) = self.tried.get_mut(&segment) {
+            candidate.samples.extend_from_slice(times);
+            candidate.summary = Summary::of(&candidate.samples);
+        }
+    }
+
+    /// Makes a segment size count even with few repetitions.
+    pub(super) fn complete(&mut self, segment: usize) {
+        if let Some(candidate) = self.tried.get_mut(&segment) {
+            candidate.fresh = false;
+        }
+    }
+
+    /// Returns the segment size to try next, or `None` if the best is known precisely enough.
+    pub(super) fn next(&self) -> Result<Option<usize>> {
+        let Some(leader) = self.leader() else {
+            return self.start().map(Some);
+        };
+        if !self.algorithm.segmented {
+            return Ok(None);
+        }
+        let sides = [Side::Smaller, Side::Larger];
+        let open = sides.into_iter().find(|&side| !self.closed(leader, side));
+        if let Some(side) = open {
+            let outermost = match side {
+                Side::Smaller => self.segments().min(),
+                Side::Larger => self.segments().max(),
+            };
+            return Ok(outermost.and_then(|s| self.doubled(s, side)));
+        }
+        for ratio in [2f64.sqrt(), 2f64.sqrt().sqrt()] {
+            if let Some(size) = sides
+                .into_iter()
+                .find_map(|side| self.between(leader, side, ratio))
+            {
+                return Ok(Some(size));
+            }
+        }
+        Ok(None)
+    }
+
+    fn elements(&self) -> usize {
+        self.whole.elements()
+    }
+
+    fn count(&self, segment: usize) -> usize {
+        self.elements().div_ceil(segment.max(1)).max(1)
+    }
+
+    fn max_segments(&self) -> usize {
+        let steps = self.whole.ranks().saturating_mul(2).max(1);
+        (MAX_STEPS / steps).clamp(1, self.elements().max(1))
+    }
+
+    /// The segment size that splits the vector into `count` segments as evenly as possible.
+    fn even(&self, count: usize) -> usize {
+        self.elements()
+            .div_ceil(count.clamp(1, self.max_segments()))
+            .max(1)
+    }
+
+    /// The optimal segment size in the model.
+    fn start(&self) -> Result<usize> {
+        if !self.algorithm.segmented {
+            return Ok(self.elements().max(1));
+        }
+        let best = best_segment(self.algorithm, &self.whole)?.segments.sizes()[0];
+        Ok(if self.count(best) > self.max_segments() {
+            self.even(self.max_segments())
+        } else {
+            best
+        })
+    }
+
+    /// Twice or half of a segment size; `None` at the end of the range.
+    fn doubled(&self, segment: usize, side: Side) -> Option<usize> {
+        let count = self.count(segment);
+        let next = match side {
+            Side::Smaller => self.even(count.saturating_mul(2)),
+            Side::Larger if count == 1 => return None,
+            Side::Larger => self.even(count.div_ceil(2)),
+        };
+        (self.count(next) != count).then_some(next)
+    }
+
+    /// Whether the best size is not at the edge on this side: a size there is clearly worse, two
+    /// doublings did not improve it, or no size is left.
+    fn closed(&self, leader: usize, side: Side) -> bool {
+        let best = self.summary(leader).unwrap_or_default();
+        let beyond = |&(s, _): &(usize, Summary)| match side {
+            Side::Smaller => s < leader,
+            Side::Larger => s > leader,
+        };
+        let worse = |(s, summary): (usize, Summary)| {
+            // Close to the best size, a clear difference may be due to an even and an uneven split.
+            distance(s, leader) >= 1.5 && best.clearly(&summary) == Ordering::Less
+                || distance(s, leader) >= EDGE_RATIO
+        };
+        let outermost = match side {
+            Side::Smaller => self.segments().min(),
+            Side::Larger => self.segments().max(),
+        };
+        self.times().filter(beyond).any(worse)
+            || outermost.is_none_or(|s| self.doubled(s, side).is_none())
+    }
+
+    /// The size at `ratio` from the leader, unless one at most as far on that side has been tried.
+    fn between(&self, leader: usize, side: Side, ratio: f64) -> Option<usize> {
+        let count = self.count(leader);
+        let scaled = |factor: f64| (count as f64 * factor).round() as usize;
+        let next = self.even(match side {
+            Side::Smaller => scaled(ratio),
+            Side::Larger => scaled(1.0 / ratio).max(1),
+        });
+        let tried = |s: usize| match side {
+            Side::Smaller => (next..leader).contains(&s),
+            Side::Larger => (leader + 1..=next).contains(&s),
+        };
+        let new = self.count(next) != count && !self.segments().any(tried);
+        new.then_some(next)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Side {
+    Smaller,
+    Larger,
+}
+
+fn distance(a: usize, b: usize) -> f64 {
+    let ratio = a.max(1) as f64 / b.max(1) as f64;
+    ratio.max(1.0 / ratio)
+}
+
+/// Returns all rows, by size, algorithm and segment size.
+pub(super) fn rows(board: &[Search], tolerance: f64) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for search in board {
+        let leader = search.leader();
+        for (segment, wall) in search.times() {
+            rows.push(Row {
+                bytes: search.bytes,
+                algorithm: search.algorithm.name.to_string(),
+                segment: segment as u64 * search.whole.get_element_bytes(),
+                segments: search.count(segment),
+                wall,
+                model_time: search.tried[&segment].model_time,
+                best: false,
+                best_segment: leader == Some(segment),
+                settled: false,
+            });
+        }
+    }
+    for same_size in rows.chunk_by_mut(|a, b| a.bytes == b.bytes) {
+        let Some(best) = (0..same_size.len()).min_by_key(|&i| same_size[i].wall.median) else {
+            continue;
+        };
+        let (wall, algorithm) = (same_size[best].wall, same_size[best].algorithm.clone());
+        let mut all = true;
+        for (i, row) in same_size.iter_mut().enumerate() {
+            row.settled = i == best || row.wall.settled(&wall, tolerance);
+            // A slower segment size of another algorithm need not be distinguished from the best
+            // row.
+            all &= row.settled || !(row.best_segment || row.algorithm == algorithm);
+        }
+        same_size[best].best = true;
+        same_size[best].settled = all;
+    }
+    rows
+}

@@ -1,0 +1,269 @@
+//! Colours of segments, box styles of activities, and the legend that explains them.
+
+use std::collections::BTreeSet;
+
+use super::blocks::ranges;
+use super::svg::{Anchor, At, LINE, MARGIN, Svg, TEXT, hex, width};
+use super::trace::{Activity, Trace, What};
+
+/// One colour per segment, with distinct neighbours; reused cyclically if there are more segments.
+const COLORS: [[u8; 3]; 16] = [
+    [0x3b, 0x78, 0xc2],
+    [0xf0, 0x89, 0x2a],
+    [0x43, 0xa0, 0x47],
+    [0xd9, 0x48, 0x4c],
+    [0x8e, 0x5b, 0xb5],
+    [0xe6, 0xc2, 0x29],
+    [0x2a, 0xa5, 0xa0],
+    [0xee, 0x8f, 0xb5],
+    [0x98, 0x67, 0x4a],
+    [0xa3, 0xc6, 0x44],
+    [0x34, 0x45, 0x7f],
+    [0x7c, 0xc4, 0xee],
+    [0xc2, 0x39, 0x8f],
+    [0x8f, 0x96, 0x9c],
+    [0x77, 0x75, 0x2c],
+    [0xf6, 0xbf, 0x98],
+];
+
+/// The colour of activities without a segment.
+const NONE: [u8; 3] = [0xa0, 0xa0, 0xa0];
+
+const GREY: &str = "fill=\"#444\"";
+
+/// Maximal number of segments in a legend.
+const MAX_LISTED: usize = 2 * COLORS.len();
+
+/// The style class of a segment, which sets its colour.
+pub(crate) fn color(segment: Option<usize>) -> usize {
+    segment.map_or(COLORS.len(), |s| s % COLORS.len())
+}
+
+fn mixed(color: [u8; 3], with: f64, part: f64) -> [u8; 3] {
+    color.map(|c| (f64::from(c) * (1.0 - part) + with * part).round() as u8)
+}
+
+/// Black or white, whichever has the larger contrast with a colour: 4.58 at least.
+fn ink(color: [u8; 3]) -> &'static str {
+    // Relative luminance of sRGB, as the Web Content Accessibility Guidelines define it.
+    let linear = color.map(|c| match f64::from(c) / 255.0 {
+        c if c <= 0.04045 => c / 12.92,
+        c => ((c + 0.055) / 1.055).powf(2.4),
+    });
+    let luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+    let (on_white, on_black) = (1.05 / (luminance + 0.05), (luminance + 0.05) / 0.05);
+    if on_white > on_black { "#fff" } else { "#000" }
+}
+
+/// Background and text colour of every style class: those of the segments or blocks, and last the
+/// one of activities without any.
+pub(crate) fn palette() -> impl Iterator<Item = (String, &'static str)> {
+    let all = COLORS.into_iter().chain([NONE]);
+    all.map(|color| (hex(color), ink(color)))
+}
+
+/// Adds the style rules of some classes. For each colour `n`: `rN` is a filled box, `sN` an
+/// outlined one, `kN` a dark one, and `tN` is text on a filled box.
+pub(crate) fn styles(svg: &mut Svg, classes: &BTreeSet<usize>) {
+    for &n in classes {
+        let color = COLORS.get(n).copied().unwrap_or(NONE);
+        let (full, tint) = (hex(color), hex(mixed(color, 255.0, 0.82)));
+        let (dark, text) = (hex(mixed(color, 0.0, 0.5)), ink(color));
+        svg.style(&format!(
+            ".r{n}{{fill:{full}}} .s{n}{{fill:{tint};stroke:{full}}} .k{n}{{fill:{dark}}} .t{n}{{fill:{text}}}"
+        ));
+    }
+}
+
+/// The number of an activity's colour: its first block or its segment.
+pub(crate) fn color_number(trace: &Trace, activity: &Activity) -> Option<usize> {
+    let block = activity.blocks.map(|b| trace.blocks()[b][0]);
+    block.or(activity.segment)
+}
+
+/// What an activity moves or combines, in words: `segment 2 (elements 4-7)`, `block 3`,
+/// `blocks 4-7`; `None` for an empty message.
+pub(crate) fn part_name(trace: &Trace, activity: &Activity) -> Option<String> {
+    let segment = activity.segment?;
+    Some(match activity.blocks.map(|b| &trace.blocks()[b][..]) {
+        Some([block]) => format!("block {block}"),
+        Some(blocks) => format!("blocks {}", ranges(blocks)),
+        None => {
+            let spans = &trace.segments()[segment];
+            let one = spans.len() == 1 && spans[0].len == 1;
+            let elements = if one { "element" } else { "elements" };
+            format!("segment {segment} ({elements} {})", span_names(spans))
+        }
+    })
+}
+
+/// Draws the box of an activity.
+pub(crate) fn mark(svg: &mut Svg, what: What, n: usize, (x, y): (f64, f64), (w, h): (f64, f64)) {
+    match what {
+        What::Send => {
+            // The outline stays inside the box and takes at most a quarter of its width.
+            let line = (w / 4.0).min(1.2);
+            let (inner, at) = ((w - line, h - line), (x + line / 2.0, y + line / 2.0));
+            let stroke = if line < 1.2 {
+                format!(" stroke-width=\"{}\"", super::svg::At(line))
+            } else {
+                " stroke-width=\"1.2\"".to_string()
+            };
+            svg.rect(at, inner, &format!("class=\"s{n}\"{stroke}"));
+            if w > 10.0 {
+                for x in [x, x + w - 3.0] {
+                    svg.rect((x, y), (3.0, h), &format!("class=\"r{n}\""));
+                }
+            }
+        }
+        What::Receive => svg.rect((x, y), (w, h), &format!("class=\"r{n}\"")),
+        What::ReceiveCombine => {
+            let part = (h / 4.0).round();
+            svg.rect((x, y), (w, h - part), &format!("class=\"r{n}\""));
+            svg.rect((x, y + h - part), (w, part), &format!("class=\"k{n}\""));
+        }
+        What::Combine => svg.rect((x, y), (w, h), &format!("class=\"k{n}\"")),
+        What::Copy => {
+            svg.rect((x, y), (w, h), &format!("class=\"k{n}\""));
+            let (left, right) = ((x, y + h / 2.0), (x + w, y + h / 2.0));
+            svg.line(left, right, "stroke=\"#fff\" stroke-width=\"1.5\"");
+        }
+    }
+}
+
+/// The contents of a legend: what is in the chart, and nothing else.
+pub(crate) struct Legend<'t> {
+    trace: &'t Trace,
+    kinds: BTreeSet<What>,
+    /// The numbers of the colours, which are segments or blocks.
+    numbers: BTreeSet<usize>,
+    /// Whether boxes on the critical path have a frame.
+    critical: bool,
+}
+
+impl<'t> Legend<'t> {
+    /// Explains the boxes of `shown`.
+    pub(crate) fn new(trace: &'t Trace, shown: impl Iterator<Item = &'t Activity> + Clone) -> Self {
+        Legend {
+            trace,
+            kinds: shown.clone().map(|a| a.what).collect(),
+            critical: trace.shows_critical_path() && shown.clone().any(|a| a.critical),
+            numbers: shown.filter_map(|a| color_number(trace, a)).collect(),
+        }
+    }
+
+    /// The style classes of the boxes, and of the boxes in the legend itself.
+    pub(crate) fn classes(&self) -> BTreeSet<usize> {
+        let numbers = self.numbers.iter().map(|&n| color(Some(n)));
+        numbers.chain([COLORS.len()]).collect()
+    }
+
+    /// Draws the legend, starting at `top`, in a picture of width `room`. Returns the position of
+    /// its lower end.
+    pub(crate) fn draw(&self, svg: &mut Svg, top: f64, room: f64) -> f64 {
+        let mut flow = Flow {
+            x: MARGIN,
+            y: top,
+            room,
+        };
+        for &what in &self.kinds {
+            let text = match what {
+                What::Send => "send (to)",
+                What::Receive => "receive (from)",
+                What::ReceiveCombine => "receive and combine (from)",
+                What::Combine => "combine",
+                What::Copy => "copy",
+            };
+            let (x, y) = flow.entry(34.0 + width(text, TEXT));
+            let n = color(self.numbers.first().copied());
+            mark(svg, what, n, (x, y - 10.0), (28.0, 12.0));
+            svg.text((x + 34.0, y), text, Anchor::Start, TEXT, "");
+        }
+        if self.critical {
+            let text = "on the critical path";
+            let (x, y) = flow.entry(34.0 + width(text, TEXT));
+            frame(svg, (x, y - 10.0), (28.0, 12.0));
+            svg.text((x + 34.0, y), text, Anchor::Start, TEXT, "");
+        }
+        if !self.numbers.is_empty() {
+            flow.line();
+            self.colors(svg, &mut flow);
+        }
+        flow.y + LINE
+    }
+
+    fn colors(&self, svg: &mut Svg, flow: &mut Flow) {
+        let blocks = !self.trace.blocks().is_empty();
+        let (what, heading) = match blocks {
+            true => ("blocks", "Rank of the first block that a message carries:"),
+            false => ("segments", "Segments (first-last element):"),
+        };
+        let (x, y) = flow.entry(width(heading, TEXT));
+        svg.text((x, y), heading, Anchor::Start, TEXT, GREY);
+        for &number in self.numbers.iter().take(MAX_LISTED) {
+            let text = match blocks {
+                true => number.to_string(),
+                false => format!("{number}: {}", span_names(&self.trace.segments()[number])),
+            };
+            let (x, y) = flow.entry(20.0 + width(&text, TEXT));
+            let class = format!("class=\"r{}\"", color(Some(number)));
+            svg.rect((x, y - 10.0), (14.0, 12.0), &class);
+            svg.text((x + 20.0, y), &text, Anchor::Start, TEXT, "");
+        }
+        let (count, colors) = (self.numbers.len(), self.classes().len() - 1);
+        if count > colors {
+            let more = if count > MAX_LISTED { "… " } else { "" };
+            let text = format!("{more}{count} {what} share {colors} colours in turn");
+            let (x, y) = flow.entry(width(&text, TEXT));
+            svg.text((x, y), &text, Anchor::Start, TEXT, GREY);
+        }
+    }
+}
+
+/// Draws a frame around the box of an activity that is on the critical path.
+pub(crate) fn frame(svg: &mut Svg, (x, y): (f64, f64), (w, h): (f64, f64)) {
+    let line = w.min(1.8);
+    let (at, size) = ((x + line / 2.0, y + line / 2.0), (w - line, h - line));
+    let style = format!("class=\"critical\" stroke-width=\"{}\"", At(line));
+    svg.rect(at, size, &style);
+}
+
+/// First and last element of each span: `0-3`, `0-3 8-11`, `0-3 8-11 …`.
+pub(crate) fn span_names(spans: &[oneport::schedule::Span]) -> String {
+    let mut names: Vec<String> = spans
+        .iter()
+        .take(2)
+        .map(|s| match s.len {
+            0 | 1 => s.offset.to_string(),
+            len => format!("{}-{}", s.offset, s.offset.saturating_add(len - 1)),
+        })
+        .collect();
+    if spans.len() > 2 {
+        names.push("…".to_string());
+    }
+    names.join(" ")
+}
+
+/// Places entries one after another, in lines.
+struct Flow {
+    x: f64,
+    y: f64,
+    room: f64,
+}
+
+impl Flow {
+    /// The start (on the baseline) of an entry of this width.
+    fn entry(&mut self, width: f64) -> (f64, f64) {
+        if self.x > MARGIN && self.x + width > self.room - MARGIN {
+            self.line();
+        }
+        let at = (self.x, self.y + 12.0);
+        self.x += width + 18.0;
+        at
+    }
+
+    fn line(&mut self) {
+        self.x = MARGIN;
+        self.y += LINE;
+    }
+}

@@ -1,0 +1,225 @@
+//! The data of a page: the transfers and computations of a schedule with their times, and what
+//! every buffer holds, as numbers in JSON. Most are differences, which repeat themselves and are
+//! packed well.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::buffers::Buffers;
+use super::places::Places;
+use crate::gantt::computations_overlap;
+use crate::legend::{color, color_number, palette, part_name};
+use crate::svg::scale;
+use crate::{Activity, Trace, What};
+use oneport::check::{History, Report};
+use oneport::error::Result;
+use oneport::rules::Event;
+use oneport::schedule::Schedule;
+use oneport::simulate::Simulation;
+
+/// A transfer or a computation. A transfer has two ends; the second end of a computation is its
+/// first.
+#[derive(Default)]
+struct Node {
+    what: usize,
+    ends: [End; 2],
+    /// Index of the part of the data in the list of their names.
+    part: Option<usize>,
+    color: usize,
+    bytes: u64,
+    /// Indices into the list of instants.
+    times: (usize, usize),
+    critical: bool,
+    /// The nodes that end when this one starts, among those it waits for.
+    after: Vec<usize>,
+    /// The number of cells that it writes, in the buffer of its last end.
+    writes: usize,
+}
+
+/// One end of a transfer, or a computation.
+#[derive(Default, Clone, Copy)]
+struct End {
+    rank: usize,
+    step: usize,
+    /// The lane of the rank; `None` for a computation that fills all lanes.
+    lane: Option<usize>,
+}
+
+/// Everything that a page shows.
+pub(super) struct Data<'a> {
+    pub(super) schedule: &'a Schedule,
+    pub(super) simulation: &'a Simulation,
+    pub(super) trace: &'a Trace,
+    pub(super) report: &'a Report,
+    pub(super) history: &'a History,
+    pub(super) places: Places,
+}
+
+impl Data<'_> {
+    /// The data as a JSON object: columns of `nodes` are lists with one entry per transfer or
+    /// computation, in the order in which they start.
+    ///
+    /// # Errors
+    /// When there are more steps than can be numbered.
+    pub(super) fn json(&self) -> Result<Value> {
+        let trace = self.trace;
+        let mut instants: Vec<f64> = vec![0.0];
+        instants.extend(trace.activities().iter().flat_map(|a| [a.start, a.end]));
+        instants.sort_unstable_by(f64::total_cmp);
+        instants.dedup();
+        let buffers = Buffers::new(self.schedule, self.history);
+        let mut parts = Numbers::default();
+        let nodes = self.nodes(&instants, &mut parts, &buffers);
+        let (divisor, unit) = scale(trace.unit(), trace.end());
+        let lanes: Vec<String> = (0..trace.lists()).map(|l| trace.list_name(l)).collect();
+        let compute_lanes = match computations_overlap(trace) {
+            true => trace.compute_lanes().1,
+            false => 0,
+        };
+        let lists = self.history.contents().iter();
+        let (colors, inks): (Vec<_>, Vec<_>) = palette().unzip();
+        Ok(json!({
+            "ranks": trace.ranks(),
+            "root": self.schedule.collective().root(),
+            "unit": unit, "divisor": divisor, "times": instants,
+            "lanes": lanes, "computeLanes": compute_lanes,
+            "places": self.places.at, "size": self.places.size, "edges": self.places.edges,
+            "correct": self.report.is_correct(),
+            "kinds": KINDS.map(What::name),
+            "colors": colors, "inks": inks, "legend": legend(trace), "parts": parts.names,
+            "nodes": columns(&nodes),
+            "lists": lists.clone().map(|c| &c.words).collect::<Vec<_>>(),
+            "counts": lists.map(|c| c.count).collect::<Vec<_>>(),
+            "buffers": buffers.json(),
+        }))
+    }
+
+    /// The transfers and computations in the order in which they start; those that start together,
+    /// each after what it waits for.
+    fn nodes(&self, instants: &[f64], parts: &mut Numbers, buffers: &Buffers) -> Vec<Node> {
+        let (trace, prepared) = (self.trace, self.simulation.prepared());
+        let mut order: Vec<usize> = (0..prepared.nodes().len()).collect();
+        let start = |&node: &usize| self.simulation.start(node);
+        order.sort_by(|a, b| start(a).total_cmp(&start(b)));
+        let mut place = vec![0; order.len()];
+        for (new, &old) in order.iter().enumerate() {
+            place[old] = new;
+        }
+        let mut nodes: Vec<Node> = order.iter().map(|_| Node::default()).collect();
+        let instant = |t: f64| instants.partition_point(|&i| i < t);
+        let (compute_lanes, _) = trace.compute_lanes();
+        let separate = computations_overlap(trace);
+        for (i, a) in trace.activities().iter().enumerate() {
+            let event = match a.port {
+                Some(_) => Event::transferred(a.step),
+                None => Event::computed(a.step),
+            };
+            let Some(old) = prepared.node(a.rank, event) else {
+                continue;
+            };
+            let node = &mut nodes[place[old]];
+            let compute_lane = compute_lanes[i].filter(|_| separate);
+            let lane = trace.list(a).or(compute_lane.map(|l| trace.lists() + l));
+            let (rank, step) = (a.rank, a.step);
+            let end = End { rank, step, lane };
+            match a.what {
+                What::Send => node.ends[0] = end,
+                What::Receive | What::ReceiveCombine => node.ends[1] = end,
+                What::Combine | What::Copy => node.ends = [end; 2],
+            }
+            node.what = KINDS.iter().position(|&k| k == a.what).unwrap_or(0);
+            node.part = part_name(trace, a).map(|name| parts.number(name));
+            node.color = color(color_number(trace, a));
+            node.bytes = a.bytes;
+            node.times = (instant(a.start), instant(a.end));
+            node.critical = a.critical;
+            let waits = prepared.waits(old).iter().map(|&w| w as usize);
+            let binding = waits.filter(|&w| a.start > 0.0 && self.simulation.finish(w) == a.start);
+            node.after = binding.map(|w| place[w]).collect();
+            if self.writes(a) {
+                node.writes = buffers.written(a.rank, a.step);
+            }
+        }
+        nodes
+    }
+
+    /// Whether the end of an activity is the end of a step that writes.
+    fn writes(&self, a: &Activity) -> bool {
+        let computes = self.schedule.programs()[a.rank][a.step].computes();
+        a.what != What::Send && (a.port.is_none() || !computes)
+    }
+}
+
+/// The kinds of nodes; the page knows them by their number here.
+const KINDS: [What; 3] = [What::Receive, What::Combine, What::Copy];
+
+fn columns(nodes: &[Node]) -> Value {
+    let column = |of: &dyn Fn(&Node) -> Value| nodes.iter().map(of).collect::<Value>();
+    // Small numbers keep pages small: `wait` counts instants since the node before has started,
+    // `lasts` counts instants, `after` counts back, and `size` is the place in the list of sizes.
+    let before = nodes.iter().scan(0, |start, n| {
+        Some(n.times.0 - std::mem::replace(start, n.times.0))
+    });
+    let after = nodes.iter().enumerate().map(|(i, n)| {
+        let back = n.after.iter().map(|w| i - w);
+        back.collect::<Vec<_>>()
+    });
+    let sizes: Vec<u64> = nodes
+        .iter()
+        .map(|n| n.bytes)
+        .collect::<BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    let lane = |end: &End| json!(end.lane.map_or(-1, |l| l as i64));
+    let critical = nodes.iter().enumerate().filter(|(_, n)| n.critical);
+    json!({
+        "kind": column(&|n| json!(n.what)),
+        "from": column(&|n| json!(n.ends[0].rank)), "to": column(&|n| json!(n.ends[1].rank)),
+        "sendStep": column(&|n| json!(n.ends[0].step)), "step": column(&|n| json!(n.ends[1].step)),
+        "outLane": column(&|n| lane(&n.ends[0])), "lane": column(&|n| lane(&n.ends[1])),
+        "part": column(&|n| json!(n.part.map_or(-1, |p| p as i64))),
+        "color": column(&|n| json!(n.color)), "sizes": sizes, "size": column(&|n| json!(sizes.partition_point(|&s| s < n.bytes))),
+        "wait": before.collect::<Vec<_>>(), "lasts": column(&|n| json!(n.times.1 - n.times.0)),
+        "critical": critical.map(|(i, _)| i).collect::<Vec<_>>(),
+        "after": after.collect::<Vec<_>>(), "writes": column(&|n| json!(n.writes)),
+    })
+}
+
+/// What the colours mean: a heading, and the colour and name of every block or segment.
+fn legend(trace: &Trace) -> Value {
+    let named = trace.activities().iter().filter_map(|a| {
+        let number = color_number(trace, a)?;
+        let name = match a.blocks {
+            Some(_) => format!("block {number}"),
+            None => part_name(trace, a)?,
+        };
+        Some((number, name))
+    });
+    let entries: BTreeMap<usize, String> = named.collect();
+    let entries = entries
+        .iter()
+        .map(|(&n, name)| json!([color(Some(n)), name]));
+    let title = match trace.blocks().is_empty() {
+        true => "Colours:",
+        false => "Colour of the first block that a message carries:",
+    };
+    json!({"title": title, "entries": entries.collect::<Value>()})
+}
+
+/// Numbers distinct names in the order of their first use.
+#[derive(Default)]
+struct Numbers {
+    names: Vec<String>,
+    numbers: BTreeMap<String, usize>,
+}
+
+impl Numbers {
+    fn number(&mut self, name: String) -> usize {
+        let next = self.names.len();
+        *self.numbers.entry(name).or_insert_with_key(|name| {
+            self.names.push(name.clone());
+            next
+        })
+    }
+}

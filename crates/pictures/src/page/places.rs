@@ -1,0 +1,94 @@
+//! Where a page draws the ranks: in their tree, or in a circle.
+
+use crate::Tree;
+use oneport::error::Result;
+use oneport::schedule::Schedule;
+
+/// Distance between neighbouring ranks of a tree and of a circle, and between the levels of a tree,
+/// in pixels.
+const SPACING: f64 = 38.0;
+const ARC: f64 = 44.0;
+const LEVEL: f64 = 66.0;
+/// Minimal radius of a circle, in pixels: arrows between few ranks are long enough to be seen.
+const MIN_RADIUS: f64 = 135.0;
+/// Trees that are wider or deeper are drawn in a circle.
+const MAX_WIDTH: f64 = 900.0;
+const MAX_DEPTH: usize = 8;
+const MARGIN: f64 = 28.0;
+
+/// The positions of the ranks in a picture.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// By rank: the middle of its node, in whole pixels.
+    pub(super) at: Vec<[i64; 2]>,
+    /// Width and height of the picture.
+    pub(super) size: [i64; 2],
+    /// The edges of the tree, from parent to child; none if there is no tree.
+    pub(super) edges: Vec<[usize; 2]>,
+}
+
+impl Places {
+    /// Places the ranks of a schedule.
+    ///
+    /// # Errors
+    /// When there are more steps than can be numbered.
+    pub(super) fn of(schedule: &Schedule) -> Result<Places> {
+        let ranks = schedule.ranks();
+        let tree = Tree::of(schedule, 1)?;
+        let edges = tree
+            .iter()
+            .flat_map(|tree| (0..ranks).filter_map(|child| Some([tree.parent(child)?, child])));
+        let edges = edges.collect();
+        let level = tree.as_ref().and_then(|tree| levels(tree, ranks));
+        let at = level.unwrap_or_else(|| circle(ranks));
+        let low = at
+            .iter()
+            .fold([f64::MAX; 2], |l, p| [l[0].min(p[0]), l[1].min(p[1])]);
+        let pixels = |v: f64, axis: usize| (v - low[axis] + MARGIN).round() as i64;
+        let at: Vec<[i64; 2]> = at
+            .iter()
+            .map(|p| [pixels(p[0], 0), pixels(p[1], 1)])
+            .collect();
+        let end = |axis: usize| at.iter().map(|p| p[axis]).max().unwrap_or(0) + MARGIN as i64;
+        Ok(Places {
+            size: [end(0), end(1)],
+            at,
+            edges,
+        })
+    }
+}
+
+/// The ranks level by level, and ranks outside the tree in a row below; `None` if the tree is too
+/// large.
+fn levels(tree: &Tree, ranks: usize) -> Option<Vec<[f64; 2]>> {
+    let places = tree.places(|_| SPACING / 2.0, 0.0);
+    let depth = |rank: usize| std::iter::successors(Some(rank), |&r| tree.parent(r)).count() - 1;
+    let deepest = (0..ranks).map(depth).max()?;
+    let (low, high) = places
+        .values()
+        .fold((0.0f64, 0.0f64), |(l, h), &x| (l.min(x), h.max(x)));
+    if high - low > MAX_WIDTH || deepest > MAX_DEPTH {
+        return None;
+    }
+    let mut outside = 0;
+    let place = |rank: usize| match places.get(&rank) {
+        Some(&x) => [x, LEVEL * depth(rank) as f64],
+        None => {
+            outside += 1;
+            let x = low + SPACING * (outside - 1) as f64;
+            [x, LEVEL * (deepest + 1) as f64]
+        }
+    };
+    Some((0..ranks).map(place).collect())
+}
+
+/// The ranks in a circle, clockwise from the top.
+fn circle(ranks: usize) -> Vec<[f64; 2]> {
+    let turn = std::f64::consts::TAU / ranks as f64;
+    let radius = (ranks as f64 * ARC / std::f64::consts::TAU).max(MIN_RADIUS);
+    let place = |rank: usize| {
+        let (sin, cos) = (turn * rank as f64).sin_cos();
+        [radius * sin, -radius * cos]
+    };
+    (0..ranks).map(place).collect()
+}

@@ -1,0 +1,282 @@
+//! A minimal SVG writer: boxes, lines, text, and estimates of the width of text.
+
+use std::fmt::{self, Display, Write as _};
+
+use super::Caption;
+use super::trace::Unit;
+
+/// Margin around a picture.
+pub const MARGIN: f64 = 16.0;
+/// Font size of ordinary text.
+pub const TEXT: f64 = 12.0;
+/// Distance between lines of text.
+pub const LINE: f64 = 17.0;
+const TITLE: f64 = 16.0;
+
+/// A drawing under construction.
+#[derive(Debug, Default)]
+pub struct Svg {
+    body: String,
+    style: String,
+}
+
+/// Alignment of text relative to its point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Anchor {
+    Start,
+    Middle,
+    End,
+}
+
+/// Displays a coordinate with at most two decimals.
+#[derive(Debug)]
+pub struct At(pub f64);
+
+impl Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hundredths = (self.0 * 100.0).round();
+        if hundredths % 100.0 == 0.0 {
+            // Adding 0 turns -0 into 0.
+            write!(f, "{}", hundredths / 100.0 + 0.0)
+        } else {
+            write!(f, "{}", hundredths / 100.0)
+        }
+    }
+}
+
+/// Formats a colour: `#1e90ff`.
+pub fn hex([r, g, b]: [u8; 3]) -> String {
+    format!("#{r:02x}{g:02x}{b:02x}")
+}
+
+/// Escapes text for XML and drops characters that XML does not allow.
+pub fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\u{fffe}' | '\u{ffff}' => {}
+            c if c < ' ' => escaped.push(' '),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Estimated width of `text` in a sans-serif font; overestimates rather than underestimates.
+pub fn width(text: &str, size: f64) -> f64 {
+    let em = |c: char| match c {
+        'i' | 'j' | 'l' | '.' | ',' | ':' | ';' | '\'' | '|' | '!' | ' ' => 0.33,
+        'f' | 't' | 'r' | 'I' | '(' | ')' | '[' | ']' | '/' | '-' => 0.43,
+        'm' | 'w' | 'M' | 'W' | '%' | '@' => 0.95,
+        '→' | '←' | '…' | '×' | '=' | '+' => 0.84,
+        c if c.is_ascii_uppercase() => 0.72,
+        c if c.is_ascii() => 0.62,
+        // Scripts with wide characters.
+        _ => 1.0,
+    };
+    text.chars().map(em).sum::<f64>() * size
+}
+
+/// Breaks `text` into lines of at most width `room`, at spaces where possible.
+pub fn wrapped(text: &str, size: f64, room: f64) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut add = |piece: &str| {
+        let last = lines.len() - 1;
+        let line = &lines[last];
+        if !line.is_empty() && width(line, size) + width(piece.trim_end(), size) > room {
+            lines.push(piece.to_string());
+        } else {
+            lines[last].push_str(piece);
+        }
+    };
+    for word in text.split_inclusive(' ') {
+        if width(word, size) <= room {
+            add(word);
+        } else {
+            word.chars().for_each(|c| add(&c.to_string()));
+        }
+    }
+    for line in &mut lines {
+        line.truncate(line.trim_end().len());
+    }
+    lines
+}
+
+impl Svg {
+    /// Adds a rule to the style sheet.
+    pub fn style(&mut self, rule: &str) {
+        let _ = writeln!(self.style, "{rule}");
+    }
+
+    pub fn rect(&mut self, (x, y): (f64, f64), (w, h): (f64, f64), attributes: &str) {
+        let (x, y, w, h) = (At(x), At(y), At(w), At(h));
+        let _ = writeln!(
+            self.body,
+            r#"<rect x="{x}" y="{y}" width="{w}" height="{h}" {attributes}/>"#
+        );
+    }
+
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), attributes: &str) {
+        let (x1, y1, x2, y2) = (At(from.0), At(from.1), At(to.0), At(to.1));
+        let _ = writeln!(
+            self.body,
+            r#"<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" {attributes}/>"#
+        );
+    }
+
+    /// Adds text whose baseline starts, is centred or ends at a point.
+    pub fn text(
+        &mut self,
+        (x, y): (f64, f64),
+        text: &str,
+        anchor: Anchor,
+        size: f64,
+        attributes: &str,
+    ) {
+        let anchor = match anchor {
+            Anchor::Start => "",
+            Anchor::Middle => " text-anchor=\"middle\"",
+            Anchor::End => " text-anchor=\"end\"",
+        };
+        let space = if attributes.is_empty() { "" } else { " " };
+        let (x, y, text) = (At(x), At(y), escape(text));
+        let _ = writeln!(
+            self.body,
+            r#"<text x="{x}" y="{y}" font-size="{size}"{anchor}{space}{attributes}>{text}</text>"#
+        );
+    }
+
+    /// Opens a group, which ends at [`Svg::close`] and shows `title` as a tooltip.
+    pub fn open(&mut self, attributes: &str, title: &str) {
+        let _ = write!(self.body, "<g {attributes}>");
+        if !title.is_empty() {
+            let _ = write!(self.body, "<title>{}</title>", escape(title));
+        }
+        self.body.push('\n');
+    }
+
+    pub fn close(&mut self) {
+        self.body.push_str("</g>\n");
+    }
+
+    pub fn raw(&mut self, text: &str) {
+        self.body.push_str(text);
+    }
+
+    /// Adds title and lines at the top of a picture of width `room`; returns the position of their
+    /// lower end.
+    pub fn caption(&mut self, caption: &Caption, room: f64) -> f64 {
+        let mut y = MARGIN;
+        let room = room - 2.0 * MARGIN;
+        // Bold text is a tenth wider.
+        for line in wrapped(&caption.title, TITLE * 1.1, room) {
+            y += 20.0;
+            let bold = "font-weight=\"bold\"";
+            self.text((MARGIN, y - 6.0), &line, Anchor::Start, TITLE, bold);
+        }
+        for line in caption.lines.iter().flat_map(|l| wrapped(l, TEXT, room)) {
+            y += LINE;
+            let grey = "fill=\"#444\"";
+            self.text((MARGIN, y - 4.0), &line, Anchor::Start, TEXT, grey);
+        }
+        y + 8.0
+    }
+
+    /// Returns the whole document.
+    pub fn finish(self, width: f64, height: f64, title: &str) -> String {
+        let (w, h, title) = (At(width.ceil()), At(height.ceil()), escape(title));
+        let style = if self.style.is_empty() {
+            String::new()
+        } else {
+            format!("<style>\n{}</style>\n", self.style)
+        };
+        format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
+             font-family=\"Helvetica, Arial, sans-serif\">\n<title>{title}</title>\n{style}\
+             <rect width=\"{w}\" height=\"{h}\" fill=\"#fff\"/>\n{}</svg>\n",
+            self.body
+        )
+    }
+}
+
+/// Formats a number with about `digits` significant digits; whole numbers in full.
+pub fn number(value: f64, digits: i32) -> String {
+    if value.fract() == 0.0 && value.abs() < 1e15 {
+        return format!("{:.0}", value + 0.0);
+    }
+    if !(1e-4..1e15).contains(&value.abs()) {
+        return format!("{value:.3e}");
+    }
+    let decimals = (digits - 1 - value.abs().log10().floor() as i32).max(0) as usize;
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_string()
+    } else {
+        text
+    }
+}
+
+/// Formats a number of bytes: `64 KiB`, `100 B`.
+pub fn bytes(bytes: u64) -> String {
+    let names = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let power = (bytes.max(1).ilog2() / 10) as usize;
+    let unit = 1u64 << (10 * power);
+    format!("{} {}", number(bytes as f64 / unit as f64, 4), names[power])
+}
+
+/// Scale for times of up to `max`: a divisor, and the name of the unit (empty if there is no unit).
+pub fn scale(unit: Unit, max: f64) -> (f64, &'static str) {
+    match unit {
+        Unit::Plain => (1.0, ""),
+        Unit::Nanoseconds if max >= 1e10 => (1e9, "s"),
+        Unit::Nanoseconds if max >= 1e7 => (1e6, "ms"),
+        Unit::Nanoseconds if max >= 1e4 => (1e3, "us"),
+        Unit::Nanoseconds => (1.0, "ns"),
+    }
+}
+
+/// The largest number among 1, 2, 5, 10, ... (times a power of ten) that fits at least `count`
+/// times into `max`.
+pub fn nice_step(max: f64, count: f64) -> f64 {
+    let raw = max / count.max(1.0);
+    let power = 10f64.powf(raw.log10().floor());
+    let step = [5.0, 2.0, 1.0].into_iter().find(|s| s * power <= raw);
+    step.unwrap_or(1.0) * power
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        let at = |x| At(x).to_string();
+        assert_eq!(
+            [at(1.0), at(0.126), at(-0.001), at(2.5)],
+            ["1", "0.13", "0", "2.5"]
+        );
+        assert_eq!(bytes(0), "0 B");
+        assert_eq!(bytes(1023), "1023 B");
+        assert_eq!(bytes(3 << 19), "1.5 MiB");
+        assert_eq!(bytes(u64::MAX), "16 EiB");
+        assert_eq!(nice_step(22.0, 11.0), 2.0);
+        assert_eq!(nice_step(0.9, 3.0), 0.2);
+        assert_eq!(scale(Unit::Nanoseconds, 5e4), (1e3, "us"));
+    }
+
+    #[test]
+    fn text_is_escaped_and_wrapped() {
+        assert_eq!(escape("a<b>&\"c\"\u{1}"), "a&lt;b&gt;&amp;&quot;c&quot; ");
+        let text = "one two three four five sixsixsixsixsixsixsixsixsixsix";
+        for room in [40.0, 60.0, 1000.0] {
+            let lines = wrapped(text, 12.0, room);
+            assert!(lines.iter().all(|l| width(l, 12.0) <= room), "{lines:?}");
+            let all: String = lines.concat().replace(' ', "");
+            assert_eq!(all, text.replace(' ', ""));
+        }
+    }
+}

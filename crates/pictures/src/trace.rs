@@ -1,0 +1,441 @@
+//! Traces: the activities of every rank over time, in model time or in recorded wall-clock.
+
+use super::MAX_BOXES;
+use super::blocks::blocks;
+use super::segments::segments;
+use oneport::error::{Error, Result};
+use oneport::internal::max_time;
+use oneport::internal::{Matching, NONE};
+use oneport::machine::{CostModel, Ports};
+use oneport::rules::Event;
+use oneport::schedule::{Schedule, Spans, Step};
+use oneport::simulate::Simulation;
+
+/// The unit of a [`Trace`]'s times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// The unit of the cost model.
+    Plain,
+}
+
+/// The origin of a [`Trace`]'s times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// The cost model.
+    Model,
+    /// The wall-clock of a run.
+    Wall,
+}
+
+/// The kind of an [`Activity`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum What {
+    /// A port out carries a message.
+    Send,
+    /// A port in carries a message.
+    Receive,
+    /// A port in carries a message that is combined while it arrives, as in a run.
+    ReceiveCombine,
+    /// Elements are combined.
+    Combine,
+    /// Elements are copied within the rank's buffer.
+    Copy,
+}
+
+impl What {
+    /// The kind in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            What::Send => "send",
+            What::Receive => "receive",
+            What::ReceiveCombine => "receive and combine",
+            What::Combine => "combine",
+            What::Copy => "copy",
+        }
+    }
+}
+
+/// An activity that occupies a port or a rank from `start` to `end`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Activity {
+    /// The rank.
+    pub rank: usize,
+    /// The step, an index into the rank's program.
+    pub step: usize,
+    /// The kind of the activity.
+    pub what: What,
+    /// The rank at the other end of a transfer.
+    pub peer: Option<usize>,
+    /// The number of the port that a transfer uses.
+    pub port: Option<usize>,
+    /// Number of bytes moved or combined.
+    pub bytes: u64,
+    /// Index into [`Trace::segments`] of the segment moved or combined; `None` for an empty
+    /// message.
+    pub segment: Option<usize>,
+    /// Start time, in the trace's unit.
+    pub start: f64,
+    /// End time, in the trace's unit.
+    pub end: f64,
+    /// Index into [`Trace::blocks`] of the blocks moved; `None` if the collective has none.
+    pub blocks: Option<usize>,
+    /// Whether the activity is on the critical path, in model time: see
+    /// [`Simulation::critical_path`](oneport::simulate::Simulation::critical_path).
+    pub critical: bool,
+}
+
+impl Activity {
+    /// Duration of the activity.
+    pub fn time(&self) -> f64 {
+        self.end - self.start
+    }
+}
+
+/// The activities of every rank over time: see the [module documentation](crate).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trace {
+    ranks: usize,
+    ports: Ports,
+    source: Source,
+    unit: Unit,
+    segments: Vec<Spans>,
+    blocks: Vec<Vec<usize>>,
+    activities: Vec<Activity>,
+    /// The ports that ranks share, with the indices of their activities.
+    shared_ports: Vec<(String, Vec<usize>)>,
+    critical_path: bool,
+}
+
+/// What [`Trace::build`] learns about one activity: its kind, when it starts and ends, and whether
+/// it is critical.
+type Timed = (What, (f64, f64), bool);
+
+impl Trace {
+    /// Traces the model times of `schedule` under `cost`, with elements of `element_bytes` bytes.
+    ///
+    /// A transfer occupies a port at both ends from its start to its end. A combining receive is a
+    /// transfer followed by a combination.
+    ///
+    /// # Errors
+    /// As [`Schedule::simulate_bytes`], and when the makespan is not finite.
+    pub fn model(
+        schedule: &Schedule,
+        cost: &CostModel,
+        element_bytes: u64,
+        unit: Unit,
+    ) -> Result<Trace> {
+        let simulation = schedule.simulate_bytes(cost, element_bytes)?;
+        Trace::simulated(schedule, &simulation, element_bytes, unit)
+    }
+
+    /// Traces the times of a simulation of `schedule`.
+    ///
+    /// # Errors
+    /// When the makespan is not finite, or there are more steps than can be numbered.
+    pub(crate) fn simulated(
+        schedule: &Schedule,
+        simulation: &Simulation,
+        element_bytes: u64,
+        unit: Unit,
+    ) -> Result<Trace> {
+        if !simulation.makespan().is_finite() {
+            return Err(Error::usage(
+                "the model time is not finite: a link that the schedule uses is missing, or costs are too large",
+            ));
+        }
+        let prepared = simulation.prepared();
+        let mut critical = vec![false; prepared.nodes().len()];
+        for node in simulation.critical_path() {
+            critical[node] = true;
+        }
+        let timed = |what, rank, event| -> Option<Timed> {
+            let node = prepared.node(rank, event)?;
+            let times = (simulation.start(node), simulation.finish(node));
+            Some((what, times, critical[node]))
+        };
+        Trace::build(
+            schedule,
+            element_bytes,
+            (Source::Model, unit),
+            |rank, i, step| {
+                let transfer = |_| timed(transfer_of(step, false), rank, Event::transferred(i));
+                let compute = || timed(compute_of(step), rank, Event::computed(i));
+                [
+                    step.peer().and_then(transfer),
+                    step.computes().then(compute).flatten(),
+                ]
+            },
+        )
+    }
+
+    /// Traces steps that start and end at the given model times, by rank and step. Elements are
+    /// of one byte.
+    ///
+    /// # Errors
+    /// When there are more steps than can be numbered.
+    ///
+    /// # Panics
+    /// When a step has no times.
+    pub fn of_times(schedule: &Schedule, times: &[Vec<(f64, f64)>]) -> Result<Trace> {
+        let of_step = |rank: usize, i: usize, step: &Step| {
+            let what = match step.peer() {
+                Some(_) => transfer_of(step, false),
+                None => compute_of(step),
+            };
+            [Some((what, times[rank][i], false)), None]
+        };
+        Trace::build(schedule, 1, (Source::Model, Unit::Plain), of_step)
+    }
+
+    /// Traces the wall-clock of a run. `step_times` holds, by rank and step, the times in
+    /// nanoseconds when the step opened its port (or started to compute) and when it ended, as in
+    /// [`Outcome::step_times`](oneport::run::Outcome::step_times).
+    ///
+    /// The earlier of two partners waits for the other, so a transfer starts when both have opened
+    /// their ports. A step without times takes no time.
+    ///
+    /// # Errors
+    /// When there are more steps than can be numbered.
+    pub fn wall(
+        schedule: &Schedule,
+        element_bytes: u64,
+        step_times: &[Vec<(u64, u64)>],
+    ) -> Result<Trace> {
+        let matching = Matching::new(schedule, |_| {})?;
+        // The times of all steps in one list, numbered as in the matching.
+        let times_in_order: Vec<(u64, u64)> = step_times.iter().flatten().copied().collect();
+        Trace::build(
+            schedule,
+            element_bytes,
+            (Source::Wall, Unit::Nanoseconds),
+            |rank, i, step| {
+                let number = matching.first_step[rank] as usize + i;
+                let (opened, end) = times_in_order.get(number).copied().unwrap_or_default();
+                let theirs = match matching.mates.get(number) {
+                    Some(&mate) if mate != NONE => {
+                        times_in_order.get(mate as usize).map_or(0, |t| t.0)
+                    }
+                    _ => 0,
+                };
+                let what = match step.peer() {
+                    Some(_) => transfer_of(step, true),
+                    None => compute_of(step),
+                };
+                let start = opened.max(theirs).min(end);
+                [Some((what, (start as f64, end as f64), false)), None]
+            },
+        )
+    }
+
+    fn build(
+        schedule: &Schedule,
+        element_bytes: u64,
+        (source, unit): (Source, Unit),
+        parts: impl Fn(usize, usize, &Step) -> [Option<Timed>; 2],
+    ) -> Result<Trace> {
+        let (segments, of_step) = segments(schedule)?;
+        let (blocks, blocks_of_step) = distinct_blocks(schedule);
+        let mut activities = Vec::with_capacity(schedule.steps());
+        let mut number = 0;
+        // By rank and step: the index of the first activity.
+        let mut first_of: Vec<Vec<usize>> = Vec::with_capacity(schedule.ranks());
+        for (rank, program) in schedule.programs().iter().enumerate() {
+            first_of.push(Vec::with_capacity(program.len()));
+            for (i, step) in program.iter().enumerate() {
+                first_of[rank].push(activities.len());
+                for (what, (start, end), critical) in parts(rank, i, step).into_iter().flatten() {
+                    let moves = !matches!(what, What::Combine | What::Copy);
+                    activities.push(Activity {
+                        rank,
+                        step: i,
+                        what,
+                        peer: step.peer(),
+                        port: step.port().filter(|_| moves),
+                        bytes: (step.len() as u64).saturating_mul(element_bytes),
+                        segment: of_step[number],
+                        start,
+                        end,
+                        blocks: blocks_of_step.get(number).copied().flatten(),
+                        critical,
+                    });
+                }
+                number += 1;
+            }
+        }
+        Ok(Trace {
+            ranks: schedule.ranks(),
+            ports: schedule.ports(),
+            source,
+            unit,
+            segments,
+            blocks,
+            activities,
+            shared_ports: schedule
+                .shared_ports()
+                .iter()
+                .map(|port| {
+                    let of_step = |&(rank, step): &(usize, usize)| first_of[rank][step];
+                    (port.name.clone(), port.steps.iter().map(of_step).collect())
+                })
+                .collect(),
+            critical_path: false,
+        })
+    }
+
+    /// Has charts frame the critical path: see [`Activity::critical`].
+    #[must_use]
+    pub fn show_critical_path(mut self) -> Trace {
+        self.critical_path = true;
+        self
+    }
+
+    /// Whether charts frame the critical path.
+    pub(crate) fn shows_critical_path(&self) -> bool {
+        self.critical_path
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// The port model.
+    pub fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    /// The origin of the times.
+    pub fn source(&self) -> Source {
+        self.source
+    }
+
+    /// The unit of the times.
+    pub fn unit(&self) -> Unit {
+        self.unit
+    }
+
+    /// The distinct segments (lists of spans) that messages carry, as named by their senders, in
+    /// order.
+    pub fn segments(&self) -> &[Spans] {
+        &self.segments
+    }
+
+    /// The distinct sets of blocks that messages carry, as the ranks that the blocks belong to, in
+    /// order. Only for collectives with a block for each rank, for schedules that complete, and for
+    /// traces that fit a chart ([`MAX_BOXES`](super::MAX_BOXES)).
+    pub fn blocks(&self) -> &[Vec<usize>] {
+        &self.blocks
+    }
+
+    /// The activities, by rank and step.
+    pub fn activities(&self) -> &[Activity] {
+        &self.activities
+    }
+
+    /// The ports that ranks share, by name, with the indices of the activities that use them, in
+    /// their order.
+    pub fn shared_ports(&self) -> &[(String, Vec<usize>)] {
+        &self.shared_ports
+    }
+
+    /// The time when the last activity ends.
+    pub fn end(&self) -> f64 {
+        self.activities.iter().map(|a| a.end).fold(0.0, max_time)
+    }
+
+    /// The port list that an activity occupies, with the number of [`Ports::list`]; `None` for
+    /// computations.
+    pub fn list(&self, activity: &Activity) -> Option<usize> {
+        let port = activity.port?;
+        Some(self.ports.list(activity.what == What::Send, port))
+    }
+
+    /// Number of port lists that a picture shows: up to the last port that a rank of this trace
+    /// uses, and at least those of one port.
+    pub(crate) fn lists(&self) -> usize {
+        let used = self.activities.iter().filter_map(|a| a.port).max();
+        self.ports.with_k(used.unwrap_or(0) + 1).lists()
+    }
+
+    /// The name of a port list: `port`, `out`, `in`, `port 2`, `out 2`, `in 2`.
+    pub(crate) fn list_name(&self, list: usize) -> String {
+        let (name, number) = match self.ports {
+            Ports::Unidirectional { .. } => ("port", list),
+            Ports::Bidirectional { .. } if list.is_multiple_of(2) => ("out", list / 2),
+            Ports::Bidirectional { .. } => ("in", list / 2),
+        };
+        if self.ports.k() == 1 {
+            name.to_string()
+        } else {
+            format!("{name} {number}")
+        }
+    }
+
+    /// Assigns every computation a lane of its rank (from 0), so that no two computations in a lane
+    /// overlap. Returns the lanes by activity, and the maximal number of lanes of a rank. With
+    /// overlap, a rank may compute several things at once.
+    pub(crate) fn compute_lanes(&self) -> (Vec<Option<usize>>, usize) {
+        let mut by_start: Vec<usize> = (0..self.activities.len())
+            .filter(|&i| self.activities[i].port.is_none())
+            .collect();
+        let key = |i: &usize| (&self.activities[*i], *i);
+        by_start.sort_by(|a, b| {
+            let ((x, i), (y, j)) = (key(a), key(b));
+            x.start
+                .total_cmp(&y.start)
+                .then(x.end.total_cmp(&y.end))
+                .then(i.cmp(&j))
+        });
+        let mut free: Vec<Vec<f64>> = vec![Vec::new(); self.ranks];
+        let mut lanes = vec![None; self.activities.len()];
+        for i in by_start {
+            let a = &self.activities[i];
+            let of_rank = &mut free[a.rank];
+            let lane = match of_rank.iter().position(|&end| end <= a.start) {
+                Some(lane) => lane,
+                None => {
+                    of_rank.push(0.0);
+                    of_rank.len() - 1
+                }
+            };
+            of_rank[lane] = a.end;
+            lanes[i] = Some(lane);
+        }
+        let max_lanes = free.iter().map(Vec::len).max().unwrap_or(0);
+        (lanes, max_lanes)
+    }
+}
+
+/// The distinct sets of blocks that steps move, in order, and by step the index of its set.
+fn distinct_blocks(schedule: &Schedule) -> (Vec<Vec<usize>>, Vec<Option<usize>>) {
+    let small = schedule.steps() <= MAX_BOXES;
+    let Some(of_step) = small.then(|| blocks(schedule)).flatten() else {
+        return (Vec::new(), Vec::new());
+    };
+    let mut distinct: Vec<Vec<usize>> = of_step.iter().filter(|b| !b.is_empty()).cloned().collect();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let place = |blocks: &Vec<usize>| distinct.binary_search(blocks).ok();
+    let places = of_step.iter().map(place).collect();
+    (distinct, places)
+}
+
+fn transfer_of(step: &Step, in_one_pass: bool) -> What {
+    match step {
+        Step::Send { .. } => What::Send,
+        Step::RecvCombine { .. } if in_one_pass => What::ReceiveCombine,
+        _ => What::Receive,
+    }
+}
+
+fn compute_of(step: &Step) -> What {
+    match step {
+        Step::Copy { .. } => What::Copy,
+        _ => What::Combine,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+//! Bounds the throughput of broadcasts and multicasts by flows: each target receives every message
+//! over edges that carry it once for all targets at best.
+//!
+//! The program is `maximise r` with rates `n_e` of messages on the edges. For each target there is
+//! a flow of value `r` from the source with capacities `n_e`, and no port is busy for more than all
+//! the time. This is a polynomial program. A flow of value `r` exists when no cut has less
+//! capacity, so it is solved by cuts on demand, which maximum flows find. In the dual form, the
+//! cuts are columns: `maximise sum of l_C` over cuts `C`. The cuts with an edge weigh at most its
+//! cost times the prices of its ports, and these prices add up to 1. The throughput is 1 over the
+//! optimum.
+//!
+//! - Broadcasts with bidirectional ports reach the bound (Edmonds' disjoint arborescences), so it
+//!   is a second way to compute their throughput.
+//! - For multicasts it is an upper bound: the load of an edge is the *largest* of the flows to the
+//!   targets. A series of scatters gives a lower bound, where the load is their *sum*.
+//! - For unidirectional ports, odd sets are left out, so it is an upper bound.
+
+use std::collections::VecDeque;
+
+use dashu_int::{IBig, UBig};
+
+use super::fraction::{Fraction, whole};
+use super::lp::{Column, Pricing, maximise};
+use super::platform::Platform;
+use super::ports::PortGraph;
+use super::weight::{Weight, min};
+use oneport::error::{Error, Result};
+use oneport::machine::Ports;
+
+/// Returns an upper bound of the throughput of multicasts to the platform's targets (of broadcasts,
+/// if all nodes are targets). Broadcasts with bidirectional ports reach it.
+///
+/// ```
+/// use oneport::Ports;
+/// use oneport_steady::{flow_bound, generate, show_fraction};
+/// assert_eq!(show_fraction(&flow_bound(&generate("fig3", 0)?, Ports::BI)?), "1");
+/// # Ok::<(), oneport::Error>(())
+/// ```
+///
+/// # Source
+/// The flow program for broadcasts and multicasts of Beaumont, Marchal and Robert. Broadcasts reach
+/// it by J. Edmonds (1973): edge-disjoint branchings.
+///
+/// # Complexity
+/// A linear program with a row for each edge. Its columns are cuts, generated on demand by one
+/// maximum flow per target.
+///
+/// # Errors
+/// When a target cannot be reached.
+pub fn flow_bound(platform: &Platform, ports: Ports) -> Result<Fraction> {
+    platform.reaches(platform.source(), platform.targets(), false)?;
+    let unit = platform.unit();
+    let platform = &platform.in_units_of(&unit);
+    let graph = PortGraph::new(platform, ports, false);
+    let edges = platform.edges();
+    let mut of_port: Vec<Vec<(usize, Fraction)>> = vec![Vec::new(); graph.len()];
+    for (i, e) in edges.iter().enumerate() {
+        let (a, b) = graph.links()[i];
+        for port in [a, b] {
+            of_port[port].push((i, -e.cost.clone()));
+        }
+    }
+    let ports = of_port.into_iter().map(|mut entries| {
+        entries.push((edges.len(), whole(1)));
+        Column {
+            gain: Fraction::ZERO,
+            entries,
+            label: (),
+        }
+    });
+    let mut bounds = vec![Fraction::ZERO; edges.len()];
+    bounds.push(whole(1));
+    let optimum = maximise(&bounds, ports.collect(), &mut Cuts { platform })?;
+    if optimum.value.is_zero() {
+        return Err(Error::system("no cut separates source and targets"));
+    }
+    Ok(whole(1) / (optimum.value * unit))
+}
+
+struct Cuts<'a> {
+    platform: &'a Platform,
+}
+
+impl Cuts<'_> {
+    fn smallest<W: Weight>(&self, capacity: &[W]) -> Vec<Column<()>> {
+        let targets = self.platform.targets().iter();
+        let cuts = targets.filter_map(|&t| smallest_cut(self.platform, capacity, t));
+        let columns = cuts.map(|cut| Column {
+            gain: whole(1),
+            entries: cut.into_iter().map(|e| (e, whole(1))).collect(),
+            label: (),
+        });
+        columns.collect()
+    }
+}
+
+impl Pricing<()> for Cuts<'_> {
+    fn improve(&mut self, prices: &[f64]) -> Vec<Column<()>> {
+        self.smallest(&prices[..prices.len() - 1])
+    }
+
+    fn improve_exactly(&mut self, prices: &[IBig], _: &UBig) -> Vec<Column<()>> {
+        self.smallest(&prices[..prices.len() - 1])
+    }
+}
+
+/// Returns the edges of a smallest cut between the source and `target`, found by shortest
+/// augmenting paths. `None` if rounding errors keep the flow from ending.
+fn smallest_cut<W: Weight>(
+    platform: &Platform,
+    capacity: &[W],
+    target: usize,
+) -> Option<Vec<usize>> {
+    let (n, edges) = (platform.nodes(), platform.edges());
+    let mut flow: Vec<W> = vec![W::default(); edges.len()];
+    let mut around: Vec<Vec<(usize, bool)>> = vec![Vec::new(); n];
+    for (i, e) in edges.iter().enumerate() {
+        around[e.src].push((i, true));
+        around[e.dst].push((i, false));
+    }
+    // More paths are never needed. The limit ends floating-point flows that grow by ever smaller
+    // amounts.
+    for _ in 0..n * edges.len() + 1 {
+        let mut by: Vec<Option<(usize, bool)>> = vec![None; n];
+        let mut seen = vec![false; n];
+        seen[platform.source()] = true;
+        let mut open = VecDeque::from([platform.source()]);
+        while let Some(v) = open.pop_front() {
+            for &(i, forward) in &around[v] {
+                let to = if forward { edges[i].dst } else { edges[i].src };
+                let free = if forward {
+                    flow[i] < capacity[i]
+                } else {
+                    flow[i] > W::default()
+                };
+                if free && !seen[to] {
+                    seen[to] = true;
+                    by[to] = Some((i, forward));
+                    open.push_back(to);
+                }
+            }
+        }
+        if !seen[target] {
+            let crosses = |i: &usize| seen[edges[*i].src] && !seen[edges[*i].dst];
+            return Some((0..edges.len()).filter(crosses).collect());
+        }
+        push_flow(platform, capacity, &mut flow, &by, target)?;
+    }
+    None
+}
+
+/// Pushes as much flow as fits along the path to `target`. `by` gives, by node, the edge through
+/// which it was reached, and whether in the edge's direction. `None` if there is no path.
+fn push_flow<W: Weight>(
+    platform: &Platform,
+    capacity: &[W],
+    flow: &mut [W],
+    by: &[Option<(usize, bool)>],
+    target: usize,
+) -> Option<()> {
+    let edges = platform.edges();
+    let mut amount: Option<W> = None;
+    let mut v = target;
+    while let Some((i, forward)) = by[v] {
+        let free = if forward {
+            capacity[i].clone() - flow[i].clone()
+        } else {
+            flow[i].clone()
+        };
+        amount = Some(match amount {
+            None => free,
+            Some(a) => min(a, free),
+        });
+        v = if forward { edges[i].src } else { edges[i].dst };
+    }
+    let amount = amount?;
+    let mut v = target;
+    while let Some((i, forward)) = by[v] {
+        if forward {
+            flow[i] = flow[i].clone() + amount.clone();
+            v = edges[i].src;
+        } else {
+            flow[i] = flow[i].clone() - amount.clone();
+            v = edges[i].dst;
+        }
+    }
+    Some(())
+}

@@ -1,0 +1,200 @@
+//! A stored schedule of a series: its platform, operation and message length, kept in the file.
+//!
+//! The JSON form of the schedule gets one more field, which readers of schedules ignore:
+//!
+//! ```json
+//! { "series": {"operation": "broadcast", "elements": 2, "platform": {"nodes": 3, "edges": [...]}},
+//!   "ranks": 3, ... }
+//! ```
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::fraction::to_f64;
+use super::periodic::Periodic;
+use super::platform::Platform;
+use super::problem::{Operation, solve};
+use super::solve::Method;
+use oneport::error::{Error, Result};
+use oneport::internal::json_line;
+use oneport::machine::CostModel;
+use oneport::schedule::collective::Collective;
+use oneport::schedule::{Schedule, total_len};
+
+/// What a stored schedule performs: a series of operations on a platform.
+#[derive(Debug, Clone)]
+pub struct Series {
+    platform: Platform,
+    operation: Operation,
+    elements: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Field {
+    operation: String,
+    elements: usize,
+    platform: Box<RawValue>,
+}
+
+/// A schedule's file as far as it is read here.
+#[derive(Deserialize)]
+struct File {
+    #[serde(default)]
+    series: Option<Field>,
+}
+
+impl Series {
+    /// The series of a periodic schedule.
+    pub fn of(periodic: &Periodic) -> Series {
+        let solution = periodic.solution();
+        let platform = solution.platform();
+        Series {
+            platform: match solution.is_reversed() {
+                true => platform.reversed(),
+                false => platform.clone(),
+            },
+            operation: solution.operation,
+            elements: periodic.elements(),
+        }
+    }
+
+    /// The JSON form of `schedule`, with the series.
+    pub fn to_json(&self, schedule: &Schedule) -> String {
+        let field = Field {
+            operation: self.operation.name().to_string(),
+            elements: self.elements,
+            platform: RawValue::from_string(self.platform.to_json()).unwrap_or_default(),
+        };
+        let field = json_line(&field);
+        schedule
+            .to_json()
+            .replacen("{ ", &format!("{{ \"series\": {field},\n  "), 1)
+    }
+
+    /// The series in the JSON form of a schedule; `None` if it has none.
+    ///
+    /// # Errors
+    /// When the series is not one, or those of [`Platform::parse`].
+    pub fn from_json(text: &str) -> Result<Option<Series>> {
+        let malformed = |why: &dyn std::fmt::Display| Error::malformed(format!("series: {why}"));
+        let file: File = serde_json::from_str(text).map_err(|e| Error::json("series", &e))?;
+        let Some(field) = file.series else {
+            return Ok(None);
+        };
+        let mut operations = Operation::ALL.into_iter();
+        let operation = operations.find(|o| o.name() == field.operation);
+        Ok(Some(Series {
+            platform: Platform::parse(field.platform.get())?,
+            operation: operation
+                .ok_or_else(|| malformed(&format!("unknown operation {}", field.operation)))?,
+            elements: match field.elements {
+                0 => return Err(malformed(&"a message needs at least one element")),
+                elements => elements,
+            },
+        }))
+    }
+
+    /// The platform.
+    pub fn platform(&self) -> &Platform {
+        &self.platform
+    }
+
+    /// The cost model of the platform, for elements of `element_bytes` bytes. A message of the
+    /// series takes the platform's time, whatever the size of its elements.
+    ///
+    /// # Errors
+    /// Those of [`Platform::cost_model`].
+    pub fn cost(&self, element_bytes: u64) -> Result<CostModel> {
+        self.platform
+            .cost_model(self.elements, 1.0 / element_bytes.max(1) as f64)
+    }
+
+    /// A lower bound of the time of `schedule` on the platform, in the platform's time units: its
+    /// number of operations divided by the largest throughput. The throughput is computed again,
+    /// with its proof, by [`solve`] and [`Solution::bounds`](super::Solution::bounds).
+    ///
+    /// # Errors
+    /// Those of [`solve`].
+    pub fn min_time(&self, schedule: &Schedule) -> Result<f64> {
+        let solution = solve(
+            &self.platform,
+            self.operation,
+            schedule.ports(),
+            Method::Ports,
+        )?;
+        let throughput = match solution.bounds()? {
+            Some((_, above)) => above,
+            None => solution.throughput,
+        };
+        let operations = self.elements_of_a_rank(schedule) / self.elements;
+        Ok(operations as f64 / to_f64(&throughput))
+    }
+
+    /// The elements that all operations together have for one rank: no more than for any other.
+    fn elements_of_a_rank(&self, schedule: &Schedule) -> usize {
+        let p = schedule.ranks();
+        let layout = schedule.layout().iter().enumerate();
+        let root = schedule.collective().root();
+        let elements = layout.filter_map(|(r, l)| {
+            let (input, output) = (total_len(&l.input), total_len(&l.output));
+            match schedule.collective() {
+                Collective::Broadcast { .. }
+                | Collective::Multicast { .. }
+                | Collective::Scatter { .. } => Some(output).filter(|_| Some(r) != root),
+                Collective::Gather { .. } => Some(input).filter(|_| Some(r) != root),
+                Collective::Alltoall => Some(input / p),
+                _ => Some(input),
+            }
+        });
+        elements.filter(|&n| n > 0).min().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::generate;
+    use oneport::Ports;
+
+    #[test]
+    fn a_stored_series_keeps_its_times() {
+        let platform = generate("complete:4", 0).unwrap();
+        for operation in Operation::ALL {
+            for ports in [Ports::UNI, Ports::BI] {
+                let solution = solve(&platform, operation, ports, Method::default()).unwrap();
+                let periodic = solution.periodic(None, None).unwrap();
+                let schedule = periodic.schedule(12).unwrap();
+                let cost = periodic.cost(1.0).unwrap();
+                let time = schedule.simulate(&cost).unwrap().makespan();
+                let text = Series::of(&periodic).to_json(&schedule);
+                let read = Schedule::from_json(&text).unwrap();
+                let series = Series::from_json(&text).unwrap().unwrap();
+                assert_eq!(*series.platform(), platform);
+                for element_bytes in [1, 8] {
+                    let cost = series.cost(element_bytes).unwrap();
+                    let again = read
+                        .simulate_bytes(&cost, element_bytes)
+                        .unwrap()
+                        .makespan();
+                    assert!((again / time - 1.0).abs() < 1e-12, "{operation:?}");
+                }
+                let bound = series.min_time(&read).unwrap();
+                assert!(
+                    bound <= time * (1.0 + 1e-12),
+                    "{operation:?} {bound} {time}"
+                );
+                // Twelve operations with start-up and clean-up take at most three times that.
+                assert!(3.0 * bound >= time, "{operation:?} {bound} {time}");
+            }
+        }
+        assert!(Series::from_json("{}").unwrap().is_none());
+        for bad in [
+            r#"{"series": {"operation": "x", "elements": 1, "platform": {"nodes": 2, "edges": []}}}"#,
+            r#"{"series": {"operation": "scan", "elements": 0, "platform": {}}}"#,
+            r#"{"series": 1}"#,
+        ] {
+            assert!(Series::from_json(bad).is_err(), "{bad}");
+        }
+    }
+}

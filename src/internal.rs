@@ -1,0 +1,12 @@
+//! What the other crates of this workspace use of this one and its API does not promise.
+
+pub use crate::machine::{bytes, refuses_cost};
+pub use crate::rules::matching::{Matching, Mismatch, NONE, grouped};
+pub use crate::rules::max_time;
+pub use crate::run::exec::longest_messages;
+pub use crate::run::exec::sequence::{Action, Longest, Sequence, own_event};
+pub use crate::run::wall::median_tail;
+pub use crate::schedule::json::json_line;
+
+/// Bytes of the shortest message that both partners copy.
+pub const MIN_LONG_BYTES: u64 = crate::run::tuning::MIN_LONG_BYTES;

@@ -1,0 +1,148 @@
+//! What the processes of a run must have in common, in words.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::machine::{CostModel, Ports};
+use crate::run::engine::{Performer, RunData, RunOptions};
+use crate::run::{Element, ElementType, Operator};
+use crate::schedule::{Schedule, total_len};
+
+/// All that what a run does, and whether its result is right, depend on: see
+/// [`World::ensure_same`](super::World::ensure_same). `data` are the run's.
+pub(super) fn facts<T: Element>(
+    options: &RunOptions,
+    schedule: &Schedule,
+    operator: &Operator<T>,
+    data: &RunData<'_, T>,
+) -> Vec<String> {
+    let RunOptions {
+        // Native and not recorded, as over MPI all runs are.
+        clock: _,
+        trace: _,
+        cost,
+        deadline,
+        repetitions,
+        warmup,
+        ports,
+        eager,
+        by,
+    } = options;
+    let reduces = schedule.collective().kind().reduces();
+    let element = ElementType::of::<T>().map_or("unknown", ElementType::name);
+    vec![
+        match by {
+            Performer::Schedule => "runs a schedule",
+            Performer::Library => "calls the library's own function",
+            Performer::IrregularLibrary => "calls the library's function for unequal blocks",
+            Performer::BlockingMessages => "calls the library's blocking send and receive",
+        }
+        .to_owned(),
+        collective(schedule),
+        format!("has elements of {element}"),
+        layout(schedule),
+        format!("has {} port(s)", in_words(schedule.ports())),
+        format!(
+            "really has {} port(s)",
+            in_words(ports.unwrap_or(schedule.ports()))
+        ),
+        format!(
+            "has a schedule of {} steps (digest {:016x})",
+            schedule.steps(),
+            digest(&(schedule.programs(), schedule.shared_ports()))
+        ),
+        match data.has_inputs() {
+            true => "has inputs of its own",
+            false => "has test data",
+        }
+        .to_owned(),
+        match data.is_verified() {
+            true => "verifies its results",
+            false => "does not verify its results",
+        }
+        .to_owned(),
+        match reduces {
+            true => combines(operator, data),
+            false => "combines nothing".to_owned(),
+        },
+        format!("runs {repetitions} repetitions after {warmup} that are not timed"),
+        match eager {
+            true => "has senders that need not wait",
+            false => "has senders that wait for their receivers",
+        }
+        .to_owned(),
+        format!("waits {deadline:?} for a partner"),
+        costs(cost),
+    ]
+}
+
+fn in_words(ports: Ports) -> String {
+    format!("{} {}", ports.k(), ports.name())
+}
+
+fn collective(schedule: &Schedule) -> String {
+    let (collective, ranks) = (schedule.collective(), schedule.ranks());
+    let (name, all) = (collective.kind().name(), digest(collective));
+    let root = collective.root();
+    let root = root.map_or_else(String::new, |root| format!(" with root {root}"));
+    format!("has a {name} of {ranks} ranks{root} (digest {all:016x})")
+}
+
+fn layout(schedule: &Schedule) -> String {
+    let layout = schedule.layout();
+    let all = |lengths: &mut dyn Iterator<Item = usize>| lengths.fold(0, usize::saturating_add);
+    let inputs = all(&mut layout.iter().map(|l| total_len(&l.input)));
+    let outputs = all(&mut layout.iter().map(|l| total_len(&l.output)));
+    format!(
+        "has {inputs} input and {outputs} output elements in all (layout {:016x})",
+        digest(&layout)
+    )
+}
+
+/// A user's operator is more than its name: two of one name are told apart by whether they commute
+/// and, on test data, by what they compute.
+fn combines<T: Element>(operator: &Operator<T>, data: &RunData<'_, T>) -> String {
+    let name = operator.name();
+    if operator.op().is_some() {
+        return format!("combines by {name}");
+    }
+    let commutes = match operator.commutes() {
+        true => "commutes",
+        false => "does not commute",
+    };
+    let results = match data.has_inputs() {
+        // Only they are known to be operands that a user's function accepts.
+        true => String::new(),
+        // The run reports a panic, with its place.
+        false => match catch_unwind(AssertUnwindSafe(|| data.probe())) {
+            Ok(results) => format!(", and test values give digest {results:016x}"),
+            Err(_) => ", and panics on test values".to_owned(),
+        },
+    };
+    format!("combines by an operator of the user, {name}, which {commutes}{results}")
+}
+
+fn costs(cost: &CostModel) -> String {
+    let rates = cost.rates();
+    let (alpha, beta, gamma, copy) = (rates.alpha, rates.beta, rates.gamma, rates.gamma_copy);
+    let overlaps = match cost.overlaps() {
+        true => "with overlap",
+        false => "without overlap",
+    };
+    let text = |json: serde_json::Result<String>| json.unwrap_or_default();
+    let pieces = cost
+        .size_pieces()
+        .map(|pieces| text(serde_json::to_string(pieces)));
+    let links = cost.links().map(|links| text(serde_json::to_string(links)));
+    format!(
+        "has costs alpha {alpha}, beta {beta}, gamma {gamma}, gamma_copy {copy} {overlaps} (sizes and links {:016x})",
+        digest(&(pieces, links))
+    )
+}
+
+/// A hash of what is too long for a message.
+pub(super) fn digest(of: &(impl Hash + ?Sized)) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,168 @@
+//! Gossip, then each rank for itself: every rank gets the inputs of all ranks, and takes or
+//! combines what it needs. For short vectors: an alltoall on unidirectional ports, a scan on
+//! several ports.
+//!
+//! | collective | after the gossip |
+//! |---|---|
+//! | alltoall | nothing: a rank's blocks are among the inputs |
+//! | scan, exscan | a rank combines the vectors of the ranks before it |
+//!
+//! - Source: folklore; gossips of unidirectional ranks: Entringer, Slater, "Gossips and telegraphs"
+//!   (1979); Even, Monien 1989.
+//! - Ports: uni- or bidirectional, `k`-ported; alltoall unidirectional, because
+//!   [Bruck's](super::bruck_alltoall) takes the fewest rounds on bidirectional ones.
+//! - Symbols: `p` ranks, `m` elements in a vector, or in the blocks of one rank.
+//! - Rounds: those of the best allgather of `m` elements for each rank.
+//! - Time: alltoall that of the allgather; scan at most `(p-1) gamma m` more, exscan at most
+//!   `(p-2) gamma m` more. There is no closed form.
+//! - Volume: `p (p-1) m`.
+//! - Restrictions: at most 256 ranks, because each holds the inputs of all.
+//! - Buffers: the inputs of all ranks in rank order, among which its own and its output are.
+//! - Operand order: kept.
+//! - Cost of planning: that of timing all allgathers.
+//!
+//! Example, scan, `p = 3`: the vectors `v0`, `v1` and `v2` are gathered everywhere; rank 1 combines
+//! `v0` and `v1`, rank 2 all three.
+
+use crate::error::Result;
+use crate::plan::registry::row;
+use crate::plan::registry::{Algorithm, PortModels};
+use crate::plan::{Request, choose, consecutive};
+use crate::schedule::collective::{Collective, Kind};
+use crate::schedule::{Layout, Order, Schedule, Span, Step};
+
+pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+    ports: PortModels::Uni,
+    ..gossip(Kind::Alltoall, alltoall)
+};
+
+pub(in crate::plan) const SCAN: Algorithm =
+    gossip(Kind::Scan, |request| scan(request, Collective::Scan, 0));
+
+pub(in crate::plan) const EXSCAN: Algorithm =
+    gossip(Kind::Exscan, |request| scan(request, Collective::Exscan, 1));
+
+/// Limit for the number of ranks: a gossip among more of them moves too much to be the fastest.
+const MAX_RANKS: usize = 256;
+
+const fn gossip(collective: Kind, plan: fn(&Request) -> Result<Schedule>) -> Algorithm {
+    Algorithm {
+        max_ranks: Some(MAX_RANKS),
+        transfers: row::for_each_pair,
+        planning_work: 16,
+        source: "folklore; Entringer, Slater 1979; Even, Monien 1989",
+        rounds: "those of the best allgather, of all that a rank has",
+        volume: "p(p-1) m",
+        ..row::new("gossip", collective, plan)
+    }
+}
+
+/// The fastest allgather of blocks of `elements` elements, or of these sizes.
+fn allgather(request: &Request, elements: usize, blocks: Option<Vec<usize>>) -> Result<Schedule> {
+    let gather = Request::allgather(request.ranks, elements)
+        .blocks(blocks)
+        .ports(request.ports)
+        .cost(request.cost.clone())
+        .element_bytes(request.element_bytes);
+    let best = choose::choose(&gather)?;
+    best.algorithm.plan(&best.request)
+}
+
+/// Plans the alltoall.
+pub(crate) fn alltoall(request: &Request) -> Result<Schedule> {
+    request.validate()?;
+    let p = request.ranks;
+    let sizes = match &request.blocks {
+        Some(sizes) => sizes,
+        None => &vec![request.elements(); p],
+    };
+    // By rank: its blocks, in one row for all ranks if they are alike.
+    let rows: Vec<Vec<Span>> = sizes.chunks(p).map(consecutive).collect();
+    let held = |row: &Vec<Span>| row.last().map_or(0, |block| block.end());
+    let inputs: Vec<usize> = rows.iter().map(held).collect();
+    let largest = inputs.iter().copied().max().unwrap_or(0);
+    let starts = consecutive(&match inputs.len() {
+        1 => vec![largest; p],
+        _ => inputs.clone(),
+    });
+    let gathered = allgather(request, largest, (inputs.len() > 1).then_some(inputs))?;
+    let block = |from: usize, to: usize| {
+        let block = rows[from.min(rows.len() - 1)][to];
+        Span::new(starts[from].offset + block.offset, block.len)
+    };
+    let layout = |(rank, gathered): (usize, &Layout)| Layout {
+        len: gathered.len,
+        input: (0..p).map(|to| block(rank, to)).collect(),
+        output: (0..p).map(|from| block(from, rank)).collect(),
+    };
+    let layout = gathered.layout().iter().enumerate().map(layout).collect();
+    let ports = gathered.ports();
+    Schedule::new(
+        ports,
+        Collective::Alltoall,
+        layout,
+        gathered.into_programs(),
+    )
+}
+
+/// Plans a scan in which a rank has what is of the ranks up to `before` ranks before it.
+fn scan(request: &Request, collective: Collective, before: usize) -> Result<Schedule> {
+    request.validate()?;
+    let m = request.elements();
+    let gathered = allgather(request, m, None)?;
+    let vector = |rank: usize| Span::new(rank * m, m);
+    let mut b = Schedule::builder(request.ranks, gathered.ports(), collective);
+    for (r, layout) in gathered.layout().iter().enumerate() {
+        let output = r.checked_sub(before).map(vector);
+        b.layout(r, layout.len, [vector(r)], output);
+    }
+    for (r, program) in gathered.into_programs().into_iter().enumerate() {
+        for step in program {
+            b.step(r, step);
+        }
+        let Some(last) = r.checked_sub(before).filter(|_| m > 0) else {
+            continue;
+        };
+        for other in (0..last).rev() {
+            let [other, last] = [other, last].map(vector);
+            b.step(r, Step::combine(other, last, Order::TheirsFirst));
+        }
+    }
+    b.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CostModel, Ports};
+
+    /// Where a message costs only `alpha`.
+    #[test]
+    fn a_gossip_takes_the_rounds_of_an_allgather() {
+        let cost = CostModel::new(1.0, 0.0);
+        for (ports, expected) in [
+            (Ports::UNI, [(4, 4.0), (6, 5.0), (10, 6.0), (34, 9.0)]),
+            (
+                Ports::BI.with_k(2),
+                [(3, 1.0), (9, 2.0), (10, 3.0), (27, 3.0)],
+            ),
+        ] {
+            for (p, rounds) in expected {
+                for kind in [Kind::Alltoall, Kind::Scan, Kind::Exscan] {
+                    let request = Request::new(kind, p, 3).ports(ports).cost(cost.clone());
+                    let Ok(schedule) = request.plan("gossip") else {
+                        assert!(kind == Kind::Alltoall && ports.is_bidirectional());
+                        continue;
+                    };
+                    assert!(schedule.check().is_correct(), "{kind} {p}");
+                    let time = schedule.simulate(&cost).unwrap().makespan();
+                    assert_eq!(time, rounds, "{kind} {ports:?} {p}");
+                    let best = choose::choose(&request).unwrap();
+                    assert!(best.time <= rounds);
+                }
+            }
+        }
+        let many = Request::scan(MAX_RANKS + 1, 1).plan("gossip");
+        assert!(many.unwrap_err().to_string().contains("at most 256 ranks"));
+    }
+}

@@ -1,0 +1,315 @@
+//! Which of a rank's ports an algorithm uses: those with which it takes the least time.
+//!
+//! A schedule that leaves ports idle is one for all of them, so what fewer ports can do, more can
+//! do, too. Unidirectional ports can also be used in pairs: one port of a pair sends and the other
+//! receives, as the two of a bidirectional port do. A schedule for `k` bidirectional ports is thus
+//! one for `2k` unidirectional ports, and takes the same time: a port list becomes a port of the
+//! same number. So algorithms for bidirectional ports are planned for several unidirectional ones,
+//! too.
+
+use std::borrow::Cow;
+
+use super::{Algorithm, DynScheduleSource, Planned, PortModels};
+use crate::error::Result;
+use crate::machine::{CostModel, Ports};
+use crate::plan::{Request, segments};
+use crate::schedule::collective::Collective;
+use crate::schedule::{Layout, Schedule, Step};
+use crate::simulate::Timed;
+
+/// Limit for the number of uses of the ports that are compared.
+const MAX_USES: u64 = 32;
+/// Limit for the steps, and the bytes of tables, of the schedules that are planned to compare them,
+/// so that among thousands of ranks only the preferred use is timed.
+const MAX_WORK: u64 = 1 << 17;
+/// A search for the best segments plans about this many schedules.
+const SEARCHED: u64 = 16;
+
+impl PortModels {
+    /// Whether algorithms are planned for these very ports.
+    fn has(self, ports: Ports) -> bool {
+        match self {
+            PortModels::Uni => !ports.is_bidirectional(),
+            PortModels::Bi => ports.is_bidirectional(),
+            PortModels::Both | PortModels::Each => true,
+        }
+    }
+
+    /// The uses of `ports` as they are and in pairs, the preferred one first.
+    pub(super) fn uses(self, ports: Ports) -> impl Iterator<Item = Ports> {
+        let pairs = match ports {
+            Ports::Unidirectional { k } if k > 1 => Some(Ports::Bidirectional { k: k / 2 }),
+            _ => None,
+        };
+        // An odd port is in no pair.
+        let prefers_pairs = self == PortModels::Both && ports.k().is_multiple_of(2);
+        let uses = match prefers_pairs {
+            true => [pairs, Some(ports)],
+            false => [Some(ports), pairs],
+        };
+        let uses = uses.into_iter().flatten();
+        uses.filter(move |&used| self.has(used))
+    }
+}
+
+impl Request {
+    /// The same request, for an algorithm that uses the ports so.
+    fn using(&self, used: Ports) -> Request {
+        let mut request = self.clone();
+        request.used = Some(used);
+        request
+    }
+
+    /// The same request, for any algorithm: that of a phase may use the ports in another way.
+    pub(in crate::plan) fn with_open_ports(&self) -> Cow<'_, Request> {
+        match self.used {
+            Some(_) => Cow::Owned(self.clone().ports(self.ports)),
+            None => Cow::Borrowed(self),
+        }
+    }
+}
+
+impl Algorithm {
+    /// The uses of the request's ports to compare, the preferred one first; none if there is
+    /// nothing to compare.
+    fn uses(&self, request: &Request) -> Vec<Ports> {
+        let (ports, mut uses) = (request.ports, Vec::new());
+        if ports.k() <= 1 || request.used.is_some() {
+            return uses;
+        }
+        let max = self.max_uses(request);
+        let fewest = if self.k_ported { 1 } else { ports.k() };
+        for k in (fewest..=ports.k()).rev() {
+            if uses.len() >= max {
+                break;
+            }
+            for used in self.ports.uses(ports.with_k(k)) {
+                if !uses.contains(&used) {
+                    uses.push(used);
+                }
+            }
+        }
+        uses.truncate(max);
+        if uses.len() == 1 {
+            uses.clear();
+        }
+        uses
+    }
+
+    /// How many uses are compared: only one where that takes long.
+    fn max_uses(&self, request: &Request) -> usize {
+        let ranks = request.ranks;
+        let (segments, schedules) = match self.segmented {
+            true => (request.segments.count(), SEARCHED),
+            false => (1, 1),
+        };
+        let roots = if self.searches_root(request) {
+            ranks
+        } else {
+            1
+        };
+        let steps = ((self.transfers)(ranks, segments) as u64).saturating_mul(2);
+        let work = steps.saturating_mul(self.planning_work * schedules);
+        let work = work.saturating_add((self.tables)(ranks));
+        let work = work.saturating_mul(roots as u64).max(1);
+        (MAX_WORK / work).clamp(1, MAX_USES) as usize
+    }
+
+    /// Evaluates the request for each use of its ports and returns the first of the results with
+    /// the smallest `time`; uses that are refused are left out. `None` if there is nothing to
+    /// compare.
+    ///
+    /// Takes the time of at most `3k/2` evaluations for `k` ports, and of one for long schedules.
+    ///
+    /// # Errors
+    /// The refusal of the preferred use if all are refused.
+    pub fn at_best_ports<T, E>(
+        &self,
+        request: &Request,
+        evaluate: impl Fn(Request) -> Result<T, E>,
+        time: impl Fn(&T) -> f64,
+    ) -> Result<Option<T>, E> {
+        let mut best: Option<Result<T, E>> = None;
+        for used in self.uses(request) {
+            let next = evaluate(request.using(used));
+            let better = match (&best, &next) {
+                (None, _) | (Some(Err(_)), Ok(_)) => true,
+                (Some(Ok(best)), Ok(next)) => time(next) < time(best),
+                (Some(_), Err(_)) => false,
+            };
+            if better {
+                best = Some(next);
+            }
+        }
+        best.transpose()
+    }
+
+    /// The request for the best use of its ports.
+    pub(super) fn with_best_ports<'r>(&self, request: &'r Request) -> Result<Cow<'r, Request>> {
+        let timed = |request: Request| -> Result<_> {
+            let time = segments::executed_time(self, &request)?;
+            Ok((time, request))
+        };
+        let best = self.at_best_ports(request, timed, |(time, _)| *time)?;
+        Ok(best.map_or(Cow::Borrowed(request), |(_, best)| Cow::Owned(best)))
+    }
+
+    /// The smallest closed form of all uses of the ports that are compared, `None` if one has none.
+    pub(super) fn closed_form_of_uses(&self, request: &Request) -> Option<Option<f64>> {
+        let mut uses = self.uses(request).into_iter().peekable();
+        uses.peek()?;
+        let closed = |used| self.closed_form(&request.using(used));
+        Some(uses.try_fold(f64::INFINITY, |least, used| Some(least.min(closed(used)?))))
+    }
+
+    /// The request for the ports that are used alone, if the request has others.
+    pub(in crate::plan) fn on_used_ports(&self, request: &Request) -> Option<Request> {
+        let used = request.used.filter(|&used| self.ports.has(used));
+        let used = used.or_else(|| self.ports.uses(request.ports).next())?;
+        (used != request.ports).then(|| {
+            let mut alone = request.using(used);
+            alone.ports = used;
+            alone
+        })
+    }
+}
+
+/// Programs for some of the ports, or for pairs of them.
+pub(super) struct OnPorts {
+    pub(super) planned: Planned,
+    pub(super) ports: Ports,
+}
+
+impl DynScheduleSource for OnPorts {
+    fn collective(&self) -> Collective {
+        self.planned.collective()
+    }
+
+    fn ports(&self) -> Ports {
+        self.ports
+    }
+
+    fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_> {
+        self.planned.layouts()
+    }
+
+    fn any_transfer(&self, holds: &dyn Fn(bool, usize) -> bool) -> bool {
+        let own = self.planned.ports();
+        let holds = |sends, port| holds(sends, number(self.ports, own, sends, port));
+        self.planned.programs().any_transfer(&holds)
+    }
+
+    fn timed_within(
+        &self,
+        cost: &CostModel,
+        element_bytes: u64,
+        limit: f64,
+        watch: &mut dyn FnMut(u64),
+    ) -> Result<Option<Timed>> {
+        self.planned.timed_within(cost, element_bytes, limit, watch)
+    }
+
+    fn materialize(&self) -> Result<Schedule> {
+        on_ports(self.planned.store()?, self.ports)
+    }
+}
+
+/// The schedule with its ports as some of these, or with a pair of these for each of its ports.
+pub(super) fn on_ports(schedule: Schedule, ports: Ports) -> Result<Schedule> {
+    let (own, collective) = (schedule.ports(), schedule.collective().clone());
+    let layout = schedule.layout().to_vec();
+    let on_port = |step: Step| match step.port() {
+        Some(port) => {
+            let port = number(ports, own, step.is_send(), port);
+            step.on_port(port)
+        }
+        None => step,
+    };
+    let programs = schedule.into_programs().into_iter();
+    let programs = programs.map(|steps| steps.into_iter().map(on_port).collect());
+    Schedule::new(ports, collective, layout, programs.collect())
+}
+
+/// The port among `ports` that takes the place of number `port` of a schedule's `own` ones.
+fn number(ports: Ports, own: Ports, sends: bool, port: usize) -> usize {
+    match own.is_bidirectional() && !ports.is_bidirectional() {
+        true => own.list(sends, port),
+        false => port,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::registry;
+    use crate::schedule::collective::Kind;
+
+    #[test]
+    fn pairs_of_ports_take_the_time_of_bidirectional_ones() {
+        let cost = CostModel::new(10.0, 1.0).gamma(0.5);
+        for name in ["bruck", "circulant-blocks"] {
+            let algorithm = registry::find(Kind::Allgather, name).unwrap();
+            for (p, k) in [(9, 1), (16, 2), (27, 1)] {
+                let request = Request::allgather(p, 12).cost(cost.clone());
+                let [pairs, whole] = [
+                    request.clone().ports(Ports::UNI.with_k(2 * k)),
+                    request.ports(Ports::BI.with_k(k)),
+                ]
+                .map(|request| {
+                    let planned = algorithm.planned(&request).unwrap();
+                    let schedule = algorithm.plan(&request).unwrap();
+                    assert!(schedule.check().is_correct());
+                    let time = schedule.simulate(&cost).unwrap().makespan();
+                    assert_eq!(planned.timed(&cost, 1, |_| ()).unwrap().time, time);
+                    assert_eq!(planned.materialize().unwrap(), schedule);
+                    time
+                });
+                assert_eq!(pairs, whole, "{name} p={p} k={k}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_odd_port_is_in_no_pair() {
+        let request = |k| Request::allgather(4, 12).ports(Ports::UNI.with_k(k));
+        assert!(request(1).plan("circulant-blocks").is_err());
+        let uses_third = |name: &str| {
+            let schedule = request(3).plan(name).unwrap();
+            let mut steps = schedule.programs().iter().flatten();
+            assert_eq!(schedule.ports(), Ports::UNI.with_k(3));
+            steps.any(|step| step.port() == Some(2))
+        };
+        assert!(!uses_third("circulant-blocks") && uses_third("all-pairs"));
+    }
+
+    #[test]
+    fn rows_say_whether_they_depend_on_the_number_of_ports() {
+        // A gossip is the best allgather for the ports.
+        for algorithm in registry::all().iter().filter(|a| a.name != "gossip") {
+            let kind = algorithm.collective;
+            let ports = match algorithm.ports {
+                PortModels::Uni => Ports::UNI,
+                _ => Ports::BI,
+            };
+            let differ = [5, 12].into_iter().any(|p| {
+                let sizes: Vec<usize> = (0..p).map(|r| 3 * r % 7).collect();
+                let elements = match kind {
+                    Kind::ReduceScatter => sizes.iter().sum(),
+                    _ => 30,
+                };
+                let irregular = kind.has_blocks() && !algorithm.regular_only;
+                let request = Request::new(kind, p, elements)
+                    .segment_count(4)
+                    .blocks(irregular.then_some(sizes));
+                let plan = |k| {
+                    let ports = ports.with_k(k);
+                    let request = request.clone().ports(ports).using(ports);
+                    algorithm.plan(&request).unwrap().programs().to_vec()
+                };
+                let one = plan(1);
+                (2..=4).any(|k| plan(k) != one)
+            });
+            assert_eq!(differ, algorithm.k_ported, "{kind} {}", algorithm.name);
+        }
+    }
+}

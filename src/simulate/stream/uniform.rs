@@ -1,0 +1,87 @@
+//! Uniform programs, in which all ranks do the same: two ranks that exchange with each other have
+//! the times of all.
+
+use super::Timed;
+use crate::machine::Ports;
+use crate::schedule::collective::Collective;
+use crate::schedule::{Layout, ScheduleSource, Step};
+
+/// Two ranks with the program of rank 0, for [uniform](ScheduleSource::is_uniform) programs. On
+/// unidirectional ports, where half of the ranks receive first, rank 1 does.
+pub(super) struct Two<'a, P>(pub(super) &'a P);
+
+impl<'a, P: ScheduleSource> ScheduleSource for Two<'a, P> {
+    type Program<'b>
+        = Side<P::Program<'a>>
+    where
+        Self: 'b;
+
+    fn ranks(&self) -> usize {
+        2
+    }
+
+    fn ports(&self) -> Ports {
+        self.0.ports()
+    }
+
+    fn collective(&self) -> Collective {
+        self.0.collective()
+    }
+
+    fn layout_of(&self, _rank: usize) -> Layout {
+        self.0.layout_of(0)
+    }
+
+    fn buffer_len(&self, _rank: usize) -> usize {
+        self.0.buffer_len(0)
+    }
+
+    fn program_of(&self, rank: usize) -> Self::Program<'_> {
+        Side {
+            steps: self.0.program_of(0),
+            peer: 1 - rank,
+            receives_first: rank == 1 && !self.ports().is_bidirectional(),
+            sent: None,
+        }
+    }
+}
+
+/// The program of one of the two.
+pub(super) struct Side<I> {
+    steps: I,
+    peer: usize,
+    receives_first: bool,
+    /// The send that comes after the receive of its round.
+    sent: Option<Step>,
+}
+
+impl<I: Iterator<Item = Step>> Iterator for Side<I> {
+    type Item = Step;
+
+    fn next(&mut self) -> Option<Step> {
+        if let Some(sent) = self.sent.take() {
+            return Some(sent);
+        }
+        let step = self.steps.next()?.with_peer(self.peer);
+        if !(self.receives_first && step.is_send()) {
+            return Some(step);
+        }
+        match self.steps.next() {
+            None => Some(step),
+            Some(received) => {
+                self.sent = Some(step);
+                Some(received.with_peer(self.peer))
+            }
+        }
+    }
+}
+
+/// The result of `ranks` ranks, from that of two.
+pub(super) fn of_all(timed: Timed, ranks: usize) -> Timed {
+    Timed {
+        rank_times: vec![timed.rank_times[0]; ranks],
+        messages: timed.messages / 2 * ranks,
+        elements: (timed.elements / 2).saturating_mul(ranks),
+        ..timed
+    }
+}

@@ -1,0 +1,129 @@
+//! Tests of the best segments: no number and no size of segments is better than those found.
+
+use oneport::machine::Links;
+use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::segments::{best_segment, executed_time};
+use oneport::plan::{Request, Segments};
+use oneport::{CostModel, Kind, Ports};
+
+use crate::support::random::Random;
+
+/// Asserts that the segments found take the least time of all numbers and sizes.
+fn assert_best(algorithm: &Algorithm, request: &Request) {
+    let best = best_segment(algorithm, request).unwrap();
+    let time = |segments| executed_time(algorithm, &request.clone().segments(segments)).unwrap();
+    assert_eq!(time(best.segments.clone()), best.time);
+    let m = request.elements();
+    let counts = (1..=m).map(|count| Segments::of_count(m, count));
+    let sizes = (1..=m).map(|size| Segments::of_size(m, size));
+    for segments in counts.chain(sizes).map(Result::unwrap) {
+        let other = time(segments.clone());
+        assert!(
+            best.time <= other * (1.0 + 1e-11),
+            "{} {request:?}: {best:?}, {other} with {segments:?}",
+            algorithm.name
+        );
+    }
+}
+
+#[test]
+fn no_number_of_few_elements_is_better() {
+    let rows: Vec<_> = registry::all().iter().filter(|a| a.segmented).collect();
+    let mut random = Random::new(7);
+    let mut compared = 0;
+    while compared < 250 {
+        let algorithm = rows[random.below(rows.len())];
+        let (p, m) = (2 + random.below(12), 2 + random.below(59));
+        let ports = [Ports::UNI, Ports::BI][random.below(2)];
+        let mut cost = |max: usize| [0.0, 1.0, random.below(max) as f64 / 97.0][random.below(3)];
+        let (alpha, beta, gamma) = (cost(2000), cost(500), cost(500));
+        let mut machine = CostModel::new(alpha, beta).gamma(gamma);
+        match random.below(8) {
+            0 => machine = machine.overlap(true),
+            1 => {
+                let mut link = |_| Some(random.below(20) as f64);
+                let mut matrix = || (0..p).map(|_| (0..p).map(&mut link).collect()).collect();
+                let links = Links {
+                    alpha: matrix(),
+                    beta: matrix(),
+                    gamma: vec![1.0; p],
+                    gamma_copy: vec![],
+                };
+                machine = CostModel::heterogeneous(links).unwrap();
+            }
+            _ => {}
+        }
+        let request = Request::new(algorithm.collective, p, m)
+            .root(random.below(p))
+            .ports(ports.with_k(1 + random.below(3)))
+            .cost(machine)
+            .keep_order(random.below(4) == 0);
+        if algorithm.accepts(&request).is_ok() {
+            assert_best(algorithm, &request);
+            compared += 1;
+        }
+    }
+}
+
+#[test]
+fn even_segments_and_neighbours_are_found() {
+    let uni = Ports::UNI;
+    for (kind, name, p, m, ports, (alpha, beta, gamma), even) in [
+        (
+            Kind::Broadcast,
+            "chain",
+            9,
+            60,
+            uni,
+            (5.639138, 1.974577, 0.0),
+            None,
+        ),
+        (
+            Kind::Broadcast,
+            "split-binary",
+            7,
+            33,
+            uni,
+            (0.0, 1.0, 1.0),
+            None,
+        ),
+        (
+            Kind::Reduce,
+            "circulant",
+            3,
+            33,
+            Ports::BI,
+            (1.0, 1.0, 0.0),
+            None,
+        ),
+        (
+            Kind::Reduce,
+            "uni-greedy",
+            8,
+            60,
+            uni.with_k(2),
+            (1.0, 2.5662, 0.63247),
+            None,
+        ),
+        // Faster in 28 segments of 2 or 3 elements than in any of one size.
+        (
+            Kind::Allreduce,
+            "uni-greedy",
+            13,
+            60,
+            uni,
+            (0.275, 1.0, 2.125),
+            Some(28),
+        ),
+    ] {
+        let request = Request::new(kind, p, m)
+            .ports(ports)
+            .cost(CostModel::new(alpha, beta).gamma(gamma));
+        let algorithm = registry::find(kind, name).unwrap();
+        assert_best(algorithm, &request);
+        if let Some(count) = even {
+            let best = best_segment(algorithm, &request).unwrap();
+            assert_eq!(best.segments, Segments::of_count(m, count).unwrap());
+        }
+    }
+}
