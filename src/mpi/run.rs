@@ -216,8 +216,8 @@ impl World {
         }
     }
 
-    /// Refuses a run for which this host's memory does not suffice. Its processes share that, so all
-    /// of them are counted; none has allocated anything for the run before all have asked.
+    /// Refuses a run for which this host's memory does not suffice. Its processes share that, so
+    /// all of them are counted; none has allocated anything for the run before all have asked.
     fn ensure_memory<T: Element>(
         &self,
         run: &Run<'_, T>,

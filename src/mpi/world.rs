@@ -203,8 +203,8 @@ impl World {
         &self.on_host
     }
 
-    /// Refuses to go on if processes differ in a fact. A fact is what a process does or has, such as
-    /// `runs oneport 0.1.0`; all give the same number of them, in the same order. The error says
+    /// Refuses to go on if processes differ in a fact. A fact is what a process does or has, such
+    /// as `runs oneport 0.1.0`; all give the same number of them, in the same order. The error says
     /// which one differs, and between which processes.
     ///
     /// # Errors

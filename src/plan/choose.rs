@@ -32,8 +32,8 @@ pub enum Offer<'a> {
     /// The candidate with its time.
     Timed(Choice),
     /// The time is expensive to compute, and at least `min_time`. It is computed after those of all
-    /// other candidates, in the order of `min_time`, and only if `min_time` is not larger than the
-    /// smallest time so far.
+    /// other candidates, in the order of `min_time`, and only if it may be smaller than the
+    /// smallest time so far, or as small and the candidate comes earlier.
     Deferred {
         /// Lower bound of the time.
         min_time: f64,
@@ -85,14 +85,19 @@ pub fn rank<'a, O: Into<Offer<'a>>>(
             Err(refusal) => refusals.push((i, refusal)),
         }
     }
-    let times = timed.iter().map(|(_, choice)| choice.time);
-    let mut best = times.fold(f64::INFINITY, f64::min);
+    let times = timed.iter().map(|(i, choice)| (choice.time, *i));
+    let mut best = times.fold((f64::INFINITY, 0), smaller);
     deferred.sort_by(|(_, a, _), (_, b, _)| f64::total_cmp(a, b));
     for (i, min_time, evaluate) in deferred {
-        if min_time <= best {
-            match evaluate(best) {
+        // Rounding errors alone would make a later candidate smaller.
+        let may_win = match i < best.1 {
+            true => min_time <= best.0,
+            false => min_time < best.0 * (1.0 - 1e-12),
+        };
+        if may_win {
+            match evaluate(best.0) {
                 Ok(Some(choice)) => {
-                    best = best.min(choice.time);
+                    best = smaller(best, (choice.time, i));
                     timed.push((i, choice));
                 }
                 Ok(None) => {}
@@ -106,6 +111,11 @@ pub fn rank<'a, O: Into<Offer<'a>>>(
         choices: timed.into_iter().map(|(_, choice)| choice).collect(),
         refusals: refusals.into_iter().map(|(_, refusal)| refusal).collect(),
     }
+}
+
+/// The smaller time, of the earlier candidate among equal ones.
+fn smaller(a: (f64, usize), b: (f64, usize)) -> (f64, usize) {
+    if (b.0, b.1) < (a.0, a.1) { b } else { a }
 }
 
 impl Ranking {
@@ -180,7 +190,9 @@ pub fn choose(request: &Request) -> Result<Choice> {
             return with_best_segments(algorithm, request).map(Offer::Timed);
         }
         algorithm.accepts(request)?;
-        if let Some(time) = closed(algorithm, request) {
+        if !algorithm.fills_tables(request)
+            && let Some(time) = closed(algorithm, request)
+        {
             return finite(algorithm, request.clone(), time).map(Offer::Timed);
         }
         Ok(Offer::Deferred {

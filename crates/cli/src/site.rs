@@ -48,8 +48,8 @@ pub(crate) fn is_silent() -> bool {
 /// Ends a process that cannot join the others of its launch. They wait for it in the library, where
 /// only a signal that ends this one reaches them: launchers may take an exit code for a normal end.
 fn end_all(error: &str) -> ! {
-    /// Mostly all processes of a host fail for the same reason: the first one ends the others before
-    /// they say it again.
+    /// Mostly all processes of a host fail for the same reason: the first one ends the others
+    /// before they say it again.
     const PRECEDENCE: Duration = Duration::from_secs(1);
     /// A launcher that ends all may drop output that it has not passed on yet.
     const PASSING_ON: Duration = Duration::from_millis(200);
@@ -63,8 +63,8 @@ fn end_all(error: &str) -> ! {
     std::process::exit(2);
 }
 
-/// Ends this process because of its arguments. Other processes of the launch, whose arguments may be
-/// right, wait for this one: it joins them to tell them, and one message is seen.
+/// Ends this process because of its arguments. Other processes of the launch, whose arguments may
+/// be right, wait for this one: it joins them to tell them, and one message is seen.
 pub(crate) fn exit(error: &clap::Error) -> ! {
     /// How long the others may take: they may run what needs no others.
     const PATIENCE: Duration = Duration::from_secs(10);

@@ -267,8 +267,8 @@ impl Communicator {
         Ok(())
     }
 
-    /// Whether `request`, which is open, has ended. An error ends all processes: the request is open,
-    /// so its memory may not be given back.
+    /// Whether `request`, which is open, has ended. An error ends all processes: the request is
+    /// open, so its memory may not be given back.
     pub(super) fn has_ended(&self, request: &mut Handle) -> bool {
         let mut ended: c_int = 0;
         let ignore = self.mpi.constants.status_ignore();

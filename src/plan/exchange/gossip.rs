@@ -141,7 +141,7 @@ mod tests {
     fn a_gossip_takes_the_rounds_of_an_allgather() {
         let cost = CostModel::new(1.0, 0.0);
         for (ports, expected) in [
-            (Ports::UNI, [(4, 4.0), (6, 5.0), (10, 6.0), (34, 9.0)]),
+            (Ports::UNI, [(5, 5.0), (6, 5.0), (9, 6.0), (10, 6.0)]),
             (
                 Ports::BI.with_k(2),
                 [(3, 1.0), (9, 2.0), (10, 3.0), (27, 3.0)],

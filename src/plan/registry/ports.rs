@@ -74,7 +74,7 @@ impl Algorithm {
     /// nothing to compare.
     fn uses(&self, request: &Request) -> Vec<Ports> {
         let (ports, mut uses) = (request.ports, Vec::new());
-        if ports.k() <= 1 || request.used.is_some() {
+        if ports.k() <= 1 || request.used.is_some() || ports.validate().is_err() {
             return uses;
         }
         let max = self.max_uses(request);

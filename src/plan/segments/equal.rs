@@ -55,8 +55,9 @@ impl Method {
     }
 }
 
-/// Finds the best segments of an algorithm for the request's vector, of one [size](Segments::of_size)
-/// or of a [number](Segments::of_count). The request's own segments are ignored.
+/// Finds the best segments of an algorithm for the request's vector, of one
+/// [size](Segments::of_size) or of a [number](Segments::of_count). The request's own segments are
+/// ignored.
 ///
 /// - Few elements: all sizes and all numbers are compared, if their schedules have at most 2^16
 ///   transfers together.
@@ -64,13 +65,14 @@ impl Method {
 ///   the vector into the same numbers of even segments.
 /// - Uni-greedy: all are evaluated by its own
 ///   [evaluator](crate::plan::pipeline::uni_greedy::best_uni_greedy).
-/// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size of
-///   uni-greedy is always among them. The time of planning limits the comparison of few elements.
+/// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size
+///   of uni-greedy is always among them. The time of planning limits the comparison of few
+///   elements.
 /// - Other algorithms: a search over the number of segments.
 ///
 /// After a closed form or a search, even segments of the same number and of one more and one less
-/// are tried, in an eighth of the time. More than 2^22 segments are not considered. Other segments replace those found first
-/// only where they are better by more than rounding errors.
+/// are tried, in an eighth of the time. More than 2^22 segments are not considered. Other segments
+/// replace those found first only where they are better by more than rounding errors.
 ///
 /// # Complexity
 /// A closed form takes a few evaluations. A search simulates at most 2^19 transfers at once and

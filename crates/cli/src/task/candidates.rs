@@ -173,9 +173,10 @@ impl Task {
     /// been searched for, their time is known.
     fn is_expensive(&self, algorithm: &Algorithm, request: &Request) -> bool {
         let searched = algorithm.segmented && self.segments.known().is_none();
+        let steps = steps(algorithm, request.ranks(), request.get_segments().count());
         !searched
-            && steps(algorithm, request.ranks(), request.get_segments().count()) > MAX_CHEAP_STEPS
-            && closed_form(algorithm, request).is_none()
+            && (algorithm.fills_tables(request)
+                || steps > MAX_CHEAP_STEPS && closed_form(algorithm, request).is_none())
     }
 
     /// Whether timing `algorithm` needs a simulation of more steps than can be stored.
