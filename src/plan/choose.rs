@@ -318,7 +318,8 @@ pub fn finite(
     Ok(Choice {
         algorithm,
         request,
-        time,
+        // An empty sum is -0, which would win a tie.
+        time: time + 0.0,
     })
 }
 

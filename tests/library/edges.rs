@@ -337,7 +337,8 @@ fn vectors_larger_than_memory_are_planned_and_simulated() {
                     let mut request = Request::new(a.collective, p, elements)
                         .segment_count(5)
                         .ports(ports);
-                    if !a.ports.allow(ports) {
+                    // Those that search for the algorithms of their phases do so for every size.
+                    if !a.ports.allow(ports) || a.planning_work > 4 && p != 3 {
                         continue;
                     }
                     if elements > 1 << 60 {

@@ -93,6 +93,10 @@ struct Simgrid {
     /// Write the files to this folder, which is created, or is empty
     #[arg(short, long, value_name = "FOLDER", help_heading = "Output")]
     output: PathBuf,
+
+    /// Write among the files of a folder that is not empty, too
+    #[arg(long, help_heading = "Output")]
+    force: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -218,15 +222,17 @@ impl Simgrid {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Refuses a folder with files, among which these would get lost, and one without a parent, as
-    /// commands that write one file do.
+    /// Refuses a folder with files, among which these would get lost, unless that is wanted, and
+    /// one without a parent, as commands that write one file do.
     fn ensure_new_folder(&self) -> Result<()> {
         let folder = self.output.display();
         let failed = || format!("cannot write {folder}");
         match std::fs::read_dir(&self.output) {
             Ok(mut entries) => match entries.next() {
-                Some(_) => bail!("{folder} is not empty: name a new or an empty folder"),
-                None => Ok(()),
+                Some(_) if !self.force => {
+                    bail!("{folder} is not empty: name a new or an empty folder, or give --force")
+                }
+                _ => Ok(()),
             },
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let parent = self.output.parent().filter(|p| !p.as_os_str().is_empty());

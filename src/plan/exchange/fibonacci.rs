@@ -7,8 +7,8 @@
 //! - Symbols: `p` ranks in `n = floor(p/2)` pairs, `m` elements in all blocks together, `b = m/p`
 //!   if they are equal, `F_1 = F_2 = 1, 2, 3, 5, ..` the Fibonacci numbers.
 //! - Rounds for even `p`: the smallest `k` with `F_(k-1) >= n`, about `1.44 log2 p + 1`; two more
-//!   for odd `p`, but none more for 5 and one more for 9. At most one more than any schedule needs
-//!   for even `p`: see [`bounds`](crate::simulate::bounds).
+//!   for odd `p`, but in the allgather one more for 5 and none for 9. At most one more than any
+//!   schedule needs for even `p`: see [`bounds`](crate::simulate::bounds).
 //! - Time for even `p` and equal blocks: `k alpha + 2(p-1) beta b`, for the reduce-scatter
 //!   `2(p-1) gamma b` more, because half of the ranks combine while the others wait. For odd `p` a
 //!   message of `(p-1) b` ends it, in all at most `(k+2)(alpha + beta b) + 2.62 p beta b`.
@@ -25,8 +25,9 @@
 //!
 //! For odd `p` the last rank first sends its block to the last `Y`, which passes it on with its
 //! own. In the last round it receives all other blocks from a rank that has them; the partner which
-//! that rank leaves alone receives what it misses from another one. Five and nine ranks have rounds
-//! of their own, found by a SAT solver, in which a message carries what its receiver lacks.
+//! that rank leaves alone receives what it misses from another one. The allgather of five and of
+//! nine ranks has rounds of its own, found by a SAT solver, in which a message carries what its
+//! receiver lacks; backwards they would take one combination longer.
 //!
 //! Example, `p = 6`, pairs 01, 23, 45: 0→1, 2→3, 4→5 (one block); back; 2→1, 4→3, 0→5 (their pair);
 //! 3→0, 5→2, 1→4 (two pairs); now each even rank has all, and 0→3, 2→5, 4→1 (a pair).
@@ -72,12 +73,12 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 
 /// Plans the reduce-scatter.
 pub(crate) fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    compose::reduce_scatter(request, rounds)
+    compose::reduce_scatter(request, rounds_of_pairs)
 }
 
 /// Plans the allreduce; only the sum of the request's segments matters.
 pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
-    compose::allreduce(request, rounds)
+    compose::allreduce(request, rounds_of_pairs)
 }
 
 /// For few odd ranks: the sender and the receiver of each message, by round.
@@ -121,9 +122,14 @@ fn lacking(blocks: &[Span], rounds: &[&[(usize, usize)]]) -> Vec<Vec<Message>> {
 /// The rounds of the allgather.
 fn rounds(blocks: Vec<Span>) -> std::vec::IntoIter<Vec<Message>> {
     let p = blocks.len();
-    if let Some((_, rounds)) = FEW_ODD.iter().find(|few| few.0 == p) {
-        return lacking(&blocks, rounds).into_iter();
+    match FEW_ODD.iter().find(|few| few.0 == p) {
+        Some((_, rounds)) => lacking(&blocks, rounds).into_iter(),
+        None => rounds_of_pairs(blocks),
     }
+}
+
+fn rounds_of_pairs(blocks: Vec<Span>) -> std::vec::IntoIter<Vec<Message>> {
+    let p = blocks.len();
     let n = p / 2;
     if n == 0 {
         return Vec::new().into_iter();

@@ -33,6 +33,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     commutative_only: true,
     segmented: true,
     transfers: |p, q| row::for_each_pair(p, q).saturating_mul(q.saturating_add(1)),
+    min_rounds: |p, _| 2 * p.saturating_sub(1),
     source: "Open MPI (segmented ring)",
     rounds: "(p-1)(q+1) (bi), 2(p-1)(q+1) (uni; p odd: more)",
     volume: "2(p-1) m",

@@ -205,6 +205,11 @@ fn simgrid_files_get_a_folder_of_their_own() {
     }
     assert_eq!(fs::read_dir(folder.join("full")).unwrap().count(), 1);
     assert!(!folder.join("none").exists());
+    export("full --force").assert().success();
+    assert_eq!(
+        fs::read_to_string(folder.join("full/mine")).unwrap(),
+        "mine"
+    );
 }
 
 #[test]

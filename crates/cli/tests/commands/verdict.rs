@@ -40,7 +40,7 @@ const COMMANDS: [&str; 16] = [
     "export goal",
     "export msccl",
     "export dot --rounds",
-    "export simgrid -o FOLDER",
+    "export simgrid --force -o FOLDER",
 ];
 
 /// The wrong schedules, and what is wrong with them: their name, options, text and error.

@@ -223,7 +223,8 @@ impl Search {
         if !self.algorithm.segmented {
             return Ok(self.elements().max(1));
         }
-        let best = best_segment(self.algorithm, &self.whole)?.segments.sizes()[0];
+        // That of an empty vector is 0.
+        let best = best_segment(self.algorithm, &self.whole)?.segments.sizes()[0].max(1);
         Ok(if self.count(best) > self.max_segments() {
             self.even(self.max_segments())
         } else {
