@@ -249,7 +249,7 @@ fn segments_are_validated_and_counted() {
         let segments = Segments::of_count(elements, requested).unwrap();
         assert_eq!((segments.count(), segments.elements()), (count, elements));
     }
-    let many = Segments::of_size(1 << 26, 1).unwrap();
+    let many = Segments::of_size(1 << 21, 1).unwrap();
     for a in registry::all().iter().filter(|a| a.segmented) {
         let ports = [Ports::UNI, Ports::BI][usize::from(a.ports.allow(Ports::BI))];
         let request = Request::new(a.collective, 1000, 0)

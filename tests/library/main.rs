@@ -32,4 +32,5 @@ mod table4;
 #[path = "../support"]
 mod support {
     pub(crate) mod random;
+    pub(crate) mod ranks;
 }

@@ -14,13 +14,9 @@ use proptest::test_runner::{TestCaseResult, TestRunner};
 
 use self::built::{Built, ProgramBuilder};
 use crate::support::random::Random;
+use crate::support::ranks::{is_long, rank_counts};
 
 mod built;
-
-/// Numbers of ranks with which every algorithm is tested.
-fn rank_counts() -> impl Iterator<Item = usize> + Clone {
-    (1..=17).chain([31, 32, 33, 64])
-}
 
 /// Teams by number of ranks, reused because starting threads takes longer than most runs.
 #[derive(Default)]
@@ -128,7 +124,7 @@ struct Case {
 }
 
 fn cases() -> impl Strategy<Value = Case> {
-    let ranks = prop::sample::select(rank_counts().collect::<Vec<_>>());
+    let ranks = prop::sample::select(rank_counts());
     ranks.prop_flat_map(|p| {
         let sizes = prop_oneof![
             // One segment, equal segments, arbitrary segments.
@@ -155,7 +151,7 @@ fn cases() -> impl Strategy<Value = Case> {
 fn random_requests_give_correct_schedules() {
     let (teams, operators) = (Teams::default(), operators());
     let config = ProptestConfig {
-        cases: 150,
+        cases: if is_long() { 150 } else { 60 },
         failure_persistence: None,
         ..ProptestConfig::default()
     };

@@ -7,6 +7,8 @@ use oneport::plan::{Segments, registry};
 use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
+use crate::support::ranks::rank_counts;
+
 #[test]
 fn model_times_equal_the_closed_forms() {
     let inapplicable = assert_closed_forms(&CostModel::new(10.0, 2.0).gamma(3.0));
@@ -38,7 +40,7 @@ fn assert_closed_forms(cost: &CostModel) -> Vec<&'static str> {
     let mut compared = 0;
     for algorithm in registry::all() {
         let before = compared;
-        for p in 1..=70 {
+        for p in rank_counts().into_iter().chain([31, 63, 64, 70]) {
             for (q, s) in [(1, 4), (2, 3), (3, 8), (5, 2), (8, 8), (16, 1)] {
                 for ports in [Ports::UNI, Ports::BI] {
                     let mut request = Request::new(algorithm.collective, p, q * s)
@@ -79,7 +81,7 @@ fn assert_closed_forms(cost: &CostModel) -> Vec<&'static str> {
 fn every_schedule_passes_the_checker() {
     let mut checked = 0;
     for algorithm in registry::all() {
-        for p in (1..=17).chain([31, 32, 33, 64]) {
+        for p in rank_counts() {
             for sizes in [
                 vec![0],
                 vec![1],
@@ -186,7 +188,7 @@ fn irregular_by_rank(p: usize) -> Vec<Vec<usize>> {
 #[test]
 fn schedules_with_irregular_blocks_are_correct() {
     let mut ran = 0;
-    for p in (1..=20).chain([31, 32, 33, 64]) {
+    for p in rank_counts() {
         let mut team = Team::new(p).unwrap();
         for algorithm in registry::all().iter().filter(|a| a.collective.has_blocks()) {
             for (which, blocks) in irregular(p, algorithm.collective).into_iter().enumerate() {

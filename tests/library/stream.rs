@@ -9,6 +9,7 @@ use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Schedule, Span
 
 use crate::hand;
 use crate::support::random::Random;
+use crate::support::ranks::rank_counts;
 
 /// Costs whose sums are inexact, so that only the same additions in the same order give the same
 /// bits.
@@ -91,8 +92,8 @@ fn planned_programs_take_the_time_of_the_stored_schedule() {
     let ports = [Ports::UNI, Ports::BI];
     let ports = [1, 2, 3].map(|k| ports.map(|ports| ports.with_k(k)));
     for algorithm in registry::all() {
-        for (p, ports) in (1..=17)
-            .chain([24, 32])
+        for (p, ports) in rank_counts()
+            .into_iter()
             .flat_map(|p| ports.iter().flatten().map(move |&ports| (p, ports)))
         {
             for (elements, segments) in [(0, 1), (5, 1), (2 * p, 1), (6 * p, 3)] {

@@ -21,5 +21,6 @@ mod support {
     pub(crate) mod alone;
     pub(crate) mod plans;
     pub(crate) mod random;
+    pub(crate) mod ranks;
     pub(crate) mod watch;
 }
