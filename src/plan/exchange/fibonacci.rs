@@ -81,8 +81,11 @@ pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
     compose::allreduce(request, rounds_of_pairs)
 }
 
-/// For few odd ranks: the sender and the receiver of each message, by round.
-const FEW_ODD: [(usize, &[&[(usize, usize)]]); 2] = [
+/// The sender and the receiver of each message of a round.
+type Pairs = &'static [(usize, usize)];
+
+/// The rounds for few odd ranks.
+const FEW_ODD: [(usize, &[Pairs]); 2] = [
     (
         5,
         &[
@@ -107,7 +110,7 @@ const FEW_ODD: [(usize, &[&[(usize, usize)]]); 2] = [
 ];
 
 /// The messages between these ranks, each with all that its receiver lacks.
-fn lacking(blocks: &[Span], rounds: &[&[(usize, usize)]]) -> Vec<Vec<Message>> {
+fn lacking(blocks: &[Span], rounds: &[Pairs]) -> Vec<Vec<Message>> {
     let mut known: Vec<u16> = (0..blocks.len()).map(|rank| 1 << rank).collect();
     let mut message = |&(from, to): &(usize, usize)| {
         let new = known[from] & !known[to];
@@ -115,7 +118,7 @@ fn lacking(blocks: &[Span], rounds: &[&[(usize, usize)]]) -> Vec<Vec<Message>> {
         let sent = (0..blocks.len()).filter(|i| new >> i & 1 == 1);
         Message::new(from, to, joined(sent.map(|i| blocks[i])))
     };
-    let round = |round: &&[(usize, usize)]| round.iter().map(&mut message).collect();
+    let round = |round: &Pairs| round.iter().map(&mut message).collect();
     rounds.iter().map(round).collect()
 }
 
