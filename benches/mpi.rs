@@ -286,9 +286,8 @@ fn medians<const N: usize>(outcomes: &[Outcome<f32>]) -> oneport::Result<[f64; N
 /// The algorithms and segments to be measured: those that are the fastest in the model, and the
 /// same algorithms with other segments.
 fn candidates(request: &Request) -> oneport::Result<Vec<Choice>> {
-    let ranking = rank(registry::of(request.kind()), |algorithm| {
-        with_best_segments(algorithm, request)
-    });
+    let timed = |algorithm| with_best_segments(algorithm, request);
+    let ranking = rank(registry::of(request.kind()).map(timed));
     if ranking.choices.is_empty() {
         return Err(none_applies(Some(request.kind()), &ranking.refusals));
     }

@@ -1,7 +1,7 @@
 //! Times of the compared algorithms, each with its best segment size: from the printed tables, and
 //! as executed.
 
-use oneport::plan::segments::{Published, best_segment, executed_time};
+use oneport::plan::segments::{Published, best_segment};
 use oneport::plan::{Segments, registry};
 use oneport::{CostModel, Kind, Ports, Request};
 
@@ -46,7 +46,7 @@ pub(crate) fn executed(algorithm: &str, request: &Request) -> f64 {
         let mut best = f64::INFINITY;
         for size in [0.7, 0.85, 1.0, 1.2].map(|f| ((around * f) as usize).clamp(1, m)) {
             let segments = Segments::of_size(m, size)?;
-            best = best.min(executed_time(row, &request.clone().segments(segments))?);
+            best = best.min(row.time(&request.clone().segments(segments))?);
         }
         Ok(best)
     };

@@ -261,7 +261,7 @@ mod tests {
         let best = crate::plan::segments::best_segment(chain, &request).unwrap();
         for segment in (10..3000).step_by(37) {
             request = request.segments(Segments::of_size(3000, segment).unwrap());
-            let time = crate::plan::segments::executed_time(chain, &request).unwrap();
+            let time = chain.time(&request).unwrap();
             assert!(best.time <= time * 1.02, "{segment}: {time} {}", best.time);
         }
     }

@@ -1,9 +1,8 @@
 //! The chooser: of several algorithms, the one with the smallest time by an evaluator from outside.
 //!
-//! [`rank`] asks the evaluator for the time of each candidate. [`with_best_segments`] and
-//! [`as_requested`] are the evaluators by model time;
-//! `oneport_measure::estimate` estimates a native run on a few cores, where ranks do not work
-//! concurrently as they do in the model.
+//! [`rank`] sorts candidates with their times. [`with_best_segments`] and [`as_requested`] are the
+//! evaluators by model time; `oneport_measure::estimate` estimates a native run on a few cores,
+//! where ranks do not work concurrently as they do in the model.
 //!
 //! Among equal times, the earlier candidate wins: the first in the registry.
 
@@ -61,8 +60,7 @@ pub struct Ranking {
     pub refusals: Vec<Refusal>,
 }
 
-/// Ranks the candidates by the time that `evaluate` returns for each. It is called once for each
-/// candidate.
+/// Ranks the candidates by their times.
 ///
 /// ```
 /// use oneport::plan::choose::{rank, with_best_segments};
@@ -70,16 +68,15 @@ pub struct Ranking {
 /// use oneport::{Kind, Request};
 /// let request = Request::scan(8, 1000);
 /// let candidates = registry::of(Kind::Scan);
-/// let ranking = rank(candidates, |algorithm| with_best_segments(algorithm, &request));
+/// let ranking = rank(candidates.map(|algorithm| with_best_segments(algorithm, &request)));
 /// assert!(ranking.choices.is_sorted_by_key(|choice| choice.time));
 /// ```
 pub fn rank<'a, O: Into<Offer<'a>>>(
-    candidates: impl IntoIterator<Item = &'static Algorithm>,
-    mut evaluate: impl FnMut(&'static Algorithm) -> Result<O, Refusal>,
+    candidates: impl IntoIterator<Item = Result<O, Refusal>>,
 ) -> Ranking {
     let (mut timed, mut deferred, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
-    for (i, algorithm) in candidates.into_iter().enumerate() {
-        match evaluate(algorithm).map(Into::into) {
+    for (i, offer) in candidates.into_iter().enumerate() {
+        match offer.map(Into::into) {
             Ok(Offer::Timed(choice)) => timed.push((i, choice)),
             Ok(Offer::Deferred { min_time, evaluate }) => deferred.push((i, min_time, evaluate)),
             Err(refusal) => refusals.push((i, refusal)),
@@ -191,7 +188,8 @@ pub fn choose(request: &Request) -> Result<Choice> {
         }
         algorithm.accepts(request)?;
         if !algorithm.fills_tables(request)
-            && let Some(time) = closed(algorithm, request)
+            && !algorithm.segmented
+            && let Some(time) = algorithm.closed_form(request)
         {
             return finite(algorithm, request.clone(), time).map(Offer::Timed);
         }
@@ -200,7 +198,7 @@ pub fn choose(request: &Request) -> Result<Choice> {
             evaluate: Box::new(move |limit| within(algorithm, request, limit)),
         })
     };
-    rank(candidates, offer)
+    rank(candidates.map(offer))
         .best()
         .map_err(|refusals| none_applies(Some(request.kind), &refusals))
 }
@@ -208,14 +206,6 @@ pub fn choose(request: &Request) -> Result<Choice> {
 /// Whether the algorithm has a use of several ports, or a root, to search for.
 fn searches(algorithm: &Algorithm, request: &Request) -> bool {
     request.ports.k() > 1 || algorithm.searches_root(request)
-}
-
-/// The closed form of the time, if the algorithm has no segments to search for.
-fn closed(algorithm: &Algorithm, request: &Request) -> Option<f64> {
-    match algorithm.segmented {
-        true => None,
-        false => segments::closed_time(algorithm, request),
-    }
 }
 
 /// As [`with_best_segments`]; `None` if the time turns out to be larger than `limit`.
@@ -227,7 +217,8 @@ fn within(
     if algorithm.segmented || searches(algorithm, request) {
         return with_best_segments(algorithm, request).map(Some);
     }
-    let time = segments::executed_time_within(algorithm, request, limit)
+    let time = algorithm
+        .time_within(request, limit)
         .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))?;
     time.map(|time| finite(algorithm, request.clone(), time))
         .transpose()
@@ -268,42 +259,44 @@ pub fn with_best_segments(
     algorithm: &'static Algorithm,
     request: &Request,
 ) -> Result<Choice, Refusal> {
-    let on_ports = |request| with_best_segments(algorithm, &request);
-    if let Some(choice) = algorithm.at_best_ports(request, on_ports, |choice| choice.time)? {
-        return Ok(choice);
-    }
-    let at_root = |request| with_best_segments(algorithm, &request);
-    if let Some(choice) = algorithm.at_best_root(request, at_root, |choice| choice.time)? {
-        return Ok(choice);
-    }
     if !algorithm.segmented {
         return as_requested(algorithm, request);
     }
-    algorithm.accepts(request)?;
-    let failed = |error| algorithm.refusal(request, Reason::Planner(error));
-    let best = segments::best_segment(algorithm, request).map_err(failed)?;
-    let request = request.clone().segments(best.segments);
-    finite(algorithm, request, best.time)
+    at_best(algorithm, request, &|request| {
+        let failed = |error| algorithm.refusal(request, Reason::Planner(error));
+        let best = segments::best_segment(algorithm, request).map_err(failed)?;
+        let request = request.clone().segments(best.segments);
+        finite(algorithm, request, best.time)
+    })
 }
 
-/// Times `algorithm` for `request`, in model time, with the request's own segments, by
-/// [`executed_time`](segments::executed_time).
+/// Times `algorithm` for `request`, in model time, with the request's own segments.
 ///
 /// # Errors
 /// As [`with_best_segments`].
 pub fn as_requested(algorithm: &'static Algorithm, request: &Request) -> Result<Choice, Refusal> {
-    let on_ports = |request| as_requested(algorithm, &request);
-    if let Some(choice) = algorithm.at_best_ports(request, on_ports, |choice| choice.time)? {
+    at_best(algorithm, request, &|request| {
+        let time = algorithm.time(request);
+        let time = time.map_err(|error| algorithm.refusal(request, Reason::Planner(error)))?;
+        finite(algorithm, request.clone(), time)
+    })
+}
+
+/// Evaluates the request for the best use of its ports and, if its root is free, the best root.
+fn at_best(
+    algorithm: &'static Algorithm,
+    request: &Request,
+    evaluate: &dyn Fn(&Request) -> Result<Choice, Refusal>,
+) -> Result<Choice, Refusal> {
+    let again = |request| at_best(algorithm, &request, evaluate);
+    if let Some(choice) = algorithm.at_best_ports(request, again, |choice| choice.time)? {
         return Ok(choice);
     }
-    let at_root = |request| as_requested(algorithm, &request);
-    if let Some(choice) = algorithm.at_best_root(request, at_root, |choice| choice.time)? {
+    if let Some(choice) = algorithm.at_best_root(request, again, |choice| choice.time)? {
         return Ok(choice);
     }
     algorithm.accepts(request)?;
-    let time = segments::executed_time(algorithm, request)
-        .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))?;
-    finite(algorithm, request.clone(), time)
+    evaluate(request)
 }
 
 /// The choice, or its refusal if `time` is not finite.
@@ -345,7 +338,7 @@ mod tests {
             let request = Request::new(kind, p, elements).ports(ports);
             let request = request.cost(cost.overlap(random.below(4) == 0));
             let timed = |algorithm| with_best_segments(algorithm, &request);
-            let all = rank(registry::of(kind), timed);
+            let all = rank(registry::of(kind).map(timed));
             for choice in &all.choices {
                 let (algorithm, time) = (choice.algorithm, choice.time);
                 let name = format!("{} {request:?}", algorithm.name);
@@ -354,13 +347,13 @@ mod tests {
                 assert_eq!(found.map(|choice| choice.time), Some(time), "{name}");
             }
             let request = &request;
-            let deferred = rank(registry::of(kind), |algorithm| {
+            let deferred = rank(registry::of(kind).map(|algorithm| {
                 algorithm.accepts(request)?;
                 Ok(Offer::Deferred {
                     min_time: algorithm.min_time(request),
                     evaluate: Box::new(move |limit| within(algorithm, request, limit)),
                 })
-            });
+            }));
             let equal = |choice: &&Choice| choice.time == all.choices[0].time;
             ties += usize::from(all.choices.iter().filter(equal).count() > 1);
             let of = |choice: Choice| (choice.algorithm.name, choice.time, choice.request);
@@ -380,7 +373,7 @@ mod tests {
                     let request = Request::new(kind, 150, elements).ports(ports);
                     let request = request.cost(CostModel::new(10.0, 1.0).gamma(0.5));
                     let timed = |algorithm| with_best_segments(algorithm, &request);
-                    let best = rank(registry::of(kind), timed).best().unwrap();
+                    let best = rank(registry::of(kind).map(timed)).best().unwrap();
                     let choice = choose(&request).unwrap();
                     assert_eq!(choice.algorithm.name, best.algorithm.name);
                     assert_eq!(choice.time, best.time);

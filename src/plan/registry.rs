@@ -5,12 +5,12 @@
 //! like all others.
 
 mod algorithm;
-mod bound;
 mod composition;
 mod planner;
 mod ports;
 mod root;
 pub(in crate::plan) mod row;
+mod time;
 
 pub use self::algorithm::{Algorithm, Nodes, PortModels};
 pub(in crate::plan) use self::algorithm::{BestSegment, ClosedForm, Formula};

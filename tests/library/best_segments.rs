@@ -2,7 +2,7 @@
 
 use oneport::machine::Links;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::segments::{best_segment, executed_time};
+use oneport::plan::segments::best_segment;
 use oneport::plan::{Request, Segments};
 use oneport::{CostModel, Kind, Ports};
 
@@ -11,7 +11,7 @@ use crate::support::random::Random;
 /// Asserts that the segments found take the least time of all numbers and sizes.
 fn assert_best(algorithm: &Algorithm, request: &Request) {
     let best = best_segment(algorithm, request).unwrap();
-    let time = |segments| executed_time(algorithm, &request.clone().segments(segments)).unwrap();
+    let time = |segments| algorithm.time(&request.clone().segments(segments)).unwrap();
     assert_eq!(time(best.segments.clone()), best.time);
     let m = request.elements();
     let counts = (1..=m).map(|count| Segments::of_count(m, count));

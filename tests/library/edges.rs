@@ -181,10 +181,10 @@ fn costs_for_too_few_ranks_are_refused() {
                     } else if n < p {
                         refused(a.plan(&request), &format!("describe {n} ranks"));
                         assert!(segments::best_segment(a, &request).is_err());
-                        assert!(segments::executed_time(a, &request).is_err());
+                        assert!(a.time(&request).is_err());
                     } else {
                         a.plan(&request).unwrap();
-                        let time = segments::executed_time(a, &request).unwrap();
+                        let time = a.time(&request).unwrap();
                         assert!(time.is_finite());
                         assert!(segments::best_segment(a, &request).unwrap().time <= time);
                     }
@@ -293,7 +293,7 @@ fn one_rank_and_empty_vectors_take_no_time() {
                         .unwrap()
                         .makespan();
                     assert_eq!(time, 0.0, "{} p={p} m={elements}", a.name);
-                    assert_eq!(segments::executed_time(a, &request).unwrap(), 0.0);
+                    assert_eq!(a.time(&request).unwrap(), 0.0);
                     segments::best_segment(a, &request).unwrap();
                     let stats = schedule.stats().unwrap();
                     assert_eq!((stats.messages, stats.elements), (0, 0));
@@ -358,7 +358,7 @@ fn vectors_larger_than_memory_are_planned_and_simulated() {
                             assert!(time >= 0.0);
                         }
                         // A byte count that overflows is an error, not a wrong time.
-                        match segments::executed_time(a, &request) {
+                        match a.time(&request) {
                             Ok(time) => assert!(time >= 0.0, "{time}"),
                             Err(error) => assert!(error.is_usage(), "{error}"),
                         }

@@ -77,6 +77,50 @@ fn assert_closed_forms(cost: &CostModel) -> Vec<&'static str> {
     inapplicable
 }
 
+/// Whoever asks for a closed form need not know for which requests it holds.
+#[test]
+fn closed_forms_answer_only_what_they_cover() {
+    let (mut covered, mut refused) = (0, 0);
+    for algorithm in registry::all() {
+        for p in [1, 2, 3, 5, 8, 9] {
+            for (q, s) in [(1, 4), (3, 5), (4, 1)] {
+                for k in [1, 2, 3] {
+                    for ports in [Ports::UNI, Ports::BI] {
+                        for (keep_order, root) in [(false, p / 2), (true, 0), (true, p - 1)] {
+                            let overlap = (q + k + p) % 3 == 0;
+                            let free = (q + k + root) % 5 == 0;
+                            let mut request = Request::new(algorithm.collective, p, q * s)
+                                .segment_elems(s)
+                                .ports(ports.with_k(k))
+                                .root(root)
+                                .free_root(free)
+                                .keep_order(keep_order)
+                                .cost(CostModel::new(10.0, 2.0).gamma(3.0).overlap(overlap));
+                            if algorithm.accepts(&request).is_err() {
+                                continue;
+                            }
+                            let Some(closed) = algorithm.closed_form(&request) else {
+                                refused += 1;
+                                continue;
+                            };
+                            let schedule = algorithm.plan(&request).unwrap();
+                            if !algorithm.collective.reduces() {
+                                let cost = request.get_cost().clone().gamma(0.0);
+                                request = request.cost(cost);
+                            }
+                            let time = schedule.simulate(request.get_cost()).unwrap().makespan();
+                            assert_eq!(time, closed, "{} {request:?}", algorithm.name);
+                            assert_eq!(algorithm.time(&request).unwrap(), closed);
+                            covered += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(covered > 10_000 && refused > 5000, "{covered}, {refused}");
+}
+
 #[test]
 fn every_schedule_passes_the_checker() {
     let mut checked = 0;

@@ -269,10 +269,9 @@ fn rank(args: &Args, task: &Task) -> Result<Ranked> {
     let mut rows = HashMap::new();
     let mut first = None;
     let mut several_ports = false;
-    let mut timed = timed.into_iter();
-    let candidates = task.algorithms.iter().copied();
-    let ranking = choose::rank(candidates, |algorithm| {
-        let (request, timed) = timed.next().expect("a result for each candidate")?;
+    let timed = task.algorithms.iter().zip(timed);
+    let ranking = choose::rank(timed.map(|(&algorithm, timed)| {
+        let (request, timed) = timed?;
         let time = timed.row.time.0;
         rows.insert(algorithm.name, timed.row);
         several_ports |= timed.several_ports;
@@ -282,7 +281,7 @@ fn rank(args: &Args, task: &Task) -> Result<Ranked> {
             request,
             time,
         })
-    });
+    }));
     progress.finish();
     let skipped: Vec<Skipped> = ranking.refusals.into_iter().map(Skipped::from).collect();
     let Some((collective, info)) = first else {

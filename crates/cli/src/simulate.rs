@@ -18,7 +18,7 @@ use crate::args::Common;
 use crate::input::{Input, ScheduleInfo};
 use crate::levels::{self, Level};
 use crate::output;
-use crate::task::{closed_form, ensure_memory, finite};
+use crate::task::{ensure_memory, finite};
 use crate::units::{Number, TimeUnit, show_bytes, significant};
 
 /// Time a schedule exactly in the cost model.
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         lower_bound: Number(lower_bound),
         ratio: (lower_bound > 0.0).then_some(time / lower_bound),
         closed_form: planned
-            .and_then(|p| closed_form(p.algorithm, &p.request))
+            .and_then(|p| p.algorithm.closed_form(&p.request))
             .map(Number),
         lower_bounds: Bounds {
             series: series.map(Number),

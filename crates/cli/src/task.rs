@@ -356,21 +356,24 @@ impl Task {
             progress.name(algorithm.name);
             task.offer(algorithm)
         };
-        let mut offers = self.side_by_side(offer).into_iter();
-        let candidates = self.algorithms.iter().copied();
-        let ranking = choose::rank(candidates, |algorithm| {
-            let offer = offers.next().unwrap_or_else(|| self.offer(algorithm))?;
-            Ok(match offer {
-                Candidate::Timed(choice) => Offer::Timed(choice),
-                Candidate::Expensive { min_time, request } => Offer::Deferred {
-                    min_time,
-                    evaluate: Box::new(move |limit| {
-                        progress.name(algorithm.name);
-                        self.evaluate(algorithm, request, limit)
-                    }),
-                },
-            })
-        });
+        let offers = self.side_by_side(offer).into_iter();
+        let offers = self
+            .algorithms
+            .iter()
+            .zip(offers)
+            .map(|(&algorithm, offer)| {
+                Ok(match offer? {
+                    Candidate::Timed(choice) => Offer::Timed(choice),
+                    Candidate::Expensive { min_time, request } => Offer::Deferred {
+                        min_time,
+                        evaluate: Box::new(move |limit| {
+                            progress.name(algorithm.name);
+                            self.evaluate(algorithm, request, limit)
+                        }),
+                    },
+                })
+            });
+        let ranking = choose::rank(offers);
         progress.finish();
         match ranking.best() {
             Ok(choice) => Ok((choice.algorithm, choice.request)),
@@ -475,25 +478,13 @@ pub(crate) fn footprint(
 
 /// Returns the model time of `algorithm` for `request`.
 pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> oneport::Result<f64> {
-    let time = segments::executed_time(algorithm, request)?;
+    let time = algorithm.time(request)?;
     if time.is_finite() {
         return Ok(time);
     }
     // A message without a link is the more useful error.
     algorithm.plan(request)?.ensure_links(request.get_cost())?;
     finite(time)
-}
-
-/// Returns the algorithm's closed form, if it describes the executed schedule.
-pub(crate) fn closed_form(algorithm: &Algorithm, request: &Request) -> Option<f64> {
-    let plain = request.get_cost().links().is_none()
-        && !request.get_cost().overlaps()
-        && request.get_ports().k() == 1;
-    let forwarded = request.keeps_order() && request.get_root() != 0;
-    if !plain || forwarded {
-        return None;
-    }
-    algorithm.closed_form(request).filter(|t| t.is_finite())
 }
 
 /// Returns `time`, or an error if it is not finite.

@@ -26,7 +26,6 @@ use crate::error::{Error, Result};
 use crate::plan::build::rounds;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestRoot, Planner, PortModels};
-use crate::plan::segments::executed_time;
 use crate::plan::tree::reduce_broadcast::in_sequence;
 use crate::plan::{Request, Segments, consecutive, evenly};
 use crate::schedule::collective::{Collective, Kind};
@@ -135,7 +134,7 @@ fn best<'a>(candidates: &'a [Algorithm], request: &Request) -> Result<&'a Algori
         if !is_short(request.ranks, transfers) || algorithm.accepts(request).is_err() {
             continue;
         }
-        let time = executed_time(algorithm, request)?;
+        let time = algorithm.time(request)?;
         if best.is_none_or(|(least, _)| time < least) {
             best = Some((time, algorithm));
         }

@@ -24,7 +24,7 @@ use crate::plan::build::rounds::{Rounds, time_of_combining, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, Sequence, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
-use crate::plan::segments::{Best, Method, executed_time};
+use crate::plan::segments::{Best, Method};
 use crate::plan::{Request, Segments, consecutive, evenly};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span, Spans};
@@ -131,7 +131,7 @@ fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>
     }
     let segments = Segments::whole(request.elements());
     Ok(Some(Best {
-        time: executed_time(algorithm, &request.clone().segments(segments.clone()))?,
+        time: algorithm.time(&request.clone().segments(segments.clone()))?,
         segments,
         executed: true,
         method: Method::Whole,

@@ -240,9 +240,7 @@ fn choose(name: Option<&str>, request: &Request) -> Result<Choice> {
     };
     let candidates = registry::candidates(request.kind, &request.cost, ranks).filter(is_short);
     let candidates = candidates.map(|algorithm| resolved(algorithm, request).unwrap_or(algorithm));
-    let ranking = choose::rank(candidates, |algorithm| {
-        with_best_segments(algorithm, request)
-    });
+    let ranking = choose::rank(candidates.map(|row| with_best_segments(row, request)));
     let failed = |refusals: Vec<_>| choose::none_applies(Some(request.kind), &refusals);
     ranking.best().map_err(failed)
 }

@@ -259,37 +259,6 @@ impl Algorithm {
         }
     }
 
-    /// Whether it has a closed form of its time as executed, for some requests at least.
-    pub fn has_closed_form(&self) -> bool {
-        !matches!(self.closed_form, ClosedForm::None)
-    }
-
-    /// The closed form of its time as executed: `None` where there is none for `request`. Closed
-    /// forms are stated for one port, costs that are the same for all ranks, and given roots to
-    /// which nothing has to be forwarded.
-    pub fn closed_form(&self, request: &Request) -> Option<f64> {
-        if self.searches_root(request) {
-            return None;
-        }
-        if let Some(least) = self.closed_form_of_uses(request) {
-            return least;
-        }
-        if let Some(used) = self.on_used_ports(request) {
-            return self.closed_form(&used);
-        }
-        if let Some(same) = (self.same_as)(request) {
-            return same.closed_form(request);
-        }
-        match self.closed_form {
-            ClosedForm::None => None,
-            ClosedForm::Of(time) => time(&self.effective(request)),
-            ClosedForm::ReduceThenBroadcast(time) => {
-                let request = request.clone().root(0);
-                Some(time(&request)? + time(&request.without_computation())?)
-            }
-        }
-    }
-
     /// What a published table prints for it: `None` where none covers it, for other ports, for
     /// `p <= 3`, for an empty vector, where rank 0 forwards the result to another root, where
     /// computation overlaps communication, and where costs differ from rank to rank or are not

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use super::{Algorithm, DynScheduleSource, Planned, PortModels};
 use crate::error::Result;
 use crate::machine::{CostModel, Ports};
-use crate::plan::{Request, segments};
+use crate::plan::Request;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Step};
 use crate::simulate::Timed;
@@ -147,7 +147,7 @@ impl Algorithm {
     /// The request for the best use of its ports.
     pub(super) fn with_best_ports<'r>(&self, request: &'r Request) -> Result<Cow<'r, Request>> {
         let timed = |request: Request| -> Result<_> {
-            let time = segments::executed_time(self, &request)?;
+            let time = self.time(&request)?;
             Ok((time, request))
         };
         let best = self.at_best_ports(request, timed, |(time, _)| *time)?;

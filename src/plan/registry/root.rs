@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use super::Algorithm;
 use crate::error::Result;
+use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
-use crate::plan::{Request, segments};
 use crate::schedule::collective::Kind;
 
 /// How an algorithm finds a root that no other is better than, for a request with a free root.
@@ -163,7 +163,8 @@ impl Algorithm {
     /// The request with the best root, or with root 0 where the planner takes that or chooses.
     pub(super) fn with_best_root<'r>(&self, request: &'r Request) -> Result<Cow<'r, Request>> {
         let timed = |request: Request| {
-            let time = segments::executed_time(self, &request)
+            let time = self
+                .time(&request)
                 .map_err(|error| self.refusal(&request, Reason::Planner(error)))?;
             Ok((time, request))
         };

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Split;
 use super::published::Symbols;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::plan::registry::{Algorithm, BestSegment};
 use crate::plan::{Request, Segments};
 
@@ -137,44 +137,6 @@ pub fn best_segment_within(
     trial.improve(first)
 }
 
-/// Returns the model time of `request`: by its closed form or evaluator where there is one for this
-/// request, by simulation otherwise, in time linear in the number of steps. It is infinite if a
-/// message has no link.
-///
-/// # Errors
-/// As [`Algorithm::plan`].
-pub fn executed_time(algorithm: &Algorithm, request: &Request) -> Result<f64> {
-    let time = executed_time_within(algorithm, request, f64::INFINITY)?;
-    Ok(time.expect("no time is larger than infinity"))
-}
-
-/// As [`executed_time`]; `None` if a simulation shows that the time is larger than `limit`, which
-/// takes only as long as simulating that much.
-///
-/// # Errors
-/// As [`executed_time`].
-pub fn executed_time_within(
-    algorithm: &Algorithm,
-    request: &Request,
-    limit: f64,
-) -> Result<Option<f64>> {
-    algorithm.accepts(request)?;
-    if let Some(time) = closed_time(algorithm, request) {
-        return Ok(Some(time));
-    }
-    let timed = |request: Request| executed_time(algorithm, &request);
-    if let Some(time) = algorithm.at_best_ports(request, timed, |&time| time)? {
-        return Ok(Some(time));
-    }
-    let planned = algorithm.planned(request)?;
-    let (cost, size) = (&request.cost, request.element_bytes);
-    match planned.timed_within(cost, size, limit, &mut |_| ()) {
-        Ok(timed) => Ok(timed.map(|timed| timed.time)),
-        Err(error) if matches!(error.kind(), ErrorKind::NoLink { .. }) => Ok(Some(f64::INFINITY)),
-        Err(error) => Err(error),
-    }
-}
-
 /// Segments of one algorithm that have been tried.
 struct Trial<'a> {
     algorithm: &'a Algorithm,
@@ -251,7 +213,7 @@ impl<'a> Trial<'a> {
         let transfers = split.count.saturating_mul(self.request.ranks);
         let simulated = self.simulated.saturating_add(transfers);
         let is_short = transfers <= Self::MAX_SIMULATION && simulated <= self.max_simulated;
-        let time = if let Some(time) = closed_time(self.algorithm, &self.request) {
+        let time = if let Some(time) = self.algorithm.closed_form(&self.request) {
             (time, true)
         } else if split.count == 1 || is_short {
             if transfers > self.max_transfers {
@@ -262,12 +224,12 @@ impl<'a> Trial<'a> {
                 )));
             }
             self.simulated = simulated;
-            (executed_time(self.algorithm, &self.request)?, true)
+            (self.algorithm.time(&self.request)?, true)
         } else {
             let mut rounded = self.request.clone();
             rounded.segments = Segments::of_sizes(vec![split.size; split.count])?;
             rounded.ranks = (self.algorithm.covered_ranks)(rounded.ranks);
-            match closed_time(self.algorithm, &rounded) {
+            match self.algorithm.closed_form(&rounded) {
                 Some(time) => (time, false),
                 None => {
                     self.limited = true;
@@ -328,7 +290,7 @@ impl<'a> Trial<'a> {
     /// Whether the algorithm has a closed form under these costs for the full segments of the best
     /// size tried.
     fn is_closed(&self) -> bool {
-        if self.times.is_empty() || !self.request.closed_forms_hold() {
+        if self.times.is_empty() {
             return false;
         }
         let size = self.best_split().0.size;
@@ -399,17 +361,6 @@ pub(in crate::plan) fn even_size(elements: usize, count: usize) -> usize {
     elements.div_ceil(count.max(1)).max(1)
 }
 
-/// The model time of `request` by the registered closed form, where that describes what is
-/// executed: then [`executed_time`] need not simulate anything. `None` where links differ,
-/// computation overlaps communication, or the result is forwarded to the root.
-pub fn closed_time(algorithm: &Algorithm, request: &Request) -> Option<f64> {
-    let forwarded = request.keep_order && request.root != 0;
-    if forwarded || !request.closed_forms_hold() {
-        return None;
-    }
-    algorithm.closed_form(request)
-}
-
 /// A segment size that need not be an integer.
 #[derive(Debug, Clone, Copy)]
 struct Size(f64);
@@ -471,11 +422,10 @@ mod tests {
                         let found = best_segment(algorithm, &r).unwrap();
                         assert!(found.executed && found.segments.elements() == m);
                         let r = r.segments(found.segments.clone());
-                        assert_eq!(executed_time(algorithm, &r).unwrap(), found.time);
+                        assert_eq!(algorithm.time(&r).unwrap(), found.time);
                         for s in [1, m.div_ceil(2), m].map(|s| s.max(1)) {
                             let segments = Segments::of_size(m, s).unwrap();
-                            let time =
-                                executed_time(algorithm, &r.clone().segments(segments)).unwrap();
+                            let time = algorithm.time(&r.clone().segments(segments)).unwrap();
                             assert!(
                                 found.time <= time,
                                 "{} {ports:?} p={p} m={m} s={s}: {found:?}, {time}",

@@ -13,10 +13,7 @@ mod equal;
 mod published;
 mod unequal;
 
-pub use equal::{
-    Best, Method, best_segment, best_segment_within, closed_time, executed_time,
-    executed_time_within,
-};
+pub use equal::{Best, Method, best_segment, best_segment_within};
 pub(in crate::plan) use equal::{even_size, is_better};
 pub use published::{Published, Terms, published_bounds};
 pub(in crate::plan) use published::{Symbols, TABLE_I, TABLE_III, ceil_log2};

@@ -256,7 +256,7 @@ mod tests {
                     let algorithm = crate::plan::registry::find(kind, name).unwrap();
                     let r = r.clone().collective(kind);
                     let print = published(kind, name, &r).unwrap();
-                    let executed = crate::plan::segments::executed_time(algorithm, &r).unwrap();
+                    let executed = algorithm.time(&r).unwrap();
                     assert!(
                         executed <= print.time,
                         "{name} p={p} n={n}: {executed}, {print:?}"

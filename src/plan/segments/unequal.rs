@@ -2,7 +2,7 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::equal::{Method, best_segment, executed_time};
+use super::equal::{Method, best_segment};
 use crate::error::Result;
 use crate::plan::registry::Algorithm;
 use crate::plan::{Request, Segments};
@@ -52,7 +52,7 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
 }
 
 /// Searches for segment sizes of an algorithm, unequal ones allowed, by about `trials` evaluations
-/// at most, each by [`executed_time`]. The result is never worse than the best equal sizes.
+/// at most, each by [`Algorithm::time`]. The result is never worse than the best equal sizes.
 ///
 /// # Errors
 /// As [`Algorithm::plan`].
@@ -81,7 +81,7 @@ pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> 
     let found = best_sizes(equal.sizes(), trials, |sizes| {
         let time = Segments::of_sizes(sizes.to_vec()).and_then(|segments| {
             request.segments = segments;
-            executed_time(algorithm, &request)
+            algorithm.time(&request)
         });
         time.unwrap_or_else(|e| {
             failed = Some(e);
@@ -343,7 +343,7 @@ mod tests {
                 let best = best_unequal(algorithm, &request, 300).unwrap();
                 assert!(best.time <= equal.time, "{name} {m}");
                 request = request.segments(Segments::of_sizes(best.sizes).unwrap());
-                assert_eq!(executed_time(algorithm, &request).unwrap(), best.time);
+                assert_eq!(algorithm.time(&request).unwrap(), best.time);
             }
         }
     }

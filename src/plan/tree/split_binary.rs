@@ -25,7 +25,6 @@ use crate::plan::Request;
 use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
-use crate::plan::segments::executed_time;
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span};
 
@@ -110,7 +109,7 @@ pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
         (BROADCAST, halves),
         (binomial, second),
     ] {
-        let time = executed_time(&algorithm, &request)?;
+        let time = algorithm.time(&request)?;
         if best.as_ref().is_none_or(|(least, ..)| time < *least) {
             best = Some((time, algorithm, request));
         }

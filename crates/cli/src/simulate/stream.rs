@@ -13,7 +13,7 @@ use super::{Args, Output, print_of, print_summary};
 use crate::input::{Input, ScheduleInfo, warnings_about};
 use crate::output;
 use crate::progress::Progress;
-use crate::task::{Task, Timing, closed_form, finite, steps};
+use crate::task::{Task, Timing, finite, steps};
 use crate::units::Number;
 
 /// Maximum number of steps of a schedule that is stored.
@@ -114,7 +114,7 @@ fn print_timed(
         bytes: timed.elements as u64 * size,
         lower_bound: Number(largest),
         ratio: (largest > 0.0).then_some(timed.time / largest),
-        closed_form: closed_form(algorithm, request).map(Number),
+        closed_form: algorithm.closed_form(request).map(Number),
         lower_bounds: bounds.into(),
         published: algorithm.published(request).map(|p| print_of(&p, size)),
         alpha: Number(linear.alpha),

@@ -7,9 +7,7 @@ use oneport::plan::{Segments, segments};
 use oneport::{Kind, Request};
 use oneport_measure::estimate::CoreModel;
 
-use super::{
-    MAX_CHEAP_STEPS, MAX_STEPS, SegmentChoice, Task, closed_form, finite, model_time, steps,
-};
+use super::{MAX_CHEAP_STEPS, MAX_STEPS, SegmentChoice, Task, finite, model_time, steps};
 use crate::parallel;
 
 impl Task {
@@ -130,7 +128,7 @@ impl Task {
             None => self.request_to_time(algorithm)?,
         };
         if self.node_ports.is_none() {
-            match segments::executed_time_within(algorithm, &request, limit) {
+            match algorithm.time_within(&request, limit) {
                 Ok(None) => return Ok(None),
                 Ok(Some(time)) if time.is_finite() => {
                     return Ok(Some(Choice {
@@ -176,14 +174,14 @@ impl Task {
         let steps = steps(algorithm, request.ranks(), request.get_segments().count());
         !searched
             && (algorithm.fills_tables(request)
-                || steps > MAX_CHEAP_STEPS && closed_form(algorithm, request).is_none())
+                || steps > MAX_CHEAP_STEPS && algorithm.closed_form(request).is_none())
     }
 
     /// Whether timing `algorithm` needs a simulation of more steps than can be stored.
     fn is_too_long(&self, algorithm: &Algorithm, request: &Request) -> bool {
         self.streams(algorithm)
             && steps(algorithm, request.ranks(), request.get_segments().count()) > MAX_STEPS
-            && segments::closed_time(algorithm, request).is_none()
+            && algorithm.closed_form(request).is_none()
     }
 }
 

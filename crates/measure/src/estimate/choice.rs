@@ -64,9 +64,8 @@ pub fn choose_native_among(
     /// Estimates within this factor are considered equal; the algorithm with the smallest volume is
     /// then chosen.
     const TIE_FACTOR: f64 = 1.02;
-    let mut ranking = rank(candidates, |algorithm| {
-        estimate_native(algorithm, request, core_model)
-    });
+    let estimated = |algorithm| estimate_native(algorithm, request, core_model);
+    let mut ranking = rank(candidates.into_iter().map(estimated));
     ranking.settle_ties(TIE_FACTOR, |choice| {
         let schedule = choice.algorithm.plan(&choice.request)?;
         let steps = schedule.programs().iter().flatten();

@@ -116,10 +116,11 @@ impl<'a> Plans<'a> {
             cost = cost.gamma(0.0);
         }
         let request = request.cost(cost);
-        let ranking = choose::rank(candidates, |algorithm| match call.by {
+        let timed = candidates.into_iter().map(|algorithm| match call.by {
             By::Best | By::Irregular => choose::with_best_segments(algorithm, &request),
             By::Whole(_) => choose::as_requested(algorithm, &request),
         });
+        let ranking = choose::rank(timed);
         match ranking.best() {
             Ok(choice) => Ok(Planned {
                 call: *call,

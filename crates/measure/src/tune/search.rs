@@ -7,7 +7,7 @@ use super::summary::Summary;
 use super::{BASE, Row};
 use oneport::error::{Error, Result};
 use oneport::plan::registry::Algorithm;
-use oneport::plan::segments::{best_segment, executed_time};
+use oneport::plan::segments::best_segment;
 use oneport::plan::{Request, Segments};
 
 /// Maximum number of steps of a schedule that is tried.
@@ -142,7 +142,7 @@ impl Search {
             .segments(Segments::of_size(self.elements(), segment.max(1))?);
         let (model_time, summary) = match self.known.get(&segment) {
             Some(row) => (row.model_time, Some(row.wall)),
-            None => (executed_time(self.algorithm, &request)?, None),
+            None => (self.algorithm.time(&request)?, None),
         };
         let candidate = Candidate {
             request,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use oneport::machine::{CostModel, Ports};
-use oneport::plan::segments::{best_segment, executed_time};
+use oneport::plan::segments::best_segment;
 use oneport::plan::{Segments, registry};
 use oneport::random::Generator;
 use oneport::schedule::collective::Kind;
@@ -40,7 +40,7 @@ impl Measure for Fake {
         repetitions: usize,
     ) -> Result<Vec<u64>> {
         let request = request.clone().cost(self.truth.clone());
-        let time = executed_time(algorithm, &request)?;
+        let time = algorithm.time(&request)?;
         let name = registry::find(algorithm.collective, algorithm.name)?.name;
         self.calls.push((
             request.elements() as u64,

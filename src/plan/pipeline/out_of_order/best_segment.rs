@@ -4,7 +4,7 @@ use super::{costs, lower_bound, quick_time, time};
 use crate::error::{Error, Result};
 use crate::plan::pipeline::uni_greedy::{best_size, best_uni_greedy};
 use crate::plan::registry::Algorithm;
-use crate::plan::segments::{Best, Method, Split, even_size, executed_time, is_better};
+use crate::plan::segments::{Best, Method, Split, even_size, is_better};
 use crate::plan::{Request, Segments};
 use crate::schedule::collective::Kind;
 
@@ -50,7 +50,7 @@ pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Be
     };
     // The full plan takes more effort than the quick plan of the comparison, and may be shorter.
     let timed = |segments: Segments| {
-        let time = executed_time(algorithm, &request.clone().segments(segments.clone()))?;
+        let time = algorithm.time(&request.clone().segments(segments.clone()))?;
         Ok::<_, Error>((time, segments))
     };
     let (m, costs) = (request.elements(), |s| {
@@ -114,7 +114,7 @@ fn improve(algorithm: &Algorithm, mut request: Request, first: Best) -> Result<B
             return Ok(best);
         }
         request.segments = split.segments(m)?;
-        let time = executed_time(algorithm, &request)?;
+        let time = algorithm.time(&request)?;
         if is_better(time, best.time) {
             (best.time, best.segments) = (time, request.segments.clone());
         }
@@ -206,7 +206,7 @@ mod tests {
                     "{found:?}, {reference:?}, {r:?}"
                 );
                 r = r.segments(found.segments);
-                assert_eq!(executed_time(out_of_order, &r).unwrap(), found.time);
+                assert_eq!(out_of_order.time(&r).unwrap(), found.time);
             }
         }
     }
@@ -219,7 +219,7 @@ mod tests {
             .cost(CostModel::new(5.0, 1.0).gamma(1.0).overlap(true));
         let found = best_segment(out_of_order, &r).unwrap();
         r = r.segments(found.segments);
-        assert_eq!(executed_time(out_of_order, &r).unwrap(), found.time);
+        assert_eq!(out_of_order.time(&r).unwrap(), found.time);
         let links = vec![
             vec![Some(0.0), None, Some(1.0)],
             vec![Some(1.0); 3],
