@@ -11,7 +11,7 @@ use oneport::run::{ElementType, Op};
 use crate::blocks::Blocks;
 use crate::nodes::Nodes;
 use crate::sizes::{Sizes, parse_sizes};
-use crate::units::{TimeArg, parse_size, parse_time};
+use crate::units::{TimeArg, did_you_mean, parse_count, parse_size, parse_time};
 
 /// The input of a command: a collective and how to plan it, or a schedule from a file, and the
 /// costs.
@@ -270,17 +270,6 @@ pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
     })
 }
 
-/// Parses a nonnegative whole number.
-pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| {
-        if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
-            format!("{text} is too large")
-        } else {
-            format!("'{text}' is not a count: write a whole number that is not negative")
-        }
-    })
-}
-
 fn parse_segments(text: &str) -> Result<SegmentCount, String> {
     if text == "unequal" {
         return Ok(SegmentCount::Unequal);
@@ -297,47 +286,4 @@ pub(crate) fn parse_root(text: &str) -> Result<Root, String> {
     text.parse()
         .map(Root::Rank)
         .map_err(|_| format!("'{text}' is neither a rank (a number from 0) nor 'free'"))
-}
-
-/// Returns `; did you mean 'x'?` for the most similar of `names`, or an empty string if none is
-/// similar.
-pub(crate) fn did_you_mean<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
-    let text = text.to_ascii_lowercase();
-    names
-        .map(|name| (distance(&text, name), name))
-        .filter(|&(d, name)| d <= name.len().div_ceil(3))
-        .min()
-        .map_or_else(String::new, |(_, name)| format!("; did you mean '{name}'?"))
-}
-
-/// Edit distance: insertions, deletions and replacements that turn one word into the other.
-fn distance(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.chars().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.chars().count()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn suggests_the_closest_name() {
-        let names = || ["broadcast", "reduce", "reduce_scatter"].into_iter();
-        assert_eq!(
-            did_you_mean("brodcast", names()),
-            "; did you mean 'broadcast'?"
-        );
-        assert_eq!(did_you_mean("redcue", names()), "; did you mean 'reduce'?");
-        assert_eq!(did_you_mean("xyz", names()), "");
-        assert_eq!(distance("kitten", "sitting"), 3);
-    }
 }

@@ -7,9 +7,8 @@ use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use oneport::{Distribution, Kind};
 
-use crate::args::{did_you_mean, parse_count};
 use crate::files::{name_of, read_text};
-use crate::units::parse_size;
+use crate::units::{did_you_mean, parse_count, parse_size};
 
 /// Default average block size of a distribution.
 const DEFAULT_BLOCK: u64 = 1000;

@@ -11,11 +11,12 @@ use oneport::Kind;
 use oneport::check::{Finding, Report};
 use serde::Serialize;
 
-use crate::args::{Common, did_you_mean, parse_count};
+use crate::args::Common;
 use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::output::{self, Skipped};
 use crate::progress::Progress;
 use crate::task::Task;
+use crate::units::{did_you_mean, parse_count};
 
 /// Prove that a schedule is right, or say what is wrong with it.
 #[derive(Debug, clap::Args)]

@@ -19,7 +19,7 @@ use oneport::{Collective, Request};
 use serde::Serialize;
 
 use self::measured::Measured;
-use crate::args::{Common, parse_count};
+use crate::args::Common;
 use crate::input::{ScheduleInfo, show_cost, warnings_about};
 use crate::levels::{self, Level};
 use crate::output::{self, Skipped};
@@ -27,7 +27,7 @@ use crate::progress::Progress;
 use crate::run::{Wall, parse_deadline};
 use crate::site::{Engine, Site};
 use crate::task::{Task, Timing, finite, steps};
-use crate::units::{Number, TimeUnit, show_bytes, significant};
+use crate::units::{Number, TimeUnit, parse_count, show_bytes, significant};
 
 /// Compare all algorithms for one collective by model time.
 #[derive(Debug, clap::Args)]

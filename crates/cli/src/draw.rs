@@ -14,8 +14,8 @@ use oneport_pictures::{
 
 use crate::args::Common;
 use crate::input::{Input, show_cost};
+use crate::memory::ensure_memory;
 use crate::output;
-use crate::task::ensure_memory;
 use crate::units::TimeUnit;
 
 /// Draw a schedule: who does what when, or who sends to whom.

@@ -11,8 +11,8 @@ use oneport_formats::{Written, dot, goal, msccl, simgrid};
 
 use crate::args::Common;
 use crate::input::Input;
+use crate::memory::ensure_memory;
 use crate::output;
-use crate::task::ensure_memory;
 use crate::units::TimeUnit;
 
 /// Write a schedule in the format of another tool.

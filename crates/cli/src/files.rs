@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 
-use crate::task::{available_memory, ensure_memory};
+use crate::memory::{available_memory, ensure_memory};
 
 /// Larger input files are refused: the largest schedule that can be planned is shorter.
 const MAX_BYTES: u64 = 4 << 30;

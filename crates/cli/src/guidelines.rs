@@ -14,12 +14,12 @@ use oneport_measure::guidelines::{self, Evaluation, Row, Setting};
 use oneport_measure::{Calibration, calibrate};
 use serde::Serialize;
 
-use crate::args::{Machine, parse_count};
+use crate::args::Machine;
 use crate::calibrate::between_processes;
+use crate::memory::available_memory;
 use crate::run::parse_deadline;
 use crate::site::{Engine, Site, ensure_for_processes};
-use crate::task::available_memory;
-use crate::units::{Number, TimeUnit, parse_size, show_bytes};
+use crate::units::{Number, TimeUnit, parse_count, parse_size, show_bytes};
 use crate::{output, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.

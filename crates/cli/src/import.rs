@@ -10,10 +10,10 @@ use oneport::check::Options;
 use oneport::{CostModel, Schedule};
 use oneport_formats::{goal, msccl};
 
-use crate::args::parse_count;
 use crate::files::{name_of, read_text};
 use crate::input::note_if_wrong;
 use crate::output;
+use crate::units::parse_count;
 
 /// Read a schedule of another tool, and write it in oneport's JSON form.
 #[derive(Debug, clap::Args)]

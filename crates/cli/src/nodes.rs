@@ -4,7 +4,7 @@ use anyhow::{Result, bail};
 use clap::Args;
 use oneport::{CostModel, Ports, Schedule};
 
-use crate::args::parse_count;
+use crate::units::parse_count;
 
 /// Nodes whose ranks share ports.
 #[derive(Debug, Clone, Default, Args)]

@@ -15,8 +15,9 @@ use oneport_formats::dot;
 use crate::args::Common;
 use crate::input::Input;
 use crate::levels;
+use crate::memory::ensure_memory;
 use crate::output;
-use crate::task::{Task, ensure_memory};
+use crate::task::Task;
 
 /// Plan a schedule and print it.
 #[derive(Debug, clap::Args)]

@@ -20,13 +20,13 @@ use self::execute::execute_as;
 pub(crate) use self::limits::memory_of_schedule;
 use self::report::{Disproved, Output, print};
 pub(crate) use self::report::{Library, Wall};
-use crate::args::{Common, parse_count};
+use crate::args::Common;
 use crate::draw::File;
 use crate::input::{Input, first_of, print_warnings};
 use crate::output;
 use crate::site::{Engine, Site};
 use crate::sizes::Sizes;
-use crate::units::{TimeArg, parse_time};
+use crate::units::{TimeArg, parse_count, parse_time};
 
 /// Run a schedule on pinned threads with real data, and verify the result.
 #[derive(Debug, Clone, clap::Args)]

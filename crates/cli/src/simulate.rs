@@ -17,8 +17,9 @@ use serde::Serialize;
 use crate::args::Common;
 use crate::input::{Input, ScheduleInfo};
 use crate::levels::{self, Level};
+use crate::memory::ensure_memory;
 use crate::output;
-use crate::task::{ensure_memory, finite};
+use crate::task::finite;
 use crate::units::{Number, TimeUnit, show_bytes, significant};
 
 /// Time a schedule exactly in the cost model.

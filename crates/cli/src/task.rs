@@ -1,7 +1,7 @@
 //! A validated planning task: a collective, its vector, the machine and the candidate algorithms.
 
 mod candidates;
-mod memory;
+mod selection;
 mod vector;
 
 use std::cell::Cell;
@@ -17,14 +17,13 @@ use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
 use self::candidates::{Candidate, best_unequal};
-use self::memory::fits_memory;
-pub(crate) use self::memory::{available_memory, ensure_memory};
-use crate::args::{Common, Root, did_you_mean};
+use crate::args::{Common, Root};
 use crate::blocks::Listed;
+use crate::memory::{available_memory, fits_memory};
 use crate::nodes::NodePorts;
+use crate::output;
 use crate::progress::Progress;
-use crate::units::TimeUnit;
-use crate::{output, selection};
+use crate::units::{TimeUnit, did_you_mean};
 
 /// Default number of ranks.
 const DEFAULT_RANKS: usize = 8;

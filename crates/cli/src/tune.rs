@@ -22,11 +22,11 @@ use oneport::run::{Clock, Element, ElementType, Op, Operator};
 use oneport_formats::selection::Library;
 use oneport_measure::tune::{self, Live, Measure, Tuning};
 
-use crate::args::{Machine, Root, element_types, operators, parse_count, parse_kind, parse_root};
+use crate::args::{Machine, Root, element_types, operators, parse_kind, parse_root};
 use crate::output;
 use crate::site::{Engine, Site};
 use crate::sizes::{Sizes, parse_sizes};
-use crate::units::{TimeArg, parse_time};
+use crate::units::{TimeArg, parse_count, parse_time};
 use files::Files;
 use job::{Job, Threads};
 use progress::Bar;

@@ -1,4 +1,4 @@
-//! Parsing and formatting of sizes and times.
+//! Parsing and formatting of counts, sizes and times, and suggestions for names typed wrong.
 
 use serde::{Serialize, Serializer};
 
@@ -62,6 +62,30 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         .and_then(|n| n.checked_add(part))
         .filter(|&n| n <= MAX_BYTES)
         .ok_or_else(too_large)
+}
+
+/// Parses a nonnegative whole number.
+pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| {
+        if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+            format!("{text} is too large")
+        } else {
+            format!("'{text}' is not a count: write a whole number that is not negative")
+        }
+    })
+}
+
+/// Returns `; did you mean 'x'?` for the most similar of `names`, or an empty string if none is
+/// similar.
+pub(crate) fn did_you_mean<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
+    /// Where clap draws the line for options and their values.
+    const SIMILAR: f64 = 0.7;
+    let text = text.to_ascii_lowercase();
+    names
+        .map(|name| (strsim::jaro(&text, name), name))
+        .filter(|&(likeness, _)| likeness > SIMILAR)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map_or_else(String::new, |(_, name)| format!("; did you mean '{name}'?"))
 }
 
 /// A word of a file or of the command line, as messages show it: at most 200 characters.

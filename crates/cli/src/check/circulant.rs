@@ -14,9 +14,9 @@ use oneport::plan::circulant::schedule::MAX_RANKS;
 use serde::Serialize;
 
 use super::verdict;
-use crate::args::parse_count;
 use crate::output;
 use crate::progress::Progress;
+use crate::units::parse_count;
 use graphs::{Options, Outcome, SAMPLED_RANKS};
 
 /// Check the construction of circulant schedules: the four conditions that make them right

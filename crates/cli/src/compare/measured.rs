@@ -8,11 +8,12 @@ use oneport_measure::in_turns;
 use serde::Serialize;
 
 use super::Args;
+use crate::memory::ensure_memory;
 use crate::output;
 use crate::progress::Progress;
 use crate::run::{Library, Wall, memory_of_schedule};
 use crate::site::{Site, summary};
-use crate::task::{Task, ensure_memory};
+use crate::task::Task;
 use crate::units::{TimeUnit, show_bytes, significant};
 
 /// The measured part of a comparison.

@@ -5,8 +5,8 @@ use oneport::check::{Finding, Options, Report};
 
 use super::{Input, print_warnings};
 use crate::args::Common;
+use crate::memory::ensure_memory;
 use crate::output;
-use crate::task::ensure_memory;
 
 /// Memory of a step while its schedule is proved, in bytes; 55 to 100 were measured.
 const BYTES_PER_STEP: u128 = 200;

@@ -10,28 +10,11 @@ use oneport_measure::{in_turns, percentile_distribution};
 use oneport_pictures::Trace;
 
 use super::limits::memory_of;
-use super::report::{Library, Wall};
+use super::report::{Library, RunResult, Wall};
 use super::{Args, Pace, Place};
 use crate::input::Input;
 use crate::site::Site;
 use crate::task::finite;
-
-/// Result of a run, independent of the element type.
-pub(super) struct RunResult {
-    pub(super) model_time: f64,
-    pub(super) wall: Wall,
-    /// In HdrHistogram's text form, if requested.
-    pub(super) distribution: Option<String>,
-    pub(super) pinned: bool,
-    pub(super) oversubscribed: bool,
-    pub(super) cores: usize,
-    pub(super) warnings: Vec<String>,
-    pub(super) eager: bool,
-    pub(super) library: Option<Library>,
-    pub(super) trace: Option<Trace>,
-    /// The first wrong element, or `None` if all are correct; absent if not verified.
-    pub(super) wrong: Option<Option<String>>,
-}
 
 /// Runs the schedule with elements of type `dtype`.
 pub(super) fn execute_as(

@@ -8,9 +8,9 @@ use oneport_measure::estimate::CoreModel;
 
 use super::{Args, Pace, Place, Work};
 use crate::input::Input;
+use crate::memory::ensure_memory;
 use crate::output;
 use crate::site::ensure_for_processes;
-use crate::task::ensure_memory;
 use crate::units::TimeUnit;
 
 impl Args {

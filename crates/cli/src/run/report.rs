@@ -8,11 +8,27 @@ use oneport_pictures::{Caption, Trace};
 use serde::Serialize;
 
 use super::Args;
-use super::execute::RunResult;
 use crate::input::{Input, ScheduleInfo};
 use crate::output;
 use crate::site::{self, Site};
 use crate::units::{Number, TimeUnit};
+
+/// Result of a run, independent of the element type.
+pub(super) struct RunResult {
+    pub(super) model_time: f64,
+    pub(super) wall: Wall,
+    /// In HdrHistogram's text form, if requested.
+    pub(super) distribution: Option<String>,
+    pub(super) pinned: bool,
+    pub(super) oversubscribed: bool,
+    pub(super) cores: usize,
+    pub(super) warnings: Vec<String>,
+    pub(super) eager: bool,
+    pub(super) library: Option<Library>,
+    pub(super) trace: Option<Trace>,
+    /// The first wrong element, or `None` if all are correct; absent if not verified.
+    pub(super) wrong: Option<Option<String>>,
+}
 
 #[derive(Serialize)]
 pub(super) struct Output<'a> {

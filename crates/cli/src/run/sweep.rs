@@ -241,7 +241,7 @@ impl Args {
     }
 
     /// The row of a run that is done.
-    fn row(&self, bytes: u64, input: &Input, done: super::execute::RunResult) -> Row {
+    fn row(&self, bytes: u64, input: &Input, done: super::report::RunResult) -> Row {
         let info = &input.info;
         let (all, share) = moved(info.kind, info.ranks, bytes);
         let wall = done.wall;

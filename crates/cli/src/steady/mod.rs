@@ -17,13 +17,13 @@ use oneport_steady::{
     generate, parse_fraction, show_short, solve, to_f64,
 };
 
-use crate::args::{PortModel, did_you_mean, parse_count};
+use crate::args::PortModel;
 use crate::draw::File;
 use crate::files::{name_of, read_text};
 use crate::machine::read_costs;
+use crate::memory::{available_memory, ensure_memory};
 use crate::output;
-use crate::task::{available_memory, ensure_memory};
-use crate::units::parse_size;
+use crate::units::{did_you_mean, parse_count, parse_size};
 use execute::execute;
 use report::{Bounds, Drift, LongMessage, Output, Recomputed, exact};
 

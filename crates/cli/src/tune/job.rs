@@ -11,11 +11,12 @@ use super::{Args, Pace, machine};
 use crate::args::{Common, SegmentCount, Vector, default_type};
 use crate::blocks::Blocks;
 use crate::input::show_cost;
+use crate::memory::available_memory;
 use crate::nodes::Nodes;
 use crate::output::{self, Skipped};
 use crate::site::{Site, ensure_for_processes, summary};
 use crate::sizes::{self, Sizes};
-use crate::task::{Task, algorithms, available_memory, footprint};
+use crate::task::{Task, algorithms, footprint};
 use crate::units::TimeUnit;
 
 /// The sweep, its settings and the circumstances of the measurement.

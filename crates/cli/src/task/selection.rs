@@ -8,9 +8,9 @@ use oneport::plan::{Segments, registry};
 use oneport::run::ElementType;
 use oneport_measure::tune::rules::{Query, Rules};
 
+use super::{SegmentChoice, Task};
 use crate::args::Common;
 use crate::files::read_text;
-use crate::task::{SegmentChoice, Task};
 use crate::units::show_bytes;
 
 /// Applies the rules in `path` to `task`. Explicitly given segments are kept.

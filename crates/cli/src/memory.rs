@@ -18,7 +18,7 @@ pub(crate) fn ensure_memory(
 }
 
 /// As [`ensure_memory`]; the error is the message.
-pub(super) fn fits_memory(
+pub(crate) fn fits_memory(
     what: impl FnOnce() -> String,
     bytes: u128,
     advice: &str,
