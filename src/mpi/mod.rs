@@ -12,7 +12,7 @@
 //! | `idle` | how a process waits |
 //! | `watchdog` | the deadline of calls that may never return |
 //! | `ends` | what MPI has to know of each step of a program |
-//! | `facts` | what the processes of a run must have in common |
+//! | `summary` | what the processes of a run must have in common |
 //! | `process` | one process of a run: how it meets the others and waits |
 //! | `run` | running a schedule |
 //!
@@ -39,11 +39,11 @@
 
 mod binding;
 mod ends;
-mod facts;
 mod idle;
 pub mod launch;
 mod process;
 mod run;
+mod summary;
 mod watchdog;
 mod world;
 

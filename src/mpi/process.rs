@@ -8,9 +8,9 @@ use super::binding::{Communicator, Messages, OwnCollective, Requests};
 use super::idle::Idle;
 use super::watchdog::Watchdog;
 use crate::error::Error;
-use crate::run::Element;
 use crate::run::engine::{
-    Failure, Job, Peers, RankExecutor, RankMemory, Runner, TransferAt, panic_message, panicked,
+    Buffer, Failure, Job, Peers, RankExecutor, RankMemory, Runner, TransferAt, panic_message,
+    panicked,
 };
 use crate::schedule::Step;
 
@@ -19,9 +19,9 @@ const MEETING_PATIENCE: Duration = Duration::from_secs(2);
 
 /// One process of a run.
 #[derive(Debug)]
-pub(super) struct Process<'w, T> {
+pub(super) struct Process<'w> {
     pub(super) communicator: &'w Communicator,
-    pub(super) requests: RefCell<Requests<T>>,
+    pub(super) requests: RefCell<Requests>,
     /// The rank's program.
     pub(super) steps: &'w [Step],
     /// Whether processes outnumber cores.
@@ -29,10 +29,10 @@ pub(super) struct Process<'w, T> {
     pub(super) deadline: Duration,
 }
 
-/// Nobody has to be told: the others poll.
-struct Others;
+/// MPI peers poll; no wake-up is needed.
+struct PollingPeers;
 
-impl Peers for Others {
+impl Peers for PollingPeers {
     fn wake(&self, _: usize) {}
 
     fn has_left(&self, _: usize, _: u64) -> bool {
@@ -40,19 +40,19 @@ impl Peers for Others {
     }
 }
 
-impl<'w, T: Element> Runner<T> for Process<'w, T> {
+impl Runner for Process<'_> {
     type Carrier<'b, 'j>
-        = Messages<'b, 'j, T>
+        = Messages<'b, 'j>
     where
         Self: 'b;
 
     fn carrier<'b, 'j>(
         &'b self,
-        job: &Job<'j, T>,
+        job: &Job<'j>,
         rank: usize,
-        buffer: &'b mut [T],
-    ) -> Messages<'b, 'j, T> {
-        let memory = RankMemory::new(rank, buffer, 0, job.context.streams_from);
+        buffer: Buffer<'b>,
+    ) -> Messages<'b, 'j> {
+        let memory = RankMemory::new(rank, buffer, 0, job.context.copying.streams_from);
         Messages::new(memory, self.requests.borrow_mut(), self.communicator)
     }
 
@@ -68,40 +68,38 @@ impl<'w, T: Element> Runner<T> for Process<'w, T> {
 
     fn run_once<'b, 'j>(
         &self,
-        executors: &mut [impl RankExecutor<'j, T>],
-        carriers: &mut [Messages<'b, 'j, T>],
+        executors: &mut [impl RankExecutor<'j>],
+        carriers: &mut [Messages<'b, 'j>],
         _: Instant,
         _: u64,
     ) -> Result<(), Failure> {
         for (executor, messages) in executors.iter_mut().zip(carriers) {
             let run = AssertUnwindSafe(|| self.run_rank(executor, messages));
-            let error = match catch_unwind(run) {
+            let failure = match catch_unwind(run) {
                 Ok(Ok(())) => continue,
-                Ok(Err(Failure::Own(error))) => error,
-                Ok(Err(Failure::Aborted)) => Error::system("the run was aborted"),
+                Ok(Err(failure)) => failure,
                 Err(payload) => {
                     let message = panic_message(&*payload);
-                    panicked(executor.rank(), executor.step(), message)
+                    Failure::Own(panicked(executor.rank(), executor.step(), message))
                 }
             };
-            // The others wait in the library, where only its end reaches them.
-            self.communicator.fail(&error);
+            fail(self.communicator, failure);
         }
         Ok(())
     }
 }
 
-impl<T: Element> Process<'_, T> {
+impl Process<'_> {
     /// Runs the program of one rank, until all its messages have left.
     fn run_rank<'j>(
         &self,
-        executor: &mut impl RankExecutor<'j, T>,
-        messages: &mut Messages<'_, 'j, T>,
+        executor: &mut impl RankExecutor<'j>,
+        messages: &mut Messages<'_, 'j>,
     ) -> Result<(), Failure> {
         let mut idle = Idle::new(self.oversubscribed, self.deadline);
         let mut events = messages.events();
         loop {
-            executor.poll(messages, &Others)?;
+            executor.poll(messages, &PollingPeers)?;
             let mut in_flight = None;
             if executor.is_done() {
                 in_flight = messages.in_flight();
@@ -125,6 +123,15 @@ impl<T: Element> Process<'_, T> {
     }
 }
 
+/// Ends all processes: the others wait in the library, where nothing else reaches them.
+pub(super) fn fail(communicator: &Communicator, failure: Failure) -> ! {
+    let error = match failure {
+        Failure::Own(error) => error,
+        Failure::Aborted => Error::system("the run was aborted"),
+    };
+    communicator.fail(&error)
+}
+
 /// One process of a run of the library's own collective. It runs no steps.
 #[derive(Debug)]
 pub(super) struct OwnProcess<'w> {
@@ -134,19 +141,19 @@ pub(super) struct OwnProcess<'w> {
     pub(super) deadline: Duration,
 }
 
-impl<T: Element> Runner<T> for OwnProcess<'_> {
+impl Runner for OwnProcess<'_> {
     type Carrier<'b, 'j>
-        = RankMemory<'b, 'j, T>
+        = RankMemory<'b, 'j>
     where
         Self: 'b;
 
     fn carrier<'b, 'j>(
         &'b self,
-        job: &Job<'j, T>,
+        job: &Job<'j>,
         rank: usize,
-        buffer: &'b mut [T],
-    ) -> RankMemory<'b, 'j, T> {
-        RankMemory::new(rank, buffer, 0, job.context.streams_from)
+        buffer: Buffer<'b>,
+    ) -> RankMemory<'b, 'j> {
+        RankMemory::new(rank, buffer, 0, job.context.copying.streams_from)
     }
 
     fn meet(&self) -> Result<(), Failure> {
@@ -168,8 +175,8 @@ impl<T: Element> Runner<T> for OwnProcess<'_> {
 
     fn run_once<'b, 'j>(
         &self,
-        _: &mut [impl RankExecutor<'j, T>],
-        memories: &mut [RankMemory<'b, 'j, T>],
+        _: &mut [impl RankExecutor<'j>],
+        memories: &mut [RankMemory<'b, 'j>],
         _: Instant,
         _: u64,
     ) -> Result<(), Failure> {

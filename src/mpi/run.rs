@@ -1,35 +1,38 @@
 //! Running a schedule on the processes of a launch.
 
 use std::cell::RefCell;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::binding::{Communicator, OwnCollective, Requests};
 use super::ends::{ends, max_scratch, open_early};
-use super::facts::facts;
-use super::process::{OwnProcess, Process};
+use super::process::{OwnProcess, Process, fail};
+use super::summary::summary;
 use super::world::World;
 use crate::error::{Error, Result};
 use crate::run::engine::{
-    Eager, Failure, Job, Off, Performer, Program, Reports, RunContext, RunData, ThreadReport,
-    repeat,
+    Copying, Eager, Job, Performer, Program, Report, Reports, RunBuffers, RunData, RunSpec,
+    ThreadReport, repeat,
 };
 use crate::run::system::ensure_memory;
-use crate::run::tuning::MAX_RECORDS;
-use crate::run::{
-    Clock, Element, ElementType, Mismatch, Operator, Outcome, Place, Processes, Run, Workers,
-};
+use crate::run::{Clock, Element, Mismatch, Outcome, Place, Processes, Run, Workers};
 use crate::schedule::{Schedule, total_len};
 use crate::simulate::Simulation;
 
-/// All that a process prepares for a run before it meets the others.
-struct Prepared<'s, T> {
+/// A run that does not contradict itself.
+struct Accepted {
+    /// What the library does instead of the schedule, on buffers of its own.
+    own: Option<OwnCollective>,
+    /// The number of all repetitions.
+    repetitions: usize,
+}
+
+/// All that a process prepares for a run before it meets the others, besides the data.
+struct Prepared<'s> {
     program: Program<'s>,
-    data: RunData<'s, T>,
     simulation: Option<Simulation>,
     eager: Option<Eager>,
     /// Of the ranks of the schedule only.
-    requests: Option<Requests<T>>,
-    repetitions: usize,
+    requests: Option<Requests>,
 }
 
 /// Runs on the first processes of the world; the others wait. All processes describe the same run.
@@ -42,20 +45,31 @@ struct Prepared<'s, T> {
 /// message.
 impl Place for World {
     fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {
-        let prepared = run.operator().and_then(|operator| {
-            let (by, all) = (run.options.by, &self.all);
-            let own = (by != Performer::Schedule)
-                .then(|| all.own_collective(run.schedule, &operator, by));
-            let own = own.transpose()?;
-            let schedule = own.as_ref().map_or(run.schedule, |own| &own.schedule);
-            let repetitions = self.accepts(run, schedule, &operator)?;
-            self.ensure_memory(run, schedule, repetitions)?;
-            Ok((operator, own, repetitions))
+        let accepted = run.operator().and_then(|operator| {
+            let accepted = self.accept(&run.spec(run.schedule, &operator))?;
+            Ok((operator, accepted))
         });
         self.all.set_deadline(run.options.deadline);
-        let (operator, own, repetitions) = self.agree(prepared)?;
-        let schedule = own.as_ref().map_or(run.schedule, |own| &own.schedule);
-        self.run_on(run, schedule, &operator, own.as_ref(), repetitions)
+        let (operator, accepted) = self.agree(accepted)?;
+        let own = accepted.own.as_ref();
+        let schedule = own.map_or(run.schedule, |own| &own.schedule);
+        let spec = run.spec(schedule, &operator);
+        let verified = spec.verified && own.is_none_or(OwnCollective::has_outputs);
+        let prepared = self.prepare(&spec).and_then(|prepared| {
+            let data = run.data(schedule, &operator, verified, accepted.repetitions)?;
+            Ok((prepared, data))
+        });
+        let (prepared, data) = self.agree(prepared)?;
+        let report = self.perform(&spec, &accepted, prepared, &data)?;
+        let mut outputs = vec![Vec::new(); schedule.ranks()];
+        let mut wrong = None;
+        if let Some(output) = outputs.get_mut(self.rank())
+            && let Some(mine) = data.take_output(self.rank())
+        {
+            (*output, wrong) = (mine.output, mine.wrong);
+        }
+        let mismatch = self.first_mismatch(&data, wrong.as_ref())?;
+        Ok(report.outcome(outputs, mismatch))
     }
 
     fn max_ranks(&self) -> usize {
@@ -80,106 +94,15 @@ impl Place for World {
 }
 
 impl World {
-    fn run_on<T: Element>(
-        &mut self,
-        run: &Run<'_, T>,
-        schedule: &Schedule,
-        operator: &Operator<T>,
-        library: Option<&OwnCollective>,
-        repetitions: usize,
-    ) -> Result<Outcome<T>> {
-        let prepared = self.prepare(run, schedule, operator, repetitions);
-        let mut prepared = self.agree(prepared)?;
-        let facts = facts(&run.options, schedule, operator, &prepared.data);
-        self.ensure_same(&facts)?;
-        let ranks = schedule.ranks();
-        let requests = prepared.requests.take();
-        let own = self.run_own(run, schedule, operator, &prepared, requests, library)?;
-        let (walls, wrong) = own.unwrap_or_default();
-        let walls = self.all_walls(ranks, prepared.repetitions, &walls)?;
-        let mismatch = self.first_mismatch(&prepared.data, wrong.1.as_ref())?;
-        let one_host = self.hosts().len() == 1;
-        let reports: Reports<T> = Reports {
-            ranks: Vec::new(),
-            walls,
+    /// Refuses what does not fit together.
+    fn accept(&self, spec: &RunSpec<'_>) -> Result<Accepted> {
+        let own = match spec.options.by {
+            Performer::Schedule => None,
+            _ => Some(self.all.own_collective(spec)?),
         };
-        let wall = reports.wall_times(run.options.warmup, one_host)?;
-        let mut outputs = vec![Vec::new(); ranks];
-        if let Some(output) = outputs.get_mut(self.rank()) {
-            *output = wrong.0;
-        }
-        let simulation = prepared.simulation.as_ref();
-        Ok(Outcome {
-            outputs,
-            model_time: simulation.map_or(f64::NAN, Simulation::makespan),
-            rank_times: simulation.map_or_else(Vec::new, Simulation::rank_times),
-            wall,
-            pinned: self.bound(),
-            oversubscribed: self.oversubscribed(),
-            workers: Workers::Ranks,
-            eager: prepared.eager.is_some(),
-            warnings: self.warnings(schedule),
-            mismatch,
-            compared: if prepared.data.is_verified() {
-                prepared.repetitions
-            } else {
-                0
-            },
-            step_times: None,
-            function: library.map(|own| own.name),
-        })
-    }
-
-    /// Prepares a run, without the other processes.
-    fn prepare<'s, T: Element>(
-        &self,
-        run: &'s Run<'_, T>,
-        schedule: &'s Schedule,
-        operator: &'s Operator<T>,
-        repetitions: usize,
-    ) -> Result<Prepared<'s, T>> {
-        let options = &run.options;
-        // The nodes' own ports set the pace; the model time is the simulator's.
-        let program = Program::new(schedule, options.cost.overlaps())?.without_turns();
-        // A schedule that does not complete is left to the run, which reports the error.
-        let simulation = schedule
-            .simulate_bytes(&options.cost, size_of::<T>() as u64)
-            .ok();
-        let rank = self.rank();
-        let own = rank < schedule.ranks();
-        let eager = simulation.as_ref().filter(|_| options.eager && own);
-        let eager = eager.filter(|_| options.ports.is_none_or(|p| p == schedule.ports()));
-        let eager = eager.and_then(|simulation| {
-            let steps = &schedule.programs()[rank];
-            let early = |sequence: &mut _| open_early(sequence, steps, simulation, rank);
-            Eager::of_rank(rank, &program, simulation, schedule.ports(), early)
-        });
-        let requests: Option<Result<_>> = own.then(|| {
-            let sequence = eager.as_ref().map(|eager| eager.sequence(rank));
-            let (ends, elements) = ends(schedule, rank, sequence, self.max_tag)?;
-            Ok(Requests::new(ends, vec![T::test_value(0); elements]))
-        });
-        Ok(Prepared {
-            data: run.data(schedule, operator, repetitions)?,
-            program,
-            simulation,
-            eager,
-            requests: requests.transpose()?,
-            repetitions,
-        })
-    }
-
-    /// Refuses what does not fit together. Returns the number of all repetitions.
-    fn accepts<T: Element>(
-        &self,
-        run: &Run<'_, T>,
-        schedule: &Schedule,
-        operator: &Operator<T>,
-    ) -> Result<usize> {
-        let options = &run.options;
-        options.cost.validate()?;
-        options.cost.covers(schedule.ranks())?;
-        schedule.ensure_links(&options.cost)?;
+        let schedule = own.as_ref().map_or(spec.schedule, |own| &own.schedule);
+        let spec = &RunSpec { schedule, ..*spec };
+        spec.validate()?;
         if schedule.ranks() > self.size() {
             return Err(Error::usage(format!(
                 "a schedule of {} ranks for {} processes",
@@ -187,50 +110,107 @@ impl World {
                 self.size()
             )));
         }
-        if ElementType::of::<T>().is_none() {
-            return Err(Error::usage(format!(
-                "{}: only the element types of this crate can leave a process",
-                std::any::type_name::<T>()
-            )));
-        }
-        if options.clock == Clock::Paced {
+        spec.element.own()?;
+        if spec.options.clock == Clock::Paced {
             return Err(Error::usage(
                 "the paced clock is for ranks that are threads: over MPI the network sets the pace",
             ));
         }
-        if options.trace {
+        if spec.options.trace {
             return Err(Error::usage("runs over MPI are not recorded yet"));
         }
-        options.validate()?;
-        if operator.name().is_empty() {
-            return Err(Error::usage("an operator without a name"));
-        }
-        let all = options.repetitions.checked_add(options.warmup);
-        let records = all.and_then(|all| all.checked_mul(schedule.ranks()));
-        match (all, records) {
-            (Some(all), Some(records)) if records <= MAX_RECORDS => Ok(all),
-            _ => Err(Error::usage(format!(
-                "{} repetitions after {} that are not counted are too many to be recorded",
-                options.repetitions, options.warmup
-            ))),
-        }
+        let repetitions = spec.repetitions(spec.options.warmup, schedule.ranks(), "processes")?;
+        self.ensure_memory(spec, repetitions)?;
+        Ok(Accepted { own, repetitions })
+    }
+
+    /// Prepares a run, without the other processes.
+    fn prepare<'s>(&self, spec: &RunSpec<'s>) -> Result<Prepared<'s>> {
+        let (schedule, options) = (spec.schedule, spec.options);
+        // The nodes' own ports set the pace; the model time is the simulator's.
+        let program = spec.program()?.without_grants();
+        // A schedule that does not complete is left to the run, which reports the error.
+        let simulation = schedule
+            .simulate_bytes(&options.cost, spec.element_bytes())
+            .ok();
+        let rank = self.rank();
+        let own = rank < schedule.ranks();
+        let is_eager = options.eager && own && spec.has_own_ports();
+        let eager = simulation.as_ref().filter(|_| is_eager);
+        let eager = eager.and_then(|simulation| {
+            let steps = &schedule.programs()[rank];
+            let early = |sequence: &mut _| open_early(sequence, steps, simulation, rank);
+            Eager::of_rank(rank, &program, simulation, schedule.ports(), early)
+        });
+        let requests = || -> Result<Requests> {
+            let sequence = eager.as_ref().map(|eager| eager.sequence(rank));
+            let (ends, scratch) = ends(schedule, rank, sequence, self.max_tag)?;
+            Ok(self.all.requests(ends, scratch, spec.element.own()?))
+        };
+        let requests = own.then(requests).transpose()?;
+        Ok(Prepared {
+            program,
+            simulation,
+            eager,
+            requests,
+        })
+    }
+
+    /// Runs what all processes have accepted and prepared.
+    fn perform(
+        &mut self,
+        spec: &RunSpec<'_>,
+        accepted: &Accepted,
+        mut prepared: Prepared<'_>,
+        buffers: &dyn RunBuffers,
+    ) -> Result<Report> {
+        self.ensure_same(&summary(spec, buffers))?;
+        let ranks = spec.schedule.ranks();
+        self.first(ranks)?;
+        let walls = match prepared.requests.take() {
+            Some(requests) => self.run_own(spec, accepted, &prepared, requests, buffers)?,
+            // It is not among the ranks.
+            None => {
+                self.all.await_signal(0)?;
+                Vec::new()
+            }
+        };
+        let reports = Reports {
+            ranks: Vec::new(),
+            walls: self.all_walls(ranks, accepted.repetitions, walls)?,
+        };
+        let one_host = self.hosts().len() == 1;
+        let simulation = prepared.simulation.as_ref();
+        Ok(Report {
+            model_time: simulation.map_or(f64::NAN, Simulation::makespan),
+            rank_times: simulation.map_or_else(Vec::new, Simulation::rank_times),
+            wall: reports.wall_times(spec.options.warmup, one_host)?,
+            step_times: None,
+            pinned: self.bound(),
+            oversubscribed: self.oversubscribed(),
+            workers: Workers::Ranks,
+            eager: prepared.eager.is_some(),
+            warnings: self.warnings(spec.schedule),
+            compared: if spec.verified {
+                accepted.repetitions
+            } else {
+                0
+            },
+            function: accepted.own.as_ref().map(|own| own.name),
+        })
     }
 
     /// Refuses a run for which this host's memory does not suffice. Its processes share that, so
     /// all of them are counted; none has allocated anything for the run before all have asked.
-    fn ensure_memory<T: Element>(
-        &self,
-        run: &Run<'_, T>,
-        schedule: &Schedule,
-        repetitions: usize,
-    ) -> Result<()> {
+    fn ensure_memory(&self, spec: &RunSpec<'_>, repetitions: usize) -> Result<()> {
         /// Dependences and times of a step, measured.
         const BYTES_PER_STEP: u128 = 160;
         /// Start and end of a repetition: a process's own, and those of all that are gathered.
         const BYTES_PER_WALL: u128 = 2 * 16;
+        let schedule = spec.schedule;
         let outputs = schedule.layout().iter().map(|l| total_len(&l.output));
         // The right output of one rank at a time is computed, beside what it is computed from.
-        let right = match run.is_verified() {
+        let right = match spec.verified {
             true => 2 * outputs.max().unwrap_or(0) as u128,
             false => 0,
         };
@@ -241,7 +221,7 @@ impl World {
             let own = layout.len as u128 + total_len(&layout.output) as u128;
             max_scratch(&schedule.programs()[rank]) as u128 + own.max(right)
         });
-        let data = elements.sum::<u128>() * size_of::<T>() as u128;
+        let data = elements.sum::<u128>() * u128::from(spec.element_bytes());
         let each = schedule.steps() as u128 * BYTES_PER_STEP
             + (repetitions * self.size()) as u128 * BYTES_PER_WALL;
         let (own, host) = (self.ranks_on_host().len(), &self.host_names()[self.rank()]);
@@ -249,75 +229,54 @@ impl World {
         ensure_memory(&what, data + each * own as u128)
     }
 
-    /// Runs the rank of this process: the times of its repetitions, its last output, and its first
-    /// wrong output. `None` if this process is not among the ranks; it has waited for them then.
-    #[expect(clippy::type_complexity, reason = "used once")]
-    fn run_own<T: Element>(
-        &mut self,
-        run: &Run<'_, T>,
-        schedule: &Schedule,
-        operator: &Operator<T>,
-        prepared: &Prepared<'_, T>,
-        requests: Option<Requests<T>>,
-        library: Option<&OwnCollective>,
-    ) -> Result<Option<(Vec<u64>, (Vec<T>, Option<(usize, Vec<T>)>))>> {
-        let (rank, ranks, options) = (self.rank(), schedule.ranks(), &run.options);
-        self.first(ranks)?;
-        let Some(requests) = requests else {
-            self.all.await_signal(0)?;
-            return Ok(None);
-        };
+    /// Runs the rank of this process. Returns start and end of its repetitions, one after another.
+    fn run_own(
+        &self,
+        spec: &RunSpec<'_>,
+        accepted: &Accepted,
+        prepared: &Prepared<'_>,
+        requests: Requests,
+        buffers: &dyn RunBuffers,
+    ) -> Result<Vec<u64>> {
+        let ranks = spec.schedule.ranks();
         let communicator = match &self.part {
             Some(part) if part.ranks == ranks => &part.communicator,
             _ => &self.all,
         };
-        let context = RunContext {
-            operator,
-            cost: &options.cost,
-            ports: schedule.ports(),
-            enforced: options.ports.unwrap_or(schedule.ports()),
-            deadline: options.deadline,
-            paced: false,
-            share_copies: false,
-            streams_from: usize::MAX,
-        };
+        let context = spec.context(Duration::ZERO, Copying::PLAIN);
         let epoch = Instant::now();
         let job = Job {
-            schedule,
             program: &prepared.program,
-            data: &prepared.data,
+            buffers,
             context: &context,
             eager: prepared.eager.as_ref(),
             clocked: 0,
-            repetitions: prepared.repetitions,
+            repetitions: accepted.repetitions,
             first_run: 1,
             epoch,
+            trace: false,
         };
-        let (mut reports, walls) = self.carry_out(communicator, &job, requests, library);
-        let zero = since_1970(epoch);
-        let walls = walls
-            .iter()
-            .flat_map(|&(entry, exit)| [zero + entry, zero + exit]);
-        let walls = walls.collect();
-        if rank == 0 {
+        let (_, walls) = self.carry_out(communicator, &job, requests, accepted.own.as_ref());
+        if self.rank() == 0 {
             for aside in ranks..self.size() {
                 self.all.signal(aside)?;
             }
         }
-        let report = reports
-            .pop()
-            .ok_or_else(|| Error::system("a rank without a report"))?;
-        Ok(Some((walls, (report.output, report.wrong))))
+        let zero = since_1970(epoch);
+        let walls = walls.into_iter();
+        Ok(walls
+            .flat_map(|(entry, exit)| [zero + entry, zero + exit])
+            .collect())
     }
 
     /// Carries out `job` for the rank of this process, or has the library do it.
-    fn carry_out<T: Element>(
+    fn carry_out(
         &self,
         communicator: &Communicator,
-        job: &Job<'_, T>,
-        requests: Requests<T>,
+        job: &Job<'_>,
+        requests: Requests,
         library: Option<&OwnCollective>,
-    ) -> ThreadReport<T> {
+    ) -> ThreadReport {
         let own = self.rank()..self.rank() + 1;
         let deadline = job.context.deadline;
         let result = match library {
@@ -325,11 +284,11 @@ impl World {
                 let process = Process {
                     communicator,
                     requests: RefCell::new(requests),
-                    steps: &job.schedule.programs()[self.rank()],
+                    steps: job.program.ranks[self.rank()].steps,
                     oversubscribed: self.oversubscribed(),
                     deadline,
                 };
-                repeat::<T, Off>(job, own, &process)
+                repeat(job, own, &process)
             }
             Some(library) => {
                 let process = OwnProcess {
@@ -338,15 +297,10 @@ impl World {
                     own: library,
                     deadline,
                 };
-                repeat::<T, Off>(job, own, &process)
+                repeat(job, own, &process)
             }
         };
-        match result {
-            Ok(report) => report,
-            // The others wait in the library, where only its end reaches them.
-            Err(Failure::Own(error)) => communicator.fail(&error),
-            Err(Failure::Aborted) => communicator.fail(&Error::system("the run was aborted")),
-        }
+        result.unwrap_or_else(|failure| fail(communicator, failure))
     }
 
     /// By rank: start and end of its repetitions. `mine` are this process's, if it has a rank.
@@ -354,9 +308,8 @@ impl World {
         &mut self,
         ranks: usize,
         repetitions: usize,
-        mine: &[u64],
+        mut mine: Vec<u64>,
     ) -> Result<Vec<Vec<(u64, u64)>>> {
-        let mut mine = mine.to_vec();
         mine.resize(2 * repetitions, 0);
         let all = self.all.gather_to_all(&mine)?;
         let of_rank = |walls: &[u64]| walls.chunks(2).map(|wall| (wall[0], wall[1])).collect();

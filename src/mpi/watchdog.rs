@@ -39,8 +39,7 @@ impl Watchdog {
                 if let Some((due, what)) = &*watched
                     && Instant::now() > *due
                 {
-                    eprintln!("error: {name} waits too long in {what}");
-                    mpi.abort();
+                    mpi.end_job(&format!("{name} waits too long in {what}"));
                 }
             }
         };
@@ -62,8 +61,7 @@ impl Watchdog {
         result
     }
 
-    /// Ends all processes, which do `what`, unless [`Watchdog::disarm`] is called within
-    /// `deadline`.
+    /// Aborts the job, naming `what`, unless [`Watchdog::disarm`] is called within `deadline`.
     pub(super) fn arm(&self, what: &str, deadline: Duration) {
         // A deadline that no clock reaches never passes.
         let due = Instant::now().checked_add(deadline);

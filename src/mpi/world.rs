@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::binding::{Abi, Communicator, Mpi};
-use super::facts::digest;
 use super::launch;
+use super::summary::digest;
 use super::watchdog::Watchdog;
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::Host;
@@ -245,18 +245,22 @@ impl World {
     /// # Errors
     /// As described.
     pub fn agree<R>(&mut self, result: Result<R>) -> Result<R> {
+        self.ensure_none_failed(result.as_ref().err())?;
+        result
+    }
+
+    fn ensure_none_failed(&mut self, error: Option<&Error>) -> Result<()> {
         let rank = self.rank() as u64;
-        let failed = result.is_err();
+        let failed = error.is_some();
         // Maxima: the smallest rank that has failed, whether one has succeeded.
         let mine = [if failed { u64::MAX - rank } else { 0 }, u64::from(!failed)];
         let [first, succeeded] = self.all.max(mine)?;
         if first == 0 {
-            return result;
+            return Ok(());
         }
         let first = (u64::MAX - first) as usize;
-        let error = result.err();
-        let usage = u64::from(error.as_ref().is_some_and(Error::is_usage));
-        let text = error.map_or_else(String::new, |e| e.to_string());
+        let usage = u64::from(error.is_some_and(Error::is_usage));
+        let text = error.map_or_else(String::new, Error::to_string);
         let mut usage = [usage];
         self.all.broadcast(first, &mut usage)?;
         let mut text = self.text_of(first, &text)?;

@@ -3,15 +3,14 @@
 use std::time::Duration;
 
 use super::exec::Clock;
-use super::operator::Operator;
-use super::team::Team;
+use super::transfer::Combiner;
 use super::wait::{TeamState, Waiter};
 use crate::machine::{CostModel, Ports};
 
 /// What all ranks share during a run.
 #[derive(Debug)]
-pub(crate) struct RunContext<'r, T> {
-    pub(crate) operator: &'r Operator<T>,
+pub(crate) struct RunContext<'r> {
+    pub(crate) combiner: Combiner<'r>,
     pub(crate) cost: &'r CostModel,
     /// Port model of the steps.
     pub(crate) ports: Ports,
@@ -20,33 +19,44 @@ pub(crate) struct RunContext<'r, T> {
     /// How long a rank waits for a partner.
     pub(crate) deadline: Duration,
     pub(crate) paced: bool,
+    pub(crate) copying: Copying,
+}
+
+/// How long messages are copied from one rank's memory to another's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Copying {
     /// Whether both partners of a transfer copy parts of a long message.
-    pub(crate) share_copies: bool,
+    pub(crate) shared: bool,
     /// Length in bytes from which on messages are copied with streaming stores.
     pub(crate) streams_from: usize,
 }
 
-impl<'r, T> RunContext<'r, T> {
-    /// The context of a run on `team`, whose ranks have the ports that their steps use and buffers
-    /// of `buffer_bytes` bytes together.
-    pub(super) fn new(
-        team: &'r Team,
-        operator: &'r Operator<T>,
+impl Copying {
+    /// One partner copies all messages, through the caches.
+    pub(crate) const PLAIN: Copying = Copying {
+        shared: false,
+        streams_from: usize::MAX,
+    };
+}
+
+impl<'r> RunContext<'r> {
+    /// The context of a run whose ranks have the ports that their steps use.
+    pub(crate) fn new(
+        combiner: Combiner<'r>,
         cost: &'r CostModel,
         ports: Ports,
         clock: Clock,
         deadline: Duration,
-        buffer_bytes: usize,
+        copying: Copying,
     ) -> Self {
         RunContext {
-            operator,
+            combiner,
             cost,
             ports,
             enforced: ports,
             deadline,
             paced: clock == Clock::Paced,
-            share_copies: team.share_copies,
-            streams_from: team.tuning.streams_from(buffer_bytes),
+            copying,
         }
     }
 

@@ -129,35 +129,37 @@ mod sealed {
 /// [`Wrong`]: crate::ErrorKind::Wrong
 #[derive(Debug)]
 pub struct Endpoint<'t, T: Element, P: PortModel = Bidirectional> {
-    parts: Parts<'t, T>,
+    parts: Parts<'t>,
+    operator: &'t Operator<T>,
     ports: PhantomData<P>,
 }
 
 /// What the ports of a split endpoint share. Sending only reads the memory, so a program may read
 /// it at the same time.
 #[derive(Debug)]
-struct Parts<'t, T: Element> {
-    rank: RefCell<Rank<'t, T>>,
-    memory: RefCell<Memory<'t, T>>,
+struct Parts<'t> {
+    rank: RefCell<Rank<'t>>,
+    memory: RefCell<Memory<'t>>,
 }
 
-impl<'t, T: Element> Parts<'t, T> {
+impl<'t> Parts<'t> {
     #[inline]
-    fn both(&mut self) -> (&mut Rank<'t, T>, &mut Memory<'t, T>) {
+    fn both(&mut self) -> (&mut Rank<'t>, &mut Memory<'t>) {
         (self.rank.get_mut(), self.memory.get_mut())
     }
 }
 
 /// The port out of a bidirectional endpoint: see [`Endpoint::split`].
 #[derive(Debug)]
-pub struct SendPort<'e, 't, T: Element> {
-    parts: &'e Parts<'t, T>,
+pub struct SendPort<'e, 't> {
+    parts: &'e Parts<'t>,
 }
 
 /// The port in of a bidirectional endpoint: see [`Endpoint::split`].
 #[derive(Debug)]
 pub struct RecvPort<'e, 't, T: Element> {
-    parts: &'e Parts<'t, T>,
+    parts: &'e Parts<'t>,
+    elements: PhantomData<T>,
 }
 
 /// An open send. It holds its port until it has been waited for; dropping it waits too. If the send
@@ -165,17 +167,18 @@ pub struct RecvPort<'e, 't, T: Element> {
 /// [`ErrorKind::Wrong`](crate::ErrorKind::Wrong).
 #[must_use = "dropping an open send waits for it"]
 #[derive(Debug)]
-pub struct OpenSend<'p, 't, T: Element> {
-    parts: &'p Parts<'t, T>,
+pub struct OpenSend<'p, 't> {
+    parts: &'p Parts<'t>,
 }
 
 impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
-    pub(super) fn new(rank: Rank<'t, T>, memory: Memory<'t, T>) -> Self {
+    pub(super) fn new(rank: Rank<'t>, memory: Memory<'t>, operator: &'t Operator<T>) -> Self {
         Endpoint {
             parts: Parts {
                 rank: RefCell::new(rank),
                 memory: RefCell::new(memory),
             },
+            operator,
             ports: PhantomData,
         }
     }
@@ -228,7 +231,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     ///
     /// # Errors
     /// See [`Endpoint`].
-    pub fn open_send(&mut self, to: usize, span: impl Into<Span>) -> Result<OpenSend<'_, 't, T>> {
+    pub fn open_send(&mut self, to: usize, span: impl Into<Span>) -> Result<OpenSend<'_, 't>> {
         let (rank, memory) = self.parts.both();
         rank.open_send(memory, to, span.into(), true)?;
         Ok(OpenSend { parts: &self.parts })
@@ -303,7 +306,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
 
     /// The scope's operator.
     pub fn operator(&self) -> &'t Operator<T> {
-        self.parts.rank.borrow().context.run.operator
+        self.operator
     }
 
     /// Ends the program. Returns the model time at which the rank finished, and its recorded steps.
@@ -343,18 +346,22 @@ impl<'t, T: Element> Endpoint<'t, T, Bidirectional> {
     }
 
     /// The two ports, which may be open at the same time. Both work on the same buffer.
-    pub fn split(&mut self) -> (SendPort<'_, 't, T>, RecvPort<'_, 't, T>) {
+    pub fn split(&mut self) -> (SendPort<'_, 't>, RecvPort<'_, 't, T>) {
         let parts = &self.parts;
-        (SendPort { parts }, RecvPort { parts })
+        let into = RecvPort {
+            parts,
+            elements: PhantomData,
+        };
+        (SendPort { parts }, into)
     }
 }
 
-impl<'t, T: Element> SendPort<'_, 't, T> {
+impl<'t> SendPort<'_, 't> {
     /// As [`Endpoint::open_send`]; the other port can be used meanwhile.
     ///
     /// # Errors
     /// See [`Endpoint`].
-    pub fn open_send(&mut self, to: usize, span: impl Into<Span>) -> Result<OpenSend<'_, 't, T>> {
+    pub fn open_send(&mut self, to: usize, span: impl Into<Span>) -> Result<OpenSend<'_, 't>> {
         let Parts { rank, memory } = self.parts;
         rank.borrow_mut()
             .open_send(&memory.borrow(), to, span.into(), true)?;
@@ -406,11 +413,11 @@ impl<T: Element> RecvPort<'_, '_, T> {
     /// }
     /// ```
     pub fn data(&self) -> Ref<'_, [T]> {
-        Ref::map(self.parts.memory.borrow(), Memory::data)
+        Ref::map(self.parts.memory.borrow(), Memory::data::<T>)
     }
 }
 
-impl<T: Element> OpenSend<'_, '_, T> {
+impl OpenSend<'_, '_> {
     /// Waits until the partner has received the message, and frees the port.
     ///
     /// # Errors
@@ -423,7 +430,7 @@ impl<T: Element> OpenSend<'_, '_, T> {
     }
 }
 
-impl<T: Element> Drop for OpenSend<'_, '_, T> {
+impl Drop for OpenSend<'_, '_> {
     fn drop(&mut self) {
         // A rank that panics does not wait: its offer is retracted later.
         if !std::thread::panicking()

@@ -73,15 +73,17 @@ mod wires;
 /// What an engine outside this folder needs to run schedules by the same executors.
 #[cfg(feature = "mpi")]
 pub(crate) mod engine {
-    pub(crate) use super::context::RunContext;
+    pub(crate) use super::context::Copying;
     pub(crate) use super::exec::{
-        Carrier, Eager, Job, Off, Peers, Performer, Program, RankExecutor, Reports, RunOptions,
-        Runner, Sequence, ThreadReport, Transfer, repeat,
+        Carrier, Eager, Job, OperatorSpec, Peers, Performer, Program, RankExecutor, Report,
+        Reports, RunOptions, RunSpec, Runner, Sequence, ThreadReport, Transfer, repeat,
     };
     pub(crate) use super::failure::{Failure, TransferAt, panicked};
     pub(crate) use super::team::panic_message;
-    pub(crate) use super::testdata::RunData;
-    pub(crate) use super::transfer::{Due, RankMemory, Received, RecvOp, Sent, Slots};
+    pub(crate) use super::testdata::{RunBuffers, RunData};
+    pub(crate) use super::transfer::{
+        Buffer, Combiner, Due, RankMemory, Received, RecvOp, Sent, Slots,
+    };
 }
 
 pub use clock::clock_work;

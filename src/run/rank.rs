@@ -7,7 +7,6 @@
 use std::time::Instant;
 
 use super::clock::{IN, OUT, OnlineClock};
-use super::element::Element;
 use super::failure::{TransferAt, panicked, port_busy};
 use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
 use super::tuning::CACHED_PARTNERS;
@@ -18,13 +17,13 @@ use crate::machine::Ports;
 use crate::schedule::{Order, Span, Step};
 
 /// The buffer of one rank of a scope.
-pub(super) type Memory<'t, T> = RankMemory<'t, 't, T>;
+pub(super) type Memory<'t> = RankMemory<'t, 't>;
 
 /// What all parts of an endpoint share.
 #[derive(Debug)]
-pub(super) struct Rank<'t, T: Element> {
+pub(super) struct Rank<'t> {
     pub(super) rank: usize,
-    pub(super) context: &'t ScopeContext<'t, T>,
+    pub(super) context: &'t ScopeContext<'t>,
     waiter: Waiter<'t>,
     pub(super) clock: OnlineClock,
     open: Option<Open>,
@@ -47,8 +46,8 @@ struct Open {
     guarded: bool,
 }
 
-impl<'t, T: Element> Rank<'t, T> {
-    pub(super) fn new(rank: usize, context: &'t ScopeContext<'t, T>, start: Instant) -> Self {
+impl<'t> Rank<'t> {
+    pub(super) fn new(rank: usize, context: &'t ScopeContext<'t>, start: Instant) -> Self {
         Rank {
             rank,
             context,
@@ -65,7 +64,7 @@ impl<'t, T: Element> Rank<'t, T> {
     }
 
     /// Ends the program. Returns the model time at which the rank finished, and its recorded steps.
-    pub(super) fn finish(&mut self, memory: &Memory<'t, T>) -> Result<(f64, Option<Vec<Step>>)> {
+    pub(super) fn finish(&mut self, memory: &Memory<'t>) -> Result<(f64, Option<Vec<Step>>)> {
         self.usable(None)?;
         self.close_send(memory)?;
         if self.context.run.paced {
@@ -127,7 +126,7 @@ impl<'t, T: Element> Rank<'t, T> {
     }
 
     #[inline]
-    fn within(&self, memory: &Memory<'t, T>, span: Span) -> Result<()> {
+    fn within(&self, memory: &Memory<'t>, span: Span) -> Result<()> {
         let len = memory.len();
         match span.offset.checked_add(span.len) {
             Some(end) if end <= len => Ok(()),
@@ -141,6 +140,11 @@ impl<'t, T: Element> Rank<'t, T> {
             "rank {}: span [{}, {}] leaves the buffer of {len} elements",
             self.rank, span.offset, span.len
         ))
+    }
+
+    #[inline]
+    fn bytes(&self, span: Span) -> u64 {
+        span.len as u64 * self.context.run.combiner.elements.bytes as u64
     }
 
     #[inline]
@@ -163,7 +167,7 @@ impl<'t, T: Element> Rank<'t, T> {
     #[inline]
     pub(super) fn open_send(
         &mut self,
-        memory: &Memory<'t, T>,
+        memory: &Memory<'t>,
         to: usize,
         span: Span,
         guarded: bool,
@@ -189,7 +193,7 @@ impl<'t, T: Element> Rank<'t, T> {
 
     /// Waits for the open send, if there is one.
     #[inline]
-    pub(super) fn close_send(&mut self, memory: &Memory<'t, T>) -> Result<()> {
+    pub(super) fn close_send(&mut self, memory: &Memory<'t>) -> Result<()> {
         while let Some(open) = self.open {
             if self.poll_send(memory)? {
                 break;
@@ -200,7 +204,7 @@ impl<'t, T: Element> Rank<'t, T> {
         Ok(())
     }
 
-    pub(super) fn close_and_hold(&mut self, memory: &Memory<'t, T>) -> Result<()> {
+    pub(super) fn close_and_hold(&mut self, memory: &Memory<'t>) -> Result<()> {
         self.close_send(memory)?;
         self.hold(self.clock.free(OUT));
         Ok(())
@@ -208,11 +212,11 @@ impl<'t, T: Element> Rank<'t, T> {
 
     /// Polls the open send, if there is one; true if it has ended.
     #[inline]
-    fn poll_send(&mut self, memory: &Memory<'t, T>) -> Result<bool> {
+    fn poll_send(&mut self, memory: &Memory<'t>) -> Result<bool> {
         let Some(open) = self.open else {
             return Ok(false);
         };
-        match memory.poll_send(0, self.context.run.operator) {
+        match memory.poll_send(0, self.context.run.combiner) {
             Sent::Waiting | Sent::Shared => Ok(false),
             Sent::Done(end) => {
                 self.open = None;
@@ -234,7 +238,7 @@ impl<'t, T: Element> Rank<'t, T> {
     #[inline]
     pub(super) fn recv(
         &mut self,
-        memory: &mut Memory<'t, T>,
+        memory: &mut Memory<'t>,
         from: usize,
         span: Span,
         combine: Option<Order>,
@@ -252,7 +256,7 @@ impl<'t, T: Element> Rank<'t, T> {
         }
         let ready = self.clock.start(IN, &[], &[span]);
         self.gate(ready);
-        let bytes = span.len as u64 * size_of::<T>() as u64;
+        let bytes = self.bytes(span);
         let takes = match &self.context.line {
             Some(line) => line.transfer(bytes),
             None => s.cost.transfer(from, self.rank, bytes),
@@ -282,7 +286,7 @@ impl<'t, T: Element> Rank<'t, T> {
     #[inline]
     fn await_message(
         &mut self,
-        memory: &mut Memory<'t, T>,
+        memory: &mut Memory<'t>,
         wire: &'t Wire,
         from: usize,
         span: Span,
@@ -292,14 +296,14 @@ impl<'t, T: Element> Rank<'t, T> {
         let run = &self.context.run;
         let (op, what) = match combine {
             None => (RecvOp::Copy, "recv"),
-            Some(order) => (RecvOp::Reduce(run.operator, order), "recv_combine"),
+            Some(order) => (RecvOp::Reduce(run.combiner, order), "recv_combine"),
         };
         let step = self.step(|| match combine {
             None => Step::recv(from, span),
             Some(order) => Step::recv_combine(from, span, order),
         });
         loop {
-            match memory.receive(wire, from, &[span], op, run.share_copies, due) {
+            match memory.receive(wire, from, &[span], op, run.copying.shared, due) {
                 Received::Done(end) => return Ok(end),
                 Received::Nothing => {
                     self.poll_send(memory)?;
@@ -329,7 +333,7 @@ impl<'t, T: Element> Rank<'t, T> {
 
     pub(super) fn local(
         &mut self,
-        memory: &mut Memory<'t, T>,
+        memory: &mut Memory<'t>,
         src: Span,
         dst: Span,
         combine: Option<Order>,
@@ -347,11 +351,11 @@ impl<'t, T: Element> Rank<'t, T> {
         if !s.cost.overlaps() || memory.conflict(&[dst]).is_some() {
             self.close_send(memory)?;
         }
-        let bytes = src.len as u64 * size_of::<T>() as u64;
+        let bytes = self.bytes(src);
         let (op, time) = match combine {
             None => (RecvOp::Copy, s.cost.copy(self.rank, bytes)),
             Some(order) => (
-                RecvOp::Reduce(s.operator, order),
+                RecvOp::Reduce(s.combiner, order),
                 s.cost.combine_local(self.rank, bytes),
             ),
         };
@@ -365,7 +369,7 @@ impl<'t, T: Element> Rank<'t, T> {
         Ok(())
     }
 
-    pub(super) fn barrier(&mut self, memory: &Memory<'t, T>) -> Result<()> {
+    pub(super) fn barrier(&mut self, memory: &Memory<'t>) -> Result<()> {
         self.usable(None)?;
         self.close_send(memory)?;
         let step = self.steps;

@@ -13,7 +13,7 @@ use super::placement::Workers;
 use super::rank::Rank;
 use super::sync::Mutex;
 use super::team::{Team, panic_message};
-use super::transfer::RankMemory;
+use super::transfer::{Buffer, Combiner, RankMemory};
 use super::tuning::{DEADLINE, START_DELAY};
 use super::wires::{ScopeContext, WireTable};
 use crate::error::{Error, Result};
@@ -196,13 +196,12 @@ impl Team {
         let (operator, cost) = (&options.operator, &options.cost);
         let context = ScopeContext {
             run: RunContext::new(
-                self,
-                operator,
+                Combiner::of(operator),
                 cost,
                 P::PORTS,
                 options.clock,
                 options.deadline,
-                bytes,
+                self.copying(bytes),
             ),
             state: &self.state,
             wires: WireTable::new(self.ranks()),
@@ -221,7 +220,7 @@ impl Team {
         self.run_on_all(&|rank| {
             let mut slot = slots[rank].lock();
             let (buffer, report) = &mut *slot;
-            *report = run_rank(rank, buffer, &context, start, &body);
+            *report = run_rank(rank, buffer, operator, &context, start, &body);
         });
         if let Some(failure) = self.state.take_failure() {
             return Err(failure);
@@ -256,7 +255,8 @@ impl Team {
 fn run_rank<'t, T, P, R>(
     rank: usize,
     buffer: &'t mut [T],
-    context: &'t ScopeContext<'t, T>,
+    operator: &'t Operator<T>,
+    context: &'t ScopeContext<'t>,
     start: Instant,
     body: &impl Fn(&mut Endpoint<'_, T, P>) -> Result<R>,
 ) -> Option<Report<R>>
@@ -264,8 +264,13 @@ where
     T: Element,
     P: PortModel,
 {
-    let memory = RankMemory::new(rank, buffer, 1, context.run.streams_from);
-    let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, context, start), memory);
+    let memory = RankMemory::new(
+        rank,
+        Buffer::of(buffer),
+        1,
+        context.run.copying.streams_from,
+    );
+    let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, context, start), memory, operator);
     let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
     let step = endpoint.steps();
     // Finishing may run the operator once more, which may panic too.

@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
+use super::context::Copying;
 use super::overrides::Tuning;
 use super::placement::{Placement, Workers};
 use super::transfer::{ScopedJob, run_on_all};
@@ -202,6 +203,14 @@ impl Team {
             "elements of {bytes} bytes need threads with stacks of {} bytes, this team has stacks of {stack_bytes} bytes: set TeamOptions::stack_bytes",
             bytes.saturating_mul(ELEMENTS_ON_STACK),
         )))
+    }
+
+    /// How messages are copied in a run whose buffers have `buffer_bytes` bytes together.
+    pub(super) fn copying(&self, buffer_bytes: usize) -> Copying {
+        Copying {
+            shared: self.share_copies,
+            streams_from: self.tuning.streams_from(buffer_bytes),
+        }
     }
 
     /// Number of ranks, at least 1.

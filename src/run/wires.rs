@@ -7,8 +7,8 @@ use crate::machine::Linear;
 
 /// What all ranks of a scope share.
 #[derive(Debug)]
-pub(super) struct ScopeContext<'t, T> {
-    pub(super) run: RunContext<'t, T>,
+pub(super) struct ScopeContext<'t> {
+    pub(super) run: RunContext<'t>,
     pub(super) state: &'t TeamState,
     pub(super) wires: WireTable,
     /// The cost model as one line, if it is homogeneous.

@@ -13,6 +13,7 @@ use std::sync::Once;
 
 use oneport::{Order, Span};
 
+use super::elements::{Buffer as Elements, Combiner};
 use super::memory::{RankMemory, SendSpans};
 use super::packed::RecvOp;
 use super::protocol::{Sent, Wire};
@@ -36,8 +37,8 @@ const DUE: Due = Due {
     takes: 1.0,
 };
 
-fn memory<'b, 'r>(rank: usize, buffer: &'b Buffer) -> RankMemory<'b, 'r, u64> {
-    RankMemory::new(rank, buffer.elements(), 1, usize::MAX)
+fn memory<'b, 'r>(rank: usize, buffer: &'b Buffer) -> RankMemory<'b, 'r> {
+    RankMemory::new(rank, Elements::of(buffer.elements()), 1, usize::MAX)
 }
 
 /// Begins an execution with two buffers of `len` elements, checked in blocks of `block` elements.
@@ -89,11 +90,11 @@ fn unless_panicked<R>(f: impl FnOnce() -> R) -> Option<R> {
 
 /// Waits for a message and receives it.
 fn receive(
-    memory: &mut RankMemory<'_, '_, u64>,
+    memory: &mut RankMemory<'_, '_>,
     wire: &Wire,
     from: usize,
     spans: &[Span],
-    op: RecvOp<'_, u64>,
+    op: RecvOp<'_>,
 ) -> Received {
     until(|| {
         let received = memory.receive(wire, from, spans, op, true, DUE);
@@ -102,8 +103,10 @@ fn receive(
 }
 
 /// Waits for the end of an open send.
-fn finish_send(memory: &RankMemory<'_, '_, u64>, operator: &Operator<u64>) -> Sent {
-    until(|| Some(memory.poll_send(0, operator)).filter(|sent| *sent != Sent::Waiting))
+fn finish_send(memory: &RankMemory<'_, '_>, operator: &Operator<u64>) -> Sent {
+    until(|| {
+        Some(memory.poll_send(0, Combiner::of(operator))).filter(|sent| *sent != Sent::Waiting)
+    })
 }
 
 pub(crate) fn in_flight_then_written() {
@@ -130,13 +133,13 @@ fn written_while_in_flight(spans: &'static [Span], values: [u64; 4]) {
             if refused {
                 write();
             }
-            assert_eq!(read(memory.data())[3], 107);
+            assert_eq!(read(memory.data::<u64>())[3], 107);
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
             let received = receive(&mut memory, wire, 0, ONE_SPAN, RecvOp::Copy);
             assert_eq!(received, Received::Done(1.0));
-            assert_eq!(read(memory.data())[..4], values);
+            assert_eq!(read(memory.data::<u64>())[..4], values);
         },
     );
 }
@@ -152,7 +155,7 @@ pub(crate) fn in_flight_then_received_into() {
             let mut done = Received::Nothing;
             if !is_refused(|| done = receive(&mut memory, wire, 1, ELEMENT_3, RecvOp::Copy)) {
                 assert_eq!(done, Received::Done(1.0));
-                assert_eq!(read(memory.data())[3], 1);
+                assert_eq!(read(memory.data::<u64>())[3], 1);
             }
             until(|| wire.lane(0, 1).is_settled().then_some(()));
         },
@@ -161,7 +164,7 @@ pub(crate) fn in_flight_then_received_into() {
             memory.open_send(0, wire, 0, SendSpans::One(Span::new(7, 1)), 0.0);
             let received = receive(&mut memory, wire, 0, ONE_SPAN, RecvOp::Copy);
             assert_eq!(received, Received::Done(1.0));
-            assert_eq!(read(memory.data())[..4], [100, 101, 102, 103]);
+            assert_eq!(read(memory.data::<u64>())[..4], [100, 101, 102, 103]);
             finish_send(&memory, &sum());
         },
     );
@@ -175,7 +178,7 @@ pub(crate) fn open_send_then_written() {
         move |wire| {
             let mut memory = memory(0, &mine);
             memory.open_send(0, wire, 1, SendSpans::Many(TWO_SPANS), 0.0);
-            let write = |memory: &mut RankMemory<'_, '_, u64>| {
+            let write = |memory: &mut RankMemory<'_, '_>| {
                 memory.local(ELEMENT_3, &[Span::new(7, 1)], RecvOp::Copy);
             };
             let refused = is_refused(|| write(&mut memory));
@@ -188,7 +191,7 @@ pub(crate) fn open_send_then_written() {
             let mut memory = memory(1, &theirs);
             let received = receive(&mut memory, wire, 0, ONE_SPAN, RecvOp::Copy);
             assert_eq!(received, Received::Done(1.0));
-            assert_eq!(read(memory.data())[..4], [100, 102, 103, 104]);
+            assert_eq!(read(memory.data::<u64>())[..4], [100, 102, 103, 104]);
         },
     );
 }
@@ -218,7 +221,7 @@ pub(crate) fn posted_twice() {
             for values in [[100, 101, 102, 103], [104, 105, 106, 107]] {
                 let received = receive(&mut memory, wire, 0, ONE_SPAN, RecvOp::Copy);
                 assert_eq!(received, Received::Done(1.0));
-                assert_eq!(read(memory.data())[..4], values);
+                assert_eq!(read(memory.data::<u64>())[..4], values);
             }
         },
     );
@@ -269,7 +272,12 @@ pub(crate) fn memory_dropped(pending: Pending) {
                 Received::Nothing => {}
                 received => {
                     assert_eq!(received, Received::Done(1.0));
-                    assert!(read(memory.data()).iter().copied().eq((100..).take(len)));
+                    assert!(
+                        read(memory.data::<u64>())
+                            .iter()
+                            .copied()
+                            .eq((100..).take(len))
+                    );
                 }
             }
         },
@@ -313,14 +321,19 @@ pub(crate) fn shared(pieces: usize, messages: u64, combined: bool) {
         let mut memory = memory(you, &theirs);
         let sum = sum();
         let (before, times, op) = match combined {
-            true => (1, 1, RecvOp::Reduce(&sum, Order::MineFirst)),
+            true => (1, 1, RecvOp::Reduce(Combiner::of(&sum), Order::MineFirst)),
             false => (0, 0, RecvOp::Copy),
         };
         for n in 0..messages {
             let received = receive(&mut memory, wire, me, &[Span::new(0, len)], op);
             assert_eq!(received, Received::Done(1.0));
             let expected = (100..).map(|sent| before + sent * (1 + n * times));
-            assert!(read(memory.data()).iter().copied().eq(expected.take(len)));
+            assert!(
+                read(memory.data::<u64>())
+                    .iter()
+                    .copied()
+                    .eq(expected.take(len))
+            );
             theirs.write();
         }
     };
@@ -349,7 +362,7 @@ pub(crate) fn shared_with_overlap() {
             assert_eq!(received, Received::Done(1.0));
             let last = 100 + 2 * PIECE as u64;
             assert_eq!(
-                read(memory.data())[PIECE],
+                read(memory.data::<u64>())[PIECE],
                 last,
                 "overlapping spans are copied in order"
             );
@@ -373,10 +386,10 @@ pub(crate) fn sender_panics(pieces: usize) {
         move |wire| {
             let mut memory = memory(1, &theirs);
             let sum = sum();
-            let op = RecvOp::Reduce(&sum, Order::TheirsFirst);
+            let op = RecvOp::Reduce(Combiner::of(&sum), Order::TheirsFirst);
             let spans = [Span::new(0, len)];
             if receive(&mut memory, wire, 0, &spans, op) != Received::Poisoned {
-                let values = read(memory.data()).iter().copied();
+                let values = read(memory.data::<u64>()).iter().copied();
                 assert!(
                     values.eq((101..).take(len)),
                     "every element is combined exactly once"
@@ -401,8 +414,8 @@ pub(crate) fn receiver_panics(pieces: usize) {
         },
         move |wire| {
             let mut memory = memory(1, &theirs);
-            let panics = Operator::panicking();
-            let op = RecvOp::Reduce(&panics, Order::MineFirst);
+            let panics = Operator::<u64>::panicking();
+            let op = RecvOp::Reduce(Combiner::of(&panics), Order::MineFirst);
             let spans = [Span::new(0, len)];
             unless_panicked(|| receive(&mut memory, wire, 0, &spans, op));
             theirs.write();

@@ -51,6 +51,8 @@ mod sources {
 
     #[path = "../../src/run/wait/barrier.rs"]
     mod barrier;
+    #[path = "../../src/run/transfer/elements.rs"]
+    mod elements;
     #[path = "../../src/run/transfer/in_flight.rs"]
     mod in_flight;
     #[path = "../../src/run/wait/inbox.rs"]

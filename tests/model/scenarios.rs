@@ -35,7 +35,7 @@ fn parcel(borrowed: bool, n: u32) -> Parcel {
         clock: f64::from(n),
         borrowed,
         length: n,
-        payload: Payload::elements(without_provenance_mut::<u64>(n as usize), 9),
+        payload: Payload::elements(without_provenance_mut(n as usize), 9),
     }
 }
 

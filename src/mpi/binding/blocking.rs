@@ -2,9 +2,9 @@
 
 use std::ffi::c_int;
 
+use super::abi::Handle;
 use super::communicator::{Communicator, count};
 use crate::error::{Error, Result};
-use crate::run::Element;
 use crate::run::engine::RankMemory;
 use crate::schedule::Step;
 
@@ -31,12 +31,13 @@ impl Communicator {
     /// # Errors
     /// As the library says.
     #[inline]
-    pub(super) fn messages<T: Element>(
+    pub(super) fn messages(
         &self,
         steps: &[Step],
-        memory: &RankMemory<'_, '_, T>,
+        dtype: Handle,
+        memory: &RankMemory<'_, '_>,
     ) -> Result<()> {
-        let (mpi, comm, dtype) = (self.mpi, self.handle, self.mpi.datatype::<T>());
+        let (mpi, comm) = (self.mpi, self.handle);
         let ignore = mpi.constants.status_ignore();
         for step in steps {
             let (Step::Send {

@@ -5,10 +5,11 @@ use std::ffi::{c_int, c_void};
 use super::abi::Handle;
 use super::blocking::ensure_message;
 use super::communicator::{Communicator, count};
+use super::library::Mpi;
 use crate::error::{Error, Result};
 use crate::machine::Ports;
-use crate::run::engine::{Performer, RankMemory};
-use crate::run::{Element, Op, Operator};
+use crate::run::Op;
+use crate::run::engine::{Performer, RankMemory, RunSpec};
 use crate::schedule::collective::{Collective, Expected, Totals};
 use crate::schedule::{Layout, Schedule, Span, Spans, total_len};
 
@@ -25,8 +26,10 @@ pub(crate) struct OwnCollective {
     /// Of an alltoall, by rank: its blocks for each rank, and those from each rank.
     pairs: Vec<[Blocks; 2]>,
     regular: bool,
+    /// The type of the elements.
+    datatype: Handle,
     /// The operator, where the collective combines.
-    operator: Option<Op>,
+    operator: Handle,
     /// Whether the steps are performed instead, by functions for one message.
     by_messages: bool,
 }
@@ -80,13 +83,16 @@ fn pairs(schedule: &Schedule) -> Result<Vec<[Blocks; 2]>> {
 }
 
 impl OwnCollective {
-    /// The library's counterpart of `schedule`; of `by` matters which function is to be used.
+    /// The library's counterpart of the schedule.
     ///
     /// # Errors
-    /// When the library has none, or the vectors have more elements than it counts.
-    fn of<T: Element>(schedule: &Schedule, operator: &Operator<T>, by: Performer) -> Result<Self> {
+    /// When the library has none, not this operator for such elements, or the vectors have more
+    /// elements than it counts.
+    fn of(mpi: &Mpi, spec: &RunSpec<'_>) -> Result<Self> {
+        let (schedule, by) = (spec.schedule, spec.options.by);
+        let datatype = mpi.datatype(spec.element.own()?);
         if by == Performer::BlockingMessages {
-            return Self::of_messages(schedule);
+            return Self::of_messages(schedule, datatype);
         }
         let (collective, layout) = (schedule.collective(), schedule.layout());
         let inputs = layout.iter().map(|l| total_len(&l.input));
@@ -133,25 +139,29 @@ impl OwnCollective {
             }
         };
         let combines = collective.kind().reduces();
-        let known = operator.op().filter(|&op| op != Op::AFFINE);
-        if combines && known.is_none() {
-            let names = Op::ALL.map(Op::name);
-            let known = names.into_iter().filter(|&n| n != Op::AFFINE.name());
-            return Err(Error::usage(format!(
-                "MPI has no operator {}: choose one of {}",
-                operator.name(),
-                known.collect::<Vec<_>>().join(", ")
-            )));
-        }
+        let operator = match spec.operator.built_in.filter(|&op| op != Op::AFFINE) {
+            _ if !combines => Handle(0),
+            Some(op) => mpi.operator(op, spec.element.own()?)?,
+            None => {
+                let names = Op::ALL.map(Op::name);
+                let known = names.into_iter().filter(|&n| n != Op::AFFINE.name());
+                return Err(Error::usage(format!(
+                    "MPI has no operator {}: choose one of {}",
+                    spec.operator.name,
+                    known.collect::<Vec<_>>().join(", ")
+                )));
+            }
+        };
         let layout = layout.iter().map(|l| buffer(collective, l)).collect();
         let programs = vec![Vec::new(); schedule.ranks()];
         Ok(OwnCollective {
             name,
-            schedule: Schedule::new(Ports::BI, verified(collective), layout, programs)?,
+            schedule: Schedule::new(Ports::BI, collective.clone(), layout, programs)?,
             blocks,
             pairs,
             regular,
-            operator: known.filter(|_| combines),
+            datatype,
+            operator,
             by_messages: false,
         })
     }
@@ -160,7 +170,7 @@ impl OwnCollective {
     ///
     /// # Errors
     /// When a step is not the transfer of one span, or has more elements than the library counts.
-    fn of_messages(schedule: &Schedule) -> Result<Self> {
+    fn of_messages(schedule: &Schedule, datatype: Handle) -> Result<Self> {
         for step in schedule.programs().iter().flatten() {
             ensure_message(step)?;
         }
@@ -170,28 +180,25 @@ impl OwnCollective {
             blocks: Blocks::new([])?,
             pairs: Vec::new(),
             regular: true,
-            operator: None,
+            datatype,
+            operator: Handle(0),
             by_messages: true,
         })
+    }
+
+    /// Whether ranks have outputs afterwards: the library's barrier leaves no tokens.
+    pub(crate) fn has_outputs(&self) -> bool {
+        self.by_messages || self.schedule.collective().kind().has_data()
     }
 }
 
 impl Communicator {
-    /// The library's counterpart of `schedule`.
+    /// The library's counterpart of the schedule of `spec`.
     ///
     /// # Errors
-    /// As [`OwnCollective::of`]; also when it does not have the operator for such elements.
-    pub(crate) fn own_collective<T: Element>(
-        &self,
-        schedule: &Schedule,
-        operator: &Operator<T>,
-        by: Performer,
-    ) -> Result<OwnCollective> {
-        let own = OwnCollective::of(schedule, operator, by)?;
-        own.operator
-            .map(|op| self.mpi.operator::<T>(op))
-            .transpose()?;
-        Ok(own)
+    /// As [`OwnCollective::of`].
+    pub(crate) fn own_collective(&self, spec: &RunSpec<'_>) -> Result<OwnCollective> {
+        OwnCollective::of(self.mpi, spec)
     }
 
     /// Has the library do `own` on the buffer of this rank.
@@ -199,13 +206,14 @@ impl Communicator {
     /// # Errors
     /// As the library says.
     #[inline]
-    pub(crate) fn collective<T: Element>(
+    pub(crate) fn collective(
         &self,
         own: &OwnCollective,
-        memory: &RankMemory<'_, '_, T>,
+        memory: &RankMemory<'_, '_>,
     ) -> Result<()> {
+        let t = own.datatype;
         if own.by_messages {
-            return self.messages(&own.schedule.programs()[self.rank()], memory);
+            return self.messages(&own.schedule.programs()[self.rank()], t, memory);
         }
         let (mpi, comm, rank) = (self.mpi, self.handle, self.rank());
         let f = &mpi.functions;
@@ -213,9 +221,7 @@ impl Communicator {
         let (from, to) = addresses(layout, memory);
         let (block, n) = (own.blocks.counts[rank], total_len(&layout.input) as c_int);
         let (counts, before) = own.blocks.pointers();
-        let t = mpi.datatype::<T>();
-        let op = own.operator.map(|op| mpi.operator::<T>(op)).transpose()?;
-        let op = op.unwrap_or(Handle(0));
+        let op = own.operator;
         let code = match *own.schedule.collective() {
             // SAFETY: all ranks have a vector of as many elements.
             Collective::Broadcast { root } => unsafe {
@@ -269,7 +275,7 @@ impl Communicator {
                 (f.alltoall)(from, each, t, to, each, t, comm)
             },
             // SAFETY: it has no data.
-            Collective::Multicast { .. } => unsafe { (f.barrier)(comm) },
+            Collective::Barrier => unsafe { (f.barrier)(comm) },
             // SAFETY: both sides hold these blocks, one for each rank.
             _ => unsafe {
                 let [(sent, from_before), (received, to_before)] =
@@ -283,10 +289,7 @@ impl Communicator {
 
 /// The addresses of the input and of the output.
 #[inline]
-fn addresses<T: Element>(
-    layout: &Layout,
-    memory: &RankMemory<'_, '_, T>,
-) -> (*const c_void, *mut c_void) {
+fn addresses(layout: &Layout, memory: &RankMemory<'_, '_>) -> (*const c_void, *mut c_void) {
     /// The addresses of empty vectors: that of an empty buffer may be the library's `MPI_IN_PLACE`,
     /// and some libraries want two that differ.
     static EMPTY: [u64; 2] = [0; 2];
@@ -296,17 +299,6 @@ fn addresses<T: Element>(
     };
     let (input, output) = (start(&layout.input, 0), start(&layout.output, 1));
     (input.cast_const(), output)
-}
-
-/// The collective whose output is expected: the library's barrier leaves none.
-fn verified(collective: &Collective) -> Collective {
-    match collective {
-        Collective::Barrier => Collective::Multicast {
-            root: 0,
-            targets: Vec::new(),
-        },
-        other => other.clone(),
-    }
 }
 
 /// Spans of these lengths, one after another.

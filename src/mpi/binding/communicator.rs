@@ -1,7 +1,6 @@
 //! Groups of processes, and what all processes of a group do together.
 
 use std::ffi::c_int;
-use std::io::Write;
 use std::marker::PhantomData;
 use std::time::Duration;
 
@@ -215,7 +214,7 @@ impl Communicator {
     /// # Errors
     /// As the library says. A passed deadline ends all processes.
     pub(crate) fn broadcast<T: Element>(&self, root: usize, values: &mut [T]) -> Result<()> {
-        let (mpi, dtype) = (self.mpi, self.mpi.datatype::<T>());
+        let (mpi, dtype) = (self.mpi, self.mpi.datatype(own_type::<T>()));
         let (n, root) = (count(values.len())?, count(root)?);
         let at = values.as_mut_ptr().cast();
         let start = |request: &mut Handle| {
@@ -230,7 +229,7 @@ impl Communicator {
     /// # Errors
     /// As the library says. A passed deadline ends all processes.
     pub(crate) fn gather_to_all<T: Element>(&self, values: &[T]) -> Result<Vec<T>> {
-        let (mpi, dtype) = (self.mpi, self.mpi.datatype::<T>());
+        let (mpi, dtype) = (self.mpi, self.mpi.datatype(own_type::<T>()));
         let n = count(values.len())?;
         let mut all = vec![T::test_value(0); values.len() * self.size];
         let (from, to) = (values.as_ptr().cast(), all.as_mut_ptr().cast());
@@ -245,8 +244,7 @@ impl Communicator {
         Ok(all)
     }
 
-    /// Does what `start` starts. All processes do, and none blocks in the library, which would keep
-    /// its core from those that it waits for.
+    /// Starts a non-blocking collective and polls it: blocking would hold a core that peers need.
     fn together(
         &self,
         what: &str,
@@ -287,14 +285,12 @@ impl Communicator {
     /// seen.
     pub(crate) fn fail(&self, error: &Error) -> ! {
         const PRECEDENCE: Duration = Duration::from_millis(250);
-        const MAX_TURNS: usize = 8;
+        const MAX_STAGGER: usize = 8;
         // At most 8, which fits.
-        std::thread::sleep(PRECEDENCE * self.rank.min(MAX_TURNS) as u32);
+        std::thread::sleep(PRECEDENCE * self.rank.min(MAX_STAGGER) as u32);
         let (rank, size, host) = (self.rank, self.size, self.mpi.host());
-        let text = format!("error: {error} (process {rank} of {size}, on {host})\n");
-        // At once: what is buffered here is lost.
-        let _ = std::io::stderr().write_all(text.as_bytes());
-        self.mpi.abort();
+        let text = format!("{error} (process {rank} of {size}, on {host})");
+        self.mpi.end_job(&text);
     }
 }
 
@@ -306,15 +302,14 @@ impl Drop for Communicator {
 }
 
 impl Mpi {
-    /// The operator `op` for elements of type `T`.
+    /// The operator `op` for such elements.
     ///
     /// # Errors
     /// MPI has no such operator, or not for this type.
-    pub(super) fn operator<T: Element>(&self, op: Op) -> Result<Handle> {
+    pub(super) fn operator(&self, op: Op, element: ElementType) -> Result<Handle> {
         let c = &self.constants;
-        let element = ElementType::of::<T>().filter(|&e| self.own_datatype(e).is_some());
         let refusal = || Error::usage(format!("MPI has no operator {op} for these elements"));
-        element.ok_or_else(refusal)?;
+        self.own_datatype(element).ok_or_else(refusal)?;
         Ok(match op {
             Op::SUM => c.sum,
             Op::PROD => c.prod,
@@ -332,14 +327,9 @@ impl Mpi {
         })
     }
 
-    /// The datatype that moves elements of type `T`: theirs, or an integer of their size if MPI
-    /// does not know them.
-    ///
-    /// # Panics
-    /// For a type of another crate, which [`World`](crate::mpi::World) refuses: its values may be
-    /// addresses, which mean nothing to another process.
-    pub(super) fn datatype<T: Element>(&self) -> Handle {
-        let element = ElementType::of::<T>().expect("a type of this crate");
+    /// The datatype that moves such elements: theirs, or an integer of their size if MPI does not
+    /// know them.
+    pub(super) fn datatype(&self, element: ElementType) -> Handle {
         self.own_datatype(element).unwrap_or_else(|| {
             assert_eq!(element.bytes(), 2, "{element} has a datatype");
             self.constants.i16
@@ -366,6 +356,14 @@ impl Mpi {
             ElementType::F16 | ElementType::Bf16 => return None,
         })
     }
+}
+
+/// Which of this crate's types `T` is.
+///
+/// # Panics
+/// For a type of another crate, which [`World`](crate::mpi::World) refuses.
+fn own_type<T: Element>() -> ElementType {
+    ElementType::of::<T>().expect("a type of this crate")
 }
 
 /// A number of elements, as MPI counts.

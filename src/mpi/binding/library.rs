@@ -1,6 +1,7 @@
 //! An MPI library, found and opened at run time.
 
 use std::ffi::{c_char, c_int};
+use std::io::Write;
 use std::ptr::null_mut;
 use std::time::Duration;
 
@@ -114,7 +115,7 @@ impl Mpi {
         &self.name
     }
 
-    /// Initializes the library. Only the thread that does may call it, but for [`Mpi::abort`].
+    /// Initializes the library. Only the thread that does may call it, but for [`Mpi::end_job`].
     /// Returns whether a process may have other threads, such as the watchdog.
     ///
     /// # Errors
@@ -145,13 +146,17 @@ impl Mpi {
         let _ = unsafe { (self.functions.finalize)() };
     }
 
-    /// Ends all processes with exit code 1. May be called from any thread: if the library cannot
-    /// end them, ending this process lets the launcher do it.
-    pub(crate) fn abort(&self) -> ! {
+    /// Prints an error and ends all processes with exit code 1: every failure of a process that
+    /// others may be waiting for in the library ends here (docs/mpi.md, "Failure"). May be called
+    /// from any thread: if the library cannot end them, ending this process lets the launcher do
+    /// it.
+    pub(crate) fn end_job(&self, error: &str) -> ! {
         /// How long the library may take to end all processes.
         const PATIENCE: Duration = Duration::from_secs(3);
         /// A launcher that is told to end all may drop output that it has not passed on yet.
         const PASSING_ON: Duration = Duration::from_millis(200);
+        // In one piece, and at once: what is buffered here is lost.
+        let _ = std::io::stderr().write_all(format!("error: {error}\n").as_bytes());
         std::thread::sleep(PASSING_ON);
         std::thread::spawn(|| {
             std::thread::sleep(PATIENCE);

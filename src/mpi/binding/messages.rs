@@ -5,8 +5,11 @@ use std::ffi::c_int;
 
 use super::abi::Handle;
 use super::communicator::Communicator;
-use crate::run::engine::{Carrier, Due, RankMemory, Received, RecvOp, Sent, Slots, Transfer};
-use crate::run::{Element, Operator};
+use crate::error::Error;
+use crate::run::ElementType;
+use crate::run::engine::{
+    Carrier, Combiner, Due, RankMemory, Received, RecvOp, Sent, Slots, Transfer,
+};
 use crate::schedule::{Span, total_len};
 
 /// What MPI has to know of one step, beyond the step itself.
@@ -25,48 +28,99 @@ pub(crate) struct End {
 
 /// The requests of a rank's steps, and the memory of packed messages, for all repetitions of a run.
 #[derive(Debug)]
-pub(crate) struct Requests<T> {
+pub(crate) struct Requests {
     ends: Vec<End>,
     /// By step: its request, if it is open.
     open: Vec<Option<Handle>>,
     /// The steps whose messages had not left when they ended.
     sent: Vec<u32>,
-    scratch: Vec<T>,
+    scratch: Scratch,
+    datatype: Handle,
 }
 
-impl<T: Element> Requests<T> {
-    /// No request is open; `ends` has an entry for each step.
-    pub(crate) fn new(ends: Vec<End>, scratch: Vec<T>) -> Self {
+impl Communicator {
+    /// No request is open; `ends` has an entry for each step. Packed messages have `scratch`
+    /// elements.
+    pub(crate) fn requests(
+        &self,
+        ends: Vec<End>,
+        scratch: usize,
+        element: ElementType,
+    ) -> Requests {
         Requests {
             open: vec![None; ends.len()],
             sent: Vec::new(),
             ends,
-            scratch,
+            scratch: Scratch::new(scratch, element.bytes() as usize),
+            datatype: self.mpi.datatype(element),
         }
+    }
+}
+
+/// Memory of packed messages. It is accessed by address only, because open requests hold addresses
+/// of other parts of it.
+#[derive(Debug)]
+struct Scratch {
+    start: *mut u64,
+    words: usize,
+    element_bytes: usize,
+}
+
+impl Scratch {
+    fn new(elements: usize, element_bytes: usize) -> Scratch {
+        let words = (elements * element_bytes).div_ceil(size_of::<u64>());
+        let start = Box::into_raw(vec![0u64; words].into_boxed_slice()).cast();
+        Scratch {
+            start,
+            words,
+            element_bytes,
+        }
+    }
+
+    /// The memory of a message of `spans`, from element `offset` on. No open request may access it.
+    fn message(&mut self, offset: usize, spans: &[Span]) -> &mut [u8] {
+        let (offset, len) = (
+            offset * self.element_bytes,
+            total_len(spans) * self.element_bytes,
+        );
+        assert!(
+            offset + len <= self.words * size_of::<u64>(),
+            "scratch memory for every packed message"
+        );
+        let start = self.start.cast::<u8>().wrapping_add(offset);
+        // SAFETY: in bounds, as just checked, and initialized. Packed messages that exist at the
+        // same time are apart (`ends`), no open request accesses this one, and the borrow of `self`
+        // keeps others here from it.
+        unsafe { std::slice::from_raw_parts_mut(start, len) }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let all = std::ptr::slice_from_raw_parts_mut(self.start, self.words);
+        // SAFETY: `new` made the box; all requests have ended: see the drop of `Messages`.
+        drop(unsafe { Box::from_raw(all) });
     }
 }
 
 /// One rank's buffer and its transfers, for one repetition.
 #[derive(Debug)]
-pub(crate) struct Messages<'b, 'j, T: Element> {
-    memory: RankMemory<'b, 'j, T>,
-    requests: RefMut<'b, Requests<T>>,
-    /// The scratch memory of the requests, which is accessed through this address only.
-    scratch: *mut T,
+pub(crate) struct Messages<'b, 'j> {
+    memory: RankMemory<'b, 'j>,
+    requests: RefMut<'b, Requests>,
     communicator: &'b Communicator,
     /// How many transfers have been opened or have ended.
     events: Cell<u64>,
 }
 
-impl<'b, 'j, T: Element> Messages<'b, 'j, T> {
+impl<'b, 'j> Messages<'b, 'j> {
     pub(crate) fn new(
-        memory: RankMemory<'b, 'j, T>,
-        mut requests: RefMut<'b, Requests<T>>,
+        memory: RankMemory<'b, 'j>,
+        requests: RefMut<'b, Requests>,
         communicator: &'b Communicator,
     ) -> Self {
         Messages {
             memory,
-            scratch: requests.scratch.as_mut_ptr(),
             requests,
             communicator,
             events: Cell::new(0),
@@ -107,29 +161,15 @@ impl<'b, 'j, T: Element> Messages<'b, 'j, T> {
 
     /// The memory of the message of `transfer`.
     #[inline]
-    fn message(&mut self, transfer: Transfer<'j>) -> *mut T {
+    fn message(&mut self, transfer: Transfer<'j>) -> *mut u8 {
         match (
             self.requests.ends[transfer.step].scratch,
             transfer.spans.as_slice(),
         ) {
-            (Some(offset), spans) => self.packed(offset, spans).as_mut_ptr(),
+            (Some(offset), spans) => self.requests.scratch.message(offset, spans).as_mut_ptr(),
             (None, [span]) => self.memory.address(*span),
             (None, _) => self.memory.address(Span::new(0, 0)),
         }
-    }
-
-    /// The scratch memory, from `offset` on, of a message of `spans`.
-    fn packed<'s>(&mut self, offset: usize, spans: &[Span]) -> &'s mut [T] {
-        let len = total_len(spans);
-        assert!(
-            offset + len <= self.requests.scratch.len(),
-            "scratch memory for every packed message"
-        );
-        // SAFETY: in bounds, as just checked.
-        let start = unsafe { self.scratch.add(offset) };
-        // SAFETY: in bounds; packed messages that exist at the same time are apart, and no open
-        // request accesses this one.
-        unsafe { std::slice::from_raw_parts_mut(start, len) }
     }
 
     /// Starts sending. A `synchronous` request ends only when the receiver has matched it.
@@ -138,11 +178,11 @@ impl<'b, 'j, T: Element> Messages<'b, 'j, T> {
         let Transfer { step, spans, .. } = transfer;
         let (mpi, end) = (self.communicator.mpi, self.requests.ends[step]);
         if let Some(offset) = end.scratch {
-            let message = self.packed(offset, spans);
+            let message = self.requests.scratch.message(offset, spans);
             self.memory.pack(spans, message);
         }
         let (from, peer) = (self.message(transfer).cast_const().cast(), rank(transfer));
-        let (dtype, comm) = (mpi.datatype::<T>(), self.communicator.handle);
+        let (dtype, comm) = (self.requests.datatype, self.communicator.handle);
         let send = if synchronous {
             mpi.functions.issend
         } else {
@@ -190,12 +230,12 @@ impl<'b, 'j, T: Element> Messages<'b, 'j, T> {
     }
 }
 
-impl<'j, T: Element> Carrier<'j, T> for Messages<'_, 'j, T> {
+impl<'j> Carrier<'j> for Messages<'_, 'j> {
     fn open_send(&mut self, transfer: Transfer<'j>, _: f64) {
         self.start_send(transfer, true);
     }
 
-    fn poll_send(&mut self, transfer: Transfer<'j>, _: &Operator<T>) -> Sent {
+    fn poll_send(&mut self, transfer: Transfer<'j>, _: Combiner<'_>) -> Sent {
         if self.has_ended(transfer.step) {
             Sent::Done(0.0)
         } else {
@@ -211,7 +251,7 @@ impl<'j, T: Element> Carrier<'j, T> for Messages<'_, 'j, T> {
         }
         let (into, peer) = (self.message(transfer).cast(), rank(transfer));
         let mpi = self.communicator.mpi;
-        let (dtype, comm) = (mpi.datatype::<T>(), self.communicator.handle);
+        let (dtype, comm) = (self.requests.datatype, self.communicator.handle);
         let mut request = Handle(0);
         // SAFETY: room for `count` elements of the datatype, in bounds of the buffer or of the
         // scratch memory, which nobody touches before the request has ended.
@@ -231,7 +271,7 @@ impl<'j, T: Element> Carrier<'j, T> for Messages<'_, 'j, T> {
         self.happened();
     }
 
-    fn receive(&mut self, transfer: Transfer<'j>, op: RecvOp<'_, T>, _: bool, _: Due) -> Received {
+    fn receive(&mut self, transfer: Transfer<'j>, op: RecvOp<'_>, _: bool, _: Due) -> Received {
         let Transfer { step, spans, .. } = transfer;
         if self.requests.open[step].is_none() {
             let expected = total_len(spans);
@@ -246,7 +286,7 @@ impl<'j, T: Element> Carrier<'j, T> for Messages<'_, 'j, T> {
             return Received::Nothing;
         }
         if let Some(offset) = self.requests.ends[step].scratch {
-            let message = self.packed(offset, spans);
+            let message = self.requests.scratch.message(offset, spans);
             self.memory.unpack(spans, op, message);
         }
         Received::Done(0.0)
@@ -262,7 +302,7 @@ impl<'j, T: Element> Carrier<'j, T> for Messages<'_, 'j, T> {
         self.requests.sent.push(transfer.step as u32);
     }
 
-    fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_, T>) {
+    fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_>) {
         self.memory.local(dst, src, op);
         self.happened();
     }
@@ -275,11 +315,12 @@ fn rank(transfer: Transfer<'_>) -> c_int {
     transfer.peer as c_int
 }
 
-impl<T: Element> Drop for Messages<'_, '_, T> {
+impl Drop for Messages<'_, '_> {
     fn drop(&mut self) {
         // The buffer goes back to its owner now, but the library may still access it.
         if self.requests.open.iter().any(Option::is_some) {
-            self.communicator.mpi.abort();
+            self.communicator
+                .fail(&Error::system("a run ended while messages were open"));
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What carries a rank's messages. Executors follow the rules of time; carriers move the bytes.
 
-use crate::run::element::Element;
-use crate::run::operator::Operator;
-use crate::run::transfer::{Due, Lane, RankMemory, Received, RecvOp, SendSpans, Sent, Slots, Wire};
+use crate::run::transfer::{
+    Combiner, Due, Lane, RankMemory, Received, RecvOp, SendSpans, Sent, Slots, Wire,
+};
 use crate::schedule::{Span, Spans};
 
 /// One half of a transfer, as its rank sees it.
@@ -26,12 +26,12 @@ pub(crate) struct Transfer<'r> {
 /// [`Carrier::open_receive`]) and polled until it ends, or *eager*: [`Carrier::send`] does not wait
 /// for the receiver. Nothing of the buffer that an open transfer reads or writes is touched
 /// meanwhile, provided that the caller starts steps in the order that the rules of time demand.
-pub(crate) trait Carrier<'r, T: Element> {
+pub(crate) trait Carrier<'r> {
     /// Opens a send. `ready` is the model time from which it may start.
     fn open_send(&mut self, transfer: Transfer<'r>, ready: f64);
 
     /// The state of the open send of `transfer`.
-    fn poll_send(&mut self, transfer: Transfer<'r>, operator: &Operator<T>) -> Sent;
+    fn poll_send(&mut self, transfer: Transfer<'r>, combiner: Combiner<'_>) -> Sent;
 
     /// Opens a receive, which [`Carrier::receive`] ends.
     fn open_receive(&mut self, transfer: Transfer<'r>);
@@ -40,7 +40,7 @@ pub(crate) trait Carrier<'r, T: Element> {
     fn receive(
         &mut self,
         transfer: Transfer<'r>,
-        op: RecvOp<'_, T>,
+        op: RecvOp<'_>,
         share: bool,
         due: Due,
     ) -> Received;
@@ -54,11 +54,11 @@ pub(crate) trait Carrier<'r, T: Element> {
     fn send(&mut self, transfer: Transfer<'r>, copy_to: Option<(&Slots, u32)>);
 
     /// Copies or combines `src` into `dst`, both in this rank's buffer.
-    fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_, T>);
+    fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_>);
 }
 
 /// Ranks that share memory.
-impl<'r, T: Element> Carrier<'r, T> for RankMemory<'_, 'r, T> {
+impl<'r> Carrier<'r> for RankMemory<'_, 'r> {
     #[inline]
     fn open_send(&mut self, transfer: Transfer<'r>, ready: f64) {
         let Transfer {
@@ -72,8 +72,8 @@ impl<'r, T: Element> Carrier<'r, T> for RankMemory<'_, 'r, T> {
     }
 
     #[inline]
-    fn poll_send(&mut self, transfer: Transfer<'r>, operator: &Operator<T>) -> Sent {
-        RankMemory::poll_send(self, transfer.list, operator)
+    fn poll_send(&mut self, transfer: Transfer<'r>, combiner: Combiner<'_>) -> Sent {
+        RankMemory::poll_send(self, transfer.list, combiner)
     }
 
     #[inline]
@@ -83,7 +83,7 @@ impl<'r, T: Element> Carrier<'r, T> for RankMemory<'_, 'r, T> {
     fn receive(
         &mut self,
         transfer: Transfer<'r>,
-        op: RecvOp<'_, T>,
+        op: RecvOp<'_>,
         share: bool,
         due: Due,
     ) -> Received {
@@ -108,12 +108,12 @@ impl<'r, T: Element> Carrier<'r, T> for RankMemory<'_, 'r, T> {
     }
 
     #[inline]
-    fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_, T>) {
+    fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_>) {
         RankMemory::local(self, dst, src, op);
     }
 }
 
-impl<'r, T: Element> RankMemory<'_, 'r, T> {
+impl<'r> RankMemory<'_, 'r> {
     /// The lane on which the message of `transfer` leaves this rank.
     #[inline]
     fn lane_to(&self, transfer: Transfer<'r>) -> &'r Lane {

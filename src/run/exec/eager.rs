@@ -25,10 +25,9 @@ use super::sequence::{Longest, Sequence};
 use crate::error::Error;
 use crate::machine::{CostModel, Ports};
 use crate::run::context::RunContext;
-use crate::run::element::Element;
 use crate::run::failure::{Failure, TransferAt};
 use crate::run::placement::Workers;
-use crate::run::transfer::{Due, RankMemory, Received, RecvOp, Slots, Wire, max_inline_bytes};
+use crate::run::transfer::{Due, Elements, RankMemory, Received, RecvOp, Slots, Wire};
 use crate::run::tuning::{EAGER_SPINS, MAX_EAGER_BYTES, MAX_SLOT_BYTES, max_copied_bytes};
 use crate::run::wait::{Stop, TeamState};
 use crate::schedule::{Schedule, Spans, Step, total_len};
@@ -71,24 +70,25 @@ impl Eager {
     /// The eager form of `schedule`. `None` if a message is longer than `longest`, the schedule
     /// could deadlock or has shared ports, whose turns only rendezvous take, or memory would not
     /// suffice.
-    pub(super) fn of<T: Element>(
+    pub(super) fn of(
         schedule: &Schedule,
         program: &Program<'_>,
+        elements: Elements,
         cost: &CostModel,
         longest: Longest,
     ) -> Option<Eager> {
-        let bytes = |step: &Step| step.len().saturating_mul(size_of::<T>());
+        let bytes = |step: &Step| step.len().saturating_mul(elements.bytes);
         let sends = || schedule.programs().iter().flatten().filter(|s| s.is_send());
         let too_long = sends().any(|s| bytes(s) as u64 > longest.borrowed);
         if too_long || !schedule.shared_ports().is_empty() {
             return None;
         }
         let prepared = Prepared::new(schedule, cost.overlaps()).ok()?;
-        let simulation = prepared.simulate_bytes(cost, size_of::<T>() as u64).ok()?;
+        let simulation = prepared.simulate_bytes(cost, elements.bytes as u64).ok()?;
         // If the copies would take too much memory, no message is copied.
-        [longest.copied, 0]
-            .into_iter()
-            .find_map(|copied| Eager::with::<T>(schedule.ports(), program, &simulation, copied))
+        [longest.copied, 0].into_iter().find_map(|copied| {
+            Eager::with(schedule.ports(), program, elements, &simulation, copied)
+        })
     }
 
     /// The eager form of the program of `rank` alone, for a carrier that lets any number of
@@ -127,9 +127,10 @@ impl Eager {
 
     /// The eager form of a schedule, in which overwritten messages of up to `copied` bytes are
     /// copied.
-    fn with<T: Element>(
+    fn with(
         ports: Ports,
         program: &Program<'_>,
+        elements: Elements,
         simulation: &Simulation,
         copied: u64,
     ) -> Option<Eager> {
@@ -140,7 +141,7 @@ impl Eager {
         };
         let ranks = || program.ranks.iter().enumerate();
         let sequences: Vec<Sequence> = ranks().map(sequence).collect::<Option<_>>()?;
-        let (slots, lines) = slots_of_lanes::<T>(program, &sequences)?;
+        let (slots, lines) = slots_of_lanes(program, elements, &sequences)?;
         if Slots::bytes(lines) > MAX_SLOT_BYTES {
             return None;
         }
@@ -176,15 +177,16 @@ fn copies(
 
 /// By lane: the cache line at which its slot starts, and the number of lines of all slots. A slot
 /// has room for the longest copied message of its lane. `None` if there are too many lines.
-fn slots_of_lanes<T: Element>(
+fn slots_of_lanes(
     program: &Program<'_>,
+    elements: Elements,
     sequences: &[Sequence],
 ) -> Option<(Vec<u32>, u32)> {
     let mut lines = vec![0u32; 2 * program.wires.len()];
     for (rank, (program, sequence)) in program.ranks.iter().zip(sequences).enumerate() {
         for (i, lane) in copies(rank, program, sequence) {
-            let bytes = program.steps[i].len() * size_of::<T>();
-            if bytes > max_inline_bytes::<T>() {
+            let bytes = program.steps[i].len() * elements.bytes;
+            if bytes > elements.max_inline_bytes {
                 lines[lane] = lines[lane].max(Slots::lines(bytes));
             }
         }
@@ -199,12 +201,12 @@ fn slots_of_lanes<T: Element>(
 
 /// One rank's progress through its sequence.
 #[derive(Debug)]
-pub(super) struct EagerExecutor<'r, T> {
+pub(crate) struct EagerExecutor<'r> {
     rank: usize,
     eager: &'r Eager,
     program: &'r RankProgram<'r>,
     wires: &'r [Wire],
-    context: &'r RunContext<'r, T>,
+    context: &'r RunContext<'r>,
     /// The next action.
     next: usize,
     /// The step whose partner it waited for last. This is an earlier send, not the action's own
@@ -232,13 +234,13 @@ impl Awaited<'_> {
     }
 }
 
-impl<'r, T: Element> EagerExecutor<'r, T> {
+impl<'r> EagerExecutor<'r> {
     /// An executor of `rank`, at the beginning of its sequence.
     pub(super) fn new(
         rank: usize,
         eager: &'r Eager,
         program: &'r Program<'r>,
-        context: &'r RunContext<'r, T>,
+        context: &'r RunContext<'r>,
     ) -> Self {
         EagerExecutor {
             rank,
@@ -285,7 +287,7 @@ impl<'r, T: Element> EagerExecutor<'r, T> {
     #[inline]
     fn progress(
         &mut self,
-        carrier: &mut impl Carrier<'r, T>,
+        carrier: &mut impl Carrier<'r>,
         peers: &impl Peers,
     ) -> Result<Option<Awaited<'r>>, Failure> {
         let context = self.context;
@@ -319,7 +321,7 @@ impl<'r, T: Element> EagerExecutor<'r, T> {
                 }
                 Step::Recv { from, spans, .. } | Step::RecvCombine { from, spans, .. } => {
                     let op = match step {
-                        Step::RecvCombine { order, .. } => RecvOp::Reduce(context.operator, *order),
+                        Step::RecvCombine { order, .. } => RecvOp::Reduce(context.combiner, *order),
                         _ => RecvOp::Copy,
                     };
                     let transfer = self.transfer_of(i, *from, spans);
@@ -331,7 +333,7 @@ impl<'r, T: Element> EagerExecutor<'r, T> {
                 }
                 Step::Copy { src, dst } => carrier.local(dst, src, RecvOp::Copy),
                 Step::Combine { src, dst, order } => {
-                    carrier.local(dst, src, RecvOp::Reduce(context.operator, *order));
+                    carrier.local(dst, src, RecvOp::Reduce(context.combiner, *order));
                 }
             }
             self.next += 1;
@@ -373,14 +375,14 @@ impl<'r, T: Element> EagerExecutor<'r, T> {
     }
 }
 
-impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'r, T> {
+impl<'r> RankExecutor<'r> for EagerExecutor<'r> {
     fn rank(&self) -> usize {
         self.rank
     }
 
     fn run(
         &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
+        memory: &mut RankMemory<'_, 'r>,
         state: &TeamState,
         _: Instant,
         run: u64,
@@ -404,11 +406,7 @@ impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'r, T> {
         Ok(())
     }
 
-    fn poll(
-        &mut self,
-        carrier: &mut impl Carrier<'r, T>,
-        peers: &impl Peers,
-    ) -> Result<(), Failure> {
+    fn poll(&mut self, carrier: &mut impl Carrier<'r>, peers: &impl Peers) -> Result<(), Failure> {
         self.progress(carrier, peers)?;
         Ok(())
     }
@@ -425,14 +423,14 @@ impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'r, T> {
     }
 
     /// No receiver asks a sender for help that does not wait.
-    fn wants_help(&self, _: &RankMemory<'_, 'r, T>) -> bool {
+    fn wants_help(&self, _: &RankMemory<'_, 'r>) -> bool {
         false
     }
 
     /// No partner can be missing: the schedule was proved free of deadlocks before the run.
     fn check_partners(
         &mut self,
-        _: &mut RankMemory<'_, 'r, T>,
+        _: &mut RankMemory<'_, 'r>,
         _: &impl Peers,
         _: u64,
     ) -> Result<bool, Failure> {
@@ -448,11 +446,11 @@ impl<'r, T: Element> RankExecutor<'r, T> for EagerExecutor<'r, T> {
 
 /// Receives the message of `transfer` at `rank`, if it has come.
 #[inline]
-fn take<'r, T: Element>(
+fn take<'r>(
     rank: usize,
-    carrier: &mut impl Carrier<'r, T>,
+    carrier: &mut impl Carrier<'r>,
     transfer: Transfer<'r>,
-    op: RecvOp<'_, T>,
+    op: RecvOp<'_>,
 ) -> Result<bool, Failure> {
     /// Another repetition carries the model clock.
     const NO_CLOCK: Due = Due {

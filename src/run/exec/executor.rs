@@ -4,7 +4,6 @@ use std::time::Instant;
 
 use super::carrier::Carrier;
 use crate::error::Error;
-use crate::run::element::Element;
 use crate::run::failure::Failure;
 use crate::run::transfer::RankMemory;
 use crate::run::wait::TeamState;
@@ -30,7 +29,7 @@ impl Peers for TeamState {
 }
 
 /// A rank's program during a run: executors differ in what their transfers wait for.
-pub(crate) trait RankExecutor<'r, T: Element> {
+pub(crate) trait RankExecutor<'r> {
     /// The rank.
     fn rank(&self) -> usize;
 
@@ -38,18 +37,14 @@ pub(crate) trait RankExecutor<'r, T: Element> {
     /// `start` is model time 0 of a paced clock; `run` numbers the repetitions of the team's life.
     fn run(
         &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
+        memory: &mut RankMemory<'_, 'r>,
         state: &TeamState,
         start: Instant,
         run: u64,
     ) -> Result<(), Failure>;
 
     /// Makes as much progress as possible.
-    fn poll(
-        &mut self,
-        carrier: &mut impl Carrier<'r, T>,
-        peers: &impl Peers,
-    ) -> Result<(), Failure>;
+    fn poll(&mut self, carrier: &mut impl Carrier<'r>, peers: &impl Peers) -> Result<(), Failure>;
 
     /// Whether all steps are finished.
     fn is_done(&self) -> bool;
@@ -58,13 +53,13 @@ pub(crate) trait RankExecutor<'r, T: Element> {
     fn step(&self) -> usize;
 
     /// Whether a receiver asks this rank to copy a part of its message.
-    fn wants_help(&self, memory: &RankMemory<'_, 'r, T>) -> bool;
+    fn wants_help(&self, memory: &RankMemory<'_, 'r>) -> bool;
 
     /// Checks for partners that will never come: they have left, or they need the port that this
     /// rank holds. True if a transfer made progress meanwhile.
     fn check_partners(
         &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
+        memory: &mut RankMemory<'_, 'r>,
         peers: &impl Peers,
         run: u64,
     ) -> Result<bool, Failure>;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `run` | what to run, on which data and how often |
 //! | `perform` | a run of one schedule on a team |
+//! | `spec` | a run without its element type |
 //! | `outcome` | what a run returns: times, data |
 //! | `warnings` | what a reader of the times should know |
 //! | `program` | a schedule prepared for execution |
@@ -33,6 +34,7 @@ mod repeat;
 mod run;
 mod runner;
 pub(crate) mod sequence;
+mod spec;
 mod warnings;
 
 #[cfg(feature = "mpi")]
@@ -44,10 +46,11 @@ pub use run::{Clock, Place, Run};
 pub(crate) use {
     eager::Eager,
     executor::{Peers, RankExecutor},
+    outcome::Report,
     program::Program,
-    recorder::Off,
     repeat::{Reports, ThreadReport, repeat},
     run::{Performer, RunOptions},
     runner::{Job, Runner},
     sequence::Sequence,
+    spec::{OperatorSpec, RunSpec},
 };

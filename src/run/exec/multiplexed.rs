@@ -14,11 +14,10 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::executor::{Peers, RankExecutor};
-use super::runner::{AtStep, Job, Meeting, Runner};
-use crate::run::element::Element;
+use super::runner::{AtStep, Job, Runner, TeamThread};
 use crate::run::failure::Failure;
 use crate::run::sync::{AtomicU64, Ordering};
-use crate::run::transfer::RankMemory;
+use crate::run::transfer::{Buffer, RankMemory};
 use crate::run::tuning::WORKER_POLLS_BEFORE_CHECK;
 use crate::run::wait::{Inbox, QueueNode, Stop, TeamState, Waiter};
 
@@ -66,7 +65,7 @@ impl<'f> WorkerSet<'f> {
 #[derive(Debug)]
 pub(super) struct Worker<'f> {
     workers: &'f WorkerSet<'f>,
-    meeting: Meeting<'f>,
+    thread: TeamThread<'f>,
     first: usize,
     last: usize,
     /// Own ranks to poll, as a stack: the data of the last one is still in the cache.
@@ -99,15 +98,15 @@ impl Peers for Worker<'_> {
 impl<'f> Worker<'f> {
     pub(super) fn new(
         workers: &'f WorkerSet<'f>,
-        meeting: Meeting<'f>,
+        thread: TeamThread<'f>,
         deadline: Duration,
         at: &'f AtStep,
     ) -> Self {
-        let me = meeting.me;
+        let me = thread.me;
         let (first, last) = (workers.first(me), workers.first(me + 1));
         Worker {
             workers,
-            meeting,
+            thread,
             first,
             last,
             ready: RefCell::new(Vec::with_capacity(last - first)),
@@ -118,10 +117,10 @@ impl<'f> Worker<'f> {
     }
 
     /// Checks all ranks for partners that will never come.
-    fn check<'j, T: Element>(
+    fn check<'j>(
         &self,
-        programs: &mut [impl RankExecutor<'j, T>],
-        memories: &mut [RankMemory<'_, 'j, T>],
+        programs: &mut [impl RankExecutor<'j>],
+        memories: &mut [RankMemory<'_, 'j>],
         run: u64,
     ) -> Result<(), Failure> {
         for (i, (program, memory)) in programs.iter_mut().zip(memories).enumerate() {
@@ -135,12 +134,12 @@ impl<'f> Worker<'f> {
 
     /// Waits a little for the ranks of other workers, one of which has to make progress first: this
     /// worker has polled `idle_polls` times without progress. Fails if no rank can make progress.
-    fn wait<'j, T: Element>(
+    fn wait<'j>(
         &self,
         idle_polls: u32,
         waiter: &mut Waiter<'_>,
-        programs: &mut [impl RankExecutor<'j, T>],
-        memories: &mut [RankMemory<'_, 'j, T>],
+        programs: &mut [impl RankExecutor<'j>],
+        memories: &mut [RankMemory<'_, 'j>],
         run: u64,
     ) -> Result<(), Failure> {
         let alone = self.workers.inboxes.len() == 1;
@@ -157,7 +156,7 @@ impl<'f> Worker<'f> {
     }
 
     /// The error of the first unfinished rank.
-    fn timeout_error<'j, T: Element>(&self, programs: &[impl RankExecutor<'j, T>]) -> Failure {
+    fn timeout_error<'j>(&self, programs: &[impl RankExecutor<'j>]) -> Failure {
         match programs.iter().find(|p| !p.is_done()) {
             Some(program) => Failure::Own(program.timeout_error()),
             None => Failure::Aborted,
@@ -177,38 +176,38 @@ impl<'f> Worker<'f> {
     }
 }
 
-impl<T: Element> Runner<T> for Worker<'_> {
+impl Runner for Worker<'_> {
     type Carrier<'b, 'j>
-        = RankMemory<'b, 'j, T>
+        = RankMemory<'b, 'j>
     where
         Self: 'b;
 
     fn carrier<'b, 'j>(
         &'b self,
-        job: &Job<'j, T>,
+        job: &Job<'j>,
         rank: usize,
-        buffer: &'b mut [T],
-    ) -> RankMemory<'b, 'j, T> {
+        buffer: Buffer<'b>,
+    ) -> RankMemory<'b, 'j> {
         job.memory(rank, buffer)
     }
 
     fn meet(&self) -> Result<(), Failure> {
-        self.meeting.meet()
+        self.thread.meet()
     }
 
     fn start_together(&self, epoch: Instant, paced: bool) -> Result<Instant, Failure> {
-        self.meeting.start_together(epoch, paced)
+        self.thread.start_together(epoch, paced)
     }
 
     fn run_once<'b, 'j>(
         &self,
-        programs: &mut [impl RankExecutor<'j, T>],
-        memories: &mut [RankMemory<'b, 'j, T>],
+        programs: &mut [impl RankExecutor<'j>],
+        memories: &mut [RankMemory<'b, 'j>],
         _: Instant,
         run: u64,
     ) -> Result<(), Failure> {
-        let mut waiter = Waiter::new(self.workers.state, self.meeting.me, self.deadline, false);
-        let inbox = &self.workers.inboxes[self.meeting.me];
+        let mut waiter = Waiter::new(self.workers.state, self.thread.me, self.deadline, false);
+        let inbox = &self.workers.inboxes[self.thread.me];
         let mut unfinished = programs.len();
         (self.first..self.last)
             .rev()

@@ -2,9 +2,8 @@
 
 use super::repeat::{RankReport, Reports};
 use crate::error::Result;
-use crate::run::element::Element;
 use crate::run::placement::Workers;
-use crate::run::testdata::{Mismatch, RunData};
+use crate::run::testdata::Mismatch;
 use crate::run::wall::WallTimes;
 
 /// The result of a [`Run`](crate::run::Run) over `p` ranks.
@@ -78,7 +77,61 @@ impl<T> Outcome<T> {
     }
 }
 
-impl<T: Element> Reports<T> {
+/// What a place reports of a run; its data are added.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) model_time: f64,
+    pub(crate) rank_times: Vec<f64>,
+    pub(crate) wall: WallTimes,
+    pub(crate) pinned: bool,
+    pub(crate) oversubscribed: bool,
+    pub(crate) workers: Workers,
+    pub(crate) eager: bool,
+    pub(crate) warnings: Vec<String>,
+    pub(crate) compared: usize,
+    pub(crate) function: Option<&'static str>,
+    pub(crate) step_times: Option<Vec<Vec<(u64, u64)>>>,
+}
+
+impl Report {
+    /// The outcome with these outputs, and the first wrong element.
+    pub(crate) fn outcome<T>(
+        self,
+        outputs: Vec<Vec<T>>,
+        mismatch: Option<Mismatch<T>>,
+    ) -> Outcome<T> {
+        let Report {
+            model_time,
+            rank_times,
+            wall,
+            pinned,
+            oversubscribed,
+            workers,
+            eager,
+            warnings,
+            compared,
+            function,
+            step_times,
+        } = self;
+        Outcome {
+            outputs,
+            model_time,
+            rank_times,
+            wall,
+            pinned,
+            oversubscribed,
+            workers,
+            eager,
+            warnings,
+            mismatch,
+            compared,
+            function,
+            step_times,
+        }
+    }
+}
+
+impl Reports {
     /// The wall-clock times of the repetitions after the first `warmup`. With `whole`, a time lasts
     /// from the first start to the last end; otherwise it is the slowest thread's.
     pub(crate) fn wall_times(&self, warmup: usize, whole: bool) -> Result<WallTimes> {
@@ -108,23 +161,10 @@ impl<T: Element> Reports<T> {
         let origin = last.map(|w| w.0).min().unwrap_or(0);
         let since =
             |(start, end): (u64, u64)| (start.saturating_sub(origin), end.saturating_sub(origin));
-        let of_rank = |r: &mut RankReport<T>| {
+        let of_rank = |r: &mut RankReport| {
             let recorded = std::mem::take(&mut r.recorded);
             recorded.into_iter().map(since).collect()
         };
         self.ranks.iter_mut().map(of_rank).collect()
-    }
-
-    /// The first wrong element, in the first repetition with wrong outputs, if there was one.
-    ///
-    /// # Errors
-    /// As [`RunData::mismatch`].
-    pub(super) fn mismatch(&self, data: &RunData<'_, T>) -> Result<Option<Mismatch<T>>> {
-        let wrong = self.ranks.iter().enumerate();
-        let wrong = wrong.filter_map(|(rank, r)| Some((rank, r.wrong.as_ref()?)));
-        match wrong.min_by_key(|(_, wrong)| wrong.0) {
-            Some((rank, wrong)) => data.mismatch(rank, wrong),
-            None => Ok(None),
-        }
     }
 }

@@ -19,23 +19,23 @@ use crate::schedule::{Schedule, Step, total_len};
 pub(crate) struct Program<'s> {
     pub(crate) ranks: Vec<RankProgram<'s>>,
     pub(crate) wires: Vec<Wire>,
-    pub(crate) turns: Turns,
+    pub(crate) grants: Grants,
 }
 
-/// The turns on ports that ranks share, with the model clock that passes from one to the next.
+/// The order in which shared ports are granted, with the model clock that each grant passes on.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct Grants {
     order: SharedOrder,
     /// By number: the bits of the end of the transfer; of NaN until it has ended. One rank writes
     /// each, and the next one polls it, so each has a line of its own.
     ends: Vec<CachePadded<AtomicU64>>,
 }
 
-impl Turns {
+impl Grants {
     fn new(schedule: &Schedule) -> Self {
         let order = SharedOrder::new(schedule.shared_ports());
         let not_yet = || CachePadded::new(AtomicU64::new(f64::NAN.to_bits()));
-        Turns {
+        Grants {
             ends: (0..order.len()).map(|_| not_yet()).collect(),
             order,
         }
@@ -48,8 +48,8 @@ impl Turns {
         }
     }
 
-    /// When a step that could start at `ready` may start on its shared ports; `None` if it is not
-    /// its turn yet.
+    /// When a step that could start at `ready` may start on its shared ports; `None` if they
+    /// are not granted yet.
     #[inline]
     pub(super) fn delayed(&self, rank: usize, step: usize, ready: f64) -> Option<f64> {
         let Some(number) = self.order.number(rank, step) else {
@@ -128,16 +128,15 @@ impl<'s> Program<'s> {
         Ok(Program {
             ranks,
             wires: wires.make(),
-            turns: Turns::new(schedule),
+            grants: Grants::new(schedule),
         })
     }
 
-    /// The same, whose ranks do not wait for their turns on shared ports: they cannot learn of
-    /// them.
+    /// Ignores shared ports: processes do not see each other's transfers.
     #[cfg(feature = "mpi")]
-    pub(crate) fn without_turns(self) -> Self {
+    pub(crate) fn without_grants(self) -> Self {
         Program {
-            turns: Turns::default(),
+            grants: Grants::default(),
             ..self
         }
     }

@@ -13,13 +13,12 @@ use super::carrier::{Carrier, Transfer};
 use super::event_times::EventTimes;
 use super::executor::Peers;
 use super::held_ports::HeldPorts;
-use super::program::{Program, RankProgram, Turns};
-use super::recorder::Recorder;
+use super::program::{Grants, Program, RankProgram};
+use super::recorder::Stopwatch;
 use crate::error::Error;
 use crate::machine;
 use crate::rules::{Event, max_time};
 use crate::run::context::RunContext;
-use crate::run::element::Element;
 use crate::run::failure::{Failure, TransferAt, port_busy};
 use crate::run::transfer::{Due, RankMemory, Received, RecvOp, Sent, Wire};
 use crate::run::wait::nanoseconds;
@@ -27,12 +26,12 @@ use crate::schedule::{Spans, Step};
 
 /// The executor of one rank, reused in all repetitions of a run.
 #[derive(Debug)]
-pub(crate) struct RendezvousExecutor<'r, T: Element, R> {
+pub(crate) struct RendezvousExecutor<'r> {
     rank: usize,
     program: &'r RankProgram<'r>,
     wires: &'r [Wire],
-    turns: &'r Turns,
-    context: &'r RunContext<'r, T>,
+    grants: &'r Grants,
+    context: &'r RunContext<'r>,
     times: EventTimes,
     lists: Vec<List>,
     next_local: usize,
@@ -42,7 +41,8 @@ pub(crate) struct RendezvousExecutor<'r, T: Element, R> {
     at: usize,
     /// Model time 0 of a paced clock.
     start: Instant,
-    recorder: R,
+    /// When each step takes place, if that is recorded.
+    stopwatch: Option<Stopwatch>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -69,24 +69,24 @@ struct Poll {
     progressed: bool,
     /// The earliest model time at which a step may start that waits for nothing but the pace.
     gate: Option<f64>,
-    /// Whether a step waits for its turn on a shared port.
-    awaits_turn: bool,
+    /// Whether a step waits for a grant of a shared port.
+    awaits_grant: bool,
 }
 
-impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
+impl<'r> RendezvousExecutor<'r> {
     pub(crate) fn new(
         rank: usize,
         program: &'r Program<'r>,
-        context: &'r RunContext<'r, T>,
-        recorder: R,
+        context: &'r RunContext<'r>,
+        stopwatch: Option<Stopwatch>,
     ) -> Self {
-        let (wires, turns) = (&program.wires, &program.turns);
+        let (wires, grants) = (&program.wires, &program.grants);
         let program = &program.ranks[rank];
         RendezvousExecutor {
             rank,
             program,
             wires,
-            turns,
+            grants,
             context,
             times: EventTimes::new(program.steps.len()),
             lists: vec![List::default(); program.lists.len()],
@@ -95,13 +95,14 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
             finished: 0,
             at: 0,
             start: Instant::now(),
-            recorder,
+            stopwatch,
         }
     }
 
-    /// The recorder that was given to [`RendezvousExecutor::new`].
-    pub(crate) fn recorder(&mut self) -> &mut R {
-        &mut self.recorder
+    /// Start and end of each step in the last repetition, in nanoseconds since the epoch, if that
+    /// is recorded.
+    pub(crate) fn recorded(self) -> Vec<(u64, u64)> {
+        self.stopwatch.map_or_else(Vec::new, Stopwatch::times)
     }
 
     /// Goes back to the start of the program.
@@ -109,7 +110,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         self.times.clear();
         self.lists.fill(List::default());
         self.ports.clear();
-        self.turns.clear(self.rank, self.program.steps.len());
+        self.grants.clear(self.rank, self.program.steps.len());
         (self.next_local, self.finished) = (0, 0);
     }
 
@@ -120,7 +121,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
 
     /// Whether polling an open transfer would make progress.
     #[inline]
-    fn has_progress(&self, memory: &RankMemory<'_, 'r, T>) -> bool {
+    fn has_progress(&self, memory: &RankMemory<'_, 'r>) -> bool {
         let mut lists = self.lists.iter().zip(&self.program.lists).enumerate();
         lists.any(|(list, (l, steps))| {
             let Some(&i) = steps.get(l.next) else {
@@ -141,7 +142,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
     /// Advances every list as far as possible.
     fn progress(
         &mut self,
-        carrier: &mut impl Carrier<'r, T>,
+        carrier: &mut impl Carrier<'r>,
         peers: &impl Peers,
     ) -> Result<Poll, Failure> {
         let mut poll = Poll::default();
@@ -160,7 +161,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
     fn advance(
         &mut self,
         list: usize,
-        carrier: &mut impl Carrier<'r, T>,
+        carrier: &mut impl Carrier<'r>,
         peers: &impl Peers,
         poll: &mut Poll,
     ) -> Result<bool, Failure> {
@@ -192,13 +193,13 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         i: usize,
         step: &'r Step,
         ready: f64,
-        carrier: &mut impl Carrier<'r, T>,
+        carrier: &mut impl Carrier<'r>,
         peers: &impl Peers,
     ) -> Result<(), Failure> {
         if !self.ports.hold(step) {
             return Err(port_busy(self.rank, step.port().unwrap_or(0), i).into());
         }
-        self.recorder.starts(i);
+        self.record_start(i);
         match step {
             Step::Send { to, spans, .. } => {
                 carrier.open_send(self.transfer(list, i, *to, spans), ready);
@@ -219,14 +220,14 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         list: usize,
         i: usize,
         step: &'r Step,
-        carrier: &mut impl Carrier<'r, T>,
+        carrier: &mut impl Carrier<'r>,
         peers: &impl Peers,
     ) -> Result<bool, Failure> {
         let Step::Send { to, spans, .. } = step else {
             return Ok(false);
         };
         let transfer = self.transfer(list, i, *to, spans);
-        match carrier.poll_send(transfer, self.context.operator) {
+        match carrier.poll_send(transfer, self.context.combiner) {
             Sent::Done(end) => {
                 self.transferred(list, i, step, end, peers);
                 Ok(true)
@@ -244,7 +245,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         i: usize,
         step: &'r Step,
         ready: f64,
-        carrier: &mut impl Carrier<'r, T>,
+        carrier: &mut impl Carrier<'r>,
         peers: &impl Peers,
     ) -> Result<bool, Failure> {
         let s = self.context;
@@ -252,12 +253,17 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
             Step::Recv { from, spans, .. } => (*from, spans, RecvOp::Copy),
             Step::RecvCombine {
                 from, spans, order, ..
-            } => (*from, spans, RecvOp::Reduce(s.operator, *order)),
+            } => (*from, spans, RecvOp::Reduce(s.combiner, *order)),
             _ => return Ok(false),
         };
-        let takes = s.cost.transfer(from, self.rank, bytes::<T>(step));
+        let takes = s.cost.transfer(from, self.rank, self.bytes(step));
         let due = Due { ready, takes };
-        match carrier.receive(self.transfer(list, i, from, spans), op, s.share_copies, due) {
+        match carrier.receive(
+            self.transfer(list, i, from, spans),
+            op,
+            s.copying.shared,
+            due,
+        ) {
             // The sender reports its panic.
             Received::Poisoned => Err(Failure::Aborted),
             Received::Nothing => Ok(false),
@@ -276,13 +282,14 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
     fn transferred(&mut self, list: usize, i: usize, step: &Step, end: f64, peers: &impl Peers) {
         self.record_end(i, end);
         self.times.set(Event::transferred(i), end);
-        self.turns.ended(self.rank, i, end, |rank| peers.wake(rank));
+        self.grants
+            .ended(self.rank, i, end, |rank| peers.wake(rank));
         self.ports.release(step);
         if !step.computes() {
             self.finish_step(list);
         } else if self.context.cost.overlaps() {
             // The port is free at once; only steps that touch the span wait for the combination.
-            let combined = end + self.context.cost.combine(self.rank, bytes::<T>(step));
+            let combined = end + self.context.cost.combine(self.rank, self.bytes(step));
             self.times.set(Event::computed(i), combined);
             self.finish_step(list);
         } else {
@@ -298,7 +305,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
             return false;
         };
         let start = max_time(transferred, peers);
-        let end = start + self.context.cost.combine(self.rank, bytes::<T>(step));
+        let end = start + self.context.cost.combine(self.rank, self.bytes(step));
         if self.context.paced {
             self.record_end(i, end);
         }
@@ -307,11 +314,19 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         true
     }
 
+    #[inline]
+    fn record_start(&mut self, i: usize) {
+        if let Some(stopwatch) = &mut self.stopwatch {
+            stopwatch.starts(i);
+        }
+    }
+
     /// Step `i` ended at model time `end`.
+    #[inline]
     fn record_end(&mut self, i: usize, end: f64) {
-        if R::ON {
+        if let Some(stopwatch) = &mut self.stopwatch {
             let held = (self.context.paced).then(|| self.start + nanoseconds(end));
-            self.recorder.ends(i, held);
+            stopwatch.ends(i, held);
         }
     }
 
@@ -322,7 +337,7 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
     }
 
     /// Performs the next local step; false if it has to wait or there is none.
-    fn advance_local(&mut self, carrier: &mut impl Carrier<'r, T>, poll: &mut Poll) -> bool {
+    fn advance_local(&mut self, carrier: &mut impl Carrier<'r>, poll: &mut Poll) -> bool {
         let remaining = &self.program.local[self.next_local..];
         // With overlap, a local step need not wait for earlier local steps, so all remaining ones
         // are tried; without, they are performed in order.
@@ -345,19 +360,19 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
     }
 
     /// Performs local step `i`, which may start at model time `ready`.
-    fn perform_local(&mut self, i: usize, ready: f64, carrier: &mut impl Carrier<'r, T>) {
+    fn perform_local(&mut self, i: usize, ready: f64, carrier: &mut impl Carrier<'r>) {
         self.at = i;
         let step = &self.program.steps[i];
         let cost = self.context.cost;
-        self.recorder.starts(i);
+        self.record_start(i);
         let time = match step {
             Step::Copy { src, dst } => {
                 carrier.local(dst, src, RecvOp::Copy);
-                cost.copy(self.rank, bytes::<T>(step))
+                cost.copy(self.rank, self.bytes(step))
             }
             Step::Combine { src, dst, order } => {
-                carrier.local(dst, src, RecvOp::Reduce(self.context.operator, *order));
-                cost.combine_local(self.rank, bytes::<T>(step))
+                carrier.local(dst, src, RecvOp::Reduce(self.context.combiner, *order));
+                cost.combine_local(self.rank, self.bytes(step))
             }
             _ => 0.0,
         };
@@ -369,12 +384,12 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         self.next_local += remaining.iter().take_while(performed).count();
     }
 
-    /// The model time from which step `i` may start, if all that it waits for has happened, it is
-    /// its turn on shared ports and, under a paced clock, that time has come.
+    /// The model time from which step `i` may start, if all that it waits for has happened, its
+    /// shared ports are granted and, under a paced clock, that time has come.
     fn may_start(&self, i: usize, poll: &mut Poll) -> Option<f64> {
         let ready = self.times.all(self.program.order.before_start(i))?;
-        let Some(ready) = self.turns.delayed(self.rank, i, ready) else {
-            poll.awaits_turn = true;
+        let Some(ready) = self.grants.delayed(self.rank, i, ready) else {
+            poll.awaits_grant = true;
             return None;
         };
         if self.context.paced && Instant::now() < self.start + nanoseconds(ready) {
@@ -404,6 +419,10 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
         }
     }
 
+    fn bytes(&self, step: &Step) -> u64 {
+        machine::bytes(step.len(), self.context.combiner.elements.bytes as u64)
+    }
+
     fn wire(&self, i: usize) -> &'r Wire {
         &self.wires[self.program.wire[i] as usize]
     }
@@ -415,8 +434,4 @@ impl<'r, T: Element, R: Recorder> RendezvousExecutor<'r, T, R> {
             matches!(l.phase, Phase::Open(_)).then_some((list, i))
         })
     }
-}
-
-fn bytes<T>(step: &Step) -> u64 {
-    machine::bytes(step.len(), size_of::<T>() as u64)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::outcome::Outcome;
+use super::spec::RunSpec;
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
 use crate::run::element::Element;
@@ -129,16 +130,6 @@ impl Default for RunOptions {
             eager: true,
             by: Performer::Schedule,
         }
-    }
-}
-
-impl RunOptions {
-    /// Refuses values that no place runs.
-    pub(crate) fn validate(&self) -> Result<()> {
-        if self.repetitions == 0 {
-            return Err(Error::usage("0 repetitions"));
-        }
-        self.ports.map_or(Ok(()), Ports::validate)
     }
 }
 
@@ -355,20 +346,24 @@ impl<'r, T: Element> Run<'r, T> {
         }
     }
 
-    /// Whether outputs are compared.
-    #[cfg(feature = "mpi")]
-    pub(crate) fn is_verified(&self) -> bool {
-        self.verified
+    /// The run without its element type, of `schedule`: see [`Run::data`].
+    pub(crate) fn spec<'s>(
+        &'s self,
+        schedule: &'s Schedule,
+        operator: &'s Operator<T>,
+    ) -> RunSpec<'s> {
+        RunSpec::new(schedule, &self.options, operator, self.verified)
     }
 
-    /// The data of so many repetitions of `schedule`, which is the run's or one that has inputs and
+    /// The data of `repetitions` repetitions of `schedule`, which is the run's or one that has inputs and
     /// outputs of the same lengths.
     pub(crate) fn data<'d>(
         &'d self,
         schedule: &'d Schedule,
         operator: &'d Operator<T>,
+        verified: bool,
         repetitions: usize,
     ) -> Result<RunData<'d, T>> {
-        RunData::new(schedule, operator, self.inputs, self.verified, repetitions)
+        RunData::new(schedule, operator, self.inputs, verified, repetitions)
     }
 }

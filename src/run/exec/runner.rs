@@ -10,21 +10,19 @@ use super::eager::Eager;
 use super::executor::RankExecutor;
 use super::program::Program;
 use crate::run::context::RunContext;
-use crate::run::element::Element;
 use crate::run::failure::Failure;
 use crate::run::sync::{AtomicU64, Ordering};
-use crate::run::testdata::RunData;
+use crate::run::testdata::RunBuffers;
+use crate::run::transfer::{Buffer, RankMemory};
 use crate::run::tuning::START_DELAY;
 use crate::run::wait::{TeamState, sleep_until};
-use crate::schedule::Schedule;
 
-/// What the threads of a team need for a run of one schedule.
+/// What the threads or processes of a run need.
 #[derive(Debug)]
-pub(crate) struct Job<'j, T> {
-    pub(crate) schedule: &'j Schedule,
+pub(crate) struct Job<'j> {
     pub(crate) program: &'j Program<'j>,
-    pub(crate) data: &'j RunData<'j, T>,
-    pub(crate) context: &'j RunContext<'j, T>,
+    pub(crate) buffers: &'j dyn RunBuffers,
+    pub(crate) context: &'j RunContext<'j>,
     /// For eager messages in all repetitions but the first [`Job::clocked`].
     pub(crate) eager: Option<&'j Eager>,
     /// Number of repetitions that carry the model clock, before the eager ones.
@@ -33,21 +31,31 @@ pub(crate) struct Job<'j, T> {
     /// The number of the first repetition; repetitions are numbered throughout the team's life.
     pub(crate) first_run: u64,
     pub(crate) epoch: Instant,
+    /// Whether to record when each step takes place.
+    pub(crate) trace: bool,
+}
+
+impl<'j> Job<'j> {
+    /// The memory of `rank`, which other ranks of a team share.
+    pub(super) fn memory<'b>(&self, rank: usize, buffer: Buffer<'b>) -> RankMemory<'b, 'j> {
+        let lists = self.program.ranks[rank].lists.len();
+        RankMemory::new(rank, buffer, lists, self.context.copying.streams_from)
+    }
 }
 
 /// One thread or process of a run: how it meets the others, and runs its ranks' programs once.
-pub(crate) trait Runner<T: Element> {
+pub(crate) trait Runner {
     /// What carries the messages of its ranks.
-    type Carrier<'b, 'j>: Carrier<'j, T>
+    type Carrier<'b, 'j>: Carrier<'j>
     where
         Self: 'b;
 
     /// The carrier of `rank` for one repetition of `job`.
     fn carrier<'b, 'j>(
         &'b self,
-        job: &Job<'j, T>,
+        job: &Job<'j>,
         rank: usize,
-        buffer: &'b mut [T],
+        buffer: Buffer<'b>,
     ) -> Self::Carrier<'b, 'j>;
 
     /// Waits for all others, without a deadline: they are setting up or finishing a repetition, not
@@ -62,16 +70,16 @@ pub(crate) trait Runner<T: Element> {
     /// time 0 of a paced clock; `run` numbers the repetitions of the team's life.
     fn run_once<'b, 'j>(
         &self,
-        executors: &mut [impl RankExecutor<'j, T>],
+        executors: &mut [impl RankExecutor<'j>],
         carriers: &mut [Self::Carrier<'b, 'j>],
         start: Instant,
         run: u64,
     ) -> Result<(), Failure>;
 }
 
-/// How a thread of a team meets the others.
+/// A thread of a team, which meets the others.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Meeting<'t> {
+pub(super) struct TeamThread<'t> {
     /// The number by which the team's state knows the thread.
     pub(super) me: usize,
     pub(super) state: &'t TeamState,
@@ -79,7 +87,7 @@ pub(super) struct Meeting<'t> {
     pub(super) start_ns: &'t AtomicU64,
 }
 
-impl Meeting<'_> {
+impl TeamThread<'_> {
     pub(super) fn meet(&self) -> Result<(), Failure> {
         self.state.meet(self.me).map_err(|_| Failure::Aborted)
     }
@@ -112,7 +120,7 @@ impl AtStep {
 
     /// Calls `f`. Afterwards, also after a panic, notes at which step `executor` is.
     #[inline]
-    pub(super) fn during<'j, T: Element, E: RankExecutor<'j, T>, R>(
+    pub(super) fn during<'j, E: RankExecutor<'j>, R>(
         &self,
         executor: &mut E,
         f: impl FnOnce(&mut E) -> R,
@@ -120,20 +128,20 @@ impl AtStep {
         let noting = Noting {
             at: self,
             executor,
-            element: PhantomData,
+            run: PhantomData,
         };
         f(noting.executor)
     }
 }
 
 /// On drop, notes the step of its executor.
-struct Noting<'a, 'j, T: Element, E: RankExecutor<'j, T>> {
+struct Noting<'a, 'j, E: RankExecutor<'j>> {
     at: &'a AtStep,
     executor: &'a mut E,
-    element: PhantomData<&'j T>,
+    run: PhantomData<&'j ()>,
 }
 
-impl<'j, T: Element, E: RankExecutor<'j, T>> Drop for Noting<'_, 'j, T, E> {
+impl<'j, E: RankExecutor<'j>> Drop for Noting<'_, 'j, E> {
     fn drop(&mut self) {
         self.at.0.set((self.executor.rank(), self.executor.step()));
     }

@@ -21,16 +21,19 @@
 //! | `oracle` | the right outputs, computed sequentially |
 //! | `digest` | hashes of outputs |
 //! | `run_data` | the data of a run: filling buffers, finding the first wrong element |
+//! | `buffers` | the buffers of a run's ranks |
 
+mod buffers;
 mod digest;
 mod oracle;
 mod poison;
 mod run_data;
 mod values;
 
+pub(crate) use buffers::RunBuffers;
 pub use oracle::{inputs, oracle};
 pub(crate) use poison::{poison_float, poison_integer};
 pub use run_data::Mismatch;
-pub(crate) use run_data::{RunData, Wrong, packed};
+pub(crate) use run_data::RunData;
 pub(crate) use values::{Draw, Purpose};
 pub(crate) use values::{sample_float, sample_integer};

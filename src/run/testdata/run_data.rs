@@ -4,12 +4,14 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
+use super::buffers::{Outputs, RankOutput};
 use super::digest::digest;
 use super::oracle::{each_output, purpose};
 use super::values::{Purpose, Samples, scrambled};
 use crate::error::{Error, Result};
 use crate::run::element::Element;
 use crate::run::operator::Operator;
+use crate::run::sync::Mutex;
 use crate::run::tuning::{MAX_TEST_DIGESTS, MAX_TEST_ELEMENTS};
 #[cfg(feature = "mpi")]
 use crate::schedule::Order;
@@ -62,6 +64,7 @@ pub(crate) struct RunData<'d, T> {
     sets: usize,
     /// Digests of the expected outputs, for each data set, rank by rank, if outputs are verified.
     digests: Option<Vec<u64>>,
+    outputs: Outputs<T>,
 }
 
 /// A wrong output: the repetition, and the output's contents.
@@ -99,6 +102,7 @@ impl<'d, T: Element> RunData<'d, T> {
                 1
             },
             digests: None,
+            outputs: layout.iter().map(|_| Mutex::new(None)).collect(),
         };
         if verified {
             let mut digests = Vec::with_capacity(data.sets * layout.len());
@@ -133,21 +137,26 @@ impl<'d, T: Element> RunData<'d, T> {
         each_output(self.collective, self.layout, self.operator, input, take)
     }
 
-    /// Whether outputs are verified.
-    pub(crate) fn is_verified(&self) -> bool {
-        self.digests.is_some()
+    pub(super) fn layout(&self) -> &[Layout] {
+        self.layout
     }
 
-    /// Whether the caller has given inputs.
+    pub(super) fn outputs(&self) -> &Outputs<T> {
+        &self.outputs
+    }
+
+    /// What `rank` has left behind, if it has finished here.
+    pub(crate) fn take_output(&self, rank: usize) -> Option<RankOutput<T>> {
+        self.outputs[rank].lock().take()
+    }
+
     #[cfg(feature = "mpi")]
-    pub(crate) fn has_inputs(&self) -> bool {
+    pub(super) fn has_inputs(&self) -> bool {
         self.inputs.is_some()
     }
 
-    /// A digest of what the operator makes of test values: operators of one name that compute
-    /// different things are told apart by it.
     #[cfg(feature = "mpi")]
-    pub(crate) fn probe(&self) -> u64 {
+    pub(super) fn probe(&self) -> u64 {
         const PROBES: usize = 8;
         let [mut left, mut right] = [[T::test_value(0); PROBES]; 2];
         self.samples(0).fill(0, 0, &mut left);
@@ -158,7 +167,7 @@ impl<'d, T: Element> RunData<'d, T> {
 
     /// Fills the buffer of `rank` for a repetition: input in the input spans, poison everywhere
     /// else.
-    pub(crate) fn fill(&self, rank: usize, repetition: usize, buffer: &mut [T]) {
+    pub(super) fn fill(&self, rank: usize, repetition: usize, buffer: &mut [T]) {
         let poisons = scrambled(repetition as u64, rank as u64);
         buffer.fill(T::poison(self.purpose, poisons));
         let mut first = 0;
@@ -175,7 +184,7 @@ impl<'d, T: Element> RunData<'d, T> {
     }
 
     /// The output of `rank` after a repetition, if it is wrong.
-    pub(crate) fn wrong(&self, rank: usize, repetition: usize, buffer: &[T]) -> Option<Wrong<T>> {
+    pub(super) fn wrong(&self, rank: usize, repetition: usize, buffer: &[T]) -> Option<Wrong<T>> {
         let digests = self.digests.as_ref()?;
         let output = &self.layout[rank].output;
         let found = digest(output.iter().map(|s| &buffer[s.offset..s.end()]));
@@ -246,7 +255,7 @@ fn accepts_inputs<T>(layout: &[Layout], inputs: &[Vec<T>]) -> Result<()> {
 }
 
 /// The elements of `spans`, one after another.
-pub(crate) fn packed<T: Element>(buffer: &[T], spans: &[Span]) -> Vec<T> {
+pub(super) fn packed<T: Element>(buffer: &[T], spans: &[Span]) -> Vec<T> {
     spans
         .iter()
         .flat_map(|s| &buffer[s.offset..s.end()])

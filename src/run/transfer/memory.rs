@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 
 use smallvec::{SmallVec, smallvec};
 
+use super::elements::{Buffer, Elements};
 use super::in_flight::InFlight;
 use super::packed::{Packed, RecvOp, any_overlap};
 use super::protocol::Wire;
@@ -21,17 +22,19 @@ use crate::schedule::{Span, total_len};
 /// them before the send is done. All operations that write the buffer take `&mut self`. Sending
 /// takes `&self`, so a program may read its buffer while it sends.
 #[derive(Debug)]
-pub(crate) struct RankMemory<'b, 'r, T: Element> {
+pub(crate) struct RankMemory<'b, 'r> {
     pub(super) rank: usize,
-    pub(super) base: *mut T,
+    pub(super) base: *mut u8,
+    /// Number of elements.
     pub(super) len: usize,
+    pub(super) elements: Elements,
     /// By port list.
     pub(super) open: SmallVec<[Cell<Option<OpenSend<'r>>>; 2]>,
     /// Messages whose sender did not wait.
     pub(super) in_flight: InFlight<'r>,
     /// Length in bytes from which on messages are copied with streaming stores.
     pub(super) streams_from: usize,
-    borrowed: PhantomData<&'b mut [T]>,
+    borrowed: PhantomData<&'b mut [u8]>,
 }
 
 /// A send whose receiver has not answered yet.
@@ -61,22 +64,16 @@ impl SendSpans<'_> {
     }
 }
 
-impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
+impl<'b, 'r> RankMemory<'b, 'r> {
     /// The memory of `rank`, with at most one open send for each of `lists` port lists. Messages of
     /// at least `streams_from` bytes are copied with streaming stores; the value must be the same
     /// for all ranks of a run.
-    pub(crate) fn new(rank: usize, buffer: &'b mut [T], lists: usize, streams_from: usize) -> Self {
-        const {
-            assert!(size_of::<T>() > 0, "an element has at least one byte");
-            assert!(
-                align_of::<T>() <= 8,
-                "elements are aligned to at most 8 bytes"
-            );
-        }
+    pub(crate) fn new(rank: usize, buffer: Buffer<'b>, lists: usize, streams_from: usize) -> Self {
         RankMemory {
             rank,
-            base: buffer.as_mut_ptr(),
-            len: buffer.len(),
+            base: buffer.base,
+            len: buffer.len,
+            elements: buffer.elements,
             open: smallvec![Cell::new(None); lists],
             in_flight: InFlight::new(),
             streams_from,
@@ -103,17 +100,25 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     ///
     /// # Panics
     /// When a span leaves the buffer, `dst` is being sent or overlaps `src`, or the lengths differ.
-    pub(crate) fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_, T>) {
+    pub(crate) fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_>) {
         dst.iter().chain(src).for_each(|s| self.check_bounds(*s));
         let sent = self.conflict(dst).is_some() || self.in_flight.overlaps(dst);
         assert!(!sent, "a span being sent");
         assert!(!any_overlap(dst, src), "source and destination overlap");
         let elements = total_len(dst);
         assert_eq!(elements, total_len(src), "source and destination differ");
-        let stream = Division::of::<T>(elements, self.streams_from).stream;
+        let stream = Division::of(self.elements, elements, self.streams_from).stream;
         // SAFETY: both are in bounds and disjoint. Only this rank's thread writes them; receivers
         // of open sends only read.
-        unsafe { op.apply(&self.packed(dst), &self.packed(src), 0..elements, stream) };
+        unsafe {
+            op.apply(
+                &self.packed(dst),
+                &self.packed(src),
+                self.elements,
+                0..elements,
+                stream,
+            );
+        }
     }
 
     /// The address of `span`, for a carrier that reads or writes it by itself.
@@ -121,70 +126,82 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     /// # Panics
     /// When the span leaves the buffer.
     #[cfg(feature = "mpi")]
-    pub(crate) fn address(&self, span: Span) -> *mut T {
+    pub(crate) fn address(&self, span: Span) -> *mut u8 {
         self.check_bounds(span);
-        self.base.wrapping_add(span.offset)
+        self.base.wrapping_add(span.offset * self.elements.bytes)
     }
 
     /// Copies `spans`, one after another, to the front of `message`.
     ///
     /// # Panics
-    /// When a span leaves the buffer, or the message is too short.
+    /// As [`RankMemory::unpack`].
     #[cfg(feature = "mpi")]
-    pub(crate) fn pack(&self, spans: &[Span], message: &mut [T]) {
-        let mut rest = message;
-        for span in spans {
-            let (part, after) = rest.split_at_mut(span.len);
-            let from = self.address(*span);
-            // SAFETY: the span is in bounds. Only this rank's thread, and carriers that were given
-            // other spans, write the buffer meanwhile.
-            let from = unsafe { std::slice::from_raw_parts(from, span.len) };
-            part.copy_from_slice(from);
-            rest = after;
-        }
+    pub(crate) fn pack(&self, spans: &[Span], message: &mut [u8]) {
+        let len = self.packed_len(spans, message);
+        let message = Packed {
+            base: message.as_mut_ptr(),
+            spans: &[Span::new(0, len)],
+        };
+        // SAFETY: both are in bounds, as just checked, and apart. Only this rank's thread, and
+        // carriers that were given other spans, write the buffer meanwhile.
+        unsafe { Packed::copy(&message, &self.packed(spans), self.elements, 0..len, false) };
     }
 
     /// Copies or combines the front of `message` into `spans`, one after another.
     ///
     /// # Panics
-    /// When a span leaves the buffer, or the message is too short.
+    /// When a span leaves the buffer, the message is too short or not aligned for its elements, or
+    /// these may have padding.
     #[cfg(feature = "mpi")]
-    pub(crate) fn unpack(&mut self, spans: &[Span], op: RecvOp<'_, T>, message: &[T]) {
-        let mut rest = message;
-        for span in spans {
-            let (part, after) = rest.split_at(span.len);
-            let mine = self.address(*span);
-            // SAFETY: the span is in bounds. Only this rank's thread, and carriers that were given
-            // other spans, access the buffer meanwhile.
-            let mine = unsafe { std::slice::from_raw_parts_mut(mine, span.len) };
-            match op {
-                RecvOp::Copy => mine.copy_from_slice(part),
-                RecvOp::Reduce(operator, order) => operator.combine(mine, part, order),
-            }
-            rest = after;
-        }
+    pub(crate) fn unpack(&mut self, spans: &[Span], op: RecvOp<'_>, message: &[u8]) {
+        let len = self.packed_len(spans, message);
+        let message = Packed {
+            base: message.as_ptr().cast_mut(),
+            spans: &[Span::new(0, len)],
+        };
+        let mine = self.packed(spans);
+        // SAFETY: both are in bounds, as just checked, and apart; any bytes are values of a type
+        // without padding. Only this rank's thread, and carriers that were given other spans,
+        // access the buffer meanwhile.
+        unsafe { op.apply(&mine, &message, self.elements, 0..len, false) };
+    }
+
+    /// The number of elements of `spans`, whose values the bytes of `message` can hold.
+    #[cfg(feature = "mpi")]
+    fn packed_len(&self, spans: &[Span], message: &[u8]) -> usize {
+        spans.iter().for_each(|s| self.check_bounds(*s));
+        let (len, bytes) = (total_len(spans), self.elements.bytes);
+        let is_aligned = message.as_ptr().addr().is_multiple_of(bytes);
+        assert!(self.elements.is_plain() && is_aligned, "plain elements");
+        assert!(len * bytes <= message.len(), "room for a packed message");
+        len
     }
 
     /// The whole buffer, for reading and writing.
     ///
     /// # Panics
-    /// When a send is open: its receiver may be reading.
-    pub(crate) fn data_mut(&mut self) -> &mut [T] {
+    /// When a send is open: its receiver may be reading; when the elements are no `T`.
+    pub(crate) fn data_mut<T: Element>(&mut self) -> &mut [T] {
         assert!(
             self.open.iter().all(|o| o.get().is_none()) && self.in_flight.is_empty(),
             "a send is open"
         );
+        self.check_type::<T>();
         // SAFETY: no send is open, so no other thread reads or writes this buffer. While the borrow
         // of `self` lasts, none can be opened.
-        unsafe { std::slice::from_raw_parts_mut(self.base, self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.base.cast(), self.len) }
     }
 
     /// The whole buffer, for reading.
+    ///
+    /// # Panics
+    /// When the elements are no `T`.
     #[inline]
-    pub(crate) fn data(&self) -> &[T] {
+    pub(crate) fn data<T: Element>(&self) -> &[T] {
+        self.check_type::<T>();
         // SAFETY: receivers of open sends only read the buffer, and nobody writes it while the
         // borrow of `self` lasts: partners write it only during `receive`, which takes `&mut self`.
-        unsafe { std::slice::from_raw_parts(self.base, self.len) }
+        unsafe { std::slice::from_raw_parts(self.base.cast(), self.len) }
     }
 
     /// Number of elements of the buffer.
@@ -193,11 +210,16 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
         self.len
     }
 
-    pub(super) fn packed<'s>(&self, spans: &'s [Span]) -> Packed<'s, T> {
+    pub(super) fn packed<'s>(&self, spans: &'s [Span]) -> Packed<'s> {
         Packed {
             base: self.base,
             spans,
         }
+    }
+
+    #[inline]
+    fn check_type<T: Element>(&self) {
+        assert!(self.elements == Elements::of::<T>(), "the element type");
     }
 
     #[inline]
@@ -208,7 +230,7 @@ impl<'b, 'r, T: Element> RankMemory<'b, 'r, T> {
     }
 }
 
-impl<T: Element> Drop for RankMemory<'_, '_, T> {
+impl Drop for RankMemory<'_, '_> {
     fn drop(&mut self) {
         // A rank that failed leaves its open sends behind, and messages in flight may not have been
         // received yet. The buffer goes back to its owner now, so these offers are retracted; where

@@ -13,6 +13,7 @@
 //! | `packed` | a message as a sequence of spans |
 //! | `copy` | copying bytes |
 //! | `shared` | long messages that both partners copy |
+//! | `elements` | what is left of the element type where bytes are moved |
 //! | `kernels` | combining element by element |
 //! | `slots` | memory for messages whose senders do not wait |
 //! | `scoped_job` | running a borrowed closure on the team's threads |
@@ -20,6 +21,7 @@
 #![allow(unsafe_code)]
 
 mod copy;
+mod elements;
 mod in_flight;
 mod kernels;
 mod lazy;
@@ -34,11 +36,12 @@ mod slots;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use elements::{Buffer, Combiner, Elements};
 pub(crate) use kernels::combine_each;
 pub(crate) use lazy::Lazy;
 pub(crate) use memory::{RankMemory, SendSpans};
 pub(crate) use packed::{RecvOp, any_overlap};
-pub(crate) use protocol::{Lane, Sent, Wire, max_inline_bytes};
+pub(crate) use protocol::{Lane, Sent, Wire};
 pub(crate) use receive::{Due, Received};
 pub(crate) use scoped_job::{ScopedJob, run_on_all};
 pub(crate) use slots::Slots;

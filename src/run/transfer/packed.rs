@@ -3,43 +3,44 @@
 use std::ops::Range;
 
 use super::copy::copy;
-use crate::run::element::Element;
-use crate::run::operator::Operator;
+use super::elements::{Combiner, Elements};
 use crate::run::tuning::MAX_COMPARED_SPANS;
 use crate::schedule::{Order, Span};
 
 /// A message: `spans` of the buffer that starts at `base`.
-pub(super) struct Packed<'s, T> {
-    pub(super) base: *mut T,
+pub(super) struct Packed<'s> {
+    pub(super) base: *mut u8,
     pub(super) spans: &'s [Span],
 }
 
 /// What a receive does with the message.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum RecvOp<'o, T> {
+pub(crate) enum RecvOp<'o> {
     /// Copies it into the spans.
     Copy,
     /// Combines it into the spans.
-    Reduce(&'o Operator<T>, Order),
+    Reduce(Combiner<'o>, Order),
 }
 
-impl<T: Element> Packed<'_, T> {
-    /// Calls `f(to, from, elements)` for each stretch of `range` that is contiguous on both sides.
+impl Packed<'_> {
+    /// Calls `f(to, from, n)` for each stretch of `n` elements of `range` that is contiguous on both
+    /// sides. An element has `bytes` bytes.
     ///
     /// # Safety
     /// Both messages must hold the elements `range`, and their spans must lie within their buffers.
     unsafe fn stretches(
-        to: &Packed<'_, T>,
-        from: &Packed<'_, T>,
+        to: &Packed<'_>,
+        from: &Packed<'_>,
+        bytes: usize,
         range: Range<usize>,
-        mut f: impl FnMut(*mut T, *mut T, usize),
+        mut f: impl FnMut(*mut u8, *mut u8, usize),
     ) {
         if let ([a], [b]) = (to.spans, from.spans) {
             // SAFETY: the caller guarantees that the range is inside the span, which is within the
             // buffer.
-            let dst = unsafe { to.base.add(a.offset + range.start) };
+            let dst = unsafe { to.base.add((a.offset + range.start) * bytes) };
             // SAFETY: as above.
-            let src = unsafe { from.base.add(b.offset + range.start) };
+            let src = unsafe { from.base.add((b.offset + range.start) * bytes) };
             f(dst, src, range.len());
             return;
         }
@@ -52,9 +53,9 @@ impl<T: Element> Packed<'_, T> {
             let n = a.left(to.spans).min(b.left(from.spans)).min(left);
             // SAFETY: the cursor is inside a span, which is within the buffer (guaranteed by the
             // caller).
-            let dst = unsafe { to.base.add(a.offset(to.spans)) };
+            let dst = unsafe { to.base.add(a.offset(to.spans) * bytes) };
             // SAFETY: as above.
-            let src = unsafe { from.base.add(b.offset(from.spans)) };
+            let src = unsafe { from.base.add(b.offset(from.spans) * bytes) };
             f(dst, src, n);
             a.advance(to.spans, n);
             b.advance(from.spans, n);
@@ -68,47 +69,52 @@ impl<T: Element> Packed<'_, T> {
     /// As [`Packed::stretches`]. In addition, in that range, nobody else may write `from` or touch
     /// `to` meanwhile, and the two must not overlap.
     pub(super) unsafe fn copy(
-        to: &Packed<'_, T>,
-        from: &Packed<'_, T>,
+        to: &Packed<'_>,
+        from: &Packed<'_>,
+        elements: Elements,
         range: Range<usize>,
         stream: bool,
     ) {
-        let copy = |dst: *mut T, src: *mut T, n| {
+        let bytes = elements.bytes;
+        let copy = |dst, src: *mut u8, n| {
             // SAFETY: `stretches` passes `n` valid elements on both sides; the caller guarantees
             // that they do not overlap.
-            unsafe { copy(dst.cast(), src.cast(), n * size_of::<T>(), stream) }
+            unsafe { copy(dst, src, n * bytes, stream) }
         };
         // SAFETY: guaranteed by the caller.
-        unsafe { Packed::stretches(to, from, range, copy) }
+        unsafe { Packed::stretches(to, from, bytes, range, copy) }
     }
 }
 
-impl<T: Element> RecvOp<'_, T> {
+impl RecvOp<'_> {
     /// Stores or combines the elements `range` of `message` into `mine`. With `stream`, elements
     /// that are only stored bypass the caches.
     ///
     /// # Safety
-    /// As [`Packed::copy`].
+    /// As [`Packed::copy`], and both hold `elements`.
+    ///
+    /// # Panics
+    /// When the operator is for elements of another type.
     pub(super) unsafe fn apply(
         self,
-        mine: &Packed<'_, T>,
-        message: &Packed<'_, T>,
+        mine: &Packed<'_>,
+        message: &Packed<'_>,
+        elements: Elements,
         range: Range<usize>,
         stream: bool,
     ) {
         match self {
             // SAFETY: guaranteed by the caller.
-            RecvOp::Copy => unsafe { Packed::copy(mine, message, range, stream) },
-            RecvOp::Reduce(operator, order) => {
-                let combine = |dst: *mut T, src: *mut T, n| {
-                    // SAFETY: `n` valid elements that nobody else touches.
-                    let acc = unsafe { std::slice::from_raw_parts_mut(dst, n) };
-                    // SAFETY: `n` valid elements that nobody writes, and that do not overlap `acc`.
-                    let other = unsafe { std::slice::from_raw_parts(src, n) };
-                    operator.combine(acc, other, order);
+            RecvOp::Copy => unsafe { Packed::copy(mine, message, elements, range, stream) },
+            RecvOp::Reduce(combiner, order) => {
+                let combine = |dst, src: *mut u8, n| {
+                    // SAFETY: `stretches` passes `n` valid elements on both sides; the caller
+                    // guarantees that nobody else touches or writes them, and that they do not
+                    // overlap.
+                    unsafe { combiner.combine(elements, dst, src, n, order) };
                 };
                 // SAFETY: guaranteed by the caller.
-                unsafe { Packed::stretches(mine, message, range, combine) }
+                unsafe { Packed::stretches(mine, message, elements.bytes, range, combine) }
             }
         }
     }

@@ -66,24 +66,10 @@
 use std::ptr::{null_mut, without_provenance_mut};
 
 use super::sync::{AtomicU32, AtomicUsize, Ordering, UnsafeCell, Word};
-use crate::run::element::{Element, ElementType};
 use crate::schedule::{Order, Span};
 
 /// Bytes of a message that fit into a lane: 16 where pointers have 64 bits.
 pub(super) const INLINE_BYTES: usize = size_of::<Payload>();
-
-/// The longest message of elements of type `T` that travels in its lane, in bytes. Lanes are read
-/// as initialized words, so only types without padding have one that is not empty.
-#[inline]
-pub(crate) fn max_inline_bytes<T: Element>() -> usize {
-    if is_plain::<T>() { INLINE_BYTES } else { 0 }
-}
-
-/// Whether every byte of a `T` is initialized: see [`Element`].
-#[inline]
-pub(super) fn is_plain<T: Element>() -> bool {
-    ElementType::of::<T>().is_some()
-}
 
 const IDLE: u32 = 0;
 const INLINE: u32 = 1;
@@ -127,7 +113,7 @@ impl Payload {
 
     /// A message of `elements` contiguous elements from `start` on.
     #[inline]
-    pub(crate) fn elements<T>(start: *mut T, elements: usize) -> Self {
+    pub(crate) fn elements(start: *mut u8, elements: usize) -> Self {
         Payload {
             first: start.cast(),
             second: without_provenance_mut(elements),
@@ -137,7 +123,7 @@ impl Payload {
     /// A message of several spans of the buffer that starts at `base`; `spans` points to the first
     /// of them.
     #[inline]
-    pub(crate) fn spans<T>(base: *mut T, spans: *const Span) -> Self {
+    pub(crate) fn spans(base: *mut u8, spans: *const Span) -> Self {
         Payload {
             first: base.cast(),
             second: spans.cast_mut().cast(),
@@ -146,7 +132,7 @@ impl Payload {
 
     /// Where the elements, or the buffer, of a message in the sender's memory start.
     #[inline]
-    pub(crate) fn start<T>(&self) -> *mut T {
+    pub(crate) fn start(&self) -> *mut u8 {
         self.first.cast()
     }
 

@@ -6,7 +6,6 @@ use super::packed::{Packed, RecvOp, self_overlap};
 use super::protocol::{Lane, Parcel, Target, Wire};
 use super::shared::{Division, Shared};
 use crate::rules::max_time;
-use crate::run::element::Element;
 use crate::schedule::{Span, total_len};
 
 /// The receiver's part of a transfer's model time.
@@ -39,7 +38,7 @@ pub(crate) enum Received {
     Poisoned,
 }
 
-impl<T: Element> RankMemory<'_, '_, T> {
+impl RankMemory<'_, '_> {
     /// Receives the message offered by `from`, if there is one. With `share`, both partners copy a
     /// long message.
     ///
@@ -51,14 +50,14 @@ impl<T: Element> RankMemory<'_, '_, T> {
         wire: &Wire,
         from: usize,
         spans: &[Span],
-        op: RecvOp<'_, T>,
+        op: RecvOp<'_>,
         share: bool,
         due: Due,
     ) -> Received {
         let lane = wire.lane(from, self.rank);
         let taken = lane.take(|address| {
             if let [span] = spans {
-                fetch(address, span.len.saturating_mul(size_of::<T>()));
+                fetch(address, span.len.saturating_mul(self.elements.bytes));
             }
         });
         let Some(mut parcel) = taken else {
@@ -72,11 +71,11 @@ impl<T: Element> RankMemory<'_, '_, T> {
             && !self.in_flight.overlaps(spans)
         {
             // SAFETY: the span is in bounds.
-            let to = unsafe { self.base.add(span.offset) };
+            let to = unsafe { self.base.add(span.offset * self.elements.bytes) };
             // SAFETY: the payload holds a message of that many bytes. The span is not being sent,
             // so only this rank's thread touches it.
             unsafe {
-                copy_short(to.cast(), parcel.payload.bytes(), span.len * size_of::<T>());
+                copy_short(to, parcel.payload.bytes(), span.len * self.elements.bytes);
             }
             let end = due.end(parcel.clock);
             lane.finish(end);
@@ -94,7 +93,7 @@ impl<T: Element> RankMemory<'_, '_, T> {
         from: usize,
         mut parcel: Parcel,
         spans: &[Span],
-        op: RecvOp<'_, T>,
+        op: RecvOp<'_>,
         share: bool,
         due: Due,
     ) -> Received {
@@ -115,7 +114,7 @@ impl<T: Element> RankMemory<'_, '_, T> {
             return Received::Length(found);
         }
         let mine = self.packed(spans);
-        let division = Division::of::<T>(expected, self.streams_from);
+        let division = Division::of(self.elements, expected, self.streams_from);
         // Where spans overlap, two pieces may be the same memory, so the receiver alone copies them
         // one after another.
         if borrowed && share && division.pieces > 1 && !self_overlap(spans) {
@@ -133,7 +132,7 @@ impl<T: Element> RankMemory<'_, '_, T> {
         } else {
             // SAFETY: the message may be read until `finish`. The spans are in bounds and
             // not being sent, and only this rank's thread writes them.
-            unsafe { op.apply(&mine, &message, 0..expected, division.stream) };
+            unsafe { op.apply(&mine, &message, self.elements, 0..expected, division.stream) };
         }
         std::mem::forget(refusal);
         let end = due.end(clock);
@@ -143,7 +142,7 @@ impl<T: Element> RankMemory<'_, '_, T> {
 
     /// Receives a message together with its sender. This rank's spans must be disjoint. False if
     /// the sender failed.
-    fn receive_shared(&self, wire: &Wire, from: usize, shared: &Shared<'_, T>) -> bool {
+    fn receive_shared(&self, wire: &Wire, from: usize, shared: &Shared<'_>) -> bool {
         let pieces = wire.pieces(from, self.rank);
         pieces.open(Target {
             base: shared.mine.base.cast(),
@@ -169,7 +168,7 @@ impl<T: Element> RankMemory<'_, '_, T> {
 /// The parcel was taken from its lane, and the lane is neither finished nor refused while the
 /// message is used.
 #[inline]
-unsafe fn message_of<'p, T>(parcel: &'p mut Parcel, one_span: &'p mut Span) -> Packed<'p, T> {
+unsafe fn message_of<'p>(parcel: &'p mut Parcel, one_span: &'p mut Span) -> Packed<'p> {
     let length = parcel.length as usize;
     if parcel.borrowed && length > 0 {
         // SAFETY: the sender neither writes nor frees its spans and buffer until the lane is
@@ -181,7 +180,7 @@ unsafe fn message_of<'p, T>(parcel: &'p mut Parcel, one_span: &'p mut Span) -> P
     let (base, elements) = if parcel.borrowed {
         (parcel.payload.start(), parcel.payload.element_count())
     } else {
-        (parcel.payload.bytes().cast(), length)
+        (parcel.payload.bytes(), length)
     };
     *one_span = Span::new(0, elements);
     Packed {

@@ -1,16 +1,15 @@
 //! Sends out of a rank's buffer: lending or copying a message, and helping its receiver.
 
 use super::copy::copy_short;
+use super::elements::Combiner;
 use super::memory::{OpenSend, RankMemory, SendSpans};
 use super::packed::{Packed, RecvOp};
-use super::protocol::{Lane, Parcel, Payload, Sent, Wire, max_inline_bytes};
+use super::protocol::{Lane, Parcel, Payload, Sent, Wire};
 use super::shared::{Claimed, Division, Shared};
 use super::slots::Slots;
-use crate::run::element::Element;
-use crate::run::operator::Operator;
 use crate::schedule::{Span, total_len};
 
-impl<'r, T: Element> RankMemory<'_, 'r, T> {
+impl<'r> RankMemory<'_, 'r> {
     /// Opens a send on port list `list`. `clock` is the model time at which this rank may start it.
     ///
     /// # Panics
@@ -55,22 +54,22 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
             SendSpans::Many(spans) => return self.parcel_of_many(spans, clock),
         };
         self.check_bounds(span);
-        let bytes = span.len * size_of::<T>();
+        let bytes = span.len * self.elements.bytes;
         let mut parcel = Parcel {
             clock,
-            borrowed: bytes > max_inline_bytes::<T>(),
+            borrowed: bytes > self.elements.max_inline_bytes,
             length: 0,
             payload: Payload::EMPTY,
         };
         // SAFETY: the span is in bounds.
-        let start = unsafe { self.base.add(span.offset) };
+        let start = unsafe { self.base.add(span.offset * self.elements.bytes) };
         if parcel.borrowed {
             parcel.payload = Payload::elements(start, span.len);
         } else {
             parcel.length = short_length(span.len);
             // SAFETY: a payload has room for a message that is stored in it. The span is in bounds,
             // and only this rank's thread could write it, which does not meanwhile.
-            unsafe { copy_short(parcel.payload.bytes(), start.cast(), bytes) };
+            unsafe { copy_short(parcel.payload.bytes(), start, bytes) };
         }
         parcel
     }
@@ -85,10 +84,10 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
         self.in_flight.forget(lane);
         spans.iter().for_each(|s| self.check_bounds(*s));
         let elements = total_len(spans);
-        let bytes = elements * size_of::<T>();
+        let bytes = elements * self.elements.bytes;
         let mut parcel = Parcel {
             clock: 0.0,
-            borrowed: bytes > max_inline_bytes::<T>(),
+            borrowed: bytes > self.elements.max_inline_bytes,
             length: 0,
             payload: Payload::EMPTY,
         };
@@ -103,19 +102,27 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
         };
         if let ([span], false) = (spans, parcel.borrowed) {
             // SAFETY: the span is in bounds.
-            let start = unsafe { self.base.add(span.offset) };
+            let start = unsafe { self.base.add(span.offset * self.elements.bytes) };
             // SAFETY: a payload has room for a message that is stored in it. Only this rank's
             // thread could write the span, and it does not meanwhile.
-            unsafe { copy_short(base, start.cast(), bytes) };
+            unsafe { copy_short(base, start, bytes) };
         } else {
             let message = Packed {
-                base: base.cast::<T>(),
+                base,
                 spans: &[Span::new(0, elements)],
             };
             // SAFETY: the payload or the slot has room for the message, is aligned for every
             // element type, and belongs to the sender while the lane is free. The spans are in
             // bounds, and only this rank's thread could write them, which does not meanwhile.
-            unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
+            unsafe {
+                Packed::copy(
+                    &message,
+                    &self.packed(spans),
+                    self.elements,
+                    0..elements,
+                    false,
+                )
+            };
         }
         lane.offer(parcel);
     }
@@ -125,7 +132,7 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
         let elements = total_len(spans);
         let mut parcel = Parcel {
             clock,
-            borrowed: elements * size_of::<T>() > max_inline_bytes::<T>(),
+            borrowed: elements * self.elements.bytes > self.elements.max_inline_bytes,
             length: 0,
             payload: Payload::EMPTY,
         };
@@ -135,13 +142,21 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
         } else {
             parcel.length = short_length(elements);
             let message = Packed {
-                base: parcel.payload.bytes().cast::<T>(),
+                base: parcel.payload.bytes(),
                 spans: &[Span::new(0, elements)],
             };
             // SAFETY: a payload has room for a message that is stored in it, and is aligned for
             // every element type. The spans are in bounds, and only this rank's thread could write
             // them, which does not meanwhile.
-            unsafe { Packed::copy(&message, &self.packed(spans), 0..elements, false) };
+            unsafe {
+                Packed::copy(
+                    &message,
+                    &self.packed(spans),
+                    self.elements,
+                    0..elements,
+                    false,
+                )
+            };
         }
         parcel
     }
@@ -149,14 +164,14 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
     /// The state of the open send of `list`. Copies pieces of the message if the receiver asks for
     /// it. `Done` and `Refused` close the send.
     #[inline]
-    pub(crate) fn poll_send(&self, list: usize, operator: &Operator<T>) -> Sent {
+    pub(crate) fn poll_send(&self, list: usize, combiner: Combiner<'_>) -> Sent {
         let Some(open) = self.open[list].get() else {
             return Sent::Refused;
         };
         let sent = open.wire.lane(self.rank, open.to).sent();
         match sent {
             Sent::Shared => {
-                self.help(open, operator);
+                self.help(open, combiner);
                 Sent::Waiting
             }
             Sent::Done(_) | Sent::Refused => {
@@ -177,15 +192,15 @@ impl<'r, T: Element> RankMemory<'_, 'r, T> {
 
     /// Sender: copies pieces of a message into the receiver's memory.
     #[cold]
-    fn help(&self, open: OpenSend<'r>, operator: &Operator<T>) {
+    fn help(&self, open: OpenSend<'r>, combiner: Combiner<'_>) {
         let pieces = open.wire.pieces(self.rank, open.to);
         let target = pieces.target();
         let op = match target.combine {
             None => RecvOp::Copy,
-            Some(order) => RecvOp::Reduce(operator, order),
+            Some(order) => RecvOp::Reduce(combiner, order),
         };
         let spans = open.spans.as_slice();
-        let division = Division::of::<T>(total_len(spans), self.streams_from);
+        let division = Division::of(self.elements, total_len(spans), self.streams_from);
         let mut own = 0;
         while let Some(claimed) = Claimed::more(pieces, division, own) {
             let first = own;

@@ -4,19 +4,19 @@
 //! Both ranks copy the same halves of equal messages every time, in whichever direction the message
 //! goes, so each half stays in the cache of the core that copies it.
 
+use super::elements::Elements;
 use super::packed::{Packed, RecvOp};
-use super::protocol::{Pieces, is_plain};
+use super::protocol::Pieces;
 use super::sync::{spin_loop, yield_now};
-use crate::run::element::Element;
 use crate::run::tuning::{
     MAX_PIECE_BYTES, MIN_LONG_BYTES, MIN_PIECE_BYTES, PIECES, SPINS_PER_PIECE_YIELD, first_claim,
 };
 
 /// A message, its destination, and how it is divided into pieces.
-pub(super) struct Shared<'m, T> {
-    pub(super) mine: Packed<'m, T>,
-    pub(super) message: Packed<'m, T>,
-    pub(super) op: RecvOp<'m, T>,
+pub(super) struct Shared<'m> {
+    pub(super) mine: Packed<'m>,
+    pub(super) message: Packed<'m>,
+    pub(super) op: RecvOp<'m>,
     pub(super) division: Division,
     /// Whether this side starts at the back.
     pub(super) backwards: bool,
@@ -25,7 +25,9 @@ pub(super) struct Shared<'m, T> {
 /// How a message is divided into pieces.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Division {
-    elements: usize,
+    elements: Elements,
+    /// Number of elements.
+    len: usize,
     /// Elements of a piece; the last piece may have fewer.
     each: usize,
     pub(super) pieces: usize,
@@ -34,21 +36,22 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// Divides a message of `elements` elements. A message too short to be worth a handshake is one
+    /// Divides a message of `len` elements. A message too short to be worth a handshake is one
     /// piece. Messages of at least `streams_from` bytes are copied with streaming stores, if their
     /// type has no padding.
-    pub(super) fn of<T: Element>(elements: usize, streams_from: usize) -> Division {
-        let bytes = elements * size_of::<T>();
+    pub(super) fn of(elements: Elements, len: usize, streams_from: usize) -> Division {
+        let bytes = len * elements.bytes;
         let each = if (bytes as u64) < MIN_LONG_BYTES {
-            elements.max(1)
+            len.max(1)
         } else {
-            ((bytes / PIECES).clamp(MIN_PIECE_BYTES, MAX_PIECE_BYTES) / size_of::<T>()).max(1)
+            ((bytes / PIECES).clamp(MIN_PIECE_BYTES, MAX_PIECE_BYTES) / elements.bytes).max(1)
         };
         Division {
             elements,
+            len,
             each,
-            pieces: elements.div_ceil(each),
-            stream: bytes >= streams_from && is_plain::<T>(),
+            pieces: len.div_ceil(each),
+            stream: bytes >= streams_from && elements.is_plain(),
         }
     }
 
@@ -62,7 +65,7 @@ impl Division {
     }
 }
 
-impl<T: Element> Shared<'_, T> {
+impl Shared<'_> {
     /// Receiver, after inviting the sender: copies until no piece is left to claim, then waits for
     /// the sender's pieces. False if the sender failed in one of them.
     ///
@@ -100,6 +103,7 @@ impl<T: Element> Shared<'_, T> {
     pub(super) unsafe fn copy(&self, first: usize, pieces: usize) {
         let Division {
             elements,
+            len,
             each,
             stream,
             ..
@@ -109,10 +113,11 @@ impl<T: Element> Shared<'_, T> {
         } else {
             first
         };
-        let range = first * each..((first + pieces) * each).min(elements);
+        let range = first * each..((first + pieces) * each).min(len);
         // SAFETY: guaranteed by the caller.
         unsafe {
-            self.op.apply(&self.mine, &self.message, range, stream);
+            self.op
+                .apply(&self.mine, &self.message, elements, range, stream);
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Unit tests of transfers from memory to memory, on one thread. They have a file of their own
 //! because `tests/model` compiles the source files as well.
 
+use super::elements::{Buffer, Combiner};
 use super::memory::{RankMemory, SendSpans};
 use super::packed::RecvOp;
 use super::protocol::{Lane, Pieces, Sent, Wire};
@@ -31,6 +32,7 @@ fn sixteen_bytes_travel_in_a_lane() {
 #[test]
 fn streamed_messages_arrive() {
     let sum = Operator::<i32>::named("sum").unwrap();
+    let sum = Combiner::of(&sum);
     let due = Due {
         ready: 0.0,
         takes: 1.0,
@@ -43,17 +45,17 @@ fn streamed_messages_arrive() {
             let wire = Wire::new();
             let mut here: Vec<i32> = (0..1000).collect();
             let mut there = vec![7i32; 1000];
-            let sender = RankMemory::new(0, &mut here, 1, streams_from);
-            let mut receiver = RankMemory::new(1, &mut there, 1, streams_from);
+            let sender = RankMemory::new(0, Buffer::of(&mut here), 1, streams_from);
+            let mut receiver = RankMemory::new(1, Buffer::of(&mut there), 1, streams_from);
             for (op, each) in [
                 (RecvOp::Copy, 1i32),
-                (RecvOp::Reduce(&sum, Order::MineFirst), 2),
+                (RecvOp::Reduce(sum, Order::MineFirst), 2),
             ] {
                 sender.open_send(0, &wire, 1, SendSpans::Many(&spans), 0.0);
                 let received = receiver.receive(&wire, 0, &spans, op, false, due);
                 assert_eq!(received, Received::Done(1.0));
-                assert_eq!(sender.poll_send(0, &sum), Sent::Done(1.0));
-                for (i, &found) in (0..).zip(receiver.data()) {
+                assert_eq!(sender.poll_send(0, sum), Sent::Done(1.0));
+                for (i, &found) in (0..).zip(receiver.data::<i32>()) {
                     let inside =
                         |s: &Span| (s.offset..s.end()).contains(&usize::try_from(i).unwrap());
                     let expected = if spans.iter().any(inside) {

@@ -5,22 +5,20 @@ use std::time::Instant;
 use super::{Phase, Poll, RendezvousExecutor};
 use crate::error::Error;
 use crate::machine::Ports;
-use crate::run::element::Element;
 use crate::run::exec::carrier::Carrier;
 use crate::run::exec::executor::{Peers, RankExecutor};
-use crate::run::exec::recorder::Recorder;
 use crate::run::failure::{Failure, TransferAt};
 use crate::run::transfer::RankMemory;
 use crate::run::wait::{Stop, TeamState, nanoseconds};
 
-impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for RendezvousExecutor<'r, T, R> {
+impl<'r> RankExecutor<'r> for RendezvousExecutor<'r> {
     fn rank(&self) -> usize {
         self.rank
     }
 
     fn run(
         &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
+        memory: &mut RankMemory<'_, 'r>,
         state: &TeamState,
         start: Instant,
         run: u64,
@@ -35,7 +33,7 @@ impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for RendezvousExecutor<'r,
             }
             let until = poll.gate.map(|t| start + nanoseconds(t));
             if let Some(until) = until
-                && !poll.awaits_turn
+                && !poll.awaits_grant
                 && self.lists.iter().all(|l| l.phase == Phase::Idle)
             {
                 state.pace(self.rank, until, false);
@@ -61,11 +59,7 @@ impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for RendezvousExecutor<'r,
         Ok(())
     }
 
-    fn poll(
-        &mut self,
-        carrier: &mut impl Carrier<'r, T>,
-        peers: &impl Peers,
-    ) -> Result<(), Failure> {
+    fn poll(&mut self, carrier: &mut impl Carrier<'r>, peers: &impl Peers) -> Result<(), Failure> {
         while self.progress(carrier, peers)?.progressed {}
         Ok(())
     }
@@ -78,13 +72,13 @@ impl<'r, T: Element, R: Recorder> RankExecutor<'r, T> for RendezvousExecutor<'r,
         self.at
     }
 
-    fn wants_help(&self, memory: &RankMemory<'_, 'r, T>) -> bool {
+    fn wants_help(&self, memory: &RankMemory<'_, 'r>) -> bool {
         (0..self.lists.len()).any(|list| memory.send_has_progress(list))
     }
 
     fn check_partners(
         &mut self,
-        memory: &mut RankMemory<'_, 'r, T>,
+        memory: &mut RankMemory<'_, 'r>,
         peers: &impl Peers,
         run: u64,
     ) -> Result<bool, Failure> {

@@ -4,18 +4,14 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::machine::{CostModel, Ports};
-use crate::run::engine::{Performer, RunData, RunOptions};
-use crate::run::{Element, ElementType, Operator};
+use crate::run::ElementType;
+use crate::run::engine::{OperatorSpec, Performer, RunBuffers, RunOptions, RunSpec};
 use crate::schedule::{Schedule, total_len};
 
 /// All that what a run does, and whether its result is right, depend on: see
-/// [`World::ensure_same`](super::World::ensure_same). `data` are the run's.
-pub(super) fn facts<T: Element>(
-    options: &RunOptions,
-    schedule: &Schedule,
-    operator: &Operator<T>,
-    data: &RunData<'_, T>,
-) -> Vec<String> {
+/// [`World::ensure_same`](super::World::ensure_same).
+pub(super) fn summary(spec: &RunSpec<'_>, buffers: &dyn RunBuffers) -> Vec<String> {
+    let schedule = spec.schedule;
     let RunOptions {
         // Native and not recorded, as over MPI all runs are.
         clock: _,
@@ -27,9 +23,9 @@ pub(super) fn facts<T: Element>(
         ports,
         eager,
         by,
-    } = options;
+    } = spec.options;
     let reduces = schedule.collective().kind().reduces();
-    let element = ElementType::of::<T>().map_or("unknown", ElementType::name);
+    let element = spec.element.own.map_or("unknown", ElementType::name);
     vec![
         match by {
             Performer::Schedule => "runs a schedule",
@@ -51,18 +47,18 @@ pub(super) fn facts<T: Element>(
             schedule.steps(),
             digest(&(schedule.programs(), schedule.shared_ports()))
         ),
-        match data.has_inputs() {
+        match buffers.has_inputs() {
             true => "has inputs of its own",
             false => "has test data",
         }
         .to_owned(),
-        match data.is_verified() {
+        match spec.verified {
             true => "verifies its results",
             false => "does not verify its results",
         }
         .to_owned(),
         match reduces {
-            true => combines(operator, data),
+            true => combines(&spec.operator, buffers),
             false => "combines nothing".to_owned(),
         },
         format!("runs {repetitions} repetitions after {warmup} that are not timed"),
@@ -101,20 +97,20 @@ fn layout(schedule: &Schedule) -> String {
 
 /// A user's operator is more than its name: two of one name are told apart by whether they commute
 /// and, on test data, by what they compute.
-fn combines<T: Element>(operator: &Operator<T>, data: &RunData<'_, T>) -> String {
-    let name = operator.name();
-    if operator.op().is_some() {
+fn combines(operator: &OperatorSpec<'_>, buffers: &dyn RunBuffers) -> String {
+    let name = operator.name;
+    if operator.built_in.is_some() {
         return format!("combines by {name}");
     }
-    let commutes = match operator.commutes() {
+    let commutes = match operator.commutes {
         true => "commutes",
         false => "does not commute",
     };
-    let results = match data.has_inputs() {
+    let results = match buffers.has_inputs() {
         // Only they are known to be operands that a user's function accepts.
         true => String::new(),
         // The run reports a panic, with its place.
-        false => match catch_unwind(AssertUnwindSafe(|| data.probe())) {
+        false => match catch_unwind(AssertUnwindSafe(|| buffers.probe())) {
             Ok(results) => format!(", and test values give digest {results:016x}"),
             Err(_) => ", and panics on test values".to_owned(),
         },

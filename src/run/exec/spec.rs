@@ -1,0 +1,156 @@
+//! What a place is asked to run, without the element type: the checks that all places share.
+
+use std::time::Duration;
+
+use super::program::Program;
+use super::run::RunOptions;
+use crate::error::{Error, Result};
+use crate::run::context::{Copying, RunContext};
+use crate::run::element::{Element, ElementType};
+use crate::run::op::Op;
+use crate::run::operator::Operator;
+use crate::run::transfer::Combiner;
+use crate::run::tuning::MAX_RECORDS;
+use crate::schedule::Schedule;
+
+/// A run without its element type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RunSpec<'r> {
+    pub(crate) schedule: &'r Schedule,
+    pub(crate) options: &'r RunOptions,
+    pub(crate) combiner: Combiner<'r>,
+    pub(crate) operator: OperatorSpec<'r>,
+    pub(crate) element: ElementSpec,
+    /// Whether outputs are compared.
+    pub(crate) verified: bool,
+}
+
+/// What is to be known of an operator besides what it computes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OperatorSpec<'r> {
+    pub(crate) name: &'r str,
+    pub(crate) built_in: Option<Op>,
+    pub(crate) commutes: bool,
+}
+
+/// The names of an element type.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ElementSpec {
+    pub(crate) rust_name: &'static str,
+    pub(crate) own: Option<ElementType>,
+}
+
+#[cfg(feature = "mpi")]
+impl ElementSpec {
+    /// Which of this crate's types they have: values of another may be addresses, which mean
+    /// nothing to another process.
+    pub(crate) fn own(&self) -> Result<ElementType> {
+        self.own.ok_or_else(|| {
+            Error::usage(format!(
+                "{}: only the element types of this crate can leave a process",
+                self.rust_name
+            ))
+        })
+    }
+}
+
+impl<'r> RunSpec<'r> {
+    pub(super) fn new<T: Element>(
+        schedule: &'r Schedule,
+        options: &'r RunOptions,
+        operator: &'r Operator<T>,
+        verified: bool,
+    ) -> Self {
+        RunSpec {
+            schedule,
+            options,
+            combiner: Combiner::of(operator),
+            operator: OperatorSpec {
+                name: operator.name(),
+                built_in: operator.op(),
+                commutes: operator.commutes(),
+            },
+            element: ElementSpec {
+                rust_name: std::any::type_name::<T>(),
+                own: ElementType::of::<T>(),
+            },
+            verified,
+        }
+    }
+
+    /// Bytes of an element.
+    pub(crate) fn element_bytes(&self) -> u64 {
+        self.combiner.elements.bytes as u64
+    }
+
+    /// Refuses what no place runs.
+    pub(crate) fn validate(&self) -> Result<()> {
+        let RunOptions { cost, .. } = self.options;
+        cost.validate()?;
+        cost.covers(self.schedule.ranks())?;
+        self.schedule.ensure_links(cost)?;
+        if self.options.repetitions == 0 {
+            return Err(Error::usage("0 repetitions"));
+        }
+        if let Some(ports) = self.options.ports {
+            ports.validate()?;
+        }
+        if self.operator.name.is_empty() {
+            return Err(Error::usage("an operator without a name"));
+        }
+        Ok(())
+    }
+
+    /// The number of all repetitions, `warmup` of which are not timed, if the start and end of each
+    /// can be kept for each of `count` threads or processes, as `who` says.
+    pub(crate) fn repetitions(&self, warmup: usize, count: usize, who: &str) -> Result<usize> {
+        let timed = self.options.repetitions;
+        let all = warmup.checked_add(timed);
+        let records = all.and_then(|all| all.checked_mul(count));
+        match (all, records) {
+            (Some(all), Some(records)) if records <= MAX_RECORDS => Ok(all),
+            _ => Err(Error::usage(format!(
+                "{timed} repetitions after {warmup} that are not counted are too many: of {count} {who}, {} are recorded at most",
+                MAX_RECORDS / count.max(1)
+            ))),
+        }
+    }
+
+    /// The schedule, prepared for execution.
+    ///
+    /// # Errors
+    /// As [`Program::new`].
+    pub(crate) fn program(&self) -> Result<Program<'r>> {
+        Program::new(self.schedule, self.options.cost.overlaps())
+    }
+
+    /// Whether the ranks really have the ports of the schedule.
+    pub(crate) fn has_own_ports(&self) -> bool {
+        let ports = self.schedule.ports();
+        self.options.ports.is_none_or(|p| p == ports)
+    }
+
+    /// What all ranks share, with `patience` beyond the deadline.
+    pub(crate) fn context(&self, patience: Duration, copying: Copying) -> RunContext<'r> {
+        let (schedule, options) = (self.schedule, self.options);
+        let deadline = options.deadline.saturating_add(patience);
+        RunContext {
+            enforced: options.ports.unwrap_or(schedule.ports()),
+            ..RunContext::new(
+                self.combiner,
+                &options.cost,
+                schedule.ports(),
+                options.clock,
+                deadline,
+                copying,
+            )
+        }
+    }
+
+    /// Bytes of all ranks' buffers together.
+    pub(crate) fn buffer_bytes(&self) -> usize {
+        let lengths = self.schedule.layout().iter().map(|l| l.len);
+        let elements = lengths.fold(0, usize::saturating_add);
+        elements.saturating_mul(self.combiner.elements.bytes)
+    }
+}

@@ -1,0 +1,112 @@
+//! The buffers of a run's ranks, whose element type only this file knows.
+
+use std::fmt;
+
+use super::run_data::{RunData, Wrong, packed};
+use crate::error::{Error, Result};
+use crate::run::element::Element;
+use crate::run::sync::Mutex;
+use crate::run::transfer::Buffer;
+
+/// What makes the buffers of a run's ranks.
+pub(crate) trait RunBuffers: fmt::Debug + Sync {
+    /// The buffer of `rank`. The thread that calls this allocates and first touches it.
+    ///
+    /// # Errors
+    /// When there is not enough memory.
+    fn of_rank(&self, rank: usize) -> Result<Box<dyn RankBuffer + '_>>;
+
+    /// Whether the caller has given inputs.
+    #[cfg(feature = "mpi")]
+    fn has_inputs(&self) -> bool;
+
+    /// A digest of what the operator makes of test values: operators of one name that compute
+    /// different things are told apart by it.
+    #[cfg(feature = "mpi")]
+    fn probe(&self) -> u64;
+}
+
+/// The buffer of a rank in all repetitions of a run.
+pub(crate) trait RankBuffer {
+    /// Fills it for repetition `n`.
+    fn fill(&mut self, n: usize);
+
+    /// The buffer.
+    fn buffer(&mut self) -> Buffer<'_>;
+
+    /// Compares the output after repetition `n` with the right one, if outputs are verified.
+    fn compare(&mut self, n: usize);
+
+    /// Keeps the output of the last repetition.
+    fn finish(self: Box<Self>);
+}
+
+/// What a rank leaves behind.
+#[derive(Debug)]
+pub(crate) struct RankOutput<T> {
+    /// The contents of its output spans after the last repetition.
+    pub(crate) output: Vec<T>,
+    /// Its first wrong output.
+    pub(crate) wrong: Option<Wrong<T>>,
+}
+
+/// By rank: its output, once it has finished.
+pub(super) type Outputs<T> = Box<[Mutex<Option<RankOutput<T>>>]>;
+
+struct TypedBuffer<'d, T> {
+    data: &'d RunData<'d, T>,
+    rank: usize,
+    values: Vec<T>,
+    wrong: Option<Wrong<T>>,
+}
+
+impl<T: Element> RunBuffers for RunData<'_, T> {
+    fn of_rank(&self, rank: usize) -> Result<Box<dyn RankBuffer + '_>> {
+        let len = self.layout()[rank].len;
+        let mut values = Vec::new();
+        values.try_reserve_exact(len).map_err(|e| {
+            Error::system(format!(
+                "rank {rank}: no memory for a buffer of {len} elements: {e}"
+            ))
+        })?;
+        values.resize(len, T::test_value(0));
+        Ok(Box::new(TypedBuffer {
+            data: self,
+            rank,
+            values,
+            wrong: None,
+        }))
+    }
+
+    #[cfg(feature = "mpi")]
+    fn has_inputs(&self) -> bool {
+        self.has_inputs()
+    }
+
+    #[cfg(feature = "mpi")]
+    fn probe(&self) -> u64 {
+        self.probe()
+    }
+}
+
+impl<T: Element> RankBuffer for TypedBuffer<'_, T> {
+    fn fill(&mut self, n: usize) {
+        self.data.fill(self.rank, n, &mut self.values);
+    }
+
+    fn buffer(&mut self) -> Buffer<'_> {
+        Buffer::of(&mut self.values)
+    }
+
+    fn compare(&mut self, n: usize) {
+        let wrong = || self.data.wrong(self.rank, n, &self.values);
+        self.wrong = self.wrong.take().or_else(wrong);
+    }
+
+    fn finish(self: Box<Self>) {
+        *self.data.outputs()[self.rank].lock() = Some(RankOutput {
+            output: packed(&self.values, &self.data.layout()[self.rank].output),
+            wrong: self.wrong,
+        });
+    }
+}

@@ -1,0 +1,134 @@
+//! What is left of the element type where bytes are moved: its size, and how values are combined.
+
+use std::any::TypeId;
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::protocol::INLINE_BYTES;
+use crate::run::element::{Element, ElementType};
+use crate::run::operator::Operator;
+use crate::schedule::Order;
+
+/// An element type, as a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Elements {
+    id: TypeId,
+    /// Bytes of one element, at least 1.
+    pub(crate) bytes: usize,
+    /// The longest message that travels in its lane, in bytes. Lanes are read as initialized words,
+    /// so it is 0 for types that may have padding: see [`Element`].
+    pub(crate) max_inline_bytes: usize,
+}
+
+impl Elements {
+    /// Elements of type `T`.
+    pub(crate) fn of<T: Element>() -> Elements {
+        const {
+            assert!(size_of::<T>() > 0, "an element has at least one byte");
+            assert!(
+                align_of::<T>() <= 8,
+                "elements are aligned to at most 8 bytes"
+            );
+        }
+        let is_plain = ElementType::of::<T>().is_some();
+        Elements {
+            id: TypeId::of::<T>(),
+            bytes: size_of::<T>(),
+            max_inline_bytes: if is_plain { INLINE_BYTES } else { 0 },
+        }
+    }
+
+    /// Whether every byte of an element is initialized.
+    #[inline]
+    pub(super) fn is_plain(self) -> bool {
+        self.max_inline_bytes > 0
+    }
+}
+
+/// A rank's buffer, whose element type is a value.
+#[derive(Debug)]
+pub(crate) struct Buffer<'b> {
+    pub(super) base: *mut u8,
+    /// Number of elements.
+    pub(super) len: usize,
+    pub(super) elements: Elements,
+    borrowed: PhantomData<&'b mut [u8]>,
+}
+
+impl<'b> Buffer<'b> {
+    pub(crate) fn of<T: Element>(buffer: &'b mut [T]) -> Self {
+        Buffer {
+            base: buffer.as_mut_ptr().cast(),
+            len: buffer.len(),
+            elements: Elements::of::<T>(),
+            borrowed: PhantomData,
+        }
+    }
+}
+
+/// An operator, whose element type is a value.
+#[derive(Clone, Copy)]
+pub(crate) struct Combiner<'o> {
+    operator: &'o (dyn CombineBytes + Sync),
+    pub(crate) elements: Elements,
+}
+
+impl fmt::Debug for Combiner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Combiner").field(&self.elements).finish()
+    }
+}
+
+impl<'o> Combiner<'o> {
+    pub(crate) fn of<T: Element>(operator: &'o Operator<T>) -> Self {
+        Combiner {
+            operator,
+            elements: Elements::of::<T>(),
+        }
+    }
+
+    /// Combines `n` elements at `other` into those at `acc`, in one call of the operator.
+    ///
+    /// # Safety
+    /// `acc` and `other` hold `n` values of the type `elements`, aligned for it. Nobody else may
+    /// touch `acc` or write `other` meanwhile, and the two must not overlap.
+    ///
+    /// # Panics
+    /// When the operator is for elements of another type.
+    #[inline]
+    pub(super) unsafe fn combine(
+        self,
+        elements: Elements,
+        acc: *mut u8,
+        other: *const u8,
+        n: usize,
+        order: Order,
+    ) {
+        assert!(
+            self.elements.id == elements.id,
+            "the operator's element type"
+        );
+        // SAFETY: guaranteed by the caller; the type is that of the operator, as just checked.
+        unsafe { self.operator.combine_bytes(acc, other, n, order) };
+    }
+}
+
+/// An operator without its type.
+trait CombineBytes {
+    /// Combines `n` elements at `other` into those at `acc`.
+    ///
+    /// # Safety
+    /// As [`Combiner::combine`], for values of the operator's type.
+    unsafe fn combine_bytes(&self, acc: *mut u8, other: *const u8, n: usize, order: Order);
+}
+
+impl<T: Element> CombineBytes for Operator<T> {
+    unsafe fn combine_bytes(&self, acc: *mut u8, other: *const u8, n: usize, order: Order) {
+        // SAFETY: `n` aligned values of this type that nobody else touches.
+        let acc = unsafe { std::slice::from_raw_parts_mut(acc.cast::<T>(), n) };
+        // SAFETY: `n` aligned values of this type that nobody writes, and that do not overlap
+        // `acc`.
+        let other = unsafe { std::slice::from_raw_parts(other.cast::<T>(), n) };
+        self.combine(acc, other, order);
+    }
+}
