@@ -35,7 +35,9 @@
 //! All processes agree before a run that they are about to do the same; if not, all return an
 //! error. A failure during the run ends all processes of the launch, because the others wait in the
 //! library: the process that fails prints rank, step, peer and port, then calls `MPI_Abort`. A
-//! watchdog does the same for a process that waits in the library for too long.
+//! watchdog does the same for a process that waits in the library for too long. A process that dies
+//! is noticed by the launcher, or else by the deadline of those that wait for it. All of them end
+//! the job in one function, `Mpi::end_job`.
 
 mod binding;
 mod ends;
