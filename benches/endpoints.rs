@@ -14,9 +14,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use oneport::run::{
-    Bidirectional, Endpoint, Operator, ScopeOptions, Team, TeamOptions, clock_work,
-};
+use oneport::internal::clock_work;
+use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team, TeamOptions};
 
 const SHORT: [usize; 5] = [0, 8, 16, 64, 1 << 10];
 const LONG: [usize; 6] = [16 << 10, 64 << 10, 512 << 10, 1 << 20, 4 << 20, 32 << 20];

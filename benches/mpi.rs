@@ -25,7 +25,7 @@ use std::process::{Command, ExitCode};
 use oneport::mpi::{World, launch};
 use oneport::plan::choose::{Choice, none_applies, rank, with_best_segments};
 use oneport::plan::{Segments, registry};
-use oneport::run::{Op, Operator, Outcome, Run};
+use oneport::run::{Op, Operator, Outcome, Place, Run};
 use oneport::schedule::collective::Collective;
 use oneport::schedule::{Layout, Schedule, Span, Step};
 use oneport::{Error, ErrorKind, Kind, Ports, Request};
@@ -171,11 +171,9 @@ fn of_process() -> oneport::Result<()> {
     let mut world = World::join()?;
     let (speaks, ranks) = (world.rank() == 0, world.size());
     if speaks {
-        println!(
-            "\n{} ({} interface), {ranks} processes",
-            world.version(),
-            world.abi()
-        );
+        let interface = world.processes().map(|p| (p.version, p.interface));
+        let (version, interface) = interface.unwrap_or_default();
+        println!("\n{version} ({interface} interface), {ranks} processes");
     }
     let options = Calibration {
         quick: true,

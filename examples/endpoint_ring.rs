@@ -32,7 +32,7 @@ pub(crate) fn main() -> oneport::Result<()> {
 
     // What the ranks did is a schedule.
     let shape = Schedule::allgather(p, 1).build()?;
-    let recorded = outcome.schedule(shape.collective().clone(), shape.layout().to_vec())?;
+    let recorded = outcome.schedule(shape.collective(), shape.layout())?;
     assert!(recorded.check().is_correct());
     println!("{} steps of {p} ranks, proved", recorded.steps());
     Ok(())

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use oneport::mpi::World;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::run::{Element, ElementType, Op, Operator, Run};
+use oneport::run::{Element, ElementType, Op, Operator, Place, Run};
 use oneport::{Error, ErrorKind, Kind, Ports, Request, Schedule, with_element_type};
 use plans::{Plan, Shape, initial_buffers, ports};
 use random::Random;
@@ -58,13 +58,12 @@ fn suite() -> oneport::Result<()> {
             println!("{text}");
         }
     };
+    let processes = world
+        .processes()
+        .ok_or_else(|| wrong("no processes".into()))?;
     say(format!(
-        "{} ({} interface, {}), {} processes on {} host(s)",
-        world.version(),
-        world.abi(),
-        world.library(),
-        world.size(),
-        world.hosts().len()
+        "{processes} ({} interface, {})",
+        processes.interface, processes.library
     ));
     let (runs, refused) = registered(&mut world, thin)?;
     let programs = random_programs(&mut world, thin)?;

@@ -322,7 +322,7 @@ impl Measurement<'_> {
             self.algorithm.name
         );
         self.walls
-            .add(outcome.wall.histogram())
+            .add(oneport::internal::histogram(&outcome.wall))
             .expect("histograms of one kind");
         outcome.wall.total()
     }

@@ -277,7 +277,7 @@ mod tests {
         let evaluated = pipeline::uni_greedy::time(request).unwrap();
         let difference = (outcome.model_time() - evaluated).abs();
         assert!(difference <= 1e-12 * evaluated, "{request:?}");
-        let recorded = outcome.schedule(collective, layout).unwrap();
+        let recorded = outcome.schedule(&collective, &layout).unwrap();
         assert_eq!(rank_times, time(&recorded));
         let report = recorded.check();
         assert!(report.is_correct(), "{request:?}: {:?}", report.errors);

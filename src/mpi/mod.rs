@@ -49,5 +49,4 @@ mod summary;
 mod watchdog;
 mod world;
 
-pub use binding::Abi;
 pub use world::World;

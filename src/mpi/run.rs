@@ -11,7 +11,7 @@ use super::world::World;
 use crate::error::{Error, Result};
 use crate::run::engine::{
     Copying, Eager, Job, Performer, Program, Report, Reports, RunBuffers, RunData, RunSpec,
-    ThreadReport, repeat,
+    ThreadReport, repeat, sealed,
 };
 use crate::run::system::ensure_memory;
 use crate::run::{Clock, Element, Mismatch, Outcome, Place, Processes, Run, Workers};
@@ -34,6 +34,8 @@ struct Prepared<'s> {
     /// Of the ranks of the schedule only.
     requests: Option<Requests>,
 }
+
+impl sealed::Place for World {}
 
 /// Runs on the first processes of the world; the others wait. All processes describe the same run.
 /// Only the process's own inputs are read, and only its own output is in [`Outcome::outputs`]. Of
@@ -77,14 +79,9 @@ impl Place for World {
     }
 
     fn processes(&self) -> Option<Processes> {
-        let (library, version, interface) = (self.library(), self.version(), self.abi());
-        let hosts = self.hosts().to_vec();
-        Some(Processes::new(
-            library,
-            version,
-            interface.to_string(),
-            hosts,
-        ))
+        let (mpi, hosts) = (self.mpi(), self.hosts().to_vec());
+        let (version, interface) = (mpi.version(), mpi.interface());
+        Some(Processes::new(mpi.name(), version, interface, hosts))
     }
 
     fn max(&mut self, value: u64) -> Result<u64> {

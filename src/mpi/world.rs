@@ -4,7 +4,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::binding::{Abi, Communicator, Mpi};
+use super::binding::{Communicator, Mpi};
 use super::launch;
 use super::summary::digest;
 use super::watchdog::Watchdog;
@@ -158,23 +158,13 @@ impl World {
         self.all.size()
     }
 
-    /// The name under which the library was found.
-    pub fn library(&self) -> &str {
-        self.library.0.name()
-    }
-
-    /// The library's description of itself.
-    pub fn version(&self) -> String {
-        self.library.0.version()
-    }
-
-    /// The binary interface of the library.
-    pub fn abi(&self) -> Abi {
-        self.library.0.abi()
+    /// The library.
+    pub(super) fn mpi(&self) -> &'static Mpi {
+        self.library.0
     }
 
     /// The hosts, in order of their first ranks.
-    pub fn hosts(&self) -> &[Host] {
+    pub(super) fn hosts(&self) -> &[Host] {
         &self.hosts.list
     }
 

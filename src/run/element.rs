@@ -43,6 +43,10 @@ use crate::error::{Error, Result};
 /// assert!(outcome.is_verified());
 /// # Ok::<(), oneport::Error>(())
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no element type",
+    note = "implement `oneport::run::Element` for it: `test_value`, which makes test data, is enough"
+)]
 pub trait Element: Copy + PartialEq + Debug + Send + Sync + 'static {
     /// A value made from 64 scrambled bits: test inputs, and what fills a buffer before anything is
     /// written. A verified run notices wrong data as far as these values differ, and as far as

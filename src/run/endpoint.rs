@@ -12,6 +12,10 @@ use crate::machine::Ports;
 use crate::schedule::{Order, Span, Step};
 
 /// A port model, as a type: [`Unidirectional`] or [`Bidirectional`]. The trait is sealed.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no port model",
+    note = "choose `oneport::run::Unidirectional` or `oneport::run::Bidirectional`"
+)]
 pub trait PortModel: sealed::Sealed + Send + Sync + 'static {
     /// The port model as a value: one-ported.
     const PORTS: Ports;

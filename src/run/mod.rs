@@ -43,7 +43,7 @@
 //! [`System`]: crate::ErrorKind::System
 
 mod built_in;
-mod clock;
+pub(crate) mod clock;
 mod combine;
 mod context;
 mod element;
@@ -59,7 +59,7 @@ mod processes;
 mod rank;
 mod scope;
 mod sync;
-pub mod system;
+pub(crate) mod system;
 mod team;
 mod teams;
 mod testdata;
@@ -76,7 +76,7 @@ pub(crate) mod engine {
     pub(crate) use super::context::Copying;
     pub(crate) use super::exec::{
         Carrier, Eager, Job, OperatorSpec, Peers, Performer, Program, RankExecutor, Report,
-        Reports, RunOptions, RunSpec, Runner, Sequence, ThreadReport, Transfer, repeat,
+        Reports, RunOptions, RunSpec, Runner, Sequence, ThreadReport, Transfer, repeat, sealed,
     };
     pub(crate) use super::failure::{Failure, TransferAt, panicked};
     pub(crate) use super::team::panic_message;
@@ -86,7 +86,6 @@ pub(crate) mod engine {
     };
 }
 
-pub use clock::clock_work;
 pub use element::{Element, ElementType};
 pub use endpoint::{
     Bidirectional, Endpoint, OpenSend, PortModel, RecvPort, SendPort, Unidirectional,

@@ -117,16 +117,17 @@ impl<R> ScopeOutcome<R> {
     /// The recorded steps as a schedule for `collective`. `layout[rank]` says where input and
     /// output are in the buffer of the rank.
     ///
-    /// Linear in the number of ranks and steps.
+    /// Linear in the number of ranks and steps, which are copied.
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if nothing was recorded; otherwise as
     /// [`Schedule::new`].
-    pub fn schedule(self, collective: Collective, layout: Vec<Layout>) -> Result<Schedule> {
+    pub fn schedule(&self, collective: &Collective, layout: &[Layout]) -> Result<Schedule> {
         let programs = self
             .programs
+            .clone()
             .ok_or_else(|| Error::usage("nothing was recorded: set ScopeOptions::record"))?;
-        Schedule::new(self.ports, collective, layout, programs)
+        Schedule::new(self.ports, collective.clone(), layout.to_vec(), programs)
     }
 }
 

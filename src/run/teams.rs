@@ -1,7 +1,7 @@
 //! Threads for schedules of any number of ranks.
 
 use super::element::Element;
-use super::exec::{Outcome, Place, Run};
+use super::exec::{Outcome, Place, Run, sealed};
 use super::placement::Workers;
 use super::team::{Team, TeamOptions};
 use crate::error::{Error, Result};
@@ -37,6 +37,8 @@ impl Teams {
         team.ok_or_else(|| Error::system("a team that does not exist"))
     }
 }
+
+impl sealed::Place for Teams {}
 
 impl Place for Teams {
     fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {

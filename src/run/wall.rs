@@ -87,10 +87,16 @@ impl WallTimes {
         Duration::from_nanos(self.total_ns)
     }
 
-    /// The distribution of the times, in nanoseconds.
-    pub fn histogram(&self) -> &Histogram<u64> {
-        &self.histogram
+    /// The different times in nanoseconds, ascending, and how often each was measured.
+    pub fn distribution(&self) -> impl Iterator<Item = (u64, u64)> {
+        let values = self.histogram.iter_recorded();
+        values.map(|value| (value.value_iterated_to(), value.count_at_value()))
     }
+}
+
+/// The histogram of the times.
+pub fn histogram(wall: &WallTimes) -> &Histogram<u64> {
+    &wall.histogram
 }
 
 /// Returns how many of `n` repetitions may be cut off at each end so that the remaining range still
@@ -162,6 +168,7 @@ mod tests {
         );
         assert_eq!((times.count(), times.interval_ns()), (9, 2..=8));
         assert_eq!(times.quantile_ns(1.0), 9);
+        assert!(times.distribution().eq((1..10).map(|ns| (ns, 1))));
         assert_eq!(times.total(), Duration::from_nanos(45));
     }
 }

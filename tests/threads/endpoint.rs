@@ -51,7 +51,7 @@ fn a_ring_that_sends_first_matches_its_recorded_schedule() {
             }
             let times = outcome.rank_times.clone();
             let schedule = outcome
-                .schedule(Collective::Allgather, layouts(p, 10 * p))
+                .schedule(&Collective::Allgather, &layouts(p, 10 * p))
                 .unwrap();
             assert_eq!(
                 times,
@@ -136,7 +136,7 @@ proptest! {
         prop_assert_eq!(&outcome.rank_times, &again.rank_times);
         prop_assert_eq!(buffers, same);
         let times = outcome.rank_times.clone();
-        let schedule = outcome.schedule(Collective::Allreduce, layouts(p, 24)).unwrap();
+        let schedule = outcome.schedule(&Collective::Allreduce, &layouts(p, 24)).unwrap();
         prop_assert_eq!(times, schedule.simulate_bytes(&options(overlap).cost, 8).unwrap().rank_times());
     }
 }

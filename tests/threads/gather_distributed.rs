@@ -169,7 +169,7 @@ fn real_bytes_are_gathered_and_scattered() {
                 let (problem, tree) = offline(&sizes, root);
                 assert_eq!(outcome.model_time(), problem.time(&tree));
                 let schedule = outcome
-                    .schedule(Collective::Gather { root: top }, layouts.clone())
+                    .schedule(&Collective::Gather { root: top }, &layouts)
                     .unwrap();
                 assert!(schedule.check().is_correct());
 

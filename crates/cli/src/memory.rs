@@ -1,7 +1,7 @@
 //! How much memory there is, and refusals of what does not fit.
 
 use anyhow::Result;
-use oneport::run::system;
+use oneport::internal::system;
 
 /// Returns the memory that this process may additionally use, if the system reports it.
 pub(crate) fn available_memory() -> Option<u64> {

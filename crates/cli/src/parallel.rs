@@ -1,7 +1,7 @@
 //! Evaluates candidates on all cores. Only planning and timing in the model: runs have threads of
 //! their own.
 
-use oneport::run::system;
+use oneport::internal::system;
 use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 

@@ -109,6 +109,8 @@ pub(crate) struct Site {
     pub(crate) teams: Teams,
 }
 
+impl oneport::internal::sealed::Place for Site {}
+
 impl Place for Site {
     fn run<T: Element>(&mut self, run: &Run<'_, T>) -> oneport::Result<Outcome<T>> {
         match &mut self.world {

@@ -18,8 +18,7 @@ pub(super) struct Handle(pub(super) usize);
 
 /// The binary interface of a library: what its constants are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Abi {
+pub(super) enum Abi {
     /// The interface that MPICH and the libraries derived from it share (`libmpi.so.12`).
     Mpich,
     /// Open MPI's own (`libmpi.so.40`).

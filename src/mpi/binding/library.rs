@@ -105,9 +105,9 @@ impl Mpi {
         })))
     }
 
-    /// The binary interface.
-    pub(crate) fn abi(&self) -> Abi {
-        self.abi
+    /// The name of the binary interface.
+    pub(crate) fn interface(&self) -> String {
+        self.abi.to_string()
     }
 
     /// The name under which the library was found.

@@ -35,7 +35,6 @@ mod messages;
 #[cfg(not(all(unix, target_pointer_width = "64", target_endian = "little")))]
 compile_error!("the feature `mpi` needs a 64-bit little-endian Unix: handles are passed as words");
 
-pub use abi::Abi;
 pub(crate) use collective::OwnCollective;
 pub(crate) use communicator::Communicator;
 pub(crate) use library::Mpi;

@@ -41,7 +41,7 @@ mod warnings;
 pub(crate) use carrier::{Carrier, Transfer};
 pub use eager::longest_messages;
 pub use outcome::Outcome;
-pub use run::{Clock, Place, Run};
+pub use run::{Clock, Place, Run, sealed};
 #[cfg(feature = "mpi")]
 pub(crate) use {
     eager::Eager,

@@ -6,7 +6,7 @@ use super::eager::{Eager, longest_messages};
 use super::outcome::{Outcome, Report};
 use super::program::Program;
 use super::repeat::repeat_on_all;
-use super::run::{Clock, Performer, Place, Run};
+use super::run::{Clock, Performer, Place, Run, sealed};
 use super::runner::Job;
 use super::spec::RunSpec;
 use crate::error::{Error, Result};
@@ -16,6 +16,8 @@ use crate::run::placement::Workers;
 use crate::run::team::Team;
 use crate::run::testdata::RunBuffers;
 use crate::run::wait::nanoseconds;
+
+impl sealed::Place for Team {}
 
 impl Place for Team {
     fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {

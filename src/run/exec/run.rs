@@ -51,9 +51,8 @@ pub struct Run<'r, T> {
 }
 
 /// Where runs take place: a [`Team`](crate::run::Team) of threads, [`Teams`](crate::run::Teams) or,
-/// with the feature `mpi`, the processes of a [`World`](crate::mpi::World). Only this crate can
-/// read what a [`Run`] describes, so places of others pass it on to one of these.
-pub trait Place {
+/// with the feature `mpi`, the processes of a [`World`](crate::mpi::World). The trait is sealed.
+pub trait Place: sealed::Place {
     /// Carries out `run`: see [`Run::on`].
     ///
     /// # Errors
@@ -79,8 +78,15 @@ pub trait Place {
     }
 }
 
+/// Keeps other crates from defining places: only this one can read what a [`Run`] describes.
+pub mod sealed {
+    /// A place of this workspace.
+    pub trait Place {}
+}
+
 /// Whether a run goes at full speed or at the pace of its cost model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Clock {
     /// As fast as the machine allows.
     #[default]

@@ -64,7 +64,7 @@ fn correct_programs<T: Value, P: Model>(random: &mut Random, team: &mut Team) {
     assert_eq!(buffers, expected);
     let schedule = plan.schedule();
     let recorded = outcome
-        .schedule(schedule.collective().clone(), schedule.layout().to_vec())
+        .schedule(schedule.collective(), schedule.layout())
         .unwrap();
     assert_eq!(recorded, schedule);
 }

@@ -1,7 +1,7 @@
 //! Runs a schedule with elements of one type.
 
 use anyhow::{Context, Result};
-use oneport::run::system;
+use oneport::internal::system;
 use oneport::run::{
     Clock, Element, ElementType, Operator, Run, Team, TeamOptions, Teams, Topology,
 };
@@ -75,7 +75,7 @@ fn execute<T: Element>(args: &Args, input: &Input, site: &mut Site) -> Result<Ru
         distribution: args
             .histogram
             .is_some()
-            .then(|| percentile_distribution(wall.histogram())),
+            .then(|| percentile_distribution(oneport::internal::histogram(wall))),
         model_time: outcome.model_time,
         wall: Wall::of(wall),
         pinned: outcome.pinned,

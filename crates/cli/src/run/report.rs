@@ -154,7 +154,7 @@ pub(crate) struct Wall {
 impl Wall {
     /// Summarises the recorded times.
     pub(crate) fn of(wall: &WallTimes) -> Wall {
-        let times = wall.histogram();
+        let times = oneport::internal::histogram(wall);
         let (low, high) = wall.interval_ns().into_inner();
         let [first, third] = [0.25, 0.75].map(|q| times.value_at_quantile(q));
         let fence = (third - first).saturating_mul(3) / 2;

@@ -193,10 +193,9 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
 
 /// The times of all repetitions. The histogram's buckets are 0.1% wide; its extremes are exact.
 fn times(wall: &WallTimes) -> Vec<u64> {
-    let values = wall.histogram().iter_recorded();
-    let repeated = values.map(|value| {
-        let count = usize::try_from(value.count_at_value()).unwrap_or(1);
-        std::iter::repeat_n(value.value_iterated_to(), count)
+    let repeated = wall.distribution().map(|(ns, count)| {
+        let count = usize::try_from(count).unwrap_or(1);
+        std::iter::repeat_n(ns, count)
     });
     repeated.flatten().collect()
 }

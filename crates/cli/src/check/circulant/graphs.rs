@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 
+use oneport::internal::system::Gate;
 use oneport::plan::circulant::prove::{Violation, check_rank, violations};
 use oneport::plan::circulant::schedule::Circulant;
 use oneport::plan::circulant::tables::Tables;
 use oneport::plan::distribution::Generator;
-use oneport::run::system::Gate;
 
 /// Stack size of each thread except the first.
 const STACK_BYTES: usize = 2 << 20;
