@@ -71,7 +71,7 @@ impl Place for World {
             (*output, wrong) = (mine.output, mine.wrong);
         }
         let mismatch = self.first_mismatch(&data, wrong.as_ref())?;
-        Ok(report.outcome(outputs, mismatch))
+        Ok(report.with_data(outputs, mismatch))
     }
 
     fn max_ranks(&self) -> usize {
@@ -179,6 +179,8 @@ impl World {
         let one_host = self.hosts().len() == 1;
         let simulation = prepared.simulation.as_ref();
         Ok(Report {
+            outputs: Vec::new(),
+            mismatch: None,
             model_time: simulation.map_or(f64::NAN, Simulation::makespan),
             rank_times: simulation.map_or_else(Vec::new, Simulation::rank_times),
             wall: reports.wall_times(spec.options.warmup, one_host)?,

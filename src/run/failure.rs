@@ -41,58 +41,40 @@ impl TransferAt {
     /// The rank's deadline has passed in this step, a `what`.
     #[cold]
     pub(crate) fn timeout(self, what: &'static str) -> Error {
-        let TransferAt {
-            rank,
-            step,
-            peer,
-            port,
-        } = self;
-        let kind = ErrorKind::Deadline {
-            rank,
-            step,
-            peer,
-            port,
+        ErrorKind::Deadline {
+            rank: self.rank,
+            step: self.step,
+            peer: self.peer,
+            port: self.port,
             what,
-        };
-        kind.into()
+        }
+        .into()
     }
 
     /// The partner has finished its program without this transfer.
     #[cold]
     pub(crate) fn partner_left(self) -> Error {
-        let TransferAt {
-            rank,
-            step,
-            peer,
-            port,
-        } = self;
-        let kind = ErrorKind::PartnerLeft {
-            rank,
-            step,
-            peer,
-            port,
-        };
-        kind.into()
+        ErrorKind::PartnerLeft {
+            rank: self.rank,
+            step: self.step,
+            peer: self.peer,
+            port: self.port,
+        }
+        .into()
     }
 
     /// The partner's message has `found` elements instead of `expected`.
     #[cold]
     pub(crate) fn wrong_length(self, expected: usize, found: usize) -> Error {
-        let TransferAt {
-            rank,
-            step,
-            peer,
-            port,
-        } = self;
-        let kind = ErrorKind::Length {
-            rank,
-            step,
-            peer,
-            port,
+        ErrorKind::Length {
+            rank: self.rank,
+            step: self.step,
+            peer: self.peer,
+            port: self.port,
             expected,
             found,
-        };
-        kind.into()
+        }
+        .into()
     }
 }
 
@@ -105,10 +87,10 @@ pub(crate) fn port_busy(rank: usize, port: usize, step: usize) -> Error {
 /// Step `step` of `rank` panicked.
 #[cold]
 pub(crate) fn panicked(rank: usize, step: usize, message: String) -> Error {
-    let kind = ErrorKind::Panicked {
+    ErrorKind::Panicked {
         rank,
         step,
         message,
-    };
-    kind.into()
+    }
+    .into()
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use oneport::plan::registry;
 use oneport::run::{
-    Clock, Element, Endpoint, Operator, Run, ScopeOptions, Team, TeamOptions, Workers, inputs,
-    oracle,
+    Clock, Element, Endpoint, Operator, Place, Run, ScopeOptions, Team, TeamOptions, Teams,
+    Workers, inputs, oracle,
 };
 use oneport::{
     Collective, CostModel, ErrorKind, Kind, Order, Ports, Request, Schedule, Span, Step,
@@ -445,4 +445,21 @@ fn a_deadline_names_the_awaited_rank() {
             }
         );
     }
+}
+
+#[test]
+fn teams_run_schedules_of_any_number_of_ranks() {
+    let _shared = shared();
+    let mut teams = Teams::default();
+    for ranks in [2, 3, 3, 1, 2] {
+        let mut builder = Schedule::broadcast(ranks, 5);
+        for rank in 1..ranks {
+            builder.transfer(0, rank, 0..5);
+        }
+        let schedule = builder.build().unwrap();
+        let run = Run::<u32>::new(&schedule).verified();
+        assert!(run.on(&mut teams).unwrap().is_verified());
+        assert_eq!(teams.team(ranks).unwrap().ranks(), ranks);
+    }
+    assert!(teams.max_ranks() >= 3);
 }

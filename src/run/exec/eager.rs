@@ -57,13 +57,21 @@ pub fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest
     }
 }
 
-/// The slots of a run, and the sequence of actions of each rank.
+/// The eager form of a run: of all ranks, or of one.
 #[derive(Debug)]
 pub(crate) struct Eager {
     slots: Slots,
-    sequences: Vec<Sequence>,
-    /// By rank and step: the slot of the step's message, if it is a send whose message is copied.
-    slot: Vec<Vec<u32>>,
+    /// The first of the ranks.
+    first: usize,
+    ranks: Vec<EagerRank>,
+}
+
+/// The eager form of one rank's program.
+#[derive(Debug)]
+struct EagerRank {
+    sequence: Sequence,
+    /// By step: the slot of its message, if it is a send whose message is copied.
+    slot: Vec<u32>,
 }
 
 impl Eager {
@@ -107,22 +115,22 @@ impl Eager {
         let (steps, order) = (own.steps, &own.order);
         let mut sequence = Sequence::new(rank, steps, order, simulation, ports, 0, lane)?;
         open_early(&mut sequence);
-        let mut eager = Eager {
+        let slot = vec![0; steps.len()];
+        Some(Eager {
             slots: Slots::new(0),
-            sequences: (0..program.ranks.len())
-                .map(|_| Sequence::default())
-                .collect(),
-            slot: vec![Vec::new(); program.ranks.len()],
-        };
-        eager.sequences[rank] = sequence;
-        eager.slot[rank] = vec![0; steps.len()];
-        Some(eager)
+            first: rank,
+            ranks: vec![EagerRank { sequence, slot }],
+        })
+    }
+
+    fn rank(&self, rank: usize) -> &EagerRank {
+        &self.ranks[rank - self.first]
     }
 
     /// The order in which `rank` executes its steps.
     #[cfg(feature = "mpi")]
     pub(crate) fn sequence(&self, rank: usize) -> &Sequence {
-        &self.sequences[rank]
+        &self.rank(rank).sequence
     }
 
     /// The eager form of a schedule, in which overwritten messages of up to `copied` bytes are
@@ -145,18 +153,17 @@ impl Eager {
         if Slots::bytes(lines) > MAX_SLOT_BYTES {
             return None;
         }
-        let slot = |(rank, program): (usize, &RankProgram<'_>)| {
+        let rank = |((rank, program), sequence): ((usize, &RankProgram<'_>), Sequence)| {
             let mut slot = vec![0; program.steps.len()];
-            for (i, lane) in copies(rank, program, &sequences[rank]) {
+            for (i, lane) in copies(rank, program, &sequence) {
                 slot[i] = slots[lane];
             }
-            slot
+            EagerRank { sequence, slot }
         };
-        let slot = ranks().map(slot).collect();
         Some(Eager {
             slots: Slots::new(lines),
-            sequences,
-            slot,
+            first: 0,
+            ranks: ranks().zip(sequences).map(rank).collect(),
         })
     }
 }
@@ -203,7 +210,8 @@ fn slots_of_lanes(
 #[derive(Debug)]
 pub(crate) struct EagerExecutor<'r> {
     rank: usize,
-    eager: &'r Eager,
+    own: &'r EagerRank,
+    slots: &'r Slots,
     program: &'r RankProgram<'r>,
     wires: &'r [Wire],
     context: &'r RunContext<'r>,
@@ -244,7 +252,8 @@ impl<'r> EagerExecutor<'r> {
     ) -> Self {
         EagerExecutor {
             rank,
-            eager,
+            own: eager.rank(rank),
+            slots: &eager.slots,
             program: &program.ranks[rank],
             wires: &program.wires,
             context,
@@ -263,7 +272,7 @@ impl<'r> EagerExecutor<'r> {
     /// the time that giving up the core takes.
     #[inline]
     fn spin_briefly(&self, state: &TeamState) {
-        if let [action] = self.eager.sequences[self.rank].actions()
+        if let [action] = self.own.sequence.actions()
             && let i = action.step as usize
             && let Step::Recv { from, .. } = &self.program.steps[i]
             && !state.share_a_core(self.rank, *from)
@@ -291,7 +300,7 @@ impl<'r> EagerExecutor<'r> {
         peers: &impl Peers,
     ) -> Result<Option<Awaited<'r>>, Failure> {
         let context = self.context;
-        let sequence = &self.eager.sequences[self.rank];
+        let sequence = &self.own.sequence;
         while let Some(action) = sequence.actions().get(self.next) {
             let i = action.step as usize;
             let step = &self.program.steps[i];
@@ -315,7 +324,7 @@ impl<'r> EagerExecutor<'r> {
                         self.awaited_step = i;
                         return Ok(Some(Awaited::Room(transfer)));
                     }
-                    let slot = || (&self.eager.slots, self.eager.slot[self.rank][i]);
+                    let slot = || (self.slots, self.own.slot[i]);
                     carrier.send(transfer, action.copied.then(slot));
                     peers.wake(*to);
                 }
@@ -412,11 +421,11 @@ impl<'r> RankExecutor<'r> for EagerExecutor<'r> {
     }
 
     fn is_done(&self) -> bool {
-        self.next == self.eager.sequences[self.rank].actions().len()
+        self.next == self.own.sequence.actions().len()
     }
 
     fn step(&self) -> usize {
-        let actions = self.eager.sequences[self.rank].actions();
+        let actions = self.own.sequence.actions();
         actions
             .get(self.next)
             .map_or(0, |action| action.step as usize)

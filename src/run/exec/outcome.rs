@@ -77,56 +77,30 @@ impl<T> Outcome<T> {
     }
 }
 
-/// What a place reports of a run; its data are added.
-#[derive(Debug)]
-pub(crate) struct Report {
-    pub(crate) model_time: f64,
-    pub(crate) rank_times: Vec<f64>,
-    pub(crate) wall: WallTimes,
-    pub(crate) pinned: bool,
-    pub(crate) oversubscribed: bool,
-    pub(crate) workers: Workers,
-    pub(crate) eager: bool,
-    pub(crate) warnings: Vec<String>,
-    pub(crate) compared: usize,
-    pub(crate) function: Option<&'static str>,
-    pub(crate) step_times: Option<Vec<Vec<(u64, u64)>>>,
-}
+/// What a place reports of a run: an outcome without data.
+pub(crate) type Report = Outcome<()>;
 
 impl Report {
     /// The outcome with these outputs, and the first wrong element.
-    pub(crate) fn outcome<T>(
+    pub(crate) fn with_data<T>(
         self,
         outputs: Vec<Vec<T>>,
         mismatch: Option<Mismatch<T>>,
     ) -> Outcome<T> {
-        let Report {
-            model_time,
-            rank_times,
-            wall,
-            pinned,
-            oversubscribed,
-            workers,
-            eager,
-            warnings,
-            compared,
-            function,
-            step_times,
-        } = self;
         Outcome {
             outputs,
-            model_time,
-            rank_times,
-            wall,
-            pinned,
-            oversubscribed,
-            workers,
-            eager,
-            warnings,
             mismatch,
-            compared,
-            function,
-            step_times,
+            model_time: self.model_time,
+            rank_times: self.rank_times,
+            wall: self.wall,
+            pinned: self.pinned,
+            oversubscribed: self.oversubscribed,
+            workers: self.workers,
+            eager: self.eager,
+            warnings: self.warnings,
+            compared: self.compared,
+            function: self.function,
+            step_times: self.step_times,
         }
     }
 }

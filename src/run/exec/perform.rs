@@ -35,7 +35,7 @@ impl Place for Team {
         }
         let first = wrong.iter().min_by_key(|(_, wrong)| wrong.0);
         let mismatch = first.map(|(rank, wrong)| data.mismatch(*rank, wrong));
-        Ok(report.outcome(outputs, mismatch.transpose()?.flatten()))
+        Ok(report.with_data(outputs, mismatch.transpose()?.flatten()))
     }
 
     fn max_ranks(&self) -> usize {
@@ -115,6 +115,8 @@ impl Team {
         let whole = context.paced || self.oversubscribed() || self.workers == Workers::Cores;
         let rank_times = reports.rank_times();
         Ok(Report {
+            outputs: Vec::new(),
+            mismatch: None,
             model_time: rank_times.iter().copied().fold(0.0, max_time),
             rank_times,
             wall: reports.wall_times(prepared.warmup, whole)?,

@@ -180,9 +180,28 @@ impl<'r> RendezvousExecutor<'r> {
                 self.open(list, i, step, ready, carrier, peers)?;
                 Ok(true)
             }
-            (Phase::Open(_), Step::Send { .. }) => self.send(list, i, step, carrier, peers),
-            (Phase::Open(ready), _) => self.receive(list, i, step, ready, carrier, peers),
+            (Phase::Open(_), Step::Send { to, spans, .. }) => {
+                let transfer = self.transfer(list, i, *to, spans);
+                self.send(transfer, step, carrier, peers)
+            }
+            (Phase::Open(ready), Step::Recv { from, spans, .. }) => {
+                let transfer = self.transfer(list, i, *from, spans);
+                self.receive(transfer, step, RecvOp::Copy, ready, carrier, peers)
+            }
+            (
+                Phase::Open(ready),
+                Step::RecvCombine {
+                    from, spans, order, ..
+                },
+            ) => {
+                let transfer = self.transfer(list, i, *from, spans);
+                let op = RecvOp::Reduce(self.context.combiner, *order);
+                self.receive(transfer, step, op, ready, carrier, peers)
+            }
             (Phase::Combined, _) => Ok(self.end_combination(list, i, step)),
+            (Phase::Open(_), Step::Copy { .. } | Step::Combine { .. }) => {
+                unreachable!("port lists hold transfers")
+            }
         }
     }
 
@@ -214,22 +233,17 @@ impl<'r> RendezvousExecutor<'r> {
         Ok(())
     }
 
-    /// Polls the open send of step `i`; true if it has ended.
+    /// Polls the open send of `step`; true if it has ended.
     fn send(
         &mut self,
-        list: usize,
-        i: usize,
-        step: &'r Step,
+        transfer: Transfer<'r>,
+        step: &Step,
         carrier: &mut impl Carrier<'r>,
         peers: &impl Peers,
     ) -> Result<bool, Failure> {
-        let Step::Send { to, spans, .. } = step else {
-            return Ok(false);
-        };
-        let transfer = self.transfer(list, i, *to, spans);
         match carrier.poll_send(transfer, self.context.combiner) {
             Sent::Done(end) => {
-                self.transferred(list, i, step, end, peers);
+                self.transferred(transfer.list, transfer.step, step, end, peers);
                 Ok(true)
             }
             // The receiver reports what was wrong with the message.
@@ -238,41 +252,29 @@ impl<'r> RendezvousExecutor<'r> {
         }
     }
 
-    /// Polls the open receive of step `i`; true if it has ended.
+    /// Polls the open receive of `step`, which may start at model time `ready`; true if it has
+    /// ended.
     fn receive(
         &mut self,
-        list: usize,
-        i: usize,
-        step: &'r Step,
+        transfer: Transfer<'r>,
+        step: &Step,
+        op: RecvOp<'_>,
         ready: f64,
         carrier: &mut impl Carrier<'r>,
         peers: &impl Peers,
     ) -> Result<bool, Failure> {
-        let s = self.context;
-        let (from, spans, op) = match step {
-            Step::Recv { from, spans, .. } => (*from, spans, RecvOp::Copy),
-            Step::RecvCombine {
-                from, spans, order, ..
-            } => (*from, spans, RecvOp::Reduce(s.combiner, *order)),
-            _ => return Ok(false),
-        };
-        let takes = s.cost.transfer(from, self.rank, self.bytes(step));
-        let due = Due { ready, takes };
-        match carrier.receive(
-            self.transfer(list, i, from, spans),
-            op,
-            s.copying.shared,
-            due,
-        ) {
+        let (context, from) = (self.context, transfer.peer);
+        let takes = context.cost.transfer(from, self.rank, self.bytes(step));
+        match carrier.receive(transfer, op, context.copying.shared, Due { ready, takes }) {
             // The sender reports its panic.
             Received::Poisoned => Err(Failure::Aborted),
             Received::Nothing => Ok(false),
             Received::Done(end) => {
                 peers.wake(from);
-                self.transferred(list, i, step, end, peers);
+                self.transferred(transfer.list, transfer.step, step, end, peers);
                 Ok(true)
             }
-            Received::Length(found) => Err(TransferAt::of(self.rank, i, step)
+            Received::Length(found) => Err(TransferAt::of(self.rank, transfer.step, step)
                 .wrong_length(step.len(), found)
                 .into()),
         }
@@ -374,7 +376,7 @@ impl<'r> RendezvousExecutor<'r> {
                 carrier.local(dst, src, RecvOp::Reduce(self.context.combiner, *order));
                 cost.combine_local(self.rank, self.bytes(step))
             }
-            _ => 0.0,
+            _ => unreachable!("transfers are in port lists"),
         };
         self.record_end(i, ready + time);
         self.times.set(Event::computed(i), ready + time);
