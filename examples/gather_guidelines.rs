@@ -130,8 +130,8 @@ impl Bench {
             [line, format!("|---|---|---|{}", "---|".repeat(PLANS.len()))]
         };
         let how = match self.clock {
-            Clock::Native => "flat out",
             Clock::Paced => "at the pace of the model",
+            _ => "flat out",
         };
         let mut lines = vec![format!(
             "{} ranks, root {}, rho = 5, alpha = 1 ms, beta = 50 ns a byte, copies free; measured {how}.\n",

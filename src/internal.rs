@@ -3,7 +3,7 @@
 pub use crate::machine::{bytes, refuses_cost};
 pub use crate::rules::matching::{Matching, Mismatch, NONE, grouped};
 pub use crate::rules::max_time;
-pub use crate::run::clock::clock_work;
+pub use crate::run::clock_work;
 pub use crate::run::exec::longest_messages;
 pub use crate::run::exec::sealed;
 pub use crate::run::exec::sequence::{Action, Longest, Sequence, own_event};

@@ -43,7 +43,7 @@
 //! [`System`]: crate::ErrorKind::System
 
 mod built_in;
-pub(crate) mod clock;
+mod clock;
 mod combine;
 mod context;
 mod element;
@@ -59,7 +59,8 @@ mod processes;
 mod rank;
 mod scope;
 mod sync;
-pub(crate) mod system;
+#[doc(hidden)]
+pub mod system;
 mod team;
 mod teams;
 mod testdata;
@@ -86,6 +87,8 @@ pub(crate) mod engine {
     };
 }
 
+#[doc(hidden)]
+pub use clock::clock_work;
 pub use element::{Element, ElementType};
 pub use endpoint::{
     Bidirectional, Endpoint, OpenSend, PortModel, RecvPort, SendPort, Unidirectional,

@@ -344,8 +344,8 @@ fn costs(
 fn clock_name(clock: Option<Clock>) -> &'static str {
     match clock {
         None => "model",
-        Some(Clock::Native) => "native",
         Some(Clock::Paced) => "paced",
+        Some(_) => "native",
     }
 }
 

@@ -195,8 +195,8 @@ impl<'a> Plans<'a> {
         progress: &mut impl FnMut(usize, usize),
     ) -> Result<BTreeMap<Measurement, (f64, &'static str)>> {
         let turns = match clock {
-            Clock::Native => 7,
             Clock::Paced => 3,
+            _ => 7,
         };
         let performers = || self.performers();
         let measures = selected

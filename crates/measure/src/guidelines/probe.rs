@@ -80,8 +80,8 @@ impl Probe {
             deadline,
             repetitions: MIN,
             turn: Duration::from_millis(match clock {
-                Clock::Native => 2,
                 Clock::Paced => 20,
+                _ => 2,
             }),
             verified: false,
             name: algorithm.name,
