@@ -98,7 +98,7 @@ fn main() {
         let (prepared, preparing) = timed(|| Prepared::new(&schedule, false).expect("completes"));
         let mut finish = vec![0.0; prepared.nodes().len()];
         let cost = case.cost();
-        let makespan = prepared.simulate_into(&cost, 1, &mut finish);
+        let makespan = prepared.simulate_into(&cost, &mut finish);
         assert!(makespan > 0.0, "a schedule that takes time");
         let mut group = criterion.benchmark_group("simulate");
         group
@@ -108,7 +108,7 @@ fn main() {
             .throughput(Throughput::Elements(steps as u64));
         let id = BenchmarkId::new(format!("{} {}", case.algorithm, case.name), case.ranks);
         group.bench_function(id, |b| {
-            b.iter(|| prepared.simulate_into(black_box(&cost), 1, &mut finish));
+            b.iter(|| prepared.simulate_into(black_box(&cost), &mut finish));
         });
         group.finish();
         if std::env::args().any(|a| a == "--bench") {
@@ -118,7 +118,7 @@ fn main() {
                 .map(|_| {
                     let start = Instant::now();
                     for _ in 0..passes {
-                        let time = prepared.simulate_into(black_box(&cost), 1, &mut finish);
+                        let time = prepared.simulate_into(black_box(&cost), &mut finish);
                         assert_eq!(time, makespan, "the same time again");
                     }
                     start.elapsed().as_secs_f64() / passes as f64

@@ -147,7 +147,7 @@ fn compare(team: &mut Team, schedule: &Schedule) -> oneport::Result<Row> {
     Ok(Row {
         spans: spans_of_a_message(schedule),
         model_time,
-        bound: lower_bound_of(schedule, &cost, 1).largest,
+        bound: lower_bound_of(schedule, &cost).largest,
         listed: median(listed),
         packed: packs.then(|| median(packed)),
         right,

@@ -13,7 +13,7 @@ pub(crate) fn main() -> oneport::Result<()> {
 
     let report = schedule.check();
     assert!(report.is_correct(), "{report}");
-    let simulation = schedule.simulate_bytes(&machine, 8)?;
+    let simulation = schedule.simulate(&machine)?;
     println!("model time   {:>9} ns", simulation.makespan());
 
     // As fast as this machine can, then at the pace of the model.

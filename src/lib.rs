@@ -16,15 +16,15 @@
 //! use oneport::run::{Op, Run, Team};
 //! use oneport::{CostModel, Request};
 //!
-//! // Plan: a reduction of 1000 elements over 8 ranks, in 5 segments.
-//! let schedule = Request::reduce(8, 1000).segment_count(5).plan("bi-greedy")?;
+//! // Plan: a reduction of 1000 elements of 4 bytes over 8 ranks, in 5 segments.
+//! let schedule = Request::reduce(8, 1000).element_bytes(4).segment_count(5).plan("bi-greedy")?;
 //!
 //! // Prove it.
 //! assert!(schedule.check().is_correct());
 //!
 //! // Time it: 3 + 5 - 1 rounds of alpha + beta * 800 bytes.
 //! let cost = CostModel::new(1000.0, 0.5);
-//! let model_time = schedule.simulate_bytes(&cost, 4)?.makespan();
+//! let model_time = schedule.simulate(&cost)?.makespan();
 //! assert_eq!(model_time, 7.0 * 1400.0);
 //!
 //! // Run it with real data on real threads: the model clock of the run agrees to the last bit.

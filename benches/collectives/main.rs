@@ -269,9 +269,7 @@ impl Bench {
         let model = calibrated.then(|| {
             let prepared = Prepared::new(&schedule, false).expect("completes");
             let time = |cost: &CostModel| {
-                let simulation = prepared
-                    .simulate_bytes(cost, ELEMENT as u64)
-                    .expect("valid costs");
+                let simulation = prepared.simulate(cost).expect("valid costs");
                 simulation.makespan()
             };
             let line = self.profile().map(Profile::line);

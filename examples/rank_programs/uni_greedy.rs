@@ -266,10 +266,8 @@ mod tests {
             .plan(request)
             .unwrap();
         let time = |schedule: &Schedule| {
-            schedule
-                .simulate_bytes(request.get_cost(), 8)
-                .unwrap()
-                .rank_times()
+            let schedule = schedule.clone().with_element_bytes(8);
+            schedule.simulate(request.get_cost()).unwrap().rank_times()
         };
         let rank_times = outcome.rank_times.clone();
         assert_eq!(rank_times, time(&planned), "{request:?}");

@@ -251,7 +251,7 @@ mod tests {
                     let off = (closed / time - 1.0).abs();
                     assert!(off < 1e-9, "{} {p} {m} {closed} {time}", algorithm.name);
                 }
-                let bound = lower_bound_of(&schedule, &cost, 1).largest;
+                let bound = lower_bound_of(&schedule, &cost).largest;
                 assert!(bound <= time * (1.0 + 1e-9), "{} {p} {m}", algorithm.name);
             }
         }

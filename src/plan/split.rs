@@ -114,9 +114,8 @@ pub(crate) fn consecutive(sizes: &[usize]) -> Vec<Span> {
 
 /// Splits `elements` into `parts` sizes that differ by at most one, larger sizes first.
 pub(crate) fn evenly(elements: usize, parts: usize) -> Vec<usize> {
-    let (small, larger) = (elements / parts, elements % parts);
     (0..parts)
-        .map(|i| small + usize::from(i < larger))
+        .map(|i| Span::share(elements, parts, i).len)
         .collect()
 }
 

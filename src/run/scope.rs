@@ -82,6 +82,7 @@ pub struct ScopeOutcome<R> {
     /// The steps of each rank, if they were recorded.
     programs: Option<Vec<Vec<Step>>>,
     ports: Ports,
+    element_bytes: u64,
 }
 
 impl<R> ScopeOutcome<R> {
@@ -90,12 +91,14 @@ impl<R> ScopeOutcome<R> {
         reports: impl ExactSizeIterator<Item = Option<Report<R>>>,
         record: bool,
         ports: Ports,
+        element_bytes: u64,
     ) -> Result<Self> {
         let mut outcome = ScopeOutcome {
             results: Vec::with_capacity(reports.len()),
             rank_times: Vec::with_capacity(reports.len()),
             programs: record.then(Vec::new),
             ports,
+            element_bytes,
         };
         for report in reports {
             let (result, time, steps) =
@@ -127,7 +130,9 @@ impl<R> ScopeOutcome<R> {
             .programs
             .clone()
             .ok_or_else(|| Error::usage("nothing was recorded: set ScopeOptions::record"))?;
-        Schedule::new(self.ports, collective.clone(), layout.to_vec(), programs)
+        let (collective, layout) = (collective.clone(), layout.to_vec());
+        let schedule = Schedule::new(self.ports, collective, layout, programs)?;
+        Ok(schedule.with_element_bytes(self.element_bytes))
     }
 }
 
@@ -227,7 +232,8 @@ impl Team {
             return Err(failure);
         }
         let reports = slots.into_iter().map(|slot| slot.into_inner().1);
-        ScopeOutcome::new(reports, options.record, P::PORTS)
+        let element_bytes = size_of::<T>() as u64;
+        ScopeOutcome::new(reports, options.record, P::PORTS, element_bytes)
     }
 
     /// Refuses what does not fit together.

@@ -33,6 +33,7 @@ pub struct Builder {
     programs: Vec<Vec<Step>>,
     /// Of a vector or a block, if the buffers are laid out.
     elements: Option<usize>,
+    element_bytes: u64,
 }
 
 macro_rules! constructors {
@@ -77,8 +78,8 @@ constructors! {
         "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order. Its own \
         block is its input, and all blocks are its output.";
     reduce_scatter Collective::ReduceScatter,
-        "every rank has a buffer of `ranks` blocks of `elements` elements, in rank order. All \
-        blocks are its input, and its own block is its output.";
+        "every rank has a buffer of `elements` elements, the vector, which is its input. Its own \
+        block is its output: the vector is split evenly, in rank order, longer blocks first.";
     alltoall Collective::Alltoall,
         "every rank has a buffer of `ranks` blocks of `elements` elements that it sends, in rank \
         order: its input. Behind them are as many that it receives: its output.";
@@ -102,6 +103,7 @@ impl Builder {
             layout: vec![Layout::default(); ranks],
             programs: vec![Vec::new(); ranks],
             elements: None,
+            element_bytes: 1,
         }
     }
 
@@ -119,13 +121,17 @@ impl Builder {
         };
         let (ranks, root) = (self.layout.len(), self.collective.root());
         let kind = self.collective.kind();
-        let len = match kind.has_blocks() || !kind.has_data() {
-            true => elements.saturating_mul(ranks),
-            false => elements,
+        let of_vector = kind == Kind::ReduceScatter || !kind.has_blocks() && kind.has_data();
+        let len = match of_vector {
+            true => elements,
+            false => elements.saturating_mul(ranks),
         };
         let all = Span::new(0, len);
         for (rank, layout) in self.layout.iter_mut().enumerate() {
-            let block = Span::new(rank.saturating_mul(elements), elements);
+            let block = match of_vector {
+                true => Span::share(elements, ranks, rank),
+                false => Span::new(rank.saturating_mul(elements), elements),
+            };
             let at_root = (root == Some(rank)).then_some(all);
             let (input, output): (Option<Span>, Option<Span>) = match kind {
                 Kind::Broadcast | Kind::Multicast => (at_root, Some(all)),
@@ -169,6 +175,12 @@ impl Builder {
     /// Sets the port model of all ranks.
     pub fn ports(&mut self, ports: Ports) -> &mut Self {
         self.ports = ports;
+        self
+    }
+
+    /// Sets the bytes of an element, for model times: see [`Schedule::element_bytes`].
+    pub fn element_bytes(&mut self, bytes: u64) -> &mut Self {
+        self.element_bytes = bytes;
         self
     }
 
@@ -222,7 +234,8 @@ impl Builder {
     /// # Errors
     /// As [`Schedule::new`].
     pub fn build(self) -> Result<Schedule> {
-        Schedule::new(self.ports, self.collective, self.layout, self.programs)
+        let schedule = Schedule::new(self.ports, self.collective, self.layout, self.programs)?;
+        Ok(schedule.with_element_bytes(self.element_bytes))
     }
 }
 

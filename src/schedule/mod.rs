@@ -10,8 +10,8 @@
 //!
 //! # Conventions
 //!
-//! - Offsets and lengths are in elements. A schedule does not know the type of its elements: who
-//!   runs or times it says how many bytes an element has.
+//! - Offsets and lengths are in elements. A schedule knows how many bytes an element has, for its
+//!   model times ([`Schedule::element_bytes`]), but not the type: who runs it names that.
 //! - Ranks, the steps of a program and ports are numbered from 0.
 //! - Sums of lengths saturate, so numbers from files cannot overflow.
 //! - Functions take constant time unless they say otherwise.
@@ -91,13 +91,24 @@ pub struct Layout {
 /// assert_eq!(schedule.simulate(&CostModel::new(10.0, 1.0))?.makespan(), 14.0);
 /// # Ok::<(), oneport::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Eq)]
 pub struct Schedule {
     ports: Ports,
     collective: Collective,
     layout: Vec<Layout>,
     programs: Vec<Vec<Step>>,
     shared_ports: Vec<SharedPort>,
+    element_bytes: u64,
+}
+
+impl PartialEq for Schedule {
+    fn eq(&self, other: &Schedule) -> bool {
+        self.ports == other.ports
+            && self.collective == other.collective
+            && self.layout == other.layout
+            && self.programs == other.programs
+            && self.shared_ports == other.shared_ports
+    }
 }
 
 impl Schedule {
@@ -167,6 +178,7 @@ impl Schedule {
             layout,
             programs,
             shared_ports: Vec::new(),
+            element_bytes: 1,
         };
         schedule.in_bounds()?;
         Ok(schedule)
@@ -191,6 +203,21 @@ impl Schedule {
         ports.validate()?;
         self.ports = ports;
         Ok(self)
+    }
+
+    /// Bytes of an element in its model times: those of the request or the builder, else 1, so that
+    /// times are per element. A [`Run`](crate::run::Run) takes the size of its elements instead;
+    /// its model time is that of [`Schedule::simulate`] if the two agree.
+    pub fn element_bytes(&self) -> u64 {
+        self.element_bytes
+    }
+
+    /// The same schedule with elements of `bytes` bytes: see [`Schedule::element_bytes`]. The JSON
+    /// form does not keep it.
+    #[must_use]
+    pub fn with_element_bytes(mut self, bytes: u64) -> Schedule {
+        self.element_bytes = bytes;
+        self
     }
 
     /// The collective that the schedule performs.

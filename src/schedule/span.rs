@@ -17,6 +17,15 @@ pub struct Span {
     pub len: usize,
 }
 
+impl Span {
+    /// Part `i` of `parts` parts of `len` elements, whose lengths differ by at most one, longer
+    /// ones first.
+    pub(crate) fn share(len: usize, parts: usize, i: usize) -> Span {
+        let (small, longer) = (len / parts, len % parts);
+        Span::new(i * small + i.min(longer), small + usize::from(i < longer))
+    }
+}
+
 /// The spans of one message, of one side of a local step, or of an input or output, packed in this
 /// order. A list of pairs `[offset, len]` in files.
 ///

@@ -105,7 +105,7 @@ pub fn lower_bound(
 /// Lower bounds of a schedule's collective, with the block sizes of its layouts. Takes time linear
 /// in the spans of the layouts. Where links differ, it takes `O(p^2)` for `p` ranks, or `O(p^3)`
 /// for up to 512 ranks that all need data of each other.
-pub fn lower_bound_of(schedule: &Schedule, cost: &CostModel, element_bytes: u64) -> LowerBounds {
+pub fn lower_bound_of(schedule: &Schedule, cost: &CostModel) -> LowerBounds {
     let layouts = schedule.layout().iter();
     lower_bound_of_layouts(
         schedule.collective(),
@@ -113,7 +113,7 @@ pub fn lower_bound_of(schedule: &Schedule, cost: &CostModel, element_bytes: u64)
         schedule.ranks(),
         layouts,
         cost,
-        element_bytes,
+        schedule.element_bytes(),
     )
 }
 

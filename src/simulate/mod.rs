@@ -36,6 +36,7 @@ pub struct Prepared {
     ports: Ports,
     overlap: bool,
     kind: Kind,
+    element_bytes: u64,
     graph: Arc<OrderedGraph>,
 }
 
@@ -49,7 +50,7 @@ pub struct Simulation {
 }
 
 impl Schedule {
-    /// Times every step under `cost`, whose units are then per element: elements are of one byte.
+    /// Times every step under `cost`, with elements of [`Schedule::element_bytes`] bytes.
     ///
     /// ```
     /// use oneport::{CostModel, Request};
@@ -60,16 +61,18 @@ impl Schedule {
     /// ```
     ///
     /// # Errors
-    /// As [`Prepared::new`] and [`Prepared::simulate_bytes`].
+    /// As [`Prepared::new`] and [`Prepared::simulate`].
     pub fn simulate(&self, cost: &CostModel) -> Result<Simulation> {
-        self.simulate_bytes(cost, 1)
+        self.simulate_bytes(cost, self.element_bytes())
     }
 
-    /// Times every step under `cost`, with elements of `element_bytes` bytes.
-    ///
-    /// # Errors
-    /// As [`Schedule::simulate`].
-    pub fn simulate_bytes(&self, cost: &CostModel, element_bytes: u64) -> Result<Simulation> {
+    /// As [`Schedule::simulate`], with elements of `element_bytes` bytes: for a run, whose elements
+    /// have a type.
+    pub(crate) fn simulate_bytes(
+        &self,
+        cost: &CostModel,
+        element_bytes: u64,
+    ) -> Result<Simulation> {
         Prepared::new(self, cost.overlaps())?.simulate_bytes(cost, element_bytes)
     }
 
@@ -79,16 +82,11 @@ impl Schedule {
     ///
     /// # Errors
     /// As [`stream`] and [`Schedule::simulate`].
-    pub fn timed(
-        &self,
-        cost: &CostModel,
-        element_bytes: u64,
-        mut watch: impl FnMut(u64),
-    ) -> Result<Timed> {
+    pub fn timed(&self, cost: &CostModel, mut watch: impl FnMut(u64)) -> Result<Timed> {
         if self.shared_ports().is_empty() {
-            return stream(self, cost, element_bytes, watch);
+            return stream(self, cost, self.element_bytes(), watch);
         }
-        let simulation = self.simulate_bytes(cost, element_bytes)?;
+        let simulation = self.simulate(cost)?;
         let prepared = simulation.prepared();
         let rounds = match cost.overlaps() {
             true => Prepared::new(self, false)?.rounds(),
@@ -124,6 +122,7 @@ impl Prepared {
             ports: schedule.ports(),
             overlap,
             kind: schedule.collective().kind(),
+            element_bytes: schedule.element_bytes(),
             graph: Arc::new(OrderedGraph::new(schedule, overlap)?),
         })
     }
@@ -148,21 +147,22 @@ impl Prepared {
         self.graph.waits(node)
     }
 
-    /// Times every step under `cost`, with elements of one byte.
-    ///
-    /// # Errors
-    /// As [`Prepared::simulate_bytes`].
-    pub fn simulate(&self, cost: &CostModel) -> Result<Simulation> {
-        self.simulate_bytes(cost, 1)
-    }
-
-    /// Times every step under `cost`, with elements of `element_bytes` bytes.
+    /// Times every step under `cost`, with elements of [`Schedule::element_bytes`] bytes.
     ///
     /// # Errors
     /// When a cost is not a valid time, `cost` has another `overlap` than the preparation, or
     /// `cost` is heterogeneous and describes too few ranks or has no link for a message
     /// ([`ErrorKind::NoLink`]).
-    pub fn simulate_bytes(&self, cost: &CostModel, element_bytes: u64) -> Result<Simulation> {
+    pub fn simulate(&self, cost: &CostModel) -> Result<Simulation> {
+        self.simulate_bytes(cost, self.element_bytes)
+    }
+
+    /// As [`Prepared::simulate`], with elements of `element_bytes` bytes.
+    pub(crate) fn simulate_bytes(
+        &self,
+        cost: &CostModel,
+        element_bytes: u64,
+    ) -> Result<Simulation> {
         cost.validate()?;
         cost.covers(self.ranks)?;
         if cost.overlaps() != self.overlap {
@@ -182,7 +182,7 @@ impl Prepared {
             }
         }
         let mut finish = vec![0.0; self.nodes().len()];
-        self.simulate_into(cost, element_bytes, &mut finish);
+        self.finish_into(cost, element_bytes, &mut finish);
         Ok(Simulation {
             prepared: self.clone(),
             cost: self.kind.costs(cost).into_owned(),
@@ -195,18 +195,22 @@ impl Prepared {
     /// [`Stats::rounds`](Stats::rounds).
     pub(crate) fn rounds(&self) -> usize {
         let mut finish = vec![0.0; self.nodes().len()];
-        let rounds = self.simulate_into(&CostModel::new(1.0, 0.0), 1, &mut finish);
+        let rounds = self.finish_into(&CostModel::new(1.0, 0.0), 1, &mut finish);
         rounds as usize
     }
 
-    /// The pass of [`Prepared::simulate_bytes`] alone: writes the finishing times by node into
+    /// The pass of [`Prepared::simulate`] alone: writes the finishing times by node into
     /// `finish` and returns the makespan. It does not validate `cost`, and a message over a missing
     /// link never ends: its time is infinite.
     ///
     /// # Panics
     /// When `finish` does not have one entry per node, or `cost` has another `overlap` than the
     /// preparation.
-    pub fn simulate_into(&self, cost: &CostModel, element_bytes: u64, finish: &mut [f64]) -> f64 {
+    pub fn simulate_into(&self, cost: &CostModel, finish: &mut [f64]) -> f64 {
+        self.finish_into(cost, self.element_bytes, finish)
+    }
+
+    fn finish_into(&self, cost: &CostModel, element_bytes: u64, finish: &mut [f64]) -> f64 {
         assert_eq!(
             cost.overlaps(),
             self.overlap,

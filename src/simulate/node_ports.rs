@@ -16,10 +16,10 @@ impl Schedule {
     /// unidirectional. `nodes` lists the ranks of each node; transfers of other ranks are not
     /// limited at their end. Shared ports that the schedule had are dropped.
     ///
-    /// Ports serve first whoever can start first under `cost` without overlap, with elements of
-    /// `element_bytes` bytes, and of these whoever has waited longest; a transfer takes the port
-    /// that has been free longest. This order becomes part of the schedule ([`SharedPort`]), so its
-    /// time is exact under any costs, though perhaps not the least that `k` ports allow.
+    /// Ports serve first whoever can start first under `cost` without overlap, and of these
+    /// whoever has waited longest; a transfer takes the port that has been free longest. This order
+    /// becomes part of the schedule ([`SharedPort`]), so its time is exact under any costs, though
+    /// perhaps not the least that `k` ports allow.
     ///
     /// Takes `O(n s log s)` time for `s` steps and nodes whose ranks have `n` ports together.
     ///
@@ -30,7 +30,7 @@ impl Schedule {
     /// let cost = CostModel::new(5.0, 1.0);
     /// let nodes = [vec![0, 1], vec![2, 3]];
     /// let time = |k: usize| -> oneport::Result<f64> {
-    ///     let shared = schedule.clone().with_node_ports(&nodes, k, &cost, 1)?;
+    ///     let shared = schedule.clone().with_node_ports(&nodes, k, &cost)?;
     ///     assert!(shared.check().is_correct());
     ///     Ok(shared.simulate(&cost)?.makespan())
     /// };
@@ -40,13 +40,12 @@ impl Schedule {
     ///
     /// # Errors
     /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if `k` is 0 or above 4096, or a rank is in two
-    /// nodes or does not exist; and as [`Schedule::simulate_bytes`].
+    /// nodes or does not exist; and as [`Schedule::simulate`].
     pub fn with_node_ports(
         self,
         nodes: &[Vec<usize>],
         k: usize,
         cost: &CostModel,
-        element_bytes: u64,
     ) -> Result<Schedule> {
         if k == 0 || k > Ports::MAX_K {
             return Err(Error::usage(format!(
@@ -60,11 +59,11 @@ impl Schedule {
         let cost = &cost.clone().overlap(false);
         let prepared = Prepared::new(&schedule, false)?;
         // Refuses costs that do not fit the schedule.
-        prepared.simulate_bytes(cost, element_bytes)?;
+        prepared.simulate(cost)?;
         let cost = &*schedule.collective().kind().costs(cost);
         let ports = schedule.ports().with_k(k);
         let mut contention = Contention::new(&schedule, &prepared, &node_of, nodes.len(), ports);
-        contention.serve(|node| prepared.nodes()[node].time(cost, element_bytes));
+        contention.serve(|node| prepared.nodes()[node].time(cost, schedule.element_bytes()));
         let shared = contention.shared_ports(nodes);
         schedule.with_shared_ports(shared)
     }

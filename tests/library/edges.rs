@@ -197,7 +197,7 @@ fn costs_for_too_few_ranks_are_refused() {
                 assert!(error.contains(&format!("describe {n} ranks")), "{error}");
                 // The pass alone does not validate the costs: a missing link takes infinite time.
                 let mut finish = vec![0.0; prepared.nodes().len()];
-                let time = prepared.simulate_into(&cost, 1, &mut finish);
+                let time = prepared.simulate_into(&cost, &mut finish);
                 assert_eq!(time.is_infinite(), p > 1);
             } else {
                 prepared.simulate(&cost).unwrap();
@@ -288,10 +288,7 @@ fn one_rank_and_empty_vectors_take_no_time() {
                         "{} p={p} m={elements}: {report}",
                         a.name
                     );
-                    let time = schedule
-                        .simulate_bytes(request.get_cost(), 8)
-                        .unwrap()
-                        .makespan();
+                    let time = schedule.simulate(request.get_cost()).unwrap().makespan();
                     assert_eq!(time, 0.0, "{} p={p} m={elements}", a.name);
                     assert_eq!(a.time(&request).unwrap(), 0.0);
                     segments::best_segment(a, &request).unwrap();
@@ -388,9 +385,8 @@ fn vectors_larger_than_memory_are_planned_and_simulated() {
                         "{} p={p} m={elements}: {report}",
                         a.name
                     );
-                    let simulation = schedule
-                        .simulate_bytes(request.get_cost(), u64::MAX)
-                        .unwrap();
+                    let schedule = schedule.with_element_bytes(u64::MAX);
+                    let simulation = schedule.simulate(request.get_cost()).unwrap();
                     assert!(simulation.makespan().is_finite());
                     let _ = schedule.stats().unwrap();
                     let has_reverse = schedule.collective().reversed().is_some();
@@ -483,7 +479,9 @@ fn overflowing_spans_are_refused_or_saturate() {
     .unwrap();
     assert!(!schedule.check().is_correct());
     let time = schedule
-        .simulate_bytes(&CostModel::new(1.0, 1.0), u64::MAX)
+        .clone()
+        .with_element_bytes(u64::MAX)
+        .simulate(&CostModel::new(1.0, 1.0))
         .unwrap()
         .makespan();
     assert!(time.is_finite());

@@ -69,6 +69,7 @@ fn nodes_with_few_ports_serve_first_who_can_start_first() {
             let Ok(plain) = algorithm.plan(&request) else {
                 continue;
             };
+            let plain = plain.with_element_bytes(4);
             let (nodes, node_of) = random_nodes(&mut random, p);
             let k = 1 + random.below(3);
             let cost = CostModel::new(7.0, 2.0).gamma(random.below(2) as f64);
@@ -79,14 +80,14 @@ fn nodes_with_few_ports_serve_first_who_can_start_first() {
             );
             let shared = plain
                 .clone()
-                .with_node_ports(&nodes, k, &cost, 4)
+                .with_node_ports(&nodes, k, &cost)
                 .expect(&what);
             let report = shared.check();
             assert!(report.is_correct(), "{what}: {report}");
-            let times = shared.simulate_bytes(&cost, 4).unwrap();
-            let timed = shared.timed(&cost, 4, |_| ()).unwrap();
+            let times = shared.simulate(&cost).unwrap();
+            let timed = shared.timed(&cost, |_| ()).unwrap();
             assert_eq!(timed, stream(&shared, &cost, 4, |_| ()).unwrap(), "{what}");
-            let alone = plain.simulate_bytes(&cost, 4).unwrap();
+            let alone = plain.simulate(&cost).unwrap();
             assert!(times.makespan() >= alone.makespan(), "{what}");
             slower += usize::from(times.makespan() > alone.makespan());
             let all = crossings(&shared, &times, &node_of);
@@ -117,8 +118,8 @@ fn nodes_with_few_ports_serve_first_who_can_start_first() {
                 }
             }
             let as_many = 12 * ports.k();
-            let free = plain.with_node_ports(&nodes, as_many, &cost, 4).unwrap();
-            let free = free.simulate_bytes(&cost, 4).unwrap();
+            let free = plain.with_node_ports(&nodes, as_many, &cost).unwrap();
+            let free = free.simulate(&cost).unwrap();
             assert_eq!(free.rank_times(), alone.rank_times(), "{what}");
         }
     }
@@ -154,7 +155,7 @@ fn reversal_keeps_shared_ports() {
             let Ok(plain) = algorithm.plan(&request) else {
                 continue;
             };
-            let shared = plain.clone().with_node_ports(&nodes, 1, &cost, 1).unwrap();
+            let shared = plain.clone().with_node_ports(&nodes, 1, &cost).unwrap();
             let reversed = shared.reversed().unwrap();
             let report = reversed.check();
             assert_eq!(
@@ -193,7 +194,7 @@ fn nodes_that_make_no_sense_are_refused() {
     ] {
         let error = schedule
             .clone()
-            .with_node_ports(&nodes, k, &cost, 1)
+            .with_node_ports(&nodes, k, &cost)
             .unwrap_err();
         assert!(error.is_usage());
         assert_eq!(error.to_string(), why);
@@ -212,7 +213,8 @@ fn orders_found_under_overlap_are_free_of_deadlock() {
             };
             for elements in [0, 1] {
                 let nodes = [(0..p / 2).collect(), (p / 2..p).collect::<Vec<_>>()];
-                let shared = plain.clone().with_node_ports(&nodes, 1, &cost, elements);
+                let sized = plain.clone().with_element_bytes(elements);
+                let shared = sized.with_node_ports(&nodes, 1, &cost);
                 let shared = shared.unwrap();
                 let report = shared.check();
                 assert!(
@@ -221,7 +223,7 @@ fn orders_found_under_overlap_are_free_of_deadlock() {
                     algorithm.name,
                     report.errors
                 );
-                let timed = shared.timed(&cost, elements, |_| ()).unwrap();
+                let timed = shared.timed(&cost, |_| ()).unwrap();
                 assert_eq!(timed, stream(&shared, &cost, elements, |_| ()).unwrap());
             }
         }
@@ -249,7 +251,7 @@ fn flat_algorithms_take_their_closed_forms_with_one_port_a_node() {
     let times = |kind, name: &str, nodes: &[Vec<usize>]| {
         let p = nodes.concat().len();
         let plain = Request::new(kind, p, 8).plan(name).unwrap();
-        let shared = plain.with_node_ports(nodes, 1, &cost, 1).unwrap();
+        let shared = plain.with_node_ports(nodes, 1, &cost).unwrap();
         assert!(shared.check().is_correct());
         shared.simulate(&cost).unwrap().makespan() / 13.0
     };
@@ -294,7 +296,7 @@ fn runs_on_threads_keep_the_order_of_shared_ports() {
             .ports(ports)
             .plan("pairwise")
             .unwrap();
-        let schedule = plain.with_node_ports(&nodes, 1, &cost, 1).unwrap();
+        let schedule = plain.with_node_ports(&nodes, 1, &cost).unwrap();
         let expected = schedule.simulate(&cost).unwrap().rank_times();
         for workers in workers {
             let options = TeamOptions {

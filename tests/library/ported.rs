@@ -58,7 +58,7 @@ fn schedules_are_correct_and_take_their_closed_forms() {
                         let name = format!("{} {request:?}", algorithm.name);
                         let planned = algorithm.planned(&request).unwrap();
                         let cost = effective(&request);
-                        let streamed = planned.timed(&cost, 1, |_| ()).unwrap().time;
+                        let streamed = planned.timed(&cost, |_| ()).unwrap().time;
                         let several = planned.uses_several_ports();
                         let schedule = planned.materialize().unwrap();
                         let options = Options {
@@ -139,7 +139,7 @@ fn best_time(kind: Kind, p: usize, q: usize, ports: Ports, cost: &CostModel) -> 
         .cost(cost.clone());
     let time = |a: &Algorithm| {
         let planned = a.planned(&request).ok()?;
-        Some(planned.timed(cost, 1, |_| ()).unwrap().time)
+        Some(planned.timed(cost, |_| ()).unwrap().time)
     };
     // Rows whose planning is a search have one port.
     registry::of(kind)

@@ -224,7 +224,7 @@ proptest! {
                 prop_assert!(!report.to_string().is_empty());
                 let _ = s.stats();
                 let _ = s.reversed();
-                if let Ok(simulation) = s.simulate_bytes(&CostModel::new(1.0, 1.0).gamma(1.0), 8) {
+                if let Ok(simulation) = s.simulate(&CostModel::new(1.0, 1.0).gamma(1.0)) {
                     prop_assert!(simulation.makespan() >= 0.0);
                 } else {
                     prop_assert!(!report.is_correct());

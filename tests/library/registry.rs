@@ -281,6 +281,6 @@ pub(crate) fn assert_delivers(schedule: &Schedule, request: &Request, team: &mut
         .unwrap();
     let expected = oracle(schedule.collective(), schedule.layout(), &sum, &data).unwrap();
     assert_eq!(outcome.outputs, expected, "{name}");
-    let time = schedule.simulate_bytes(request.get_cost(), 8).unwrap();
+    let time = schedule.simulate(request.get_cost()).unwrap();
     assert_eq!(outcome.model_time, time.makespan(), "{name}");
 }

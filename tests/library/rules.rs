@@ -195,6 +195,7 @@ fn simulator_follows_the_rules() {
         let schedule = schedule(&mut random);
         let cost = cost(&mut random, schedule.ranks());
         let element_bytes = [1, 4, 8][random.below(3)];
+        let schedule = schedule.with_element_bytes(element_bytes);
         let what = || format!("case {case}: {cost:?}\n{}", schedule.to_json());
         let prepared = Prepared::new(&schedule, cost.overlaps());
         let times = match Naive::evaluate(&schedule, &cost, element_bytes) {
@@ -212,7 +213,7 @@ fn simulator_follows_the_rules() {
         };
         done += 1;
         let prepared = prepared.unwrap_or_else(|e| panic!("{e}: {}", what()));
-        let simulation = prepared.simulate_bytes(&cost, element_bytes).unwrap();
+        let simulation = prepared.simulate(&cost).unwrap();
         let expected = rank_times(&times);
         assert_eq!(simulation.rank_times(), expected, "{}", what());
         let makespan = expected.iter().copied().fold(0.0, f64::max);

@@ -23,13 +23,12 @@ fn cost(overlap: bool) -> CostModel {
 /// The time of a planned schedule, streamed if the algorithm can.
 fn timed(algorithm: &Algorithm, request: &Request) -> Timed {
     let planned = algorithm.planned(request).unwrap();
-    planned
-        .timed(request.get_cost(), request.get_element_bytes(), |_| ())
-        .unwrap()
+    planned.timed(request.get_cost(), |_| ()).unwrap()
 }
 
 /// Asserts that streaming and simulating agree. Returns whether the schedule completes.
 fn compare(schedule: &Schedule, name: &str) -> bool {
+    let schedule = &schedule.clone().with_element_bytes(3);
     let mut completes = true;
     for overlap in [false, true] {
         let cost = cost(overlap);
@@ -45,7 +44,7 @@ fn compare(schedule: &Schedule, name: &str) -> bool {
             Err(_) if Prepared::new(schedule, false).is_err() => continue,
             Err(error) => panic!("{name}, overlap {overlap}: {error}"),
         };
-        let simulated = prepared.simulate_bytes(&cost, 3).unwrap();
+        let simulated = prepared.simulate(&cost).unwrap();
         assert_eq!(
             streamed.time.to_bits(),
             simulated.makespan().to_bits(),
@@ -112,7 +111,7 @@ fn planned_programs_take_the_time_of_the_stored_schedule() {
                         continue;
                     }
                     let schedule = algorithm.plan(&request).unwrap();
-                    let simulated = schedule.timed(request.get_cost(), 3, |_| ()).unwrap();
+                    let simulated = schedule.timed(request.get_cost(), |_| ()).unwrap();
                     let name = format!("{} {request:?}", algorithm.name);
                     assert_eq!(timed(algorithm, &request), simulated, "{name}");
                 }

@@ -56,7 +56,7 @@ fn a_ring_that_sends_first_matches_its_recorded_schedule() {
             assert_eq!(
                 times,
                 schedule
-                    .simulate_bytes(&options(overlap).cost, 8)
+                    .simulate(&options(overlap).cost)
                     .unwrap()
                     .rank_times()
             );
@@ -137,7 +137,7 @@ proptest! {
         prop_assert_eq!(buffers, same);
         let times = outcome.rank_times.clone();
         let schedule = outcome.schedule(&Collective::Allreduce, &layouts(p, 24)).unwrap();
-        prop_assert_eq!(times, schedule.simulate_bytes(&options(overlap).cost, 8).unwrap().rank_times());
+        prop_assert_eq!(times, schedule.simulate(&options(overlap).cost).unwrap().rank_times());
     }
 }
 

@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
     let mut measured = None;
     if engine.is_some() {
         let dtype = args.common.typed().1;
-        let mut found = measured::measure(args, dtype, &task, &choices, site)?;
+        let mut found = measured::measure(args, dtype, &choices, site)?;
         for (row, wall) in rows.iter_mut().zip(found.walls.drain(..)) {
             row.wall = Some(wall);
         }
@@ -331,7 +331,7 @@ impl TimedAlgorithm {
         } else {
             Planned::Stored(task.plan(algorithm, request)?)
         };
-        let timed = planned.timed(cost, element_bytes, |more| progress.add(more))?;
+        let timed = planned.timed(cost, |more| progress.add(more))?;
         let info = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
         let row = Row {
             algorithm: algorithm.name.to_string(),
@@ -344,8 +344,8 @@ impl TimedAlgorithm {
             segments: info.segments,
             segment: info.segment,
             levels: match &planned {
-                Planned::Stored(schedule) => levels::traffic(schedule, cost, element_bytes),
-                Planned::Streamed(_) => None,
+                Planned::Stored(schedule) => levels::traffic(schedule, cost),
+                Planned::Streamed { .. } => None,
             },
             wall: None,
         };

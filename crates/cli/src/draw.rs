@@ -246,12 +246,7 @@ fn form(args: &Args, to_file: Option<&Path>) -> Result<Form> {
 /// Model time as a Gantt chart or as a trace.
 fn timed(input: &Input, file: File, critical_path: bool) -> Result<String> {
     file.ensure_fits_memory(&input.schedule)?;
-    let mut trace = Trace::model(
-        &input.schedule,
-        &input.cost,
-        input.element_bytes,
-        input.trace_unit(),
-    )?;
+    let mut trace = Trace::model(&input.schedule, &input.cost, input.trace_unit())?;
     if critical_path {
         trace = trace.show_critical_path();
     }
@@ -268,11 +263,11 @@ fn drawn_page(input: &Input) -> Result<String> {
         .line(show_cost(&input.cost, input.unit));
     let (schedule, cost) = (&input.schedule, &input.cost);
     let unit = input.trace_unit();
-    Ok(page(schedule, cost, input.element_bytes, unit, &caption)?)
+    Ok(page(schedule, cost, unit, &caption)?)
 }
 
 fn drawn_tree(input: &Input) -> Result<String> {
-    if let Some(found) = Tree::of(&input.schedule, input.element_bytes)? {
+    if let Some(found) = Tree::of(&input.schedule)? {
         let what = match found.segment() {
             None => "tree".to_string(),
             Some(_) => "tree of the first segment".to_string(),
@@ -285,7 +280,7 @@ fn drawn_tree(input: &Input) -> Result<String> {
 }
 
 fn drawn_traffic(input: &Input, what: &str) -> Result<String> {
-    let flows = Traffic::new(&input.schedule, input.element_bytes);
+    let flows = Traffic::new(&input.schedule);
     Ok(traffic(&flows, &input.caption(what))?)
 }
 

@@ -147,7 +147,6 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
                         Form::Bytes => goal::Form::Bytes,
                     },
                     cost: input.cost.clone(),
-                    element_bytes: input.element_bytes,
                 },
             )?)
         }),
@@ -196,7 +195,6 @@ impl Simgrid {
                 Network::Dragonfly => simgrid::Network::Dragonfly,
             },
             cost: input.cost.clone(),
-            element_bytes: input.element_bytes,
             second: match input.unit {
                 TimeUnit::Nanoseconds => 1e-9,
                 TimeUnit::Plain => 1e-6,

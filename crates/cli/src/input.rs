@@ -32,8 +32,6 @@ pub(crate) struct Input {
     pub(crate) schedule: Schedule,
     /// The cost model.
     pub(crate) cost: CostModel,
-    /// Size of an element in bytes.
-    pub(crate) element_bytes: u64,
     /// Unit of model times.
     pub(crate) unit: TimeUnit,
     /// The algorithm and request, unless the schedule was read from a file.
@@ -108,7 +106,8 @@ impl Common {
             schedule = schedule.with_ports(ports)?;
         }
         let element_bytes = self.vector.element_bytes();
-        in_range(&schedule, element_bytes).with_context(|| name.clone())?;
+        schedule = schedule.with_element_bytes(element_bytes);
+        in_range(&schedule).with_context(|| name.clone())?;
         let (cost, unit) = match &series {
             Some(series) if !self.machine.is_given() => {
                 let cost = series.cost(element_bytes)?;
@@ -119,7 +118,7 @@ impl Common {
         };
         self.agrees(&schedule, &cost)?;
         if let Some(ports) = self.nodes.of(schedule.ranks(), &cost)? {
-            schedule = ports.share(schedule, &cost, element_bytes)?;
+            schedule = ports.share(schedule, &cost)?;
         }
         let nodes: HashSet<&[usize]> = schedule
             .shared_ports()
@@ -153,7 +152,6 @@ impl Common {
         Ok(Input {
             schedule,
             cost,
-            element_bytes,
             unit,
             planned: None,
             series: series.filter(|_| !self.machine.is_given()),
@@ -205,7 +203,6 @@ impl Input {
         Ok(Input {
             schedule,
             cost: request.get_cost().clone(),
-            element_bytes: request.get_element_bytes(),
             unit: task.unit,
             planned: Some(Planned { algorithm, request }),
             series: None,
@@ -262,13 +259,13 @@ pub(crate) fn show_cost(cost: &CostModel, unit: TimeUnit) -> String {
 }
 
 /// Rejects a schedule whose sizes could overflow when they are added.
-fn in_range(schedule: &Schedule, element_bytes: u64) -> Result<()> {
+fn in_range(schedule: &Schedule) -> Result<()> {
     let steps = schedule.programs().iter().flatten().map(Step::len);
     let buffers = schedule.layout().iter().map(|l| l.len);
     let total = steps
         .chain(buffers)
         .fold(0u64, |sum, n| sum.saturating_add(n as u64));
-    if total.saturating_mul(element_bytes) > MAX_BYTES {
+    if total.saturating_mul(schedule.element_bytes()) > MAX_BYTES {
         bail!("the schedule moves or holds more than this program's limit of 2^60 bytes");
     }
     Ok(())

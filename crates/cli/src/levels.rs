@@ -16,13 +16,9 @@ pub(crate) struct Level {
 }
 
 /// The traffic of every level, from the innermost one; `None` if the costs show no levels.
-pub(crate) fn traffic(
-    schedule: &Schedule,
-    cost: &CostModel,
-    element_bytes: u64,
-) -> Option<Vec<Level>> {
+pub(crate) fn traffic(schedule: &Schedule, cost: &CostModel) -> Option<Vec<Level>> {
     let levels = cost.levels(schedule.ranks())?;
-    let traffic = Traffic::new(schedule, element_bytes).by_level(&levels);
+    let traffic = Traffic::new(schedule).by_level(&levels);
     let level = |traffic: LevelTraffic| Level {
         messages: traffic.messages,
         bytes: traffic.bytes,

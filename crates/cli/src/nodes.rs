@@ -74,12 +74,7 @@ impl NodePorts {
     }
 
     /// The schedule with the ports that its nodes share.
-    pub(crate) fn share(
-        &self,
-        schedule: Schedule,
-        cost: &CostModel,
-        element_bytes: u64,
-    ) -> oneport::Result<Schedule> {
-        schedule.with_node_ports(&self.nodes, self.k, cost, element_bytes)
+    pub(crate) fn share(&self, schedule: Schedule, cost: &CostModel) -> oneport::Result<Schedule> {
+        schedule.with_node_ports(&self.nodes, self.k, cost)
     }
 }

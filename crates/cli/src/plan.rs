@@ -156,7 +156,7 @@ fn heading(input: &Input) -> String {
         _ => String::new(),
     };
     let mut text = format!("{}: {by}{chosen}{segments}\n", info.title());
-    let traffic = levels::traffic(&input.schedule, &input.cost, input.element_bytes);
+    let traffic = levels::traffic(&input.schedule, &input.cost);
     for (name, line) in levels::lines(traffic.as_deref().unwrap_or_default()) {
         let _ = writeln!(text, "{name:6}  {line}");
     }

@@ -137,16 +137,12 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         needed,
         "take fewer ranks or segments",
     )?;
-    let timed = (input.schedule).timed(&input.cost, input.element_bytes, |_| ())?;
+    let timed = input.schedule.timed(&input.cost, |_| ())?;
     let time = finite(timed.time)?;
     let simulation = (args.ranks_table || args.critical_path)
-        .then(|| {
-            input
-                .schedule
-                .simulate_bytes(&input.cost, input.element_bytes)
-        })
+        .then(|| input.schedule.simulate(&input.cost))
         .transpose()?;
-    let bounds = lower_bound_of(&input.schedule, &input.cost, input.element_bytes);
+    let bounds = lower_bound_of(&input.schedule, &input.cost);
     let series = input.series.as_ref().and_then(|series| {
         let bound = series.min_time(&input.schedule);
         let unknown = |e| output::note(&format!("the series has no known bound: {e}"));
@@ -161,7 +157,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         time: Number(time),
         rounds: timed.rounds,
         messages: timed.messages,
-        bytes: timed.elements as u64 * input.element_bytes,
+        bytes: timed.elements as u64 * input.schedule.element_bytes(),
         lower_bound: Number(lower_bound),
         ratio: (lower_bound > 0.0).then_some(time / lower_bound),
         closed_form: planned
@@ -173,14 +169,14 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         },
         published: planned
             .and_then(|p| p.algorithm.published(&p.request))
-            .map(|published| print_of(&published, input.element_bytes)),
+            .map(|published| print_of(&published, input.schedule.element_bytes())),
         alpha: Number(linear.alpha),
         beta: Number(linear.beta),
         gamma: Number(linear.gamma),
         gamma_copy: Number(linear.gamma_copy),
         pieces: input.cost.size_pieces(),
         info: &input.info,
-        levels: levels::traffic(&input.schedule, &input.cost, input.element_bytes),
+        levels: levels::traffic(&input.schedule, &input.cost),
         rank_times: args
             .ranks_table
             .then(|| timed.rank_times.into_iter().map(Number).collect()),
@@ -191,7 +187,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         critical_path: simulation
             .as_ref()
             .filter(|_| args.critical_path)
-            .map(|simulation| path(simulation, input.element_bytes)),
+            .map(|simulation| path(simulation, input.schedule.element_bytes())),
     };
     if args.common.json {
         output::json(out, &output)?;
@@ -352,7 +348,8 @@ fn ranks_table(
         .zip(busy)
         .enumerate()
         .map(|(rank, (time, busy))| {
-            let bytes = |elements: usize| show_bytes(elements as u64 * input.element_bytes);
+            let bytes =
+                |elements: usize| show_bytes(elements as u64 * input.schedule.element_bytes());
             let mut row = vec![
                 rank.to_string(),
                 input.unit.show(time.0),

@@ -265,9 +265,8 @@ impl Task {
         request: &Request,
     ) -> oneport::Result<Schedule> {
         let schedule = algorithm.plan(request)?;
-        let (cost, size) = (request.get_cost(), request.get_element_bytes());
         match &self.node_ports {
-            Some(ports) => ports.share(schedule, cost, size),
+            Some(ports) => ports.share(schedule, request.get_cost()),
             None => Ok(schedule),
         }
     }

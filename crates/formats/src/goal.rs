@@ -65,19 +65,23 @@ pub struct Options {
     pub form: Form,
     /// The costs.
     pub cost: CostModel,
-    /// Size of an element in bytes.
-    pub element_bytes: u64,
 }
 
 impl Options {
-    /// The uniform form, with elements of one byte.
+    /// The uniform form.
     pub fn new(cost: CostModel) -> Options {
         Options {
             form: Form::Uniform,
             cost,
-            element_bytes: 1,
         }
     }
+}
+
+/// The costs, and the size of an element in bytes.
+#[derive(Clone)]
+struct Terms {
+    cost: CostModel,
+    element_bytes: u64,
 }
 
 /// The largest time that LogGOPSim's flags take.
@@ -102,16 +106,15 @@ struct Head<'a> {
 pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
     ensure_own_ports(schedule, "GOAL")?;
     let kind = schedule.collective().kind();
-    let cost = kind.costs(&options.cost).into_owned();
-    let options = &Options {
-        cost,
-        ..options.clone()
+    let terms = &Terms {
+        cost: kind.costs(&options.cost).into_owned(),
+        element_bytes: schedule.element_bytes(),
     };
-    let simulation = schedule.simulate_bytes(&options.cost, options.element_bytes)?;
+    let simulation = schedule.simulate(&terms.cost)?;
     let mut notes = Vec::new();
     let sizes = match options.form {
-        Form::Uniform => Sizes::Uniform(Clock::of(schedule, options)?),
-        Form::Bytes => Sizes::Bytes(options),
+        Form::Uniform => Sizes::Uniform(Clock::of(schedule, terms)?),
+        Form::Bytes => Sizes::Bytes(terms),
     };
     let mut text = String::from("// GOAL, written by oneport\n");
     let (kind, k) = (schedule.ports().name(), schedule.ports().k());
@@ -138,7 +141,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
             );
             let _ = writeln!(text, "// {remark}");
             let whole = |t: f64| t.fract() == 0.0;
-            if !computations(schedule, options).all(whole) {
+            if !computations(schedule, terms).all(whole) {
                 notes.push("times of computations are rounded to whole units".into());
             }
         }
@@ -146,7 +149,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
     let head = Head {
         ports: kind,
         ported: k,
-        overlap: options.cost.overlaps(),
+        overlap: terms.cost.overlaps(),
         collective: schedule.collective(),
     };
     let _ = writeln!(text, "// {}", json_line(&head));
@@ -157,7 +160,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
         order.analyse(
             program,
             schedule.ports(),
-            options.cost.overlaps(),
+            terms.cost.overlaps(),
             &mut scratch,
         )?;
         let _ = write!(
@@ -176,48 +179,48 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
 /// The sizes and times of a file.
 enum Sizes<'a> {
     Uniform(Clock),
-    Bytes(&'a Options),
+    Bytes(&'a Terms),
 }
 
 impl Sizes<'_> {
     fn message(&self, step: &Step) -> u64 {
         match self {
             Sizes::Uniform(_) => 1,
-            Sizes::Bytes(options) => bytes(step.len(), options.element_bytes),
+            Sizes::Bytes(terms) => bytes(step.len(), terms.element_bytes),
         }
     }
 
     fn computation(&self, rank: usize, step: &Step) -> u64 {
         match self {
-            Sizes::Uniform(clock) => clock.count(computation(rank, step, &clock.options)),
-            Sizes::Bytes(options) => computation(rank, step, options).round() as u64,
+            Sizes::Uniform(clock) => clock.count(computation(rank, step, &clock.terms)),
+            Sizes::Bytes(terms) => computation(rank, step, terms).round() as u64,
         }
     }
 }
 
 /// Time of the local part of a step.
-fn computation(rank: usize, step: &Step, options: &Options) -> f64 {
-    let n = bytes(step.len(), options.element_bytes);
+fn computation(rank: usize, step: &Step, terms: &Terms) -> f64 {
+    let n = bytes(step.len(), terms.element_bytes);
     match step {
         Step::Send { .. } | Step::Recv { .. } => 0.0,
-        Step::RecvCombine { .. } => options.cost.combine(rank, n),
-        Step::Copy { .. } => options.cost.copy(rank, n),
-        Step::Combine { .. } => options.cost.combine_local(rank, n),
+        Step::RecvCombine { .. } => terms.cost.combine(rank, n),
+        Step::Copy { .. } => terms.cost.copy(rank, n),
+        Step::Combine { .. } => terms.cost.combine_local(rank, n),
     }
 }
 
 /// The times of all computations.
-fn computations(schedule: &Schedule, options: &Options) -> impl Iterator<Item = f64> {
+fn computations(schedule: &Schedule, terms: &Terms) -> impl Iterator<Item = f64> {
     let ranks = schedule.programs().iter().enumerate();
     ranks.flat_map(move |(rank, program)| {
-        let time = move |step| computation(rank, step, options);
+        let time = move |step| computation(rank, step, terms);
         program.iter().map(time)
     })
 }
 
 /// The whole numbers that stand for the times of the uniform form.
 struct Clock {
-    options: Options,
+    terms: Terms,
     /// Number of units in one time unit of the model.
     scale: f64,
     /// Time of a message, in units.
@@ -227,7 +230,7 @@ struct Clock {
 }
 
 impl Clock {
-    fn of(schedule: &Schedule, options: &Options) -> Result<Clock> {
+    fn of(schedule: &Schedule, terms: &Terms) -> Result<Clock> {
         let refusal = |why: String| {
             Error::usage(format!(
                 "the uniform form of GOAL: {why}; the byte form takes it (--form bytes)"
@@ -239,12 +242,12 @@ impl Clock {
                 "LogGOPSim's hosts send and receive at once, these ports are unidirectional".into(),
             );
         }
-        if options.cost.links().is_some() {
+        if terms.cost.links().is_some() {
             return refuse(
                 "LogGOPSim has one L and one g, these costs differ between ranks".into(),
             );
         }
-        if options.cost.overlaps() {
+        if terms.cost.overlaps() {
             return refuse(
                 "a calc of LogGOPSim occupies its host, here computation overlaps communication"
                     .into(),
@@ -265,10 +268,8 @@ impl Clock {
             return refuse("every message takes time, here all are empty".into());
         }
         same_port_numbers(schedule).map_err(refusal)?;
-        let message = options
-            .cost
-            .transfer(0, 0, bytes(first, options.element_bytes));
-        let times = || computations(schedule, options).chain([message]);
+        let message = terms.cost.transfer(0, 0, bytes(first, terms.element_bytes));
+        let times = || computations(schedule, terms).chain([message]);
         let fits = |scale: &f64| {
             times().all(|t| {
                 let n = (t * scale).round();
@@ -276,7 +277,7 @@ impl Clock {
             })
         };
         let clock = |scale: f64, message: f64, unit: String| Clock {
-            options: options.clone(),
+            terms: terms.clone(),
             scale,
             message: message.round() as u64,
             unit,
@@ -286,7 +287,7 @@ impl Clock {
             return Ok(clock(scale, message * scale, unit));
         }
         // Rounds have whole times in any case.
-        if message > 0.0 && computations(schedule, options).all(|t| t == 0.0) {
+        if message > 0.0 && computations(schedule, terms).all(|t| t == 0.0) {
             let unit = format!("1 here is one message, {message} time units of the model");
             return Ok(clock(1.0 / message, 1.0, unit));
         }

@@ -64,8 +64,6 @@ pub struct Options {
     pub network: Network,
     /// The costs. Between neighbours of a network that is no crossbar, messages have these as well.
     pub cost: CostModel,
-    /// Size of an element in bytes.
-    pub element_bytes: u64,
     /// Seconds of one time unit of the costs.
     pub second: f64,
 }
@@ -117,7 +115,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Vec<(String, Stri
              network, where they are not made up for)",
         );
     }
-    let simulation = schedule.simulate_bytes(&options.cost, options.element_bytes)?;
+    let simulation = schedule.simulate(&options.cost)?;
     let p = schedule.ranks();
     let hosts: String = (0..p).map(|rank| format!("host-{rank}\n")).collect();
     let list: String = (0..p).map(|rank| format!("rank-{rank}.txt\n")).collect();
@@ -136,6 +134,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Vec<(String, Stri
             tags: &tags[rank],
             order: &order,
             options,
+            element_bytes: schedule.element_bytes(),
         };
         files.push((format!("rank-{rank}.txt"), trace.text(&simulation)));
     }
@@ -164,6 +163,7 @@ struct Trace<'a> {
     tags: &'a [usize],
     order: &'a LocalOrder,
     options: &'a Options,
+    element_bytes: u64,
 }
 
 impl Trace<'_> {
@@ -201,7 +201,7 @@ impl Trace<'_> {
             match step.peer() {
                 Some(peer) if !event.is_computed() => {
                     let what = if step.is_send() { "isend" } else { "irecv" };
-                    let (tag, n) = (self.tags[i], bytes(step.len(), self.options.element_bytes));
+                    let (tag, n) = (self.tags[i], bytes(step.len(), self.element_bytes));
                     let _ = writeln!(text, "{} {what} {peer} {tag} {n} {BYTE}", self.rank);
                 }
                 _ => {
@@ -236,7 +236,7 @@ impl Trace<'_> {
 
     /// Time of a computation.
     fn time(&self, step: &Step) -> f64 {
-        let n = bytes(step.len(), self.options.element_bytes);
+        let n = bytes(step.len(), self.element_bytes);
         let cost = &self.options.cost;
         match step {
             Step::Copy { .. } => cost.copy(self.rank, n),
@@ -360,7 +360,6 @@ mod tests {
         Options {
             network,
             cost: CostModel::new(18.0, 1.0).gamma(0.5),
-            element_bytes: 4,
             second: 1e-6,
         }
     }
@@ -369,7 +368,11 @@ mod tests {
     fn golden() {
         let mut b = Schedule::reduce(2, 2);
         b.transfer_combine(1, 0, 0..2, oneport::Order::MineFirst);
-        let files = write(&b.build().unwrap(), &options(Network::Crossbar)).unwrap();
+        let files = write(
+            &b.build().unwrap().with_element_bytes(4),
+            &options(Network::Crossbar),
+        )
+        .unwrap();
         let names: Vec<&str> = files.iter().map(|f| &*f.0).collect();
         assert_eq!(
             names,

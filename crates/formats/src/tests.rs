@@ -33,7 +33,7 @@ pub(super) fn grid() -> Vec<(String, Schedule)> {
                 let ports = ports.name();
                 schedules.push((
                     format!("{kind} {name} p={p} {ports} q={segments}"),
-                    schedule,
+                    schedule.with_element_bytes(4),
                 ));
             }
         }
@@ -48,11 +48,10 @@ fn shared_ports_are_refused() {
     let cost = CostModel::new(1000.0, 1.0);
     let plain = Request::broadcast(4, 4).plan("binomial").unwrap();
     let nodes = [vec![0, 1], vec![2, 3]];
-    let shared = plain.clone().with_node_ports(&nodes, 1, &cost, 1).unwrap();
+    let shared = plain.clone().with_node_ports(&nodes, 1, &cost).unwrap();
     let network = simgrid::Options {
         network: simgrid::Network::Crossbar,
         cost: cost.clone(),
-        element_bytes: 1,
         second: 1e-6,
     };
     let write = |schedule: &Schedule| {

@@ -326,7 +326,11 @@ mod tests {
             };
             for pair in [Pair::ALONE, among_many] {
                 let schedule = work.schedule(bytes, pair).unwrap();
-                let simulated = schedule.simulate_bytes(&cost, 4).unwrap().makespan();
+                let simulated = schedule
+                    .with_element_bytes(4)
+                    .simulate(&cost)
+                    .unwrap()
+                    .makespan();
                 assert_eq!(simulated, time, "{work:?} {bytes} {pair:?}");
             }
         }

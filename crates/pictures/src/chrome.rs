@@ -297,7 +297,7 @@ mod tests {
                 .unwrap()
                 .plan(&request)
                 .unwrap();
-            let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+            let trace = Trace::model(&schedule, &cost, Unit::Plain).unwrap();
             let (lanes, names) = read(&trace.to_chrome_json("test").unwrap());
             let busy = schedule.simulate(&cost).unwrap().port_busy(&schedule);
             for (rank, of_rank) in busy.iter().enumerate() {
@@ -341,7 +341,7 @@ mod tests {
             let request = Request::broadcast(7, 31).segment_count(6);
             let chain = registry::find(Kind::Broadcast, "chain").unwrap();
             let schedule = chain.plan(&request).unwrap();
-            let trace = Trace::model(&schedule, &cost, 1, unit).unwrap();
+            let trace = Trace::model(&schedule, &cost, unit).unwrap();
             let (lanes, _) = read(&trace.to_chrome_json("test").unwrap());
             let whole = |us: f64| {
                 let ns = us * 1e3;
@@ -366,7 +366,7 @@ mod tests {
         let request = Request::reduce(9, 20).ports(Ports::BI).segment_count(5);
         let schedule = request.plan("bi-greedy").unwrap();
         let cost = CostModel::new(2.0, 1.0).gamma(1.0);
-        let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+        let trace = Trace::model(&schedule, &cost, Unit::Plain).unwrap();
         let value: Value = serde_json::from_str(&trace.to_chrome_json("test").unwrap()).unwrap();
         let events = value["traceEvents"].as_array().unwrap();
         // The activity at the thread and time of an arrow's end, and where the end is written.
@@ -408,7 +408,7 @@ mod tests {
         b.step(1, Step::recv_combine(0, span, oneport::Order::TheirsFirst));
         let schedule = b.build().unwrap();
         let cost = CostModel::new(1000.0, 0.5).gamma(125.0);
-        let trace = Trace::model(&schedule, &cost, 1, Unit::Nanoseconds).unwrap();
+        let trace = Trace::model(&schedule, &cost, Unit::Nanoseconds).unwrap();
         let expected = r#"{"displayTimeUnit":"ns","otherData":{"clock":"model","title":"pair","unit":"us"},"traceEvents":[
 {"args":{"name":"rank 0"},"name":"process_name","ph":"M","pid":0,"tid":3},
 {"args":{"sort_index":0},"name":"process_sort_index","ph":"M","pid":0,"tid":3},

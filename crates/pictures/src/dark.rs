@@ -13,7 +13,7 @@ const KEPT: [&str; 2] = [".r", ".t"];
 /// ```
 /// use oneport_pictures::{Caption, Traffic, dark, traffic};
 /// let schedule = oneport::Request::broadcast(4, 100).plan("binomial")?;
-/// let light = traffic(&Traffic::new(&schedule, 1), &Caption::new("binomial"))?;
+/// let light = traffic(&Traffic::new(&schedule), &Caption::new("binomial"))?;
 /// assert!(light.contains("fill=\"#444\"") && !light.contains("fill=\"#bbbbbb\""));
 /// assert!(dark(&light).contains("fill=\"#bbbbbb\"") && !dark(&light).contains("fill=\"#444\""));
 /// # Ok::<(), oneport::Error>(())

@@ -16,7 +16,7 @@
 //! use oneport::{CostModel, Request};
 //!
 //! let schedule = Request::reduce(8, 100).plan("binomial")?;
-//! let trace = Trace::model(&schedule, &CostModel::new(10.0, 1.0), 1, Unit::Plain)?;
+//! let trace = Trace::model(&schedule, &CostModel::new(10.0, 1.0), Unit::Plain)?;
 //! assert_eq!(trace.end(), 3.0 * 110.0);
 //! let svg = gantt(&trace, &Caption::new("reduce by binomial"))?;
 //! assert!(svg.starts_with("<svg"));

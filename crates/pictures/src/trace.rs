@@ -113,21 +113,16 @@ pub struct Trace {
 type Timed = (What, (f64, f64), bool);
 
 impl Trace {
-    /// Traces the model times of `schedule` under `cost`, with elements of `element_bytes` bytes.
+    /// Traces the model times of `schedule` under `cost`.
     ///
     /// A transfer occupies a port at both ends from its start to its end. A combining receive is a
     /// transfer followed by a combination.
     ///
     /// # Errors
-    /// As [`Schedule::simulate_bytes`], and when the makespan is not finite.
-    pub fn model(
-        schedule: &Schedule,
-        cost: &CostModel,
-        element_bytes: u64,
-        unit: Unit,
-    ) -> Result<Trace> {
-        let simulation = schedule.simulate_bytes(cost, element_bytes)?;
-        Trace::simulated(schedule, &simulation, element_bytes, unit)
+    /// As [`Schedule::simulate`], and when the makespan is not finite.
+    pub fn model(schedule: &Schedule, cost: &CostModel, unit: Unit) -> Result<Trace> {
+        let simulation = schedule.simulate(cost)?;
+        Trace::simulated(schedule, &simulation, unit)
     }
 
     /// Traces the times of a simulation of `schedule`.
@@ -137,7 +132,6 @@ impl Trace {
     pub(crate) fn simulated(
         schedule: &Schedule,
         simulation: &Simulation,
-        element_bytes: u64,
         unit: Unit,
     ) -> Result<Trace> {
         if !simulation.makespan().is_finite() {
@@ -155,23 +149,17 @@ impl Trace {
             let times = (simulation.start(node), simulation.finish(node));
             Some((what, times, critical[node]))
         };
-        Trace::build(
-            schedule,
-            element_bytes,
-            (Source::Model, unit),
-            |rank, i, step| {
-                let transfer = |_| timed(transfer_of(step, false), rank, Event::transferred(i));
-                let compute = || timed(compute_of(step), rank, Event::computed(i));
-                [
-                    step.peer().and_then(transfer),
-                    step.computes().then(compute).flatten(),
-                ]
-            },
-        )
+        Trace::build(schedule, (Source::Model, unit), |rank, i, step| {
+            let transfer = |_| timed(transfer_of(step, false), rank, Event::transferred(i));
+            let compute = || timed(compute_of(step), rank, Event::computed(i));
+            [
+                step.peer().and_then(transfer),
+                step.computes().then(compute).flatten(),
+            ]
+        })
     }
 
-    /// Traces steps that start and end at the given model times, by rank and step. Elements are
-    /// of one byte.
+    /// Traces steps that start and end at the given model times, by rank and step.
     ///
     /// # Errors
     /// When there are more steps than can be numbered.
@@ -186,7 +174,7 @@ impl Trace {
             };
             [Some((what, times[rank][i], false)), None]
         };
-        Trace::build(schedule, 1, (Source::Model, Unit::Plain), of_step)
+        Trace::build(schedule, (Source::Model, Unit::Plain), of_step)
     }
 
     /// Traces the wall-clock of a run. `step_times` holds, by rank and step, the times in
@@ -198,17 +186,12 @@ impl Trace {
     ///
     /// # Errors
     /// When there are more steps than can be numbered.
-    pub fn wall(
-        schedule: &Schedule,
-        element_bytes: u64,
-        step_times: &[Vec<(u64, u64)>],
-    ) -> Result<Trace> {
+    pub fn wall(schedule: &Schedule, step_times: &[Vec<(u64, u64)>]) -> Result<Trace> {
         let matching = Matching::new(schedule, |_| {})?;
         // The times of all steps in one list, numbered as in the matching.
         let times_in_order: Vec<(u64, u64)> = step_times.iter().flatten().copied().collect();
         Trace::build(
             schedule,
-            element_bytes,
             (Source::Wall, Unit::Nanoseconds),
             |rank, i, step| {
                 let number = matching.first_step[rank] as usize + i;
@@ -231,7 +214,6 @@ impl Trace {
 
     fn build(
         schedule: &Schedule,
-        element_bytes: u64,
         (source, unit): (Source, Unit),
         parts: impl Fn(usize, usize, &Step) -> [Option<Timed>; 2],
     ) -> Result<Trace> {
@@ -253,7 +235,7 @@ impl Trace {
                         what,
                         peer: step.peer(),
                         port: step.port().filter(|_| moves),
-                        bytes: (step.len() as u64).saturating_mul(element_bytes),
+                        bytes: (step.len() as u64).saturating_mul(schedule.element_bytes()),
                         segment: of_step[number],
                         start,
                         end,

@@ -26,9 +26,8 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// The traffic of a schedule, with elements of `element_bytes` bytes. The schedule need not be
-    /// correct or complete.
-    pub fn new(schedule: &Schedule, element_bytes: u64) -> Traffic {
+    /// The traffic of a schedule, which need not be correct or complete.
+    pub fn new(schedule: &Schedule) -> Traffic {
         let mut traffic = Traffic {
             ranks: schedule.ranks(),
             flows: BTreeMap::new(),
@@ -36,7 +35,7 @@ impl Traffic {
         };
         // The tokens of a barrier are no data.
         let element_bytes = match schedule.collective().kind().has_data() {
-            true => element_bytes,
+            true => schedule.element_bytes(),
             false => 0,
         };
         for (from, program) in schedule.programs().iter().enumerate() {
@@ -263,7 +262,7 @@ mod tests {
         let levels = cost.levels(8).unwrap();
         let traffic = |name: &str| {
             let schedule = Request::broadcast(8, 5).plan(name).unwrap();
-            let traffic = Traffic::new(&schedule, 2).by_level(&levels);
+            let traffic = Traffic::new(&schedule.with_element_bytes(2)).by_level(&levels);
             let numbers = traffic
                 .iter()
                 .map(|t| [t.messages as u64, t.bytes, t.max_sent]);

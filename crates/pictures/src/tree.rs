@@ -47,11 +47,11 @@ impl Tree {
     ///
     /// It contains every rank that exchanges messages, and all messages travel from the root
     /// towards the leaves, or all towards the root. Returns `None` if neither graph is such a tree.
-    /// Elements have `element_bytes` bytes.
     ///
     /// # Errors
     /// When there are more steps than can be numbered.
-    pub fn of(schedule: &Schedule, element_bytes: u64) -> Result<Option<Tree>> {
+    pub fn of(schedule: &Schedule) -> Result<Option<Tree>> {
+        let element_bytes = schedule.element_bytes();
         let mut edges = Edges::default();
         let (segments, of_step) = segments(schedule)?;
         let mut first = Edges::default();

@@ -174,7 +174,9 @@ mod tests {
                 for element_bytes in [1, 8] {
                     let cost = series.cost(element_bytes).unwrap();
                     let again = read
-                        .simulate_bytes(&cost, element_bytes)
+                        .clone()
+                        .with_element_bytes(element_bytes)
+                        .simulate(&cost)
                         .unwrap()
                         .makespan();
                     assert!((again / time - 1.0).abs() < 1e-12, "{operation:?}");

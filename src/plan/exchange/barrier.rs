@@ -131,10 +131,10 @@ mod tests {
         for p in 2..=70 {
             for k in 1..=3 {
                 let ports = Ports::BI.with_k(k);
-                let request = Request::barrier(p).ports(ports);
+                let request = Request::barrier(p).ports(ports).element_bytes(8);
                 let schedule = request.plan("dissemination").unwrap();
-                let time = schedule.simulate_bytes(&cost, 8).unwrap().makespan();
-                let bound = lower_bound_of(&schedule, &cost, 8);
+                let time = schedule.simulate(&cost).unwrap().makespan();
+                let bound = lower_bound_of(&schedule, &cost);
                 assert_eq!((time, bound.latency), (bound.largest, time), "{p} {k}");
                 let rounds = (1..).find(|&q| (k + 1).pow(q) >= p).unwrap();
                 assert_eq!(time, 10.0 * f64::from(rounds));

@@ -157,6 +157,11 @@ impl Algorithm {
     /// As [`accepts`](Self::accepts), and where the planner itself fails: a buffer would overflow,
     /// there are too many ranks for its search, or the links do not connect all ranks.
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
+        let schedule = self.stored(request)?;
+        Ok(schedule.with_element_bytes(request.element_bytes))
+    }
+
+    fn stored(&self, request: &Request) -> Result<Schedule> {
         self.accepts(request)?;
         let request = &*self.with_best_ports(request)?;
         if let Some(used) = self.on_used_ports(request) {
@@ -199,17 +204,22 @@ impl Algorithm {
     /// As [`Algorithm::plan`].
     pub fn planned(&self, request: &Request) -> Result<Planned> {
         self.accepts(request)?;
+        let streamed = |programs| Planned::Streamed {
+            programs,
+            element_bytes: request.element_bytes,
+        };
         let request = &*self.with_best_ports(request)?;
         if let Some(used) = self.on_used_ports(request) {
             let (planned, ports) = (self.planned(&used)?, request.ports);
-            return Ok(Planned::Streamed(Box::new(OnPorts { planned, ports })));
+            let programs = Box::new(OnPorts { planned, ports });
+            return Ok(streamed(programs));
         }
         if let Some(same) = (self.same_as)(request) {
             return same.planned(request);
         }
         let request = &*self.with_best_root(request)?;
         let open = &*request.with_open_ports();
-        Ok(Planned::Streamed(match self.planner {
+        Ok(streamed(match self.planner {
             Planner::Streamed(programs) => programs(open)?,
             Planner::Reduction(plan) => Box::new(Stream(plan(open)?)),
             Planner::BroadcastOf(plan) => Box::new(Reduction::reversed(open, plan)?),

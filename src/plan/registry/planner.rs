@@ -39,7 +39,12 @@ pub enum Planned {
     /// A stored schedule.
     Stored(Schedule),
     /// Programs that need not be stored.
-    Streamed(Box<dyn DynScheduleSource>),
+    Streamed {
+        /// The programs.
+        programs: Box<dyn DynScheduleSource>,
+        /// As [`Schedule::element_bytes`].
+        element_bytes: u64,
+    },
 }
 
 impl Planned {
@@ -64,18 +69,13 @@ impl Planned {
         self.ports().k() > 1 && self.programs().any_transfer(&|_, port| port > 0)
     }
 
-    /// Times it under `cost`, with elements of `element_bytes` bytes, by
-    /// [`simulate::stream`](crate::simulate::stream), or by [`Schedule::timed`].
+    /// Times it under `cost`, by [`simulate::stream`](crate::simulate::stream), or by
+    /// [`Schedule::timed`].
     ///
     /// # Errors
     /// As these.
-    pub fn timed(
-        &self,
-        cost: &CostModel,
-        element_bytes: u64,
-        mut watch: impl FnMut(u64),
-    ) -> Result<Timed> {
-        let timed = self.timed_within(cost, element_bytes, f64::INFINITY, &mut watch)?;
+    pub fn timed(&self, cost: &CostModel, mut watch: impl FnMut(u64)) -> Result<Timed> {
+        let timed = self.timed_within(cost, f64::INFINITY, &mut watch)?;
         Ok(timed.expect("no time is larger than infinity"))
     }
 
@@ -83,10 +83,13 @@ impl Planned {
     pub(in crate::plan) fn timed_within(
         &self,
         cost: &CostModel,
-        element_bytes: u64,
         limit: f64,
         watch: &mut dyn FnMut(u64),
     ) -> Result<Option<Timed>> {
+        let element_bytes = match self {
+            Planned::Stored(schedule) => schedule.element_bytes(),
+            Planned::Streamed { element_bytes, .. } => *element_bytes,
+        };
         self.programs()
             .timed_within(cost, element_bytes, limit, watch)
     }
@@ -98,7 +101,10 @@ impl Planned {
     pub fn materialize(self) -> Result<Schedule> {
         match self {
             Planned::Stored(schedule) => Ok(schedule),
-            Planned::Streamed(programs) => programs.materialize(),
+            Planned::Streamed {
+                programs,
+                element_bytes,
+            } => Ok(programs.materialize()?.with_element_bytes(element_bytes)),
         }
     }
 
@@ -110,7 +116,7 @@ impl Planned {
     pub(super) fn programs(&self) -> &dyn DynScheduleSource {
         match self {
             Planned::Stored(schedule) => schedule,
-            Planned::Streamed(programs) => programs.as_ref(),
+            Planned::Streamed { programs, .. } => programs.as_ref(),
         }
     }
 }

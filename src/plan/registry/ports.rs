@@ -202,11 +202,11 @@ impl DynScheduleSource for OnPorts {
     fn timed_within(
         &self,
         cost: &CostModel,
-        element_bytes: u64,
+        _element_bytes: u64,
         limit: f64,
         watch: &mut dyn FnMut(u64),
     ) -> Result<Option<Timed>> {
-        self.planned.timed_within(cost, element_bytes, limit, watch)
+        self.planned.timed_within(cost, limit, watch)
     }
 
     fn materialize(&self) -> Result<Schedule> {
@@ -260,7 +260,7 @@ mod tests {
                     let schedule = algorithm.plan(&request).unwrap();
                     assert!(schedule.check().is_correct());
                     let time = schedule.simulate(&cost).unwrap().makespan();
-                    assert_eq!(planned.timed(&cost, 1, |_| ()).unwrap().time, time);
+                    assert_eq!(planned.timed(&cost, |_| ()).unwrap().time, time);
                     assert_eq!(planned.materialize().unwrap(), schedule);
                     time
                 });

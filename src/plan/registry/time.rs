@@ -58,8 +58,7 @@ impl Algorithm {
             return Ok(Some(time));
         }
         let planned = self.planned(request)?;
-        let (cost, size) = (&request.cost, request.element_bytes);
-        match planned.timed_within(cost, size, limit, &mut |_| ()) {
+        match planned.timed_within(&request.cost, limit, &mut |_| ()) {
             Ok(timed) => Ok(timed.map(|timed| timed.time)),
             Err(error) if matches!(error.kind(), ErrorKind::NoLink { .. }) => {
                 Ok(Some(f64::INFINITY))

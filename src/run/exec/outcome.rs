@@ -19,7 +19,7 @@ pub struct Outcome<T> {
     /// vectors.
     pub outputs: Vec<Vec<T>>,
     /// Model time as executed, in the unit of the cost model: carried along with the messages, and
-    /// to the last bit what [`Schedule::simulate_bytes`](crate::Schedule::simulate_bytes) computes
+    /// to the last bit what [`Schedule::simulate`](crate::Schedule::simulate) computes
     /// for elements of this size. Over MPI it is computed that way (NaN if the schedule does not
     /// complete).
     pub model_time: f64,

@@ -148,10 +148,13 @@ fn lines_of_threads_that_keep_their_pace() {
 
 #[test]
 fn lines_of_shared_ports() {
-    let schedule = Request::alltoall(16, 10).plan("pairwise").unwrap();
+    let schedule = Request::alltoall(16, 10)
+        .plan("pairwise")
+        .unwrap()
+        .with_element_bytes(8);
     let nodes: Vec<Vec<usize>> = (0..4).map(|n| (4 * n..4 * n + 4).collect()).collect();
     let cost = CostModel::new(1000.0, 0.1);
-    let schedule = schedule.with_node_ports(&nodes, 2, &cost, 8).unwrap();
+    let schedule = schedule.with_node_ports(&nodes, 2, &cost).unwrap();
     run("node ports", &schedule, Cores::Own, Clock::Native, false).check();
 }
 

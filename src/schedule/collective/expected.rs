@@ -14,7 +14,7 @@ use crate::schedule::{Layout, total_len};
 /// use oneport::schedule::collective::Expected;
 /// use oneport::Schedule;
 /// // Rank 2 of 4 ends with its block of 5 elements of the sum over all ranks.
-/// let schedule = Schedule::reduce_scatter(4, 5).build()?;
+/// let schedule = Schedule::reduce_scatter(4, 20).build()?;
 /// let expected = schedule.collective().expected_output(schedule.layout(), 2)?;
 /// assert_eq!(expected, [Expected { len: 5, ranks: 0..4, offset: 10 }]);
 /// # Ok::<(), oneport::Error>(())

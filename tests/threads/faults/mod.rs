@@ -298,7 +298,9 @@ fn correct_plan<T: Value>(random: &mut Random, team: &mut Team) {
     let overlap = random.one_in(2);
     let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
     let time = schedule
-        .simulate_bytes(&costs::<T>(1.0).overlap(overlap), size_of::<T>() as u64)
+        .clone()
+        .with_element_bytes(size_of::<T>() as u64)
+        .simulate(&costs::<T>(1.0).overlap(overlap))
         .unwrap()
         .makespan();
     let (options, scale) = options::<T>(random, team, overlap, Some(time));

@@ -13,7 +13,6 @@ use crate::output;
 use crate::progress::Progress;
 use crate::run::{Library, Wall, memory_of_schedule};
 use crate::site::{Site, summary};
-use crate::task::Task;
 use crate::units::{TimeUnit, show_bytes, significant};
 
 /// The measured part of a comparison.
@@ -39,11 +38,10 @@ pub(super) struct Measured {
 pub(super) fn measure(
     args: &Args,
     dtype: ElementType,
-    task: &Task,
     choices: &[Choice],
     site: &mut Site,
 ) -> Result<Measured> {
-    let planned = plan(task, choices);
+    let planned = plan(choices);
     let schedules = site.agree(planned)?;
     let names = choices.iter().map(|choice| choice.algorithm.name);
     let names = names.collect::<Vec<_>>().join(", ");
@@ -52,13 +50,12 @@ pub(super) fn measure(
 }
 
 /// The schedules of all choices, if they fit into memory together.
-fn plan(task: &Task, choices: &[Choice]) -> Result<Vec<Schedule>> {
+fn plan(choices: &[Choice]) -> Result<Vec<Schedule>> {
     let schedules = choices
         .iter()
         .map(|choice| choice.algorithm.plan(&choice.request));
     let schedules = schedules.collect::<oneport::Result<Vec<_>>>()?;
-    let bytes = task.request.get_element_bytes();
-    let memory = schedules.iter().map(|s| memory_of_schedule(s, bytes));
+    let memory = schedules.iter().map(|s| memory_of_schedule(s));
     let memory = memory.fold(0u64, u64::saturating_add);
     let what = || "measuring all algorithms".to_string();
     ensure_memory(what, memory.into(), "take fewer ranks or a smaller vector")?;

@@ -32,7 +32,7 @@ fn execute<T: Element>(args: &Args, input: &Input, site: &mut Site) -> Result<Ru
         // A schedule that does not complete is left to the run, which reports the error.
         && let Ok(prepared) = Prepared::new(schedule, input.cost.overlaps())
     {
-        let simulation = prepared.simulate_bytes(&input.cost, input.element_bytes)?;
+        let simulation = prepared.simulate(&input.cost)?;
         args.ensure_ends(finite(simulation.makespan())?, input.unit)?;
     }
     let operator = if schedule.collective().kind().reduces() {
@@ -68,7 +68,7 @@ fn execute<T: Element>(args: &Args, input: &Input, site: &mut Site) -> Result<Ru
         (run.on(site)?, None)
     };
     let trace = outcome.step_times.as_deref();
-    let trace = trace.map(|times| Trace::wall(schedule, size_of::<T>() as u64, times));
+    let trace = trace.map(|times| Trace::wall(schedule, times));
     let trace = trace.transpose()?;
     let wall = &outcome.wall;
     Ok(RunResult {

@@ -136,11 +136,11 @@ impl Args {
 
 /// Estimates the bytes that a run needs in addition to its schedule and its threads' stacks.
 pub(super) fn memory_of(input: &Input) -> u64 {
-    memory_of_schedule(&input.schedule, input.element_bytes)
+    memory_of_schedule(&input.schedule)
 }
 
 /// As [`memory_of`], of a schedule with elements of so many bytes.
-pub(crate) fn memory_of_schedule(schedule: &Schedule, element_bytes: u64) -> u64 {
+pub(crate) fn memory_of_schedule(schedule: &Schedule) -> u64 {
     /// Dependencies and times of a step, measured.
     const BYTES_PER_STEP: u64 = 160;
     /// Stack pages, queues and pair cells of a rank.
@@ -151,7 +151,7 @@ pub(crate) fn memory_of_schedule(schedule: &Schedule, element_bytes: u64) -> u64
         let own = (l.len as u64).saturating_add(total_len(&l.input) as u64);
         sum.saturating_add(own.saturating_add(outputs))
     });
-    let data = elements.saturating_mul(element_bytes);
+    let data = elements.saturating_mul(schedule.element_bytes());
     let steps = (schedule.steps() as u64).saturating_mul(BYTES_PER_STEP);
     let ranks = (schedule.ranks() as u64).saturating_mul(BYTES_PER_RANK);
     data.saturating_add(steps).saturating_add(ranks)

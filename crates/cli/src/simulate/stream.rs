@@ -97,7 +97,7 @@ fn print_timed(
     );
     let cost = request.get_cost();
     let size = request.get_element_bytes();
-    let timed = planned.timed(cost, size, |more| progress.add(more));
+    let timed = planned.timed(cost, |more| progress.add(more));
     progress.finish();
     let timed = timed?;
     finite(timed.time)?;

@@ -152,10 +152,9 @@ impl Task {
     ) -> Result<Choice, Refusal> {
         let time = match self.node_ports {
             None => model_time(algorithm, &request),
-            Some(_) => self.plan(algorithm, &request).and_then(|schedule| {
-                let (cost, size) = (request.get_cost(), request.get_element_bytes());
-                finite(schedule.timed(cost, size, |_| ())?.time)
-            }),
+            Some(_) => self
+                .plan(algorithm, &request)
+                .and_then(|schedule| finite(schedule.timed(request.get_cost(), |_| ())?.time)),
         };
         match time {
             Ok(time) => Ok(Choice {

@@ -210,7 +210,7 @@ fn more_parts_speed_up_an_irregular_allgather() {
             .cost(CostModel::new(100.0, 1.0));
         let timed = algorithm
             .planned(&request)
-            .and_then(|planned| planned.timed(request.get_cost(), 1, |_| ()))
+            .and_then(|planned| planned.timed(request.get_cost(), |_| ()))
             .unwrap();
         assert_eq!(timed.rounds, parts - 1 + 6);
         let bound = (parts + 5) as f64 * (100.0 + (m / parts + p) as f64);

@@ -312,7 +312,7 @@ fn streamed_programs_equal_the_materialized_schedule() {
                 let several = steps.any(|s| s.port() > Some(0));
                 assert_eq!(planned.uses_several_ports(), several);
                 assert!(planned.layouts().eq(schedule.layout().iter().cloned()));
-                let timed = planned.timed(request.get_cost(), 1, |_| ()).unwrap();
+                let timed = planned.timed(request.get_cost(), |_| ()).unwrap();
                 let simulation = schedule.simulate(request.get_cost()).unwrap();
                 assert_eq!(timed.rank_times, simulation.rank_times());
             }

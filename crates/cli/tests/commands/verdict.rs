@@ -165,6 +165,6 @@ fn pages_show_the_longest_times_and_buffers() {
     b.step(1, Step::recv(0, Span::new(0, 3)));
     let (schedule, cost) = (b.build().unwrap(), CostModel::new(1e100, 1e100));
     let caption = Caption::new("far apart");
-    let page = page(&schedule, &cost, 1, Unit::Plain, &caption).unwrap();
+    let page = page(&schedule, &cost, Unit::Plain, &caption).unwrap();
     assert!(page.contains("Proved:"));
 }

@@ -5,7 +5,6 @@ use oneport::{Collective, Layout, Request, Span, Spans};
 fn options(form: Form) -> Options {
     Options {
         form,
-        element_bytes: 4,
         ..Options::new(CostModel::new(3.0, 1.0).gamma(2.0))
     }
 }

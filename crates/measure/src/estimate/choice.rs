@@ -123,13 +123,7 @@ fn estimate_as_requested(
     }
     algorithm.accepts(request)?;
     let schedule = algorithm.plan(request).map_err(failed)?;
-    let time = estimate_best(
-        &schedule,
-        request.get_cost(),
-        request.get_element_bytes(),
-        core_model,
-    )
-    .map_err(failed)?;
+    let time = estimate_best(&schedule, request.get_cost(), core_model).map_err(failed)?;
     finite(algorithm, request.clone(), time)
 }
 

@@ -41,10 +41,9 @@ impl<'a> CopyCosts<'a> {
         schedule: &Schedule,
         prepared: &Prepared,
         cost: &'a CostModel,
-        element_bytes: u64,
         core_model: &'a CoreModel,
     ) -> CopyCosts<'a> {
-        let ranks = schedule.ranks();
+        let (ranks, element_bytes) = (schedule.ranks(), schedule.element_bytes());
         let buffers = schedule.layout().iter();
         let buffers = buffers.map(|l| bytes(l.len, element_bytes));
         let buffers = buffers.fold(0, u64::saturating_add);

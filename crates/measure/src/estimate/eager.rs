@@ -50,7 +50,7 @@ impl Eager {
         copy_costs: &CopyCosts<'_>,
         ports: Ports,
     ) -> Result<Eager> {
-        let simulation = prepared.simulate_bytes(copy_costs.cost, copy_costs.element_bytes)?;
+        let simulation = prepared.simulate(copy_costs.cost)?;
         let mut sent = vec![(0, Span::new(0, 0)); prepared.nodes().len()];
         let actions = programs.iter().enumerate().map(|(rank, (steps, order))| {
             let peer = |i: usize| steps[i].peer().unwrap_or(rank);

@@ -73,12 +73,7 @@ impl CoreModel {
 ///
 /// # Errors
 /// As [`Prepared::new`].
-fn estimate_best(
-    schedule: &Schedule,
-    cost: &CostModel,
-    element_bytes: u64,
-    core_model: &CoreModel,
-) -> Result<f64> {
+fn estimate_best(schedule: &Schedule, cost: &CostModel, core_model: &CoreModel) -> Result<f64> {
     let prepared = Prepared::new(schedule, cost.overlaps())?;
     let mut scratch = OrderScratch::default();
     let mut programs = Vec::with_capacity(schedule.ranks());
@@ -87,11 +82,13 @@ fn estimate_best(
         order.analyse(steps, schedule.ports(), cost.overlaps(), &mut scratch)?;
         programs.push((steps, order));
     }
-    let copy_costs = CopyCosts::new(schedule, &prepared, cost, element_bytes, core_model);
+    let copy_costs = CopyCosts::new(schedule, &prepared, cost, core_model);
     let steps: usize = schedule.programs().iter().map(Vec::len).sum();
     let max_polls = 64 * (steps + schedule.ranks());
     let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
-    let longest = sends.map(|s| bytes(s.len(), element_bytes)).max();
+    let longest = sends
+        .map(|s| bytes(s.len(), schedule.element_bytes()))
+        .max();
     let eager = longest.is_none_or(|n| n <= core_model.eager);
     // The fewer ranks there are, the more the order matters.
     let orders = if schedule.ranks() <= 16 { 12 } else { 6 };

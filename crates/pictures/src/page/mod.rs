@@ -43,7 +43,7 @@ const SCRIPTS: [&str; 5] = [
     include_str!("player.js"),
 ];
 
-/// Makes a page of `schedule` in the times of `cost`, with elements of `element_bytes` bytes.
+/// Makes a page of `schedule` in the times of `cost`.
 ///
 /// The schedule need not be correct; the page says what the checker says, and shows empty buffers
 /// where the check ends before the proof. Equal schedules give equal pages. Their data are
@@ -55,7 +55,7 @@ const SCRIPTS: [&str; 5] = [
 /// use oneport::{CostModel, Request};
 /// let schedule = Request::broadcast(8, 100).plan("binomial")?;
 /// let cost = CostModel::new(10.0, 1.0);
-/// let html = page(&schedule, &cost, 1, Unit::Plain, &Caption::new("binomial broadcast"))?;
+/// let html = page(&schedule, &cost, Unit::Plain, &Caption::new("binomial broadcast"))?;
 /// assert!(html.starts_with("<!DOCTYPE html>") && html.contains("binomial broadcast"));
 /// # Ok::<(), oneport::Error>(())
 /// ```
@@ -66,7 +66,6 @@ const SCRIPTS: [&str; 5] = [
 pub fn page(
     schedule: &Schedule,
     cost: &CostModel,
-    element_bytes: u64,
     unit: Unit,
     caption: &Caption,
 ) -> Result<String> {
@@ -79,13 +78,13 @@ pub fn page(
         let advice = "ranks, or draw a Gantt chart (.svg)";
         return too_large(schedule.ranks(), "ranks", MAX_PAGE_RANKS, advice);
     }
-    let simulation = schedule.simulate_bytes(cost, element_bytes)?;
+    let simulation = schedule.simulate(cost)?;
     let nodes = simulation.prepared().nodes().len();
     let advice = "ranks or segments, or write a trace (.json)";
     if nodes > MAX_NODES {
         return too_large(nodes, "transfers and computations", MAX_NODES, advice);
     }
-    let trace = Trace::simulated(schedule, &simulation, element_bytes, unit)?;
+    let trace = Trace::simulated(schedule, &simulation, unit)?;
     let options = Options {
         overlap: cost.overlaps(),
         ..Options::default()

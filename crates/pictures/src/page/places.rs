@@ -34,7 +34,7 @@ impl Places {
     /// When there are more steps than can be numbered.
     pub(super) fn of(schedule: &Schedule) -> Result<Places> {
         let ranks = schedule.ranks();
-        let tree = Tree::of(schedule, 1)?;
+        let tree = Tree::of(schedule)?;
         let edges = tree
             .iter()
             .flat_map(|tree| (0..ranks).filter_map(|child| Some([tree.parent(child)?, child])));

@@ -21,7 +21,7 @@ fn model_trace_agrees_with_the_simulator() {
             let Ok(schedule) = algorithm.plan(&request) else {
                 continue;
             };
-            let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+            let trace = Trace::model(&schedule, &cost, Unit::Plain).unwrap();
             let simulation = schedule.simulate(&cost).unwrap();
             assert_eq!(trace.end(), simulation.makespan(), "{}", algorithm.name);
             let mut busy = vec![vec![0.0; schedule.ports().lists()]; p];
@@ -44,7 +44,7 @@ fn model_trace_agrees_with_the_simulator() {
 #[test]
 fn both_ends_of_a_transfer_show_one_segment() {
     let schedule = planned(Kind::Reduce, "chain", 4, 5, Ports::UNI);
-    let trace = Trace::model(&schedule, &CostModel::new(1.0, 1.0), 1, Unit::Plain).unwrap();
+    let trace = Trace::model(&schedule, &CostModel::new(1.0, 1.0), Unit::Plain).unwrap();
     assert_eq!(trace.segments().len(), 5);
     for a in trace.activities().iter().filter(|a| a.what == What::Send) {
         let b = trace.activities().iter().find(|b| {
@@ -61,7 +61,7 @@ fn both_ends_of_a_transfer_show_one_segment() {
 fn overlapping_computations_get_lanes_of_their_own() {
     let schedule = planned(Kind::Reduce, "chain", 3, 3, Ports::BI);
     let cost = CostModel::new(1.0, 0.0).gamma(3.0).overlap(true);
-    let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+    let trace = Trace::model(&schedule, &cost, Unit::Plain).unwrap();
     let (lanes, max_lanes) = trace.compute_lanes();
     assert!(max_lanes > 1);
     let all: Vec<_> = trace.activities().iter().zip(lanes).collect();
@@ -81,9 +81,9 @@ fn a_wall_trace_starts_transfers_when_both_ends_are_open() {
     b.layout(0, 4, [span], Some(span));
     b.layout(1, 4, None, Some(span));
     b.transfer(0, 1, span);
-    let schedule = b.build().unwrap();
+    let schedule = b.build().unwrap().with_element_bytes(8);
     let step_times = [vec![(10, 160)], vec![(90, 150)]];
-    let trace = Trace::wall(&schedule, 8, &step_times).unwrap();
+    let trace = Trace::wall(&schedule, &step_times).unwrap();
     let times: Vec<_> = trace
         .activities()
         .iter()

@@ -80,10 +80,7 @@ fn executed(kind: Kind, request: &Request) -> f64 {
     let schedule = request.plan("out-of-order").unwrap();
     let report = schedule.check();
     assert!(report.is_correct(), "{request:?}: {:?}", report.errors);
-    schedule
-        .simulate_bytes(&request.cost, request.element_bytes)
-        .unwrap()
-        .makespan()
+    schedule.simulate(&request.cost).unwrap().makespan()
 }
 
 fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Request {

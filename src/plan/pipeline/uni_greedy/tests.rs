@@ -15,7 +15,7 @@ fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Requ
 fn simulated(kind: Kind, request: &Request) -> f64 {
     let schedule = request.clone().collective(kind).plan("uni-greedy");
     schedule
-        .and_then(|s| s.simulate_bytes(&request.cost, request.element_bytes))
+        .and_then(|s| s.simulate(&request.cost))
         .unwrap()
         .makespan()
 }

@@ -69,7 +69,7 @@ fn gantt_charts_have_one_box_per_step_without_overlap() {
     for (what, schedule) in planned() {
         for overlap in [false, true] {
             let cost = cost.clone().overlap(overlap);
-            let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+            let trace = Trace::model(&schedule, &cost, Unit::Plain).unwrap();
             let text = gantt(&trace, &Caption::new(what.clone()).line("a <line> & more")).unwrap();
             let boxes = boxes(&text);
             let count = |class: &str| boxes.iter().filter(|b| b.0 == class).count();
@@ -95,7 +95,7 @@ fn gantt_charts_have_one_box_per_step_without_overlap() {
 fn the_critical_path_has_frames_and_lasts_from_start_to_end() {
     let cost = CostModel::new(1.0, 0.5).gamma(0.25).gamma_copy(0.125);
     for (what, schedule) in planned() {
-        let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+        let trace = Trace::model(&schedule, &cost, Unit::Plain).unwrap();
         let caption = Caption::new(what.clone());
         assert!(!gantt(&trace, &caption).unwrap().contains("critical"));
         let critical = trace
@@ -138,7 +138,7 @@ fn messages_of_blocks_have_the_colour_of_their_first() {
     b.step(3, Step::recv(2, Span::new(0, 4)));
     let schedule = b.build().unwrap();
     for schedule in [schedule.reversed().unwrap(), schedule] {
-        let trace = Trace::model(&schedule, &CostModel::new(1.0, 1.0), 1, Unit::Plain).unwrap();
+        let trace = Trace::model(&schedule, &CostModel::new(1.0, 1.0), Unit::Plain).unwrap();
         assert_eq!(trace.blocks(), [vec![1], vec![3]]);
         let text = gantt(&trace, &Caption::new("blocks")).unwrap();
         let scatters = schedule.collective().kind() == Kind::Scatter;
@@ -182,7 +182,7 @@ fn star(k: usize) -> Schedule {
 #[test]
 fn every_port_has_a_lane_and_empty_messages_have_no_box() {
     let cost = CostModel::new(1.0, 1.0).gamma_copy(1.0);
-    let trace = Trace::model(&star(3), &cost, 1, Unit::Plain).unwrap();
+    let trace = Trace::model(&star(3), &cost, Unit::Plain).unwrap();
     let text = gantt(&trace, &Caption::new("star")).unwrap();
     let boxes = boxes(&text);
     assert_eq!(boxes.len(), 7);
@@ -207,9 +207,9 @@ fn every_shared_port_has_a_row() {
     let cost = CostModel::new(1.0, 1.0);
     let nodes = [vec![0, 1], vec![2, 3]];
     let plain = star(3);
-    let shared = plain.clone().with_node_ports(&nodes, 1, &cost, 1).unwrap();
+    let shared = plain.clone().with_node_ports(&nodes, 1, &cost).unwrap();
     let draw = |schedule: &Schedule| {
-        let trace = Trace::model(schedule, &cost, 1, Unit::Plain).unwrap();
+        let trace = Trace::model(schedule, &cost, Unit::Plain).unwrap();
         gantt(&trace, &Caption::new("star")).unwrap()
     };
     // Two messages leave node 0 and enter node 1.
@@ -225,21 +225,16 @@ fn every_shared_port_has_a_row() {
 
 #[test]
 fn zero_costs_give_an_empty_chart_and_excessive_costs_an_error() {
-    let trace = Trace::model(&star(2), &CostModel::new(0.0, 0.0), 1, Unit::Plain).unwrap();
+    let trace = Trace::model(&star(2), &CostModel::new(0.0, 0.0), Unit::Plain).unwrap();
     assert_eq!(boxes(&gantt(&trace, &Caption::default()).unwrap()).len(), 0);
-    let trace = Trace::model(
-        &star(2),
-        &CostModel::new(f64::MAX, f64::MAX),
-        1,
-        Unit::Plain,
-    );
+    let trace = Trace::model(&star(2), &CostModel::new(f64::MAX, f64::MAX), Unit::Plain);
     assert!(trace.is_err());
 }
 
 #[test]
 fn traffic_has_one_cell_per_communicating_pair() {
     for (what, schedule) in planned() {
-        let flows = Traffic::new(&schedule, 4);
+        let flows = Traffic::new(&schedule.clone().with_element_bytes(4));
         let elements = read(&traffic(&flows, &Caption::new(what.clone())).unwrap());
         assert_inside(&elements);
         let p = schedule.ranks();
@@ -266,17 +261,17 @@ fn drawings_equal_the_golden_files() {
     b.step(1, Step::recv_combine(0, span, oneport::Order::TheirsFirst));
     let schedule = b.build().unwrap();
     let cost = CostModel::new(2.0, 0.5).gamma(0.25);
-    let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
+    let trace = Trace::model(&schedule, &cost, Unit::Plain).unwrap();
     let caption = Caption::new("pair").line("one message");
     let drawings = [
         ("gantt.svg", gantt(&trace, &caption).unwrap()),
         (
             "tree.svg",
-            tree(&Tree::of(&schedule, 1).unwrap().unwrap(), &caption).unwrap(),
+            tree(&Tree::of(&schedule).unwrap().unwrap(), &caption).unwrap(),
         ),
         (
             "traffic.svg",
-            traffic(&Traffic::new(&schedule, 1), &caption).unwrap(),
+            traffic(&Traffic::new(&schedule), &caption).unwrap(),
         ),
     ];
     for (name, text) in drawings {
@@ -329,7 +324,7 @@ fn a_run_records_every_step() {
         let outcome = run.trace(true).on(&mut team).unwrap();
         assert_eq!(outcome.outputs, plain.outputs);
         let times = outcome.step_times.expect("recorded times");
-        let trace = Trace::wall(&schedule, 8, &times).unwrap();
+        let trace = Trace::wall(&schedule, &times).unwrap();
         assert_eq!(assert_lanes(&trace), schedule.steps(), "{name}");
         assert!(trace.end() > 0.0);
         for a in trace.activities().iter().filter(|a| a.what == What::Send) {
@@ -348,7 +343,7 @@ fn a_run_records_every_step() {
 
 #[test]
 fn activities_of_a_paced_run_end_no_earlier_than_in_the_model() {
-    let request = Request::reduce(3, 12).segment_count(3);
+    let request = Request::reduce(3, 12).segment_count(3).element_bytes(4);
     let schedule = request.plan("chain").unwrap();
     for overlap in [false, true] {
         let sum = Operator::<i32>::named("sum").unwrap();
@@ -364,9 +359,9 @@ fn activities_of_a_paced_run_end_no_earlier_than_in_the_model() {
             .on(&mut team)
             .unwrap();
         let times = outcome.step_times.expect("recorded times");
-        let trace = Trace::wall(&schedule, 4, &times).unwrap();
+        let trace = Trace::wall(&schedule, &times).unwrap();
         assert_eq!(assert_lanes(&trace), schedule.steps());
-        let model = Trace::model(&schedule, &cost, 4, Unit::Nanoseconds).unwrap();
+        let model = Trace::model(&schedule, &cost, Unit::Nanoseconds).unwrap();
         for a in trace.activities() {
             let matching = model.activities().iter();
             let mut matching = matching.filter(|m| (m.rank, m.step) == (a.rank, a.step));

@@ -10,7 +10,7 @@ use super::{assert_no_overlap, planned};
 fn trees_have_one_node_per_rank_without_overlap() {
     let mut trees = 0;
     for (what, schedule) in planned() {
-        let Some(found) = Tree::of(&schedule, 1).unwrap() else {
+        let Some(found) = Tree::of(&schedule).unwrap() else {
             continue;
         };
         trees += 1;
@@ -57,7 +57,9 @@ fn scatter() -> Schedule {
 
 #[test]
 fn trees_report_parents_and_subtree_sizes() {
-    let found = Tree::of(&scatter(), 8).unwrap().expect("a tree");
+    let found = Tree::of(&scatter().with_element_bytes(8))
+        .unwrap()
+        .expect("a tree");
     assert!(!found.towards_root() && found.segment().is_none());
     assert_eq!(
         (0..4).map(|r| found.parent(r)).collect::<Vec<_>>(),
@@ -81,7 +83,9 @@ fn trees_report_parents_and_subtree_sizes() {
 
     // The reversed scatter is a gather: its messages go towards the root.
     let gather = scatter().reversed().unwrap();
-    let found = Tree::of(&gather, 8).unwrap().expect("a tree");
+    let found = Tree::of(&gather.with_element_bytes(8))
+        .unwrap()
+        .expect("a tree");
     assert!(found.towards_root());
     assert_eq!(found.root(), 0);
 }
@@ -101,7 +105,9 @@ fn trees_show_blocks_and_name_ranks_outside() {
     b.step(0, Step::recv(1, layout[2]));
     let schedule = b.build().unwrap();
     assert!(schedule.check().is_correct());
-    let found = Tree::of(&schedule, 4).unwrap().expect("a tree");
+    let found = Tree::of(&schedule.with_element_bytes(4))
+        .unwrap()
+        .expect("a tree");
     let text = tree(&found, &Caption::new("gather")).unwrap();
     for shown in [
         "a block of 20 B",
@@ -124,15 +130,15 @@ fn only_trees_are_recognized_as_trees() {
         request.plan(name).unwrap()
     };
     let butterfly = plan(Kind::Reduce, "butterfly", 8, 1);
-    assert!(Tree::of(&butterfly, 1).unwrap().is_none());
+    assert!(Tree::of(&butterfly).unwrap().is_none());
     // The segments take different routes: the result is the tree of the first one.
-    let greedy = Tree::of(&plan(Kind::Reduce, "bi-greedy", 16, 4), 1)
+    let greedy = Tree::of(&plan(Kind::Reduce, "bi-greedy", 16, 4))
         .unwrap()
         .unwrap();
     assert_eq!(greedy.segment().unwrap()[..], [Span::new(0, 3)]);
     // A chain is a tree from either end: the collective says which end is the root.
     for kind in [Kind::Reduce, Kind::Broadcast] {
-        let chain = Tree::of(&plan(kind, "chain", 5, 4), 1).unwrap().unwrap();
+        let chain = Tree::of(&plan(kind, "chain", 5, 4)).unwrap().unwrap();
         assert_eq!(
             (chain.root(), chain.towards_root()),
             (0, kind == Kind::Reduce)

@@ -113,15 +113,14 @@ fn msccl_files() {
 /// Makes of a schedule, right or wrong, everything that can be made of it.
 fn consume(schedule: &Schedule, cost: &CostModel) {
     let caption = Caption::new("schedule");
-    let _ = page(schedule, cost, 8, Unit::Plain, &caption);
-    if let Ok(trace) = Trace::model(schedule, cost, 8, Unit::Nanoseconds) {
+    let _ = page(schedule, cost, Unit::Plain, &caption);
+    if let Ok(trace) = Trace::model(schedule, cost, Unit::Nanoseconds) {
         let _ = gantt(&trace.clone().show_critical_path(), &caption).map(|text| dark(&text));
         let _ = trace.to_chrome_json("schedule");
     }
     for form in [goal::Form::Uniform, goal::Form::Bytes] {
         let options = goal::Options {
             form,
-            element_bytes: 8,
             ..goal::Options::new(cost.clone())
         };
         let _ = goal::write(schedule, &options);
@@ -141,7 +140,6 @@ fn consume(schedule: &Schedule, cost: &CostModel) {
         let options = simgrid::Options {
             network,
             cost: cost.clone(),
-            element_bytes: 8,
             second: 1e-9,
         };
         let _ = simgrid::write(schedule, &options);
@@ -150,11 +148,12 @@ fn consume(schedule: &Schedule, cost: &CostModel) {
 
 /// Checks, times, bounds, reverses and draws a schedule.
 fn exercise(schedule: &Schedule) {
+    let schedule = &schedule.clone().with_element_bytes(8);
     let _ = schedule.stats();
     let _ = schedule.clone().reversed();
-    let flow = Traffic::new(schedule, 8);
+    let flow = Traffic::new(schedule);
     let _ = traffic(&flow, &Caption::new("traffic"));
-    if let Ok(Some(found)) = Tree::of(schedule, 8) {
+    if let Ok(Some(found)) = Tree::of(schedule) {
         let _ = tree(&found, &Caption::new("tree"));
     }
     for overlap in [false, true] {
@@ -170,7 +169,7 @@ fn exercise(schedule: &Schedule) {
             false => consume(schedule, &cost),
             true => consume(schedule, &CostModel::new(1e100, 1e100).overlap(overlap)),
         }
-        let Ok(simulation) = schedule.simulate_bytes(&cost, 8) else {
+        let Ok(simulation) = schedule.simulate(&cost) else {
             assert!(!report.is_correct() && streamed.is_err());
             continue;
         };
@@ -180,10 +179,10 @@ fn exercise(schedule: &Schedule) {
             assert_eq!(streamed.time.to_bits(), time.to_bits());
         }
         if report.is_correct() {
-            let bound = lower_bound_of(schedule, &cost, 8).largest;
+            let bound = lower_bound_of(schedule, &cost).largest;
             assert!(bound <= time * (1.0 + 1e-9), "{bound} {time}");
         }
-        let trace = Trace::model(schedule, &cost, 8, Unit::Plain);
+        let trace = Trace::model(schedule, &cost, Unit::Plain);
         if let Ok(trace) = trace {
             let _ = gantt(&trace, &Caption::new("schedule"));
             let _ = trace.to_chrome_json("schedule");
@@ -206,7 +205,11 @@ pub(super) fn cost_examples() -> Vec<String> {
 fn cost_files() {
     let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
     let schedules: Vec<Schedule> = (1..=4)
-        .map(|p| binomial.plan(&Request::reduce(p, 5)).unwrap())
+        .map(|p| {
+            binomial
+                .plan(&Request::reduce(p, 5).element_bytes(8))
+                .unwrap()
+        })
         .collect();
     fuzz("readers::cost_files", &cost_examples(), |text| {
         let Ok(links) = serde_json::from_str::<Links>(text) else {
@@ -220,9 +223,9 @@ fn cost_files() {
         cost.validate().unwrap();
         for schedule in &schedules {
             let prepared = Prepared::new(schedule, false).unwrap();
-            if let Some(simulation) = accepted(prepared.simulate_bytes(&cost, 8)) {
+            if let Some(simulation) = accepted(prepared.simulate(&cost)) {
                 assert!(simulation.makespan() >= 0.0);
-                let bound = lower_bound_of(schedule, &cost, 8).largest;
+                let bound = lower_bound_of(schedule, &cost).largest;
                 assert!(bound >= 0.0, "{bound}");
             }
         }
@@ -246,7 +249,7 @@ pub(super) fn profile_examples() -> Vec<String> {
 fn profiles() {
     let schedule = registry::find(Kind::Reduce, "binomial")
         .unwrap()
-        .plan(&Request::reduce(4, 500))
+        .plan(&Request::reduce(4, 500).element_bytes(8))
         .unwrap();
     let prepared = Prepared::new(&schedule, false).unwrap();
     fuzz("readers::profiles", &profile_examples(), |text| {
@@ -256,9 +259,9 @@ fn profiles() {
         assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);
         let cost = profile.cost().unwrap();
         // Levels may describe fewer ranks.
-        if let Some(simulation) = accepted(prepared.simulate_bytes(&cost, 8)) {
+        if let Some(simulation) = accepted(prepared.simulate(&cost)) {
             assert!(simulation.makespan() >= 0.0);
-            assert!(lower_bound_of(&schedule, &cost, 8).largest >= 0.0);
+            assert!(lower_bound_of(&schedule, &cost).largest >= 0.0);
         }
         for bytes in [0, 1, 1023, 1024, 1 << 40, u64::MAX] {
             assert!(cost.transfer(0, 1, bytes) >= 0.0);

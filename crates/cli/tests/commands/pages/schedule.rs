@@ -312,7 +312,7 @@ fn pages_of_64_ranks_and_64_segments_are_small_and_reproducible() {
                 continue;
             };
             let caption = Caption::new(algorithm.name);
-            let make = || page(&schedule, &cost, 1, Unit::Nanoseconds, &caption);
+            let make = || page(&schedule, &cost, Unit::Nanoseconds, &caption);
             let name = format!("{} {}", algorithm.collective.name(), algorithm.name);
             let one = match make() {
                 Ok(one) => one,
