@@ -3,7 +3,7 @@
 use super::{Layout, Order, Schedule, Span, Spans, Step};
 use crate::error::Result;
 use crate::machine::Ports;
-use crate::schedule::collective::{Collective, Kind};
+use crate::schedule::collective::Collective;
 
 /// Builds a [`Schedule`] step by step.
 ///
@@ -119,37 +119,26 @@ impl Builder {
         let Some(elements) = self.elements else {
             return;
         };
-        let (ranks, root) = (self.layout.len(), self.collective.root());
-        let kind = self.collective.kind();
-        let of_vector = kind == Kind::ReduceScatter || !kind.has_blocks() && kind.has_data();
-        let len = match of_vector {
-            true => elements,
-            false => elements.saturating_mul(ranks),
+        let (ranks, kind) = (self.layout.len(), self.collective.kind());
+        let of_blocks = kind.is_sized_by_block() || !kind.has_data();
+        let len = match of_blocks {
+            true => elements.saturating_mul(ranks),
+            false => elements,
         };
-        let all = Span::new(0, len);
         for (rank, layout) in self.layout.iter_mut().enumerate() {
-            let block = match of_vector {
-                true => Span::share(elements, ranks, rank),
-                false => Span::new(rank.saturating_mul(elements), elements),
+            let block = || match of_blocks {
+                true => Span::new(rank.saturating_mul(elements), elements),
+                false => Span::share(elements, ranks, rank),
             };
-            let at_root = (root == Some(rank)).then_some(all);
-            let (input, output): (Option<Span>, Option<Span>) = match kind {
-                Kind::Broadcast | Kind::Multicast => (at_root, Some(all)),
-                Kind::Reduce => (Some(all), at_root),
-                Kind::Allreduce | Kind::Scan => (Some(all), Some(all)),
-                Kind::Gather => (Some(block), at_root),
-                Kind::Scatter => (at_root, Some(block)),
-                Kind::Allgather | Kind::Barrier => (Some(block), Some(all)),
-                Kind::ReduceScatter => (Some(all), Some(block)),
-                Kind::Alltoall => (Some(all), Some(Span::new(len, len))),
-                Kind::Exscan => (Some(all), (rank > 0).then(|| Span::new(len, len))),
-            };
+            let vector = Span::new(0, len);
+            let [input, mut output] = self.collective.input_and_output(rank, &vector, block);
+            let mut total = len;
+            if let Some(output) = output.as_mut().filter(|_| !kind.row().is_in_place()) {
+                output.offset = len;
+                total = len.saturating_mul(2);
+            }
             *layout = Layout {
-                len: match kind {
-                    Kind::Alltoall => len.saturating_mul(2),
-                    Kind::Exscan if rank > 0 => len.saturating_mul(2),
-                    _ => len,
-                },
+                len: total,
                 input: input.into(),
                 output: output.into(),
             };
@@ -160,14 +149,7 @@ impl Builder {
     /// constructor laid out are laid out again for this root, in `O(ranks)` time, so call this
     /// before [`Builder::layout`]. A root that is not a rank is an error of [`Builder::build`].
     pub fn root(&mut self, rank: usize) -> &mut Self {
-        if let Collective::Broadcast { root }
-        | Collective::Reduce { root }
-        | Collective::Gather { root }
-        | Collective::Scatter { root }
-        | Collective::Multicast { root, .. } = &mut self.collective
-        {
-            *root = rank;
-        }
+        self.collective = self.collective.rooted(rank);
         self.lay_out();
         self
     }

@@ -1,7 +1,7 @@
-//! Collectives as specifications: the input that every rank starts with and the output it must end
-//! with.
+//! Collectives, one row each: what everything else about a collective is derived from.
 
 mod expected;
+mod row;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,174 +11,293 @@ use serde::{Deserialize, Serialize};
 
 pub use self::expected::Expected;
 pub(crate) use self::expected::Totals;
+use self::row::CollectiveRow as Row;
+use self::row::Extent::{Block, Pairs, Whole};
+use self::row::Holders::{AllButFirst, Every, Root, Targets};
+pub use self::row::{CollectiveRow, Extent, Holders, Operands};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::schedule::Layout;
 
-/// A collective operation over all `p` ranks of a schedule.
-///
-/// Block sizes follow from the lengths of the `input` and `output` spans of the ranks' layouts, so
-/// irregular forms need no kind of their own. Input and output list their spans in rank order of
-/// the blocks. A rank without a required result has no output: a broadcast gives every rank an
-/// output, [`Collective::Multicast`] only its targets.
-///
-/// With vectors of `n` elements, and blocks of `n[r]` elements of rank `r`:
-///
-/// | collective | input | output |
-/// |---|---|---|
-/// | broadcast | root: `n` | every rank: `n` |
-/// | multicast | root: `n` | targets: `n` |
-/// | reduce | every rank: `n` | root: `n` |
-/// | allreduce, scan | every rank: `n` | every rank: `n` |
-/// | exscan | every rank: `n` | every rank but rank 0: `n` |
-/// | gather | rank `r`: `n[r]` | root: the sum of all `n[r]` |
-/// | scatter | root: the sum of all `n[r]` | rank `r`: `n[r]` |
-/// | allgather | rank `r`: `n[r]` | every rank: the sum of all `n[r]` |
-/// | reduce_scatter | every rank: the sum of all `n[r]` | rank `r`: `n[r]` |
-/// | alltoall | every rank: one block for each rank | every rank: one block from each rank |
-/// | barrier | every rank: one token | every rank: the tokens of all ranks |
-///
-/// Ranks whose input is not named here may have one; it does not contribute. The input of an
-/// alltoall has one span per block if it has `p` spans, and `p` blocks of equal length otherwise.
-///
-/// The tokens of a barrier have no bytes: a message takes alpha, and its tokens tell which ranks
-/// have entered before it was sent. A rank leaves when it has those of all ranks.
-///
-/// In files an object: `{"kind": "broadcast", "root": 0}`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-#[non_exhaustive]
-pub enum Collective {
-    /// Every rank, including the root, ends with the root's input.
-    Broadcast {
-        /// Rank whose input it is.
-        root: usize,
-    },
-    /// The root ends with the combination of all inputs, in rank order.
-    Reduce {
-        /// Rank that gets the result.
-        root: usize,
-    },
-    /// Every rank ends with the combination of all inputs, in rank order.
-    Allreduce,
-    /// The root ends with all inputs, concatenated in rank order.
-    Gather {
-        /// Rank that gets the blocks.
-        root: usize,
-    },
-    /// Every rank ends with its block of the root's input.
-    Scatter {
-        /// Rank whose input it is.
-        root: usize,
-    },
-    /// Every rank ends with all inputs, concatenated in rank order.
-    Allgather,
-    /// Every rank ends with its block of the combination of all inputs, in rank order.
-    ReduceScatter,
-    /// Every rank ends with one block from each rank, in rank order.
-    Alltoall,
-    /// The targets end with the root's input. The root has an output only if it is a target, too.
-    Multicast {
-        /// Rank whose input it is.
-        root: usize,
-        /// Ranks that get it, in any order.
-        targets: Vec<usize>,
-    },
-    /// Rank `r` ends with the combination of the inputs of ranks `0..=r`, in rank order.
-    Scan,
-    /// Rank `r > 0` ends with the combination of the inputs of ranks `0..r`, in rank order: an
-    /// exclusive scan. Rank 0 has no output.
-    Exscan,
-    /// No rank ends before all ranks have started: every rank ends with the tokens of all ranks, in
-    /// rank order.
-    Barrier,
+/// The parameters of a collective: those that it does not have are `None`.
+#[derive(Debug, Clone, Copy, Default)]
+struct Parameters<'a> {
+    root: Option<&'a usize>,
+    targets: Option<&'a Vec<usize>>,
 }
 
-/// The kinds of collectives, without their parameters. A [name](Kind::name) such as
-/// `"reduce_scatter"` in files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Kind {
-    /// [`Collective::Broadcast`].
-    Broadcast,
-    /// [`Collective::Reduce`].
-    Reduce,
-    /// [`Collective::Allreduce`].
-    Allreduce,
-    /// [`Collective::Gather`].
-    Gather,
-    /// [`Collective::Scatter`].
-    Scatter,
-    /// [`Collective::Allgather`].
-    Allgather,
-    /// [`Collective::ReduceScatter`].
-    ReduceScatter,
-    /// [`Collective::Alltoall`].
-    Alltoall,
-    /// [`Collective::Multicast`].
-    Multicast,
-    /// [`Collective::Scan`].
-    Scan,
-    /// [`Collective::Exscan`].
-    Exscan,
-    /// [`Collective::Barrier`].
-    Barrier,
+/// Makes [`Collective`] and [`Kind`] of a list of rows.
+macro_rules! collectives {
+    (
+        $(#[doc = $outer:literal])*
+        pub enum Collective {$(
+            $(#[doc = $doc:literal])*
+            $kind:ident $({ $($(#[doc = $field_doc:literal])* $field:ident: $type:ty),* })?
+                = $row:expr;
+        )*}
+    ) => {
+        $(#[doc = $outer])*
+        #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+        #[non_exhaustive]
+        pub enum Collective {
+            $(
+                $(#[doc = $doc])*
+                $kind $({ $($(#[doc = $field_doc])* $field: $type),* })?,
+            )*
+        }
+
+        /// The kinds of collectives, without their parameters. A [name](Kind::name) such as
+        /// `"reduce_scatter"` in files.
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+        )]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum Kind {
+            $(
+                #[doc = concat!("[`Collective::", stringify!($kind), "`].")]
+                $kind,
+            )*
+        }
+
+        impl Kind {
+            /// All kinds, in the order they are listed to users.
+            pub const ALL: [Kind; [$(Kind::$kind),*].len()] = [$(Kind::$kind),*];
+
+            /// What is known of the collective, from which all else is derived.
+            pub const fn row(self) -> &'static Row {
+                match self {
+                    $(Kind::$kind => const { &$row },)*
+                }
+            }
+
+            fn with(self, parameters: Parameters<'_>) -> Collective {
+                match self {
+                    $(
+                        Kind::$kind => Collective::$kind $({
+                            $($field: parameters.$field.cloned().unwrap_or_default()),*
+                        })?,
+                    )*
+                }
+            }
+        }
+
+        impl Collective {
+            /// The kind of the collective, without its parameters.
+            pub fn kind(&self) -> Kind {
+                match self {
+                    $(Collective::$kind { .. } => Kind::$kind,)*
+                }
+            }
+
+            #[allow(clippy::needless_update, reason = "some have all parameters")]
+            fn parameters(&self) -> Parameters<'_> {
+                match self {
+                    $(
+                        Collective::$kind $({ $($field),* })? => Parameters {
+                            $($($field: Some($field),)*)?
+                            ..Parameters::default()
+                        },
+                    )*
+                }
+            }
+        }
+    };
+}
+
+collectives! {
+    /// A collective operation over all `p` ranks of a schedule.
+    ///
+    /// Block sizes follow from the lengths of the `input` and `output` spans of the ranks' layouts,
+    /// so irregular forms need no kind of their own. Input and output list their spans in rank
+    /// order of the blocks. A rank without a required result has no output: a broadcast gives every
+    /// rank an output, [`Collective::Multicast`] only its targets.
+    ///
+    /// With vectors of `n` elements, and blocks of `n[r]` elements of rank `r`:
+    ///
+    /// | collective | input | output |
+    /// |---|---|---|
+    /// | broadcast | root: `n` | every rank: `n` |
+    /// | multicast | root: `n` | targets: `n` |
+    /// | reduce | every rank: `n` | root: `n` |
+    /// | allreduce, scan | every rank: `n` | every rank: `n` |
+    /// | exscan | every rank: `n` | every rank but rank 0: `n` |
+    /// | gather | rank `r`: `n[r]` | root: the sum of all `n[r]` |
+    /// | scatter | root: the sum of all `n[r]` | rank `r`: `n[r]` |
+    /// | allgather | rank `r`: `n[r]` | every rank: the sum of all `n[r]` |
+    /// | reduce_scatter | every rank: the sum of all `n[r]` | rank `r`: `n[r]` |
+    /// | alltoall | every rank: one block for each rank | every rank: one block from each rank |
+    /// | barrier | every rank: one token | every rank: the tokens of all ranks |
+    ///
+    /// Ranks whose input is not named here may have one; it does not contribute. The input of an
+    /// alltoall has one span per block if it has `p` spans, and `p` blocks of equal length
+    /// otherwise.
+    ///
+    /// The tokens of a barrier have no bytes: a message takes alpha, and its tokens tell which
+    /// ranks have entered before it was sent. A rank leaves when it has those of all ranks.
+    ///
+    /// In files an object: `{"kind": "broadcast", "root": 0}`.
+    pub enum Collective {
+        /// Every rank, including the root, ends with the root's input.
+        Broadcast {
+            /// Rank whose input it is.
+            root: usize
+        } = Row {
+            reverse: Some(Kind::Reduce),
+            mpi: &["MPI_Bcast"],
+            msccl: Some("broadcast"),
+            ..Row::new("broadcast", (Root, Whole), (Every, Whole))
+        };
+
+        /// The root ends with the combination of all inputs, in rank order.
+        Reduce {
+            /// Rank that gets the result.
+            root: usize
+        } = Row {
+            reverse: Some(Kind::Broadcast),
+            mpi: &["MPI_Reduce"],
+            msccl: Some("reduce"),
+            ..Row::new("reduce", (Every, Whole), (Root, Whole)).combining(Operands::All)
+        };
+
+        /// Every rank ends with the combination of all inputs, in rank order.
+        Allreduce = Row {
+            mpi: &["MPI_Allreduce"],
+            msccl: Some("allreduce"),
+            ..Row::new("allreduce", (Every, Whole), (Every, Whole)).combining(Operands::All)
+        };
+
+        /// The root ends with all inputs, concatenated in rank order.
+        Gather {
+            /// Rank that gets the blocks.
+            root: usize
+        } = Row {
+            reverse: Some(Kind::Scatter),
+            mpi: &["MPI_Gather", "MPI_Gatherv"],
+            msccl: Some("gather"),
+            ..Row::new("gather", (Every, Block), (Root, Whole))
+        };
+
+        /// Every rank ends with its block of the root's input.
+        Scatter {
+            /// Rank whose input it is.
+            root: usize
+        } = Row {
+            reverse: Some(Kind::Gather),
+            mpi: &["MPI_Scatter", "MPI_Scatterv"],
+            msccl: Some("scatter"),
+            ..Row::new("scatter", (Root, Whole), (Every, Block))
+        };
+
+        /// Every rank ends with all inputs, concatenated in rank order.
+        Allgather = Row {
+            reverse: Some(Kind::ReduceScatter),
+            mpi: &["MPI_Allgather", "MPI_Allgatherv"],
+            msccl: Some("allgather"),
+            ..Row::new("allgather", (Every, Block), (Every, Whole))
+        };
+
+        /// Every rank ends with its block of the combination of all inputs, in rank order.
+        ReduceScatter = Row {
+            reverse: Some(Kind::Allgather),
+            mpi: &["MPI_Reduce_scatter_block", "MPI_Reduce_scatter"],
+            msccl: Some("reducescatter"),
+            ..Row::new("reduce_scatter", (Every, Whole), (Every, Block)).combining(Operands::All)
+        };
+
+        /// Every rank ends with one block from each rank, in rank order.
+        Alltoall = Row {
+            mpi: &["MPI_Alltoall", "MPI_Alltoallv"],
+            msccl: Some("alltoall"),
+            ..Row::new("alltoall", (Every, Pairs), (Every, Pairs))
+        };
+
+        /// The targets end with the root's input. The root has an output only if it is a target,
+        /// too.
+        Multicast {
+            /// Rank whose input it is.
+            root: usize,
+            /// Ranks that get it, in any order.
+            targets: Vec<usize>
+        } = Row::new("multicast", (Root, Whole), (Targets, Whole));
+
+        /// Rank `r` ends with the combination of the inputs of ranks `0..=r`, in rank order.
+        Scan = Row {
+            mpi: &["MPI_Scan"],
+            ..Row::new("scan", (Every, Whole), (Every, Whole)).combining(Operands::UpToOwn)
+        };
+
+        /// Rank `r > 0` ends with the combination of the inputs of ranks `0..r`, in rank order: an
+        /// exclusive scan. Rank 0 has no output.
+        Exscan = Row {
+            mpi: &["MPI_Exscan"],
+            ..Row::new("exscan", (Every, Whole), (AllButFirst, Whole))
+                .combining(Operands::BeforeOwn)
+        };
+
+        /// No rank ends before all ranks have started: every rank ends with the tokens of all
+        /// ranks, in rank order.
+        Barrier = Row {
+            has_data: false,
+            mpi: &["MPI_Barrier"],
+            ..Row::new("barrier", (Every, Block), (Every, Whole))
+        };
+    }
 }
 
 impl Kind {
-    /// All kinds, in the order they are listed to users.
-    pub const ALL: [Kind; 12] = [
-        Kind::Broadcast,
-        Kind::Reduce,
-        Kind::Allreduce,
-        Kind::Gather,
-        Kind::Scatter,
-        Kind::Allgather,
-        Kind::ReduceScatter,
-        Kind::Alltoall,
-        Kind::Multicast,
-        Kind::Scan,
-        Kind::Exscan,
-        Kind::Barrier,
-    ];
-
     /// The name in files and on the command line: lower case, words joined by `_`.
     pub fn name(self) -> &'static str {
-        match self {
-            Kind::Broadcast => "broadcast",
-            Kind::Reduce => "reduce",
-            Kind::Allreduce => "allreduce",
-            Kind::Gather => "gather",
-            Kind::Scatter => "scatter",
-            Kind::Allgather => "allgather",
-            Kind::ReduceScatter => "reduce_scatter",
-            Kind::Alltoall => "alltoall",
-            Kind::Multicast => "multicast",
-            Kind::Scan => "scan",
-            Kind::Exscan => "exscan",
-            Kind::Barrier => "barrier",
-        }
+        self.row().name
+    }
+
+    /// The collective of this kind, with this root if it has one, and without targets.
+    pub fn with_root(self, root: usize) -> Collective {
+        self.with(Parameters {
+            root: Some(&root),
+            targets: None,
+        })
     }
 
     /// Whether each rank has its own block: gather, scatter, allgather, reduce_scatter and
     /// alltoall. Block sizes may differ.
     pub fn has_blocks(self) -> bool {
-        matches!(
-            self,
-            Kind::Gather | Kind::Scatter | Kind::Allgather | Kind::ReduceScatter | Kind::Alltoall
-        )
+        let row = self.row();
+        row.has_data && [row.input.1, row.output.1] != [Whole; 2]
     }
 
     /// Whether each rank has a block for each rank, so that block sizes may differ from pair to
     /// pair: alltoall.
     pub const fn has_block_pairs(self) -> bool {
-        matches!(self, Kind::Alltoall)
+        matches!(self.row().input.1, Pairs)
+    }
+
+    /// Whether the size of a request is that of a block: gather, scatter, allgather and alltoall.
+    /// Else it is that of the vector, which a reduce_scatter splits evenly.
+    pub fn is_sized_by_block(self) -> bool {
+        self.has_blocks() && !self.reduces()
+    }
+
+    /// The part of all data (of the blocks, or of the vector) that a rank's link carries at least,
+    /// as NCCL's tests define bus bandwidth.
+    pub fn bus_share(self, ranks: usize) -> f64 {
+        let others = (ranks as f64 - 1.0) / ranks as f64;
+        let everywhere = (Every, Whole);
+        match self.row() {
+            row if [row.input, row.output] == [everywhere; 2]
+                && row.combines == Some(Operands::All) =>
+            {
+                2.0 * others
+            }
+            _ if self.has_blocks() => others,
+            _ => 1.0,
+        }
     }
 
     /// Whether ranks exchange data: all kinds but barrier.
     pub fn has_data(self) -> bool {
-        self != Kind::Barrier
+        self.row().has_data
     }
 
     /// What its messages cost under `cost`: tokens have no bytes, so a message of them takes the
@@ -193,10 +312,7 @@ impl Kind {
     /// Whether contributions are combined, so that a run needs an operator: reduce, allreduce,
     /// reduce_scatter, scan and exscan.
     pub fn reduces(self) -> bool {
-        matches!(
-            self,
-            Kind::Reduce | Kind::Allreduce | Kind::ReduceScatter | Kind::Scan | Kind::Exscan
-        )
+        self.row().combines.is_some()
     }
 }
 
@@ -230,48 +346,52 @@ impl FromStr for Kind {
 }
 
 impl Collective {
-    /// The kind of the collective, without its parameters.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Collective::Broadcast { .. } => Kind::Broadcast,
-            Collective::Reduce { .. } => Kind::Reduce,
-            Collective::Allreduce => Kind::Allreduce,
-            Collective::Gather { .. } => Kind::Gather,
-            Collective::Scatter { .. } => Kind::Scatter,
-            Collective::Allgather => Kind::Allgather,
-            Collective::ReduceScatter => Kind::ReduceScatter,
-            Collective::Alltoall => Kind::Alltoall,
-            Collective::Multicast { .. } => Kind::Multicast,
-            Collective::Scan => Kind::Scan,
-            Collective::Exscan => Kind::Exscan,
-            Collective::Barrier => Kind::Barrier,
-        }
-    }
-
     /// The root, if the collective has one.
     pub fn root(&self) -> Option<usize> {
-        match *self {
-            Collective::Broadcast { root }
-            | Collective::Reduce { root }
-            | Collective::Gather { root }
-            | Collective::Scatter { root }
-            | Collective::Multicast { root, .. } => Some(root),
-            _ => None,
-        }
+        self.parameters().root.copied()
+    }
+
+    /// The same collective with another root, if it has one.
+    pub(super) fn rooted(&self, root: usize) -> Collective {
+        self.kind().with(Parameters {
+            root: Some(&root),
+            ..self.parameters()
+        })
     }
 
     /// The collective that a schedule of this one performs when it is
     /// [reversed](crate::Schedule::reversed): broadcast ↔ reduce, scatter ↔ gather, allgather ↔
     /// reduce_scatter. `None` for all others.
     pub fn reversed(&self) -> Option<Collective> {
-        Some(match *self {
-            Collective::Broadcast { root } => Collective::Reduce { root },
-            Collective::Reduce { root } => Collective::Broadcast { root },
-            Collective::Gather { root } => Collective::Scatter { root },
-            Collective::Scatter { root } => Collective::Gather { root },
-            Collective::Allgather => Collective::ReduceScatter,
-            Collective::ReduceScatter => Collective::Allgather,
-            _ => return None,
+        let reverse = self.kind().row().reverse?;
+        Some(reverse.with(self.parameters()))
+    }
+
+    /// Whether `rank` is one of `holders`.
+    fn includes(&self, holders: Holders, rank: usize) -> bool {
+        match holders {
+            Every => true,
+            Root => self.root() == Some(rank),
+            Targets => (self.parameters().targets).is_some_and(|targets| targets.contains(&rank)),
+            AllButFirst => rank > 0,
+        }
+    }
+
+    /// Input and output of `rank`, if it has them: `whole`, which is the vector or the blocks of
+    /// all ranks, or its own `block`.
+    pub fn input_and_output<T: Clone>(
+        &self,
+        rank: usize,
+        whole: &T,
+        block: impl Fn() -> T,
+    ) -> [Option<T>; 2] {
+        let row = self.kind().row();
+        [row.input, row.output].map(|(holders, part)| {
+            let has = self.includes(holders, rank);
+            has.then(|| match part {
+                Block => block(),
+                Whole | Pairs => whole.clone(),
+            })
         })
     }
 
@@ -296,12 +416,8 @@ impl Collective {
     /// Names the first rank out of range.
     pub(crate) fn fits_ranks(&self, ranks: usize) -> Result<()> {
         self.ensure_ranks_exist(ranks, "root", self.root().as_slice())?;
-        match self {
-            Collective::Multicast { targets, .. } => {
-                self.ensure_ranks_exist(ranks, "target", targets)
-            }
-            _ => Ok(()),
-        }
+        let targets = self.parameters().targets.map_or(&[][..], Vec::as_slice);
+        self.ensure_ranks_exist(ranks, "target", targets)
     }
 
     fn ensure_ranks_exist(&self, ranks: usize, what: &str, named: &[usize]) -> Result<()> {
@@ -311,119 +427,6 @@ impl Collective {
                 self.kind().name()
             ))),
             None => Ok(()),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::check::FindingKind;
-    use crate::run::{Operator, inputs, oracle};
-    use crate::{CostModel, Ports, Schedule, Span, Step};
-
-    #[test]
-    fn tokens_of_a_barrier_cost_alpha_alone() {
-        let cost = CostModel::new(2.0, 3.0).gamma(5.0).gamma_copy(7.0);
-        let mut b = Schedule::builder(2, Ports::BI, Collective::Barrier);
-        for rank in 0..2 {
-            b.layout(rank, 3, [Span::new(2, 1)], [Span::new(0, 2)]);
-            b.step(rank, Step::copy(Span::new(2, 1), Span::new(rank, 1)));
-            b.step(rank, Step::send(1 - rank, Span::new(rank, 1)));
-            b.step(rank, Step::recv(1 - rank, Span::new(1 - rank, 1)));
-        }
-        let schedule = b.build().unwrap();
-        assert_eq!(schedule.check().errors, []);
-        assert_eq!(schedule.simulate(&cost).unwrap().makespan(), 2.0);
-    }
-
-    /// A schedule in which rank 0 sends its two elements to rank 1; rank 2 takes no part and has no
-    /// output.
-    fn two_of_three(collective: Collective) -> Schedule {
-        let both = || [Span::new(0, 2)];
-        let mut b = Schedule::builder(3, Ports::BI, collective);
-        b.layout(0, 2, both(), both());
-        b.layout(1, 2, [], both());
-        b.transfer(0, 1, both());
-        b.build().unwrap()
-    }
-
-    #[test]
-    fn a_broadcast_is_for_every_rank_and_a_multicast_for_some() {
-        let sum = Operator::<u64>::named("sum").unwrap();
-        let data = |s: &Schedule| inputs(s.collective(), s.layout(), &sum);
-        let whole = vec![Expected {
-            len: 2,
-            ranks: 0..1,
-            offset: 0,
-        }];
-
-        let broadcast = two_of_three(Collective::Broadcast { root: 0 });
-        let (collective, layout) = (broadcast.collective(), broadcast.layout());
-        for rank in 0..2 {
-            assert_eq!(collective.expected_output(layout, rank).unwrap(), whole);
-        }
-        let why = "broadcast: rank 2 has 0 output elements, expected 2";
-        assert_eq!(
-            collective
-                .expected_output(layout, 2)
-                .unwrap_err()
-                .to_string(),
-            why
-        );
-        let report = broadcast.check();
-        let found: Vec<_> = report.errors.iter().map(|e| (e.kind, e.rank)).collect();
-        assert_eq!(found, [(FindingKind::Layout, Some(2))]);
-        assert_eq!(report.errors[0].message, why);
-        let expected = oracle(collective, layout, &sum, &data(&broadcast));
-        assert_eq!(expected.unwrap_err().to_string(), why);
-
-        let targets = vec![0, 1];
-        let multicast = two_of_three(Collective::Multicast { root: 0, targets });
-        let (collective, layout) = (multicast.collective(), multicast.layout());
-        let expected = [whole.clone(), whole, Vec::new()];
-        for (rank, content) in expected.iter().enumerate() {
-            assert_eq!(
-                collective.expected_output(layout, rank).as_ref(),
-                Ok(content)
-            );
-        }
-        assert!(multicast.check().is_correct());
-        let data = data(&multicast);
-        let expected = oracle(collective, layout, &sum, &data).unwrap();
-        assert_eq!(expected, [data[0].clone(), data[0].clone(), Vec::new()]);
-    }
-
-    #[test]
-    fn ranks_that_do_not_exist_are_refused() {
-        let layout = vec![Layout::default(); 3];
-        let broadcast = Collective::Broadcast { root: 0 };
-        let why = broadcast
-            .expected_output(&layout, 3)
-            .unwrap_err()
-            .to_string();
-        assert_eq!(why, "broadcast: rank 3 is not one of 3 ranks");
-        let (root, targets) = (3, vec![0, 4]);
-        for (collective, what) in [
-            (Collective::Broadcast { root }, "root 3"),
-            (Collective::Reduce { root }, "root 3"),
-            (Collective::Gather { root }, "root 3"),
-            (Collective::Scatter { root }, "root 3"),
-            (
-                Collective::Multicast {
-                    root,
-                    targets: vec![0],
-                },
-                "root 3",
-            ),
-            (Collective::Multicast { root: 0, targets }, "target 4"),
-        ] {
-            let why = format!("{}: {what} is not one of 3 ranks", collective.kind().name());
-            let refusal = collective.expected_output(&layout, 0).unwrap_err();
-            assert_eq!(refusal.to_string(), why);
-            let programs = vec![Vec::new(); 3];
-            let schedule = Schedule::new(Ports::BI, collective, layout.clone(), programs);
-            assert_eq!(schedule.unwrap_err().to_string(), why);
         }
     }
 }

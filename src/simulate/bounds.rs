@@ -45,7 +45,7 @@ use std::borrow::Borrow;
 use self::links::{lines_below, min_link};
 use self::rounds::{gossip, steps};
 use crate::machine::{CostModel, Ports};
-use crate::schedule::collective::{Collective, Kind};
+use crate::schedule::collective::{Collective, Extent, Holders, Kind, Operands};
 use crate::schedule::{Layout, Schedule, total_len};
 
 /// Lower bounds on the time of a schedule, in the unit of the costs; each is valid alone.
@@ -185,44 +185,17 @@ impl Demand {
     /// [`lower_bound`].
     fn regular(kind: Kind, p: usize, m: f64) -> Demand {
         let others = number(p - 1);
-        match kind {
-            Kind::Broadcast => Demand::one_to(p, m),
-            Kind::Reduce => Demand::one_to(p, m).combining(p, others * m),
-            Kind::Allreduce => Demand {
+        let row = kind.row();
+        if !row.has_data {
+            return Demand {
                 reach: p,
-                each: m,
-                messages: 2 * (p - 1),
-                received: m,
-                sent: m,
-                both: 2.0 * m,
-                total: 2.0 * others * m,
                 mutual: p,
                 ..Demand::default()
-            }
-            .combining(p, others * m),
-            Kind::Scan => Demand {
-                both: if p > 2 { 2.0 * m } else { m },
-                ..Demand::one_to(p, m)
-            }
-            .combining(p, others * m),
-            Kind::Exscan => Demand {
-                both: if p > 2 { 2.0 * m } else { m },
-                ..Demand::one_to(p, m)
-            }
-            .combining(p - 1, (others - 1.0) * m),
-            Kind::Gather | Kind::Scatter => Demand::rooted(p, others * m, (m, m)),
-            Kind::Allgather => Demand {
-                mutual: p,
-                ..Demand::all_to_all_blocks(p, others * m, m, number(p) * m)
-            },
-            // The smallest block is at most m / p, the largest at least that.
-            Kind::ReduceScatter => Demand {
-                each: m / number(p),
-                mutual: if m < number(p) { 0 } else { p },
-                ..Demand::all_to_all_blocks(p, others * m / number(p), 0.0, m)
-            }
-            .combining(p, others * m),
-            Kind::Alltoall => Demand {
+            };
+        }
+        let demand = match (row.input, row.output) {
+            (_, (Holders::Targets, _)) => return Demand::default(),
+            ((_, Extent::Pairs), _) | (_, (_, Extent::Pairs)) => Demand {
                 reach: p,
                 each: m,
                 messages: p,
@@ -233,13 +206,42 @@ impl Demand {
                 mutual: p,
                 ..Demand::default()
             },
-            Kind::Multicast => Demand::default(),
-            // Tokens have no bytes.
-            Kind::Barrier => Demand {
-                reach: p,
+            ((Holders::Every, Extent::Whole), (Holders::Every, Extent::Whole))
+                if row.combines == Some(Operands::All) =>
+            {
+                Demand {
+                    messages: 2 * (p - 1),
+                    both: 2.0 * m,
+                    total: 2.0 * others * m,
+                    mutual: p,
+                    ..Demand::one_to(p, m)
+                }
+            }
+            ((_, Extent::Whole), (_, Extent::Whole)) => {
+                // Of three ranks, one receives from those before it and sends to those after it.
+                let is_prefix = !matches!(row.combines, None | Some(Operands::All));
+                let both = if is_prefix && p > 2 { 2.0 * m } else { m };
+                let one_way = Demand::one_to(p, m);
+                Demand { both, ..one_way }
+            }
+            ((Holders::Root, _), _) | (_, (Holders::Root, _)) => {
+                Demand::rooted(p, others * m, (m, m))
+            }
+            ((_, Extent::Block), _) => Demand {
                 mutual: p,
-                ..Demand::default()
+                ..Demand::all_to_all_blocks(p, others * m, m, number(p) * m)
             },
+            // The smallest block is at most m / p, the largest at least that.
+            ((_, Extent::Whole), (_, Extent::Block)) => Demand {
+                each: m / number(p),
+                mutual: if m < number(p) { 0 } else { p },
+                ..Demand::all_to_all_blocks(p, others * m / number(p), 0.0, m)
+            },
+        };
+        match row.combines {
+            None => demand,
+            Some(Operands::BeforeOwn) => demand.combining(p - 1, (others - 1.0) * m),
+            Some(_) => demand.combining(p, others * m),
         }
     }
 
@@ -249,7 +251,9 @@ impl Demand {
         p: usize,
         layouts: impl Iterator<Item = impl Borrow<Layout>>,
     ) -> Demand {
-        if *collective == Collective::Alltoall {
+        let (kind, root) = (collective.kind(), collective.root());
+        let row = kind.row();
+        if kind.has_block_pairs() {
             return Demand::blocks_of_pairs(p, layouts);
         }
         let (mut inputs, mut outputs) = (Vec::with_capacity(p), Vec::with_capacity(p));
@@ -259,29 +263,25 @@ impl Demand {
             outputs.push(total_len(&layout.output));
         }
         let input = |root: usize| inputs.get(root).copied().unwrap_or(0);
-        let kind = collective.kind();
-        match *collective {
-            Collective::Broadcast { root } | Collective::Multicast { root, .. } => {
+        match (row.input.1, row.output.1, root) {
+            (Extent::Whole, Extent::Whole, Some(root)) if row.input.0 == Holders::Root => {
                 let targets = outputs.iter().enumerate();
                 let targets = targets.filter(|&(r, &n)| r != root && n > 0);
                 Demand::one_to(targets.count() + 1, number(input(root)))
             }
-            Collective::Reduce { .. }
-            | Collective::Allreduce
-            | Collective::Scan
-            | Collective::Exscan
-            | Collective::Alltoall
-            | Collective::Barrier => match input(0) {
-                0 => Demand::default(),
-                m => Demand::regular(kind, p, number(m)),
-            },
-            Collective::Gather { root } => Demand::blocks_of_root(root, inputs.into_iter()),
-            Collective::Scatter { root } => Demand::blocks_of_root(root, outputs.into_iter()),
-            Collective::Allgather => Demand::blocks_of_all(p, inputs.into_iter()),
-            Collective::ReduceScatter => {
+            (Extent::Block, _, Some(root)) => Demand::blocks_of_root(root, inputs.into_iter()),
+            (_, Extent::Block, Some(root)) => Demand::blocks_of_root(root, outputs.into_iter()),
+            (Extent::Block, _, None) if row.has_data => {
+                Demand::blocks_of_all(p, inputs.into_iter())
+            }
+            (_, Extent::Block, None) => {
                 let demand = Demand::blocks_of_all(p, outputs.into_iter());
                 demand.combining(p, demand.total)
             }
+            _ => match input(0) {
+                0 => Demand::default(),
+                m => Demand::regular(kind, p, number(m)),
+            },
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod best_segments;
 mod circulant_constructions;
+mod collectives;
 mod compositions;
 mod edges;
 mod free_root;

@@ -444,9 +444,9 @@ fn ranks(args: &Common, cost: &CostModel, kind: Kind, sizes: Option<&Listed>) ->
 
 /// Returns the size that is segmented: the largest block, or the vector of a reduce_scatter.
 fn largest(kind: Kind, blocks: &[usize]) -> usize {
-    match kind {
-        Kind::ReduceScatter => blocks.iter().fold(0, |sum, &b| sum.saturating_add(b)),
-        _ => blocks.iter().copied().max().unwrap_or(0),
+    match kind.is_sized_by_block() {
+        true => blocks.iter().copied().max().unwrap_or(0),
+        false => blocks.iter().fold(0, |sum, &b| sum.saturating_add(b)),
     }
 }
 
@@ -464,12 +464,12 @@ pub(crate) fn footprint(
             return 2 * blocks.iter().map(|&b| b as u128).sum::<u128>();
         }
         Some(blocks) => blocks.iter().map(|&b| b as u128).sum(),
-        None if kind == Kind::ReduceScatter => m,
-        None => p * m,
+        None if kind.is_sized_by_block() => p * m,
+        None => m,
     };
-    match kind {
-        Kind::Gather | Kind::Scatter => 2 * all,
-        Kind::Allgather | Kind::ReduceScatter | Kind::Alltoall => p * all,
+    match kind.with_root(0).root() {
+        Some(_) if kind.has_blocks() => 2 * all,
+        _ if kind.has_blocks() => p * all,
         _ => p * m,
     }
 }

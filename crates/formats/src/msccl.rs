@@ -38,7 +38,7 @@ use super::{Written, ensure_own_ports};
 use oneport::error::{Error, Result};
 use oneport::internal::Matching;
 use oneport::rules::{Event, LocalOrder, OrderScratch};
-use oneport::schedule::collective::Kind;
+use oneport::schedule::collective::Holders;
 use oneport::schedule::{Order, Schedule, Span, Step, total_len};
 
 /// The largest `cnt` that the executor takes.
@@ -114,17 +114,13 @@ fn gcd(a: usize, b: usize) -> usize {
 /// The name of the collective, and the number of elements that are `nchunksperloop` chunks.
 fn collective(schedule: &Schedule) -> Result<(&'static str, usize)> {
     let kind = schedule.collective().kind();
-    let name = match kind {
-        Kind::ReduceScatter => "reducescatter",
-        Kind::Multicast | Kind::Scan | Kind::Exscan | Kind::Barrier => {
-            return Err(Error::usage(format!(
-                "MSCCL has no {}: its collectives are broadcast, reduce, allreduce, gather, scatter, allgather, \
-                 reducescatter and alltoall",
-                kind.name()
-            )));
-        }
-        kind => kind.name(),
-    };
+    let name = kind.row().msccl.ok_or_else(|| {
+        Error::usage(format!(
+            "MSCCL has no {}: its collectives are broadcast, reduce, allreduce, gather, scatter, allgather, \
+             reducescatter and alltoall",
+            kind.name()
+        ))
+    })?;
     let lengths = |region: fn(&oneport::Layout) -> &[Span]| {
         schedule
             .layout()
@@ -143,13 +139,13 @@ fn collective(schedule: &Schedule) -> Result<(&'static str, usize)> {
         }
     };
     if kind.has_blocks() {
-        if !matches!(kind, Kind::Scatter) {
+        if kind.row().input.0 == Holders::Every {
             equal(Box::new(inputs()))?;
         }
-        if !matches!(kind, Kind::Gather) {
+        if kind.row().output.0 == Holders::Every {
             equal(Box::new(outputs()))?;
         }
-        if kind == Kind::Alltoall {
+        if kind.has_block_pairs() {
             let blocks = schedule.layout().iter().flat_map(|l| match l.input.len() {
                 n if n == schedule.ranks() => l.input.iter().map(|s| s.len).collect(),
                 _ => Vec::new(),

@@ -3,7 +3,7 @@
 use oneport::check::{Held, History, Options};
 use oneport::internal::{Matching, NONE};
 use oneport::schedule::Schedule;
-use oneport::schedule::collective::{Collective, Kind};
+use oneport::schedule::collective::Extent;
 
 /// By step (numbered over all ranks): the ranks whose blocks the step moves, in order, without
 /// repetition; empty if it moves none. `None` if the collective has no blocks, or the schedule does
@@ -37,9 +37,10 @@ pub(crate) fn blocks(schedule: &Schedule) -> Option<Vec<Vec<usize>>> {
 /// Number of elements of the block of every rank; `None` if the collective has no blocks of one
 /// rank each.
 pub(crate) fn block_lens(schedule: &Schedule) -> Option<Vec<usize>> {
-    let contributed = match schedule.collective().kind() {
-        Kind::Gather | Kind::Allgather => true,
-        Kind::Scatter | Kind::ReduceScatter => false,
+    let kind = schedule.collective().kind();
+    let contributed = match (kind.row().input.1, kind.row().output.1) {
+        (Extent::Block, _) if kind.has_data() => true,
+        (_, Extent::Block) => false,
         _ => return None,
     };
     let layouts = schedule.layout().iter();
@@ -57,10 +58,7 @@ pub(super) enum Owners {
 
 impl Owners {
     pub(super) fn of(schedule: &Schedule) -> Owners {
-        let distributes = matches!(
-            schedule.collective(),
-            Collective::Scatter { .. } | Collective::ReduceScatter
-        );
+        let distributes = schedule.collective().kind().row().output.1 == Extent::Block;
         match block_lens(schedule).filter(|_| distributes) {
             None => Owners::Contributor,
             Some(lens) => {

@@ -6,7 +6,7 @@ use super::blocks::block_lens;
 use super::segments::segments;
 use super::traffic::Flow;
 use oneport::error::Result;
-use oneport::schedule::collective::Kind;
+use oneport::schedule::collective::Holders;
 use oneport::schedule::{Schedule, Spans, Step};
 
 mod picture;
@@ -161,7 +161,7 @@ impl Edges {
     fn tree(&self, schedule: &Schedule) -> Option<Tree> {
         let collective = schedule.collective();
         // A chain is a tree from either end, and the collective determines which end is the root.
-        let gathers = matches!(collective.kind(), Kind::Reduce | Kind::Gather);
+        let gathers = collective.kind().row().output.0 == Holders::Root;
         let [a, b] = [gathers, !gathers].map(|towards| self.directed(schedule, towards));
         let is_root = |t: &Tree| collective.root().is_none_or(|root| root == t.root);
         match (a, b) {

@@ -18,7 +18,7 @@ use super::solve::Method;
 use oneport::error::{Error, Result};
 use oneport::internal::json_line;
 use oneport::machine::CostModel;
-use oneport::schedule::collective::Collective;
+use oneport::schedule::collective::{Extent, Holders};
 use oneport::schedule::{Schedule, total_len};
 
 /// What a stored schedule performs: a series of operations on a platform.
@@ -136,14 +136,13 @@ impl Series {
         let p = schedule.ranks();
         let layout = schedule.layout().iter().enumerate();
         let root = schedule.collective().root();
+        let row = schedule.collective().kind().row();
         let elements = layout.filter_map(|(r, l)| {
             let (input, output) = (total_len(&l.input), total_len(&l.output));
-            match schedule.collective() {
-                Collective::Broadcast { .. }
-                | Collective::Multicast { .. }
-                | Collective::Scatter { .. } => Some(output).filter(|_| Some(r) != root),
-                Collective::Gather { .. } => Some(input).filter(|_| Some(r) != root),
-                Collective::Alltoall => Some(input / p),
+            match row.input {
+                (Holders::Root, _) => Some(output).filter(|_| Some(r) != root),
+                (_, Extent::Block) => Some(input).filter(|_| Some(r) != root),
+                (_, Extent::Pairs) => Some(input / p),
                 _ => Some(input),
             }
         });

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::run::Op;
 use crate::run::engine::{Performer, RankMemory, RunSpec};
-use crate::schedule::collective::{Collective, Expected, Totals};
+use crate::schedule::collective::{Collective, Expected, Extent, Holders, Totals};
 use crate::schedule::{Layout, Schedule, Span, Spans, total_len};
 
 /// What the library is asked for, in its own terms. It does the same as a schedule, on buffers that
@@ -97,8 +97,9 @@ impl OwnCollective {
         let (collective, layout) = (schedule.collective(), schedule.layout());
         let inputs = layout.iter().map(|l| total_len(&l.input));
         let outputs = layout.iter().map(|l| total_len(&l.output));
-        let blocks: Vec<usize> = match collective {
-            Collective::Gather { .. } | Collective::Allgather => inputs.collect(),
+        let row = collective.kind().row();
+        let blocks: Vec<usize> = match row.input.1 {
+            Extent::Block => inputs.collect(),
             _ => outputs.collect(),
         };
         let pairs = match collective.kind().has_block_pairs() {
@@ -114,30 +115,13 @@ impl OwnCollective {
         .flatten();
         let first = counts.next();
         let regular = by != Performer::IrregularLibrary && counts.all(|count| Some(count) == first);
-        let name = match collective {
-            Collective::Broadcast { .. } => "MPI_Bcast",
-            Collective::Reduce { .. } => "MPI_Reduce",
-            Collective::Allreduce => "MPI_Allreduce",
-            Collective::Scan => "MPI_Scan",
-            Collective::Exscan => "MPI_Exscan",
-            Collective::Gather { .. } if regular => "MPI_Gather",
-            Collective::Gather { .. } => "MPI_Gatherv",
-            Collective::Scatter { .. } if regular => "MPI_Scatter",
-            Collective::Scatter { .. } => "MPI_Scatterv",
-            Collective::Allgather if regular => "MPI_Allgather",
-            Collective::Allgather => "MPI_Allgatherv",
-            Collective::ReduceScatter if regular => "MPI_Reduce_scatter_block",
-            Collective::ReduceScatter => "MPI_Reduce_scatter",
-            Collective::Alltoall if regular => "MPI_Alltoall",
-            Collective::Alltoall => "MPI_Alltoallv",
-            Collective::Barrier => "MPI_Barrier",
-            _ => {
-                return Err(Error::usage(format!(
-                    "MPI has no function for this {}",
-                    collective.kind().name()
-                )));
-            }
+        let names = match regular {
+            true => row.mpi.first(),
+            false => row.mpi.last(),
         };
+        let name = names
+            .copied()
+            .ok_or_else(|| Error::usage(format!("MPI has no function for this {}", row.name)))?;
         let combines = collective.kind().reduces();
         let operator = match spec.operator.built_in.filter(|&op| op != Op::AFFINE) {
             _ if !combines => Handle(0),
@@ -317,8 +301,9 @@ fn buffer(collective: &Collective, layout: &Layout) -> Layout {
     if !collective.kind().has_data() {
         output = 0;
     }
-    let from = match collective {
-        Collective::Broadcast { .. } => 0,
+    let row = collective.kind().row();
+    let from = match (row.input.0, row.output.1) {
+        (Holders::Root, Extent::Whole) => 0,
         _ => input,
     };
     let span = |offset, len: usize| {

@@ -214,16 +214,12 @@ impl<R: Rounds> StepAt for Blocks<R> {
 
     fn layout_of(&self, rank: usize) -> Layout {
         let whole = Span::new(0, self.elements);
-        let (input, output) = match self.collective {
-            Collective::Allgather => (self.blocks[rank], Some(whole)),
-            Collective::ReduceScatter => (whole, Some(self.blocks[rank])),
-            Collective::Reduce { root } => (whole, (rank == root).then_some(whole)),
-            _ => (whole, Some(whole)),
-        };
+        let block = || self.blocks[rank];
+        let [input, output] = self.collective.input_and_output(rank, &whole, block);
         Layout {
             len: self.elements + self.scratch,
             input: input.into(),
-            output: output.into_iter().collect(),
+            output: output.into(),
         }
     }
 

@@ -90,19 +90,12 @@ impl ScheduleSource for NBlocks {
     }
 
     fn layout_of(&self, rank: usize) -> Layout {
-        let (all, root) = (
-            Some(self.vector),
-            (rank == self.root).then_some(self.vector),
-        );
-        let (input, output) = match self.operation {
-            Operation::Broadcast => (root, all),
-            Operation::Reduce => (all, root),
-            Operation::Allreduce => (all, all),
-        };
+        let whole = self.vector;
+        let [input, output] = self.collective().input_and_output(rank, &whole, || whole);
         Layout {
-            len: self.vector.len,
-            input: input.into_iter().collect(),
-            output: output.into_iter().collect(),
+            len: whole.len,
+            input: input.into(),
+            output: output.into(),
         }
     }
 

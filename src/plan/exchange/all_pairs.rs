@@ -229,11 +229,7 @@ impl StepAt for AllPairs {
 
     fn layout_of(&self, rank: usize) -> Layout {
         let (part, vector) = (self.parts[rank], Span::new(0, self.elements));
-        let (input, output) = match self.collective {
-            Collective::Allgather => (part, vector),
-            Collective::ReduceScatter => (vector, part),
-            _ => (vector, vector),
-        };
+        let [input, output] = self.collective.input_and_output(rank, &vector, || part);
         Layout {
             len: self.elements + self.combinations() * part.len,
             input: input.into(),

@@ -36,8 +36,8 @@ impl<'r> Machine<'r> {
         let root = nodes.iter().enumerate();
         let root = root.filter_map(|(d, node)| Some((d, number(node)?))).next();
         let blocks = match request.kind {
-            Kind::ReduceScatter => request.reduce_scatter_spans(),
-            kind if kind.has_blocks() => request.block_spans(),
+            kind if kind.is_sized_by_block() => request.block_spans(),
+            kind if kind.has_blocks() => request.reduce_scatter_spans(),
             _ => Vec::new(),
         };
         let len = blocks.last().map_or(request.elements(), |b| b.end());
@@ -56,28 +56,21 @@ impl<'r> Machine<'r> {
     /// # Errors
     /// When the number of elements of a buffer overflows.
     pub(super) fn layout(&self) -> Result<(Collective, Vec<Layout>)> {
-        let root = self.request.root;
-        let collective = match self.request.kind {
-            Kind::Broadcast => Collective::Broadcast { root },
-            Kind::Reduce => Collective::Reduce { root },
-            Kind::Allgather => Collective::Allgather,
-            Kind::ReduceScatter => Collective::ReduceScatter,
-            Kind::Alltoall => Collective::Alltoall,
-            _ => Collective::Allreduce,
-        };
-        if self.request.kind == Kind::Alltoall {
+        let collective = self.request.kind.with_root(self.request.root);
+        if self.request.kind.has_block_pairs() {
             return Ok((collective, self.alltoall()?.layout()));
         }
         let layout = |rank: usize| {
             let block = || self.blocks[rank].into();
-            let place = place(self.request.kind, rank == root, self.whole.into(), block);
+            let place = place(&collective, rank, &self.whole.into(), block);
             Layout {
                 len: self.whole.len,
                 input: place.input,
                 output: place.output,
             }
         };
-        Ok((collective, (0..self.request.ranks).map(layout).collect()))
+        let layouts = (0..self.request.ranks).map(layout).collect();
+        Ok((collective, layouts))
     }
 
     /// The groups of a phase.
@@ -85,7 +78,7 @@ impl<'r> Machine<'r> {
     /// # Errors
     /// As [`layout`](Self::layout).
     pub(super) fn groups(&self, scope: Scope, kind: Kind) -> Result<Vec<Group>> {
-        if self.request.kind == Kind::Alltoall {
+        if self.request.kind.has_block_pairs() {
             return Ok(self.alltoall()?.groups(scope, kind));
         }
         let of_root = |d: usize| d == self.root.0;
@@ -131,7 +124,8 @@ impl<'r> Machine<'r> {
         // The data of a root is scattered or gathered in its node alone.
         let everywhere = self.shape == Shape::Leaders
             || scope == Scope::Between
-            || !matches!(kind, Kind::Gather | Kind::Scatter);
+            || !kind.has_blocks()
+            || kind.with_root(0).root().is_none();
         let numbers = numbers.filter(|&number| everywhere || of_root(number));
         Ok(numbers.map(group).collect())
     }
@@ -171,7 +165,8 @@ impl Group {
             true => blocks.iter().map(len).collect(),
             false => vec![len(&vector)],
         };
-        let place = |i: usize| place(kind, i == root, vector.clone(), || blocks[i].clone());
+        let collective = kind.with_root(root);
+        let place = |i: usize| place(&collective, i, &vector, || blocks[i].clone());
         Group {
             places: (0..members.len()).map(place).collect(),
             members,
@@ -182,18 +177,12 @@ impl Group {
 }
 
 /// Where a rank has its input and wants its output, of everything or of its own block.
-fn place(kind: Kind, is_root: bool, all: Spans, own: impl Fn() -> Spans) -> Place {
-    let at_root = || if is_root { all.clone() } else { Spans::new() };
-    let (input, output) = match kind {
-        Kind::Broadcast => (at_root(), all),
-        Kind::Reduce => (all.clone(), at_root()),
-        Kind::Gather => (own(), at_root()),
-        Kind::Scatter => (at_root(), own()),
-        Kind::Allgather => (own(), all),
-        Kind::ReduceScatter => (all, own()),
-        _ => (all.clone(), all),
-    };
-    Place { input, output }
+fn place(collective: &Collective, rank: usize, all: &Spans, own: impl Fn() -> Spans) -> Place {
+    let [input, output] = collective.input_and_output(rank, all, own);
+    Place {
+        input: input.unwrap_or_default(),
+        output: output.unwrap_or_default(),
+    }
 }
 
 fn len(spans: &Spans) -> usize {
@@ -406,7 +395,8 @@ impl<'m> Alltoall<'m> {
         };
         let data: Vec<_> = (0..self.n).map(data).collect();
         let at_leader = concat(data.iter().map(|(_, there)| there));
-        let place = |i: usize| place(kind, i == leader, at_leader.clone(), || data[i].0.clone());
+        let collective = kind.with_root(leader);
+        let place = |i: usize| place(&collective, i, &at_leader, || data[i].0.clone());
         Group {
             members: self.machine.nodes[s].clone(),
             root: leader,

@@ -185,7 +185,8 @@ impl Algorithm {
                 // Only reductions have operands to keep in order: a broadcast need not pass through
                 // rank 0.
                 request.keep_order &= self.collective.reduces();
-                if self.collective == Kind::ReduceScatter && request.blocks.is_none() {
+                let splits = self.collective.has_blocks() && !self.collective.is_sized_by_block();
+                if splits && request.blocks.is_none() {
                     let sizes = request
                         .reduce_scatter_spans()
                         .iter()
@@ -423,9 +424,7 @@ impl Algorithm {
         let (ranks, elements) = (request.ranks, request.elements());
         match &request.blocks {
             None => {
-                let has_one_vector =
-                    !self.collective.has_blocks() || self.collective == Kind::ReduceScatter;
-                if !has_one_vector && elements.checked_mul(ranks).is_none() {
+                if self.collective.is_sized_by_block() && elements.checked_mul(ranks).is_none() {
                     return Err(Reason::BlocksOverflow { ranks, elements });
                 }
                 Ok(())

@@ -293,9 +293,9 @@ mod tests {
             };
             let differ = [5, 12].into_iter().any(|p| {
                 let sizes: Vec<usize> = (0..p).map(|r| 3 * r % 7).collect();
-                let elements = match kind {
-                    Kind::ReduceScatter => sizes.iter().sum(),
-                    _ => 30,
+                let elements = match kind.reduces() && kind.has_blocks() {
+                    true => sizes.iter().sum(),
+                    false => 30,
                 };
                 let irregular = kind.has_blocks() && !algorithm.regular_only;
                 let request = Request::new(kind, p, elements)

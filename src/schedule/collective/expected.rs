@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Collective;
+use super::{Collective, Extent, Holders, Operands};
 use crate::error::{Error, Result};
 use crate::schedule::{Layout, total_len};
 
@@ -68,9 +68,9 @@ impl<'a> Totals<'a> {
             uneven: inputs.iter().position(|&n| n != inputs[0]),
             inputs,
             outputs_before: sums(&mut { outputs }),
-            blocks: match collective {
-                Collective::Alltoall => layout.iter().map(blocks).collect(),
-                _ => Vec::new(),
+            blocks: match collective.kind().has_block_pairs() {
+                true => layout.iter().map(blocks).collect(),
+                false => Vec::new(),
             },
         }
     }
@@ -80,52 +80,54 @@ impl<'a> Totals<'a> {
         let p = self.layout.len();
         self.collective.fits_ranks(p)?;
         self.collective.ensure_ranks_exist(p, "rank", &[rank])?;
-        let expected = match *self.collective {
-            Collective::Broadcast { root } => whole(root..root + 1, self.inputs[root]),
-            Collective::Multicast { root, ref targets } => match targets.contains(&rank) {
-                true => whole(root..root + 1, self.inputs[root]),
-                false => Vec::new(),
-            },
-            Collective::Reduce { root } => match self.common_input()? {
-                n if rank == root => whole(0..p, n),
+        let (kind, root) = (self.collective.kind(), self.collective.root());
+        let row = kind.row();
+        if let Some(r) = self
+            .inputs
+            .iter()
+            .position(|&n| n != 1)
+            .filter(|_| !row.has_data)
+        {
+            return Err(Error::malformed(format!(
+                "{}: rank {r} has {} tokens as input, expected 1",
+                row.name, self.inputs[r]
+            )));
+        }
+        let operands = match row.combines {
+            None => root.map_or(0..0, |root| root..root + 1),
+            Some(Operands::All) => 0..p,
+            Some(Operands::UpToOwn) => 0..rank + 1,
+            Some(Operands::BeforeOwn) => 0..rank,
+        };
+        // Elements of the vector.
+        let whole = || match root {
+            Some(root) if row.input.0 == Holders::Root => Ok(self.inputs[root]),
+            _ => self.common_input(),
+        };
+        let has_output = self.collective.includes(row.output.0, rank);
+        let expected = match (row.input.1, row.output.1) {
+            (Extent::Pairs, _) | (_, Extent::Pairs) => self.alltoall_blocks(rank)?,
+            (Extent::Block, _) if has_output => self.all_inputs(),
+            (Extent::Block, _) => Vec::new(),
+            (Extent::Whole, Extent::Whole) => match whole()? {
+                len if has_output => vec![Expected {
+                    len,
+                    ranks: operands,
+                    offset: 0,
+                }],
                 _ => Vec::new(),
             },
-            Collective::Allreduce => whole(0..p, self.common_input()?),
-            Collective::Scan => whole(0..rank + 1, self.common_input()?),
-            Collective::Exscan => match self.common_input()? {
-                n if rank > 0 => whole(0..rank, n),
-                _ => Vec::new(),
-            },
-            Collective::Gather { root } if rank != root => Vec::new(),
-            Collective::Gather { .. } | Collective::Allgather => self.all_inputs(),
-            Collective::Scatter { root } => {
-                let (n, all) = (self.inputs[root], self.outputs_before[p]);
+            (Extent::Whole, Extent::Block) => {
+                let (n, all) = (whole()?, self.outputs_before[p]);
                 if n != all {
+                    let who = root.map_or("every rank".into(), |root| format!("root {root}"));
                     return Err(Error::malformed(format!(
-                        "scatter: root {root} has {n} input elements, the outputs {all}"
+                        "{}: {who} has {n} input elements, the outputs {all}",
+                        row.name
                     )));
                 }
-                self.block_of(rank, root..root + 1)
+                self.block_of(rank, operands)
             }
-            Collective::ReduceScatter => {
-                let (n, all) = (self.common_input()?, self.outputs_before[p]);
-                if n != all {
-                    return Err(Error::malformed(format!(
-                        "reduce_scatter: every rank has {n} input elements, the outputs {all}"
-                    )));
-                }
-                self.block_of(rank, 0..p)
-            }
-            Collective::Alltoall => self.alltoall_blocks(rank)?,
-            Collective::Barrier => match self.inputs.iter().position(|&n| n != 1) {
-                None => self.all_inputs(),
-                Some(r) => {
-                    return Err(Error::malformed(format!(
-                        "barrier: rank {r} has {} tokens as input, expected 1",
-                        self.inputs[r]
-                    )));
-                }
-            },
         };
         self.ensure_fits(rank, &expected)?;
         Ok(expected)
@@ -206,13 +208,4 @@ impl<'a> Totals<'a> {
         }
         Ok((to * (n / p), n / p))
     }
-}
-
-/// `len` elements, all that `ranks` contribute.
-fn whole(ranks: Range<usize>, len: usize) -> Vec<Expected> {
-    vec![Expected {
-        len,
-        ranks,
-        offset: 0,
-    }]
 }

@@ -15,7 +15,7 @@
 //! Ranks that no link reaches have no path: a schedule for them is incorrect, whatever its time.
 
 use crate::machine::{CostModel, Links, Ports};
-use crate::schedule::collective::Collective;
+use crate::schedule::collective::{Collective, Extent, Holders, Operands};
 use crate::schedule::{Layout, total_len};
 
 /// All pairs' paths are computed for at most this many ranks, in time `O(p^3)`.
@@ -65,42 +65,59 @@ impl Needs {
             let all: f64 = sizes.iter().sum();
             sizes.iter().map(|n| all - n).collect()
         };
-        let from = |root: usize, sent: f64| Needs {
-            received: but(root, &outputs),
-            sent: only(root, sent),
-            path: Path::From(root),
-        };
-        let to = |root: usize, received: f64| Needs {
-            received: only(root, received),
-            sent: but(root, &inputs),
-            path: Path::To(root),
-        };
-        match *collective {
-            Collective::Broadcast { root } | Collective::Multicast { root, .. } => {
-                let largest = but(root, &outputs).into_iter().fold(0.0, f64::max);
-                from(root, largest)
-            }
-            Collective::Scatter { root } => from(root, but(root, &outputs).iter().sum()),
-            Collective::Reduce { root } => to(root, inputs[root]),
+        let row = collective.kind().row();
+        let ((source, has), (target, gets)) = (row.input, row.output);
+        if has == Extent::Pairs {
+            return Needs::of_pairs(layouts);
+        }
+        let root = collective.root();
+        if let Some(root) = root.filter(|_| source == Holders::Root) {
+            let received = but(root, &outputs);
+            let sent = match gets {
+                Extent::Whole => received.iter().copied().fold(0.0, f64::max),
+                _ => received.iter().sum(),
+            };
+            return Needs {
+                received,
+                sent: only(root, sent),
+                path: Path::From(root),
+            };
+        }
+        let last = match row.combines {
             // The last rank needs the contributions of all others.
-            Collective::Scan | Collective::Exscan => to(p - 1, inputs[p - 1]),
-            Collective::Gather { root } => to(root, but(root, &inputs).iter().sum()),
-            Collective::Allreduce => Needs {
-                received: outputs,
-                sent: inputs,
-                path: Path::All,
-            },
-            Collective::Allgather | Collective::Barrier => Needs {
-                received: of_others(&inputs),
-                sent: inputs,
-                path: Path::All,
-            },
-            Collective::ReduceScatter => Needs {
-                sent: of_others(&outputs),
-                received: outputs,
-                path: Path::All,
-            },
-            Collective::Alltoall => Needs::of_pairs(layouts),
+            Some(Operands::UpToOwn | Operands::BeforeOwn) => Some(p - 1),
+            _ => root.filter(|_| target == Holders::Root),
+        };
+        if let Some(last) = last {
+            let sent = but(last, &inputs);
+            let received = match has {
+                Extent::Whole => inputs[last],
+                _ => sent.iter().sum(),
+            };
+            return Needs {
+                received: only(last, received),
+                sent,
+                path: Path::To(last),
+            };
+        }
+        let sent = match gets {
+            Extent::Whole => inputs.clone(),
+            _ => of_others(&outputs),
+        };
+        let received = match has {
+            Extent::Whole => outputs,
+            _ => of_others(&inputs),
+        };
+        // With a single target, that one need not send.
+        let targets = received.iter().filter(|&&n| n > 0.0).count();
+        let needed = |(r, n)| match targets > usize::from(received[r] > 0.0) {
+            true => n,
+            false => 0.0,
+        };
+        Needs {
+            sent: sent.into_iter().enumerate().map(needed).collect(),
+            received,
+            path: Path::All,
         }
     }
 

@@ -224,7 +224,7 @@ impl ScheduleInfo {
                 show_bytes(blocks.iter().sum())
             );
         } else if let Some(bytes) = self.vector_bytes {
-            let block = if self.kind.has_blocks() && self.kind != Kind::ReduceScatter {
+            let block = if self.kind.is_sized_by_block() {
                 " a block"
             } else {
                 ""

@@ -17,7 +17,8 @@ pub(crate) fn print_warnings(args: &Common, schedule: &Schedule) {
 /// uses more than one port of a kind.
 pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Ports, several: bool) {
     let kind = collective.kind();
-    if matches!(kind, Kind::Gather | Kind::Scatter)
+    if kind.has_blocks()
+        && collective.root().is_some()
         && args.schedule.is_none()
         && let Ok((cost, _)) = args.machine.cost(args.ranks)
         && cost.linear().is_some_and(|c| c.gamma_copy > c.beta)

@@ -291,13 +291,10 @@ impl Args {
 /// The bytes of all blocks or of the vector, and the part of them that a link carries at least.
 fn moved(kind: Kind, ranks: usize, bytes: u64) -> (f64, f64) {
     let (p, n) = (ranks as f64, bytes as f64);
-    let others = (p - 1.0) / p;
-    match kind {
-        kind if !kind.has_data() => (0.0, 1.0),
-        Kind::Allreduce => (n, 2.0 * others),
-        Kind::ReduceScatter => (n, others),
-        kind if kind.has_blocks() => (p * n, others),
-        _ => (n, 1.0),
+    match kind.is_sized_by_block() {
+        _ if !kind.has_data() => (0.0, 1.0),
+        true => (p * n, kind.bus_share(ranks)),
+        false => (n, kind.bus_share(ranks)),
     }
 }
 

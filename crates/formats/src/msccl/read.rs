@@ -18,7 +18,7 @@ use crate::sum;
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 use oneport::rules::OrderedGraph;
-use oneport::schedule::collective::{Collective, Kind};
+use oneport::schedule::collective::{Collective, Extent, Holders};
 use oneport::schedule::{Layout, Schedule, Span, Spans};
 
 /// How an algorithm is read.
@@ -172,31 +172,22 @@ impl File<'_> {
                 ))),
             }
         };
-        Ok(match self.kind {
-            Kind::Broadcast => Collective::Broadcast { root: by(0)? },
-            Kind::Scatter => Collective::Scatter { root: by(0)? },
-            Kind::Reduce => Collective::Reduce { root: by(1)? },
-            Kind::Gather => Collective::Gather { root: by(1)? },
-            Kind::Allgather => Collective::Allgather,
-            Kind::ReduceScatter => Collective::ReduceScatter,
-            Kind::Alltoall => Collective::Alltoall,
-            _ => Collective::Allreduce,
-        })
+        let row = self.kind.row();
+        let ends = [row.input.0, row.output.0];
+        let region = ends.iter().position(|&holders| holders == Holders::Root);
+        Ok(self.kind.with_root(region.map_or(Ok(0), by)?))
     }
 
     /// Chunks of the input and output of a rank.
     fn regions(&self, rank: usize, root: Option<usize>) -> (usize, usize) {
         let (all, block) = (self.chunks, self.chunks / self.gpus.len());
         let at_root = |n: usize| if root == Some(rank) { n } else { 0 };
-        match self.kind {
-            Kind::Broadcast => (at_root(all), all),
-            Kind::Reduce => (all, at_root(all)),
-            Kind::Gather => (block, at_root(all)),
-            Kind::Scatter => (at_root(all), block),
-            Kind::Allgather => (block, all),
-            Kind::ReduceScatter => (all, block),
-            _ => (all, all),
-        }
+        let of = |(holders, part)| match (holders, part) {
+            (Holders::Root, _) => at_root(all),
+            (_, Extent::Block) => block,
+            _ => all,
+        };
+        (of(self.kind.row().input), of(self.kind.row().output))
     }
 
     fn memory(&self, rank: usize, root: Option<usize>) -> Result<Memory> {
@@ -222,15 +213,12 @@ impl File<'_> {
         let own = block
             .checked_mul(rank)
             .ok_or_else(|| Error::malformed(what))?;
-        let (start_i, start_o, end) = match (self.in_place, self.kind) {
-            (false, _) => (0, size_i, sum(size_i, size_o, what)?),
-            (true, Kind::Allgather | Kind::Gather) if output > 0 => {
-                (own, 0, size_o.max(sum(own, size_i, what)?))
-            }
-            (true, Kind::ReduceScatter | Kind::Scatter) if input > 0 => {
-                (0, own, size_i.max(sum(own, size_o, what)?))
-            }
-            (true, _) => (0, 0, size_i.max(size_o)),
+        let row = self.kind.row();
+        let (start_i, start_o, end) = match (row.input.1, row.output.1) {
+            _ if !self.in_place => (0, size_i, sum(size_i, size_o, what)?),
+            (Extent::Block, _) if output > 0 => (own, 0, size_o.max(sum(own, size_i, what)?)),
+            (_, Extent::Block) if input > 0 => (0, own, size_i.max(sum(own, size_o, what)?)),
+            _ => (0, 0, size_i.max(size_o)),
         };
         let scratch = gpu.sizes[2];
         Ok(Memory {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::tests::grid;
+use oneport::Kind;
 use oneport::{Collective, CostModel, Ports, Request};
 
 fn read_default(text: &str) -> Result<Schedule> {

@@ -198,17 +198,17 @@ impl What {
     }
 }
 
-const COLLECTIVES: [(&str, Kind); 9] = [
-    ("broadcast", Kind::Broadcast),
-    ("reduce", Kind::Reduce),
-    ("allreduce", Kind::Allreduce),
-    ("gather", Kind::Gather),
-    ("scatter", Kind::Scatter),
-    ("allgather", Kind::Allgather),
-    ("reducescatter", Kind::ReduceScatter),
-    ("reduce_scatter", Kind::ReduceScatter),
-    ("alltoall", Kind::Alltoall),
-];
+/// The names of collectives: MSCCL's, and our own where another tool's writers use it.
+fn collectives() -> impl Iterator<Item = (&'static str, Kind)> {
+    Kind::ALL
+        .into_iter()
+        .flat_map(|kind| {
+            let msccl = kind.row().msccl;
+            let other = msccl.filter(|&name| name != kind.name());
+            [msccl, other.map(|_| kind.name())].map(|name| Some((name?, kind)))
+        })
+        .flatten()
+}
 
 impl<'t> File<'t> {
     pub(super) fn parse(document: &Document<'t>) -> Result<File<'t>> {
@@ -217,8 +217,8 @@ impl<'t> File<'t> {
             return Err(algo.error("an MSCCL algorithm starts with <algo>"));
         }
         let coll = algo.text("coll")?;
-        let Some(&(_, kind)) = COLLECTIVES.iter().find(|(name, _)| *name == coll) else {
-            let names: Vec<_> = COLLECTIVES.iter().map(|c| c.0).collect();
+        let Some((_, kind)) = collectives().find(|(name, _)| *name == coll) else {
+            let names: Vec<_> = collectives().map(|c| c.0).collect();
             return Err(algo.error(format!("coll=\"{coll}\" is none of {}", names.join(", "))));
         };
         let ranks = algo.number("ngpus")?;
