@@ -126,22 +126,15 @@ impl Builder {
             false => elements,
         };
         for (rank, layout) in self.layout.iter_mut().enumerate() {
-            let block = || match of_blocks {
+            let block = match of_blocks {
                 true => Span::new(rank.saturating_mul(elements), elements),
                 false => Span::share(elements, ranks, rank),
             };
-            let vector = Span::new(0, len);
-            let [input, mut output] = self.collective.input_and_output(rank, &vector, block);
-            let mut total = len;
-            if let Some(output) = output.as_mut().filter(|_| !kind.row().is_in_place()) {
-                output.offset = len;
-                total = len.saturating_mul(2);
+            *layout = self.collective.layout(rank, len, Span::new(0, len), block);
+            if !kind.row().is_in_place() && !layout.output.is_empty() {
+                layout.output = Span::new(len, len).into();
+                layout.len = len.saturating_mul(2);
             }
-            *layout = Layout {
-                len: total,
-                input: input.into(),
-                output: output.into(),
-            };
         }
     }
 

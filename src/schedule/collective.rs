@@ -17,7 +17,7 @@ use self::row::Holders::{AllButFirst, Every, Root, Targets};
 pub use self::row::{CollectiveRow, Extent, Holders, Operands};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
-use crate::schedule::Layout;
+use crate::schedule::{Layout, Span};
 
 /// The parameters of a collective: those that it does not have are `None`.
 #[derive(Debug, Clone, Copy, Default)]
@@ -393,6 +393,16 @@ impl Collective {
                 Whole | Pairs => whole.clone(),
             })
         })
+    }
+
+    /// A buffer of `len` elements of `rank`: see [`Collective::input_and_output`].
+    pub(crate) fn layout(&self, rank: usize, len: usize, whole: Span, block: Span) -> Layout {
+        let [input, output] = self.input_and_output(rank, &whole, || block);
+        Layout {
+            len,
+            input: input.into(),
+            output: output.into(),
+        }
     }
 
     /// The content that rank `rank` must hold in its output spans at the end, in the order of the

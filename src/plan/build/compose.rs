@@ -214,13 +214,8 @@ impl<R: Rounds> StepAt for Blocks<R> {
 
     fn layout_of(&self, rank: usize) -> Layout {
         let whole = Span::new(0, self.elements);
-        let block = || self.blocks[rank];
-        let [input, output] = self.collective.input_and_output(rank, &whole, block);
-        Layout {
-            len: self.elements + self.scratch,
-            input: input.into(),
-            output: output.into(),
-        }
+        let len = self.elements + self.scratch;
+        self.collective.layout(rank, len, whole, self.blocks[rank])
     }
 
     fn is_uniform(&self) -> bool {

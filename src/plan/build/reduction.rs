@@ -171,12 +171,8 @@ impl StepAt for Reduction {
     }
 
     fn layout_of(&self, rank: usize) -> Layout {
-        let output = (rank == self.root).then_some(self.vector);
-        Layout {
-            len: self.vector.len,
-            input: self.vector.into(),
-            output: output.into_iter().collect(),
-        }
+        let whole = self.vector;
+        self.collective().layout(rank, whole.len, whole, whole)
     }
 
     /// The rank's halves, and one slot for forwarding the result to the root.

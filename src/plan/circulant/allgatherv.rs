@@ -191,11 +191,7 @@ impl ScheduleSource for Allgatherv {
 
     fn layout_of(&self, rank: usize) -> Layout {
         let whole = Span::from(0..self.blocks.last().map_or(0, |b| b.end()));
-        Layout {
-            len: whole.len,
-            input: self.blocks[rank].into(),
-            output: whole.into(),
-        }
+        Collective::Allgather.layout(rank, whole.len, whole, self.blocks[rank])
     }
 
     fn program_of(&self, rank: usize) -> Self::Program<'_> {

@@ -91,12 +91,7 @@ impl ScheduleSource for NBlocks {
 
     fn layout_of(&self, rank: usize) -> Layout {
         let whole = self.vector;
-        let [input, output] = self.collective().input_and_output(rank, &whole, || whole);
-        Layout {
-            len: whole.len,
-            input: input.into(),
-            output: output.into(),
-        }
+        self.collective().layout(rank, whole.len, whole, whole)
     }
 
     fn program_of(&self, rank: usize) -> Program<'_> {

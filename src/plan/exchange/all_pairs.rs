@@ -229,12 +229,8 @@ impl StepAt for AllPairs {
 
     fn layout_of(&self, rank: usize) -> Layout {
         let (part, vector) = (self.parts[rank], Span::new(0, self.elements));
-        let [input, output] = self.collective.input_and_output(rank, &vector, || part);
-        Layout {
-            len: self.elements + self.combinations() * part.len,
-            input: input.into(),
-            output: output.into(),
-        }
+        let len = self.elements + self.combinations() * part.len;
+        self.collective.layout(rank, len, vector, part)
     }
 
     fn is_uniform(&self) -> bool {

@@ -129,11 +129,8 @@ impl StepAt for Halving {
 
     fn layout_of(&self, rank: usize) -> Layout {
         let member = self.exchange.rounds.member(rank).is_some();
-        Layout {
-            len: self.vector.len + if member { self.scratch } else { 0 },
-            input: self.vector.into(),
-            output: self.blocks[rank].into(),
-        }
+        let len = self.vector.len + if member { self.scratch } else { 0 };
+        Collective::ReduceScatter.layout(rank, len, self.vector, self.blocks[rank])
     }
 
     /// One slot before the rounds and one after them, for the folded pairs.

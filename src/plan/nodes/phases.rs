@@ -61,13 +61,8 @@ impl<'r> Machine<'r> {
             return Ok((collective, self.alltoall()?.layout()));
         }
         let layout = |rank: usize| {
-            let block = || self.blocks[rank].into();
-            let place = place(&collective, rank, &self.whole.into(), block);
-            Layout {
-                len: self.whole.len,
-                input: place.input,
-                output: place.output,
-            }
+            let block = self.blocks.get(rank).copied().unwrap_or(self.whole);
+            collective.layout(rank, self.whole.len, self.whole, block)
         };
         let layouts = (0..self.request.ranks).map(layout).collect();
         Ok((collective, layouts))

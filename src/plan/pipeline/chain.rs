@@ -133,12 +133,8 @@ impl StepAt for Chain {
     }
 
     fn layout_of(&self, rank: usize) -> Layout {
-        let output = (rank == self.root).then_some(self.vector);
-        Layout {
-            len: self.vector.len,
-            input: self.vector.into(),
-            output: output.into_iter().collect(),
-        }
+        let whole = self.vector;
+        self.collective().layout(rank, whole.len, whole, whole)
     }
 
     /// A receive and a send for each segment, and one slot for forwarding the result.

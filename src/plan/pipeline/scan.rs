@@ -72,12 +72,9 @@ impl StepAt for Scan {
         Collective::Scan
     }
 
-    fn layout_of(&self, _rank: usize) -> Layout {
-        Layout {
-            len: self.vector.len,
-            input: self.vector.into(),
-            output: self.vector.into(),
-        }
+    fn layout_of(&self, rank: usize) -> Layout {
+        let whole = self.vector;
+        self.collective().layout(rank, whole.len, whole, whole)
     }
 
     /// A receive and a send for each segment.

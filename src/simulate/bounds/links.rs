@@ -70,17 +70,23 @@ impl Needs {
         if has == Extent::Pairs {
             return Needs::of_pairs(layouts);
         }
+        // All that goes to or comes from others, and what the rank sends or receives for it.
+        let between = |rank: usize, sizes: &[f64], extent: Extent| {
+            let others = but(rank, sizes);
+            let n = match extent {
+                Extent::Whole => others.iter().copied().fold(0.0, f64::max),
+                _ => others.iter().sum(),
+            };
+            (others, only(rank, n))
+        };
         let root = collective.root();
         if let Some(root) = root.filter(|_| source == Holders::Root) {
-            let received = but(root, &outputs);
-            let sent = match gets {
-                Extent::Whole => received.iter().copied().fold(0.0, f64::max),
-                _ => received.iter().sum(),
-            };
+            let (received, sent) = between(root, &outputs, gets);
+            let path = Path::From(root);
             return Needs {
                 received,
-                sent: only(root, sent),
-                path: Path::From(root),
+                sent,
+                path,
             };
         }
         let last = match row.combines {
@@ -89,15 +95,12 @@ impl Needs {
             _ => root.filter(|_| target == Holders::Root),
         };
         if let Some(last) = last {
-            let sent = but(last, &inputs);
-            let received = match has {
-                Extent::Whole => inputs[last],
-                _ => sent.iter().sum(),
-            };
+            let (sent, received) = between(last, &inputs, has);
+            let path = Path::To(last);
             return Needs {
-                received: only(last, received),
+                received,
                 sent,
-                path: Path::To(last),
+                path,
             };
         }
         let sent = match gets {
