@@ -5,6 +5,7 @@
 //! tests inspect its threads. `tests/commands` tests the command line.
 
 mod best_segments;
+mod builder;
 mod circulant_constructions;
 mod collectives;
 mod compositions;
