@@ -251,8 +251,8 @@ fn permutations(items: &mut [usize], fixed: usize, visit: &mut impl FnMut(&[usiz
 
 #[cfg(test)]
 mod tests {
+    use super::super::check::prove::violations;
     use super::*;
-    use oneport::plan::circulant::prove::violations;
     use oneport::plan::circulant::tables::Tables;
 
     /// Tries all orders of rank 1, then of rank 2, and so on, and checks the four conditions.

@@ -115,7 +115,6 @@ pub mod circulant {
     pub mod census;
     pub mod n_blocks;
     mod phases;
-    pub mod prove;
     pub mod reduce;
     pub mod reduce_scatter_gather;
     pub mod schedule;
@@ -158,8 +157,6 @@ pub mod gather {
     pub mod weakly_ordered;
 
     pub use self::problem::GatherProblem;
-    #[cfg(test)]
-    pub(in crate::plan) use self::problem::testing;
     pub use self::tree::{Child, GatherTree};
 }
 

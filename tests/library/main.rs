@@ -10,6 +10,7 @@ mod compositions;
 mod edges;
 mod free_root;
 mod gather;
+mod gather_trees;
 #[path = "../hand/mod.rs"]
 mod hand;
 mod json;

@@ -1,13 +1,9 @@
-//! `oneport check`: proves a schedule, or the construction of circulant schedules.
+//! `oneport check`: proves a schedule.
 
-mod circulant;
-
-use std::ffi::OsString;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use oneport::Kind;
 use oneport::check::{Finding, Report};
 use serde::Serialize;
 
@@ -16,7 +12,7 @@ use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::output::{self, Skipped};
 use crate::progress::Progress;
 use crate::task::Task;
-use crate::units::{did_you_mean, parse_count};
+use crate::units::parse_count;
 
 /// Prove that a schedule is right, or say what is wrong with it.
 #[derive(Debug, clap::Args)]
@@ -27,23 +23,12 @@ Examples:
   oneport check reduce -p 9 --algorithm chain --op affine --dtype u64
   oneport plan reduce -p 4 -a chain --segments 2 -o mine.json
   oneport check --schedule mine.json --ports uni
-  oneport check circulant --ranks 2..=2000
 
 Every send must meet its receive, nothing may wait for itself, no port may carry two transfers at once, and in the end \
 every element must be where the collective wants it: for reductions each contribution exactly once, and in rank order if \
 the operator does not commute (--op affine, or --ordered). This is proved with symbols, whatever the data will be. \
-`check circulant` proves no single schedule, but the construction that all circulant algorithms share: see \
-`oneport check circulant --help`. Exit code 1 means that something is wrong.")]
-#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
-#[command(
-    subcommand_value_name = "CONSTRUCTION",
-    subcommand_help_heading = "Constructions",
-    mut_arg("collective", |arg| arg.value_parser(parse_collective))
-)]
+Exit code 1 means that something is wrong.")]
 pub(crate) struct Args {
-    #[command(subcommand)]
-    construction: Option<Construction>,
-
     #[command(flatten)]
     common: Common,
 
@@ -58,40 +43,6 @@ pub(crate) struct Args {
         help_heading = "Output"
     )]
     max_errors: usize,
-}
-
-/// What is checked instead of a schedule.
-#[derive(Debug, clap::Subcommand)]
-enum Construction {
-    Circulant(circulant::Args),
-}
-
-/// Name of the construction.
-const CIRCULANT: &str = "circulant";
-
-/// Parses a collective's name. A suggestion may also be the construction.
-fn parse_collective(text: &str) -> Result<Kind, String> {
-    if text == CIRCULANT {
-        return Err(format!(
-            "the construction takes its own options only: see `oneport check {CIRCULANT} --help`"
-        ));
-    }
-    text.parse::<Kind>().map_err(|error| {
-        let names = Kind::ALL.iter().map(|k| k.name());
-        format!("{error}{}", did_you_mean(text, names.chain([CIRCULANT])))
-    })
-}
-
-/// Turns `check OPTIONS circulant OPTIONS` into `check circulant OPTIONS OPTIONS`, as the parser
-/// requires. Returns `None` for other command lines.
-pub(crate) fn move_construction_first(mut args: Vec<OsString>) -> Option<Vec<OsString>> {
-    let (command, rest) = args.get(1..)?.split_first()?;
-    let place = rest.iter().position(|arg| arg == CIRCULANT)?;
-    if command != "check" || place == 0 {
-        return None;
-    }
-    args[2..=2 + place].rotate_right(1);
-    Some(args)
 }
 
 /// JSON output for one schedule.
@@ -135,9 +86,6 @@ struct Row {
 
 /// Checks and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    if let Some(Construction::Circulant(args)) = &args.construction {
-        return circulant::run(args, out);
-    }
     let report = match args.common.collective {
         Some(kind) if args.common.algorithm == "all" && args.common.schedule.is_none() => {
             return all(args, &Task::new(&args.common, kind)?, out);

@@ -101,15 +101,7 @@ impl Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| {
-        let again = check::move_construction_first(std::env::args_os().collect());
-        let again = again
-            .filter(|_| error.use_stderr())
-            .map(Cli::try_parse_from);
-        again
-            .and_then(Result::ok)
-            .unwrap_or_else(|| site::exit(&error))
-    });
+    let cli = Cli::try_parse().unwrap_or_else(|error| site::exit(&error));
     if site::is_silent() && !cli.command.is_over_mpi() {
         // Under a launcher of many processes, the first one does what need be done once.
         return ExitCode::SUCCESS;

@@ -353,37 +353,3 @@ impl Program<'_> {
         tree
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{Random, prove};
-    use super::*;
-
-    #[test]
-    fn the_fast_program_equals_the_published_one() {
-        let mut random = Random::new(21);
-        for round in 0..6000 {
-            let most = if round % 50 == 0 { 50 } else { 12 };
-            let problem = random.problem(round % 2 == 0, most);
-            let p = problem.ranks();
-            let trees = [DynamicProgram::Quadratic, DynamicProgram::Cubic]
-                .map(|m| tree_by(&problem, m).unwrap());
-            let [fast, published] = [0, 1].map(|t| problem.time(&trees[t]));
-            assert_eq!(fast, published, "{problem:?}");
-            assert!(trees[0].is_rank_ordered());
-            assert!((0..p).all(|r| trees[0].children(r).len() <= 2));
-            let mut program = Program {
-                costs: Costs::new(&problem),
-                cells: vec![0.0; p * (p + 1) / 2],
-            };
-            program.fill_fast(0, p);
-            let fast = std::mem::take(&mut program.cells);
-            program.cells = vec![0.0; p * (p + 1) / 2];
-            program.fill(0, p);
-            assert_eq!(program.cells, fast, "{problem:?}");
-            if round % 60 == 0 {
-                prove(&problem, &trees[0]);
-            }
-        }
-    }
-}

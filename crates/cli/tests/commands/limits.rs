@@ -126,7 +126,6 @@ fn no_command_aborts_under_any_limit() {
             "run reduce -p 8 --bytes 1MiB --repetitions 2",
             "run allreduce -p 32 --bytes 1KiB --repetitions 2",
             "run allgather -p 12 --bytes 64KiB --workers cores --repetitions 2",
-            "check circulant --ranks 2..=100 --threads 40",
             "simulate broadcast -p 20000 -a circulant --segments 60 --bytes 1MiB",
             "steady --generate random:30:150",
         ]

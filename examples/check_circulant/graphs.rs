@@ -6,11 +6,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 
-use oneport::internal::system::Gate;
-use oneport::plan::circulant::prove::{Violation, check_rank, violations};
 use oneport::plan::circulant::schedule::Circulant;
 use oneport::plan::circulant::tables::Tables;
 use oneport::plan::distribution::Generator;
+
+use super::prove::{Violation, check_rank, violations};
 
 /// Stack size of each thread except the first.
 const STACK_BYTES: usize = 2 << 20;
@@ -180,16 +180,10 @@ fn work(
     };
     let mut all: Vec<Outcome> = std::thread::scope(|scope| {
         // If fewer threads start, each does more of the work.
-        let mut gate = Gate::new();
         let others: Vec<_> = (1..threads)
             .map_while(|_| {
-                let pass = gate.wait(STACK_BYTES).ok()?;
                 let thread = Builder::new().stack_size(STACK_BYTES);
-                let work = move || {
-                    drop(pass);
-                    one()
-                };
-                thread.spawn_scoped(scope, work).ok()
+                thread.spawn_scoped(scope, one).ok()
             })
             .collect();
         let first = one();

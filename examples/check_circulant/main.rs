@@ -1,7 +1,9 @@
-//! `oneport check circulant`: checks the four conditions of circulant schedules for many numbers of
-//! ranks.
+//! Checks the four conditions under which circulant schedules are right, for many numbers of ranks.
+//!
+//! `cargo run --release --example check_circulant -- --ranks 2..=40000`; `--help` lists the options.
 
 mod graphs;
+pub(crate) mod prove;
 
 use std::io::Write;
 use std::ops::RangeInclusive;
@@ -9,30 +11,30 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
-use oneport::plan::circulant::prove::Violation;
+use clap::Parser;
+use graphs::{Options, Outcome, SAMPLED_RANKS};
+use indicatif::{ProgressBar, ProgressStyle};
 use oneport::plan::circulant::schedule::MAX_RANKS;
+use prove::Violation;
 use serde::Serialize;
 
-use super::verdict;
-use crate::output;
-use crate::progress::Progress;
-use crate::units::parse_count;
-use graphs::{Options, Outcome, SAMPLED_RANKS};
-
 /// Check the construction of circulant schedules: the four conditions that make them right
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[derive(Debug, Parser)]
+#[command(
+    max_term_width = 100,
+    after_help = "\
 Examples:
-  oneport check circulant                                   all numbers of ranks up to 2000
-  oneport check circulant --ranks 2..=40000
-  oneport check circulant --ranks 1048575
-  oneport check circulant --sample 10000 --up-to 2^40
+  check_circulant                                           all numbers of ranks up to 2000
+  check_circulant --ranks 2..=40000
+  check_circulant --ranks 1048575
+  check_circulant --sample 10000 --up-to 2^40
 
 For p ranks, q = ceil(log2 p) and skips of p halved again and again, rank r sends to r + skip[k] in round k of every phase \
 of q rounds. The schedules are right if 1. what is sent is what is received; 2. every rank but the root receives its base \
 block and q-1 different blocks of the phase before; 3. every rank but the root sends only blocks that it has; 4. the root sends \
-block k in round k. Numbers of ranks may be written 2^40 or 1e12. Exit code 1 means that a condition does not hold.")]
-pub(super) struct Args {
+block k in round k. Numbers of ranks may be written 2^40 or 1e12. Exit code 1 means that a condition does not hold."
+)]
+pub(crate) struct Args {
     /// Numbers of ranks to check, all ranks of each: a number, or a range such as 2..=40000 or
     /// 2..1000 [default: 2..=2000]
     #[arg(short = 'p', long, value_name = "P|FROM..=TO", value_parser = parse_ranks, allow_negative_numbers = true)]
@@ -86,8 +88,16 @@ struct Output<'a> {
     more: u64,
 }
 
+fn main() -> ExitCode {
+    let args = Args::parse();
+    run(&args, &mut std::io::stdout().lock()).unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::from(2)
+    })
+}
+
 /// Checks and prints.
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let options = Options {
         threads: args.threads.unwrap_or(0).min(1024),
         max_violations: args.max_errors,
@@ -97,15 +107,15 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let (range, outcome) = match args.sample {
         Some(count) => {
             let bar = bar(count as u64);
-            let outcome = graphs::sample(count, args.up_to, args.seed, &options, |n| bar.add(n));
-            bar.finish();
+            let outcome = graphs::sample(count, args.up_to, args.seed, &options, |n| bar.inc(n));
+            bar.finish_and_clear();
             ([1, args.up_to], outcome)
         }
         None => {
             let bar = bar(sum(&sizes));
             let range = [*sizes.start(), *sizes.end()];
-            let outcome = graphs::check(sizes, &options, |n| bar.add(n));
-            bar.finish();
+            let outcome = graphs::check(sizes, &options, |n| bar.inc(n));
+            bar.finish_and_clear();
             (range, outcome)
         }
     };
@@ -120,12 +130,19 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         more: outcome.more,
     };
     if args.json {
-        output::json(out, &output)?;
+        serde_json::to_writer_pretty(&mut *out, &output)?;
+        writeln!(out)?;
     } else {
         print(out, &output, &outcome)?;
     }
-    let errors = outcome.violations.len() + usize::try_from(outcome.more).unwrap_or(usize::MAX);
-    verdict(output.ok, errors, out)
+    out.flush()?;
+    if output.ok {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let errors = outcome.violations.len() as u64 + outcome.more;
+    let plural = if errors == 1 { "" } else { "s" };
+    eprintln!("error: the check failed with {errors} error{plural}");
+    Ok(ExitCode::from(1))
 }
 
 fn print(out: &mut dyn Write, output: &Output<'_>, outcome: &Outcome) -> Result<()> {
@@ -163,7 +180,10 @@ fn print(out: &mut dyn Write, output: &Output<'_>, outcome: &Outcome) -> Result<
         ),
         ("result", result),
     ];
-    output::summary(out, &summary)
+    for (name, value) in summary {
+        writeln!(out, "{name:12}  {value}")?;
+    }
+    Ok(())
 }
 
 /// Total number of ranks over all sizes, saturating.
@@ -177,8 +197,21 @@ fn sum(sizes: &RangeInclusive<usize>) -> u64 {
     u64::try_from(sum).unwrap_or(u64::MAX)
 }
 
-fn bar(length: u64) -> Progress {
-    Progress::new(length, "checking {wide_bar} {percent}%, {eta} left")
+fn bar(length: u64) -> ProgressBar {
+    let style = "checking {wide_bar} {percent}%, {eta} left";
+    let style = ProgressStyle::with_template(style).expect("a template");
+    ProgressBar::new(length).with_style(style)
+}
+
+/// Parses a nonnegative whole number.
+fn parse_count(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| {
+        if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+            format!("{text} is too large")
+        } else {
+            format!("'{text}' is not a count: write a whole number that is not negative")
+        }
+    })
 }
 
 /// Requires at least one sample, since a check of none would prove nothing.

@@ -11,33 +11,31 @@
 //! 4. The root, rank 0, sends block `k` in round `k`.
 //!
 //! [`violations`] checks all ranks of a graph, [`check_rank`] one rank, without tables.
-//!
-//! ```
-//! use oneport::plan::circulant::{prove, schedule::Circulant, tables::Tables};
-//! let graph = Circulant::new(100);
-//! assert_eq!(prove::violations(&graph, &Tables::new(&graph)).next(), None);
-//! ```
 
 use std::fmt;
 
+use oneport::plan::circulant::schedule::Circulant;
+use oneport::plan::circulant::tables::Tables;
 use serde::Serialize;
 
-use super::schedule::{Circulant, block};
-use super::tables::Tables;
+/// The block that the root sends in round `k`.
+fn block(k: usize) -> i8 {
+    i8::try_from(k).expect("at most 64 rounds")
+}
 
 /// A violated condition.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Violation {
+pub(crate) struct Violation {
     /// Number of ranks `p` of the graph.
-    pub ranks: usize,
+    pub(crate) ranks: usize,
     /// The rank `r`.
-    pub rank: usize,
+    pub(crate) rank: usize,
     /// The number of the condition, 1 to 4.
-    pub condition: u8,
+    pub(crate) condition: u8,
     /// The round, except for condition 2.
-    pub round: Option<usize>,
+    pub(crate) round: Option<usize>,
     /// Description of the violation.
-    pub message: String,
+    pub(crate) message: String,
 }
 
 impl fmt::Display for Violation {
@@ -61,7 +59,7 @@ impl fmt::Display for Violation {
 ///
 /// # Panics
 /// When `r` is not a rank.
-pub fn check_rank(graph: &Circulant, r: usize) -> Option<Violation> {
+pub(crate) fn check_rank(graph: &Circulant, r: usize) -> Option<Violation> {
     let mut room = [[0i8; usize::BITS as usize]; 3];
     let q = graph.rounds();
     let [recv, send, theirs] = &mut room;
@@ -80,7 +78,7 @@ pub fn check_rank(graph: &Circulant, r: usize) -> Option<Violation> {
 ///
 /// # Panics
 /// When the tables do not have the length that `graph` needs.
-pub fn violations(graph: &Circulant, tables: &Tables) -> impl Iterator<Item = Violation> {
+pub(crate) fn violations(graph: &Circulant, tables: &Tables) -> impl Iterator<Item = Violation> {
     let (p, q) = (graph.ranks(), graph.rounds());
     let Tables { recv, send } = tables;
     assert_eq!(
