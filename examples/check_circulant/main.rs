@@ -1,6 +1,7 @@
 //! Checks the four conditions under which circulant schedules are right, for many numbers of ranks.
 //!
-//! `cargo run --release --example check_circulant -- --ranks 2..=40000`; `--help` lists the options.
+//! `cargo run --release --example check_circulant -- --ranks 2..=40000`; `--help` lists the
+//! options.
 
 mod graphs;
 pub(crate) mod prove;

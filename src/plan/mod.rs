@@ -64,7 +64,6 @@ pub mod pipeline {
 
     pub mod bi_greedy;
     pub mod chain;
-    pub mod exscan;
     pub mod out_of_order;
     pub mod scan;
     pub mod uni_greedy;
@@ -80,6 +79,7 @@ pub mod exchange {
     pub mod bruck;
     pub mod bruck_alltoall;
     pub mod butterfly;
+    mod by_distance;
     pub mod composed;
     pub mod doubling_allgather;
     pub mod doubling_allreduce;
@@ -110,12 +110,9 @@ pub mod circulant {
 
     pub mod allgather;
     pub mod allgatherv;
-    pub mod allreduce;
-    pub mod broadcast;
     pub mod census;
     pub mod n_blocks;
     mod phases;
-    pub mod reduce;
     pub mod reduce_scatter_gather;
     pub mod schedule;
     pub mod table;
@@ -193,7 +190,7 @@ const ALGORITHMS: &[Algorithm] = &[
     pipeline::out_of_order::REDUCE,
     pipeline::bi_greedy::REDUCE,
     exchange::butterfly::REDUCE,
-    circulant::reduce::REDUCE,
+    circulant::n_blocks::REDUCE,
     circulant::reduce_scatter_gather::REDUCE,
     exchange::van_de_geijn::REDUCE,
     exchange::van_de_geijn::RING_REDUCE,
@@ -213,13 +210,13 @@ const ALGORITHMS: &[Algorithm] = &[
     broadcast(pipeline::out_of_order::REDUCE),
     broadcast(pipeline::bi_greedy::REDUCE),
     exchange::butterfly::BROADCAST,
-    circulant::broadcast::BROADCAST,
+    circulant::n_blocks::BROADCAST,
     broadcast(circulant::reduce_scatter_gather::REDUCE),
     exchange::van_de_geijn::BROADCAST,
     exchange::van_de_geijn::RING_BROADCAST,
     circulant::census::ALLREDUCE,
     circulant::allgather::ALLREDUCE,
-    circulant::allreduce::ALLREDUCE,
+    circulant::n_blocks::ALLREDUCE,
     exchange::doubling_allreduce::ALLREDUCE,
     exchange::recursive_multiplying::ALLREDUCE,
     exchange::rabenseifner::ALLREDUCE,
@@ -278,7 +275,7 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::gossip::SCAN,
     exchange::doubling_exscan::DOUBLING,
     exchange::doubling_exscan::SHIFTED,
-    pipeline::exscan::EXSCAN,
+    pipeline::scan::EXSCAN,
     exchange::gossip::EXSCAN,
     gather::linear::GATHER,
     gather::binomial::OBLIVIOUS_GATHER,

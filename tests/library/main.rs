@@ -21,6 +21,7 @@ mod mutation;
 mod node_ports;
 #[path = "../oracle/mod.rs"]
 mod oracle;
+mod planners;
 mod ported;
 mod property;
 mod random;

@@ -32,8 +32,8 @@
 //! - round 0: 0→1 block 0, 1→2 block 1, 2→0 block 2;
 //! - round 1: 0→2 block 0, 1→0 block 1, 2→1 block 2.
 
+use super::n_blocks;
 use super::phases::{Phases, Round};
-use super::reduce;
 use super::schedule::Circulant;
 use super::tables::Tables;
 use crate::error::{Error, Result};
@@ -53,7 +53,7 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     source: "Träff, irregular n-block allgather on circulant graphs",
     planner: Planner::Direct(plan),
     closed_form: ClosedForm::Of(time),
-    ..reduce::REDUCE.for_another_collective()
+    ..n_blocks::REDUCE.for_another_collective()
 };
 
 pub(in crate::plan) const REDUCE_SCATTER: Algorithm =
@@ -263,30 +263,4 @@ fn sum_of_rounds(request: &Request, blocks: &[Span], time: impl Fn(usize) -> f64
         sum += time((rest + 1) * part) - time(part);
     }
     Some(sum)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn schedules_passed_in_are_used_as_they_are() {
-        let request = Request::allgather(6, 4).blocks(vec![4, 0, 1, 3, 2, 4]);
-        let tables = Tables::new(&Circulant::new(6)).recv;
-        let with = |recv: &[i8]| Allgatherv::with_schedules(&request, recv.to_vec());
-        let right = with(&tables).unwrap().materialize().unwrap();
-        assert_eq!(right, plan(&request).unwrap());
-        assert!(with(&tables[1..]).is_err());
-        // A part that never comes is reported; numbers out of range do not panic.
-        for place in (3..18).filter(|&place| tables[place] >= 0) {
-            for block in [-1, i8::MIN] {
-                let mut wrong = tables.clone();
-                wrong[place] = block;
-                let schedule = with(&wrong).unwrap().materialize().unwrap();
-                let report = schedule.check();
-                assert!(!report.is_correct(), "{place} {block}");
-            }
-            assert!(with(&[i8::MAX; 18]).unwrap().materialize().is_ok());
-        }
-    }
 }

@@ -33,7 +33,7 @@
 //! sender's own contribution. Round 1 has the same messages; each holds what its sender received in
 //! round 0.
 
-use super::reduce;
+use super::n_blocks;
 use super::schedule::Circulant;
 use crate::error::{Error, Result};
 use crate::plan::Request;
@@ -54,7 +54,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     volume: "p ceil(log2 p) m; at most k p ceil(log_{k+1} p) m",
     planner: Planner::Direct(plan),
     closed_form: ClosedForm::Of(time),
-    ..reduce::REDUCE.for_another_collective()
+    ..n_blocks::REDUCE.for_another_collective()
 };
 
 /// Plans the allreduce.

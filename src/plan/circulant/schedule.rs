@@ -246,23 +246,3 @@ impl Search<'_> {
         (e, found)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn skips_of_nine() {
-        let graph = Circulant::new(9);
-        assert_eq!(graph.skips(), [1, 2, 3, 5, 9]);
-        let base: Vec<usize> = (0..9).map(|r| graph.baseblock(r)).collect();
-        assert_eq!(base, [4, 0, 1, 2, 0, 3, 0, 1, 2]);
-    }
-
-    #[test]
-    fn one_rank_has_no_rounds() {
-        let graph = Circulant::new(1);
-        assert_eq!((graph.ranks(), graph.rounds()), (1, 0));
-        assert!(graph.recv_schedule(0).is_empty() && graph.send_schedule(0).is_empty());
-    }
-}

@@ -140,22 +140,3 @@ fn gather(cube: &Cube, b: &mut Builder, root: usize) {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machine::CostModel;
-
-    #[test]
-    fn every_root_takes_the_same_time() {
-        for p in [1, 2, 6, 8, 13] {
-            let mut request = Request::reduce(p, 48).cost(CostModel::new(10.0, 1.0).gamma(0.5));
-            for root in 0..p {
-                request = request.root(root);
-                let schedule = plan(&request).unwrap();
-                let executed = schedule.simulate(&request.cost).unwrap().makespan();
-                assert_eq!(Some(executed), time(&request), "p={p} root={root}");
-            }
-        }
-    }
-}

@@ -130,39 +130,3 @@ fn scan(request: &Request, collective: Collective, before: usize) -> Result<Sche
     }
     b.build()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{CostModel, Ports};
-
-    /// Where a message costs only `alpha`.
-    #[test]
-    fn a_gossip_takes_the_rounds_of_an_allgather() {
-        let cost = CostModel::new(1.0, 0.0);
-        for (ports, expected) in [
-            (Ports::UNI, [(5, 5.0), (6, 5.0), (9, 6.0), (10, 6.0)]),
-            (
-                Ports::BI.with_k(2),
-                [(3, 1.0), (9, 2.0), (10, 3.0), (27, 3.0)],
-            ),
-        ] {
-            for (p, rounds) in expected {
-                for kind in [Kind::Alltoall, Kind::Scan, Kind::Exscan] {
-                    let request = Request::new(kind, p, 3).ports(ports).cost(cost.clone());
-                    let Ok(schedule) = request.plan("gossip") else {
-                        assert!(kind == Kind::Alltoall && ports.is_bidirectional());
-                        continue;
-                    };
-                    assert!(schedule.check().is_correct(), "{kind} {p}");
-                    let time = schedule.simulate(&cost).unwrap().makespan();
-                    assert_eq!(time, rounds, "{kind} {ports:?} {p}");
-                    let best = choose::choose(&request).unwrap();
-                    assert!(best.time <= rounds);
-                }
-            }
-        }
-        let many = Request::scan(MAX_RANKS + 1, 1).plan("gossip");
-        assert!(many.unwrap_err().to_string().contains("at most 256 ranks"));
-    }
-}

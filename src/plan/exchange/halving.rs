@@ -33,7 +33,7 @@ use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Order, Schedule, Span, Spans, Step, total_len};
+use crate::schedule::{Layout, Order, Span, Spans, Step, total_len};
 
 pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
     transfers: row::parts_of_halves,
@@ -42,15 +42,13 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
     volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
     // Each rank remembers when the blocks of its messages were last used.
     tables: |p| (p as u64).saturating_mul(p as u64).saturating_mul(32),
-    planner: Planner::Streamed(programs),
     closed_form: ClosedForm::Of(time),
-    ..row::new("recursive-halving", Kind::ReduceScatter, plan)
+    ..row::planned_by(
+        "recursive-halving",
+        Kind::ReduceScatter,
+        Planner::Streamed(programs),
+    )
 };
-
-/// Plans the reduce-scatter.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    Stream(Halving::new(request)?).materialize()
-}
 
 /// Plans the reduce-scatter; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {

@@ -27,7 +27,7 @@ use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
 use crate::plan::segments::{Best, Method};
 use crate::plan::{Request, Segments, consecutive, evenly};
 use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Schedule, Span, Spans};
+use crate::schedule::{Span, Spans};
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     commutative_only: true,
@@ -37,16 +37,14 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     source: "Open MPI (segmented ring)",
     rounds: "(p-1)(q+1) (bi), 2(p-1)(q+1) (uni; p odd: more)",
     volume: "2(p-1) m",
-    planner: Planner::Streamed(programs),
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Own(best_segment),
-    ..row::new("segmented-ring", Kind::Allreduce, plan)
+    ..row::planned_by(
+        "segmented-ring",
+        Kind::Allreduce,
+        Planner::Streamed(programs),
+    )
 };
-
-/// Plans the allreduce.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    Stream(sequence(request)?).materialize()
-}
 
 /// Plans the allreduce; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
@@ -136,22 +134,4 @@ fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>
         executed: true,
         method: Method::Whole,
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machine::CostModel;
-
-    #[test]
-    fn parts_pay_where_computation_overlaps() {
-        let cost = CostModel::new(1.0, 1.0).gamma(1.0).overlap(true);
-        let time = |q| {
-            let request = Request::allreduce(8, 8 * 120)
-                .segment_count(q)
-                .cost(cost.clone());
-            plan(&request).unwrap().simulate(&cost).unwrap().makespan()
-        };
-        assert!(time(4) < time(1));
-    }
 }

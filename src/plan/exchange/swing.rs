@@ -30,12 +30,13 @@
 use super::doubling_allreduce;
 use crate::error::Result;
 use crate::machine::Ports;
-use crate::plan::build::compose::{self, Blocks};
+use crate::plan::build::compose;
 use crate::plan::build::cube::{folded, members_of};
 use crate::plan::build::rounds::{
-    Message, Rounds, are_equal, equal_size, joined, time_of_combining, time_of_round,
+    Message, Rounds, are_equal, equal_block, joined, there_and_back, time_of_combining,
+    time_of_round,
 };
-use crate::plan::build::stream::{DynScheduleSource, Stream};
+use crate::plan::build::stream::DynScheduleSource;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner};
 use crate::plan::{Request, consecutive, evenly};
@@ -55,8 +56,6 @@ pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
     collective: Kind::ReduceScatter,
     commutative_only: true,
     volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
-    planner: Planner::Streamed(reduce_scatter_programs),
-    closed_form: ClosedForm::Of(reduce_scatter_time),
     ..ALLGATHER
 };
 
@@ -67,7 +66,6 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     rounds: "2 floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
     volume: "2(p-1) m",
     planner: Planner::Direct(allreduce),
-    closed_form: ClosedForm::Of(allreduce_time),
     ..ALLGATHER
 };
 
@@ -79,19 +77,10 @@ pub(in crate::plan) const WHOLE_ALLREDUCE: Algorithm = Algorithm {
     ..doubling_allreduce::ALLREDUCE
 };
 
-/// Plans the allgather; steps are generated on demand.
+/// Plans the allgather or reduce-scatter; steps are generated on demand.
 fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(Blocks::allgather(request, Swing::new)?)))
-}
-
-/// Plans the reduce-scatter; steps are generated on demand.
-fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let longest = |blocks: &[Span]| Swing::new(blocks.to_vec()).longest();
-    Ok(Box::new(Stream(Blocks::reduce_scatter(
-        request,
-        Swing::new,
-        longest,
-    )?)))
+    compose::programs(request, Swing::new, longest)
 }
 
 /// Plans the allreduce; only the sum of the request's segments matters.
@@ -302,35 +291,14 @@ fn blocks_in_order(p: usize, m: usize) -> Vec<Span> {
     blocks
 }
 
-/// Time of the allgather for equal blocks and a power of two of ranks; `None` otherwise.
+/// Time for equal blocks and a power of two of ranks; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.block_spans())?;
-    sum_of_rounds(request.ranks, b, |sent| time_of_round(request, sent))
-}
-
-/// Time of the reduce-scatter under the same conditions.
-pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.reduce_scatter_spans())?;
-    sum_of_rounds(request.ranks, b, |sent| {
-        time_of_round(request, sent) + time_of_combining(request, sent)
-    })
-}
-
-/// Time of the allreduce under the same conditions.
-pub(crate) fn allreduce_time(request: &Request) -> Option<f64> {
-    let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || p == 0 || m % p != 0 {
-        return None;
-    }
-    sum_of_rounds(p, m / p, |sent| {
-        2.0 * time_of_round(request, sent) + time_of_combining(request, sent)
-    })
-}
-
-/// The sum over all exchanges of `time(elements that each rank sends)`.
-fn sum_of_rounds(p: usize, block: usize, time: impl Fn(usize) -> f64) -> Option<f64> {
-    p.is_power_of_two()
-        .then(|| (0..p.ilog2()).map(|k| time(block << k)).sum())
+    let (p, b) = (request.ranks, equal_block(request)?);
+    let round = |k| {
+        let messages = time_of_round(request, b << k);
+        there_and_back(request, messages, time_of_combining(request, b << k))
+    };
+    p.is_power_of_two().then(|| (0..p.ilog2()).map(round).sum())
 }
 
 #[cfg(test)]

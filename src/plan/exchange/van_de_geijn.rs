@@ -28,7 +28,7 @@ use super::{bruck, ring};
 use crate::error::Result;
 use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::build::rounds::{
-    self, Arrival, Message, Rounds, cyclic, powers, round, time_of_round,
+    self, Arrival, Message, Rounds, cyclic, equal_block, powers, round, time_of_round,
 };
 use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, Stream};
 use crate::plan::registry::row;
@@ -134,11 +134,6 @@ pub(crate) fn time_ring(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
     let round = time_of_round(request, b) + rounds::time_of_combining(request, b);
     Some(ring::rounds_of(request)? * round + time_of_gather(request, b))
-}
-
-fn equal_block(request: &Request) -> Option<usize> {
-    let (p, m) = (request.ranks, request.elements());
-    (request.closed_forms_hold() && p > 0 && m % p == 0).then(|| m / p)
 }
 
 fn time_of_gather(request: &Request, block: usize) -> f64 {

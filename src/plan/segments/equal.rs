@@ -378,65 +378,8 @@ impl Size {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::pipeline::uni_greedy;
     use crate::plan::registry;
-    use crate::{CostModel, Kind, Ports};
-
-    fn request(p: usize, m: usize, ports: Ports) -> Request {
-        Request::reduce(p, m)
-            .ports(ports)
-            .cost(CostModel::new(10.0, 1.0).gamma(1.0))
-    }
-
-    #[test]
-    fn uni_greedy_is_the_best_of_all_sizes() {
-        for p in [2, 3, 6, 15, 16, 100] {
-            for m in [1, 7, 64, 200] {
-                let r = request(p, m, Ports::UNI);
-                let found =
-                    best_segment(registry::find(Kind::Reduce, "uni-greedy").unwrap(), &r).unwrap();
-                let time = |segments| uni_greedy::time(&r.clone().segments(segments)).unwrap();
-                let sizes = (1..=m).map(|s| Segments::of_size(m, s).unwrap());
-                let counts = (1..=m).map(|q| Segments::of_count(m, q).unwrap());
-                let best = sizes.chain(counts).map(time).fold(f64::INFINITY, f64::min);
-                assert_eq!(found.time, best, "p={p} m={m}");
-                assert_eq!(time(found.segments), best);
-            }
-        }
-        let r = request(64, 65536, Ports::UNI);
-        let found = best_segment(registry::find(Kind::Reduce, "uni-greedy").unwrap(), &r).unwrap();
-        assert_eq!((found.segments.sizes()[0], found.time), (111, 221_011.0));
-        assert_eq!(found.method, Method::Exhaustive);
-    }
-
-    #[test]
-    fn closed_forms_are_the_better_neighbour_as_executed() {
-        for ports in [Ports::UNI, Ports::BI] {
-            for algorithm in registry::all()
-                .iter()
-                .filter(|a| a.segmented && a.ports.allow(ports))
-            {
-                for p in [1, 2, 3, 4, 7, 15, 20] {
-                    for m in [0, 1, 2, 30, 100] {
-                        let r = request(p, m, ports).collective(algorithm.collective);
-                        let found = best_segment(algorithm, &r).unwrap();
-                        assert!(found.executed && found.segments.elements() == m);
-                        let r = r.segments(found.segments.clone());
-                        assert_eq!(algorithm.time(&r).unwrap(), found.time);
-                        for s in [1, m.div_ceil(2), m].map(|s| s.max(1)) {
-                            let segments = Segments::of_size(m, s).unwrap();
-                            let time = algorithm.time(&r.clone().segments(segments)).unwrap();
-                            assert!(
-                                found.time <= time,
-                                "{} {ports:?} p={p} m={m} s={s}: {found:?}, {time}",
-                                algorithm.name
-                            );
-                        }
-                    }
-                }
-            }
-        }
-    }
+    use crate::{CostModel, Kind};
 
     /// Segments of few elements are best where start-up times are almost free.
     #[test]
@@ -458,19 +401,5 @@ mod tests {
                 assert_eq!(found.method == Method::LimitedSearch, limited, "{name} {m}");
             }
         }
-    }
-
-    #[test]
-    fn whole_vectors_and_overlap() {
-        let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
-        let best = best_segment(binomial, &request(8, 100, Ports::BI)).unwrap();
-        assert_eq!(
-            (best.segments, best.method),
-            (Segments::whole(100), Method::Whole)
-        );
-        let mut r = request(8, 1000, Ports::BI);
-        r.cost = r.cost.overlap(true);
-        let chain = registry::find(Kind::Reduce, "chain").unwrap();
-        assert_eq!(best_segment(chain, &r).unwrap().method, Method::Search);
     }
 }

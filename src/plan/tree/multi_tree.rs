@@ -210,7 +210,7 @@ fn edges(p: usize, tree: usize, parents: &[(usize, Range<usize>)]) -> Vec<Edge> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{CostModel, Ports};
+    use crate::machine::Ports;
     use std::collections::HashSet;
 
     fn request(p: usize, k: usize, q: usize) -> Request {
@@ -287,18 +287,5 @@ mod tests {
         };
         assert_eq!(edges(0), [(0, 1), (1, 3), (1, 2), (3, 4)]);
         assert_eq!(edges(1), [(0, 2), (2, 4), (2, 1), (4, 3)]);
-    }
-
-    /// The trees of a reduction wait for each other's combinations only.
-    #[test]
-    fn reductions_without_computation_take_as_long_as_broadcasts() {
-        for p in 1..20 {
-            for k in 1..5 {
-                let request = request(p, k, 11).cost(CostModel::new(3.0, 2.0));
-                let reduce = reduce(&request.clone().collective(Kind::Reduce)).unwrap();
-                let time_of_reduce = reduce.simulate(&request.cost).unwrap().makespan();
-                assert_eq!(Some(time_of_reduce), time(&request), "p={p} k={k}");
-            }
-        }
     }
 }

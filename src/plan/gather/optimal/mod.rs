@@ -159,6 +159,24 @@ impl DynamicProgram {
             DynamicProgram::Cubic
         }
     }
+
+    /// As [`DynamicProgram::of`], for the best tree of another class.
+    ///
+    /// # Errors
+    /// When there are more ranks than it is used for.
+    pub(super) fn for_class(problem: &GatherProblem, class: &str) -> Result<DynamicProgram> {
+        let (p, method) = (problem.ranks(), DynamicProgram::of(problem));
+        let max = match method {
+            DynamicProgram::Quadratic => MAX_RANKS,
+            DynamicProgram::Cubic => MAX_RANKS_CUBIC,
+        };
+        if p > max {
+            return Err(Error::usage(format!(
+                "{p} ranks are more than the {max} for which optimal {class} trees are computed with these costs"
+            )));
+        }
+        Ok(method)
+    }
 }
 
 /// The best adjacent tree, by the fastest method that is correct for the costs. See the

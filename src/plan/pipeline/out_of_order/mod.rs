@@ -70,9 +70,6 @@ mod bounds;
 mod broadcast;
 mod search;
 
-#[cfg(test)]
-mod tests;
-
 pub use bounds::{lower_bound, lower_bound_rounds};
 
 use super::uni_greedy;
@@ -81,7 +78,6 @@ use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
 use crate::plan::{Request, Transfer};
-use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 use search::Effort;
 
@@ -93,12 +89,11 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     source: "oneport; goes beyond Lowery & Langou",
     rounds: "floor(log2 p)+2q-1 for odd p, fewer for even (gamma = 0, as measured); never more than uni-greedy where all links cost the same",
     volume: "(p-1) m",
-    planner: Planner::Reduction(reduction),
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Own(best_segment::best),
     // 15 ms instead of 55 us for 64 ranks and 13 unequal segments.
     planning_work: 300,
-    ..row::new("out-of-order", Kind::Reduce, plan)
+    ..row::planned_by("out-of-order", Kind::Reduce, Planner::Reduction(reduction))
 };
 
 pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
@@ -109,11 +104,6 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     tables: |_| best_segment::MAX_BYTES_OF_PHASE,
     ..row::allreduce(REDUCE, "those of the reduction, and at most as many")
 };
-
-/// Plans the reduction.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.materialize()
-}
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {

@@ -37,7 +37,6 @@ use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
 use crate::plan::{Request, Transfer};
-use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
 pub(super) use best_segment::best_size;
@@ -52,19 +51,13 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     source: "Lowery & Langou, algorithm 1",
     rounds: "no closed form; the fewest of all that reduce segments in order",
     volume: "(p-1) m",
-    planner: Planner::Reduction(reduction),
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Own(best_segment::best),
-    ..row::new("uni-greedy", Kind::Reduce, plan)
+    ..row::planned_by("uni-greedy", Kind::Reduce, Planner::Reduction(reduction))
 };
 
 pub(in crate::plan) const ALLREDUCE: Algorithm =
     row::allreduce(REDUCE, "twice those of the reduction");
-
-/// Plans the reduction.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.materialize()
-}
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
@@ -221,6 +214,3 @@ impl Iterator for Greedy {
         Some(Transfer::new(self.segments - 1, from, to))
     }
 }
-
-#[cfg(test)]
-mod tests;

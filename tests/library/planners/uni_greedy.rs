@@ -1,9 +1,12 @@
 //! Tests of uni-greedy: the schedule, the greedy iterator and the states give the makespan by
 //! definition.
 
-use super::*;
-use crate::plan::Segments;
-use crate::{CostModel, Kind, Ports};
+use oneport::plan::pipeline::uni_greedy::{Greedy, best_uni_greedy, makespan};
+use oneport::plan::segments::Method;
+use oneport::plan::{Request, Segments};
+use oneport::{CostModel, Kind, Ports};
+
+use super::closed_form;
 
 fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Request {
     Request::reduce(p, 0)
@@ -13,11 +16,7 @@ fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Requ
 }
 
 fn simulated(kind: Kind, request: &Request) -> f64 {
-    let schedule = request.clone().collective(kind).plan("uni-greedy");
-    schedule
-        .and_then(|s| s.simulate_bytes(&request.cost, request.element_bytes))
-        .unwrap()
-        .makespan()
+    super::executed(&request.clone().collective(kind), "uni-greedy")
 }
 
 /// The makespan by definition: find the two smallest states by sorting.
@@ -42,7 +41,7 @@ fn figure_3() {
     // One element per segment, so transfer_time = 2 and combine_time = 1.
     let r = request(15, &[1; 5], 1.0, 1.0, 1.0);
     assert_eq!(simulated(Kind::Reduce, &r), 39.0);
-    assert_eq!(time(&r), Some(39.0));
+    assert_eq!(closed_form(&r, "uni-greedy"), Some(39.0));
     assert_eq!(simulated(Kind::Broadcast, &r), 28.0);
 }
 
@@ -65,9 +64,14 @@ fn schedule_stream_states_and_definition_agree() {
                 (0.0, 0.0, 1.0),
             ] {
                 let r = request(p, sizes, alpha, beta, gamma).root(p / 2);
-                let costs: Vec<_> = costs(&r).collect();
+                let of = |&s: &usize| (r.transfer_time(s), r.combine_time(s));
+                let costs: Vec<_> = sizes.iter().map(of).filter(|_| p > 1).collect();
                 let expected = oracle(p, &costs);
-                assert_eq!(time(&r), Some(expected), "p={p} {sizes:?}");
+                assert_eq!(
+                    closed_form(&r, "uni-greedy"),
+                    Some(expected),
+                    "p={p} {sizes:?}"
+                );
                 assert_eq!(simulated(Kind::Reduce, &r), expected, "p={p} {sizes:?}");
                 let mut greedy = Greedy::new(p);
                 for (tc, tp) in costs {
@@ -123,4 +127,24 @@ fn few_ranks_and_dead_links() {
     let mut none = Greedy::new(0);
     none.next_segment(1.0, 1.0);
     assert_eq!(none.next(), None);
+}
+
+#[test]
+fn long_vectors_are_searched() {
+    let m = 10_000_000;
+    let costs = |s: usize| (1000.0 + s as f64, 0.0);
+    let found = best_uni_greedy(64, m, costs).unwrap();
+    assert_eq!(found.method, Method::Search);
+    let time = |s: usize| {
+        let rest = (m % s > 0).then(|| costs(m % s));
+        makespan(64, std::iter::repeat_n(costs(s), m / s).chain(rest))
+    };
+    assert_eq!(time(found.segments.sizes()[0]), found.time);
+    for s in (1..60).map(|i| 200 * i) {
+        assert!(
+            found.time <= time(s) * 1.0001,
+            "{found:?}, {s}: {}",
+            time(s)
+        );
+    }
 }

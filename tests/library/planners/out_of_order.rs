@@ -1,9 +1,19 @@
 //! Tests of the out-of-order planner and of its lower bounds.
 
-use super::*;
-use crate::plan::Segments;
-use crate::random::Generator;
-use crate::{CostModel, Kind, Ports};
+use oneport::machine::Links;
+use oneport::plan::distribution::Generator;
+use oneport::plan::pipeline::out_of_order::{
+    half_duplex_broadcast, lower_bound, lower_bound_rounds, out_of_order,
+};
+use oneport::plan::pipeline::uni_greedy;
+use oneport::plan::segments::best_segment;
+use oneport::plan::{Request, Segments, Transfer, registry};
+use oneport::{CostModel, Kind, Ports};
+
+/// The closed form of the time.
+fn time(request: &Request) -> Option<f64> {
+    super::closed_form(request, "out-of-order")
+}
 
 /// The makespan of a plan, computed independently of the planner from sets of contributions and the
 /// rules of time.
@@ -80,10 +90,7 @@ fn executed(kind: Kind, request: &Request) -> f64 {
     let schedule = request.plan("out-of-order").unwrap();
     let report = schedule.check();
     assert!(report.is_correct(), "{request:?}: {:?}", report.errors);
-    schedule
-        .simulate_bytes(&request.cost, request.element_bytes)
-        .unwrap()
-        .makespan()
+    super::executed(&request, "out-of-order")
 }
 
 fn request(p: usize, sizes: &[usize], alpha: f64, beta: f64, gamma: f64) -> Request {
@@ -116,13 +123,16 @@ fn executed_times_match_the_plan_and_never_exceed_uni_greedy() {
         let reduced = executed(Kind::Reduce, &r);
         assert_eq!(Some(reduced), time(&r), "{r:?}");
         assert!(reduced <= uni_greedy::time(&r).unwrap(), "{r:?}");
-        let (transfer_time, combine_time) = costs(&r);
+        let of = |&s: &usize| (r.transfer_time(s), r.combine_time(s));
+        let all = sizes.iter().map(of).filter(|_| p > 1);
+        let (transfer_time, combine_time): (Vec<_>, Vec<_>) = all.unzip();
         assert!(
             reduced >= lower_bound(p, &transfer_time, &combine_time),
             "{r:?}"
         );
         let cast = executed(Kind::Broadcast, &r);
-        r.cost = r.cost.gamma(0.0);
+        let free = r.get_cost().clone().gamma(0.0);
+        r = r.cost(free);
         assert_eq!(Some(cast), time(&r), "{r:?}");
         assert!(cast <= uni_greedy::time(&r).unwrap(), "{r:?}");
     }
@@ -136,7 +146,8 @@ fn executed_times_of_fractional_costs_match_the_plan() {
             assert_eq!(Some(executed(Kind::Reduce, &r)), time(&r), "{r:?}");
             // In reverse the same times are summed in another order.
             let cast = executed(Kind::Broadcast, &r);
-            r.cost = r.cost.gamma(0.0);
+            let free = r.get_cost().clone().gamma(0.0);
+            r = r.cost(free);
             let planned = time(&r).unwrap();
             assert!((cast / planned - 1.0).abs() < 1e-12, "{r:?}");
         }
@@ -155,7 +166,11 @@ fn empty_vectors_and_few_ranks() {
         let r = request(p, &sizes, 3.0, 1.0, 1.0);
         assert_eq!(executed(Kind::Reduce, &r), expected, "p={p} {sizes:?}");
     }
-    assert!(plan(&request(0, &[1], 1.0, 1.0, 0.0)).is_err());
+    assert!(
+        request(0, &[1], 1.0, 1.0, 0.0)
+            .plan("out-of-order")
+            .is_err()
+    );
 }
 
 #[test]
@@ -254,9 +269,7 @@ fn faster_than_uni_greedy_with_many_segments() {
 fn four_ranks_need_three_rounds_for_two_segments() {
     for q in 1..=200 {
         let (transfer_time, combine_time) = equal(q, 1.0, 0.0);
-        let plan = search::backwards(broadcast::four_rank_broadcast(q));
-        let run = makespan(4, &plan, &transfer_time, &combine_time);
-        assert_eq!(run, (3 * q / 2 + 1) as f64, "q={q}");
+        let run = (3 * q / 2 + 1) as f64;
         assert_eq!(run, lower_bound_rounds(4, q) as f64, "q={q}");
         assert_eq!(planned(4, &(transfer_time, combine_time)), run, "q={q}");
     }
@@ -329,4 +342,58 @@ fn same_input_same_plan() {
         out_of_order(13, &transfer_time, &combine_time),
         out_of_order(13, &transfer_time, &combine_time)
     );
+}
+
+#[test]
+fn never_slower_than_uni_greedy_with_its_best_size() {
+    for kind in [Kind::Reduce, Kind::Broadcast] {
+        let [out_of_order, greedy] =
+            ["out-of-order", "uni-greedy"].map(|name| registry::find(kind, name).unwrap());
+        for (p, m, alpha, gamma) in [
+            (2, 40, 10.0, 1.0),
+            (5, 300, 3.0, 0.0),
+            (16, 1000, 20.0, 1.0),
+            (17, 5000, 100.0, 0.5),
+            (64, 4000, 0.0, 1.0),
+            (100, 20_000, 1000.0, 1.0),
+        ] {
+            let mut r = Request::new(kind, p, m)
+                .ports(Ports::UNI)
+                .cost(CostModel::new(alpha, 1.0).gamma(gamma));
+            let found = best_segment(out_of_order, &r).unwrap();
+            let reference = best_segment(greedy, &r).unwrap();
+            assert!(
+                found.time <= reference.time,
+                "{found:?}, {reference:?}, {r:?}"
+            );
+            r = r.segments(found.segments);
+            assert_eq!(out_of_order.time(&r).unwrap(), found.time);
+        }
+    }
+}
+
+#[test]
+fn overlap_and_missing_links() {
+    let out_of_order = registry::find(Kind::Reduce, "out-of-order").unwrap();
+    let mut r = Request::reduce(3, 20)
+        .ports(Ports::UNI)
+        .cost(CostModel::new(5.0, 1.0).gamma(1.0).overlap(true));
+    let found = best_segment(out_of_order, &r).unwrap();
+    r = r.segments(found.segments);
+    assert_eq!(out_of_order.time(&r).unwrap(), found.time);
+    let links = vec![
+        vec![Some(0.0), None, Some(1.0)],
+        vec![Some(1.0); 3],
+        vec![Some(1.0); 3],
+    ];
+    r = r.cost(
+        CostModel::heterogeneous(Links {
+            alpha: links.clone(),
+            beta: links,
+            gamma: vec![],
+            gamma_copy: vec![],
+        })
+        .unwrap(),
+    );
+    assert!(best_segment(out_of_order, &r).is_ok());
 }
