@@ -1,7 +1,7 @@
 //! What the other crates of this workspace use of this one and its API does not promise.
 
 pub use crate::machine::{bytes, refuses_cost};
-pub use crate::rules::matching::{Matching, Mismatch, NONE, grouped};
+pub use crate::rules::matching::{Grouped, Matching, Mismatch, NONE};
 pub use crate::rules::max_time;
 pub use crate::run::clock_work;
 pub use crate::run::exec::longest_messages;

@@ -34,8 +34,6 @@ pub mod msccl;
 pub mod schema;
 pub mod selection;
 pub mod simgrid;
-#[cfg(test)]
-mod tests;
 
 use oneport::error::{Error, Result};
 use oneport::schedule::Schedule;

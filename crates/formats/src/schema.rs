@@ -3,9 +3,6 @@
 //! A file that a reader takes is valid; what else the readers demand, such as ranks that exist, no
 //! schema can say.
 
-#[cfg(test)]
-mod tests;
-
 use oneport::error::{Error, Result};
 
 /// The names of the schemas, and their texts.

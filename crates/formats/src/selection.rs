@@ -24,8 +24,6 @@
 
 mod mpich;
 mod tables;
-#[cfg(test)]
-mod tests;
 
 use std::fmt::{self, Write as _};
 

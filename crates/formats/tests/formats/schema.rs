@@ -2,12 +2,13 @@
 
 use serde_json::{Value, json};
 
-use super::*;
-use crate::tests::grid;
 use oneport::machine::Links;
 use oneport::{CostModel, Schedule};
+use oneport_formats::schema::{names, schema};
 use oneport_measure::Profile;
 use oneport_measure::tune::rules::Rules;
+
+use crate::grid;
 
 /// Why `value` is not valid, if it is not. Panics on keywords that it does not know.
 fn invalid(root: &Value, schema: &Value, value: &Value) -> Option<String> {

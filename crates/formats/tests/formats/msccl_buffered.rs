@@ -1,8 +1,8 @@
-//! Algorithms that need buffered messages.
+//! MSCCL algorithms that need buffered messages.
 
-use super::{ReadOptions, read};
 use oneport::machine::CostModel;
 use oneport::schedule::{Schedule, Step};
+use oneport_formats::msccl::{ReadOptions, read};
 
 /// An algorithm in place of two ranks; `steps` gives the thread blocks of a rank, each on a channel
 /// of its own: type, offset in `src`, offset in `dst`.

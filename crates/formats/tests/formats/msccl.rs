@@ -1,6 +1,10 @@
-use super::*;
-use crate::tests::grid;
-use oneport::{Collective, CostModel, Ports, Request};
+//! MSCCL XML: files are read back, obey the executor's rules, and are refused where they are broken.
+
+use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Result, Schedule, Span, Step};
+use oneport_formats::Written;
+use oneport_formats::msccl::{ReadOptions, read, write};
+
+use crate::grid;
 
 fn read_default(text: &str) -> Result<Schedule> {
     read(text, &ReadOptions::default())

@@ -1,13 +1,21 @@
-//! What the tests of several formats share.
+//! Tests of all formats: written files are read back, broken ones refused.
 
-use super::{goal, msccl, simgrid};
+mod dot;
+mod goal;
+mod msccl;
+mod msccl_buffered;
+mod msccl_races;
+mod schema;
+mod selection;
+mod simgrid;
+
 use oneport::plan::{Segments, registry};
 use oneport::schedule::Schedule;
 use oneport::{CostModel, Ports, Request};
 
 /// Schedules of all registered algorithms over a grid of ranks, roots, ports and segments, each
 /// with a name.
-pub(super) fn grid() -> Vec<(String, Schedule)> {
+fn grid() -> Vec<(String, Schedule)> {
     let mut schedules = Vec::new();
     for algorithm in registry::all() {
         for (p, root) in [(1, 0), (2, 1), (3, 0), (5, 4), (8, 0), (9, 3), (12, 0)] {
@@ -49,17 +57,21 @@ fn shared_ports_are_refused() {
     let plain = Request::broadcast(4, 4).plan("binomial").unwrap();
     let nodes = [vec![0, 1], vec![2, 3]];
     let shared = plain.clone().with_node_ports(&nodes, 1, &cost, 1).unwrap();
-    let network = simgrid::Options {
-        network: simgrid::Network::Crossbar,
+    let network = oneport_formats::simgrid::Options {
+        network: oneport_formats::simgrid::Network::Crossbar,
         cost: cost.clone(),
         element_bytes: 1,
         second: 1e-6,
     };
     let write = |schedule: &Schedule| {
         [
-            goal::write(schedule, &goal::Options::new(cost.clone())).map(|_| ()),
-            msccl::write(schedule, "name").map(|_| ()),
-            simgrid::write(schedule, &network).map(|_| ()),
+            oneport_formats::goal::write(
+                schedule,
+                &oneport_formats::goal::Options::new(cost.clone()),
+            )
+            .map(drop),
+            oneport_formats::msccl::write(schedule, "name").map(drop),
+            oneport_formats::simgrid::write(schedule, &network).map(drop),
         ]
     };
     assert!(write(&plain).iter().all(Result::is_ok));

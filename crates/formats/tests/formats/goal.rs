@@ -1,6 +1,9 @@
-use super::*;
-use crate::tests::grid;
-use oneport::{Collective, Layout, Request, Span, Spans};
+//! GOAL: files are read back, graphs of other tools keep their order and times.
+
+use oneport::{Collective, CostModel, Layout, Ports, Request, Schedule, Span, Spans, Step};
+use oneport_formats::goal::{Form, Options, read, write};
+
+use crate::grid;
 
 fn options(form: Form) -> Options {
     Options {
