@@ -14,7 +14,7 @@ use oneport::{Ports, Schedule};
 use oneport_pictures::{Caption, Trace};
 use oneport_steady::{
     Fraction, Method, Operation, Periodic, Platform, Series, Solution, best_packets, best_single,
-    generate, parse_fraction, show_short, solve, to_f64,
+    generate, parse_fraction, show_short, solve,
 };
 
 use crate::args::PortModel;
@@ -218,7 +218,7 @@ fn bounds(solution: &mut Solution) -> Option<Bounds> {
     let (lower, upper) = bounds?;
     solution.is_optimal |= solution.throughput == upper;
     Some(Bounds {
-        gap: to_f64(&(&upper / &solution.throughput)) - 1.0,
+        gap: (&upper / &solution.throughput).to_f64() - 1.0,
         lower: exact(&lower),
         upper: exact(&upper),
     })
@@ -378,8 +378,8 @@ impl Args {
 
 /// Lower bound of the fraction of the throughput that so many operations reach.
 fn reached(periodic: &Periodic, messages: usize) -> f64 {
-    let best = to_f64(&periodic.solution().throughput);
-    messages as f64 / to_f64(&periodic.time_bound(messages)) / best
+    let best = periodic.solution().throughput.to_f64();
+    messages as f64 / periodic.time_bound(messages).to_f64() / best
 }
 
 /// Fraction of the time that start-up and clean-up may take, if memory and time allow.

@@ -3,7 +3,7 @@
 use oneport::Ports;
 use oneport::simulate::Prepared;
 use oneport_steady::{
-    Edge, Fraction, Method, Operation, Platform, generate, parse_fraction, solve, to_f64,
+    Edge, Fraction, Method, Operation, Platform, generate, parse_fraction, solve,
 };
 
 use super::{Random, brute, random_platform};
@@ -97,10 +97,10 @@ fn schedules_keep_their_guarantee() {
                     let now = drifted(&platform, up);
                     let cost = now.cost_model(periodic.elements(), 1.0).unwrap();
                     let time = prepared.simulate(&cost).unwrap().makespan();
-                    let start = 3.0 * to_f64(&periodic.time_bound(1));
+                    let start = 3.0 * periodic.time_bound(1).to_f64();
                     let rate = n as f64 / (time - start);
                     assert!(
-                        rate >= to_f64(guaranteed) * (1.0 - 1e-9),
+                        rate >= guaranteed.to_f64() * (1.0 - 1e-9),
                         "{name} {ports:?}"
                     );
                 }

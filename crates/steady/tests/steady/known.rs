@@ -1,10 +1,12 @@
-use super::*;
-use oneport::machine::Ports;
+//! Known throughputs, and schedules within their time bounds.
+
+use oneport::Ports;
+use oneport_steady::{Method, Operation, best_single, generate, solve};
 
 fn throughput(name: &str, operation: Operation, ports: Ports, method: Method) -> String {
     let platform = generate(name, 0).unwrap();
     let solution = solve(&platform, operation, ports, method).unwrap();
-    show_fraction(&solution.throughput)
+    solution.throughput.to_string()
 }
 
 #[test]
@@ -50,10 +52,10 @@ fn schedules() {
                     assert!(report.is_correct(), "{case}: {:?}", report.errors);
                     let cost = periodic.cost(1.0).unwrap();
                     let time = schedule.simulate(&cost).unwrap().makespan();
-                    let bound = to_f64(&periodic.time_bound(n));
+                    let bound = periodic.time_bound(n).to_f64();
                     assert!(time <= bound * (1.0 + 1e-9), "{case}: {time} > {bound}");
                     assert!(
-                        n as f64 / time <= to_f64(&solution.throughput) * (1.0 + 1e-9),
+                        n as f64 / time <= solution.throughput.to_f64() * (1.0 + 1e-9),
                         "{case}"
                     );
                 }
@@ -68,7 +70,7 @@ fn drift_and_single_trees() {
     for (ports, single) in [(Ports::BI, "1"), (Ports::UNI, "2/3")] {
         let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
         let best = best_single(&solution).unwrap();
-        assert_eq!(show_fraction(&best.throughput), single);
+        assert_eq!(best.throughput.to_string(), single);
         assert!(best.is_optimal);
     }
 }
