@@ -8,6 +8,7 @@ use oneport_steady::{
     to_f64,
 };
 
+use super::cases::cases;
 use super::{Random, brute};
 
 /// A random strongly connected platform: a ring and further edges, with times of combining.
@@ -81,7 +82,7 @@ fn assert_schedules_are_correct(solution: &Solution, ordered: bool, what: &str) 
 #[test]
 fn reductions_with_computation_match_brute_force() {
     let mut random = Random(31);
-    for round in 0..60 {
+    for round in 0..cases(20, 60) {
         let n = [2, 3, 3, 3, 4][round % 5];
         let platform = random_platform(&mut random, n, if n == 4 { 5 } else { 6 });
         for overlap in [false, true] {
@@ -155,7 +156,7 @@ fn many_contributions_lie_between_their_bounds() {
 #[test]
 fn scans_lie_between_their_bounds() {
     let mut random = Random(12);
-    for round in 0..24 {
+    for round in 0..cases(10, 24) {
         let n = 2 + round % 5;
         let platform = random_platform(&mut random, n, 12);
         for overlap in [false, true] {
@@ -184,7 +185,7 @@ fn scans_lie_between_their_bounds() {
 #[test]
 fn multicasts_match_brute_force_and_have_certificates() {
     let mut random = Random(99);
-    for _ in 0..60 {
+    for _ in 0..cases(20, 60) {
         let all = super::random_platform(&mut random);
         let n = all.nodes();
         let targets = (1..n).filter(|&v| v == n - 1 || random.below(2) == 0);
