@@ -6,6 +6,7 @@ use oneport::plan::segments::{Method, best_segment};
 use oneport::plan::{Request, Segments};
 use oneport::{CostModel, Kind, Ports};
 
+use crate::support::cases::cases;
 use crate::support::random::Random;
 
 /// Asserts that the segments found take the least time of all numbers and sizes.
@@ -31,7 +32,7 @@ fn no_number_of_few_elements_is_better() {
     let rows: Vec<_> = registry::all().iter().filter(|a| a.segmented).collect();
     let mut random = Random::new(7);
     let mut compared = 0;
-    while compared < 250 {
+    while compared < cases(80, 250) {
         let algorithm = rows[random.below(rows.len())];
         let (p, m) = (2 + random.below(12), 2 + random.below(59));
         let ports = [Ports::UNI, Ports::BI][random.below(2)];

@@ -11,6 +11,7 @@ use oneport::{CostModel, Kind, Ports, Request};
 use oneport_measure::Profile;
 
 use crate::oracle::{self, Outcome};
+use crate::support::cases::{cases, is_long};
 
 const KINDS: [Kind; 6] = [
     Kind::Broadcast,
@@ -111,7 +112,7 @@ fn compositions_are_correct_on_all_machines() {
         vec![vec![0, 1, 2], vec![3], vec![4, 5]],
         vec![vec![1, 0], vec![5, 2], vec![3, 4]],
     ];
-    let (mut verified, mut refused) = (0, 0);
+    let (mut verified, mut refused, mut case) = (0, 0, 0);
     for nodes in machines {
         let p = nodes.concat().len();
         let mut team = Team::new(p).unwrap();
@@ -120,6 +121,11 @@ fn compositions_are_correct_on_all_machines() {
             for (i, m) in [0, 7, 2 * p, 45].into_iter().enumerate() {
                 for ports in [Ports::UNI, Ports::BI, Ports::BI.with_k(2)] {
                     for keep_order in [false, true] {
+                        // By default each third; 24 cases an algorithm, and another start each.
+                        case += 1;
+                        if !is_long() && (case + case / 24) % 3 != 0 {
+                            continue;
+                        }
                         let blocks = (0..p).map(|r| (r * 7 + 3 * i) % (p + 2));
                         let blocks: Option<Vec<usize>> = (i % 2 == 1).then(|| blocks.collect());
                         let blocks = blocks.filter(|_| algorithm.collective.has_blocks());
@@ -143,8 +149,8 @@ fn compositions_are_correct_on_all_machines() {
             }
         }
     }
-    assert!(verified > 1000, "only {verified} verified");
-    assert!(refused > 100, "{refused} refused");
+    assert!(verified > 300, "only {verified} verified");
+    assert!(refused > 30, "{refused} refused");
 }
 
 /// Every registered algorithm is right as a part of every composition that has it.
@@ -175,7 +181,7 @@ fn every_pair_of_algorithms_composes() {
             assert!(!between.is_empty() && !within.is_empty());
             let pairs = within.len().max(between.len());
             // Every algorithm of both scopes, and every pair once in a while.
-            for i in 0..2 * pairs {
+            for i in 0..cases(1, 2) * pairs {
                 let (a, b) = (
                     between[i % between.len()],
                     within[(i + i / pairs) % within.len()],
@@ -191,7 +197,7 @@ fn every_pair_of_algorithms_composes() {
             }
         }
     }
-    assert!(verified > 500, "only {verified} verified");
+    assert!(verified > 250, "only {verified} verified");
 }
 
 /// The time of `name` for the request on `nodes` times `n` ranks.

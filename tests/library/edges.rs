@@ -12,6 +12,8 @@ use oneport::simulate::Prepared;
 use oneport::simulate::bounds::lower_bound;
 use oneport::{Collective, CostModel, Error, Kind, Layout, Ports, Request, Schedule, Span, Step};
 
+use crate::support::cases::cases;
+
 const PORTS: [Ports; 2] = [Ports::UNI, Ports::BI];
 
 fn refused(result: Result<Schedule, Error>, expected: &str) {
@@ -322,18 +324,19 @@ fn one_rank_and_empty_vectors_take_no_time() {
 /// Vectors larger than any memory, up to 2^60 elements, are still planned, checked and simulated.
 #[test]
 fn vectors_larger_than_memory_are_planned_and_simulated() {
+    let sizes = [
+        (1 << 32) + 1,
+        1 << 60,
+        usize::MAX,
+        1 << 32,
+        1 << 53,
+        (1 << 60) - 1,
+        usize::MAX - 1,
+    ];
     for a in registry::all() {
-        for elements in [
-            1 << 32,
-            (1 << 32) + 1,
-            1 << 53,
-            (1 << 60) - 1,
-            1 << 60,
-            usize::MAX - 1,
-            usize::MAX,
-        ] {
+        for &elements in &sizes[..cases(3, sizes.len())] {
             for ports in PORTS {
-                for p in [1, 2, 3, 7, 8] {
+                for p in cases(vec![1, 3, 8], vec![1, 2, 3, 7, 8]) {
                     let mut request = Request::new(a.collective, p, elements)
                         .segment_count(5)
                         .ports(ports);

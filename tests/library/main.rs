@@ -33,6 +33,7 @@ mod table4;
 
 #[path = "../support"]
 mod support {
+    pub(crate) mod cases;
     pub(crate) mod random;
     pub(crate) mod ranks;
 }

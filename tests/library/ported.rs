@@ -9,6 +9,7 @@ use oneport::simulate::bounds::lower_bound;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
 use super::registry::assert_delivers;
+use crate::support::cases::cases;
 use crate::support::ranks::rank_counts;
 
 /// Collectives without a gather or a scatter: those have tests of their own.
@@ -39,7 +40,7 @@ fn effective(request: &Request) -> CostModel {
 fn schedules_are_correct_and_take_their_closed_forms() {
     let (mut checked, mut compared) = (0, 0);
     for algorithm in rows() {
-        for p in rank_counts().into_iter().chain([25, 27]) {
+        for p in cases(vec![1, 2, 4, 5, 9, 16, 27], rank_counts()) {
             for ports in [2, 3, 5]
                 .map(|k| [Ports::UNI.with_k(k), Ports::BI.with_k(k)])
                 .concat()
@@ -84,7 +85,7 @@ fn schedules_are_correct_and_take_their_closed_forms() {
             }
         }
     }
-    assert!(checked > 10_000 && compared > 5000, "{checked}, {compared}");
+    assert!(checked > 3000 && compared > 1500, "{checked}, {compared}");
 }
 
 #[test]
@@ -222,7 +223,7 @@ fn more_ports_never_take_longer() {
     let (mut worse, mut compared) = (Vec::new(), 0);
     let kinds = Kind::ALL.into_iter();
     for kind in kinds.filter(|&kind| registry::of(kind).next().is_some()) {
-        for p in [2, 3, 5, 8, 9, 16] {
+        for p in cases(vec![3, 8, 16], vec![2, 3, 5, 8, 9, 16]) {
             for (m, gamma) in [(1, 0.0), (40_000, 0.5)] {
                 let cost = CostModel::new(1000.0, 1.0).gamma(gamma);
                 let choice = |ports: Ports| {

@@ -13,8 +13,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 
 use self::built::{Built, ProgramBuilder};
+use crate::support::cases::cases;
 use crate::support::random::Random;
-use crate::support::ranks::{is_long, rank_counts};
+use crate::support::ranks::rank_counts;
 
 mod built;
 
@@ -123,7 +124,7 @@ struct Case {
     seed: u64,
 }
 
-fn cases() -> impl Strategy<Value = Case> {
+fn requests() -> impl Strategy<Value = Case> {
     let ranks = prop::sample::select(rank_counts());
     ranks.prop_flat_map(|p| {
         let sizes = prop_oneof![
@@ -151,12 +152,12 @@ fn cases() -> impl Strategy<Value = Case> {
 fn random_requests_give_correct_schedules() {
     let (teams, operators) = (Teams::default(), operators());
     let config = ProptestConfig {
-        cases: if is_long() { 150 } else { 60 },
+        cases: cases(20, 150),
         failure_persistence: None,
         ..ProptestConfig::default()
     };
     TestRunner::new(config)
-        .run(&cases(), |case| {
+        .run(&requests(), |case| {
             let (dtype, name) = operators[case.operator % operators.len()];
             let mut request = Request::reduce(case.ranks, 0)
                 .root(case.root)
@@ -198,7 +199,7 @@ fn every_algorithm_is_correct_at_critical_sizes() {
     for p in rank_counts() {
         let sizes = [(2 * p + 1, 3), (997, 6), (0, 3), (1, 2), (p / 2, 4)];
         // Large teams take long, and small vectors are nothing special for them.
-        let sizes = &sizes[..if p > 17 { 2 } else { sizes.len() }];
+        let sizes = &sizes[..if p > cases(5, 17) { 2 } else { sizes.len() }];
         for algorithm in registry::all() {
             for &(elements, segments) in sizes {
                 for ports in [Ports::UNI, Ports::BI] {
@@ -229,7 +230,7 @@ fn every_algorithm_is_correct_at_critical_sizes() {
 fn hand_built_schedules_are_correct() {
     let (teams, operators) = (Teams::default(), operators());
     let config = ProptestConfig {
-        cases: 400,
+        cases: cases(120, 400),
         failure_persistence: None,
         ..ProptestConfig::default()
     };

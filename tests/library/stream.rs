@@ -8,6 +8,7 @@ use oneport::simulate::{Prepared, Timed, stream};
 use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Schedule, Span, Step};
 
 use crate::hand;
+use crate::support::cases::cases;
 use crate::support::random::Random;
 use crate::support::ranks::rank_counts;
 
@@ -66,7 +67,7 @@ fn compare(schedule: &Schedule, name: &str) -> bool {
 #[test]
 fn streams_of_every_algorithm_take_the_simulated_time() {
     for algorithm in registry::all() {
-        for p in (1..=17).chain([31, 32, 33, 64]) {
+        for p in rank_counts().into_iter().chain([64]) {
             for sizes in [vec![0], vec![5], vec![3, 3, 2], vec![5, 1, 0, 4, 2, 7, 1]] {
                 for ports in [Ports::UNI, Ports::BI] {
                     let segments = Segments::of_sizes(sizes.clone()).unwrap();
@@ -90,13 +91,15 @@ fn streams_of_every_algorithm_take_the_simulated_time() {
 #[test]
 fn planned_programs_take_the_time_of_the_stored_schedule() {
     let ports = [Ports::UNI, Ports::BI];
-    let ports = [1, 2, 3].map(|k| ports.map(|ports| ports.with_k(k)));
+    let ks = cases(vec![1, 3], vec![1, 2, 3]).into_iter();
+    let ports: Vec<_> = ks.map(|k| ports.map(|ports| ports.with_k(k))).collect();
     for algorithm in registry::all() {
         for (p, ports) in rank_counts()
             .into_iter()
             .flat_map(|p| ports.iter().flatten().map(move |&ports| (p, ports)))
         {
-            for (elements, segments) in [(0, 1), (5, 1), (2 * p, 1), (6 * p, 3)] {
+            let sizes = [(5, 1), (6 * p, 3), (0, 1), (2 * p, 1)];
+            for &(elements, segments) in &sizes[..cases(2, sizes.len())] {
                 for overlap in [false, true] {
                     let request = Request::new(algorithm.collective, p, elements)
                         .segment_count(segments)
@@ -204,7 +207,7 @@ fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
 fn streams_of_random_schedules_take_the_simulated_time() {
     let mut random = Random::new(1);
     let (mut completed, mut stuck) = (0, 0);
-    for i in 0..20_000 {
+    for i in 0..cases(6000, 20_000) {
         let schedule = random_schedule(&mut random, i % 4);
         if compare(&schedule, &schedule.to_json()) {
             completed += 1;
@@ -212,7 +215,7 @@ fn streams_of_random_schedules_take_the_simulated_time() {
             stuck += 1;
         }
     }
-    assert!(completed > 5000 && stuck > 1000, "{completed}, {stuck}");
+    assert!(completed > 1500 && stuck > 300, "{completed}, {stuck}");
 }
 
 #[test]
@@ -317,7 +320,7 @@ fn circulant_streams_take_the_simulated_time() {
     for kind in [Kind::Broadcast, Kind::Reduce, Kind::Allreduce] {
         let algorithm = registry::find(kind, "circulant").unwrap();
         assert!(algorithm.is_streamed());
-        for p in (1..=80).chain([127, 128, 129, 300]) {
+        for p in (1..=cases(34, 80)).chain([127, 128, 129, 300]) {
             for n in [1, 2, 5, 16] {
                 let mut request = Request::new(algorithm.collective, p, 7 * n - 3)
                     .segment_count(n)
@@ -346,7 +349,7 @@ fn circulant_streams_take_the_simulated_time() {
 fn circulant_streams_take_the_optimal_number_of_rounds() {
     for kind in [Kind::Broadcast, Kind::Reduce] {
         let algorithm = registry::find(kind, "circulant").unwrap();
-        for p in 1..=300usize {
+        for p in (1..=300usize).step_by(cases(7, 1)) {
             for n in [1, 2, 3, 5, 8, 16] {
                 let request = Request::new(algorithm.collective, p, n)
                     .segment_elems(1)

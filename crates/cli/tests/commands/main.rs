@@ -22,6 +22,8 @@ mod verdict;
 
 #[path = "../support"]
 mod support {
+    #[path = "../../../../tests/support/cases.rs"]
+    pub(crate) mod cases;
     #[path = "../../../../tests/support/random.rs"]
     pub(crate) mod random;
     pub(crate) mod run;

@@ -5,6 +5,7 @@ use oneport::run::{Clock, Operator, Run, Team, inputs, oracle};
 use oneport::{Ports, Schedule};
 use oneport_steady::{Edge, Fraction, Method, Operation, Platform, Solution, best_single, solve};
 
+use super::cases::cases;
 use super::{Random, brute};
 
 /// A random strongly connected platform: a ring and further edges, with times of combining.
@@ -78,7 +79,7 @@ fn assert_schedules_are_correct(solution: &Solution, ordered: bool, what: &str) 
 #[test]
 fn reductions_with_computation_match_brute_force() {
     let mut random = Random(31);
-    for round in 0..60 {
+    for round in 0..cases(20, 60) {
         let n = [2, 3, 3, 3, 4][round % 5];
         let platform = random_platform(&mut random, n, if n == 4 { 5 } else { 6 });
         for overlap in [false, true] {
@@ -152,7 +153,7 @@ fn many_contributions_lie_between_their_bounds() {
 #[test]
 fn scans_lie_between_their_bounds() {
     let mut random = Random(12);
-    for round in 0..24 {
+    for round in 0..cases(10, 24) {
         let n = 2 + round % 5;
         let platform = random_platform(&mut random, n, 12);
         for overlap in [false, true] {
@@ -181,7 +182,7 @@ fn scans_lie_between_their_bounds() {
 #[test]
 fn multicasts_match_brute_force_and_have_certificates() {
     let mut random = Random(99);
-    for _ in 0..60 {
+    for _ in 0..cases(20, 60) {
         let all = super::random_platform(&mut random);
         let n = all.nodes();
         let targets = (1..n).filter(|&v| v == n - 1 || random.below(2) == 0);

@@ -6,6 +6,7 @@ use oneport_steady::{
     Edge, Fraction, Method, Operation, Platform, generate, parse_fraction, solve,
 };
 
+use super::cases::cases;
 use super::{Random, brute, random_platform};
 
 /// The platform with the maximum cost of every edge `e` whose bit in `up` is set, and the nominal
@@ -31,7 +32,7 @@ fn with_drifts(platform: &Platform, random: &mut Random) -> Platform {
 #[test]
 fn guarantees_are_minima_over_all_extremes() {
     let mut random = Random(5);
-    for _ in 0..12 {
+    for _ in 0..cases(5, 12) {
         let platform = with_drifts(&random_platform(&mut random), &mut random);
         let edges = platform.edges().len();
         if edges > 7 {

@@ -2,6 +2,8 @@
 //! simulating and running periodic schedules.
 
 mod brute;
+#[path = "../../../../tests/support/cases.rs"]
+mod cases;
 mod combining;
 mod drifting;
 mod fractions;
@@ -16,6 +18,8 @@ use oneport_steady::{
     Edge, Fraction, Method, Operation, Platform, best_packets, best_single, flow_bound, generate,
     multicast_bounds, parse_fraction, solve,
 };
+
+use cases::cases;
 
 fn fraction(text: &str) -> Fraction {
     parse_fraction(text).unwrap()
@@ -98,7 +102,7 @@ fn assert_equations(solution: &oneport_steady::Solution) {
 #[test]
 fn throughput_of_random_platforms_matches_brute_force() {
     let mut random = Random(2024);
-    for round in 0..220 {
+    for round in 0..cases(60, 220) {
         let platform = random_platform(&mut random);
         for ports in [Ports::BI, Ports::UNI] {
             let expected = brute::throughput(&platform, ports);
@@ -123,7 +127,7 @@ fn throughput_of_random_platforms_matches_brute_force() {
 #[test]
 fn multicasts_lie_between_their_bounds() {
     let mut random = Random(77);
-    for _ in 0..40 {
+    for _ in 0..cases(15, 40) {
         let all = random_platform(&mut random);
         let n = all.nodes();
         let targets: Vec<usize> = (1..n)
