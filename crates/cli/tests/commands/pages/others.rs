@@ -1,7 +1,7 @@
 //! Tests of the pages of `tune` and of the collectives benchmark.
 
 use oneport_measure::tune::page::{Heading, page};
-use oneport_measure::tune::{Row, Summary};
+use oneport_measure::tune::{Summary, Trial};
 
 use super::{Browser, VIEWS, audit, folder, tab_order};
 
@@ -9,8 +9,8 @@ use super::{Browser, VIEWS, audit, folder, tab_order};
 #[path = "../../../../../benches/collectives/summary.rs"]
 mod bench;
 
-fn row(bytes: u64, algorithm: &str, segment: u64, ns: u64) -> Row {
-    Row {
+fn row(bytes: u64, algorithm: &str, segment: u64, ns: u64) -> Trial {
+    Trial {
         bytes,
         algorithm: algorithm.into(),
         segment,
@@ -24,7 +24,7 @@ fn row(bytes: u64, algorithm: &str, segment: u64, ns: u64) -> Row {
 }
 
 /// Rows of two algorithms, three sizes and three segment sizes.
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<Trial> {
     let mut rows = Vec::new();
     for bytes in [1u64 << 16, 1 << 18, 1 << 20] {
         for (i, algorithm) in ["chain", "bi-greedy"].into_iter().enumerate() {
@@ -110,7 +110,7 @@ fn narrow_ranges_have_ticks_and_single_points_no_plot() {
     };
     let path = folder().join("tune-narrow.html");
     // Times between 4.00 and 4.03 microseconds.
-    let narrow: Vec<Row> = [(1, 4000), (2, 4010), (4, 4030)]
+    let narrow: Vec<Trial> = [(1, 4000), (2, 4010), (4, 4030)]
         .map(|(part, ns)| row(1 << 16, "chain", (1 << 16) / part, ns))
         .into();
     std::fs::write(&path, page(&heading(), &narrow)).unwrap();
