@@ -8,9 +8,10 @@ use anyhow::{Context, Result, bail};
 use oneport::plan::registry;
 use oneport_formats::selection::{self, Library, Origin, Table, Timed};
 use oneport_measure::tune::csv::{self, Parameters};
-use oneport_measure::tune::page::{Heading, page};
+use oneport_measure::tune::page::page;
 use oneport_measure::tune::rules::{Rule, Rules};
 use oneport_measure::tune::{Trial, Tuning};
+use oneport_pictures::shell::Heading;
 
 use super::Args;
 use super::job::{Job, Threads};

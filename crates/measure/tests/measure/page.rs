@@ -1,7 +1,8 @@
 //! Tests of the page of a sweep.
 
-use oneport_measure::tune::page::{Heading, page};
+use oneport_measure::tune::page::page;
 use oneport_measure::tune::{Summary, Trial};
+use oneport_pictures::shell::Heading;
 
 fn rows() -> Vec<Trial> {
     let mut rows = Vec::new();

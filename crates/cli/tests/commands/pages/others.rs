@@ -1,7 +1,8 @@
 //! Tests of the pages of `tune` and of the collectives benchmark.
 
-use oneport_measure::tune::page::{Heading, page};
+use oneport_measure::tune::page::page;
 use oneport_measure::tune::{Summary, Trial};
+use oneport_pictures::shell::Heading;
 
 use super::{Browser, VIEWS, audit, folder, tab_order};
 
@@ -191,16 +192,15 @@ fn the_page_of_the_benchmark_answers_by_collective() {
         table[2],
         row("reduce", "2", "1.10", "1.10", at, "3.80", "none")
     );
-    let hollow = browser.eval(
-        "[...document.querySelectorAll('svg circle')].filter(c => c.style.fill === 'none').length",
-    );
-    assert_eq!(hollow, 3);
+    let hollow = "[...document.querySelectorAll('#by-ratio svg *')].filter(m => m.style.fill === 'var(--plot)').length";
+    assert_eq!(browser.eval(hollow), 3);
     let order = tab_order(&mut browser);
-    for region in [
-        "Ratios by collective",
-        "Picture of all ratios",
-        "All points",
-    ] {
+    for region in ["Ratios by collective", "by-ratio", "All points"] {
         assert!(order.iter().any(|o| o == region), "{region}: {order:?}");
     }
+    browser.eval("document.getElementById('by-ratio').focus()");
+    browser.press("ArrowRight");
+    let tip = browser.eval("document.querySelector('#by-ratio .tip').innerText");
+    let first = "reduce chain, 2 ranks, 1 KiB, segments of 1 KiB\nmeasured/model 1.10";
+    assert_eq!(tip, first);
 }
