@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use oneport_measure::{Machine, Profile, now};
+use oneport_pictures::shell::size;
 
 /// Goals for two ranks: the median ratio of measured to model time, and the largest factor in
 /// either direction.
@@ -138,8 +139,8 @@ impl Summary<'_> {
                     point.collective,
                     point.algorithm,
                     point.ranks,
-                    size(point.bytes),
-                    size(point.segment),
+                    size(point.bytes as u64),
+                    size(point.segment as u64),
                     point.median_ns as f64 * 1e-3
                 ));
             }
@@ -224,8 +225,8 @@ impl Summary<'_> {
                 p.algorithm,
                 p.ports,
                 p.ranks,
-                size(p.bytes),
-                size(p.segment),
+                size(p.bytes as u64),
+                size(p.segment as u64),
                 p.repetitions,
                 p.median_ns as f64 * 1e-3,
                 number(p.model_ns.map(|t| t * 1e-3)),
@@ -259,7 +260,7 @@ impl Deviation {
                 "{} {}, {}",
                 worst.collective,
                 worst.algorithm,
-                size(worst.bytes)
+                size(worst.bytes as u64)
             ),
         })
     }
@@ -281,25 +282,11 @@ impl std::fmt::Display for Deviation {
 
 /// The median, unless there is no value.
 fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(values[middle]),
-        _ => Some(values[middle - 1].midpoint(values[middle])),
-    }
+    (!values.is_empty()).then(|| oneport_measure::fit::median(values))
 }
 
 fn yes(b: bool) -> &'static str {
     if b { "yes" } else { "no" }
-}
-
-fn size(bytes: usize) -> String {
-    match bytes {
-        b if b >= 1 << 20 && b.is_multiple_of(1 << 20) => format!("{} MiB", b >> 20),
-        b if b >= 1 << 10 && b.is_multiple_of(1 << 10) => format!("{} KiB", b >> 10),
-        b => format!("{b} B"),
-    }
 }
 
 fn machine() -> String {

@@ -10,7 +10,7 @@ use anyhow::{Error, Result, bail};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use oneport::run::{Clock, Place, Processes};
 use oneport::{CostModel, Ports};
-use oneport_measure::guidelines::{self, Evaluation, Row, Setting};
+use oneport_measure::guidelines::{self, Comparison, Evaluation, Setting};
 use oneport_measure::{Calibration, calibrate};
 use serde::Serialize;
 
@@ -350,7 +350,7 @@ fn clock_name(clock: Option<Clock>) -> &'static str {
 }
 
 fn json<'a>(report: &'a Evaluation, setting: &Setting, unit: TimeUnit, site: &Site) -> Output<'a> {
-    let row = |row: &Row| OutputRow {
+    let row = |row: &Comparison| OutputRow {
         guideline: row.guideline.name,
         statement: row.guideline.statement,
         clock: clock_name(row.clock),

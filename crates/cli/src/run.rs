@@ -15,6 +15,7 @@ use clap::ValueEnum;
 use oneport::check::{self, Finding, FindingKind};
 use oneport::run::{ElementType, Workers};
 use oneport::simulate::Prepared;
+use oneport_measure::percentile_distribution;
 
 use self::execute::execute_as;
 pub(crate) use self::limits::memory_of_schedule;
@@ -207,14 +208,15 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
         return wrong_exit(out, &format!("wrong schedule: {wrong}"));
     }
     let done = execute_as(dtype, args, &input, site)?;
-    for warning in &done.warnings {
+    for warning in &done.row.warnings {
         output::note(warning);
     }
     if let (Some(path), Some(file), Some(trace)) = (&args.trace, file, &done.trace) {
         let text = file.content(trace, &args.caption(&input, &done))?;
         output::write_named(path, text.as_bytes())?;
     }
-    if let (Some(path), Some(text)) = (&args.histogram, &done.distribution) {
+    if let Some(path) = &args.histogram {
+        let text = percentile_distribution(oneport::internal::histogram(&done.row.wall));
         output::write_named(path, text.as_bytes())?;
     }
     let output = Output::new(args, &input, dtype, done, site);

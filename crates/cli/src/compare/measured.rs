@@ -1,10 +1,10 @@
-//! Measured times of the algorithms, in turns, and of the library's own function beside them.
+//! Measured times of the algorithms, interleaved, and of the library's own function beside them.
 
 use anyhow::Result;
 use oneport::plan::choose::Choice;
 use oneport::run::{Element, ElementType, Operator, Place, Processes, Run};
 use oneport::{Error, ErrorKind, Schedule};
-use oneport_measure::in_turns;
+use oneport_measure::{by_library, interleave};
 use serde::Serialize;
 
 use super::Args;
@@ -85,40 +85,34 @@ fn measure_as<T: Element>(
     };
     let mut runs: Vec<Run<'_, T>> = schedules.iter().map(run).collect();
     if site.world.is_some() {
-        let own = run(&schedules[0]).by_library();
-        match own.clone().repetitions(1).on(site) {
-            Err(error) if error.is_usage() => {
-                output::note(&format!("the library is not measured: {error}"));
-            }
-            outcome => {
-                outcome?;
-                runs.push(own);
-            }
+        match by_library(site, &runs[0])? {
+            Ok(own) => runs.push(own),
+            Err(reason) => output::note(&format!("the library is not measured: {reason}")),
         }
     }
     let progress = Progress::new(0, "measuring {wide_bar} {percent}%, {eta} left");
-    let mut outcomes = in_turns(site, &runs, |done, of| progress.set(done, of))?;
+    let mut rows = interleave(site, &runs, |done, of| progress.set(done, of))?;
     progress.finish();
-    let library = outcomes.split_off(choices.len()).pop();
-    for (outcome, choice) in outcomes.iter().zip(choices) {
-        if let Some(mismatch) = &outcome.mismatch {
+    let library = rows.split_off(choices.len()).pop();
+    for (row, choice) in rows.iter().zip(choices) {
+        if let Some(mismatch) = &row.error {
             let name = choice.algorithm.name;
             let wrong = ErrorKind::Wrong(format!("wrong result of {name}: {mismatch}"));
             return Err(Error::from(wrong).into());
         }
     }
     // They differ in figures at most.
-    let warnings = outcomes.iter().map(|outcome| &outcome.warnings);
+    let warnings = rows.iter().map(|row| &row.warnings);
     let warnings = warnings.max_by_key(|warnings| warnings.len());
-    let fastest = outcomes.iter().map(|outcome| outcome.wall.median_ns());
+    let fastest = rows.iter().map(|row| row.wall.median_ns());
     let fastest = fastest.min().unwrap_or(0);
     Ok(Measured {
         engine: args.engine().map_or("", |engine| engine.name()),
         repetitions: args.repetitions,
         dtype: args.common.typed().1.name(),
         mpi: site.processes(),
-        walls: outcomes.iter().map(|o| Wall::of(&o.wall)).collect(),
-        library: library.map(|outcome| Library::of(&outcome, fastest)),
+        walls: rows.iter().map(|row| Wall::of(&row.wall)).collect(),
+        library: library.map(|theirs| Library::of(&theirs, fastest)),
         warnings: warnings.cloned().unwrap_or_default(),
     })
 }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use oneport::run::Place;
-use oneport_measure::guidelines::{Evaluation, Performer, Row, Setting};
+use oneport_measure::guidelines::{Comparison, Evaluation, Performer, Setting};
 
 use super::clock_name;
 use crate::input::show_cost;
@@ -37,7 +37,7 @@ pub(super) fn print(
     ];
     for (clock, tolerance, by) in tables.into_iter().flatten() {
         let rows = report.rows.iter();
-        let rows: Vec<&Row> = rows.filter(|r| r.clock == clock && r.by == by).collect();
+        let rows: Vec<&Comparison> = rows.filter(|r| r.clock == clock && r.by == by).collect();
         let what = match (clock, by) {
             (None, _) => "model times".to_string(),
             (_, Performer::Schedules) => format!("measured times, {}", clock_name(clock)),
@@ -99,7 +99,7 @@ pub(super) fn print(
 
 /// A violated guideline in words, such as `MPI_Gather of 1 KiB on 4 ranks takes 15 us, 50% longer
 /// than MPI_Allgather with 10 us: all ranks but the root can drop the blocks`.
-fn in_words(row: &Row, unit: TimeUnit) -> String {
+fn in_words(row: &Comparison, unit: TimeUnit) -> String {
     format!(
         "{}: {} of {} on {} ranks takes {}, {} longer than {} with {}: {}",
         row.guideline.name,
@@ -114,7 +114,7 @@ fn in_words(row: &Row, unit: TimeUnit) -> String {
     )
 }
 
-fn verdict(row: &Row) -> String {
+fn verdict(row: &Comparison) -> String {
     if row.holds {
         "holds".to_string()
     } else {

@@ -6,11 +6,11 @@ use oneport::run::{
     Clock, Element, ElementType, Operator, Run, Team, TeamOptions, Teams, Topology,
 };
 use oneport::simulate::Prepared;
-use oneport_measure::{in_turns, percentile_distribution};
+use oneport_measure::{Row, interleave};
 use oneport_pictures::Trace;
 
 use super::limits::memory_of;
-use super::report::{Library, RunResult, Wall};
+use super::report::RunResult;
 use super::{Args, Pace, Place};
 use crate::input::Input;
 use crate::site::Site;
@@ -57,35 +57,21 @@ fn execute<T: Element>(args: &Args, input: &Input, site: &mut Site) -> Result<Ru
         Some(world) => world.cores(),
         None => team(args, input, site)?.cores(),
     };
-    let (outcome, library) = if args.library {
+    let (row, library) = if args.library {
         let runs = [run.clone(), run.by_library()];
-        let mut outcomes = in_turns(site, &runs, |_, _| {})?;
-        let theirs = outcomes.pop().context("no outcome of the library")?;
-        let ours = outcomes.pop().context("no outcome of the schedule")?;
-        let library = Library::of(&theirs, ours.wall.median_ns());
-        (ours, Some(library))
+        let mut rows = interleave(site, &runs, |_, _| {})?;
+        let library = rows.pop();
+        (rows.pop().context("no row of the schedule")?, library)
     } else {
-        (run.on(site)?, None)
+        (Row::from(run.on(site)?), None)
     };
-    let trace = outcome.step_times.as_deref();
+    let trace = row.step_times.as_deref();
     let trace = trace.map(|times| Trace::wall(schedule, size_of::<T>() as u64, times));
-    let trace = trace.transpose()?;
-    let wall = &outcome.wall;
     Ok(RunResult {
-        distribution: args
-            .histogram
-            .is_some()
-            .then(|| percentile_distribution(oneport::internal::histogram(wall))),
-        model_time: outcome.model_time,
-        wall: Wall::of(wall),
-        pinned: outcome.pinned,
-        oversubscribed: outcome.oversubscribed,
-        cores,
-        warnings: outcome.warnings,
-        eager: outcome.eager,
+        trace: trace.transpose()?,
+        row,
         library,
-        trace,
-        wrong: (!args.no_verify).then(|| outcome.mismatch.map(|m| m.to_string())),
+        cores,
     })
 }
 

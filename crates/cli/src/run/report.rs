@@ -3,7 +3,8 @@
 use std::io::Write;
 
 use anyhow::Result;
-use oneport::run::{ElementType, Outcome, Place, Processes, WallTimes};
+use oneport::run::{ElementType, Place, Processes, WallTimes};
+use oneport_measure::Row;
 use oneport_pictures::{Caption, Trace};
 use serde::Serialize;
 
@@ -15,19 +16,11 @@ use crate::units::{Number, TimeUnit};
 
 /// Result of a run, independent of the element type.
 pub(super) struct RunResult {
-    pub(super) model_time: f64,
-    pub(super) wall: Wall,
-    /// In HdrHistogram's text form, if requested.
-    pub(super) distribution: Option<String>,
-    pub(super) pinned: bool,
-    pub(super) oversubscribed: bool,
+    pub(super) row: Row,
+    /// The library's own function, if it is measured, too.
+    pub(super) library: Option<Row>,
     pub(super) cores: usize,
-    pub(super) warnings: Vec<String>,
-    pub(super) eager: bool,
-    pub(super) library: Option<Library>,
     pub(super) trace: Option<Trace>,
-    /// The first wrong element, or `None` if all are correct; absent if not verified.
-    pub(super) wrong: Option<Option<String>>,
 }
 
 #[derive(Serialize)]
@@ -75,26 +68,27 @@ impl<'a> Output<'a> {
         site: &Site,
     ) -> Output<'a> {
         let reduces = input.schedule.collective().kind().reduces();
+        let RunResult { row, library, .. } = done;
         Output {
-            verified: done.wrong.as_ref().map(Option::is_none),
-            model_time: Number(done.model_time),
-            wall: done.wall,
+            verified: (!args.no_verify).then_some(row.error.is_none()),
+            model_time: Number(row.model_time),
+            wall: Wall::of(&row.wall),
             repetitions: args.repetitions,
             warmup: args.warmup,
-            pinned: done.pinned,
-            oversubscribed: done.oversubscribed,
+            pinned: row.pinned,
+            oversubscribed: row.oversubscribed,
             cores: done.cores,
             clock: args.clock.name(),
             mode: args.mode(),
-            transfers: if done.eager { "eager" } else { "rendezvous" },
+            transfers: if row.eager { "eager" } else { "rendezvous" },
             dtype: dtype.name(),
             op: reduces.then_some(args.common.vector.op().name()),
             engine: args.engine().name(),
             mpi: site.processes(),
-            library: done.library,
+            library: library.map(|theirs| Library::of(&theirs, row.wall.median_ns())),
             info: &input.info,
-            error: done.wrong.flatten(),
-            warnings: done.warnings,
+            error: row.error,
+            warnings: row.warnings,
         }
     }
 }
@@ -113,12 +107,12 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// The outcome of the library beside a schedule with this median.
-    pub(crate) fn of<T: std::fmt::Debug>(theirs: &Outcome<T>, median_ns: u64) -> Library {
+    /// The library beside a schedule with this median.
+    pub(crate) fn of(theirs: &Row, median_ns: u64) -> Library {
         let wall = Wall::of(&theirs.wall);
         Library {
             function: theirs.function.unwrap_or_default(),
-            error: theirs.mismatch.as_ref().map(ToString::to_string),
+            error: theirs.error.clone(),
             ratio: wall.median as f64 / median_ns.max(1) as f64,
             wall,
         }
@@ -272,7 +266,7 @@ impl Args {
             1 => "one repetition".to_string(),
             n => format!(
                 "the last of {n} repetitions (median {})",
-                ns(done.wall.median as f64)
+                ns(done.row.wall.median_ns() as f64)
             ),
         };
         input
@@ -282,7 +276,7 @@ impl Args {
                 self.clock.name(),
                 input.schedule.ranks(),
                 done.cores,
-                input.unit.show(done.model_time)
+                input.unit.show(done.row.model_time)
             ))
     }
 }

@@ -10,6 +10,7 @@ use oneport::run::{Place, Processes};
 use serde::{Deserialize, Serialize};
 
 use super::execute::execute_as;
+use super::report::{Library, RunResult, Wall};
 use super::{Args, wrong_exit};
 use crate::files::read_text;
 use crate::input::{Input, print_warnings};
@@ -147,12 +148,13 @@ pub(super) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
         let done = execute_as(dtype, args, &input, site)?;
         progress.add(1);
         if rows.is_empty() {
-            done.warnings
+            done.row
+                .warnings
                 .iter()
                 .for_each(|warning| output::note(warning));
         }
-        let found = done.wrong.clone().flatten();
-        rows.push(args.row(bytes, &input, done).compared(&baseline));
+        let found = done.row.error.clone();
+        rows.push(args.row(bytes, &input, &done).compared(&baseline));
         wrong = found.map(|e| format!("wrong result: {e}"));
         if wrong.is_some() {
             break;
@@ -241,10 +243,13 @@ impl Args {
     }
 
     /// The row of a run that is done.
-    fn row(&self, bytes: u64, input: &Input, done: super::report::RunResult) -> Row {
+    fn row(&self, bytes: u64, input: &Input, done: &RunResult) -> Row {
         let info = &input.info;
         let (all, share) = moved(info.kind, info.ranks, bytes);
-        let wall = done.wall;
+        let wall = Wall::of(&done.row.wall);
+        let (model_ns, median) = (done.row.model_time, wall.median as f64);
+        let library = done.library.as_ref();
+        let library = library.map(|theirs| Library::of(theirs, wall.median));
         let algbw = match wall.median {
             0 => 0.0,
             median => all / median as f64,
@@ -279,11 +284,11 @@ impl Args {
             outliers: wall.outliers,
             algbw_gb_per_s: algbw,
             busbw_gb_per_s: algbw * share,
-            model_ns: done.model_time,
-            x_model: (done.model_time > 0.0).then(|| wall.median as f64 / done.model_time),
-            verified: done.wrong.map(|wrong| wrong.is_none()),
-            library_ns: done.library.as_ref().map(|library| library.wall.median),
-            x_library: done.library.as_ref().map(|library| library.ratio),
+            model_ns,
+            x_model: (model_ns > 0.0).then(|| median / model_ns),
+            verified: (!self.no_verify).then_some(done.row.error.is_none()),
+            library_ns: library.as_ref().map(|library| library.wall.median),
+            x_library: library.map(|library| library.ratio),
         }
     }
 }

@@ -8,9 +8,10 @@ use anyhow::{Context, Result, bail};
 use oneport::plan::registry;
 use oneport_formats::selection::{self, Library, Origin, Table, Timed};
 use oneport_measure::tune::csv::{self, Parameters};
-use oneport_measure::tune::page::{Heading, page};
+use oneport_measure::tune::page::page;
 use oneport_measure::tune::rules::{Rule, Rules};
-use oneport_measure::tune::{Row, Tuning};
+use oneport_measure::tune::{Trial, Tuning};
+use oneport_pictures::shell::Heading;
 
 use super::Args;
 use super::job::{Job, Threads};
@@ -29,7 +30,7 @@ pub(super) struct Files {
     exports: Vec<(Library, PathBuf)>,
     parameters: Parameters,
     /// Rows of the interrupted sweep in the CSV file.
-    pub(super) known: Vec<Row>,
+    pub(super) known: Vec<Trial>,
 }
 
 impl Files {
@@ -82,7 +83,7 @@ impl Files {
 
     /// Writes the rows so far. An error if another process has written the file meanwhile, since
     /// its rows would be lost.
-    pub(super) fn save(&self, rows: &[Row]) -> Result<()> {
+    pub(super) fn save(&self, rows: &[Trial]) -> Result<()> {
         let Some(path) = self.csv.as_ref().filter(|_| !output::is_silent()) else {
             return Ok(());
         };
@@ -289,7 +290,7 @@ impl Job {
                 Origin::Modelled(format!("{costs}; {}", self.command))
             }
         };
-        let row = |row: &Row| Timed {
+        let row = |row: &Trial| Timed {
             bytes: row.bytes,
             algorithm: row.algorithm.clone(),
             segment: (row.segments > 1).then_some(row.segment),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Result;
-use oneport_measure::tune::Row;
+use oneport_measure::tune::Trial;
 
 use crate::units::{TimeUnit, show_bytes};
 
@@ -13,9 +13,9 @@ const HEIGHT: usize = 17;
 
 /// Plots time over vector size, each algorithm with its best segment size. For a single vector
 /// size, plots time over segment size.
-pub(super) fn plot(out: &mut dyn Write, rows: &[Row]) -> Result<()> {
+pub(super) fn plot(out: &mut dyn Write, rows: &[Trial]) -> Result<()> {
     let one_size = rows.iter().all(|row| row.bytes == rows[0].bytes);
-    let x_of = |row: &Row| if one_size { row.segment } else { row.bytes };
+    let x_of = |row: &Trial| if one_size { row.segment } else { row.bytes };
     let mut series: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
     for row in rows {
         if (one_size || row.best_segment) && x_of(row) > 0 && row.wall.median > 0 {
@@ -129,8 +129,8 @@ mod tests {
     use super::*;
     use oneport_measure::tune::Summary;
 
-    fn row(bytes: u64, segment: u64, algorithm: &str, time: u64) -> Row {
-        Row {
+    fn row(bytes: u64, segment: u64, algorithm: &str, time: u64) -> Trial {
+        Trial {
             bytes,
             algorithm: algorithm.into(),
             segment,
@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    fn plotted(rows: &[Row]) -> String {
+    fn plotted(rows: &[Trial]) -> String {
         let mut out = Vec::new();
         plot(&mut out, rows).unwrap();
         String::from_utf8(out).unwrap()

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use oneport::run::Processes;
-use oneport_measure::tune::{LibraryRow, Row, Tuning};
+use oneport_measure::tune::{LibraryRow, Trial, Tuning};
 use serde::Serialize;
 
 use super::job::{Job, Threads};
@@ -38,7 +38,7 @@ pub(super) struct Output<'a> {
     /// The processes, if ranks are processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     mpi: Option<&'a Processes>,
-    rows: &'a [Row],
+    rows: &'a [Trial],
     /// The library's own function at each size.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     library: &'a [LibraryRow],
@@ -126,7 +126,7 @@ pub(super) fn print(
             },
         ]
     };
-    let of_algorithm = |row: &Row| {
+    let of_algorithm = |row: &Trial| {
         let ratio = row.wall.median as f64 / row.model_time;
         [
             show_bytes(row.bytes),

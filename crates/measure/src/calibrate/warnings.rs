@@ -85,7 +85,7 @@ pub(super) fn quality_warnings(
     }
     let mut changes: Vec<f64> = probes
         .iter()
-        .filter_map(|p| Some(p.turns.last()? / p.turns.first().filter(|&&t| t > 0.0)? - 1.0))
+        .filter_map(|p| Some(p.medians.last()? / p.medians.first().filter(|&&t| t > 0.0)? - 1.0))
         .collect();
     let change = median(&mut changes);
     if change.abs() > NOISY {

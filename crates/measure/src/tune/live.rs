@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::{LibraryTimes, Measure};
+use super::Measure;
+use crate::interleave::Row;
 use oneport::error::{Error, Result};
 use oneport::plan::Request;
 use oneport::plan::registry::Algorithm;
-use oneport::run::{Clock, Element, Operator, Outcome, Place, Processes, Run, WallTimes, inputs};
+use oneport::run::{Clock, Element, Operator, Outcome, Place, Processes, Run, inputs};
 use oneport::schedule::collective::Collective;
 use oneport::schedule::{Layout, Schedule};
 
@@ -156,7 +157,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         if schedule.programs().iter().map(Vec::len).sum::<usize>() <= SHORT {
             self.schedules.insert(key, schedule);
         }
-        Ok(times(&outcome.wall))
+        Ok(Row::from(outcome).times())
     }
 
     fn measure_library(
@@ -164,22 +165,17 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         algorithm: &Algorithm,
         request: &Request,
         repetitions: usize,
-    ) -> Result<Option<LibraryTimes>> {
+    ) -> Result<Option<Row>> {
         if !self.library {
             return Ok(None);
         }
         let schedule = algorithm.plan(request)?;
         let run = self.run(&schedule, request, repetitions);
-        let outcome = match self.carry_out(&run.by_library().verified()) {
+        match self.carry_out(&run.by_library().verified()) {
             // All processes find alike that there is no such function or operator.
-            Err(error) if error.is_usage() => return Ok(None),
-            outcome => outcome?,
-        };
-        Ok(outcome.function.map(|function| LibraryTimes {
-            function,
-            times: times(&outcome.wall),
-            error: outcome.mismatch.map(|mismatch| mismatch.to_string()),
-        }))
+            Err(error) if error.is_usage() => Ok(None),
+            outcome => Ok(Some(Row::from(outcome?))),
+        }
     }
 
     fn now(&self) -> Duration {
@@ -189,13 +185,4 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
     fn processes(&self) -> Option<Processes> {
         self.place.processes()
     }
-}
-
-/// The times of all repetitions. The histogram's buckets are 0.1% wide; its extremes are exact.
-fn times(wall: &WallTimes) -> Vec<u64> {
-    let repeated = wall.distribution().map(|(ns, count)| {
-        let count = usize::try_from(count).unwrap_or(1);
-        std::iter::repeat_n(ns, count)
-    });
-    repeated.flatten().collect()
 }

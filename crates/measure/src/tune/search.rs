@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::summary::Summary;
-use super::{BASE, Row};
+use super::{BASE, Trial};
 use oneport::error::{Error, Result};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::best_segment;
@@ -25,7 +25,7 @@ pub(super) struct Search {
     bytes: u64,
     tried: BTreeMap<usize, Candidate>,
     /// Rows of an earlier sweep, by segment size.
-    known: BTreeMap<usize, Row>,
+    known: BTreeMap<usize, Trial>,
 }
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Search {
         algorithm: &'static Algorithm,
         request: &Request,
         bytes: u64,
-        known: &[Row],
+        known: &[Trial],
     ) -> Result<Search> {
         let size = request.get_element_bytes();
         if size == 0 || !bytes.is_multiple_of(size) {
@@ -57,8 +57,8 @@ impl Search {
             .map_err(|_| Error::usage(format!("a vector of {bytes} bytes is too large")))?;
         let whole = request.clone().segments(Segments::whole(elements));
         algorithm.accepts(&whole)?;
-        let mine = |row: &&Row| row.bytes == bytes && row.algorithm == algorithm.name;
-        let elements_of = |row: &Row| usize::try_from(row.segment / size).unwrap_or(elements);
+        let mine = |row: &&Trial| row.bytes == bytes && row.algorithm == algorithm.name;
+        let elements_of = |row: &Trial| usize::try_from(row.segment / size).unwrap_or(elements);
         let known: BTreeMap<_, _> = known
             .iter()
             .filter(mine)
@@ -293,12 +293,12 @@ fn distance(a: usize, b: usize) -> f64 {
 }
 
 /// Returns all rows, by size, algorithm and segment size.
-pub(super) fn rows(board: &[Search], tolerance: f64) -> Vec<Row> {
+pub(super) fn rows(board: &[Search], tolerance: f64) -> Vec<Trial> {
     let mut rows = Vec::new();
     for search in board {
         let leader = search.leader();
         for (segment, wall) in search.times() {
-            rows.push(Row {
+            rows.push(Trial {
                 bytes: search.bytes,
                 algorithm: search.algorithm.name.to_string(),
                 segment: segment as u64 * search.whole.get_element_bytes(),

@@ -1,10 +1,9 @@
-"use strict";
-const data = JSON.parse(document.getElementById("data").textContent);
-const rows = data.rows;
-const names = [...new Set(rows.map(r => r.algorithm))];
-// Ten colours of the style sheet, for the theme of the reader, and five shapes.
-const style = new Map(names.map((n, i) => [n, { colour: `var(--s${i % 10})`, shape: i % 5 }]));
-const shown = new Set(names);
+// The chart kit: points and lines on logarithmic axes, a legend that shows and hides series, and the
+// numbers of the point nearest to the pointer, or chosen by the arrow keys.
+
+// The looks of series by name: ten colours of the style sheet, for the theme of the reader, and five
+// shapes.
+const looksOf = names => new Map(names.map((n, i) => [n, { colour: `var(--s${i % 10})`, shape: i % 5 }]));
 
 const bytesText = b => {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -18,7 +17,7 @@ const timeText = (t, digits = 4) => {
   }
   return +t.toPrecision(digits) + " ns";
 };
-const escape = s => s.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
+const escaped = s => s.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 
 // Marker of an algorithm, centred at (x, y).
 const marker = (shape, x, y, r, fill, stroke) => {
@@ -62,11 +61,14 @@ const decimals = (low, high, room) => {
   return ticks;
 };
 
-// Draws lines and points on log-log axes. A series is
-// {name, model, line, points: [{x, y, row}]}.
+// Draws lines and points on log-log axes. A series is {look, model, line, points}, a point
+// {x, y, best, hollow, row}. With `axes.rows`, the names of rows, y is a place among them: 0.5 is
+// the middle of the first. `axes.describe` gives the numbers of a row, `axes.best` the label of the
+// best, `axes.text` that of a tick.
 const draw = (box, series, axes) => {
-  const width = Math.max(260, box.clientWidth), height = Math.round(Math.min(430, Math.max(280, width * .62)));
-  const edge = { left: 58, right: 14, top: 24, bottom: 46 };
+  const rowHeight = 34, width = Math.max(260, box.clientWidth);
+  const edge = { left: axes.rows ? 110 : 58, right: 14, top: 24, bottom: 46 };
+  const height = axes.rows ? edge.top + axes.rows.length * rowHeight + edge.bottom : Math.round(Math.min(430, Math.max(280, width * .62)));
   const points = series.flatMap(s => s.points);
   if (!points.length) {
     box.innerHTML = `<svg height="60"><text x="8" y="30">Nothing is selected.</text></svg>`;
@@ -77,37 +79,41 @@ const draw = (box, series, axes) => {
     const pad = high / low < 1.3 ? 1.15 : (high / low) ** .04;
     return [low / pad, high * pad];
   };
-  let [x0, x1] = range(points.map(p => p.x)), [y0, y1] = range(points.map(p => p.y));
+  let [x0, x1] = range([...points.map(p => p.x), ...axes.values ?? []]), [y0, y1] = range(points.map(p => p.y));
   if (axes.square) { x0 = y0 = Math.min(x0, y0); x1 = y1 = Math.max(x1, y1); }
   const right = width - edge.right, bottom = height - edge.bottom;
   const sx = x => edge.left + (Math.log(x / x0) / Math.log(x1 / x0)) * (right - edge.left);
-  const sy = y => bottom - (Math.log(y / y0) / Math.log(y1 / y0)) * (bottom - edge.top);
-  const px = v => Math.round(v * 10) / 10;
-  let svg = `<svg viewBox="0 0 ${width} ${height}" height="${height}" role="img" aria-label="${escape(axes.label)}">`;
+  const sy = y => axes.rows ? edge.top + y * rowHeight : bottom - (Math.log(y / y0) / Math.log(y1 / y0)) * (bottom - edge.top);
+  const px = v => Math.round(v * 10) / 10, tickText = axes.text ?? (t => timeText(t, 6));
+  let svg = `<svg viewBox="0 0 ${width} ${height}" height="${height}" role="img" aria-label="${escaped(axes.label)}">`;
   svg += `<rect x="${edge.left}" y="${edge.top}" width="${right - edge.left}" height="${bottom - edge.top}" class="plot"/>`;
   const ticksX = axes.bytes ? powersOfTwo(x0, x1, (right - edge.left) / 66, points.map(p => p.x)) : decimals(x0, x1, (right - edge.left) / 66);
   for (const t of ticksX) {
-    const x = px(sx(t)), text = axes.bytes ? bytesText(t) : timeText(t, 6);
+    const x = px(sx(t)), text = axes.bytes ? bytesText(t) : tickText(t);
     // Keep the outermost labels inside the picture.
     const half = text.length * 3.4, at = Math.min(Math.max(x, half + 2), width - half - 2);
     svg += `<path d="M${x} ${edge.top}V${bottom}" class="grid"/><text x="${px(at)}" y="${bottom + 17}" text-anchor="middle">${text}</text>`;
   }
-  for (const t of decimals(y0, y1, (bottom - edge.top) / 34)) {
+  (axes.rows ?? []).forEach((name, i) => {
+    svg += `<text x="${edge.left - 7}" y="${px(sy(i + .5)) + 4}" text-anchor="end">${escaped(name)}</text>`;
+  });
+  for (const t of axes.rows ? [] : decimals(y0, y1, (bottom - edge.top) / 34)) {
     const y = px(sy(t));
-    svg += `<path d="M${edge.left} ${y}H${right}" class="grid"/><text x="${edge.left - 7}" y="${y + 4}" text-anchor="end">${timeText(t, 6)}</text>`;
+    svg += `<path d="M${edge.left} ${y}H${right}" class="grid"/><text x="${edge.left - 7}" y="${y + 4}" text-anchor="end">${tickText(t)}</text>`;
   }
-  svg += `<text x="${edge.left}" y="14">${escape(axes.y)}</text>`;
-  svg += `<text x="${(edge.left + right) / 2}" y="${height - 8}" text-anchor="middle">${escape(axes.x)}</text>`;
+  svg += `<text x="${edge.left}" y="14">${escaped(axes.y)}</text>`;
+  svg += `<text x="${(edge.left + right) / 2}" y="${height - 8}" text-anchor="middle">${escaped(axes.x)}</text>`;
   if (axes.square) svg += `<path d="M${px(sx(x0))} ${px(sy(x0))}L${px(sx(x1))} ${px(sy(x1))}" class="agree"/>`;
+  if (axes.agree) svg += `<path d="M${px(sx(axes.agree))} ${edge.top}V${bottom}" class="agree"/>`;
   // Where the model is at its best.
   for (const s of axes.optimum ? series.filter(s => s.model && s.points.length > 1) : []) {
     const best = s.points.reduce((a, b) => b.y < a.y ? b : a), x = px(sx(best.x));
-    svg += `<path d="M${x} ${edge.top}V${bottom}" class="optimum" style="stroke:${style.get(s.name).colour}"/>`;
+    svg += `<path d="M${x} ${edge.top}V${bottom}" class="optimum" style="stroke:${s.look.colour}"/>`;
   }
   const hits = [];
   let labels = "";
   for (const s of series) {
-    const { colour, shape } = style.get(s.name);
+    const { colour, shape } = s.look;
     const at = s.points.map(p => [px(sx(p.x)), px(sy(p.y))]);
     if (s.line && at.length > 1) {
       const look = s.model ? `stroke-width="7" stroke-linecap="round" stroke-linejoin="round" opacity=".3"` : `stroke-width="2"`;
@@ -115,30 +121,23 @@ const draw = (box, series, axes) => {
     }
     if (!s.model) {
       at.forEach(([x, y], i) => {
-        const row = s.points[i].row;
-        svg += marker(shape, x, y, row.best ? 5.5 : 4, row.settled ? colour : "var(--plot)", colour);
+        const { row, best, hollow } = s.points[i];
+        svg += marker(shape, x, y, best ? 5.5 : 4, hollow ? "var(--plot)" : colour, colour);
         hits.push({ x, y, row });
-        if (row.best && axes.best) {
+        if (best && axes.best) {
           const text = axes.best(row), half = text.length * 3.6;
-          labels += `<text class="best" x="${px(Math.min(Math.max(x, edge.left + half), right - half))}" y="${y > edge.top + 26 ? y - 11 : y + 20}" text-anchor="middle">${escape(text)}</text>`;
+          labels += `<text class="best" x="${px(Math.min(Math.max(x, edge.left + half), right - half))}" y="${y > edge.top + 26 ? y - 11 : y + 20}" text-anchor="middle">${escaped(text)}</text>`;
         }
       });
     }
   }
   svg += labels + `<circle class="halo" r="9" visibility="hidden"/></svg>`;
   box.innerHTML = svg + `<div class="tip" role="status"></div>`;
-  hover(box, hits);
+  hover(box, hits, axes.describe);
 };
 
-const describe = r => `<b>${escape(r.algorithm)}</b>, ${bytesText(r.bytes)}${r.best ? ", the best" : ""}<br>` +
-  `segment ${bytesText(r.segment)} (${r.segments} segment${r.segments === 1 ? "" : "s"})<br>` +
-  `median ${timeText(r.wall)}, 95% sure ${timeText(r.low)} to ${timeText(r.high)}<br>` +
-  `min ${timeText(r.min)}, p99 ${timeText(r.p99)}, ${r.repetitions} repetitions<br>` +
-  (r.model_time === null ? "the library's own function" : `model ${timeText(r.model_time)}`) + (r.model_time > 0 ? `, measured/model ${(r.wall / r.model_time).toPrecision(4)}` : "") +
-  (r.settled ? "" : "<br>not settled: more repetitions may change whether it is the best");
-
 // Shows the numbers of the point nearest to the pointer, or of the point chosen by the arrow keys.
-const hover = (box, hits) => {
+const hover = (box, hits, describe) => {
   const tip = box.querySelector(".tip"), halo = box.querySelector(".halo");
   const hide = () => { tip.style.display = "none"; halo.setAttribute("visibility", "hidden"); };
   const show = hit => {
@@ -175,62 +174,22 @@ const hover = (box, hits) => {
   };
 };
 
-const both = (name, of, x) => {
-  const sorted = [...of].sort((a, b) => x(a) - x(b)).filter(r => x(r) > 0 && r.wall > 0);
-  return [
-    { name, line: true, model: true, points: sorted.filter(r => r.model_time > 0).map(row => ({ x: x(row), y: row.model_time, row })) },
-    { name, line: true, points: sorted.map(row => ({ x: x(row), y: row.wall, row })) },
-  ];
+// Fills the legend: a box for each series, which `redraw` obeys, and keys, each a picture and words.
+const fillLegend = (looks, shown, keys, redraw) => {
+  const legend = document.getElementById("legend");
+  for (const [name, { colour, shape }] of looks) {
+    const label = document.createElement("label");
+    label.innerHTML = `<input type="checkbox" checked><svg width="16" height="16">${marker(shape, 8, 8, 4.5, colour, colour)}</svg>${escaped(name)}`;
+    label.firstChild.onchange = event => { event.target.checked ? shown.add(name) : shown.delete(name); redraw(); };
+    legend.append(label);
+  }
+  for (const [svg, text] of keys) {
+    const item = document.createElement("span");
+    item.className = "key";
+    item.innerHTML = `<svg width="26" height="16">${svg}</svg>${text}`;
+    legend.append(item);
+  }
+  let wait = 0;
+  window.onresize = () => { cancelAnimationFrame(wait); wait = requestAnimationFrame(redraw); };
+  redraw();
 };
-const select = document.getElementById("size");
-const sizes = [...new Set(rows.map(r => r.bytes))].sort((a, b) => a - b);
-for (const bytes of sizes) {
-  select.add(new Option(bytesText(bytes), bytes, false, false));
-}
-select.selectedIndex = select.options.length - 1;
-
-const distinct = (of, value) => new Set(of.map(value)).size;
-// Draws a chart, or hides it where it would have one point only.
-const chart = (id, worthwhile, series, axes) => {
-  const box = document.getElementById(id);
-  box.closest("figure").hidden = !worthwhile;
-  if (worthwhile) draw(box, series, axes);
-};
-
-const redraw = () => {
-  const visible = names.filter(n => shown.has(n));
-  const of = (name, keep) => rows.filter(r => r.algorithm === name && keep(r));
-  // Draw all model series first, below the measured ones.
-  const layered = series => series.filter(s => s.model).concat(series.filter(s => !s.model));
-  chart("by-size", distinct(rows, r => r.bytes) > 1, layered(visible.flatMap(n => both(n, of(n, r => r.best_segment), r => r.bytes))),
-    { bytes: true, x: "size of the vector", y: "time", label: "time over size", best: r => r.algorithm });
-  chart("by-segment", names.some(n => sizes.some(b => distinct(of(n, r => r.bytes === b), r => r.segment) > 1)), layered(visible.flatMap(n => both(n, of(n, r => r.bytes === +select.value), r => r.segment))),
-    { bytes: true, x: "size of a segment", y: "time", label: "time over segment size", optimum: true, best: () => "best" });
-  chart("by-model", rows.filter(r => r.model_time > 0).length > 1, visible.map(name => ({
-    name, points: of(name, r => r.model_time > 0 && r.wall > 0).map(row => ({ x: row.model_time, y: row.wall, row })),
-  })), { square: true, x: "time in the model", y: "time measured", label: "measured against model" });
-};
-
-const legend = document.getElementById("legend");
-for (const name of names) {
-  const { colour, shape } = style.get(name);
-  const label = document.createElement("label");
-  label.innerHTML = `<input type="checkbox" checked><svg width="16" height="16">${marker(shape, 8, 8, 4.5, colour, colour)}</svg>${escape(name)}`;
-  label.firstChild.onchange = event => { event.target.checked ? shown.add(name) : shown.delete(name); redraw(); };
-  legend.append(label);
-}
-const key = (svg, text) => {
-  const item = document.createElement("span");
-  item.className = "key";
-  item.innerHTML = `<svg width="26" height="16">${svg}</svg>${text}`;
-  legend.append(item);
-};
-key(`<path d="M1 8H25" stroke="currentColor" stroke-width="2"/>`, "measured (median)");
-key(`<path d="M4 8H22" stroke="currentColor" stroke-width="7" stroke-linecap="round" opacity=".35"/>`, "model");
-key(`<path d="M13 0V16" stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 4"/>`, "best segment in the model");
-key(marker(0, 13, 8, 4, "var(--plot)", "currentColor"), "not settled");
-
-select.onchange = redraw;
-let wait = 0;
-window.onresize = () => { cancelAnimationFrame(wait); wait = requestAnimationFrame(redraw); };
-redraw();

@@ -1,7 +1,7 @@
 //! Tests of the fits, on synthetic times with noise and outliers.
 
-use super::*;
 use oneport::random::Generator;
+use oneport_measure::fit::{Measured, curve, line, median, quantile};
 
 /// 0 and 16 B to 16 MiB, in steps of about the square root of two.
 fn sizes() -> Vec<u64> {

@@ -3,12 +3,14 @@
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::*;
+use oneport::Result;
 use oneport::machine::{CostModel, Ports};
+use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::segments::best_segment;
-use oneport::plan::{Segments, registry};
+use oneport::plan::{Request, Segments};
 use oneport::random::Generator;
 use oneport::schedule::collective::Kind;
+use oneport_measure::tune::{Live, Measure, Sweep, Trial, Tuning, csv, tune};
 
 /// Returns model times with noise, under a cost model (`truth`) that differs from the one of the
 /// sweep, and advances a virtual clock by them.
@@ -79,7 +81,7 @@ fn sweep(names: &[&str], bytes: &[u64], seconds: u64) -> Sweep {
     }
 }
 
-fn go(sweep: &Sweep, known: &[Row], fake: &mut Fake) -> Tuning {
+fn go(sweep: &Sweep, known: &[Trial], fake: &mut Fake) -> Tuning {
     tune(sweep, known, fake, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
@@ -111,7 +113,7 @@ fn finds_the_optimum_wherever_the_model_puts_it() {
         assert!(!tuning.interrupted && !tuning.budget_spent);
         for name in names {
             for bytes in bytes {
-                let mine = |r: &&Row| r.algorithm == name && r.bytes == bytes;
+                let mine = |r: &&Trial| r.algorithm == name && r.bytes == bytes;
                 let found = tuning
                     .rows
                     .iter()
@@ -131,7 +133,7 @@ fn finds_the_optimum_wherever_the_model_puts_it() {
                 .filter(|r| r.bytes == bytes && r.best)
                 .collect();
             assert_eq!(best.len(), 1);
-            let unsettled = |r: &&Row| r.bytes == bytes && !r.settled;
+            let unsettled = |r: &&Trial| r.bytes == bytes && !r.settled;
             let unsettled: Vec<_> = tuning.rows.iter().filter(unsettled).collect();
             assert!(
                 best[0].settled && best[0].best_segment,
@@ -170,7 +172,7 @@ fn the_budget_is_kept_and_shared() {
     };
     let tuning = go(&sweep, &[], &mut fake);
     assert_eq!(tuning.rows.len(), 15);
-    assert!(tuning.rows.iter().all(|r| r.wall.repetitions >= MIN));
+    assert!(tuning.rows.iter().all(|r| r.wall.repetitions >= 3));
 }
 
 #[test]
@@ -193,7 +195,7 @@ fn an_interrupted_sweep_continues_from_its_rows() {
     })
     .unwrap();
     assert!(half.interrupted && checks > 9);
-    assert!(half.rows.len() >= 8 && half.rows.iter().all(|r| r.wall.repetitions >= BASE));
+    assert!(half.rows.len() >= 8 && half.rows.iter().all(|r| r.wall.repetitions >= 7));
     // Through a file and back.
     let parameters = vec![("ranks".to_string(), "8".to_string())];
     let known = csv::resume(&csv::write(&parameters, &half.rows), &parameters).unwrap();
@@ -201,7 +203,7 @@ fn an_interrupted_sweep_continues_from_its_rows() {
     let mut again = Fake::new(CostModel::new(ALPHA / 9.0, BETA), 0.03);
     let whole = go(&sweep, &known, &mut again);
     for row in &known {
-        let same = |r: &&Row| {
+        let same = |r: &&Trial| {
             (r.bytes, &r.algorithm, r.segment) == (row.bytes, &row.algorithm, row.segment)
         };
         assert_eq!(whole.rows.iter().find(same).unwrap().wall, row.wall);

@@ -1,9 +1,9 @@
 //! Tests of traces: they agree with the simulator.
 
-use super::*;
-use oneport::Span;
 use oneport::plan::{Request, registry};
 use oneport::schedule::collective::Kind;
+use oneport::{CostModel, Ports, Schedule, Span};
+use oneport_pictures::{Trace, Unit, What};
 
 fn planned(kind: Kind, name: &str, p: usize, q: usize, ports: Ports) -> Schedule {
     let request = Request::new(kind, p, q).segment_count(q).ports(ports);
