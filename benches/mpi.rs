@@ -292,7 +292,7 @@ fn candidates(request: &Request) -> oneport::Result<Vec<Choice>> {
     let mut candidates: Vec<Choice> = Vec::new();
     let add = |choice: Choice, candidates: &mut Vec<Choice>| {
         let same = |other: &Choice| {
-            other.algorithm.name == choice.algorithm.name
+            other.algorithm.name() == choice.algorithm.name()
                 && other.request.get_segments() == choice.request.get_segments()
         };
         if !candidates.iter().any(same) {
@@ -357,7 +357,10 @@ fn measure(world: &mut World, request: &Request) -> oneport::Result<(String, [f6
         true => format!(", {count} segments"),
         false => String::new(),
     };
-    Ok((format!("{}{segments}", algorithm.name), medians(&outcomes)?))
+    Ok((
+        format!("{}{segments}", algorithm.name()),
+        medians(&outcomes)?,
+    ))
 }
 
 /// The geometric mean, and the smallest ratio of vectors that are not short.

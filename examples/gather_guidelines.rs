@@ -48,9 +48,9 @@
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use oneport::internal::gather::{GatherProblem, GatherTree, binomial, linear, optimal};
 use oneport::plan::choose;
 use oneport::plan::distribution::Distribution;
-use oneport::plan::gather::{GatherProblem, GatherTree, binomial, linear, optimal};
 use oneport::run::{Clock, Operator, Run, Team};
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 use oneport_measure::interleave;

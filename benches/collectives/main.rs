@@ -135,10 +135,10 @@ impl Bench {
                     for algorithm in registry::of(kind) {
                         let request = request(algorithm, p, bytes);
                         if let Err(reason) = algorithm.plan(&request) {
-                            println!("{} {}: {reason}", kind.name(), algorithm.name);
+                            println!("{} {}: {reason}", kind.name(), algorithm.name());
                             continue;
                         }
-                        let id = BenchmarkId::new(algorithm.name, bytes);
+                        let id = BenchmarkId::new(algorithm.name(), bytes);
                         let mut measurement = None;
                         group.bench_function(id, |b| {
                             let measurement = measurement.get_or_insert_with(|| {
@@ -173,9 +173,9 @@ impl Bench {
                     let mut measurement = None;
                     group.bench_function(BenchmarkId::from_parameter(segment), |b| {
                         let measurement = measurement.get_or_insert_with(|| {
-                            let request = request(algorithm, SWEPT_RANKS, SWEPT)
+                            let request = request(&algorithm, SWEPT_RANKS, SWEPT)
                                 .segment_elems(segment / ELEMENT);
-                            self.measurement_as_requested(algorithm, request)
+                            self.measurement_as_requested(&algorithm, request)
                         });
                         b.iter_custom(|n| measurement.run(&mut team, n));
                     });
@@ -199,7 +199,8 @@ impl Bench {
                 let algorithm = registry::find(kind, name).expect("registered");
                 for log in (10..=22).step_by(step) {
                     let bytes = 1 << log;
-                    let mut measurement = self.measurement(algorithm, request(algorithm, 2, bytes));
+                    let mut measurement =
+                        self.measurement(&algorithm, request(&algorithm, 2, bytes));
                     let start = Instant::now();
                     measurement.run(&mut team, 3);
                     let one = start.elapsed().as_nanos() / 3;
@@ -218,7 +219,7 @@ impl Bench {
         let points = measurements.into_iter().zip(rows);
         points
             .map(|((mut measurement, bytes, _), row)| {
-                assert_eq!(row.error, None, "{}", measurement.algorithm.name);
+                assert_eq!(row.error, None, "{}", measurement.algorithm.name());
                 measurement.add(&row.wall);
                 measurement.point("model check", bytes, &team)
             })
@@ -251,7 +252,7 @@ impl Bench {
     }
 
     /// Prepares a measurement with the segments that are best in the model.
-    fn measurement(&self, algorithm: &'static Algorithm, mut request: Request) -> Measurement<'_> {
+    fn measurement(&self, algorithm: &Algorithm, mut request: Request) -> Measurement<'_> {
         request = request.cost(self.cost().0);
         let best = choose::with_best_segments(algorithm, &request).expect("planned before");
         self.measurement_as_requested(algorithm, best.request)
@@ -259,7 +260,7 @@ impl Bench {
 
     fn measurement_as_requested(
         &self,
-        algorithm: &'static Algorithm,
+        algorithm: &Algorithm,
         mut request: Request,
     ) -> Measurement<'_> {
         let (cost, calibrated) = self.cost();
@@ -283,7 +284,7 @@ impl Bench {
             )
         });
         Measurement {
-            algorithm,
+            algorithm: algorithm.clone(),
             request,
             schedule,
             data,
@@ -297,7 +298,7 @@ impl Bench {
 
 /// One algorithm for one request, and the times of all its repetitions.
 struct Measurement<'a> {
-    algorithm: &'static Algorithm,
+    algorithm: Algorithm,
     request: Request,
     schedule: Schedule,
     data: Vec<Vec<f32>>,
@@ -318,7 +319,7 @@ impl Measurement<'_> {
         assert!(
             outcome.outputs == self.expected,
             "{} gave a wrong result",
-            self.algorithm.name
+            self.algorithm.name()
         );
         self.add(&outcome.wall);
         outcome.wall.total()
@@ -341,7 +342,7 @@ impl Measurement<'_> {
         Point {
             group,
             collective: self.algorithm.collective.name(),
-            algorithm: self.algorithm.name,
+            algorithm: self.algorithm.to_string(),
             ports: self.request.get_ports().name(),
             ranks: team.ranks(),
             bytes,

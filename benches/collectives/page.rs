@@ -166,7 +166,7 @@ fn list(summary: &Summary<'_>) -> String {
         let number = |x: Option<String>| x.unwrap_or("-".into());
         let cells = vec![
             p.collective.into(),
-            p.algorithm.into(),
+            p.algorithm.clone().into(),
             p.ranks.to_string(),
             size(p.bytes as u64),
             size(p.segment as u64),

@@ -23,7 +23,7 @@ const CHANGED: f64 = 1.25;
 pub(crate) struct Point {
     pub(crate) group: &'static str,
     pub(crate) collective: &'static str,
-    pub(crate) algorithm: &'static str,
+    pub(crate) algorithm: String,
     pub(crate) ports: &'static str,
     pub(crate) ranks: usize,
     pub(crate) bytes: usize,
@@ -129,10 +129,10 @@ impl Summary<'_> {
             .iter()
             .filter(|p| p.group == "segments")
             .collect();
-        swept.sort_by_key(|p| (p.collective, p.algorithm, p.median_ns));
+        swept.sort_by_key(|p| (p.collective, &p.algorithm, p.median_ns));
         let mut last = None;
         for point in swept {
-            let key = (point.collective, point.algorithm);
+            let key = (point.collective, &point.algorithm);
             if last.replace(key) != Some(key) {
                 lines.push(format!(
                     "best segment of {} {}, {} ranks, {}: {} ({:.1} us)",

@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 
-use oneport::plan::circulant::schedule::Circulant;
-use oneport::plan::circulant::tables::Tables;
+use oneport::internal::circulant::schedule::Circulant;
+use oneport::internal::circulant::tables::Tables;
 use oneport::plan::distribution::Generator;
 
 use super::prove::{Violation, check_rank, violations};

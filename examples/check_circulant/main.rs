@@ -15,7 +15,7 @@ use anyhow::Result;
 use clap::Parser;
 use graphs::{Options, Outcome, SAMPLED_RANKS};
 use indicatif::{ProgressBar, ProgressStyle};
-use oneport::plan::circulant::schedule::MAX_RANKS;
+use oneport::internal::circulant::schedule::MAX_RANKS;
 use prove::Violation;
 use serde::Serialize;
 

@@ -14,8 +14,8 @@
 
 use std::fmt;
 
-use oneport::plan::circulant::schedule::Circulant;
-use oneport::plan::circulant::tables::Tables;
+use oneport::internal::circulant::schedule::Circulant;
+use oneport::internal::circulant::tables::Tables;
 use serde::Serialize;
 
 /// The block that the root sends in round `k`.

@@ -1,4 +1,4 @@
-//! Counts the schedules that satisfy the four conditions of `oneport::plan::circulant::schedule`,
+//! Counts the schedules that satisfy the four conditions of `oneport::internal::circulant::schedule`,
 //! for small numbers of ranks.
 //!
 //! Source: an open question in Träff, "(Poly)logarithmic time construction of round-optimal n-block
@@ -34,7 +34,7 @@
 
 use std::time::Instant;
 
-use oneport::plan::circulant::schedule::Circulant;
+use oneport::internal::circulant::schedule::Circulant;
 
 /// Maximum number of ranks: all permutations of a rank's blocks are listed, at most seven blocks.
 pub(crate) const MAX_RANKS: usize = 128;
@@ -253,7 +253,7 @@ fn permutations(items: &mut [usize], fixed: usize, visit: &mut impl FnMut(&[usiz
 mod tests {
     use super::super::check::prove::violations;
     use super::*;
-    use oneport::plan::circulant::tables::Tables;
+    use oneport::internal::circulant::tables::Tables;
 
     /// Tries all orders of rank 1, then of rank 2, and so on, and checks the four conditions.
     fn brute_force(p: usize) -> u128 {

@@ -22,7 +22,7 @@ fn assert_best(algorithm: &Algorithm, request: &Request) {
         assert!(
             best.time <= other * (1.0 + 1e-11),
             "{} {request:?}: {best:?}, {other} with {segments:?}",
-            algorithm.name
+            algorithm.name()
         );
     }
 }
@@ -121,9 +121,9 @@ fn even_segments_and_neighbours_are_found() {
             .ports(ports)
             .cost(CostModel::new(alpha, beta).gamma(gamma));
         let algorithm = registry::find(kind, name).unwrap();
-        assert_best(algorithm, &request);
+        assert_best(&algorithm, &request);
         if let Some(count) = even {
-            let best = best_segment(algorithm, &request).unwrap();
+            let best = best_segment(&algorithm, &request).unwrap();
             assert_eq!(best.segments, Segments::of_count(m, count).unwrap());
         }
     }
@@ -141,7 +141,7 @@ fn uni_greedy_is_the_best_of_all_sizes() {
     for p in [2, 3, 6, 15, 16, 100] {
         for m in [1, 7, 64, 200] {
             let r = request(p, m, Ports::UNI);
-            let found = best_segment(row, &r).unwrap();
+            let found = best_segment(&row, &r).unwrap();
             let time = |segments| row.closed_form(&r.clone().segments(segments)).unwrap();
             let sizes = (1..=m).map(|s| Segments::of_size(m, s).unwrap());
             let counts = (1..=m).map(|q| Segments::of_count(m, q).unwrap());
@@ -151,7 +151,7 @@ fn uni_greedy_is_the_best_of_all_sizes() {
         }
     }
     let r = request(64, 65536, Ports::UNI);
-    let found = best_segment(row, &r).unwrap();
+    let found = best_segment(&row, &r).unwrap();
     assert_eq!((found.segments.sizes()[0], found.time), (111, 221_011.0));
     assert_eq!(found.method, Method::Exhaustive);
 }
@@ -176,7 +176,7 @@ fn closed_forms_are_the_better_neighbour_as_executed() {
                         assert!(
                             found.time <= time,
                             "{} {ports:?} p={p} m={m} s={s}: {found:?}, {time}",
-                            algorithm.name
+                            algorithm.name()
                         );
                     }
                 }
@@ -188,7 +188,7 @@ fn closed_forms_are_the_better_neighbour_as_executed() {
 #[test]
 fn whole_vectors_and_overlap() {
     let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
-    let best = best_segment(binomial, &request(8, 100, Ports::BI)).unwrap();
+    let best = best_segment(&binomial, &request(8, 100, Ports::BI)).unwrap();
     assert_eq!(
         (best.segments, best.method),
         (Segments::whole(100), Method::Whole)
@@ -197,5 +197,5 @@ fn whole_vectors_and_overlap() {
     let overlap = r.get_cost().clone().overlap(true);
     r = r.cost(overlap);
     let chain = registry::find(Kind::Reduce, "chain").unwrap();
-    assert_eq!(best_segment(chain, &r).unwrap().method, Method::Search);
+    assert_eq!(best_segment(&chain, &r).unwrap().method, Method::Search);
 }

@@ -12,8 +12,8 @@ mod paper;
 
 use check::prove::{check_rank, violations};
 use clap::Parser;
-use oneport::plan::circulant::schedule::{Circulant, MAX_RANKS};
-use oneport::plan::circulant::tables::Tables;
+use oneport::internal::circulant::schedule::{Circulant, MAX_RANKS};
+use oneport::internal::circulant::tables::Tables;
 use serde_json::Value;
 
 #[test]

@@ -288,13 +288,13 @@ fn one_rank_and_empty_vectors_take_no_time() {
                     assert!(
                         report.is_correct(),
                         "{} p={p} m={elements}: {report}",
-                        a.name
+                        a.name()
                     );
                     let time = schedule
                         .simulate_bytes(request.get_cost(), 8)
                         .unwrap()
                         .makespan();
-                    assert_eq!(time, 0.0, "{} p={p} m={elements}", a.name);
+                    assert_eq!(time, 0.0, "{} p={p} m={elements}", a.name());
                     assert_eq!(a.time(&request).unwrap(), 0.0);
                     segments::best_segment(a, &request).unwrap();
                     let stats = schedule.stats().unwrap();
@@ -389,7 +389,7 @@ fn vectors_larger_than_memory_are_planned_and_simulated() {
                     assert!(
                         report.is_correct() || elements == usize::MAX,
                         "{} p={p} m={elements}: {report}",
-                        a.name
+                        a.name()
                     );
                     let simulation = schedule
                         .simulate_bytes(request.get_cost(), u64::MAX)
@@ -407,7 +407,7 @@ fn vectors_larger_than_memory_are_planned_and_simulated() {
 #[test]
 fn best_segments_of_huge_vectors_are_found_or_refused() {
     // These two take seconds each, because they search by simulation.
-    let quick = |a: &&Algorithm| !["two-tree", "binary"].contains(&a.name);
+    let quick = |a: &&Algorithm| !["two-tree", "binary"].contains(&&*a.name());
     for a in registry::of(Kind::Reduce).filter(quick) {
         for elements in [usize::MAX - 1, usize::MAX] {
             let request = Request::reduce(3, elements).ports(if a.ports.allow(Ports::BI) {

@@ -74,7 +74,7 @@ fn no_fixed_root_is_better_than_a_free_one() {
                     let best = time(algorithm, &fixed.clone().root(root)).unwrap();
                     compared += 1;
                     if taken > best * (1.0 + 1e-12) {
-                        let seen = worse.entry((kind.name(), algorithm.name, variant));
+                        let seen = worse.entry((kind.name(), algorithm.name(), variant));
                         let factor = seen.or_insert(1.0f64);
                         *factor = factor.max(taken / best);
                     }
@@ -93,7 +93,7 @@ fn overlap_changes_the_best_root() {
     let cost = CostModel::new(11.0, 0.0).gamma_copy(1.0).overlap(true);
     let gather = Request::gather(13, 17).blocks(sizes).cost(cost);
     let optimal = registry::find(Kind::Gather, "optimal").unwrap();
-    let best = |request: &Request| with_best_segments(optimal, request).unwrap().time;
+    let best = |request: &Request| with_best_segments(&optimal, request).unwrap().time;
     let fixed = (0..13).map(|root| best(&gather.clone().root(root)));
     let fixed = fixed.fold(f64::INFINITY, f64::min);
     assert_eq!(best(&gather.clone().free_root(true)), fixed);
@@ -112,7 +112,7 @@ fn overlap_changes_the_best_root() {
                 assert!(
                     free <= best * (1.0 + 1e-12),
                     "{} {request:?}: {free}, root {root}: {best}",
-                    algorithm.name
+                    algorithm.name()
                 );
             }
         }

@@ -1,11 +1,11 @@
 //! Tests of irregular gather against the published tables, lower bounds and small theorems.
 
-use oneport::machine::Links;
-use oneport::plan::distribution::Distribution;
-use oneport::plan::gather::{
+use oneport::internal::gather::{
     GatherProblem, GatherTree, binary, binomial, heterogeneous, linear, optimal, ported,
     rank_ordered, two_groups, weakly_ordered,
 };
+use oneport::machine::Links;
+use oneport::plan::distribution::Distribution;
 use oneport::{CostModel, Result};
 
 use crate::support::cases::is_long;

@@ -58,7 +58,7 @@ fn mutants_of_registered_algorithms_are_caught() {
                 let Ok(schedule) = schedule else { continue };
                 let name = format!(
                     "{} {} p={p} q={q} {}",
-                    algorithm.name,
+                    algorithm.name(),
                     algorithm.collective.name(),
                     ports.name()
                 );

@@ -56,7 +56,7 @@ fn schedules_are_correct_and_take_their_closed_forms() {
                         if algorithm.accepts(&request).is_err() {
                             continue;
                         }
-                        let name = format!("{} {request:?}", algorithm.name);
+                        let name = format!("{} {request:?}", algorithm.name());
                         let planned = algorithm.planned(&request).unwrap();
                         let cost = effective(&request);
                         let streamed = planned.timed(&cost, 1, |_| ()).unwrap().time;
@@ -114,7 +114,7 @@ fn rows_that_use_several_ports_deliver_irregular_blocks_and_real_data() {
                 if !steps.any(|step| step.port() > Some(0)) {
                     continue;
                 }
-                let name = format!("{} {request:?}", algorithm.name);
+                let name = format!("{} {request:?}", algorithm.name());
                 assert_delivers(&schedule, &request, &mut team, &name);
                 ran += 1;
             }
@@ -200,8 +200,8 @@ fn ports_that_no_rank_can_have_are_refused() {
         for ports in [Ports::UNI.with_k(k), Ports::BI.with_k(k)] {
             for a in registry::all() {
                 let request = Request::new(a.collective, 4, 10).ports(ports);
-                assert!(a.plan(&request).unwrap_err().is_usage(), "{}", a.name);
-                assert!(a.planned(&request).is_err(), "{}", a.name);
+                assert!(a.plan(&request).unwrap_err().is_usage(), "{}", a.name());
+                assert!(a.planned(&request).is_err(), "{}", a.name());
             }
             let request = Request::reduce(4, 10).ports(ports);
             assert!(request.plan_best(&cost).is_err());
@@ -239,7 +239,7 @@ fn more_ports_never_take_longer() {
                         let time = schedule.simulate(&effective(&now.request)).unwrap();
                         assert_eq!((schedule.ports(), time.makespan()), (ports, now.time));
                         if now.time > before {
-                            let name = now.algorithm.name;
+                            let name = now.algorithm.name();
                             worse.push(format!("{kind} {name} p={p} m={m} {ports:?}"));
                         }
                         before = now.time;

@@ -180,7 +180,7 @@ fn random_requests_give_correct_schedules() {
                         let collective = algorithm.collective.name();
                         TestCaseError::fail(format!(
                             "{} {collective} {dtype:?} {name}: {e}",
-                            algorithm.name
+                            algorithm.name()
                         ))
                     })?;
             }
@@ -217,7 +217,7 @@ fn every_algorithm_is_correct_at_critical_sizes() {
                     let schedule = algorithm.plan(&request).unwrap();
                     let result = teams.verify(&schedule, request.get_cost(), dtype, name);
                     result.unwrap_or_else(|e| {
-                        panic!("{} {request:?} {dtype:?} {name}: {e}", algorithm.name)
+                        panic!("{} {request:?} {dtype:?} {name}: {e}", algorithm.name())
                     });
                 }
             }

@@ -9,8 +9,8 @@ mod gather;
 mod uni_greedy;
 
 use gather::{CONTROL, GatherPart, Received};
+use oneport::internal::gather::{Child, GatherProblem, GatherTree, binomial};
 use oneport::plan::distribution::Distribution;
-use oneport::plan::gather::{Child, GatherProblem, GatherTree, binomial};
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
 use oneport::schedule::Layout;
 use oneport::{Collective, CostModel};

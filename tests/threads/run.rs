@@ -83,7 +83,8 @@ fn every_algorithm(ranks: impl Iterator<Item = usize>, team: impl Fn(usize) -> T
                     }
                     let what = format!(
                         "{} {:?} p={p} m={elements} {ports:?}",
-                        algorithm.name, algorithm.collective
+                        algorithm.name(),
+                        algorithm.collective
                     );
                     let schedule = algorithm.plan(&request).unwrap();
                     match n {

@@ -1,5 +1,6 @@
 //! `oneport check`: proves a schedule.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -68,14 +69,14 @@ struct All {
 
 #[derive(Serialize)]
 struct Located {
-    algorithm: &'static str,
+    algorithm: Cow<'static, str>,
     #[serde(flatten)]
     finding: Finding,
 }
 
 #[derive(Serialize)]
 struct Row {
-    algorithm: &'static str,
+    algorithm: Cow<'static, str>,
     ok: bool,
     keeps_order: bool,
     ranks: usize,
@@ -134,8 +135,8 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
         task.algorithms.len() as u64,
         "checking {msg} {wide_bar} {pos}/{len}",
     );
-    for &algorithm in &task.algorithms {
-        bar.name(algorithm.name);
+    for algorithm in &task.algorithms {
+        bar.name(&algorithm.name());
         let input = task
             .request_for(algorithm)
             .and_then(|request| Input::planned_by(task, algorithm, request));
@@ -143,7 +144,7 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
             Ok(input) => {
                 let report = input.check(&args.common, args.max_errors);
                 rows.push(Row {
-                    algorithm: algorithm.name,
+                    algorithm: algorithm.name(),
                     ok: report.is_correct(),
                     keeps_order: report.keeps_order,
                     ranks: input.schedule.ranks(),
@@ -153,7 +154,7 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
                 });
                 more += report.more;
                 errors.extend(report.errors.into_iter().map(|finding| Located {
-                    algorithm: algorithm.name,
+                    algorithm: algorithm.name(),
                     finding,
                 }));
             }

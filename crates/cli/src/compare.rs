@@ -3,7 +3,7 @@
 
 mod measured;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -234,7 +234,7 @@ const SILENT_SECONDS: f64 = 5.0;
 
 /// All algorithms, timed in the model.
 struct Ranked {
-    /// Description of the first schedule.
+    /// Description of the fastest schedule.
     info: ScheduleInfo,
     /// For the roots that were taken.
     lower_bound: f64,
@@ -259,41 +259,26 @@ fn rank(args: &Args, task: &Task) -> Result<Ranked> {
             "timing all algorithms may take up to {seconds:.0} s"
         ));
     }
-    let timed = task.side_by_side(|task, algorithm| {
-        progress.name(algorithm.name);
+    let ranking = choose::rank(task.side_by_side(|task, algorithm| {
+        progress.name(&algorithm.name());
         let request = task.request_for(algorithm)?;
         TimedAlgorithm::new(task, algorithm, &request, &progress, &bounds)
-            .map(|timed| (request.clone(), timed))
             .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))
-    });
-    let mut rows = HashMap::new();
-    let mut first = None;
-    let mut several_ports = false;
-    let timed = task.algorithms.iter().zip(timed);
-    let ranking = choose::rank(timed.map(|(&algorithm, timed)| {
-        let (request, timed) = timed?;
-        let time = timed.row.time.0;
-        rows.insert(algorithm.name, timed.row);
-        several_ports |= timed.several_ports;
-        first.get_or_insert((timed.collective, timed.info));
-        Ok(Choice {
-            algorithm,
-            request,
-            time,
-        })
     }));
     progress.finish();
     let skipped: Vec<Skipped> = ranking.refusals.into_iter().map(Skipped::from).collect();
-    let Some((collective, info)) = first else {
+    let Some(fastest) = ranking.choices.first() else {
         return Err(output::none_applies(&skipped));
     };
+    let several_ports = ranking.choices.iter().any(|timed| timed.several_ports);
     let ports = task.request.get_ports();
-    warnings_about(&args.common, &collective, ports, several_ports);
+    warnings_about(&args.common, &fastest.collective, ports, several_ports);
     let bounds = bounds.into_inner().unwrap_or_default();
     let lower_bound = bounds.into_values().fold(f64::INFINITY, f64::min);
-    let names = ranking.choices.iter().map(|choice| choice.algorithm.name);
-    let mut rows: Vec<Row> = names.filter_map(|name| rows.remove(name)).collect();
-    let best = rows[0].time.0;
+    let (info, best) = (fastest.info.clone(), fastest.choice.time);
+    let timed = ranking.choices.into_iter();
+    let (mut rows, choices): (Vec<Row>, Vec<Choice>) =
+        timed.map(|timed| (timed.row, timed.choice)).unzip();
     for row in &mut rows {
         row.ratio = if best > 0.0 { row.time.0 / best } else { 1.0 };
     }
@@ -302,22 +287,29 @@ fn rank(args: &Args, task: &Task) -> Result<Ranked> {
         lower_bound,
         rows,
         skipped,
-        choices: ranking.choices,
+        choices,
     })
 }
 
 /// A timed algorithm.
 struct TimedAlgorithm {
+    choice: Choice,
     collective: Collective,
     several_ports: bool,
     info: ScheduleInfo,
     row: Row,
 }
 
+impl AsRef<Choice> for TimedAlgorithm {
+    fn as_ref(&self) -> &Choice {
+        &self.choice
+    }
+}
+
 impl TimedAlgorithm {
     fn new(
         task: &Task,
-        algorithm: &'static Algorithm,
+        algorithm: &Algorithm,
         request: &Request,
         progress: &Progress,
         bounds: &Mutex<BTreeMap<Option<usize>, f64>>,
@@ -325,7 +317,7 @@ impl TimedAlgorithm {
         let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
         // Each transfer consists of two steps.
         let transfers = steps(algorithm, request.ranks(), request.get_segments().count()) / 2;
-        progress.begin(algorithm.name, transfers << u32::from(cost.overlaps()));
+        progress.begin(&algorithm.name(), transfers << u32::from(cost.overlaps()));
         let planned = if task.streams(algorithm) {
             algorithm.planned(request)?
         } else {
@@ -334,7 +326,7 @@ impl TimedAlgorithm {
         let timed = planned.timed(cost, element_bytes, |more| progress.add(more))?;
         let info = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
         let row = Row {
-            algorithm: algorithm.name.to_string(),
+            algorithm: algorithm.to_string(),
             root: info.root,
             time: Number(finite(timed.time)?),
             ratio: 1.0,
@@ -355,6 +347,11 @@ impl TimedAlgorithm {
                 .or_insert_with(|| bound(task, &planned));
         }
         Ok(TimedAlgorithm {
+            choice: Choice {
+                algorithm: algorithm.clone(),
+                request: request.clone(),
+                time: row.time.0,
+            },
             collective: planned.collective(),
             several_ports: planned.uses_several_ports(),
             info,

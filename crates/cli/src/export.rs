@@ -155,6 +155,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
             let info = &input.info;
             let by = info
                 .algorithm
+                .as_deref()
                 .or(info.schedule.as_deref())
                 .unwrap_or("schedule");
             let name = || format!("oneport {} {by}", info.collective);

@@ -2,6 +2,7 @@
 
 mod report;
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -113,8 +114,8 @@ struct OutputRow {
     bytes: u64,
     left: Number,
     right: Number,
-    left_algorithms: Vec<&'static str>,
-    right_algorithms: Vec<&'static str>,
+    left_algorithms: Vec<Cow<'static, str>>,
+    right_algorithms: Vec<Cow<'static, str>>,
     holds: bool,
     /// By how much the left side is slower, as a fraction; negative if it is faster.
     excess: f64,

@@ -49,7 +49,7 @@ pub(crate) struct Input {
 #[derive(Debug)]
 pub(crate) struct Planned {
     /// The algorithm.
-    pub(crate) algorithm: &'static Algorithm,
+    pub(crate) algorithm: Algorithm,
     /// Its request.
     pub(crate) request: Request,
 }
@@ -189,13 +189,13 @@ impl Input {
     /// Plans `task` with the requested algorithm, or with the best one.
     pub(crate) fn plan(task: &Task) -> Result<Input> {
         let (algorithm, request) = task.choose()?;
-        Ok(Input::planned_by(task, algorithm, request).map_err(Error::from)?)
+        Ok(Input::planned_by(task, &algorithm, request).map_err(Error::from)?)
     }
 
     /// Plans `request`, one of the requests of `task`, with `algorithm`.
     pub(crate) fn planned_by(
         task: &Task,
-        algorithm: &'static Algorithm,
+        algorithm: &Algorithm,
         request: Request,
     ) -> Result<Input, Refusal> {
         let schedule = task
@@ -207,7 +207,10 @@ impl Input {
             cost: request.get_cost().clone(),
             element_bytes: request.get_element_bytes(),
             unit: task.unit,
-            planned: Some(Planned { algorithm, request }),
+            planned: Some(Planned {
+                algorithm: algorithm.clone(),
+                request,
+            }),
             series: None,
             info,
         })

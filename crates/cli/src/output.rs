@@ -1,5 +1,6 @@
 //! Standard output, tables, messages and exit codes.
 
+use std::borrow::Cow;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -257,16 +258,17 @@ pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result
 /// An algorithm that cannot be used, and why.
 #[derive(Serialize)]
 pub(crate) struct Skipped {
-    algorithm: &'static str,
+    algorithm: Cow<'static, str>,
     reason: String,
 }
 
 impl From<Refusal> for Skipped {
     /// Without the advice to choose another algorithm: the output lists the others anyway.
     fn from(refusal: Refusal) -> Self {
+        let reason = refusal.without_alternatives().to_string();
         Skipped {
+            reason,
             algorithm: refusal.algorithm,
-            reason: refusal.without_alternatives().to_string(),
         }
     }
 }

@@ -17,10 +17,10 @@ const MIN_WORK: u64 = 1 << 15;
 ///
 /// Little work is not worth the threads. A process with limits of its own evaluates one item at a
 /// time, because the C library reserves much of the address space for each thread.
-pub(crate) fn map<T: Sync, R: Send>(
-    items: &[T],
+pub(crate) fn map<'t, T: Sync, R: Send>(
+    items: &'t [T],
     work: impl Fn(&T) -> u64,
-    each: impl Fn(&T, usize) -> R + Sync,
+    each: impl Fn(&'t T, usize) -> R + Sync,
     again: impl Fn(&R) -> bool,
 ) -> Vec<R> {
     let one_by_one = || items.iter().map(|item| each(item, 1)).collect();

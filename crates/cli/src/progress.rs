@@ -53,14 +53,14 @@ impl Progress {
     }
 
     /// Begins a part of the work with the given name and length; other parts may still go on.
-    pub(crate) fn begin(&self, name: &'static str, length: u64) {
+    pub(crate) fn begin(&self, name: &str, length: u64) {
         self.bar.inc_length(length);
         self.name(name);
     }
 
     /// Shows the name of the current part.
-    pub(crate) fn name(&self, name: &'static str) {
-        self.bar.set_message(name);
+    pub(crate) fn name(&self, name: &str) {
+        self.bar.set_message(name.to_owned());
         self.show();
     }
 

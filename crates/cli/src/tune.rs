@@ -199,7 +199,11 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
         Ok((job, files))
     });
     let (job, files) = site.agree(prepared)?;
-    let names = job.sweep.algorithms.iter().map(|algorithm| algorithm.name);
+    let names = job
+        .sweep
+        .algorithms
+        .iter()
+        .map(|algorithm| algorithm.name());
     site.ensure_same(format!(
         "tunes {} for {:?} bytes, of which {} times are known",
         names.collect::<Vec<_>>().join(", "),

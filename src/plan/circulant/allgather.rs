@@ -33,11 +33,11 @@ use crate::plan::Request;
 use crate::plan::build::compose;
 use crate::plan::build::rounds::{Message, cyclic, equal_block, there_and_back};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     name: "circulant-rsag",
     schedule_table: None,
     collective: Kind::Allreduce,
@@ -51,7 +51,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     ..n_blocks::REDUCE.for_another_collective()
 };
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     collective: Kind::Allgather,
     commutative_only: false,
     segmented: false,
@@ -63,7 +63,7 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     ..n_blocks::REDUCE.for_another_collective()
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = row::reduce_scatter(ALLGATHER, time);
+pub(in crate::plan) const REDUCE_SCATTER: Row = row::reduce_scatter(ALLGATHER, time);
 
 /// Plans the allgather.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

@@ -39,13 +39,13 @@ use super::tables::Tables;
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::plan::{Request, evenly};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Schedule, ScheduleSource, Span, Spans, Step};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     name: "circulant-blocks",
     collective: Kind::Allgather,
     commutative_only: false,
@@ -56,8 +56,7 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     ..n_blocks::REDUCE.for_another_collective()
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm =
-    row::reduce_scatter(ALLGATHER, reduce_scatter_time);
+pub(in crate::plan) const REDUCE_SCATTER: Row = row::reduce_scatter(ALLGATHER, reduce_scatter_time);
 
 /// Plans the allgather and stores it. A buffer holds the `m` elements of all blocks in rank order.
 ///
@@ -71,8 +70,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// Takes `O(p (q + log p))` memory, and generates each step in `O(p)` time.
 ///
 /// ```
-/// use oneport::plan::circulant::allgatherv::{self, Allgatherv};
-/// use oneport::plan::circulant::schedule::Circulant;
+/// use oneport::internal::circulant::allgatherv::{self, Allgatherv};
+/// use oneport::internal::circulant::schedule::Circulant;
 /// use oneport::{Request, schedule::ScheduleSource};
 /// let request = Request::allgather(5, 100);
 /// // Each rank computes its own receive schedule; an allgather distributes them to all.

@@ -38,12 +38,12 @@ use super::schedule::Circulant;
 use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Order, Schedule, Span, Step};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     name: "census",
     k_ported: true,
     collective: Kind::Allreduce,

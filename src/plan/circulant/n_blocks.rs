@@ -36,12 +36,12 @@ use crate::plan::Request;
 use crate::plan::build::rounds::there_and_back;
 use crate::plan::build::stream::DynScheduleSource;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
 use crate::plan::segments::TABLE_III;
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Order, ScheduleSource, Span, Step};
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     name: "circulant",
     schedule_table: Some(super::table::Table::new),
     segmented: true,
@@ -56,13 +56,13 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..reduce_scatter_gather::REDUCE
 };
 
-pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+pub(in crate::plan) const BROADCAST: Row = Row {
     collective: Kind::Broadcast,
     commutative_only: false,
     ..REDUCE
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     transfers: row::for_each_segment_twice,
     rounds: "2(ceil(log2 p)+q-1)",

@@ -32,12 +32,12 @@ use crate::error::Result;
 use crate::machine::Linear;
 use crate::plan::Request;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Builder, Order, Schedule, Span, Spans, Step};
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Bi,
     commutative_only: true,
     source: "Träff, circulant reduce-scatter and gather",

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// The schedules of all ranks.
 ///
 /// ```
-/// let table = oneport::plan::circulant::table::Table::new(3)?;
+/// let table = oneport::internal::circulant::table::Table::new(3)?;
 /// assert_eq!(table.to_string(), "\
 /// Process r      0 | 1 | 2
 /// Baseblock      0 | 0 | 1

@@ -32,12 +32,12 @@ use crate::plan::build::rounds::{
 };
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Order, Span, Spans, Step};
 
-pub(in crate::plan) const ONE_SHOT: Algorithm = Algorithm {
+pub(in crate::plan) const ONE_SHOT: Row = Row {
     k_ported: true,
     transfers: row::for_each_pair,
     source: "folklore; MSCCL (allreduce_allpairs)",
@@ -51,7 +51,7 @@ pub(in crate::plan) const ONE_SHOT: Algorithm = Algorithm {
     )
 };
 
-pub(in crate::plan) const TWO_SHOT: Algorithm = Algorithm {
+pub(in crate::plan) const TWO_SHOT: Row = Row {
     // Of short vectors, most ranks have no block, and the second half has few senders.
     ports: PortModels::Each,
     name: "two-shot",
@@ -63,7 +63,7 @@ pub(in crate::plan) const TWO_SHOT: Algorithm = Algorithm {
     ..ONE_SHOT
 };
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::for_each_pair,
     source: "folklore; MSCCL (allgather_allpairs), MPICH (pairwise reduce_scatter)",
     volume: "(p-1) m",
@@ -74,7 +74,7 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     ..ONE_SHOT
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     // Of short vectors, most ranks have no block: few receive.
     ports: PortModels::Each,
     collective: Kind::ReduceScatter,

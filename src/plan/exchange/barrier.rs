@@ -28,11 +28,11 @@ use crate::plan::Request;
 use crate::plan::build::compose;
 use crate::plan::build::rounds::{Message, doublings};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const DISSEMINATION: Algorithm = Algorithm {
+pub(in crate::plan) const DISSEMINATION: Row = Row {
     k_ported: true,
     source: "Hensgen, Finkel, Manber 1988",
     rounds: bruck::ALLGATHER.rounds,
@@ -43,7 +43,7 @@ pub(in crate::plan) const DISSEMINATION: Algorithm = Algorithm {
     })
 };
 
-pub(in crate::plan) const FIBONACCI: Algorithm = Algorithm {
+pub(in crate::plan) const FIBONACCI: Row = Row {
     ports: PortModels::Uni,
     source: fibonacci::ALLGATHER.source,
     rounds: fibonacci::ALLGATHER.rounds,
@@ -54,7 +54,7 @@ pub(in crate::plan) const FIBONACCI: Algorithm = Algorithm {
     })
 };
 
-pub(in crate::plan) const TREE: Algorithm = Algorithm {
+pub(in crate::plan) const TREE: Row = Row {
     transfers: |p, _| p.saturating_mul(2),
     source: "folklore",
     rounds: "2 ceil(log2 p)",

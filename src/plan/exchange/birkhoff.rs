@@ -31,11 +31,11 @@ use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::build::block_pairs::{BlockPairs, Part};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+pub(in crate::plan) const ALLTOALL: Row = Row {
     ports: PortModels::Bi,
     // Most decompositions have far fewer matchings than there are pairs.
     k_ported: true,

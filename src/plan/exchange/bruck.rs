@@ -29,12 +29,12 @@ use crate::plan::build::rounds::{
     Message, cyclic, equal_block, there_and_back, time_of_combining_all, time_of_round,
 };
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::plan::{Request, evenly};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     k_ported: true,
     source: "Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
     rounds: "ceil(log_{k+1} p) on k ports (bi), up to 3 times that (uni)",
@@ -43,7 +43,7 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     ..row::new("bruck", Kind::Allgather, plan)
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     commutative_only: true,
     transfers: row::logarithmic_twice,
@@ -53,7 +53,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     ..ALLGATHER
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     planner: ALLGATHER.planner,
     ..row::reduce_scatter(ALLGATHER, time)
 };

@@ -28,11 +28,11 @@ use crate::plan::Request;
 use crate::plan::build::block_pairs::{BlockPairs, Part};
 use crate::plan::build::edge_colouring::{edge_colouring, min_colours};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+pub(in crate::plan) const ALLTOALL: Row = Row {
     k_ported: true,
     transfers: row::for_each_pair,
     source: "König 1916; Vizing 1964; open shop: Gonzalez, Sahni 1976",

@@ -37,11 +37,11 @@ use crate::plan::Request;
 use crate::plan::build::compose;
 use crate::plan::build::rounds::{Message, cyclic, equal_block, joined, there_and_back};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     ports: PortModels::Uni,
     source: "Entringer, Slater 1979; Even, Monien 1989",
     rounds: "the least k with F_(k-1) >= floor(p/2), about 1.44 log2 p + 1; p odd: at most 2 more",
@@ -50,12 +50,12 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     ..row::new("fibonacci", Kind::Allgather, plan)
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     planner: ALLGATHER.planner,
     ..row::reduce_scatter(ALLGATHER, time)
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     commutative_only: true,
     transfers: row::logarithmic_twice,

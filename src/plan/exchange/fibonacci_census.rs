@@ -35,12 +35,12 @@
 use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::rules::max_time;
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Builder, Order, Schedule, Span, Step};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Uni,
     commutative_only: true,
     source: "oneport; gossip of Even, Monien 1989 with the sums of a census",

@@ -26,27 +26,27 @@
 
 use crate::error::Result;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, PortModels};
+use crate::plan::registry::{PortModels, Row};
 use crate::plan::{Request, choose, consecutive};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
-pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+pub(in crate::plan) const ALLTOALL: Row = Row {
     ports: PortModels::Uni,
     ..gossip(Kind::Alltoall, alltoall)
 };
 
-pub(in crate::plan) const SCAN: Algorithm =
+pub(in crate::plan) const SCAN: Row =
     gossip(Kind::Scan, |request| scan(request, Collective::Scan, 0));
 
-pub(in crate::plan) const EXSCAN: Algorithm =
+pub(in crate::plan) const EXSCAN: Row =
     gossip(Kind::Exscan, |request| scan(request, Collective::Exscan, 1));
 
 /// Limit for the number of ranks: a gossip among more of them moves too much to be the fastest.
 const MAX_RANKS: usize = 256;
 
-const fn gossip(collective: Kind, plan: fn(&Request) -> Result<Schedule>) -> Algorithm {
-    Algorithm {
+const fn gossip(collective: Kind, plan: fn(&Request) -> Result<Schedule>) -> Row {
+    Row {
         max_ranks: Some(MAX_RANKS),
         transfers: row::for_each_pair,
         planning_work: 16,

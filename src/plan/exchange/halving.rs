@@ -30,12 +30,12 @@ use crate::plan::build::cube::{folded, members_of};
 use crate::plan::build::rounds::{Arrival, Exchange, Rounds, equal_size, time_of_combining};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Order, Span, Spans, Step, total_len};
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     transfers: row::parts_of_halves,
     source: "folklore; blocks chosen so that operands stay in order",
     rounds: "floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",

@@ -31,11 +31,11 @@ use crate::machine::bytes;
 use crate::plan::Request;
 use crate::plan::build::block_pairs::{BlockPairs, Part};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+pub(in crate::plan) const ALLTOALL: Row = Row {
     k_ported: true,
     transfers: row::for_each_pair,
     planning_work: 8,

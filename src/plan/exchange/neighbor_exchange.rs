@@ -26,11 +26,11 @@ use crate::plan::build::compose::Blocks;
 use crate::plan::build::rounds::{Rounds, are_equal, equal_size, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Span, Spans};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::for_each_pair,
     source: "Chen, Zhang, Zhang, Yuan 2005; Open MPI",
     rounds: "p/2 (bi), p (uni); p odd: those of the ring",

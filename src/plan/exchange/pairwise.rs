@@ -29,12 +29,12 @@ use crate::plan::build::in_flight::{self, InFlight};
 use crate::plan::build::rounds::{Arrival, Exchange, Rounds};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Spans, Step};
 
-pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+pub(in crate::plan) const ALLTOALL: Row = Row {
     k_ported: true,
     transfers: row::for_each_pair,
     source: "folklore; on one port, a 1-factorisation (Lucas 1883)",
@@ -65,7 +65,7 @@ pub(super) fn time_of_exchange(request: &Request, elements: usize) -> Option<f64
 }
 
 /// This algorithm if all blocks are equal: others for different blocks have its schedule then.
-pub(super) fn of_equal_blocks(request: &Request) -> Option<&'static Algorithm> {
+pub(super) fn of_equal_blocks(request: &Request) -> Option<&'static Row> {
     BlockPairs::equal_size(request).map(|_| &ALLTOALL)
 }
 

@@ -24,10 +24,10 @@
 
 use super::by_distance::{self, BlockOrder, Share};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: |p, _| {
         p.saturating_mul(2 * MAX_BLOCKS + p.div_ceil(MAX_BLOCKS))
             .saturating_mul(4)
@@ -43,7 +43,7 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     )
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     collective: Kind::ReduceScatter,
     commutative_only: true,
     ..ALLGATHER

@@ -30,11 +30,11 @@ use crate::plan::build::rounds::{
 };
 use crate::plan::build::stream::DynScheduleSource;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Span, Spans};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::for_each_pair,
     source: "folklore",
     rounds: "p-1 (bi), 2(p-1) (uni, p even)",
@@ -43,7 +43,7 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     ..row::planned_by("ring", Kind::Allgather, Planner::Streamed(programs))
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     commutative_only: true,
     transfers: row::for_each_pair_twice,
@@ -52,7 +52,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     ..ALLGATHER
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     collective: Kind::ReduceScatter,
     commutative_only: true,
     ..ALLGATHER

@@ -23,13 +23,13 @@ use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::build::rounds::{Rounds, time_of_combining, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, Sequence, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, Row};
 use crate::plan::segments::{Best, Method};
 use crate::plan::{Request, Segments, consecutive, evenly};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Span, Spans};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     commutative_only: true,
     segmented: true,
     transfers: |p, q| row::for_each_pair(p, q).saturating_mul(q.saturating_add(1)),

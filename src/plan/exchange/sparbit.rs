@@ -26,10 +26,10 @@
 use super::by_distance::{self, BlockOrder, Share};
 use crate::plan::build::rounds::doublings;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::parts_of_halves,
     source: "Loch, Koslovski 2021; Open MPI",
     rounds: "ceil(log2 p) (bi), 2 ceil(log2 p) (uni; p not a power of two: more)",

@@ -38,12 +38,12 @@ use crate::plan::build::rounds::{
 };
 use crate::plan::build::stream::DynScheduleSource;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span, Spans};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::parts_of_halves,
     source: "De Sensi et al. 2024 (Swing)",
     rounds: "floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
@@ -52,14 +52,14 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     ..row::planned_by("swing", Kind::Allgather, Planner::Streamed(programs))
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     collective: Kind::ReduceScatter,
     commutative_only: true,
     volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
     ..ALLGATHER
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     commutative_only: true,
     transfers: row::logarithmic_twice,
@@ -69,7 +69,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     ..ALLGATHER
 };
 
-pub(in crate::plan) const WHOLE_ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const WHOLE_ALLREDUCE: Row = Row {
     name: "swing-doubling",
     commutative_only: true,
     source: ALLGATHER.source,

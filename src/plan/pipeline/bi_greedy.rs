@@ -30,12 +30,12 @@ use std::collections::VecDeque;
 use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, PortModels, Row};
 use crate::plan::segments::TABLE_III;
 use crate::plan::{Request, Transfer};
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Bi,
     commutative_only: true,
     segmented: true,

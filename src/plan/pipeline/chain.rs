@@ -17,14 +17,14 @@ use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, StepAt, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
 use crate::plan::segments::{Published, TABLE_I, TABLE_III};
 use crate::rules::max_time;
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Order, Span, Step};
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     segmented: true,
     transfers: row::for_each_segment,
     source: "Lowery & Langou, section IV (pipeline)",
@@ -52,13 +52,13 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..row::planned_by("chain", Kind::Reduce, Planner::Streamed(reduce))
 };
 
-pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+pub(in crate::plan) const BROADCAST: Row = Row {
     collective: Kind::Broadcast,
     planner: Planner::Streamed(broadcast),
     ..REDUCE
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     planner: Planner::Streamed(allreduce),
     ..row::allreduce(REDUCE, "2(p+q-2) (bi), 2(p-1)+4(q-1) (uni)")
 };

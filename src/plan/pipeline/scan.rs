@@ -24,18 +24,18 @@ use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Order, Span, Step};
 
-pub(in crate::plan) const SCAN: Algorithm = Algorithm {
+pub(in crate::plan) const SCAN: Row = Row {
     collective: Kind::Scan,
     source: "folklore",
     planner: Planner::Streamed(programs),
     ..chain::REDUCE.for_another_collective()
 };
 
-pub(in crate::plan) const EXSCAN: Algorithm = Algorithm {
+pub(in crate::plan) const EXSCAN: Row = Row {
     collective: Kind::Exscan,
     closed_form: ClosedForm::Of(exclusive_time),
     best_segment: BestSegment::Search,

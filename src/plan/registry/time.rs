@@ -89,7 +89,7 @@ impl Algorithm {
             return self.closed_form(&used);
         }
         if let Some(same) = (self.same_as)(request) {
-            return same.closed_form(request);
+            return Algorithm::of(same).closed_form(request);
         }
         match self.closed_form {
             ClosedForm::None => None,

@@ -63,8 +63,7 @@ impl Method {
 ///   transfers together.
 /// - Closed form: the better of the integer neighbours of its optimum, and of the sizes that split
 ///   the vector into the same numbers of even segments.
-/// - Uni-greedy: all are evaluated by its own
-///   [evaluator](crate::plan::pipeline::uni_greedy::best_uni_greedy).
+/// - Uni-greedy: all are evaluated by its own evaluator.
 /// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size
 ///   of uni-greedy is always among them. The time of planning limits the comparison of few
 ///   elements.
@@ -86,7 +85,7 @@ impl Method {
 /// use oneport::plan::{registry, segments::best_segment};
 /// use oneport::{CostModel, Kind, Request};
 /// let request = Request::reduce(10, 800).cost(CostModel::new(100.0, 1.0));
-/// let best = best_segment(registry::find(Kind::Reduce, "chain")?, &request)?;
+/// let best = best_segment(&registry::find(Kind::Reduce, "chain")?, &request)?;
 /// assert_eq!((best.segments.count(), best.time), (8, 16.0 * 200.0));
 /// # Ok::<(), oneport::Error>(())
 /// ```
@@ -220,7 +219,8 @@ impl<'a> Trial<'a> {
                 return Err(Error::usage(format!(
                     "the search for the best segment size of {} needs schedules of {transfers} transfers, more than the {} that fit into memory: \
                      give a segment size instead",
-                    self.algorithm.name, self.max_transfers
+                    self.algorithm.name(),
+                    self.max_transfers
                 )));
             }
             self.simulated = simulated;
@@ -392,10 +392,10 @@ mod tests {
             let algorithm = registry::find(kind, name).unwrap();
             for (m, alpha, limited) in [(720_720, 1e-4, true), (720, 10.0, false)] {
                 let request = Request::new(kind, 5, m).cost(CostModel::new(alpha, 1.0));
-                let mut trial = Trial::new(algorithm, &request, usize::MAX);
+                let mut trial = Trial::new(&algorithm, &request, usize::MAX);
                 trial.search().unwrap();
                 assert!(trial.simulated <= Trial::MAX_TOTAL, "{}", trial.simulated);
-                let found = best_segment(algorithm, &request).unwrap();
+                let found = best_segment(&algorithm, &request).unwrap();
                 // The closed form of "binary" bounds the times of all sizes.
                 let limited = limited && name != "binary";
                 assert_eq!(found.method == Method::LimitedSearch, limited, "{name} {m}");

@@ -62,7 +62,7 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
 /// use oneport::{CostModel, Kind, Ports, Request};
 /// let cost = CostModel::new(0.0, 1.0).gamma(1.0);
 /// let request = Request::reduce(12, 10).ports(Ports::UNI).cost(cost);
-/// let best = best_unequal(registry::find(Kind::Reduce, "uni-greedy")?, &request, 1000)?;
+/// let best = best_unequal(&registry::find(Kind::Reduce, "uni-greedy")?, &request, 1000)?;
 /// assert_eq!(best.time, 41.0); // 44 with ten segments of 1 element
 /// # Ok::<(), oneport::Error>(())
 /// ```

@@ -26,12 +26,12 @@
 use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
 use crate::plan::segments::{Published, TABLE_I, TABLE_III};
 use crate::plan::{Request, Transfer};
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     segmented: true,
     transfers: row::for_each_segment,
     source: "folklore; Lowery & Langou, section IV",
@@ -68,8 +68,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..row::planned_by("binary", Kind::Reduce, Planner::Reduction(reduction))
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm =
-    row::allreduce(REDUCE, "twice those of the reduction");
+pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "twice those of the reduction");
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {

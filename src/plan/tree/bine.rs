@@ -22,12 +22,12 @@ use crate::error::Result;
 use crate::plan::build::cube::{folded, members_of};
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::plan::tree::binomial;
 use crate::plan::{Request, Segments, Transfer};
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     commutative_only: true,
     source: "De Sensi et al. 2025 (Bine trees)",
     rounds: "ceil(log2 p)",

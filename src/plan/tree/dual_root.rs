@@ -33,13 +33,13 @@
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::plan::segments::{Published, Symbols, ceil_log2};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Builder, Order, Schedule, Span, Step};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Bi,
     segmented: true,
     transfers: row::for_each_segment_twice,

@@ -23,12 +23,12 @@ use crate::plan::Request;
 use crate::plan::gather::GatherTree;
 use crate::plan::gather::heterogeneous;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestRoot, ClosedForm, Planner};
+use crate::plan::registry::{BestRoot, ClosedForm, Planner, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Order, Schedule, Span, Step};
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     source: "Träff, optimal gather trees, Theorem 4",
     rounds: "ceil(log2 p); on a heterogeneous platform those of the best ordered tree",
     volume: "(p-1) m",
@@ -38,7 +38,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..row::new("ordered", Kind::Reduce, plan)
 };
 
-pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+pub(in crate::plan) const BROADCAST: Row = Row {
     collective: Kind::Broadcast,
     planner: Planner::Direct(broadcast),
     ..REDUCE

@@ -32,11 +32,11 @@
 use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
 use crate::plan::{Request, Transfer};
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Bi,
     segmented: true,
     transfers: row::for_each_segment,
@@ -49,8 +49,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..row::planned_by("two-tree", Kind::Reduce, Planner::Reduction(reduction))
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm =
-    row::allreduce(REDUCE, "at most 4 ceil(log2 p)+2q-4");
+pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "at most 4 ceil(log2 p)+2q-4");
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {

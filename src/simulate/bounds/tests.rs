@@ -69,7 +69,7 @@ fn no_planned_schedule_is_faster_than_its_bounds() {
                             assert!(
                                 bounds.largest <= time * (1.0 + 1e-12),
                                 "{} {p} {m} {ports:?}: {bounds:?}, {time}",
-                                algorithm.name
+                                algorithm.name()
                             );
                         }
                     }
@@ -122,7 +122,7 @@ fn no_schedule_with_irregular_blocks_is_faster_than_its_bounds() {
                         assert!(
                             bounds.largest <= time * (1.0 + 1e-12),
                             "{} {p} {blocks:?} {ports:?}: {bounds:?}, {time}",
-                            algorithm.name
+                            algorithm.name()
                         );
                         compared += 1;
                     }
@@ -319,7 +319,7 @@ fn no_schedule_over_random_links_is_faster_than_its_bounds() {
                         bounds.largest <= time * (1.0 + 1e-12),
                         "{} {} {p} {ports:?}: {bounds:?}, {time}",
                         kind.name(),
-                        algorithm.name
+                        algorithm.name()
                     );
                     compared += 1;
                     if bounds.largest > 0.0 {

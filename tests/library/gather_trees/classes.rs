@@ -1,6 +1,6 @@
 //! Classes of gather trees: no class beats a larger one, and the trees of the papers' examples.
 
-use oneport::plan::gather::{
+use oneport::internal::gather::{
     GatherProblem, GatherTree, binomial, degrading, linear, noncontiguous, optimal, ported,
     rank_ordered, two_groups, weakly_ordered,
 };

@@ -1,7 +1,7 @@
 //! Optimal trees for links that differ in cost: they take the times of the paper's equations.
 
+use oneport::internal::gather::{GatherProblem, GatherTree, binary, heterogeneous, optimal};
 use oneport::machine::Links;
-use oneport::plan::gather::{GatherProblem, GatherTree, binary, heterogeneous, optimal};
 use oneport::{CostModel, Ports, Result};
 
 use super::{Random, prove};

@@ -5,9 +5,9 @@ mod classes;
 mod links;
 mod optimal;
 
+use oneport::internal::gather::{GatherProblem, GatherTree};
 use oneport::machine::{Piece, Pieces};
 use oneport::plan::distribution::Generator;
-use oneport::plan::gather::{GatherProblem, GatherTree};
 use oneport::{CostModel, Ports, Result};
 
 type Plan = fn(&GatherProblem) -> Result<GatherTree>;

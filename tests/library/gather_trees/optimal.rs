@@ -2,8 +2,8 @@
 //! do.
 
 use oneport::CostModel;
-use oneport::plan::gather::optimal::{self, DynamicProgram, time_by};
-use oneport::plan::gather::{GatherProblem, GatherTree, binary, rank_ordered, weakly_ordered};
+use oneport::internal::gather::optimal::{self, DynamicProgram, time_by};
+use oneport::internal::gather::{GatherProblem, GatherTree, binary, rank_ordered, weakly_ordered};
 
 use super::{Plan, Random, for_cubic_programs, prove};
 

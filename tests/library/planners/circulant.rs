@@ -1,8 +1,8 @@
 //! Collectives on circulant graphs.
 
-use oneport::plan::circulant::allgatherv::Allgatherv;
-use oneport::plan::circulant::schedule::Circulant;
-use oneport::plan::circulant::tables::Tables;
+use oneport::internal::circulant::allgatherv::Allgatherv;
+use oneport::internal::circulant::schedule::Circulant;
+use oneport::internal::circulant::tables::Tables;
 use oneport::plan::{Request, Segments};
 use oneport::schedule::ScheduleSource;
 use oneport::{CostModel, Kind, Span, Step};

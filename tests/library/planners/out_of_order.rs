@@ -1,13 +1,14 @@
 //! Tests of the out-of-order planner and of its lower bounds.
 
-use oneport::machine::Links;
-use oneport::plan::distribution::Generator;
-use oneport::plan::pipeline::out_of_order::{
+use oneport::internal::Transfer;
+use oneport::internal::pipeline::out_of_order::{
     half_duplex_broadcast, lower_bound, lower_bound_rounds, out_of_order,
 };
-use oneport::plan::pipeline::uni_greedy;
+use oneport::internal::pipeline::uni_greedy;
+use oneport::machine::Links;
+use oneport::plan::distribution::Generator;
 use oneport::plan::segments::best_segment;
-use oneport::plan::{Request, Segments, Transfer, registry};
+use oneport::plan::{Request, Segments, registry};
 use oneport::{CostModel, Kind, Ports};
 
 /// The closed form of the time.
@@ -360,8 +361,8 @@ fn never_slower_than_uni_greedy_with_its_best_size() {
             let mut r = Request::new(kind, p, m)
                 .ports(Ports::UNI)
                 .cost(CostModel::new(alpha, 1.0).gamma(gamma));
-            let found = best_segment(out_of_order, &r).unwrap();
-            let reference = best_segment(greedy, &r).unwrap();
+            let found = best_segment(&out_of_order, &r).unwrap();
+            let reference = best_segment(&greedy, &r).unwrap();
             assert!(
                 found.time <= reference.time,
                 "{found:?}, {reference:?}, {r:?}"
@@ -378,7 +379,7 @@ fn overlap_and_missing_links() {
     let mut r = Request::reduce(3, 20)
         .ports(Ports::UNI)
         .cost(CostModel::new(5.0, 1.0).gamma(1.0).overlap(true));
-    let found = best_segment(out_of_order, &r).unwrap();
+    let found = best_segment(&out_of_order, &r).unwrap();
     r = r.segments(found.segments);
     assert_eq!(out_of_order.time(&r).unwrap(), found.time);
     let links = vec![
@@ -395,5 +396,5 @@ fn overlap_and_missing_links() {
         })
         .unwrap(),
     );
-    assert!(best_segment(out_of_order, &r).is_ok());
+    assert!(best_segment(&out_of_order, &r).is_ok());
 }

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use oneport::internal::pipeline::uni_greedy::makespan;
 use oneport::plan::distribution::Distribution;
-use oneport::plan::pipeline::uni_greedy::makespan;
 use oneport::plan::segments::{Method, best_segment, best_sizes, best_unequal, compositions};
 use oneport::plan::{Request, Segments, registry};
 use oneport::{CostModel, Kind, Ports};
@@ -151,8 +151,8 @@ fn never_worse_than_equal_segments() {
                 .ports(ports)
                 .cost(CostModel::new(5.0, 1.0).gamma(1.0));
             let algorithm = registry::find(Kind::Reduce, name).unwrap();
-            let equal = best_segment(algorithm, &request).unwrap();
-            let best = best_unequal(algorithm, &request, 300).unwrap();
+            let equal = best_segment(&algorithm, &request).unwrap();
+            let best = best_unequal(&algorithm, &request, 300).unwrap();
             assert!(best.time <= equal.time, "{name} {m}");
             request = request.segments(Segments::of_sizes(best.sizes).unwrap());
             assert_eq!(algorithm.time(&request).unwrap(), best.time);

@@ -1,7 +1,7 @@
 //! Tests of uni-greedy: the schedule, the greedy iterator and the states give the makespan by
 //! definition.
 
-use oneport::plan::pipeline::uni_greedy::{Greedy, best_uni_greedy, makespan};
+use oneport::internal::pipeline::uni_greedy::{Greedy, best_uni_greedy, makespan};
 use oneport::plan::segments::Method;
 use oneport::plan::{Request, Segments};
 use oneport::{CostModel, Kind, Ports};

@@ -71,7 +71,7 @@ fn no_mutant_is_verified() {
             let name = format!(
                 "{} {} p={p}, {what}",
                 algorithm.collective.name(),
-                algorithm.name
+                algorithm.name()
             );
             match random.below(8) {
                 0 => run_mutant::<u8>(&mutant, &name, &mut random, &mut teams, &mut counts),

@@ -45,7 +45,7 @@ pub(super) fn measure(
 ) -> Result<Measured> {
     let planned = plan(task, choices);
     let schedules = site.agree(planned)?;
-    let names = choices.iter().map(|choice| choice.algorithm.name);
+    let names = choices.iter().map(|choice| choice.algorithm.name());
     let names = names.collect::<Vec<_>>().join(", ");
     site.ensure_same(format!("measures {names}"))?;
     oneport::with_element_type!(dtype, T => measure_as::<T>(args, &schedules, choices, site))
@@ -96,7 +96,7 @@ fn measure_as<T: Element>(
     let library = rows.split_off(choices.len()).pop();
     for (row, choice) in rows.iter().zip(choices) {
         if let Some(mismatch) = &row.error {
-            let name = choice.algorithm.name;
+            let name = choice.algorithm.name();
             let wrong = ErrorKind::Wrong(format!("wrong result of {name}: {mismatch}"));
             return Err(Error::from(wrong).into());
         }

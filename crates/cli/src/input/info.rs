@@ -1,5 +1,7 @@
 //! What a command says of a schedule, in a summary and as fields of JSON.
 
+use std::borrow::Cow;
+
 use oneport::plan::registry::Algorithm;
 use oneport::{CostModel, Kind, Request};
 use serde::Serialize;
@@ -10,13 +12,13 @@ use crate::task::{SegmentChoice, Task};
 use crate::units::{TimeUnit, show_bytes};
 
 /// Description of a schedule, as fields of JSON output.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct ScheduleInfo {
     #[serde(skip)]
     pub(crate) kind: Kind,
     pub(crate) collective: &'static str,
     /// Absent for a schedule from a file.
-    pub(crate) algorithm: Option<&'static str>,
+    pub(crate) algorithm: Option<Cow<'static, str>>,
     /// `auto`, `given`, `rules` or `file`.
     pub(crate) algorithm_choice: &'static str,
     pub(crate) schedule: Option<String>,
@@ -83,7 +85,7 @@ impl ScheduleInfo {
     /// Describes the schedule that `algorithm` plans for `request`, one of the requests of `task`.
     pub(crate) fn planned(
         task: &Task,
-        algorithm: &'static Algorithm,
+        algorithm: &Algorithm,
         request: &Request,
         root: Option<usize>,
     ) -> ScheduleInfo {
@@ -102,7 +104,7 @@ impl ScheduleInfo {
         ScheduleInfo {
             kind: algorithm.collective,
             collective: algorithm.collective.name(),
-            algorithm: Some(algorithm.name),
+            algorithm: Some(algorithm.name()),
             algorithm_choice: match &task.rule {
                 Some(_) => "rules",
                 None => choice(task.auto, "auto"),
@@ -140,7 +142,7 @@ impl ScheduleInfo {
         let mut summary = vec![("collective", info.title())];
         summary.push((
             "algorithm",
-            match (info.algorithm, info.algorithm_choice) {
+            match (&info.algorithm, info.algorithm_choice) {
                 (Some(name), "auto") if let Some(cores) = info.cores => {
                     format!("{name} (the fastest on {cores} cores, by an estimate)")
                 }

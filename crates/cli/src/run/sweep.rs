@@ -270,7 +270,7 @@ impl Args {
             clock: self.clock.name().to_string(),
             workers: self.mode().to_string(),
             bytes,
-            algorithm: info.algorithm.unwrap_or_default().to_string(),
+            algorithm: info.algorithm.clone().unwrap_or_default().into_owned(),
             segment: info.segment.unwrap_or(bytes),
             repetitions: self.repetitions,
             median_ns: wall.median,

@@ -56,13 +56,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     task.timed_only = Some(Timing::Chosen);
     let (algorithm, request) = task.choose()?;
     if !algorithm.is_streamed()
-        || steps(algorithm, request.ranks(), request.get_segments().count()) <= MAX_STORED
+        || steps(&algorithm, request.ranks(), request.get_segments().count()) <= MAX_STORED
     {
         return Ok(Outcome::Stored(Box::new(Input::planned_by(
-            &task, algorithm, request,
+            &task, &algorithm, request,
         )?)));
     }
-    print_timed(args, &task, algorithm, &request, out)?;
+    print_timed(args, &task, &algorithm, &request, out)?;
     Ok(Outcome::Done(ExitCode::SUCCESS))
 }
 
@@ -81,7 +81,7 @@ fn may_stream(args: &Args) -> bool {
 fn print_timed(
     args: &Args,
     task: &Task,
-    algorithm: &'static Algorithm,
+    algorithm: &Algorithm,
     request: &Request,
     out: &mut dyn Write,
 ) -> Result<()> {

@@ -231,7 +231,7 @@ fn parameters(args: &Args, job: &Job) -> Parameters {
                 job.sweep
                     .algorithms
                     .iter()
-                    .map(|a| a.name.to_string())
+                    .map(|a| a.name().to_string())
                     .collect(),
             ),
         ),

@@ -226,12 +226,12 @@ impl Job {
 
 /// Returns the requested algorithms. An explicitly named algorithm must be usable; `all` skips
 /// unusable ones.
-fn select_algorithms(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm>, Vec<Skipped>)> {
-    let (mut found, mut skipped): (Vec<&'static Algorithm>, Vec<Skipped>) = Default::default();
+fn select_algorithms(args: &Args, task: &Task) -> Result<(Vec<Algorithm>, Vec<Skipped>)> {
+    let (mut found, mut skipped): (Vec<Algorithm>, Vec<Skipped>) = Default::default();
     for name in &args.algorithms {
         for algorithm in algorithms(args.collective, name, &task.request)? {
-            match task.request_for(algorithm) {
-                _ if found.iter().any(|a| a.name == algorithm.name) => {}
+            match task.request_for(&algorithm) {
+                _ if found.contains(&algorithm) => {}
                 Ok(_) => found.push(algorithm),
                 Err(refusal) if name == "all" || name == "auto" => skipped.push(refusal.into()),
                 Err(refusal) => return Err(Error::from(refusal).into()),

@@ -118,7 +118,7 @@ fn many_ranks_are_simulated() {
 /// collect.
 #[test]
 fn receive_schedules_can_be_allgathered() {
-    use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
+    use oneport::internal::circulant::{schedule::Circulant, tables::Tables};
     use oneport::plan::registry;
     use oneport::run::{Operator, Run, Team};
     use oneport::{Kind, Request};

@@ -62,7 +62,10 @@ fn plans(p: usize) -> impl Iterator<Item = String> {
             true => format!("--bytes {} --segments 2", 8 * p),
             false => String::new(),
         };
-        format!("{kind} -p {p} -a {} {vector} --alpha 1000 --beta 2", a.name)
+        format!(
+            "{kind} -p {p} -a {} {vector} --alpha 1000 --beta 2",
+            a.name()
+        )
     })
 }
 

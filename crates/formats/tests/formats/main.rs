@@ -22,7 +22,7 @@ fn grid() -> Vec<(String, Schedule)> {
             for (ports, segments) in [(Ports::BI, 1), (Ports::BI, 3), (Ports::UNI, 2)] {
                 let elements = 2 * p * segments;
                 let mut request = Request::new(algorithm.collective, p, elements).ports(ports);
-                if request.clone().root(root).plan(algorithm.name).is_ok() {
+                if request.clone().root(root).plan(&algorithm.name()).is_ok() {
                     request = request.root(root);
                 }
                 if algorithm.segmented {
@@ -37,7 +37,7 @@ fn grid() -> Vec<(String, Schedule)> {
                 let Ok(schedule) = algorithm.plan(&request) else {
                     continue;
                 };
-                let (kind, name) = (algorithm.collective.name(), algorithm.name);
+                let (kind, name) = (algorithm.collective.name(), algorithm.name());
                 let ports = ports.name();
                 schedules.push((
                     format!("{kind} {name} p={p} {ports} q={segments}"),

@@ -357,11 +357,11 @@ fn written() -> Vec<(String, String, Option<usize>)> {
     for algorithm in registry::all() {
         for (p, segments) in [(3, 1), (4, 2)] {
             let request = Request::new(algorithm.collective, p, p * segments);
-            let Ok(schedule) = request.segment_count(segments).plan(algorithm.name) else {
+            let Ok(schedule) = request.segment_count(segments).plan(&algorithm.name()) else {
                 continue;
             };
             if let Ok(written) = msccl::write(&schedule, "x") {
-                let name = format!("{} {} p={p}", algorithm.collective.name(), algorithm.name);
+                let name = format!("{} {} p={p}", algorithm.collective.name(), algorithm.name());
                 files.push((name, written.text, schedule.collective().root()));
             }
         }

@@ -38,7 +38,7 @@ use oneport::schedule::Step;
 ///     tuning: Tuning::default(),
 /// };
 /// // Messages whose sender does not wait cost the root less than forwarding costs all ranks.
-/// assert_eq!(choose_native(&request, &core_model)?.algorithm.name, "linear");
+/// assert_eq!(choose_native(&request, &core_model)?.algorithm.name(), "linear");
 /// # Ok::<(), oneport::Error>(())
 /// ```
 ///
@@ -56,8 +56,8 @@ pub fn choose_native(request: &Request, core_model: &CoreModel) -> Result<Choice
 ///
 /// # Errors
 /// When one of several equally fast algorithms cannot be planned.
-pub fn choose_native_among(
-    candidates: impl IntoIterator<Item = &'static Algorithm>,
+pub fn choose_native_among<'a>(
+    candidates: impl IntoIterator<Item = &'a Algorithm>,
     request: &Request,
     core_model: &CoreModel,
 ) -> Result<Ranking> {
@@ -80,7 +80,7 @@ pub fn choose_native_among(
 /// # Errors
 /// As [`with_best_segments`]; also when there are no cores.
 pub fn estimate_native(
-    algorithm: &'static Algorithm,
+    algorithm: &Algorithm,
     request: &Request,
     core_model: &CoreModel,
 ) -> Result<Choice, Refusal> {
@@ -113,7 +113,7 @@ pub fn estimate_native(
 /// # Errors
 /// As [`estimate_native`].
 fn estimate_as_requested(
-    algorithm: &'static Algorithm,
+    algorithm: &Algorithm,
     request: &Request,
     core_model: &CoreModel,
 ) -> Result<Choice, Refusal> {

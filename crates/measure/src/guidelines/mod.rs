@@ -24,6 +24,7 @@
 mod plans;
 mod table;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use self::plans::{Compared, Plans};
@@ -184,9 +185,9 @@ pub struct Comparison {
     /// Time of the right side.
     pub right: f64,
     /// The algorithms, or functions of the library, of the left side's calls.
-    pub left_by: Vec<&'static str>,
+    pub left_by: Vec<Cow<'static, str>>,
     /// Those of the right side's calls.
-    pub right_by: Vec<&'static str>,
+    pub right_by: Vec<Cow<'static, str>>,
     /// Whether the left side is at most as slow as the right side, within the tolerance.
     pub holds: bool,
 }
@@ -298,7 +299,7 @@ pub fn evaluate_on(
     }
     let model: Vec<f64> = plans.planned.iter().map(|plan| plan.time).collect();
     for one in &compared {
-        let time = |plan: usize| (model[plan], plans.planned[plan].algorithm.name);
+        let time = |plan: usize| (model[plan], plans.planned[plan].algorithm.name());
         let row = plans.row(one, None, Performer::Schedules, time);
         report.rows.push(row);
     }
@@ -330,7 +331,7 @@ pub fn evaluate_on(
     for by in plans.performers() {
         for one in &compared {
             let row = plans.row(one, Some(clock), by, |plan| {
-                times[&plans.measure_of(plan, by)]
+                times[&plans.measure_of(plan, by)].clone()
             });
             report.rows.push(row);
         }

@@ -1,5 +1,6 @@
 //! Plans for the calls of guidelines: the chosen algorithms and their times.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -20,7 +21,7 @@ const OP: Op = Op::BXOR;
 #[derive(Debug)]
 pub(super) struct Planned {
     pub(super) call: Call,
-    pub(super) algorithm: &'static Algorithm,
+    pub(super) algorithm: Algorithm,
     pub(super) request: Request,
     /// Model time.
     pub(super) time: f64,
@@ -111,7 +112,10 @@ impl<'a> Plans<'a> {
         }
         match call.by {
             By::Best => {}
-            By::Whole(name) => candidates.retain(|a| a.name == name),
+            By::Whole(name) => {
+                let whole = registry::find(kind, name).map_err(|error| error.to_string())?;
+                candidates.retain(|a| **a == whole);
+            }
             By::Irregular => candidates.retain(|a| !a.regular_only),
         }
         let mut request = Request::new(kind, ranks, elements)
@@ -157,7 +161,7 @@ impl<'a> Plans<'a> {
         one: &Compared,
         clock: Option<Clock>,
         by: Performer,
-        time: impl Fn(usize) -> (f64, &'static str),
+        time: impl Fn(usize) -> (f64, Cow<'static, str>),
     ) -> Comparison {
         let sides = one.sides.each_ref();
         let [left, right] = sides.map(|side| {
@@ -209,7 +213,7 @@ impl<'a> Plans<'a> {
         clock: Clock,
         warnings: &mut Vec<String>,
         progress: &mut impl FnMut(usize, usize),
-    ) -> Result<BTreeMap<Measurement, (f64, &'static str)>> {
+    ) -> Result<BTreeMap<Measurement, (f64, Cow<'static, str>)>> {
         let (batches, length) = match clock {
             Clock::Paced => (3, Duration::from_millis(20)),
             _ => (7, Duration::from_millis(2)),
@@ -296,9 +300,10 @@ fn verify(
     run: &Run<'_, u8>,
     planned: &Planned,
     warnings: &mut Vec<String>,
-) -> Result<&'static str> {
+) -> Result<Cow<'static, str>> {
     let outcome = run.clone().repetitions(MIN_FITTING).verified().on(place)?;
-    let name = outcome.function.unwrap_or(planned.algorithm.name);
+    let function = outcome.function.map(Cow::Borrowed);
+    let name = function.unwrap_or_else(|| planned.algorithm.name());
     if let Some(mismatch) = outcome.mismatch {
         return Err(Error::wrong(format!(
             "{} by {name} over {} ranks gave a wrong result: {mismatch}",

@@ -1,5 +1,6 @@
 //! Measurements for a sweep, by running schedules.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -26,9 +27,9 @@ pub struct Live<'p, T, P> {
     /// Whether the library's own functions are measured, too.
     library: bool,
     /// Short schedules for the current vector size, by algorithm and segments.
-    schedules: HashMap<(&'static str, Vec<usize>), Schedule>,
+    schedules: HashMap<(Cow<'static, str>, Vec<usize>), Schedule>,
     /// Schedules whose results were correct, by algorithm, segment size and number of segments.
-    verified: HashSet<(&'static str, usize, usize)>,
+    verified: HashSet<(Cow<'static, str>, usize, usize)>,
     data: Option<Data<T>>,
 }
 
@@ -128,7 +129,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         /// Number of steps up to which a schedule is kept; longer ones are planned again.
         const SHORT: usize = 1 << 14;
         let sizes = request.get_segments().sizes();
-        let key = (algorithm.name, sizes.to_vec());
+        let key = (algorithm.name(), sizes.to_vec());
         let schedule = match self.schedules.remove(&key) {
             Some(schedule) => schedule,
             None => algorithm.plan(request)?,
@@ -139,7 +140,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
             return Err(Error::system("no data to measure with"));
         };
         let run = self.run(&schedule, request, repetitions);
-        let combination = (algorithm.name, sizes[0], sizes.len());
+        let combination = (algorithm.name(), sizes[0], sizes.len());
         let outcome = if self.verified.contains(&combination) {
             self.carry_out(&run.inputs(&inputs))?
         } else {
@@ -147,7 +148,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
             if let Some(mismatch) = outcome.mismatch {
                 return Err(Error::wrong(format!(
                     "{} with {} segments gives a wrong result: {mismatch}",
-                    algorithm.name,
+                    algorithm.name(),
                     sizes.len()
                 )));
             }

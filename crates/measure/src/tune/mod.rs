@@ -45,7 +45,7 @@ pub struct Sweep {
     /// the vector itself.
     pub request: Request,
     /// The algorithms, all for one collective.
-    pub algorithms: Vec<&'static Algorithm>,
+    pub algorithms: Vec<Algorithm>,
     /// Sizes of the vector in bytes, each a whole number of elements.
     pub bytes: Vec<u64>,
     /// Time budget. Every algorithm is measured at least once at every size, even if that takes
@@ -102,7 +102,7 @@ pub struct Progress<'a> {
     /// Size being measured.
     pub bytes: u64,
     /// Algorithm being measured.
-    pub algorithm: &'static str,
+    pub algorithm: &'a Algorithm,
     /// Segment size being measured, in bytes.
     pub segment: u64,
     /// Number of rows so far.
@@ -218,7 +218,7 @@ impl<'a> Run<'a> {
         let started = measure.now();
         let mut board = Vec::new();
         for &bytes in &sweep.bytes {
-            for &algorithm in &sweep.algorithms {
+            for algorithm in &sweep.algorithms {
                 board.push(Search::new(algorithm, &sweep.request, bytes, known)?);
             }
         }
@@ -441,7 +441,7 @@ impl<'a> Run<'a> {
                 done: self.done,
                 points: self.board.len(),
                 bytes: search.bytes(),
-                algorithm: search.algorithm().name,
+                algorithm: search.algorithm(),
                 segment: segment as u64 * self.sweep.request.get_element_bytes(),
                 measured: self.board.iter().map(Search::measured).sum(),
                 spent: self.spent(),

@@ -19,7 +19,7 @@ struct Fake {
     noise: f64,
     random: Generator,
     now: Duration,
-    calls: Vec<(u64, &'static str, usize, usize)>,
+    calls: Vec<(u64, String, usize, usize)>,
 }
 
 impl Fake {
@@ -43,7 +43,7 @@ impl Measure for Fake {
     ) -> Result<Vec<u64>> {
         let request = request.clone().cost(self.truth.clone());
         let time = algorithm.time(&request)?;
-        let name = registry::find(algorithm.collective, algorithm.name)?.name;
+        let name = algorithm.to_string();
         self.calls.push((
             request.elements() as u64,
             name,
@@ -91,7 +91,7 @@ fn min_time(name: &str, bytes: u64, cost: &CostModel) -> f64 {
     let request = request
         .cost(cost.clone())
         .segments(Segments::whole(bytes as usize));
-    best_segment(registry::find(Kind::Reduce, name).unwrap(), &request)
+    best_segment(&registry::find(Kind::Reduce, name).unwrap(), &request)
         .unwrap()
         .time
 }
@@ -207,7 +207,7 @@ fn an_interrupted_sweep_continues_from_its_rows() {
             (r.bytes, &r.algorithm, r.segment) == (row.bytes, &row.algorithm, row.segment)
         };
         assert_eq!(whole.rows.iter().find(same).unwrap().wall, row.wall);
-        let call = |c: &&(u64, &str, usize, usize)| {
+        let call = |c: &&(u64, String, usize, usize)| {
             c.0 == row.bytes && c.1 == row.algorithm && c.2 as u64 == row.segment
         };
         assert!(

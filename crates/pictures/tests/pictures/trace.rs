@@ -23,14 +23,19 @@ fn model_trace_agrees_with_the_simulator() {
             };
             let trace = Trace::model(&schedule, &cost, 1, Unit::Plain).unwrap();
             let simulation = schedule.simulate(&cost).unwrap();
-            assert_eq!(trace.end(), simulation.makespan(), "{}", algorithm.name);
+            assert_eq!(trace.end(), simulation.makespan(), "{}", algorithm.name());
             let mut busy = vec![vec![0.0; schedule.ports().lists()]; p];
             for a in trace.activities() {
                 if let Some(list) = trace.list(a) {
                     busy[a.rank][list] += a.time();
                 }
             }
-            assert_eq!(busy, simulation.port_busy(&schedule), "{}", algorithm.name);
+            assert_eq!(
+                busy,
+                simulation.port_busy(&schedule),
+                "{}",
+                algorithm.name()
+            );
             let computing = schedule.programs().iter().flatten();
             let parts = computing
                 .map(|s| usize::from(s.peer().is_some()) + usize::from(s.computes()))

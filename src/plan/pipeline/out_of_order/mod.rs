@@ -76,12 +76,12 @@ use super::uni_greedy;
 use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, PortModels, Row};
 use crate::plan::{Request, Transfer};
 use crate::schedule::collective::Kind;
 use search::Effort;
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Uni,
     commutative_only: true,
     segmented: true,
@@ -96,7 +96,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..row::planned_by("out-of-order", Kind::Reduce, Planner::Reduction(reduction))
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     planner: Planner::AllreduceOf([reduction, broadcast_phase]),
     closed_form: ClosedForm::Of(allreduce_time),
     best_segment: REDUCE.best_segment,
@@ -159,7 +159,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 /// give none. For the time that it takes see [Planning time](self#planning-time).
 ///
 /// ```
-/// use oneport::plan::pipeline::out_of_order::{lower_bound, out_of_order};
+/// use oneport::internal::pipeline::out_of_order::{lower_bound, out_of_order};
 /// let (transfer_time, combine_time) = ([2.0; 5], [1.0; 5]);
 /// let transfers = out_of_order(15, &transfer_time, &combine_time);
 /// assert_eq!(transfers.len(), 5 * 14);
@@ -180,7 +180,7 @@ pub fn out_of_order(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Ve
 /// as long.
 ///
 /// ```
-/// use oneport::plan::pipeline::out_of_order::half_duplex_broadcast;
+/// use oneport::internal::pipeline::out_of_order::half_duplex_broadcast;
 /// assert_eq!(half_duplex_broadcast(4, 10).len(), 3 * 10 / 2 + 1);
 /// ```
 ///

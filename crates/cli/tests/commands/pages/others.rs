@@ -140,7 +140,7 @@ fn the_page_of_the_benchmark_answers_by_collective() {
         |collective, ranks: usize, bytes: usize, median_ns: u64, model_ns: f64| bench::Point {
             group: "grid",
             collective,
-            algorithm: "chain",
+            algorithm: "chain".to_string(),
             ports: "bi",
             ranks,
             bytes,

@@ -312,9 +312,9 @@ fn pages_of_64_ranks_and_64_segments_are_small_and_reproducible() {
             let Ok(schedule) = algorithm.plan(&request) else {
                 continue;
             };
-            let caption = Caption::new(algorithm.name);
+            let caption = Caption::new(algorithm.name());
             let make = || page(&schedule, &cost, 1, Unit::Nanoseconds, &caption);
-            let name = format!("{} {}", algorithm.collective.name(), algorithm.name);
+            let name = format!("{} {}", algorithm.collective.name(), algorithm.name());
             let one = match make() {
                 Ok(one) => one,
                 // Only what nobody can watch: each of 64 blocks in 64 segments, in two phases.
