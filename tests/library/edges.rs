@@ -265,7 +265,8 @@ fn segments_are_validated_and_counted() {
 fn one_rank_and_empty_vectors_take_no_time() {
     let mut teams: Vec<Team> = (1..=5).map(|p| Team::new(p).unwrap()).collect();
     for a in registry::all() {
-        for (p, elements) in [(1, 0), (1, 1), (1, 9), (2, 0), (3, 0), (5, 0)] {
+        let sizes = [(1, 0), (1, 9), (3, 0), (5, 0), (1, 1), (2, 0)];
+        for &(p, elements) in &sizes[..cases(3, sizes.len())] {
             if p > 1 && !a.collective.has_data() {
                 // Its messages take alpha.
                 continue;

@@ -71,7 +71,12 @@ fn every_algorithm(ranks: impl Iterator<Item = usize>, team: impl Fn(usize) -> T
                 (3, 41, 4),
             ];
             // Small vectors are nothing special for large teams.
-            let few = if p > 5 && !is_long() { 2 } else { sizes.len() };
+            let few = match p {
+                _ if is_long() => sizes.len(),
+                0..=3 => sizes.len(),
+                4..=9 => 2,
+                _ => 1,
+            };
             for (n, elements, segments) in sizes.into_iter().take(few) {
                 let mut request = Request::new(algorithm.collective, p, elements)
                     .segment_count(segments)
