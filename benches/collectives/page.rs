@@ -10,8 +10,7 @@ use super::{Point, Summary, commit, machine, median, now};
 
 const SCRIPT: &str = include_str!("ratios.js");
 
-/// Rows whose median is so many times their minimum were disturbed: half of the repetitions took
-/// that much longer than the fastest.
+/// A row was disturbed if its median is more than this multiple of its minimum.
 const DISTURBED: f64 = 2.0;
 /// With fewer repetitions in the time of a row, something else used the cores in all of them.
 const MIN_REPETITIONS: u64 = 5;

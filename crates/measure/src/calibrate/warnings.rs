@@ -11,7 +11,7 @@ pub(super) const MAX_ERROR: f64 = 0.25;
 /// Samples of one size that differ by more than this, in the median over the sizes, are too noisy
 /// to fit.
 const MAX_NOISE: f64 = 3.0;
-/// Noise, or change between the first and the last turn, that causes a warning.
+/// Noise, or change between the first and the last batch, that causes a warning.
 const NOISY: f64 = 0.1;
 /// Largest relative error of a point that causes no warning.
 const FAR_OFF: f64 = 0.5;
