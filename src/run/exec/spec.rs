@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::options::RunOptions;
 use super::program::Program;
-use super::run::RunOptions;
 use crate::error::{Error, Result};
 use crate::run::context::{Copying, RunContext};
 use crate::run::element::Element;
