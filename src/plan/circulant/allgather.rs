@@ -1,4 +1,4 @@
-//! Circulant allgather, reduce-scatter (the same reversed) and allreduce (both in turn), in
+//! Circulant allgather, reduce-scatter (the same reversed) and allreduce (one after the other), in
 //! logarithmically many rounds for any number of ranks.
 //!
 //! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast

@@ -40,7 +40,7 @@ pub struct Table {
     pub send: Vec<Vec<i8>>,
 }
 
-/// Maximum number of columns: nobody reads a wider table.
+/// Maximum number of columns: a wider table is unreadable.
 const MAX_RANKS: usize = 1 << 20;
 
 impl Table {

@@ -72,7 +72,7 @@ const ALLGATHERS: [Row; 5] = [
 /// Limit of the transfers of a candidate: a ring among many ranks takes too long to plan.
 const MAX_TRANSFERS: usize = 1 << 18;
 
-/// Whether a candidate with so many transfers is planned.
+/// Whether a candidate with this number of transfers is planned.
 fn is_short(ranks: usize, transfers: usize) -> bool {
     transfers <= MAX_TRANSFERS.max(64 * ranks)
 }

@@ -64,15 +64,15 @@ fn rounds(request: &Request, blocks: &BlockPairs) -> Vec<(usize, [usize; 2])> {
     let (vertices, edges) = graph(request, &pairs);
     let colours = edge_colouring(vertices, &edges);
     // In the order of their largest blocks, which is that of the pairs.
-    let (mut turn, mut next) = (vec![usize::MAX; colours.len()], 0);
+    let (mut number, mut next) = (vec![usize::MAX; colours.len()], 0);
     let mut rounds: Vec<_> = colours
         .into_iter()
         .map(|colour| {
-            if turn[colour] == usize::MAX {
-                turn[colour] = next;
+            if number[colour] == usize::MAX {
+                number[colour] = next;
                 next += 1;
             }
-            turn[colour]
+            number[colour]
         })
         .zip(pairs)
         .collect();
@@ -108,45 +108,4 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     let exact = last + 1 == min_colours(vertices, &edges);
     let equal = pairs.iter().all(|&other| len(other) == len(pair));
     (exact && equal).then(|| (last + 1) as f64 * request.transfer_time(len(pair)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Ports;
-    use crate::plan::build::block_pairs::pair_sizes;
-
-    /// The most messages through one port.
-    fn largest_degree(ports: Ports, p: usize, sizes: &[usize]) -> usize {
-        let sent = |a: usize, b: usize| usize::from(a != b && sizes[a * p + b] > 0);
-        let count = |rank: usize| {
-            let out: usize = (0..p).map(|other| sent(rank, other)).sum();
-            let into: usize = (0..p).map(|other| sent(other, rank)).sum();
-            match ports.is_bidirectional() {
-                true => out.max(into),
-                false => out + into,
-            }
-        };
-        (0..p).map(count).max().unwrap()
-    }
-
-    #[test]
-    fn rounds_are_as_few_as_the_messages_of_a_port() {
-        for p in 1..=20 {
-            for sizes in pair_sizes(p) {
-                for ports in [Ports::BI, Ports::UNI] {
-                    let request = Request::alltoall(p, 4).blocks(sizes.clone()).ports(ports);
-                    let blocks = BlockPairs::new(&request).unwrap();
-                    let rounds = rounds(&request, &blocks)
-                        .last()
-                        .map_or(0, |last| last.0 + 1);
-                    let degree = largest_degree(ports, p, &sizes);
-                    match ports.is_bidirectional() {
-                        true => assert_eq!(rounds, degree, "{sizes:?}"),
-                        false => assert!(rounds <= degree + 2, "{sizes:?}"),
-                    }
-                }
-            }
-        }
-    }
 }

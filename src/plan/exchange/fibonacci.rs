@@ -194,7 +194,7 @@ fn growth(n: usize) -> impl Iterator<Item = Growth> {
     })
 }
 
-/// The numbers of pairs that the ranks know which receive next, and those which send.
+/// How many pairs the next receivers, and the next senders, know.
 #[derive(Clone, Copy)]
 struct Known {
     receiver: usize,
@@ -202,7 +202,7 @@ struct Known {
 }
 
 impl Known {
-    /// After a round in which receivers learn so many pairs.
+    /// After a round in which receivers learn `learnt` pairs.
     fn after(self, learnt: usize) -> Known {
         Known {
             receiver: self.sender,
@@ -210,7 +210,7 @@ impl Known {
         }
     }
 
-    /// Whether so many rounds suffice until all know `n` pairs.
+    /// Whether all know `n` pairs after `rounds` rounds.
     fn can_complete(mut self, n: usize, rounds: usize) -> bool {
         for _ in 0..rounds {
             self = self.after(self.sender.min(n - self.receiver));

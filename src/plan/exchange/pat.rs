@@ -69,27 +69,3 @@ pub(super) fn shares(p: usize) -> Vec<Share> {
     let shares = roots.chain(others).map(share);
     shares.filter(|share| !share.targets.is_empty()).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rounds_and_blocks_are_those_of_the_source() {
-        for p in (1..10).map(|d| 1usize << d) {
-            let trees = MAX_BLOCKS.min(p / 2);
-            let rounds = trees.ilog2() as usize + p / trees - 1;
-            assert_eq!(shares(p).len(), rounds, "p={p}");
-        }
-        for p in 1..300 {
-            let mut targets: Vec<_> = shares(p).into_iter().flat_map(|s| s.targets).collect();
-            targets.sort_unstable();
-            assert!(targets.into_iter().eq(1..p), "p={p}");
-            assert!(
-                shares(p)
-                    .iter()
-                    .all(|share| share.targets.len() <= MAX_BLOCKS)
-            );
-        }
-    }
-}

@@ -48,21 +48,17 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 
 /// Plans the allreduce; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(sequence(request)?)))
-}
-
-fn sequence(request: &Request) -> Result<Sequence<Blocks<Parts>, Blocks<Ring>>> {
     request.validate()?;
     let blocks = consecutive(&evenly(request.elements(), request.ranks));
     let parts = |blocks: Vec<Span>| Parts::new(&blocks, request.segments.count());
     let longest = |blocks: &[Span]| ring::longest(&Parts::of(blocks, request.segments.count(), 0));
     let scratch = scratch_after(request, &blocks, longest);
     let collective = Collective::Allreduce;
-    Ok(Sequence {
+    Ok(Box::new(Stream(Sequence {
         first: Blocks::backwards(request, collective.clone(), parts, blocks.clone(), scratch),
         second: Blocks::forwards(request, collective.clone(), Ring::new, blocks),
         collective,
-    })
+    })))
 }
 
 /// The rounds of the ring, each as often as there are parts.

@@ -340,13 +340,4 @@ mod tests {
             }
         }
     }
-
-    #[test]
-    fn messages_of_the_allreduce_have_at_most_two_spans() {
-        for p in 1..140 {
-            let blocks = blocks_in_order(p, 5 * p + 3);
-            let longest = rounds(&blocks).into_iter().flatten().map(|m| m.sent.len());
-            assert!(longest.max().unwrap_or(0) <= 2, "p={p}");
-        }
-    }
 }

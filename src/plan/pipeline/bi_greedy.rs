@@ -159,36 +159,3 @@ impl FreePorts {
         senders.into_iter().zip(receivers).collect()
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_conjectured_number_of_rounds_is_reached() {
-        for p in 2..=128usize {
-            let latency = p.next_power_of_two().trailing_zeros() as usize;
-            for q in 1..=32 {
-                assert_eq!(rounds(p, q).count(), latency + q - 1, "p={p} q={q}");
-            }
-        }
-        for (p, q) in [(1000, 7), (1023, 3), (1025, 10)] {
-            assert_eq!(rounds(p, q).count(), p.ilog2() as usize + q, "p={p} q={q}");
-        }
-    }
-
-    #[test]
-    fn four_ranks_two_segments() {
-        let transfers: Vec<Vec<_>> = rounds(4, 2)
-            .map(|round| round.iter().map(|t| (t.from, t.to, t.segment)).collect())
-            .collect();
-        assert_eq!(
-            transfers,
-            [
-                vec![(2, 0, 0), (3, 1, 0), (1, 2, 1)],
-                vec![(1, 0, 0), (3, 2, 1)],
-                vec![(2, 0, 1)],
-            ]
-        );
-    }
-}

@@ -263,22 +263,6 @@ mod tests {
     }
 
     #[test]
-    fn rounds_are_close_to_the_least_possible() {
-        for (p, k, q, least, rounds) in [
-            (4, 1, 5, 6, 7),
-            (27, 2, 40, 23, 24),
-            (64, 3, 30, 13, 14),
-            (125, 4, 100, 28, 29),
-            (729, 8, 80, 13, 14),
-        ] {
-            let trees = Trees::of(&request(p, k, q));
-            let steps = (1..).find(|&i| (k + 1usize).pow(i) >= p).unwrap() as usize;
-            assert_eq!(steps + (q - 1).div_ceil(k), least);
-            assert_eq!(trees.count_rounds(q), rounds, "p={p} k={k} q={q}");
-        }
-    }
-
-    #[test]
     fn the_example_of_the_header() {
         let trees = Trees::of(&request(5, 2, 2));
         let edges = |tree: usize| -> Vec<_> {

@@ -6,7 +6,7 @@ use oneport::plan::{Request, choose};
 use oneport::simulate::bounds::{lower_bound, lower_bound_of};
 use oneport::{Collective, CostModel, Kind, Ports, Schedule, Step};
 
-use super::{closed_form, executed};
+use super::{closed_form, executed, pair_sizes};
 
 #[test]
 fn dissemination_takes_the_fewest_rounds_and_messages_cost_alpha() {
@@ -135,27 +135,6 @@ fn a_gossip_takes_the_rounds_of_an_allgather() {
     assert!(many.unwrap_err().to_string().contains("at most 256 ranks"));
 }
 
-/// Sizes for every pair of ranks: none, equal ones, those of a scatter, a gather, a permutation
-/// and a few irregular ones.
-fn pair_sizes(ranks: usize) -> impl Iterator<Item = Vec<usize>> {
-    let pairs = move |size: &dyn Fn(usize, usize) -> usize| -> Vec<usize> {
-        (0..ranks * ranks)
-            .map(|i| size(i / ranks, i % ranks))
-            .collect()
-    };
-    let regular = [
-        pairs(&|_, _| 0),
-        pairs(&|_, _| 2),
-        pairs(&|from, to| 2 * usize::from(from != to)),
-        pairs(&|from, to| if from == 0 { to % 3 } else { 0 }),
-        pairs(&|from, to| if to == 0 { 1 + from % 3 } else { 0 }),
-        pairs(&|from, to| 4 * usize::from((from + 2) % ranks == to)),
-    ];
-    let irregular =
-        move |seed: usize| pairs(&|from, to| (from * to * seed + 3 * from + 5 * to + seed) % 7 / 2);
-    regular.into_iter().chain((1..6).map(irregular))
-}
-
 /// The time of all messages through the busiest port, and of the longest message.
 fn busiest(request: &Request) -> (f64, f64) {
     let p = request.ranks();
@@ -260,46 +239,6 @@ fn parts_of_a_ring_pay_where_computation_overlaps() {
     assert!(time(4) < time(1));
 }
 
-/// The most messages through one port.
-fn largest_degree(ports: Ports, p: usize, sizes: &[usize]) -> usize {
-    let sent = |a: usize, b: usize| usize::from(a != b && sizes[a * p + b] > 0);
-    let count = |rank: usize| {
-        let out: usize = (0..p).map(|other| sent(rank, other)).sum();
-        let into: usize = (0..p).map(|other| sent(other, rank)).sum();
-        match ports.is_bidirectional() {
-            true => out.max(into),
-            false => out + into,
-        }
-    };
-    (0..p).map(count).max().unwrap()
-}
-
-/// Blocks of one size, or none: the model time is that of the rounds.
-#[test]
-fn the_time_of_equal_messages_is_that_of_the_rounds() {
-    let mut exact = 0;
-    for p in 2..=20 {
-        for density in 2..6 {
-            let full = |i: usize| (i * i * density + 3 * i) % 7 < density;
-            let sizes: Vec<usize> = (0..p * p).map(|i| 5 * usize::from(full(i))).collect();
-            for ports in [Ports::BI, Ports::UNI] {
-                let request = Request::alltoall(p, 5)
-                    .ports(ports)
-                    .cost(CostModel::new(10.0, 2.0));
-                let request = request.blocks(sizes.clone());
-                let time = executed(&request, "edge-colouring");
-                let closed = closed_form(&request, "edge-colouring");
-                exact += usize::from(closed.is_some());
-                assert!(closed.is_some() || !ports.is_bidirectional());
-                assert_eq!(closed.unwrap_or(time), time, "{p} {ports:?} {sizes:?}");
-                let degree = largest_degree(ports, p, &sizes) as f64;
-                assert!(time >= 20.0 * degree && time <= 20.0 * (degree + 2.0));
-            }
-        }
-    }
-    assert!(exact > 140, "{exact} of 152");
-}
-
 #[test]
 fn rounds_of_the_fibonacci_census_are_within_one_of_the_bound_for_even_p() {
     let cost = CostModel::new(1.0, 0.0);
@@ -319,4 +258,32 @@ fn rounds_of_the_fibonacci_census_are_within_one_of_the_bound_for_even_p() {
     let rounds = [10, 64, 256, 1024].map(time);
     // A reduction and a broadcast take 8, 12, 16 and 20.
     assert_eq!(rounds, [6.0, 10.0, 13.0, 16.0]);
+}
+
+#[test]
+fn messages_of_the_swing_allreduce_have_at_most_two_spans() {
+    for p in 1..140 {
+        let schedule = Request::allreduce(p, 5 * p + 3).plan("swing").unwrap();
+        for step in schedule.programs().iter().flatten() {
+            assert!(step.reads().len() <= 2, "p={p}: {step:?}");
+        }
+    }
+}
+
+#[test]
+fn rounds_and_messages_of_pat_are_those_of_the_source() {
+    const MAX_BLOCKS: usize = 8;
+    let request = |p| Request::allgather(p, 1).cost(CostModel::new(1.0, 0.0));
+    for p in (1..10).map(|d| 1usize << d) {
+        let trees = MAX_BLOCKS.min(p / 2);
+        let rounds = trees.ilog2() as usize + p / trees - 1;
+        assert_eq!(executed(&request(p), "pat"), rounds as f64, "p={p}");
+    }
+    for p in 1..200 {
+        let schedule = request(p).plan("pat").unwrap();
+        for step in schedule.programs().iter().flatten() {
+            let blocks: usize = step.reads().iter().map(|span| span.len).sum();
+            assert!(blocks <= MAX_BLOCKS, "p={p}: {step:?}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use oneport::check::Options;
 use oneport::machine::Links;
 use oneport::plan::Request;
-use oneport::{CostModel, Kind, Ports};
+use oneport::{CostModel, Kind, Ports, Schedule, Step};
 
 use super::{closed_form, executed};
 
@@ -207,4 +207,87 @@ fn multi_tree_reductions_without_computation_take_as_long_as_broadcasts() {
             assert_eq!(Some(executed(&reduce, "multi-tree")), time, "p={p} k={k}");
         }
     }
+}
+
+#[test]
+fn rounds_of_multi_trees_are_close_to_the_least_possible() {
+    for (p, k, q, least, rounds) in [
+        (4, 1, 5, 6, 7),
+        (27, 2, 40, 23, 24),
+        (64, 3, 30, 13, 14),
+        (125, 4, 100, 28, 29),
+        (729, 8, 80, 13, 14),
+    ] {
+        let request = Request::broadcast(p, q)
+            .segment_count(q)
+            .ports(Ports::BI.with_k(k))
+            .cost(CostModel::new(1.0, 0.0));
+        let steps = (1..).find(|&i| (k + 1usize).pow(i) >= p).unwrap() as usize;
+        assert_eq!(steps + (q - 1).div_ceil(k), least);
+        let time = executed(&request, "multi-tree");
+        assert_eq!(time, f64::from(rounds), "p={p} k={k} q={q}");
+    }
+}
+
+#[test]
+fn the_conjectured_number_of_rounds_of_bi_greedy_is_reached() {
+    let rounds = |p, q| {
+        let request = Request::reduce(p, q)
+            .segment_count(q)
+            .cost(CostModel::new(1.0, 0.0));
+        closed_form(&request, "bi-greedy").unwrap() as usize
+    };
+    for p in 2..=128usize {
+        let latency = p.next_power_of_two().trailing_zeros() as usize;
+        for q in 1..=32 {
+            assert_eq!(rounds(p, q), latency + q - 1, "p={p} q={q}");
+        }
+    }
+    for (p, q) in [(1000, 7), (1023, 3), (1025, 10)] {
+        assert_eq!(rounds(p, q), p.ilog2() as usize + q, "p={p} q={q}");
+    }
+}
+
+/// The ranks to which a rank sends, in order.
+fn receivers(schedule: &Schedule, rank: usize) -> Vec<usize> {
+    let sends = schedule.programs()[rank].iter().filter(|s| s.is_send());
+    sends.filter_map(Step::peer).collect()
+}
+
+#[test]
+fn distances_of_bine_trees_are_those_of_the_paper() {
+    let of = |p: usize| Request::broadcast(p, 1).plan("bine").unwrap();
+    let eight = of(8);
+    assert_eq!(receivers(&eight, 0), [3, 7, 1]);
+    assert_eq!(receivers(&eight, 3), [4, 2]);
+    assert_eq!(receivers(&eight, 4), [5]);
+    assert_eq!(receivers(&eight, 7), [6]);
+    // 1, 1, 3, 5, 11, 21, 43: (2^(k+1) ± 1)/3 instead of 2^(k-1).
+    let distances: Vec<usize> = receivers(&of(128), 0)
+        .into_iter()
+        .map(|to| to.min(128 - to))
+        .collect();
+    assert_eq!(distances, [43, 21, 11, 5, 3, 1, 1]);
+}
+
+#[test]
+fn bi_greedy_of_four_ranks_and_two_segments() {
+    let request = Request::reduce(4, 2).segment_count(2);
+    let schedule = request.plan("bi-greedy").unwrap();
+    // By rank: whether it sends, the other rank, and the segment.
+    let steps = |rank: usize| -> Vec<(bool, usize, usize)> {
+        let step = |s: &Step| match s {
+            Step::Send { to, spans, .. } => (true, *to, spans[0].offset),
+            Step::RecvCombine { from, spans, .. } => (false, *from, spans[0].offset),
+            other => panic!("{other:?}"),
+        };
+        schedule.programs()[rank].iter().map(step).collect()
+    };
+    assert_eq!(steps(0), [(false, 2, 0), (false, 1, 0), (false, 2, 1)]);
+    assert_eq!(steps(1), [(true, 2, 1), (false, 3, 0), (true, 0, 0)]);
+    assert_eq!(
+        steps(2),
+        [(true, 0, 0), (false, 1, 1), (false, 3, 1), (true, 0, 1)]
+    );
+    assert_eq!(steps(3), [(true, 1, 0), (true, 2, 1)]);
 }
