@@ -1,5 +1,5 @@
-//! Counts the schedules that satisfy the four conditions of `oneport::internal::circulant::schedule`,
-//! for small numbers of ranks.
+//! Counts the schedules that satisfy the four conditions of circulant schedules, for small numbers
+//! of ranks.
 //!
 //! Source: an open question in Träff, "(Poly)logarithmic time construction of round-optimal n-block
 //! broadcast schedules", section 4, whose Table 5 shows two of the nine schedules for `p = 9`. No

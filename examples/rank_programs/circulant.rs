@@ -10,8 +10,8 @@
 //! - Volume: each rank receives `p - 1` blocks of `q` bytes, padded to whole elements of 8 bytes.
 //! - Restrictions: none.
 //!
-//! The irregular allgather (`oneport::internal::circulant::allgatherv`) needs the receive schedules of
-//! all ranks at every rank. To compute all of them would take each rank `O(p log p)` time.
+//! The irregular allgather (`circulant-blocks`) needs the receive schedules of all ranks at every
+//! rank. To compute all of them would take each rank `O(p log p)` time.
 //! Gathering them instead takes the time above.
 //!
 //! In round `k` rank `r` has the schedules of ranks `r` to `r + skip[k] - 1` (modulo `p`), in this
