@@ -43,6 +43,7 @@ pub enum Offer<'a, T = Choice> {
 }
 
 /// Computes the time of a candidate, unless it is larger than a limit.
+#[doc(hidden)]
 pub type Evaluation<'a, T = Choice> =
     Box<dyn FnOnce(f64) -> Result<Option<T>, Refusal> + Send + 'a>;
 
@@ -141,6 +142,7 @@ impl Ranking {
     ///
     /// # Errors
     /// As `key`.
+    #[doc(hidden)]
     pub fn settle_ties<K: Ord>(
         &mut self,
         factor: f64,
@@ -163,6 +165,7 @@ impl Ranking {
 /// The error ([`ErrorKind::Usage`](crate::ErrorKind::Usage)) that none of the candidates can be
 /// planned, with the reason for each; `kind` is the collective if all its algorithms were
 /// candidates.
+#[doc(hidden)]
 pub fn none_applies(kind: Option<Kind>, refusals: &[Refusal]) -> Error {
     let of = kind.map_or(String::new(), |kind| format!(" for {}", kind.name()));
     let reason = |r: &Refusal| format!("{}: {r}", r.algorithm);
@@ -304,6 +307,7 @@ fn at_best(
 }
 
 /// The choice, or its refusal if `time` is not finite.
+#[doc(hidden)]
 pub fn finite(algorithm: &Algorithm, request: Request, time: f64) -> Result<Choice, Refusal> {
     if !time.is_finite() {
         return Err(algorithm.refusal(&request, Reason::NoFiniteTime));

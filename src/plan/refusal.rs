@@ -233,6 +233,7 @@ impl Reason {
 }
 
 /// Describes a schedule by its algorithm and size.
+#[doc(hidden)]
 pub fn describe(algorithm: &str, ranks: usize, segments: usize, steps: u64) -> String {
     let plural = |n: usize| if n == 1 { "" } else { "s" };
     format!(

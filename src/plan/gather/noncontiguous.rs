@@ -8,7 +8,7 @@
 //!
 //! The two planners:
 //!
-//! - [`exact`]: the dynamic program of [`Sets`] over sets of ranks. `O(p 3^p)`; refused for more
+//! - [`exact`]: the dynamic program of `Sets` over sets of ranks. `O(p 3^p)`; refused for more
 //!   than 16 ranks.
 //! - [`tree`]: exact for few ranks. For more, the best adjacent tree over the ranks in another
 //!   order (a permutation): in rank order, in decreasing order of blocks with the root first, then

@@ -12,7 +12,7 @@
 //! - [`adaptive`]: joins `k + 1` adjacent subcubes of `(k + 1)^d` ranks at once. The one that takes
 //!   longest to gather receives from all others, each through its own port. Rounds:
 //!   `ceil(log_{k+1} p)`. For `k = 1` this is the adaptive binomial tree.
-//! - [`exact`], for `gamma_copy = 0`: the dynamic program of [`Sets`] over sets of ranks.
+//! - [`exact`], for `gamma_copy = 0`: the dynamic program of `Sets` over sets of ranks.
 //!   `O(k 3^p)`; refused for more than 15 ranks.
 //! - [`tree`]: exact for few ranks with free copies. Otherwise the best of three: the adaptive
 //!   tree; all blocks sent directly to the root, large ones first; `k` groups with about equal

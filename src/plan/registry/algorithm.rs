@@ -129,6 +129,7 @@ impl Algorithm {
     }
 
     /// The algorithm that plans `request`: this one, or another one with the same schedule.
+    #[doc(hidden)]
     pub fn planned_as(&self, request: &Request) -> &Row {
         (self.same_as)(request).unwrap_or(self.row)
     }

@@ -123,6 +123,7 @@ impl Algorithm {
     ///
     /// # Errors
     /// The refusal of the preferred use if all are refused.
+    #[doc(hidden)]
     pub fn at_best_ports<T, E>(
         &self,
         request: &Request,

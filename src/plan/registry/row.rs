@@ -144,6 +144,7 @@ impl PortModels {
 impl Row {
     /// Approximate memory per transfer, in bytes, while the result of [`Algorithm::planned`]
     /// exists; `None` if that is a stored schedule.
+    #[doc(hidden)]
     pub fn bytes_per_transfer(&self) -> Option<u64> {
         match self.planner {
             Planner::Streamed(_) => Some(0),
@@ -159,6 +160,7 @@ impl Row {
 
     /// Whether [`Algorithm::planned`] gives a source that times requests whose schedules are too
     /// long to store.
+    #[doc(hidden)]
     pub fn is_streamed(&self) -> bool {
         matches!(self.planner, Planner::Streamed(_))
     }

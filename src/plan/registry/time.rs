@@ -48,6 +48,7 @@ impl Algorithm {
     ///
     /// # Errors
     /// As [`plan`](Self::plan).
+    #[doc(hidden)]
     pub fn time_within(&self, request: &Request, limit: f64) -> Result<Option<f64>> {
         self.accepts(request)?;
         if let Some(time) = self.closed_form(request) {
@@ -69,6 +70,7 @@ impl Algorithm {
     }
 
     /// Whether it has a closed form of its time, for some requests at least.
+    #[doc(hidden)]
     pub fn has_closed_form(&self) -> bool {
         !matches!(self.closed_form, ClosedForm::None)
     }
@@ -104,6 +106,7 @@ impl Algorithm {
     /// Whether timing it for `request`, with its best segments, may simulate many transfers in
     /// vain: a lower bound, or a part of the simulation, can show that it is not the fastest. Not
     /// where it searches for the best root.
+    #[doc(hidden)]
     pub fn takes_long(&self, request: &Request) -> bool {
         let transfers = (self.transfers)(request.ranks, 1);
         if self.searches_root(request) {
@@ -119,6 +122,7 @@ impl Algorithm {
     }
 
     /// Whether planning, and with it the closed form, fills large tables.
+    #[doc(hidden)]
     pub fn fills_tables(&self, request: &Request) -> bool {
         (self.tables)(request.ranks) > MAX_CHEAP_TABLE_BYTES
     }
@@ -135,6 +139,7 @@ impl Algorithm {
     /// assert!(bound <= 8.0 * 11.0 && bound > 87.9);
     /// # Ok::<(), oneport::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn min_time(&self, request: &Request) -> f64 {
         let Some(line) = request.cost.linear() else {
             return 0.0;

@@ -97,6 +97,7 @@ pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
 ///
 /// # Errors
 /// Those of [`best_segment`], and when the search needs a schedule of more transfers.
+#[doc(hidden)]
 pub fn best_segment_within(
     algorithm: &Algorithm,
     request: &Request,
