@@ -13,7 +13,7 @@ use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::output::{self, Skipped};
 use crate::progress::Progress;
 use crate::task::Task;
-use crate::units::parse_count;
+use crate::units::{counted, or_dash, parse_count};
 
 /// Prove that a schedule is right, or say what is wrong with it.
 #[derive(Debug, clap::Args)]
@@ -40,7 +40,6 @@ pub(crate) struct Args {
         value_name = "COUNT",
         value_parser = parse_count,
         default_value = "20",
-        allow_negative_numbers = true,
         help_heading = "Output"
     )]
     max_errors: usize,
@@ -93,17 +92,15 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         }
         _ => one(args, out)?,
     };
-    verdict(report.is_correct(), report.errors.len() + report.more, out)
+    verdict(report.is_correct(), report.errors.len() + report.more)
 }
 
-fn verdict(ok: bool, errors: usize, out: &mut dyn Write) -> Result<ExitCode> {
+fn verdict(ok: bool, errors: usize) -> Result<ExitCode> {
     if ok {
         return Ok(ExitCode::SUCCESS);
     }
-    out.flush()?;
-    let plural = if errors == 1 { "" } else { "s" };
-    output::error(&format!("the check failed with {errors} error{plural}"));
-    Ok(ExitCode::from(1))
+    let errors = counted(errors, "error");
+    Err(output::wrong(format!("the check failed with {errors}")))
 }
 
 fn one(args: &Args, out: &mut dyn Write) -> Result<Report> {
@@ -174,12 +171,8 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
         algorithms: rows,
         skipped,
     };
-    if args.common.json {
-        output::json(out, &output)?;
-    } else {
-        print(out, &output)?;
-    }
-    verdict(output.ok, output.errors.len() + output.more, out)
+    output::answer(out, args.common.json, &output, |out| print(out, &output))?;
+    verdict(output.ok, output.errors.len() + output.more)
 }
 
 fn print(out: &mut dyn Write, output: &All) -> Result<()> {
@@ -188,12 +181,12 @@ fn print(out: &mut dyn Write, output: &All) -> Result<()> {
             row.algorithm.to_string(),
             if row.ok { "correct" } else { "WRONG" }.to_string(),
             if row.keeps_order { "kept" } else { "-" }.to_string(),
-            row.segments.map_or("-".into(), |n| n.to_string()),
+            or_dash(row.segments),
             row.steps.to_string(),
         ]
     });
-    let header = ["algorithm", "result", "operand order", "segments", "steps"];
-    output::table(out, &header, rows, &[3, 4])?;
+    let header = "algorithm|result|operand order|>segments|>steps";
+    output::table(out, header, rows)?;
     for error in &output.errors {
         writeln!(out, "\n{}: {}", error.algorithm, error.finding)?;
     }

@@ -126,29 +126,16 @@ impl Common {
             .iter()
             .map(|port| &*port.ranks)
             .collect();
+        let collective = schedule.collective();
+        let root = collective.root();
         let info = ScheduleInfo {
-            kind: schedule.collective().kind(),
-            collective: schedule.collective().kind().name(),
-            algorithm: None,
             algorithm_choice: "file",
             schedule: Some(name),
-            ranks: schedule.ranks(),
-            root: schedule.collective().root(),
+            root,
             root_choice: "file",
-            ports: ports.name(),
-            ported: ports.k(),
             shared_ports: schedule.shared_ports().len(),
             nodes: nodes.len(),
-            vector_bytes: None,
-            block_bytes: None,
-            segments: None,
-            segment: None,
-            segment_choice: None,
-            segment_sizes: None,
-            time_unit: unit.name(),
-            cores: None,
-            rule: None,
-            correct: None,
+            ..ScheduleInfo::of(collective.kind(), schedule.ranks(), ports, unit)
         };
         Ok(Input {
             schedule,

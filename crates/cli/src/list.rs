@@ -81,14 +81,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 fn table(out: &mut dyn Write, algorithms: &[Row]) -> Result<()> {
     output::wrapped_table(
         out,
-        &[
-            "algorithm",
-            "ports",
-            "operator",
-            "rounds",
-            "volume",
-            "source",
-        ],
+        "algorithm|ports|operator|rounds|volume|source",
         algorithms.iter().map(|a| {
             let operator = if a.commutative_only {
                 "commutes"

@@ -47,20 +47,3 @@ pub(crate) fn map<'t, T: Sync, R: Send>(
     };
     results.into_iter().map(settled).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_are_in_order_and_refusals_are_tried_again() {
-        let items: Vec<u64> = (0..100).collect();
-        let each = |&item: &u64, at_once: usize| match item % 7 {
-            0 if at_once > 1 => None,
-            _ => Some(item * item),
-        };
-        let squares = map(&items, |&item| item << 20, each, Option::is_none);
-        let expected: Vec<_> = items.iter().map(|item| Some(item * item)).collect();
-        assert_eq!(squares, expected);
-    }
-}

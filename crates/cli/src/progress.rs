@@ -46,9 +46,9 @@ impl Progress {
     }
 
     /// Shows that `done` of `of` units are done.
-    pub(crate) fn set(&self, done: usize, of: usize) {
-        self.bar.set_length(of as u64);
-        self.bar.set_position(done as u64);
+    pub(crate) fn set<N: TryInto<u64>>(&self, done: N, of: N) {
+        self.bar.set_length(of.try_into().unwrap_or(u64::MAX));
+        self.bar.set_position(done.try_into().unwrap_or(u64::MAX));
         self.show();
     }
 

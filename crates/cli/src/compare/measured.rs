@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use oneport::plan::choose::Choice;
-use oneport::run::{Element, ElementType, Operator, Place, Processes, Run};
+use oneport::run::{Element, Operator, Place, Processes, Run};
 use oneport::{Error, ErrorKind, Schedule};
 use oneport_measure::{by_library, interleave};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::run::{Library, Wall, memory_of_schedule};
 use crate::site::{Site, summary};
 use crate::task::Task;
-use crate::units::{TimeUnit, show_bytes, significant};
+use crate::units::{TimeUnit, or_dash, show_bytes, show_ns, significant};
 
 /// The measured part of a comparison.
 #[derive(Serialize)]
@@ -35,24 +35,19 @@ pub(super) struct Measured {
     warnings: Vec<String>,
 }
 
-/// Measures `choices`, of which there is at least one, with elements of type `dtype`.
+/// Measures the `schedules` of `choices`, of which there is at least one.
 pub(super) fn measure(
     args: &Args,
-    dtype: ElementType,
-    task: &Task,
+    schedules: &[Schedule],
     choices: &[Choice],
     site: &mut Site,
 ) -> Result<Measured> {
-    let planned = plan(task, choices);
-    let schedules = site.agree(planned)?;
-    let names = choices.iter().map(|choice| choice.algorithm.name());
-    let names = names.collect::<Vec<_>>().join(", ");
-    site.ensure_same(format!("measures {names}"))?;
-    oneport::with_element_type!(dtype, T => measure_as::<T>(args, &schedules, choices, site))
+    let dtype = args.common.typed().1;
+    oneport::with_element_type!(dtype, T => measure_as::<T>(args, schedules, choices, site))
 }
 
 /// The schedules of all choices, if they fit into memory together.
-fn plan(task: &Task, choices: &[Choice]) -> Result<Vec<Schedule>> {
+pub(super) fn plan(task: &Task, choices: &[Choice]) -> Result<Vec<Schedule>> {
     let schedules = choices
         .iter()
         .map(|choice| choice.algorithm.plan(&choice.request));
@@ -157,14 +152,17 @@ impl Measured {
         rows: &[super::Row],
         unit: TimeUnit,
     ) -> Result<()> {
-        let ns = |t: f64| TimeUnit::Nanoseconds.show(t);
         let walls = rows.iter().filter_map(|row| row.wall.as_ref());
         let best = walls.map(|wall| wall.median).min().unwrap_or(0).max(1);
         let line = |name: &str, wall: &Wall, others: [String; 5]| {
             let mut cells = vec![
                 name.to_string(),
-                ns(wall.median as f64),
-                format!("{} - {}", ns(wall.low as f64), ns(wall.high as f64)),
+                show_ns(wall.median as f64),
+                format!(
+                    "{} - {}",
+                    show_ns(wall.low as f64),
+                    show_ns(wall.high as f64)
+                ),
                 significant(wall.median as f64 / best as f64, 4),
             ];
             cells.extend(others);
@@ -176,14 +174,10 @@ impl Measured {
             let in_ns = unit == TimeUnit::Nanoseconds && ratio.is_finite();
             let others = [
                 unit.show(row.time.0),
-                if in_ns {
-                    significant(ratio, 4)
-                } else {
-                    "-".into()
-                },
-                row.root.map_or("-".into(), |r| r.to_string()),
-                row.segments.map_or("-".into(), |n| n.to_string()),
-                row.segment.map_or("-".into(), show_bytes),
+                or_dash(in_ns.then(|| significant(ratio, 4))),
+                or_dash(row.root),
+                or_dash(row.segments),
+                or_dash(row.segment.map(show_bytes)),
             ];
             Some(line(&row.algorithm, wall, others))
         };
@@ -193,18 +187,8 @@ impl Measured {
             lines.push(line(library.function, &library.wall, none));
         }
         lines.sort_by_key(|(median, _)| *median);
-        let header = [
-            "algorithm",
-            "median",
-            "interval",
-            "x best",
-            "model",
-            "x model",
-            "root",
-            "segments",
-            "segment",
-        ];
+        let header = "algorithm|>median|>interval|>x best|>model|>x model|>root|>segments|>segment";
         let lines = lines.into_iter().map(|(_, cells)| cells);
-        output::table(out, &header, lines, &[1, 2, 3, 4, 5, 6, 7, 8])
+        output::table(out, header, lines)
     }
 }

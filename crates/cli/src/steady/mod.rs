@@ -17,7 +17,7 @@ use oneport_steady::{
     generate, parse_fraction, show_short, solve,
 };
 
-use crate::args::PortModel;
+use crate::args::{PORTS, named};
 use crate::draw::File;
 use crate::files::{name_of, read_text};
 use crate::machine::read_costs;
@@ -79,23 +79,23 @@ pub(crate) struct Args {
     collective: Option<Operation>,
 
     /// Ports of a node: uni (one for both directions) or bi (one out, one in)
-    #[arg(long, value_name = "uni|bi", default_value = "bi")]
-    ports: PortModel,
+    #[arg(long, value_name = "uni|bi", value_parser = named(&PORTS), default_value = "bi")]
+    ports: Ports,
 
     /// Number of operations of the schedule [default: enough to come close to the throughput]
-    #[arg(long, value_name = "COUNT", value_parser = parse_count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     messages: Option<usize>,
 
     /// Longest period in time units; rates are rounded to fit
-    #[arg(long, value_name = "TIME", value_parser = parse_number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_number)]
     max_period: Option<Fraction>,
 
     /// Elements of a message [default: as many as are needed to cut it exactly, 4096 at most]
-    #[arg(long, value_name = "COUNT", value_parser = parse_count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     elements: Option<usize>,
 
     /// By what part each cost may grow (1/10, 0.1): what throughput is still guaranteed
-    #[arg(long, value_name = "PART", value_parser = parse_number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PART", value_parser = parse_number)]
     drift: Option<Fraction>,
 
     /// With --drift, the schedule that guarantees most, planned and timed with the worst costs
@@ -104,7 +104,7 @@ pub(crate) struct Args {
 
     /// Cut one message of this size (1: a message of the platform's costs) into packets, and find
     /// out how many are best
-    #[arg(long, value_name = "SIZE", value_parser = parse_number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_number)]
     size: Option<Fraction>,
 
     /// Run the schedule on threads with real data, at the platform's pace, and verify it
@@ -147,10 +147,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let platform = args.platform()?;
     let operation = args.operation(&platform);
-    let ports = match args.ports {
-        PortModel::Uni => Ports::UNI,
-        PortModel::Bi => Ports::BI,
-    };
+    let ports = args.ports;
     let gantt = args.check_files()?;
     let solution = solve(&platform, operation, ports, Method::default())?;
     let drift = args.drift.as_ref().map(|d| solution.robustness(d));
@@ -193,19 +190,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         run,
         ..Output::new(&solution, &periodic, &single, messages, model_time)
     };
-    if args.json {
-        output::json(out, &output)?;
-    } else {
-        report::print(out, &solution, &periodic, &single, &output)?;
-    }
-    if right && agree {
-        return Ok(ExitCode::SUCCESS);
-    }
-    out.flush()?;
+    output::answer(out, args.json, &output, |out| {
+        report::print(out, &solution, &periodic, &single, &output)
+    })?;
     if !right {
-        output::error("the run's result is wrong");
+        return Err(output::wrong("the run's result is wrong".into()));
     }
-    Ok(ExitCode::from(1))
+    Ok(ExitCode::from(u8::from(!agree)))
 }
 
 /// Computes bounds of the throughput, where its optimum is NP-hard to find. It is optimal if it

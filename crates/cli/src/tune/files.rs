@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use oneport::plan::registry;
+use oneport::run::Clock;
 use oneport_formats::selection::{self, Library, Origin, Table, Timed};
 use oneport_measure::tune::csv::{self, Parameters};
 use oneport_measure::tune::page::page;
@@ -15,6 +16,7 @@ use oneport_pictures::shell::Heading;
 
 use super::Args;
 use super::job::{Job, Threads};
+use crate::args::clock_name;
 use crate::files::read_text;
 use crate::input::show_cost;
 use crate::output;
@@ -222,7 +224,7 @@ fn parameters(args: &Args, job: &Job) -> Parameters {
         ("dtype", job.dtype.name().to_string()),
         ("op", job.op.name().to_string()),
         ("ordered", request.keeps_order().to_string()),
-        ("clock", job.clock.name().to_string()),
+        ("clock", clock_name(job.clock).to_string()),
         ("costs", costs),
         ("cores", cores),
         (
@@ -268,8 +270,8 @@ impl Job {
             dtype: Some(self.dtype.name().to_string()),
             ordered: request.keeps_order(),
             clock: Some(match self.clock {
-                super::Pace::Native => "native".to_string(),
-                super::Pace::Paced => format!("paced: {costs}"),
+                Clock::Paced => format!("paced: {costs}"),
+                _ => "native".to_string(),
             }),
             source: Some(match &self.processes {
                 None => format!("{}; {}", self.machine, self.command),
@@ -327,7 +329,7 @@ impl Job {
                 "oneport tune {}: {} ranks, {} clock",
                 self.kind.name(),
                 self.sweep.request.ranks(),
-                self.clock.name()
+                clock_name(self.clock)
             ),
             summary,
             warnings,
