@@ -11,8 +11,8 @@
 //! short message. Then, for each collective and each size from 8 B to 4 MiB (`--quick`: every
 //! fourth; `--only broadcast`: one collective), a few algorithms and segments that are fast in the
 //! model are measured, and the fastest of them once more interleaved with the library's
-//! function, verified. A ratio is the library's median over the schedule's: above 1, the schedule is faster.
-//! The bench starts itself under each launcher; run it on an idle machine.
+//! function, verified. A ratio is the library's median over the schedule's: above 1, the schedule
+//! is faster. The bench starts itself under each launcher; run it on an idle machine.
 //!
 //! MPICH's own broadcast does not use messages within a host, but shared memory. It is measured
 //! twice, the second time with messages.

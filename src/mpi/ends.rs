@@ -116,8 +116,8 @@ pub(super) fn max_scratch(steps: &[Step]) -> usize {
     sent.fold(places, usize::saturating_add)
 }
 
-/// Packed messages that are received have [`BUFFERS`] places, used round-robin. Each that is sent has its
-/// own: waiting for a place might be waiting for a receiver that waits for this rank.
+/// Packed messages that are received have [`BUFFERS`] places, used round-robin. Each that is sent
+/// has its own: waiting for a place might be waiting for a receiver that waits for this rank.
 fn scratch_in_order(steps: &[Step], sequence: &Sequence, ends: &mut [End]) -> usize {
     let packed = || steps.iter().filter(|step| is_packed(step));
     let received = packed().filter(|step| !step.is_send());

@@ -172,8 +172,8 @@ impl Site {
     }
 
     /// Performs a job. Here alone the processes of a launch agree: on what each has prepared, that
-    /// they are about to do the same, and on what has come of it. If one fails, all return an error,
-    /// the first failing process's own.
+    /// they are about to do the same, and on what has come of it. If one fails, all return an
+    /// error, the first failing process's own.
     pub(crate) fn perform<J: Job>(&mut self, job: Result<J>) -> Result<J::Done> {
         let job = self.agree(job)?;
         self.ensure_same(job.fact())?;

@@ -305,8 +305,8 @@ impl<'r, T: Element> Run<'r, T> {
         RunSpec::new(schedule, &self.options, operator, self.verified)
     }
 
-    /// The data of `repetitions` repetitions of `schedule`, which is the run's or one that has inputs and
-    /// outputs of the same lengths.
+    /// The data of `repetitions` repetitions of `schedule`, which is the run's or one that has
+    /// inputs and outputs of the same lengths.
     pub(crate) fn data<'d>(
         &'d self,
         schedule: &'d Schedule,

@@ -95,8 +95,8 @@ impl Sequence {
 
     /// Opens receives early, but never before a send that they may answer: up to `ahead` actions
     /// before their own, after the last action that accesses their spans and after all actions that
-    /// end in the model before the message starts. Those that `buffered` names are received into one
-    /// of `buffers` buffers, used round-robin.
+    /// end in the model before the message starts. Those that `buffered` names are received into
+    /// one of `buffers` buffers, used round-robin.
     #[cfg(feature = "mpi")]
     pub(crate) fn open_early(
         &mut self,

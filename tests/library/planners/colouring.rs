@@ -75,8 +75,8 @@ fn graph(random: &mut Generator, p: usize) -> Vec<[usize; 2]> {
         .collect()
 }
 
-/// The number of rounds of the alltoall of these messages, which take one unit of time each: that of
-/// the colours of its graph, because its schedule is proved correct.
+/// The number of rounds of the alltoall of these messages, which take one unit of time each: that
+/// of the colours of its graph, because its schedule is proved correct.
 fn rounds(ports: Ports, p: usize, edges: &[[usize; 2]]) -> usize {
     let mut sizes = vec![0; p * p];
     for [from, to] in edges {
@@ -114,8 +114,8 @@ fn suffices(edges: &[[usize; 2]], taken: &mut [u32], used: usize, count: usize) 
     })
 }
 
-/// The fewest rounds of unidirectional ports: the messages of a rank, or as many as matchings of all
-/// ranks that have messages need.
+/// The fewest rounds of unidirectional ports: the messages of a rank, or as many as matchings of
+/// all ranks that have messages need.
 fn min_rounds(p: usize, edges: &[[usize; 2]]) -> usize {
     let degrees = degrees(p, edges).into_iter().map(|[out, into]| out + into);
     let covered = degrees.clone().filter(|&d| d > 0).count();

@@ -15,8 +15,8 @@ pub(super) struct Family {
 }
 
 impl Family {
-    /// Finds the collective in the table of a library: `KIND ID NAME [of all]`, then for each of its
-    /// algorithms `  NUMBER NAME = ALGORITHM`.
+    /// Finds the collective in the table of a library: `KIND ID NAME [of all]`, then for each of
+    /// its algorithms `  NUMBER NAME = ALGORITHM`.
     pub(super) fn find(table: &'static str, kind: Kind) -> Option<Family> {
         let mut lines = table.lines();
         let head = lines.find_map(|line| line.strip_prefix(kind.name())?.strip_prefix(' '))?;

@@ -1,4 +1,5 @@
-//! MSCCL XML: files are read back, obey the executor's rules, and are refused where they are broken.
+//! MSCCL XML: files are read back, obey the executor's rules, and are refused where they are
+//! broken.
 
 use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Result, Schedule, Span, Step};
 use oneport_formats::Written;

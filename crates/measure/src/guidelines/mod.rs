@@ -14,8 +14,8 @@
 //!
 //! [`evaluate`] compares model times exactly. Local copies are free there, because some collectives
 //! have their blocks in place and others do not. On request it also compares measured times, on
-//! threads or in another place ([`evaluate_on`]). The measurements of both sides are interleaved, so
-//! that a disturbance affects both. The time of a call is the median over its batches of each
+//! threads or in another place ([`evaluate_on`]). The measurements of both sides are interleaved,
+//! so that a disturbance affects both. The time of a call is the median over its batches of each
 //! batch's median.
 //!
 //! Over an MPI library the same table judges the library itself: its own functions perform the

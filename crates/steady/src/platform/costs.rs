@@ -7,8 +7,9 @@ use oneport::machine::CostModel;
 
 impl Platform {
     /// The platform whose link times are those of `cost` for messages of `bytes` bytes: a node for
-    /// each of `ranks` ranks, an edge for each link, node 0 the source and all others targets. Times keep three significant digits: measured ones have no more, and the period of
-    /// a schedule grows with the digits. Takes time quadratic in the ranks.
+    /// each of `ranks` ranks, an edge for each link, node 0 the source and all others targets.
+    /// Times keep three significant digits: measured ones have no more, and the period of a
+    /// schedule grows with the digits. Takes time quadratic in the ranks.
     ///
     /// # Errors
     /// `cost` is for fewer ranks, a message takes no time, or as [`Platform::new`].
