@@ -6,7 +6,7 @@
 //! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
 //! - Rounds, bidirectional: `p + q - 2`.
 //! - Time of the scan: that of the [`chain`] reduction, whose last rank is the first one here.
-//! Bidirectional: `(p + q - 2)(tc + tp)`; unidirectional: `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
+//!   Bidirectional: `(p + q - 2)(tc + tp)`; unidirectional: `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
 //! - Time of the exclusive scan for `p > 2`, bidirectional: `(p + q - 3)(tc + tp) + tc`;
 //!   unidirectional: `(p - 2)(tc + tp) + tc + (q - 1)(2 tc + tp)`. For `p = 2`: `q tc`.
 //! - Volume: `(p - 1) m`.
