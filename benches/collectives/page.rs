@@ -165,7 +165,7 @@ fn list(summary: &Summary<'_>) -> String {
         let number = |x: Option<String>| x.unwrap_or("-".into());
         let cells = vec![
             p.collective.into(),
-            p.algorithm.clone().into(),
+            p.algorithm.clone(),
             p.ranks.to_string(),
             size(p.bytes as u64),
             size(p.segment as u64),

@@ -141,7 +141,7 @@ fn compositions_are_correct_on_all_machines() {
                             .ports(ports)
                             .keep_order(keep_order)
                             .cost(cost.clone());
-                        match verify(&algorithm, &request, Some(&mut team)) {
+                        match verify(algorithm, &request, Some(&mut team)) {
                             Some(_) => verified += 1,
                             None => refused += 1,
                         }
@@ -275,7 +275,7 @@ fn parts_are_chosen_by_model_time_and_named() {
         let cost = machine(&consecutive(4, 4), COSTS).gamma(0.25);
         let request = Request::new(kind, 16, m).cost(cost);
         for row in registry::compositions(kind) {
-            let chosen = verify(&row, &request, None).unwrap();
+            let chosen = verify(row, &request, None).unwrap();
             let resolved = row.resolved(&request).unwrap();
             let name = resolved.name();
             assert!(
@@ -321,7 +321,7 @@ fn machines_of_three_levels_are_composed_twice() {
         let request = Request::new(row.collective, 8, 24)
             .root(3)
             .cost(cost.clone());
-        verify(&row, &request, None).unwrap();
+        verify(row, &request, None).unwrap();
     }
 }
 

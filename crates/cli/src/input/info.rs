@@ -142,7 +142,7 @@ impl ScheduleInfo {
             shared_ports: shares.map_or(0, |shares| shares.count(ports)),
             nodes: shares.map_or(0, NodePorts::nodes),
             vector_bytes: has_data.then(|| bytes(request.elements())),
-            block_bytes: request.get_blocks().as_deref().map(all_bytes),
+            block_bytes: request.get_blocks().map(all_bytes),
             segments: has_data.then_some(sizes.len()),
             segment: has_data.then(|| bytes(sizes.iter().max().copied().unwrap_or(0))),
             segment_choice: has_data.then_some(segment_choice),

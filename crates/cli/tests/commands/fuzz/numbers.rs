@@ -5,7 +5,7 @@ use oneport::{Distribution, Kind};
 use oneport_steady::{parse_fraction, show_short};
 
 use super::fuzz;
-use super::units::{MAX_BYTES, TimeUnit, parse_size, parse_time, show_bytes};
+use crate::units::{MAX_BYTES, TimeUnit, parse_size, parse_time, show_bytes};
 
 fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(ToString::to_string).collect()
