@@ -12,10 +12,10 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use oneport::CostModel;
+use oneport::internal::gather::optimal::DynamicProgram;
+use oneport::internal::gather::{GatherProblem, binary, heterogeneous, optimal, rank_ordered};
 use oneport::machine::Links;
 use oneport::plan::distribution::{Distribution, Generator};
-use oneport::plan::gather::optimal::DynamicProgram;
-use oneport::plan::gather::{GatherProblem, binary, heterogeneous, optimal, rank_ordered};
 
 fn main() {
     if !selected::selected("gather/trees") {

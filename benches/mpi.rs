@@ -10,9 +10,9 @@
 //! First come ping-pongs by the library's blocking functions and by this crate: the price of a
 //! short message. Then, for each collective and each size from 8 B to 4 MiB (`--quick`: every
 //! fourth; `--only broadcast`: one collective), a few algorithms and segments that are fast in the
-//! model are measured, and the fastest of them once more in turns with the library's function,
-//! verified. A ratio is the library's median over the schedule's: above 1, the schedule is faster.
-//! The bench starts itself under each launcher; run it on an idle machine.
+//! model are measured, and the fastest of them once more interleaved with the library's
+//! function, verified. A ratio is the library's median over the schedule's: above 1, the schedule
+//! is faster. The bench starts itself under each launcher; run it on an idle machine.
 //!
 //! MPICH's own broadcast does not use messages within a host, but shared memory. It is measured
 //! twice, the second time with messages.
@@ -25,11 +25,11 @@ use std::process::{Command, ExitCode};
 use oneport::mpi::{World, launch};
 use oneport::plan::choose::{Choice, none_applies, rank, with_best_segments};
 use oneport::plan::{Segments, registry};
-use oneport::run::{Op, Operator, Outcome, Place, Run};
+use oneport::run::{Op, Operator, Place, Run};
 use oneport::schedule::collective::Collective;
 use oneport::schedule::{Layout, Schedule, Span, Step};
 use oneport::{Error, ErrorKind, Kind, Ports, Request};
-use oneport_measure::{Calibration, calibrate_on, in_turns};
+use oneport_measure::{Calibration, Row, calibrate_on, interleave};
 
 /// The collectives: name, kind, and whether blocks differ.
 const CASES: [(&str, Kind, bool); 8] = [
@@ -242,7 +242,7 @@ fn ping_pongs(world: &mut World) -> oneport::Result<()> {
             .repetitions(REPETITIONS)
             .warmup(2);
         let runs = [run.clone(), run.by_blocking_messages()];
-        let outcomes = in_turns(world, &runs, |_, _| {})?;
+        let outcomes = interleave(world, &runs, |_, _| {})?;
         let [ours, theirs] = medians(&outcomes)?;
         if world.rank() == 0 {
             println!(
@@ -270,8 +270,8 @@ fn ping_pong(ranks: usize, elements: usize) -> oneport::Result<Schedule> {
     Schedule::new(Ports::UNI, Collective::Allreduce, layouts, programs)
 }
 
-/// The medians of the outcomes, in nanoseconds.
-fn medians<const N: usize>(outcomes: &[Outcome<f32>]) -> oneport::Result<[f64; N]> {
+/// The medians of the rows, in nanoseconds.
+fn medians<const N: usize>(outcomes: &[Row]) -> oneport::Result<[f64; N]> {
     let medians: Vec<f64> = outcomes
         .iter()
         .map(|outcome| outcome.wall.median_ns().max(1) as f64)
@@ -292,7 +292,7 @@ fn candidates(request: &Request) -> oneport::Result<Vec<Choice>> {
     let mut candidates: Vec<Choice> = Vec::new();
     let add = |choice: Choice, candidates: &mut Vec<Choice>| {
         let same = |other: &Choice| {
-            other.algorithm.name == choice.algorithm.name
+            other.algorithm.name() == choice.algorithm.name()
                 && other.request.get_segments() == choice.request.get_segments()
         };
         if !candidates.iter().any(same) {
@@ -341,15 +341,12 @@ fn measure(world: &mut World, request: &Request) -> oneport::Result<(String, [f6
     let run = |schedule| Run::new(schedule).op(&operator).warmup(2);
     let first_look = |schedule| run(schedule).repetitions(repetitions.min(100));
     let looks: Vec<_> = schedules.iter().map(first_look).collect();
-    let looks = in_turns(world, &looks, |_, _| {})?;
+    let looks = interleave(world, &looks, |_, _| {})?;
     let fastest = (0..schedules.len()).min_by_key(|&i| looks[i].wall.median_ns());
     let fastest = fastest.unwrap_or_default();
     let run = run(&schedules[fastest]).verified().repetitions(repetitions);
-    let outcomes = in_turns(world, &[run.clone(), run.by_library()], |_, _| {})?;
-    if let Some(mismatch) = outcomes
-        .iter()
-        .find_map(|outcome| outcome.mismatch.as_ref())
-    {
+    let outcomes = interleave(world, &[run.clone(), run.by_library()], |_, _| {})?;
+    if let Some(mismatch) = outcomes.iter().find_map(|row| row.error.as_ref()) {
         return Err(failed(format!("{}: {mismatch}", request.kind().name())));
     }
     let Choice {
@@ -360,7 +357,10 @@ fn measure(world: &mut World, request: &Request) -> oneport::Result<(String, [f6
         true => format!(", {count} segments"),
         false => String::new(),
     };
-    Ok((format!("{}{segments}", algorithm.name), medians(&outcomes)?))
+    Ok((
+        format!("{}{segments}", algorithm.name()),
+        medians(&outcomes)?,
+    ))
 }
 
 /// The geometric mean, and the smallest ratio of vectors that are not short.

@@ -50,7 +50,7 @@ fn main() {
                 let [median, p99] = [0.5, 0.99].map(|q| outcome.wall.quantile_ns(q) as f64);
                 println!(
                     "{p:>4} {:<14} {:<5} {:>10.1} {:>10.1} {:>8.4} {:>8.3} {}",
-                    algorithm.name,
+                    algorithm.name(),
                     ports.name(),
                     outcome.model_time * 1e-3,
                     median * 1e-3,

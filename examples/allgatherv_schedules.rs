@@ -26,9 +26,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use circulant::{control_elements, gather_schedules};
-use oneport::plan::circulant::allgatherv::Allgatherv;
-use oneport::plan::circulant::schedule::Circulant;
-use oneport::plan::circulant::tables::Tables;
+use oneport::internal::circulant::allgatherv::Allgatherv;
+use oneport::internal::circulant::schedule::Circulant;
+use oneport::internal::circulant::tables::Tables;
 use oneport::run::{
     Bidirectional, Endpoint, Op, Operator, Run, ScopeOptions, Team, TeamOptions, Workers,
 };

@@ -56,11 +56,11 @@
 #![allow(clippy::print_stdout)]
 
 use indicatif::{ProgressBar, ProgressStyle};
-use oneport::plan::distribution::{Distribution, Generator};
-use oneport::plan::gather::{
+use oneport::internal::gather::{
     GatherProblem, GatherTree, binomial, degrading, linear, noncontiguous, optimal, ported,
     rank_ordered, two_groups, weakly_ordered,
 };
+use oneport::plan::distribution::{Distribution, Generator};
 use oneport::{CostModel, Result};
 
 type Plan = fn(&GatherProblem) -> Result<GatherTree>;

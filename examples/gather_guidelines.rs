@@ -48,11 +48,12 @@
 
 use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use oneport::internal::gather::{GatherProblem, GatherTree, binomial, linear, optimal};
 use oneport::plan::choose;
 use oneport::plan::distribution::Distribution;
-use oneport::plan::gather::{GatherProblem, GatherTree, binomial, linear, optimal};
-use oneport::run::{Clock, Operator, Run, Team, inputs, oracle};
+use oneport::run::{Clock, Operator, Run, Team};
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
+use oneport_measure::interleave;
 
 /// Makes a tree for a problem.
 type Plan = fn(&GatherProblem) -> oneport::Result<GatherTree>;
@@ -204,34 +205,28 @@ impl Bench {
         Ok(line)
     }
 
-    /// Measures all schedules in turns, so that a disturbance affects all of them. Each schedule
+    /// Measures all schedules interleaved, so that a disturbance affects all of them. Each schedule
     /// counts with its fastest repetition, because load on the machine can only increase a time.
     fn times(&mut self, schedules: &[Schedule]) -> Result<Vec<Times>> {
-        const TURNS: usize = 3;
-        let mut measured = vec![Vec::new(); schedules.len()];
-        for turn in 0..TURNS {
-            for (schedule, measured) in schedules.iter().zip(&mut measured) {
-                let (collective, layout) = (schedule.collective(), schedule.layout());
-                let data = inputs(collective, layout, &self.sum);
-                let outcome = Run::new(schedule)
-                    .op(&self.sum)
-                    .inputs(&data)
-                    .clock(self.clock)
-                    .cost(self.cost.clone())
-                    .warmup(1)
-                    .repetitions(5)
-                    .on(&mut self.team)?;
-                if turn == 0 && outcome.outputs != oracle(collective, layout, &self.sum, &data)? {
-                    bail!("a run gave a wrong result");
-                }
-                measured.push(outcome.wall.min_ns() as f64);
-            }
+        let run = |schedule| {
+            Run::new(schedule)
+                .op(&self.sum)
+                .clock(self.clock)
+                .cost(self.cost.clone())
+                .warmup(1)
+                .repetitions(15)
+                .verified()
+        };
+        let runs: Vec<_> = schedules.iter().map(run).collect();
+        let rows = interleave(&mut self.team, &runs, |_, _| {})?;
+        if rows.iter().any(|row| row.error.is_some()) {
+            bail!("a run gave a wrong result");
         }
-        let pairs = schedules.iter().zip(measured);
+        let pairs = schedules.iter().zip(rows);
         pairs
-            .map(|(schedule, measured)| {
+            .map(|(schedule, row)| {
                 let model = schedule.simulate(&self.cost)?.makespan();
-                let measured = measured.into_iter().fold(f64::INFINITY, f64::min);
+                let measured = row.wall.min_ns() as f64;
                 Ok(Times { model, measured })
             })
             .collect()

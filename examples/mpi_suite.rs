@@ -319,6 +319,6 @@ fn in_words(error: &Error, algorithm: &Algorithm, ranks: usize, elements: usize)
     let kind = algorithm.collective.name();
     wrong(format!(
         "{kind} {}, {ranks} ranks, {elements} elements: {error}",
-        algorithm.name
+        algorithm.name()
     ))
 }

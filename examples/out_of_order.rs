@@ -39,11 +39,11 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Instant;
 
-use oneport::plan::Transfer;
-use oneport::plan::pipeline::out_of_order::{
+use oneport::internal::Transfer;
+use oneport::internal::pipeline::out_of_order::{
     half_duplex_broadcast, lower_bound, lower_bound_rounds, out_of_order,
 };
-use oneport::plan::pipeline::uni_greedy;
+use oneport::internal::pipeline::uni_greedy;
 
 fn main() {
     let which = std::env::args().nth(1).unwrap_or_default();

@@ -11,8 +11,8 @@
 
 use std::process::ExitCode;
 
+use oneport::internal::pipeline::uni_greedy::States;
 use oneport::plan::Segments;
-use oneport::plan::pipeline::uni_greedy::States;
 use oneport::plan::segments::compositions;
 
 const ELEMENTS: usize = 10;

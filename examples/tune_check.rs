@@ -95,7 +95,7 @@ fn full_sweep(
         let mut request = sweep.request.clone();
         let segment = elements.div_ceil(count);
         request = request.segments(Segments::of_size(elements, segment)?);
-        let times = live.measure(algorithm, &request, REPETITIONS)?;
+        let times = live.measure(&algorithm, &request, REPETITIONS)?;
         let median = Summary::of(&times).map_or(u64::MAX, |s| s.median);
         best = best.min((median, segment));
     }

@@ -1,7 +1,8 @@
 //! What the other crates of this workspace use of this one and its API does not promise.
 
 pub use crate::machine::{bytes, refuses_cost};
-pub use crate::rules::matching::{Matching, Mismatch, NONE, grouped};
+pub use crate::plan::Transfer;
+pub use crate::rules::matching::{Grouped, Matching, Mismatch, NONE};
 pub use crate::rules::max_time;
 pub use crate::run::clock_work;
 pub use crate::run::exec::longest_messages;
@@ -10,6 +11,24 @@ pub use crate::run::exec::sequence::{Action, Longest, Sequence, own_event};
 pub use crate::run::system;
 pub use crate::run::wall::{histogram, median_tail};
 pub use crate::schedule::json::json_line;
+
+/// The planners that examples, tests and benches take apart.
+pub mod circulant {
+    pub use crate::plan::circulant::{allgatherv, schedule, table, tables};
+}
+
+/// As [`circulant`].
+pub mod gather {
+    pub use crate::plan::gather::{
+        Child, GatherProblem, GatherTree, binary, binomial, degrading, heterogeneous, linear,
+        noncontiguous, optimal, ported, rank_ordered, two_groups, weakly_ordered,
+    };
+}
+
+/// As [`circulant`].
+pub mod pipeline {
+    pub use crate::plan::pipeline::{out_of_order, uni_greedy};
+}
 
 /// Bytes of the shortest message that both partners copy.
 pub const MIN_LONG_BYTES: u64 = crate::run::tuning::MIN_LONG_BYTES;

@@ -31,10 +31,10 @@ use criterion::{BenchmarkId, Criterion, Throughput};
 use hdrhistogram::Histogram;
 use oneport::plan::choose;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::run::{Operator, Run, Team, inputs, oracle};
+use oneport::run::{Operator, Run, Team, WallTimes, inputs, oracle};
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
-use oneport_measure::{Calibration, Profile, calibrate};
+use oneport_measure::{Calibration, Profile, calibrate, interleave};
 use summary::{Point, Summary};
 
 const ELEMENT: usize = size_of::<f32>();
@@ -135,10 +135,10 @@ impl Bench {
                     for algorithm in registry::of(kind) {
                         let request = request(algorithm, p, bytes);
                         if let Err(reason) = algorithm.plan(&request) {
-                            println!("{} {}: {reason}", kind.name(), algorithm.name);
+                            println!("{} {}: {reason}", kind.name(), algorithm.name());
                             continue;
                         }
-                        let id = BenchmarkId::new(algorithm.name, bytes);
+                        let id = BenchmarkId::new(algorithm.name(), bytes);
                         let mut measurement = None;
                         group.bench_function(id, |b| {
                             let measurement = measurement.get_or_insert_with(|| {
@@ -173,9 +173,9 @@ impl Bench {
                     let mut measurement = None;
                     group.bench_function(BenchmarkId::from_parameter(segment), |b| {
                         let measurement = measurement.get_or_insert_with(|| {
-                            let request = request(algorithm, SWEPT_RANKS, SWEPT)
+                            let request = request(&algorithm, SWEPT_RANKS, SWEPT)
                                 .segment_elems(segment / ELEMENT);
-                            self.measurement_as_requested(algorithm, request)
+                            self.measurement_as_requested(&algorithm, request)
                         });
                         b.iter_custom(|n| measurement.run(&mut team, n));
                     });
@@ -187,11 +187,11 @@ impl Bench {
         points
     }
 
-    /// Measures chain and binomial between two ranks, 1 KiB to 4 MiB. The measurements are
-    /// interleaved in turns, so that a disturbance affects all of them.
+    /// Measures chain and binomial between two ranks, 1 KiB to 4 MiB, interleaved, so that a
+    /// disturbance affects all of them.
     fn check_model(&self) -> Vec<Point> {
-        const TURN: Duration = Duration::from_millis(2);
-        let (turns, step) = if self.quick { (5, 2) } else { (15, 1) };
+        const BATCH: Duration = Duration::from_millis(2);
+        let (batches, step) = if self.quick { (5, 2) } else { (15, 1) };
         let mut team = Team::new(2).expect("two threads");
         let mut measurements = Vec::new();
         for kind in [Kind::Broadcast, Kind::Reduce] {
@@ -199,27 +199,30 @@ impl Bench {
                 let algorithm = registry::find(kind, name).expect("registered");
                 for log in (10..=22).step_by(step) {
                     let bytes = 1 << log;
-                    let mut measurement = self.measurement(algorithm, request(algorithm, 2, bytes));
+                    let mut measurement =
+                        self.measurement(&algorithm, request(&algorithm, 2, bytes));
                     let start = Instant::now();
                     measurement.run(&mut team, 3);
                     let one = start.elapsed().as_nanos() / 3;
-                    let fit = TURN.as_nanos() / one.max(1);
+                    let fit = BATCH.as_nanos() / one.max(1);
                     measurements.push((
                         measurement,
                         bytes,
-                        u64::try_from(fit).unwrap_or(1).clamp(3, 500),
+                        usize::try_from(fit).unwrap_or(1).clamp(3, 500),
                     ));
                 }
             }
         }
-        for _ in 0..turns {
-            for (measurement, _, n) in &mut measurements {
-                measurement.run(&mut team, *n);
-            }
-        }
-        let points = measurements.into_iter();
+        let runs = measurements.iter();
+        let runs: Vec<_> = runs.map(|(m, _, n)| m.described(batches * n)).collect();
+        let rows = interleave(&mut team, &runs, |_, _| {}).expect("right schedules");
+        let points = measurements.into_iter().zip(rows);
         points
-            .map(|(measurement, bytes, _)| measurement.point("model check", bytes, &team))
+            .map(|((mut measurement, bytes, _), row)| {
+                assert_eq!(row.error, None, "{}", measurement.algorithm.name());
+                measurement.add(&row.wall);
+                measurement.point("model check", bytes, &team)
+            })
             .collect()
     }
 
@@ -249,7 +252,7 @@ impl Bench {
     }
 
     /// Prepares a measurement with the segments that are best in the model.
-    fn measurement(&self, algorithm: &'static Algorithm, mut request: Request) -> Measurement<'_> {
+    fn measurement(&self, algorithm: &Algorithm, mut request: Request) -> Measurement<'_> {
         request = request.cost(self.cost().0);
         let best = choose::with_best_segments(algorithm, &request).expect("planned before");
         self.measurement_as_requested(algorithm, best.request)
@@ -257,7 +260,7 @@ impl Bench {
 
     fn measurement_as_requested(
         &self,
-        algorithm: &'static Algorithm,
+        algorithm: &Algorithm,
         mut request: Request,
     ) -> Measurement<'_> {
         let (cost, calibrated) = self.cost();
@@ -279,7 +282,7 @@ impl Bench {
             )
         });
         Measurement {
-            algorithm,
+            algorithm: algorithm.clone(),
             request,
             schedule,
             data,
@@ -293,7 +296,7 @@ impl Bench {
 
 /// One algorithm for one request, and the times of all its repetitions.
 struct Measurement<'a> {
-    algorithm: &'static Algorithm,
+    algorithm: Algorithm,
     request: Request,
     schedule: Schedule,
     data: Vec<Vec<f32>>,
@@ -307,22 +310,28 @@ struct Measurement<'a> {
 impl Measurement<'_> {
     /// Runs `n` repetitions and returns their total time.
     fn run(&mut self, team: &mut Team, n: u64) -> Duration {
-        let outcome = Run::new(&self.schedule)
-            .op(self.sum)
-            .inputs(&self.data)
-            .repetitions(usize::try_from(n).expect("repetitions that can be counted"))
-            .warmup(1)
-            .on(team)
-            .expect("a right schedule");
+        let n = usize::try_from(n).expect("repetitions that can be counted");
+        let run = Run::new(&self.schedule).op(self.sum).inputs(&self.data);
+        let run = run.repetitions(n).warmup(1);
+        let outcome = run.on(team).expect("a right schedule");
         assert!(
             outcome.outputs == self.expected,
             "{} gave a wrong result",
-            self.algorithm.name
+            self.algorithm.name()
         );
-        self.walls
-            .add(oneport::internal::histogram(&outcome.wall))
-            .expect("histograms of one kind");
+        self.add(&outcome.wall);
         outcome.wall.total()
+    }
+
+    /// A run of `n` verified repetitions.
+    fn described(&self, n: usize) -> Run<'_, f32> {
+        let run = Run::new(&self.schedule).op(self.sum).verified();
+        run.repetitions(n).warmup(1)
+    }
+
+    fn add(&mut self, wall: &WallTimes) {
+        let added = self.walls.add(oneport::internal::histogram(wall));
+        added.expect("histograms of one kind");
     }
 
     fn point(self, group: &'static str, bytes: usize, team: &Team) -> Point {
@@ -331,7 +340,7 @@ impl Measurement<'_> {
         Point {
             group,
             collective: self.algorithm.collective.name(),
-            algorithm: self.algorithm.name,
+            algorithm: self.algorithm.to_string(),
             ports: self.request.get_ports().name(),
             ranks: team.ranks(),
             bytes,

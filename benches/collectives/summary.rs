@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use oneport_measure::{Machine, Profile, now};
+use oneport_pictures::shell::size;
 
 /// Goals for two ranks: the median ratio of measured to model time, and the largest factor in
 /// either direction.
@@ -22,7 +23,7 @@ const CHANGED: f64 = 1.25;
 pub(crate) struct Point {
     pub(crate) group: &'static str,
     pub(crate) collective: &'static str,
-    pub(crate) algorithm: &'static str,
+    pub(crate) algorithm: String,
     pub(crate) ports: &'static str,
     pub(crate) ranks: usize,
     pub(crate) bytes: usize,
@@ -128,18 +129,18 @@ impl Summary<'_> {
             .iter()
             .filter(|p| p.group == "segments")
             .collect();
-        swept.sort_by_key(|p| (p.collective, p.algorithm, p.median_ns));
+        swept.sort_by_key(|p| (p.collective, &p.algorithm, p.median_ns));
         let mut last = None;
         for point in swept {
-            let key = (point.collective, point.algorithm);
+            let key = (point.collective, &point.algorithm);
             if last.replace(key) != Some(key) {
                 lines.push(format!(
                     "best segment of {} {}, {} ranks, {}: {} ({:.1} us)",
                     point.collective,
                     point.algorithm,
                     point.ranks,
-                    size(point.bytes),
-                    size(point.segment),
+                    size(point.bytes as u64),
+                    size(point.segment as u64),
                     point.median_ns as f64 * 1e-3
                 ));
             }
@@ -224,8 +225,8 @@ impl Summary<'_> {
                 p.algorithm,
                 p.ports,
                 p.ranks,
-                size(p.bytes),
-                size(p.segment),
+                size(p.bytes as u64),
+                size(p.segment as u64),
                 p.repetitions,
                 p.median_ns as f64 * 1e-3,
                 number(p.model_ns.map(|t| t * 1e-3)),
@@ -259,7 +260,7 @@ impl Deviation {
                 "{} {}, {}",
                 worst.collective,
                 worst.algorithm,
-                size(worst.bytes)
+                size(worst.bytes as u64)
             ),
         })
     }
@@ -281,25 +282,11 @@ impl std::fmt::Display for Deviation {
 
 /// The median, unless there is no value.
 fn median(values: &mut [f64]) -> Option<f64> {
-    values.sort_unstable_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(values[middle]),
-        _ => Some(values[middle - 1].midpoint(values[middle])),
-    }
+    (!values.is_empty()).then(|| oneport_measure::fit::median(values))
 }
 
 fn yes(b: bool) -> &'static str {
     if b { "yes" } else { "no" }
-}
-
-fn size(bytes: usize) -> String {
-    match bytes {
-        b if b >= 1 << 20 && b.is_multiple_of(1 << 20) => format!("{} MiB", b >> 20),
-        b if b >= 1 << 10 && b.is_multiple_of(1 << 10) => format!("{} KiB", b >> 10),
-        b => format!("{b} B"),
-    }
 }
 
 fn machine() -> String {

@@ -21,7 +21,7 @@ pub(crate) struct Measured {
     pub(crate) algorithm: String,
     pub(crate) timing: Timing,
     /// Median of every registered algorithm, if requested.
-    pub(crate) every: BTreeMap<&'static str, u64>,
+    pub(crate) every: BTreeMap<String, u64>,
     /// Medians of the chosen algorithm and of the apparently best one, measured again in turns.
     pub(crate) again: Option<(u64, u64)>,
     /// The result of a multiplexed run, if requested.
@@ -117,7 +117,7 @@ impl Oneport {
         let mut team = Team::new(p).expect("threads");
         for (&point, measured) in all {
             let fastest = measured.every.iter().min_by_key(|(_, median)| **median);
-            let Some((&best, &median)) = fastest else {
+            let Some((best, &median)) = fastest else {
                 continue;
             };
             if median >= measured.timing.median {
@@ -127,7 +127,7 @@ impl Oneport {
             let core_model = self.core_model(&team);
             let chosen = self.choose(&team, &request);
             let best = registry::find(request.kind(), best)
-                .and_then(|algorithm| Ok(of(algorithm, &request, core_model.as_ref())?));
+                .and_then(|algorithm| Ok(of(&algorithm, &request, core_model.as_ref())?));
             let (Some(chosen), Ok(best)) = (chosen, best) else {
                 continue;
             };
@@ -169,7 +169,7 @@ impl Oneport {
                     } else {
                         self.time(team, &other).median
                     };
-                    every.insert(algorithm.name, median);
+                    every.insert(algorithm.to_string(), median);
                 }
             }
         }
@@ -294,7 +294,7 @@ impl Oneport {
 
 /// Returns an algorithm with its best segments.
 fn of(
-    algorithm: &'static registry::Algorithm,
+    algorithm: &registry::Algorithm,
     request: &Request,
     core_model: Option<&CoreModel>,
 ) -> Result<choose::Choice, Refusal> {
@@ -307,8 +307,8 @@ fn of(
 /// Describes an algorithm and its segments.
 fn described(choice: &choose::Choice) -> String {
     match choice.request.get_segments().count() {
-        1 => choice.algorithm.name.to_string(),
-        n => format!("{}, {n} segments", choice.algorithm.name),
+        1 => choice.algorithm.name().to_string(),
+        n => format!("{}, {n} segments", choice.algorithm.name()),
     }
 }
 

@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
-use oneport::plan::circulant::schedule::Circulant;
+use oneport::internal::circulant::schedule::Circulant;
 use oneport::plan::registry;
 use oneport::{CostModel, Kind, Ports, Request};
 
@@ -44,12 +44,12 @@ fn main() {
                 request = request.ports(Ports::UNI);
             }
             let mut steps = None;
-            group.bench_function(algorithm.name, |b| {
+            group.bench_function(algorithm.name(), |b| {
                 let steps = *steps.get_or_insert_with(|| {
                     let schedule = algorithm.plan(&request);
                     schedule.map_or(0, |schedule| schedule.steps())
                 });
-                assert!(steps > 0, "{} refuses {RANKS} ranks", algorithm.name);
+                assert!(steps > 0, "{} refuses {RANKS} ranks", algorithm.name());
                 b.iter(|| algorithm.plan(black_box(&request)).map(|s| s.ranks()));
             });
             if let Some(steps) = steps {

@@ -1,5 +1,5 @@
 //! The paper's own construction of circulant schedules, in `O(log^3 p)` time per rank: the
-//! reference for `oneport::plan::circulant::schedule`.
+//! reference for `oneport::internal::circulant::schedule`.
 //!
 //! Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
 //! schedules", Algorithms 3 to 5, with these corrections:
@@ -19,7 +19,7 @@
 //! Example, `p = 20`, skips 1, 2, 3, 5, 10, 20: ranks 6 to 9 repeat ranks 1 to 4, so their base
 //! blocks are 0, 1, 2, 0.
 
-use oneport::plan::circulant::schedule::Circulant;
+use oneport::internal::circulant::schedule::Circulant;
 
 /// `recv[k]` for each round `k`, in `O(log^2 p)` time.
 ///

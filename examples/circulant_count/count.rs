@@ -1,5 +1,5 @@
-//! Counts the schedules that satisfy the four conditions of `oneport::plan::circulant::schedule`,
-//! for small numbers of ranks.
+//! Counts the schedules that satisfy the four conditions of circulant schedules, for small numbers
+//! of ranks.
 //!
 //! Source: an open question in Träff, "(Poly)logarithmic time construction of round-optimal n-block
 //! broadcast schedules", section 4, whose Table 5 shows two of the nine schedules for `p = 9`. No
@@ -34,7 +34,7 @@
 
 use std::time::Instant;
 
-use oneport::plan::circulant::schedule::Circulant;
+use oneport::internal::circulant::schedule::Circulant;
 
 /// Maximum number of ranks: all permutations of a rank's blocks are listed, at most seven blocks.
 pub(crate) const MAX_RANKS: usize = 128;
@@ -251,9 +251,9 @@ fn permutations(items: &mut [usize], fixed: usize, visit: &mut impl FnMut(&[usiz
 
 #[cfg(test)]
 mod tests {
+    use super::super::check::prove::violations;
     use super::*;
-    use oneport::plan::circulant::prove::violations;
-    use oneport::plan::circulant::tables::Tables;
+    use oneport::internal::circulant::tables::Tables;
 
     /// Tries all orders of rank 1, then of rank 2, and so on, and checks the four conditions.
     fn brute_force(p: usize) -> u128 {

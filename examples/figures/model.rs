@@ -39,7 +39,7 @@ pub(crate) fn executed(algorithm: &str, request: &Request) -> f64 {
     let time = || -> oneport::Result<f64> {
         let row = registry::find(Kind::Reduce, algorithm)?;
         if algorithm != "binary" || (request.ranks() + 1).is_power_of_two() {
-            return Ok(best_segment(row, request)?.time);
+            return Ok(best_segment(&row, request)?.time);
         }
         let m = request.elements();
         let around = published(algorithm, request).map_or(1.0, |p| p.clamped.0);

@@ -1,7 +1,7 @@
 //! Figure 10: the gain of unequal segments (uni-greedy, m = 10, beta = 1).
 
+use oneport::internal::pipeline::uni_greedy::States;
 use oneport::plan::Segments;
-use oneport::plan::pipeline::uni_greedy::States;
 use oneport::plan::segments::compositions;
 
 use crate::model::in_parallel;

@@ -1,7 +1,7 @@
 //! Figures 1, 4 and 5: unidirectional ports, alpha = 10, beta = 1, gamma = 0.
 
 use oneport::Ports;
-use oneport::plan::pipeline::uni_greedy::best_uni_greedy;
+use oneport::internal::pipeline::uni_greedy::best_uni_greedy;
 
 use crate::model::{executed, in_parallel, printed, request};
 use crate::plot::{Axis, COLORS, Mark, Panel, Plot, shade};

@@ -10,8 +10,8 @@
 //! - Volume: each rank receives `p - 1` blocks of `q` bytes, padded to whole elements of 8 bytes.
 //! - Restrictions: none.
 //!
-//! The irregular allgather (`oneport::plan::circulant::allgatherv`) needs the receive schedules of
-//! all ranks at every rank. To compute all of them would take each rank `O(p log p)` time.
+//! The irregular allgather (`circulant-blocks`) needs the receive schedules of all ranks at every
+//! rank. To compute all of them would take each rank `O(p log p)` time.
 //! Gathering them instead takes the time above.
 //!
 //! In round `k` rank `r` has the schedules of ranks `r` to `r + skip[k] - 1` (modulo `p`), in this
@@ -20,7 +20,7 @@
 //! Example: for `p = 3`, with skips 1 and 2, ranks send their own schedules 0→2, 1→0 and 2→1 in
 //! round 0; then 0→1, 1→2 and 2→0.
 
-use oneport::plan::circulant::schedule::Circulant;
+use oneport::internal::circulant::schedule::Circulant;
 use oneport::run::{Bidirectional, Endpoint};
 use oneport::schedule::Span;
 use oneport::{Error, ErrorKind, Result};
@@ -87,8 +87,8 @@ fn usage(message: impl Into<String>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use oneport::internal::circulant::tables::Tables;
     use oneport::machine::CostModel;
-    use oneport::plan::circulant::tables::Tables;
     use oneport::run::{Operator, ScopeOptions, ScopeOutcome, Team};
 
     fn gathered(p: usize, elements: usize) -> Result<ScopeOutcome<Vec<i8>>> {

@@ -3,7 +3,7 @@
 //!
 //! - Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
 //!   Scatter", Lemma 3 and Theorem 1.
-//! - Tree: that of `oneport::plan::gather::binomial::adaptive`.
+//! - Tree: that of `oneport::internal::gather::binomial::adaptive`.
 //! - Ports: bidirectional, one-ported.
 //! - Symbols: `p` ranks, root `r`, block of `m_i` elements at rank `i`.
 //! - Control messages: 3 elements each. At most `2 ceil(log2 p) - 1` of them depend on each other,
@@ -22,7 +22,7 @@
 //! root, if that is another rank. Now four ranks can compute which gather root receives, how much,
 //! and which one sends. The higher fixed root becomes that of the joined subcube.
 
-use oneport::plan::gather::binomial::Cube;
+use oneport::internal::gather::binomial::Cube;
 use oneport::run::{Bidirectional, Element, Endpoint, PortModel};
 use oneport::schedule::{Layout, Span};
 use oneport::{Error, ErrorKind, Result};

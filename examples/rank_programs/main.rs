@@ -18,9 +18,9 @@ mod uni_greedy;
 
 use std::process::ExitCode;
 
-use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
-use oneport::plan::gather::{GatherProblem, binomial};
-use oneport::plan::pipeline;
+use oneport::internal::circulant::{schedule::Circulant, tables::Tables};
+use oneport::internal::gather::{GatherProblem, binomial};
+use oneport::internal::pipeline;
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
 use oneport::{CostModel, Distribution, Request, Result};
 

@@ -20,8 +20,8 @@
 //! the vector. So the input of every rank but the root remains unchanged. The root combines in
 //! place.
 
+use oneport::internal::pipeline::uni_greedy::transfers;
 use oneport::plan::Request;
-use oneport::plan::pipeline::uni_greedy::transfers;
 use oneport::run::{Element, Endpoint, Unidirectional};
 use oneport::schedule::{Layout, Order, Span};
 use oneport::{Error, ErrorKind, Result};
@@ -43,7 +43,8 @@ use oneport::{Error, ErrorKind, Result};
 ///
 /// # Example
 /// ```
-/// use oneport::plan::{Segments, pipeline::uni_greedy};
+/// use oneport::internal::pipeline::uni_greedy;
+/// use oneport::plan::Segments;
 /// use oneport::distributed::{uni_greedy_layout, uni_greedy_reduce};
 /// use oneport::run::{Operator, ScopeOptions, Team};
 /// use oneport::{CostModel, Request};
@@ -212,7 +213,8 @@ fn usage(message: impl Into<String>) -> Error {
 mod tests {
     use super::*;
 
-    use oneport::plan::{Segments, pipeline, registry};
+    use oneport::internal::pipeline;
+    use oneport::plan::{Segments, registry};
     use oneport::run::{Operator, ScopeOptions, Team, inputs, oracle};
 
     use oneport::{Collective, CostModel, Kind, Ports, Schedule};

@@ -249,16 +249,16 @@ mod tests {
                 }
                 if let Some(closed) = algorithm.closed_form(&closed) {
                     let off = (closed / time - 1.0).abs();
-                    assert!(off < 1e-9, "{} {p} {m} {closed} {time}", algorithm.name);
+                    assert!(off < 1e-9, "{} {p} {m} {closed} {time}", algorithm.name());
                 }
                 let bound = lower_bound_of(&schedule, &cost).largest;
-                assert!(bound <= time * (1.0 + 1e-9), "{} {p} {m}", algorithm.name);
+                assert!(bound <= time * (1.0 + 1e-9), "{} {p} {m}", algorithm.name());
             }
         }
         // Where no closed form exists, the best segment is searched for.
         let mut request = Request::broadcast(6, 3000).cost(cost);
         let chain = registry::find(Kind::Broadcast, "chain").unwrap();
-        let best = crate::plan::segments::best_segment(chain, &request).unwrap();
+        let best = crate::plan::segments::best_segment(&chain, &request).unwrap();
         for segment in (10..3000).step_by(37) {
             request = request.segments(Segments::of_size(3000, segment).unwrap());
             let time = chain.time(&request).unwrap();

@@ -10,13 +10,13 @@ use crate::run::engine::Sequence;
 use crate::schedule::{Schedule, Step};
 use crate::simulate::Simulation;
 
-/// Receives that are opened at most this many steps before their turn.
+/// The most steps by which a receive is opened early.
 const AHEAD: usize = 64;
 
 /// Messages that may be received before they are combined or unpacked.
 const BUFFERS: usize = 4;
 
-/// Tags repeat after at most so many messages between two ranks: the standard asks for as many.
+/// The most tags that two ranks use before they repeat: the standard asks for as many.
 const TAGS: u32 = 1 << 15;
 
 /// Has the receives of a program opened early.
@@ -116,14 +116,14 @@ pub(super) fn max_scratch(steps: &[Step]) -> usize {
     sent.fold(places, usize::saturating_add)
 }
 
-/// Packed messages that are received have [`BUFFERS`] places in turn. Each that is sent has its
-/// own: waiting for a place might be waiting for a receiver that waits for this rank.
+/// Packed messages that are received have [`BUFFERS`] places, used round-robin. Each that is sent
+/// has its own: waiting for a place might be waiting for a receiver that waits for this rank.
 fn scratch_in_order(steps: &[Step], sequence: &Sequence, ends: &mut [End]) -> usize {
     let packed = || steps.iter().filter(|step| is_packed(step));
     let received = packed().filter(|step| !step.is_send());
     let longest = received.map(Step::len).max().unwrap_or(0);
     let mut end = longest * BUFFERS.min(packed().count());
-    let mut turn = 0;
+    let mut received = 0;
     for action in sequence.actions() {
         let i = action.step as usize;
         let step = &steps[i];
@@ -134,8 +134,8 @@ fn scratch_in_order(steps: &[Step], sequence: &Sequence, ends: &mut [End]) -> us
             end += step.len();
             end - step.len()
         } else {
-            turn += 1;
-            (turn - 1) % BUFFERS * longest
+            received += 1;
+            (received - 1) % BUFFERS * longest
         });
     }
     end

@@ -23,7 +23,7 @@
 //!   A step starts when its port is free and all that it waits for has ended.
 //! - *Eager* (the default): steps are executed in the order of their model times. A send does not
 //!   wait for its receiver; its rank waits only before it overwrites the message. Receives are
-//!   opened before their turn, as soon as no earlier step needs their spans.
+//!   opened early, as soon as no earlier step needs their spans.
 //! - The `n`-th message from one rank to another has tag `n`, so it meets the `n`-th receive
 //!   through whichever ports the two pass.
 //! - A message of one span is sent from where it stands; several spans are packed. What is combined

@@ -376,7 +376,7 @@ impl World {
 
 /// `time` in nanoseconds since 1970: one clock for all processes of a host.
 fn since_1970(time: Instant) -> u64 {
-    /// The best of so many readings of both clocks.
+    /// The number of readings of both clocks; the best one counts.
     const READINGS: usize = 100;
     let reading = |_| {
         let before = Instant::now();

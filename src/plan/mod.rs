@@ -16,8 +16,8 @@
 //!   reduce, allreduce, scan, reduce_scatter), its own vector followed by the result (exscan), all
 //!   blocks in rank order (allgather), its own blocks followed by those received from the other
 //!   ranks (alltoall), or its own block followed by all blocks of its subtree (gather, scatter; a
-//!   leaf has its own block only). In a [`gossip`](exchange::gossip) it holds the inputs of all
-//!   ranks, in rank order. Scratch comes last.
+//!   leaf has its own block only). In a gossip it holds the inputs of all ranks, in rank order.
+//!   Scratch comes last.
 //! - *Units*: spans and segments in elements, volumes in elements sent by all ranks together, times
 //!   in the unit of the request's cost model. A message of `n` elements has `n` times
 //!   [`Request::element_bytes`] bytes.
@@ -32,6 +32,10 @@
 //!
 //! This file has the list of all planners: their modules, by family, and the rows of their
 //! algorithms. What reads the list is in the [`registry`].
+//!
+//! [`Algorithm::planned`]: registry::Algorithm::planned
+//! [`Algorithm::closed_form`]: registry::Algorithm::closed_form
+//! [`Algorithm::accepts`]: registry::Algorithm::accepts
 
 pub(crate) mod build;
 pub mod choose;
@@ -42,88 +46,84 @@ mod request;
 pub mod segments;
 mod split;
 
-pub mod tree {
+pub(crate) mod tree {
     //! Planners that reduce along trees, and the allreduces built from them.
 
-    pub mod binary;
-    pub mod bine;
-    pub mod binomial;
-    pub mod dual_root;
-    pub mod kary;
-    pub mod knomial;
-    pub mod linear;
-    pub mod multi_tree;
-    pub mod ordered;
-    pub mod reduce_broadcast;
-    pub mod split_binary;
-    pub mod two_tree;
+    pub(crate) mod binary;
+    pub(crate) mod bine;
+    pub(crate) mod binomial;
+    pub(crate) mod dual_root;
+    pub(crate) mod kary;
+    pub(crate) mod knomial;
+    pub(crate) mod linear;
+    pub(crate) mod multi_tree;
+    pub(crate) mod ordered;
+    pub(crate) mod reduce_broadcast;
+    pub(crate) mod split_binary;
+    pub(crate) mod two_tree;
 }
 
-pub mod pipeline {
+pub(crate) mod pipeline {
     //! Pipelined planners: the vector travels in segments.
 
-    pub mod bi_greedy;
-    pub mod chain;
-    pub mod exscan;
+    pub(crate) mod bi_greedy;
+    pub(crate) mod chain;
     pub mod out_of_order;
-    pub mod scan;
+    pub(crate) mod scan;
     pub mod uni_greedy;
 }
 
-pub mod exchange {
+pub(crate) mod exchange {
     //! Planners that work in rounds: in each round a rank sends at most one message and receives at
     //! most one.
 
-    pub mod all_pairs;
-    pub mod barrier;
-    pub mod birkhoff;
-    pub mod bruck;
-    pub mod bruck_alltoall;
-    pub mod butterfly;
-    pub mod composed;
-    pub mod doubling_allgather;
-    pub mod doubling_allreduce;
-    pub mod doubling_exscan;
-    pub mod doubling_scan;
-    pub mod edge_colouring;
-    pub mod fibonacci;
-    pub mod fibonacci_census;
-    pub mod gossip;
-    pub mod halving;
-    pub mod linear;
-    pub mod list_scheduling;
-    pub mod neighbor_exchange;
-    pub mod pairwise;
-    pub mod pat;
-    pub mod rabenseifner;
-    pub mod recursive_multiplying;
-    pub mod ring;
-    pub mod segmented_ring;
-    pub mod sparbit;
-    pub mod swing;
-    pub mod van_de_geijn;
+    pub(crate) mod all_pairs;
+    pub(crate) mod barrier;
+    pub(crate) mod birkhoff;
+    pub(crate) mod bruck;
+    pub(crate) mod bruck_alltoall;
+    pub(crate) mod butterfly;
+    mod by_distance;
+    pub(crate) mod composed;
+    pub(crate) mod doubling_allgather;
+    pub(crate) mod doubling_allreduce;
+    pub(crate) mod doubling_exscan;
+    pub(crate) mod doubling_scan;
+    pub(crate) mod edge_colouring;
+    pub(crate) mod fibonacci;
+    pub(crate) mod fibonacci_census;
+    pub(crate) mod gossip;
+    pub(crate) mod halving;
+    pub(crate) mod linear;
+    pub(crate) mod list_scheduling;
+    pub(crate) mod neighbor_exchange;
+    pub(crate) mod pairwise;
+    pub(crate) mod pat;
+    pub(crate) mod rabenseifner;
+    pub(crate) mod recursive_multiplying;
+    pub(crate) mod ring;
+    pub(crate) mod segmented_ring;
+    pub(crate) mod sparbit;
+    pub(crate) mod swing;
+    pub(crate) mod van_de_geijn;
 }
 
-pub mod circulant {
+pub(crate) mod circulant {
     //! Planners on circulant graphs, in which rank `r` sends to `r + skip` and receives from `r -
     //! skip`, modulo `p`, for `ceil(log2 p)` values of `skip`.
 
-    pub mod allgather;
+    pub(crate) mod allgather;
     pub mod allgatherv;
-    pub mod allreduce;
-    pub mod broadcast;
-    pub mod census;
-    pub mod n_blocks;
+    pub(crate) mod census;
+    pub(crate) mod n_blocks;
     mod phases;
-    pub mod prove;
-    pub mod reduce;
-    pub mod reduce_scatter_gather;
+    pub(crate) mod reduce_scatter_gather;
     pub mod schedule;
     pub mod table;
     pub mod tables;
 }
 
-pub mod gather {
+pub(crate) mod gather {
     //! Irregular gather and scatter: planners of trees for blocks of different sizes.
     //!
     //! Rank `i` holds `m_i` bytes; at the end the root holds all blocks in rank order. A scatter is
@@ -158,29 +158,28 @@ pub mod gather {
     pub mod weakly_ordered;
 
     pub use self::problem::GatherProblem;
-    #[cfg(test)]
-    pub(in crate::plan) use self::problem::testing;
     pub use self::tree::{Child, GatherTree};
 }
 
-pub mod nodes {
+pub(crate) mod nodes {
     //! Planners for machines with [nodes](crate::CostModel::nodes), whose links within a node cost
     //! something else than those between nodes.
 
-    pub mod compose;
+    pub(crate) mod compose;
     mod embed;
     mod phases;
 }
 
+#[doc(hidden)]
 pub use self::build::reduction::Transfer;
-use self::registry::Algorithm;
+use self::registry::Row;
 use self::registry::row::broadcast;
 pub use self::request::Request;
 pub use self::split::Segments;
 pub(crate) use self::split::{consecutive, evenly};
 
 /// The rows of all algorithms, by collective. Among equal times the chooser takes the first.
-const ALGORITHMS: &[Algorithm] = &[
+const ALGORITHMS: &[Row] = &[
     tree::binomial::REDUCE,
     tree::bine::REDUCE,
     tree::knomial::REDUCE,
@@ -196,7 +195,7 @@ const ALGORITHMS: &[Algorithm] = &[
     pipeline::out_of_order::REDUCE,
     pipeline::bi_greedy::REDUCE,
     exchange::butterfly::REDUCE,
-    circulant::reduce::REDUCE,
+    circulant::n_blocks::REDUCE,
     circulant::reduce_scatter_gather::REDUCE,
     exchange::van_de_geijn::REDUCE,
     exchange::van_de_geijn::RING_REDUCE,
@@ -216,13 +215,13 @@ const ALGORITHMS: &[Algorithm] = &[
     broadcast(pipeline::out_of_order::REDUCE),
     broadcast(pipeline::bi_greedy::REDUCE),
     exchange::butterfly::BROADCAST,
-    circulant::broadcast::BROADCAST,
+    circulant::n_blocks::BROADCAST,
     broadcast(circulant::reduce_scatter_gather::REDUCE),
     exchange::van_de_geijn::BROADCAST,
     exchange::van_de_geijn::RING_BROADCAST,
     circulant::census::ALLREDUCE,
     circulant::allgather::ALLREDUCE,
-    circulant::allreduce::ALLREDUCE,
+    circulant::n_blocks::ALLREDUCE,
     exchange::doubling_allreduce::ALLREDUCE,
     exchange::recursive_multiplying::ALLREDUCE,
     exchange::rabenseifner::ALLREDUCE,
@@ -281,7 +280,7 @@ const ALGORITHMS: &[Algorithm] = &[
     exchange::gossip::SCAN,
     exchange::doubling_exscan::DOUBLING,
     exchange::doubling_exscan::SHIFTED,
-    pipeline::exscan::EXSCAN,
+    pipeline::scan::EXSCAN,
     exchange::gossip::EXSCAN,
     gather::linear::GATHER,
     gather::binomial::OBLIVIOUS_GATHER,
@@ -312,4 +311,4 @@ const ALGORITHMS: &[Algorithm] = &[
 ];
 
 /// The rows of the algorithms for machines with nodes. They are candidates only there.
-const COMPOSITIONS: &[Algorithm] = &nodes::compose::ROWS;
+const COMPOSITIONS: &[Row] = &nodes::compose::ROWS;

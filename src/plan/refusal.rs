@@ -1,5 +1,6 @@
 //! Why an algorithm is not planned for a request, as data.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::error::Error;
@@ -23,7 +24,7 @@ use crate::schedule::collective::Kind;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Refusal {
     /// Name of the algorithm.
-    pub algorithm: &'static str,
+    pub algorithm: Cow<'static, str>,
     /// Its collective.
     pub collective: Kind,
     /// Why it is refused.
@@ -121,7 +122,7 @@ impl Refusal {
     }
 
     fn write(&self, f: &mut fmt::Formatter<'_>, with_alternatives: bool) -> fmt::Result {
-        let (name, collective) = (self.algorithm, self.collective.name());
+        let (name, collective) = (&self.algorithm, self.collective.name());
         match &self.reason {
             Reason::Invalid(error) | Reason::Planner(error) => write!(f, "{error}"),
             Reason::Memory(message) => f.write_str(message),
@@ -232,6 +233,7 @@ impl Reason {
 }
 
 /// Describes a schedule by its algorithm and size.
+#[doc(hidden)]
 pub fn describe(algorithm: &str, ranks: usize, segments: usize, steps: u64) -> String {
     let plural = |n: usize| if n == 1 { "" } else { "s" };
     format!(

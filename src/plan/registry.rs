@@ -12,38 +12,50 @@ mod root;
 pub(in crate::plan) mod row;
 mod time;
 
-pub use self::algorithm::{Algorithm, Nodes, PortModels};
-pub(in crate::plan) use self::algorithm::{BestSegment, ClosedForm, Formula};
-pub use self::composition::Composition;
-pub(in crate::plan) use self::composition::{CHOSEN, Scope, Shape};
-pub use self::planner::{Planned, Planner};
+pub use self::algorithm::Algorithm;
+pub(in crate::plan) use self::composition::{Composition, Scope, Shape};
+pub use self::planner::Planned;
+pub(in crate::plan) use self::planner::Planner;
 pub(in crate::plan) use self::root::BestRoot;
-pub use super::build::reduction::Reduction;
-pub use super::build::stream::DynScheduleSource;
+pub(in crate::plan) use self::row::{BestSegment, ClosedForm};
+pub use self::row::{Nodes, PortModels, Row};
+pub(in crate::plan) use super::build::reduction::Reduction;
+pub(in crate::plan) use super::build::stream::DynScheduleSource;
 use super::{ALGORITHMS, COMPOSITIONS};
 use crate::error::{Error, Result};
 use crate::machine::CostModel;
 use crate::schedule::collective::Kind;
 
+static ALL: [Algorithm; ALGORITHMS.len()] = of_rows(ALGORITHMS);
+static COMPOSED: [Algorithm; COMPOSITIONS.len()] = of_rows(COMPOSITIONS);
+
+/// The algorithms of these rows, without parts.
+const fn of_rows<const N: usize>(rows: &'static [Row]) -> [Algorithm; N] {
+    const FIRST: Algorithm = Algorithm::of(&ALGORITHMS[0]);
+    let mut all = [FIRST; N];
+    let mut i = 0;
+    while i < N {
+        all[i].row = &rows[i];
+        i += 1;
+    }
+    all
+}
+
 /// All algorithms that need no nodes.
 pub fn all() -> &'static [Algorithm] {
-    ALGORITHMS
+    &ALL
 }
 
 /// The algorithms for one collective.
 pub fn of(collective: Kind) -> impl Iterator<Item = &'static Algorithm> {
-    ALGORITHMS
-        .iter()
-        .filter(move |a| a.collective == collective)
+    ALL.iter().filter(move |a| a.collective == collective)
 }
 
 /// The compositions for one collective: algorithms for machines with
 /// [nodes](crate::CostModel::nodes) that do one phase after another, each within the nodes or
 /// between them and by an algorithm of its own, which they choose by model time.
 pub fn compositions(collective: Kind) -> impl Iterator<Item = &'static Algorithm> {
-    COMPOSITIONS
-        .iter()
-        .filter(move |a| a.collective == collective)
+    COMPOSED.iter().filter(move |a| a.collective == collective)
 }
 
 /// The algorithms for one collective that come into question for `ranks` ranks with these costs:
@@ -79,17 +91,17 @@ pub fn candidates(
 ///
 /// # Errors
 /// An unknown name; the message lists the valid ones.
-pub fn find(collective: Kind, name: &str) -> Result<&'static Algorithm> {
+pub fn find(collective: Kind, name: &str) -> Result<Algorithm> {
     let rows = || of(collective).chain(compositions(collective));
-    if let Some(found) = rows().find(|a| a.name == name) {
-        return Ok(found);
+    if let Some(found) = rows().find(|a| a.row.name == name) {
+        return Ok(found.clone());
     }
-    if let Some((row, parts)) = composition::split(name)
-        && let Some(row) = compositions(collective).find(|a| a.name == row)
+    if let Some((base, parts)) = composition::split(name)
+        && let Some(base) = compositions(collective).find(|a| a.row.name == base)
     {
-        return composition::named(row, parts);
+        return composition::parse(base, parts);
     }
-    let names: Vec<_> = rows().map(|a| a.name).collect();
+    let names: Vec<_> = rows().map(|a| a.row.name).collect();
     Err(Error::usage(if names.is_empty() {
         format!("no algorithm for {} is registered", collective.name())
     } else {

@@ -348,6 +348,7 @@ impl Request {
 
     /// Time of a message of `elements` elements; on a heterogeneous platform, an upper bound for
     /// all links.
+    #[doc(hidden)]
     pub fn transfer_time(&self, elements: usize) -> f64 {
         self.cost
             .slowest_transfer(bytes(elements, self.element_bytes))
@@ -368,6 +369,7 @@ impl Request {
     }
 
     /// Time to combine `elements` elements; on a heterogeneous platform, at the slowest rank.
+    #[doc(hidden)]
     pub fn combine_time(&self, elements: usize) -> f64 {
         let bytes = bytes(elements, self.element_bytes);
         let ranks = self.cost.links().map_or(1, |l| l.gamma.len());

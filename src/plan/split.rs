@@ -118,27 +118,3 @@ pub(crate) fn evenly(elements: usize, parts: usize) -> Vec<usize> {
         .map(|i| Span::share(elements, parts, i).len)
         .collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn of_count_gives_the_requested_count() {
-        for elements in 0..60 {
-            for count in 1..70 {
-                let segments = Segments::of_count(elements, count).unwrap();
-                assert_eq!(segments.count(), count.min(elements).max(1));
-                assert_eq!(segments.elements(), elements);
-                let (first, rest) = segments.sizes().split_first().unwrap();
-                assert!(rest.iter().all(|s| s <= first && *s > 0));
-            }
-        }
-        assert_eq!(Segments::of_count(10, 4).unwrap().sizes(), [3, 3, 3, 1]);
-        assert_eq!(
-            Segments::of_count(10, 6).unwrap().sizes(),
-            [2, 2, 2, 2, 1, 1]
-        );
-        assert!(Segments::of_count(10, 0).is_err());
-    }
-}

@@ -5,7 +5,7 @@
 //! each comes after everything it waits for (a work-list, linear in the number of steps). The
 //! simulator evaluates the graph under a cost model; the checker looks for cycles in it.
 
-use super::matching::{Matching, Mismatch, NONE, grouped, rank_u32};
+use super::matching::{Grouped, Matching, Mismatch, NONE, rank_u32};
 use super::{Event, LocalOrder, OrderScratch, shared};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Linear, Ports};
@@ -66,10 +66,8 @@ impl Node {
 #[derive(Debug, Clone)]
 pub struct OrderedGraph {
     nodes: Vec<Node>,
-    /// The nodes that node `i` waits for are `waits[wait_ends[i-1]..wait_ends[i]]`, all smaller
-    /// than `i`.
-    wait_ends: Vec<u32>,
-    waits: Vec<u32>,
+    /// By node: the nodes that it waits for, all smaller.
+    waits: Grouped,
     /// For every event of every rank (`2 * step + part`), its node; [`NONE`] if it has none.
     event_nodes: Vec<u32>,
     /// First event of each rank.
@@ -113,26 +111,13 @@ impl OrderedGraph {
     /// # Panics
     /// When there is no such node.
     pub fn waits(&self, node: usize) -> &[u32] {
-        let start = if node == 0 {
-            0
-        } else {
-            self.wait_ends[node - 1]
-        };
-        &self.waits[start as usize..self.wait_ends[node] as usize]
+        self.waits.of(node)
     }
 
     /// Every node with the nodes that it waits for, in order.
     #[inline]
     pub(crate) fn nodes_with_waits(&self) -> impl Iterator<Item = (&Node, &[u32])> {
-        let mut first = 0;
-        self.nodes
-            .iter()
-            .zip(&self.wait_ends)
-            .map(move |(node, &end)| {
-                let waits = &self.waits[first..end as usize];
-                first = end as usize;
-                (node, waits)
-            })
+        self.nodes.iter().zip(self.waits.iter())
     }
 }
 
@@ -143,8 +128,7 @@ impl OrderedGraph {
 #[derive(Debug)]
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
-    wait_ends: Vec<u32>,
-    waits: Vec<u32>,
+    waits: Grouped,
     /// As in [`OrderedGraph`].
     pub(crate) event_nodes: Vec<u32>,
     /// As in [`OrderedGraph`].
@@ -172,8 +156,7 @@ impl Graph {
         let programs = schedule.programs();
         let mut graph = Graph {
             nodes: Vec::new(),
-            wait_ends: Vec::new(),
-            waits: Vec::new(),
+            waits: Grouped::default(),
             event_nodes: vec![NONE; 2 * matching.mates.len()],
             rank_events: matching
                 .first_step
@@ -188,12 +171,7 @@ impl Graph {
 
     /// Nodes that node `node` waits for.
     pub(crate) fn waits(&self, node: usize) -> &[u32] {
-        let start = if node == 0 {
-            0
-        } else {
-            self.wait_ends[node - 1]
-        };
-        &self.waits[start as usize..self.wait_ends[node] as usize]
+        self.waits.of(node)
     }
 
     /// Gives every transfer and computation a node; the two steps of a transfer share one.
@@ -300,7 +278,7 @@ impl Graph {
         };
         let waits = shared::waits(schedule.shared_ports());
         edges.extend(waits.map(|(listed, before)| (transfer(listed), transfer(before))));
-        (self.wait_ends, self.waits) = grouped(self.nodes.len(), edges.iter().copied());
+        self.waits = Grouped::new(self.nodes.len(), edges.iter().copied());
         Ok(())
     }
 
@@ -308,7 +286,7 @@ impl Graph {
     pub(crate) fn order(&self) -> Ordered {
         let n = self.nodes.len();
         let backwards = (0..n).flat_map(|i| self.waits(i).iter().map(move |&w| (w, i as u32)));
-        let (then_ends, then) = grouped(n, backwards);
+        let successors = Grouped::new(n, backwards);
         let mut missing: Vec<u32> = (0..n).map(|i| self.waits(i).len() as u32).collect();
         // A queue instead of a stack: nodes that can run together become neighbours, and their
         // dependencies are still in cache.
@@ -318,15 +296,10 @@ impl Graph {
         let mut next = 0;
         while let Some(&node) = order.get(next) {
             next += 1;
-            let start = if node == 0 {
-                0
-            } else {
-                then_ends[node as usize - 1] as usize
-            };
-            for &t in &then[start..then_ends[node as usize] as usize] {
-                missing[t as usize] -= 1;
-                if missing[t as usize] == 0 {
-                    order.push(t);
+            for &next in successors.of(node as usize) {
+                missing[next as usize] -= 1;
+                if missing[next as usize] == 0 {
+                    order.push(next);
                 }
             }
         }
@@ -352,18 +325,15 @@ impl Graph {
         }
         let mut ordered = OrderedGraph {
             nodes: Vec::with_capacity(n),
-            wait_ends: Vec::with_capacity(n),
-            waits: Vec::with_capacity(self.waits.len()),
+            waits: Grouped::with_capacity_of(&self.waits),
             event_nodes: Vec::new(),
             rank_events: Vec::new(),
         };
         for &node in &order {
             ordered.nodes.push(self.nodes[node as usize]);
             let waits = self.waits(node as usize);
-            ordered
-                .waits
-                .extend(waits.iter().map(|&w| position[w as usize]));
-            ordered.wait_ends.push(ordered.waits.len() as u32);
+            let waits = waits.iter().map(|&w| position[w as usize]);
+            ordered.waits.push(waits);
         }
         (ordered.event_nodes, ordered.rank_events) = (self.event_nodes, self.rank_events);
         for node in &mut ordered.event_nodes {

@@ -65,13 +65,12 @@ impl Matching {
             first
         });
         // A stable sort by receiver keeps the order by sender and program.
-        let (ends, sends) = grouped(programs.len(), numbered_sends(programs)?.iter().copied());
+        let sends = Grouped::new(programs.len(), numbered_sends(programs)?.iter().copied());
         let mut matching = Matching {
             mates: vec![NONE; schedule.steps()],
             first_step: first_step.collect(),
         };
         let mut receives: Vec<(usize, u32)> = Vec::new();
-        let mut start = 0;
         for (rank, program) in programs.iter().enumerate() {
             receives.clear();
             for (step, number) in program.iter().zip(matching.first_step[rank]..) {
@@ -80,9 +79,7 @@ impl Matching {
                 }
             }
             receives.sort_by_key(|r| r.0);
-            let end = ends[rank] as usize;
-            matching.match_rank(programs, rank, &sends[start..end], &receives, &mut mismatch);
-            start = end;
+            matching.match_rank(programs, rank, sends.of(rank), &receives, &mut mismatch);
         }
         Ok(matching)
     }
@@ -194,28 +191,68 @@ pub(crate) fn rank_u32(rank: usize) -> Result<u32> {
     u32::try_from(rank).map_err(|_| Error::usage("more than 2^32 ranks"))
 }
 
-/// Groups `(key, value)` pairs by key with a counting sort. Returns the end of each group and the
-/// values.
-pub fn grouped(
-    keys: usize,
-    pairs: impl Iterator<Item = (u32, u32)> + Clone,
-) -> (Vec<u32>, Vec<u32>) {
-    let mut ends = vec![0u32; keys];
-    for (k, _) in pairs.clone() {
-        ends[k as usize] += 1;
+/// Lists of numbers, one for each key from 0, stored one after the other.
+#[derive(Debug, Clone, Default)]
+pub struct Grouped {
+    /// By key: where its list ends, and the next one begins.
+    ends: Vec<u32>,
+    values: Vec<u32>,
+}
+
+impl Grouped {
+    /// Groups `(key, value)` pairs by key with a counting sort, which keeps the order of values.
+    pub fn new(keys: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Grouped {
+        let mut ends = vec![0u32; keys];
+        for (k, _) in pairs.clone() {
+            ends[k as usize] += 1;
+        }
+        let mut sum = 0;
+        for e in &mut ends {
+            // Ends start as beginnings and advance as values are placed.
+            let count = *e;
+            *e = sum;
+            sum += count;
+        }
+        let mut values = vec![0u32; sum as usize];
+        for (k, v) in pairs {
+            let at = &mut ends[k as usize];
+            values[*at as usize] = v;
+            *at += 1;
+        }
+        Grouped { ends, values }
     }
-    let mut sum = 0;
-    for e in &mut ends {
-        // Ends start as beginnings and advance as values are placed.
-        let count = *e;
-        *e = sum;
-        sum += count;
+
+    /// The values of `key`.
+    ///
+    /// # Panics
+    /// When there is no such key.
+    pub fn of(&self, key: usize) -> &[u32] {
+        let start = if key == 0 { 0 } else { self.ends[key - 1] };
+        &self.values[start as usize..self.ends[key] as usize]
     }
-    let mut values = vec![0u32; sum as usize];
-    for (k, v) in pairs {
-        let at = &mut ends[k as usize];
-        values[*at as usize] = v;
-        *at += 1;
+
+    /// The values of every key, in order.
+    #[inline]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u32]> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let values = &self.values[start..end as usize];
+            start = end as usize;
+            values
+        })
     }
-    (ends, values)
+
+    /// Appends the values of the next key.
+    pub(crate) fn push(&mut self, values: impl Iterator<Item = u32>) {
+        self.values.extend(values);
+        self.ends.push(self.values.len() as u32);
+    }
+
+    /// No keys, with room for as many as `other` has.
+    pub(crate) fn with_capacity_of(other: &Grouped) -> Grouped {
+        Grouped {
+            ends: Vec::with_capacity(other.ends.len()),
+            values: Vec::with_capacity(other.values.len()),
+        }
+    }
 }

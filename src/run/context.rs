@@ -31,6 +31,7 @@ pub(crate) struct Copying {
     pub(crate) streams_from: usize,
 }
 
+#[cfg(feature = "mpi")]
 impl Copying {
     /// One partner copies all messages, through the caches.
     pub(crate) const PLAIN: Copying = Copying {

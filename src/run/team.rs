@@ -192,7 +192,7 @@ impl Team {
             })
     }
 
-    /// Refuses elements of so many bytes that the threads' stacks may not hold those that
+    /// Refuses elements too large for the threads' stacks to hold those that
     /// operators and test data keep there.
     pub(super) fn accepts_elements(&self, bytes: usize) -> Result<()> {
         let stack_bytes = self.stack_bytes.max(MIN_STACK_BYTES);

@@ -37,7 +37,10 @@ impl WallTimes {
     }
 
     /// Adds the times of `other`.
-    pub(crate) fn add(&mut self, other: &WallTimes) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`ErrorKind::System`](crate::ErrorKind::System) for lack of memory.
+    pub fn add(&mut self, other: &WallTimes) -> Result<()> {
         self.total_ns = self.total_ns.saturating_add(other.total_ns);
         let added = self.histogram.add(&other.histogram);
         added.map_err(|e| Error::system(e.to_string()))

@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 use super::Prepared;
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
-use crate::rules::matching::grouped;
+use crate::rules::matching::Grouped;
 use crate::rules::{Event, max_time};
 use crate::schedule::{Direction, Schedule, SharedPort};
 
@@ -152,7 +152,7 @@ impl<'a> Contention<'a> {
         let n = self.prepared.nodes().len();
         let waits = |node| self.prepared.waits(node).iter();
         let backwards = (0..n).flat_map(|node| waits(node).map(move |&w| (w, node as u32)));
-        let (then_ends, then) = grouped(n, backwards);
+        let successors = Grouped::new(n, backwards);
         let mut missing: Vec<usize> = (0..n).map(|node| waits(node).len()).collect();
         let mut ready = vec![0.0; n];
         // By start, then by the time since when it has been waiting. Times are not negative, so
@@ -173,10 +173,7 @@ impl<'a> Contention<'a> {
             }
             let end = start + time(node);
             self.occupy(node, end);
-            let first = node
-                .checked_sub(1)
-                .map_or(0, |before| then_ends[before] as usize);
-            for &next in &then[first..then_ends[node] as usize] {
+            for &next in successors.of(node) {
                 let next = next as usize;
                 ready[next] = max_time(ready[next], end);
                 missing[next] -= 1;

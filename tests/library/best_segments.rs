@@ -2,10 +2,11 @@
 
 use oneport::machine::Links;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::segments::best_segment;
+use oneport::plan::segments::{Method, best_segment};
 use oneport::plan::{Request, Segments};
 use oneport::{CostModel, Kind, Ports};
 
+use crate::support::cases::cases;
 use crate::support::random::Random;
 
 /// Asserts that the segments found take the least time of all numbers and sizes.
@@ -21,7 +22,7 @@ fn assert_best(algorithm: &Algorithm, request: &Request) {
         assert!(
             best.time <= other * (1.0 + 1e-11),
             "{} {request:?}: {best:?}, {other} with {segments:?}",
-            algorithm.name
+            algorithm.name()
         );
     }
 }
@@ -31,7 +32,7 @@ fn no_number_of_few_elements_is_better() {
     let rows: Vec<_> = registry::all().iter().filter(|a| a.segmented).collect();
     let mut random = Random::new(7);
     let mut compared = 0;
-    while compared < 250 {
+    while compared < cases(80, 250) {
         let algorithm = rows[random.below(rows.len())];
         let (p, m) = (2 + random.below(12), 2 + random.below(59));
         let ports = [Ports::UNI, Ports::BI][random.below(2)];
@@ -120,10 +121,81 @@ fn even_segments_and_neighbours_are_found() {
             .ports(ports)
             .cost(CostModel::new(alpha, beta).gamma(gamma));
         let algorithm = registry::find(kind, name).unwrap();
-        assert_best(algorithm, &request);
+        assert_best(&algorithm, &request);
         if let Some(count) = even {
-            let best = best_segment(algorithm, &request).unwrap();
+            let best = best_segment(&algorithm, &request).unwrap();
             assert_eq!(best.segments, Segments::of_count(m, count).unwrap());
         }
     }
+}
+
+fn request(p: usize, m: usize, ports: Ports) -> Request {
+    Request::reduce(p, m)
+        .ports(ports)
+        .cost(CostModel::new(10.0, 1.0).gamma(1.0))
+}
+
+#[test]
+fn uni_greedy_is_the_best_of_all_sizes() {
+    let row = registry::find(Kind::Reduce, "uni-greedy").unwrap();
+    for p in [2, 3, 6, 15, 16, 100] {
+        for m in [1, 7, 64, 200] {
+            let r = request(p, m, Ports::UNI);
+            let found = best_segment(&row, &r).unwrap();
+            let time = |segments| row.closed_form(&r.clone().segments(segments)).unwrap();
+            let sizes = (1..=m).map(|s| Segments::of_size(m, s).unwrap());
+            let counts = (1..=m).map(|q| Segments::of_count(m, q).unwrap());
+            let best = sizes.chain(counts).map(time).fold(f64::INFINITY, f64::min);
+            assert_eq!(found.time, best, "p={p} m={m}");
+            assert_eq!(time(found.segments), best);
+        }
+    }
+    let r = request(64, 65536, Ports::UNI);
+    let found = best_segment(&row, &r).unwrap();
+    assert_eq!((found.segments.sizes()[0], found.time), (111, 221_011.0));
+    assert_eq!(found.method, Method::Exhaustive);
+}
+
+#[test]
+fn closed_forms_are_the_better_neighbour_as_executed() {
+    for ports in [Ports::UNI, Ports::BI] {
+        for algorithm in registry::all()
+            .iter()
+            .filter(|a| a.segmented && a.ports.allow(ports))
+        {
+            for p in [1, 2, 3, 4, 7, 15, 20] {
+                for m in [0, 1, 2, 30, 100] {
+                    let r = request(p, m, ports).collective(algorithm.collective);
+                    let found = best_segment(algorithm, &r).unwrap();
+                    assert!(found.executed && found.segments.elements() == m);
+                    let r = r.segments(found.segments.clone());
+                    assert_eq!(algorithm.time(&r).unwrap(), found.time);
+                    for s in [1, m.div_ceil(2), m].map(|s| s.max(1)) {
+                        let segments = Segments::of_size(m, s).unwrap();
+                        let time = algorithm.time(&r.clone().segments(segments)).unwrap();
+                        assert!(
+                            found.time <= time,
+                            "{} {ports:?} p={p} m={m} s={s}: {found:?}, {time}",
+                            algorithm.name()
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn whole_vectors_and_overlap() {
+    let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
+    let best = best_segment(&binomial, &request(8, 100, Ports::BI)).unwrap();
+    assert_eq!(
+        (best.segments, best.method),
+        (Segments::whole(100), Method::Whole)
+    );
+    let mut r = request(8, 1000, Ports::BI);
+    let overlap = r.get_cost().clone().overlap(true);
+    r = r.cost(overlap);
+    let chain = registry::find(Kind::Reduce, "chain").unwrap();
+    assert_eq!(best_segment(&chain, &r).unwrap().method, Method::Search);
 }

@@ -1,12 +1,20 @@
-//! Tests of circulant code outside the library: the paper's own construction in `benches`, and the
-//! count of all schedules in `examples`, which brings its unit tests.
+//! Tests of circulant code outside the library: the paper's own construction in `benches`, the
+//! count of all schedules and the check of their conditions in `examples`, which bring their unit
+//! tests.
 
+#[path = "../../examples/check_circulant/main.rs"]
+#[expect(dead_code, reason = "its `main` is not called")]
+mod check;
 #[path = "../../examples/circulant_count/count.rs"]
 mod count;
 #[path = "../../benches/planners/paper.rs"]
 mod paper;
 
-use oneport::plan::circulant::schedule::Circulant;
+use check::prove::{check_rank, violations};
+use clap::Parser;
+use oneport::internal::circulant::schedule::{Circulant, MAX_RANKS};
+use oneport::internal::circulant::tables::Tables;
+use serde_json::Value;
 
 #[test]
 fn schedules_match_the_papers_construction() {
@@ -45,4 +53,93 @@ fn receive_schedule_of_rank_9_of_20() {
         paper::recv_schedule(&Circulant::new(20), 9),
         [-3, -4, -2, 0, -1]
     );
+}
+
+#[test]
+fn the_four_conditions_hold() {
+    let mut tables = Tables::default();
+    for p in 1..=600 {
+        let graph = Circulant::new(p);
+        tables.construct(&graph);
+        assert_eq!(violations(&graph, &tables).next(), None, "p={p}");
+    }
+    for p in [4_095, 4_096, 4_097, 1_000_003, (1 << 40) + 12_345] {
+        let graph = Circulant::new(p);
+        for r in (0..200).map(|i| i * (p / 200) + i % 7) {
+            assert_eq!(check_rank(&graph, r), None);
+        }
+    }
+}
+
+#[test]
+fn the_maximum_number_of_ranks() {
+    for p in [MAX_RANKS, MAX_RANKS - 1, MAX_RANKS / 2 + 1] {
+        let graph = Circulant::new(p);
+        for r in [0, 1, 12_345, p / 3, p - 1] {
+            assert_eq!(check_rank(&graph, r), None);
+        }
+    }
+}
+
+/// What the example prints for these arguments.
+fn checked(arguments: &str) -> Result<String, clap::Error> {
+    let arguments = arguments.split_whitespace();
+    let args = check::Args::try_parse_from(std::iter::once("check_circulant").chain(arguments))?;
+    let mut out = Vec::new();
+    check::run(&args, &mut out).unwrap();
+    Ok(String::from_utf8(out).unwrap())
+}
+
+#[test]
+fn the_example_checks_what_its_arguments_say() {
+    let json = |arguments: &str| -> Value {
+        serde_json::from_str(&checked(&format!("{arguments} --json")).unwrap()).unwrap()
+    };
+    let all = json("--ranks 2..=64");
+    assert_eq!(
+        (&all["ok"], &all["errors"]),
+        (&true.into(), &serde_json::json!([]))
+    );
+    assert_eq!(
+        (&all["graphs"], &all["schedules"]),
+        (&63.into(), &2079.into())
+    );
+    let sampled = json("--sample 20 --up-to 1e12 --threads 1");
+    assert_eq!(
+        (&sampled["ok"], &sampled["graphs"]),
+        (&true.into(), &20.into())
+    );
+    for arguments in ["--max-errors 3 -p 2..=4", "--most-errors 3 -p 2..5"] {
+        assert_eq!(json(arguments)["schedules"], 9);
+    }
+    let text = checked("--ranks 1").unwrap();
+    assert!(text.contains("all four conditions hold"), "{text}");
+    for wrong in [
+        "--ranks 0",
+        "--ranks 5..=4",
+        "--ranks 2^62",
+        "--sample 3 --up-to 1e30",
+        "--sample 0",
+        "--up-to 2^40",
+        "--ranks 5 --sample 3",
+        "--ranks many",
+        "-a ring",
+    ] {
+        assert!(checked(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn skips_of_nine() {
+    let graph = Circulant::new(9);
+    assert_eq!(graph.skips(), [1, 2, 3, 5, 9]);
+    let base: Vec<usize> = (0..9).map(|r| graph.baseblock(r)).collect();
+    assert_eq!(base, [4, 0, 1, 2, 0, 3, 0, 1, 2]);
+}
+
+#[test]
+fn one_rank_has_no_rounds() {
+    let graph = Circulant::new(1);
+    assert_eq!((graph.ranks(), graph.rounds()), (1, 0));
+    assert!(graph.recv_schedule(0).is_empty() && graph.send_schedule(0).is_empty());
 }

@@ -17,7 +17,7 @@ fn naive(kind: Kind, p: usize, root: usize) -> Vec<Vec<(Vec<usize>, usize)>> {
     };
     let of = |r: usize| match kind.name() {
         "broadcast" => vector(vec![root]),
-        "multicast" if r % 2 == 0 => vector(vec![root]),
+        "multicast" if r.is_multiple_of(2) => vector(vec![root]),
         "reduce" if r == root => vector(all.clone()),
         "allreduce" => vector(all.clone()),
         "scan" => vector((0..=r).collect()),

@@ -2,15 +2,17 @@
 //! interpreter of `oracle`, run with real data in their model time, and take the sum of the closed
 //! forms of their phases where these wait for each other.
 
+use std::borrow::Cow;
+
 use oneport::check::Options;
 use oneport::machine::Links;
-use oneport::plan::nodes::compose;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::run::{Op, Run, Team};
 use oneport::{CostModel, Kind, Ports, Request};
 use oneport_measure::Profile;
 
 use crate::oracle::{self, Outcome};
+use crate::support::cases::{cases, is_long};
 
 const KINDS: [Kind; 6] = [
     Kind::Broadcast,
@@ -54,7 +56,7 @@ fn verify(algorithm: &Algorithm, request: &Request, team: Option<&mut Team>) -> 
     algorithm.accepts(request).ok()?;
     let name = format!(
         "{} {} p={} m={} {:?} root {} order {} blocks {:?} nodes {:?}",
-        algorithm.name,
+        algorithm.name(),
         request.kind(),
         request.ranks(),
         request.elements(),
@@ -68,7 +70,7 @@ fn verify(algorithm: &Algorithm, request: &Request, team: Option<&mut Team>) -> 
         Ok(schedule) => schedule,
         // A part of this name may refuse its phase; where the parts are chosen, there is one.
         Err(error) => {
-            assert!(algorithm.name.contains('('), "{name}: {error}");
+            assert!(algorithm.name().contains('('), "{name}: {error}");
             assert!(error.is_usage(), "{name}: {error}");
             return None;
         }
@@ -111,7 +113,7 @@ fn compositions_are_correct_on_all_machines() {
         vec![vec![0, 1, 2], vec![3], vec![4, 5]],
         vec![vec![1, 0], vec![5, 2], vec![3, 4]],
     ];
-    let (mut verified, mut refused) = (0, 0);
+    let (mut verified, mut refused, mut case) = (0, 0, 0);
     for nodes in machines {
         let p = nodes.concat().len();
         let mut team = Team::new(p).unwrap();
@@ -120,6 +122,11 @@ fn compositions_are_correct_on_all_machines() {
             for (i, m) in [0, 7, 2 * p, 45].into_iter().enumerate() {
                 for ports in [Ports::UNI, Ports::BI, Ports::BI.with_k(2)] {
                     for keep_order in [false, true] {
+                        // By default each third; 24 cases an algorithm, and another start each.
+                        case += 1;
+                        if !is_long() && (case + case / 24) % 3 != 0 {
+                            continue;
+                        }
                         let blocks = (0..p).map(|r| (r * 7 + 3 * i) % (p + 2));
                         let blocks: Option<Vec<usize>> = (i % 2 == 1).then(|| blocks.collect());
                         let blocks = blocks.filter(|_| algorithm.collective.has_blocks());
@@ -143,22 +150,22 @@ fn compositions_are_correct_on_all_machines() {
             }
         }
     }
-    assert!(verified > 1000, "only {verified} verified");
-    assert!(refused > 100, "{refused} refused");
+    assert!(verified > 300, "only {verified} verified");
+    assert!(refused > 30, "{refused} refused");
 }
 
 /// Every registered algorithm is right as a part of every composition that has it.
 #[test]
 fn every_pair_of_algorithms_composes() {
     let mut verified = 0;
-    let parts: Vec<&str> = registry::all().iter().map(|a| a.name).collect();
+    let parts: Vec<_> = registry::all().iter().map(Algorithm::name).collect();
     for nodes in [consecutive(3, 4), strided(4, 2)] {
         let p = nodes.concat().len();
         let cost = machine(&nodes, COSTS).gamma(0.25);
         for row in KINDS.into_iter().flat_map(registry::compositions) {
             let kind = row.collective;
-            let named = |parts: String| registry::find(kind, &format!("{}({parts})", row.name));
-            let known = |part: &&&str, at: usize| {
+            let named = |parts: String| registry::find(kind, &format!("{}({parts})", row.name()));
+            let known = |part: &&Cow<'static, str>, at: usize| {
                 let part = match at {
                     0 => format!("{part},auto"),
                     _ => format!("auto,{part}"),
@@ -175,7 +182,7 @@ fn every_pair_of_algorithms_composes() {
             assert!(!between.is_empty() && !within.is_empty());
             let pairs = within.len().max(between.len());
             // Every algorithm of both scopes, and every pair once in a while.
-            for i in 0..2 * pairs {
+            for i in 0..cases(1, 2) * pairs {
                 let (a, b) = (
                     between[i % between.len()],
                     within[(i + i / pairs) % within.len()],
@@ -186,12 +193,12 @@ fn every_pair_of_algorithms_composes() {
                         .root(p / 2)
                         .ports(ports)
                         .cost(cost.clone());
-                    verified += usize::from(verify(algorithm, &request, None).is_some());
+                    verified += usize::from(verify(&algorithm, &request, None).is_some());
                 }
             }
         }
     }
-    assert!(verified > 500, "only {verified} verified");
+    assert!(verified > 250, "only {verified} verified");
 }
 
 /// The time of `name` for the request on `nodes` times `n` ranks.
@@ -200,7 +207,7 @@ fn time(kind: Kind, name: &str, (nodes, n): (usize, usize), m: usize, ports: Por
         .ports(ports)
         .cost(machine(&consecutive(nodes, n), COSTS).gamma(0.25));
     let algorithm = registry::find(kind, name).unwrap();
-    verify(algorithm, &request, None).unwrap()
+    verify(&algorithm, &request, None).unwrap()
 }
 
 #[test]
@@ -269,33 +276,30 @@ fn parts_are_chosen_by_model_time_and_named() {
         let request = Request::new(kind, 16, m).cost(cost);
         for row in registry::compositions(kind) {
             let chosen = verify(row, &request, None).unwrap();
-            let resolved = compose::resolved(row, &request).unwrap();
-            let name = resolved.name;
+            let resolved = row.resolved(&request).unwrap();
+            let name = resolved.name();
             assert!(
-                name.starts_with(row.name) && !name.contains("auto"),
+                name.starts_with(&*row.name()) && !name.contains("auto"),
                 "{name}"
             );
             assert_eq!(
-                verify(resolved, &request, None),
+                verify(&resolved, &request, None),
                 Some(chosen),
                 "{}",
-                resolved.name
+                resolved.name()
             );
-            assert!(std::ptr::eq(
-                registry::find(kind, resolved.name).unwrap(),
-                resolved
-            ));
+            assert_eq!(registry::find(kind, &name).unwrap(), resolved);
             for part in ["binomial", "ring", "linear", "pairwise"] {
-                let name = format!("{}({part},auto)", row.name);
+                let name = format!("{}({part},auto)", row.name());
                 let Ok(other) = registry::find(kind, &name) else {
                     continue;
                 };
                 // What is chosen is the best phase by phase, and phases may overlap.
-                let time = verify(other, &request, None).unwrap();
+                let time = verify(&other, &request, None).unwrap();
                 assert!(
                     chosen <= 1.25 * time,
                     "{chosen} {} {name} {time}",
-                    resolved.name
+                    resolved.name()
                 );
             }
         }
@@ -312,7 +316,7 @@ fn machines_of_three_levels_are_composed_twice() {
     let name = "hier(binomial,hier(binomial,binomial))";
     let request = Request::broadcast(8, 10).root(5).cost(cost.clone());
     let algorithm = registry::find(Kind::Broadcast, name).unwrap();
-    assert_eq!(verify(algorithm, &request, None), Some(90.0 + 15.0 + 3.5));
+    assert_eq!(verify(&algorithm, &request, None), Some(90.0 + 15.0 + 3.5));
     for row in KINDS.into_iter().flat_map(registry::compositions) {
         let request = Request::new(row.collective, 8, 24)
             .root(3)
@@ -395,7 +399,7 @@ fn unknown_parts_are_refused() {
         let found = registry::find(Kind::Allreduce, name);
         match (found, why) {
             (Ok(_), "") => {}
-            (Ok(found), _) => panic!("{name} is {}", found.name),
+            (Ok(found), _) => panic!("{name} is {}", found.name()),
             (Err(error), _) => {
                 assert!(
                     !why.is_empty() && error.to_string().contains(why),
@@ -428,11 +432,20 @@ fn profiles_with_levels_plan_what_the_same_levels_as_a_cost_file_plan() {
             let time = schedule.simulate(cost)?.makespan();
             Ok::<_, oneport::Error>((schedule.to_json(), time))
         });
-        assert_eq!(ours, theirs, "{} {}", algorithm.name, algorithm.collective);
-        planned.extend(ours.is_ok().then_some(algorithm.name));
+        assert_eq!(
+            ours,
+            theirs,
+            "{} {}",
+            algorithm.name(),
+            algorithm.collective
+        );
+        planned.extend(ours.is_ok().then_some(algorithm.name()));
     }
     for name in ["hier", "lane"] {
-        assert!(planned.contains(&name), "{name} is not among {planned:?}");
+        assert!(
+            planned.iter().any(|found| found == name),
+            "{name} is not among {planned:?}"
+        );
     }
     assert!(planned.len() > registry::all().len() / 2);
 }

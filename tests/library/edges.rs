@@ -12,6 +12,8 @@ use oneport::simulate::Prepared;
 use oneport::simulate::bounds::lower_bound;
 use oneport::{Collective, CostModel, Error, Kind, Layout, Ports, Request, Schedule, Span, Step};
 
+use crate::support::cases::cases;
+
 const PORTS: [Ports; 2] = [Ports::UNI, Ports::BI];
 
 fn refused(result: Result<Schedule, Error>, expected: &str) {
@@ -263,7 +265,8 @@ fn segments_are_validated_and_counted() {
 fn one_rank_and_empty_vectors_take_no_time() {
     let mut teams: Vec<Team> = (1..=5).map(|p| Team::new(p).unwrap()).collect();
     for a in registry::all() {
-        for (p, elements) in [(1, 0), (1, 1), (1, 9), (2, 0), (3, 0), (5, 0)] {
+        let sizes = [(1, 0), (1, 9), (3, 0), (5, 0), (1, 1), (2, 0)];
+        for &(p, elements) in &sizes[..cases(3, sizes.len())] {
             if p > 1 && !a.collective.has_data() {
                 // Its messages take alpha.
                 continue;
@@ -286,10 +289,10 @@ fn one_rank_and_empty_vectors_take_no_time() {
                     assert!(
                         report.is_correct(),
                         "{} p={p} m={elements}: {report}",
-                        a.name
+                        a.name()
                     );
                     let time = schedule.simulate(request.get_cost()).unwrap().makespan();
-                    assert_eq!(time, 0.0, "{} p={p} m={elements}", a.name);
+                    assert_eq!(time, 0.0, "{} p={p} m={elements}", a.name());
                     assert_eq!(a.time(&request).unwrap(), 0.0);
                     segments::best_segment(a, &request).unwrap();
                     let stats = schedule.stats().unwrap();
@@ -319,18 +322,19 @@ fn one_rank_and_empty_vectors_take_no_time() {
 /// Vectors larger than any memory, up to 2^60 elements, are still planned, checked and simulated.
 #[test]
 fn vectors_larger_than_memory_are_planned_and_simulated() {
+    let sizes = [
+        (1 << 32) + 1,
+        1 << 60,
+        usize::MAX,
+        1 << 32,
+        1 << 53,
+        (1 << 60) - 1,
+        usize::MAX - 1,
+    ];
     for a in registry::all() {
-        for elements in [
-            1 << 32,
-            (1 << 32) + 1,
-            1 << 53,
-            (1 << 60) - 1,
-            1 << 60,
-            usize::MAX - 1,
-            usize::MAX,
-        ] {
+        for &elements in &sizes[..cases(3, sizes.len())] {
             for ports in PORTS {
-                for p in [1, 2, 3, 7, 8] {
+                for p in cases(vec![1, 3, 8], vec![1, 2, 3, 7, 8]) {
                     let mut request = Request::new(a.collective, p, elements)
                         .segment_count(5)
                         .ports(ports);
@@ -383,7 +387,7 @@ fn vectors_larger_than_memory_are_planned_and_simulated() {
                     assert!(
                         report.is_correct() || elements == usize::MAX,
                         "{} p={p} m={elements}: {report}",
-                        a.name
+                        a.name()
                     );
                     let schedule = schedule.with_element_bytes(u64::MAX);
                     let simulation = schedule.simulate(request.get_cost()).unwrap();
@@ -400,7 +404,7 @@ fn vectors_larger_than_memory_are_planned_and_simulated() {
 #[test]
 fn best_segments_of_huge_vectors_are_found_or_refused() {
     // These two take seconds each, because they search by simulation.
-    let quick = |a: &&Algorithm| !["two-tree", "binary"].contains(&a.name);
+    let quick = |a: &&Algorithm| !["two-tree", "binary"].contains(&&*a.name());
     for a in registry::of(Kind::Reduce).filter(quick) {
         for elements in [usize::MAX - 1, usize::MAX] {
             let request = Request::reduce(3, elements).ports(if a.ports.allow(Ports::BI) {

@@ -12,6 +12,7 @@ mod compositions;
 mod edges;
 mod free_root;
 mod gather;
+mod gather_trees;
 #[path = "../hand/mod.rs"]
 mod hand;
 mod json;
@@ -22,6 +23,7 @@ mod mutation;
 mod node_ports;
 #[path = "../oracle/mod.rs"]
 mod oracle;
+mod planners;
 mod ported;
 mod property;
 mod random;
@@ -33,6 +35,7 @@ mod table4;
 
 #[path = "../support"]
 mod support {
+    pub(crate) mod cases;
     pub(crate) mod random;
     pub(crate) mod ranks;
 }

@@ -13,10 +13,13 @@ use oneport::{Ports, Request, Schedule};
 use crate::hand;
 use crate::mutants::mutants;
 use crate::oracle::{self, Operator, Outcome};
+use crate::support::cases::cases;
 use crate::support::random::Random;
 
 /// Largest number of mutants tested per schedule; larger sets are sampled.
-const MAX_MUTANTS: usize = 300;
+fn max_mutants() -> usize {
+    cases(60, 300)
+}
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -55,7 +58,7 @@ fn mutants_of_registered_algorithms_are_caught() {
                 let Ok(schedule) = schedule else { continue };
                 let name = format!(
                     "{} {} p={p} q={q} {}",
-                    algorithm.name,
+                    algorithm.name(),
                     algorithm.collective.name(),
                     ports.name()
                 );
@@ -114,7 +117,7 @@ fn mutate_all(name: &str, schedule: &Schedule, in_order: bool, counts: &mut Coun
     counts.schedules += 1;
     let mut random = Random::new(name.len() as u64 + counts.schedules as u64);
     let mut mutants = mutants(schedule, &mut random);
-    while mutants.len() > MAX_MUTANTS {
+    while mutants.len() > max_mutants() {
         mutants.swap_remove(random.below(mutants.len()));
     }
     for (mutation, rank, index, programs) in mutants {

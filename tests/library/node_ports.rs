@@ -76,7 +76,7 @@ fn nodes_with_few_ports_serve_first_who_can_start_first() {
             let what = format!(
                 "{} {} p={p} k={k} {nodes:?} {case}",
                 algorithm.collective.name(),
-                algorithm.name
+                algorithm.name()
             );
             let shared = plain
                 .clone()
@@ -162,7 +162,7 @@ fn reversal_keeps_shared_ports() {
                 report.is_correct(),
                 plain.reversed().unwrap().check().is_correct(),
                 "{}: {report}",
-                algorithm.name
+                algorithm.name()
             );
             let again = reversed.reversed().unwrap();
             assert_eq!(again.shared_ports(), shared.shared_ports());
@@ -220,7 +220,7 @@ fn orders_found_under_overlap_are_free_of_deadlock() {
                 assert!(
                     report.is_correct(),
                     "{} {p}: {:?}",
-                    algorithm.name,
+                    algorithm.name(),
                     report.errors
                 );
                 let timed = shared.timed(&cost, |_| ()).unwrap();

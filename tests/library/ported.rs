@@ -9,6 +9,7 @@ use oneport::simulate::bounds::lower_bound;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
 use super::registry::assert_delivers;
+use crate::support::cases::cases;
 use crate::support::ranks::rank_counts;
 
 /// Collectives without a gather or a scatter: those have tests of their own.
@@ -39,7 +40,7 @@ fn effective(request: &Request) -> CostModel {
 fn schedules_are_correct_and_take_their_closed_forms() {
     let (mut checked, mut compared) = (0, 0);
     for algorithm in rows() {
-        for p in rank_counts().into_iter().chain([25, 27]) {
+        for p in cases(vec![1, 2, 4, 5, 9, 16, 27], rank_counts()) {
             for ports in [2, 3, 5]
                 .map(|k| [Ports::UNI.with_k(k), Ports::BI.with_k(k)])
                 .concat()
@@ -55,7 +56,7 @@ fn schedules_are_correct_and_take_their_closed_forms() {
                         if algorithm.accepts(&request).is_err() {
                             continue;
                         }
-                        let name = format!("{} {request:?}", algorithm.name);
+                        let name = format!("{} {request:?}", algorithm.name());
                         let planned = algorithm.planned(&request).unwrap();
                         let cost = effective(&request);
                         let streamed = planned.timed(&cost, |_| ()).unwrap().time;
@@ -84,7 +85,7 @@ fn schedules_are_correct_and_take_their_closed_forms() {
             }
         }
     }
-    assert!(checked > 10_000 && compared > 5000, "{checked}, {compared}");
+    assert!(checked > 3000 && compared > 1500, "{checked}, {compared}");
 }
 
 #[test]
@@ -113,7 +114,7 @@ fn rows_that_use_several_ports_deliver_irregular_blocks_and_real_data() {
                 if !steps.any(|step| step.port() > Some(0)) {
                     continue;
                 }
-                let name = format!("{} {request:?}", algorithm.name);
+                let name = format!("{} {request:?}", algorithm.name());
                 assert_delivers(&schedule, &request, &mut team, &name);
                 ran += 1;
             }
@@ -199,8 +200,8 @@ fn ports_that_no_rank_can_have_are_refused() {
         for ports in [Ports::UNI.with_k(k), Ports::BI.with_k(k)] {
             for a in registry::all() {
                 let request = Request::new(a.collective, 4, 10).ports(ports);
-                assert!(a.plan(&request).unwrap_err().is_usage(), "{}", a.name);
-                assert!(a.planned(&request).is_err(), "{}", a.name);
+                assert!(a.plan(&request).unwrap_err().is_usage(), "{}", a.name());
+                assert!(a.planned(&request).is_err(), "{}", a.name());
             }
             let request = Request::reduce(4, 10).ports(ports);
             assert!(request.plan_best(&cost).is_err());
@@ -222,7 +223,7 @@ fn more_ports_never_take_longer() {
     let (mut worse, mut compared) = (Vec::new(), 0);
     let kinds = Kind::ALL.into_iter();
     for kind in kinds.filter(|&kind| registry::of(kind).next().is_some()) {
-        for p in [2, 3, 5, 8, 9, 16] {
+        for p in cases(vec![3, 8, 16], vec![2, 3, 5, 8, 9, 16]) {
             for (m, gamma) in [(1, 0.0), (40_000, 0.5)] {
                 let cost = CostModel::new(1000.0, 1.0).gamma(gamma);
                 let choice = |ports: Ports| {
@@ -238,7 +239,7 @@ fn more_ports_never_take_longer() {
                         let time = schedule.simulate(&effective(&now.request)).unwrap();
                         assert_eq!((schedule.ports(), time.makespan()), (ports, now.time));
                         if now.time > before {
-                            let name = now.algorithm.name;
+                            let name = now.algorithm.name();
                             worse.push(format!("{kind} {name} p={p} m={m} {ports:?}"));
                         }
                         before = now.time;

@@ -13,8 +13,9 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 
 use self::built::{Built, ProgramBuilder};
+use crate::support::cases::cases;
 use crate::support::random::Random;
-use crate::support::ranks::{is_long, rank_counts};
+use crate::support::ranks::rank_counts;
 
 mod built;
 
@@ -122,7 +123,7 @@ struct Case {
     seed: u64,
 }
 
-fn cases() -> impl Strategy<Value = Case> {
+fn requests() -> impl Strategy<Value = Case> {
     let ranks = prop::sample::select(rank_counts());
     ranks.prop_flat_map(|p| {
         let sizes = prop_oneof![
@@ -150,12 +151,12 @@ fn cases() -> impl Strategy<Value = Case> {
 fn random_requests_give_correct_schedules() {
     let (teams, operators) = (Teams::default(), operators());
     let config = ProptestConfig {
-        cases: if is_long() { 150 } else { 60 },
+        cases: cases(20, 150),
         failure_persistence: None,
         ..ProptestConfig::default()
     };
     TestRunner::new(config)
-        .run(&cases(), |case| {
+        .run(&requests(), |case| {
             let (dtype, name) = operators[case.operator % operators.len()];
             let mut request = Request::reduce(case.ranks, 0)
                 .root(case.root)
@@ -178,7 +179,7 @@ fn random_requests_give_correct_schedules() {
                         let collective = algorithm.collective.name();
                         TestCaseError::fail(format!(
                             "{} {collective} {dtype:?} {name}: {e}",
-                            algorithm.name
+                            algorithm.name()
                         ))
                     })?;
             }
@@ -197,7 +198,12 @@ fn every_algorithm_is_correct_at_critical_sizes() {
     for p in rank_counts() {
         let sizes = [(2 * p + 1, 3), (997, 6), (0, 3), (1, 2), (p / 2, 4)];
         // Large teams take long, and small vectors are nothing special for them.
-        let sizes = &sizes[..if p > 17 { 2 } else { sizes.len() }];
+        let few = match p {
+            0..=5 => sizes.len(),
+            6..=17 => cases(2, sizes.len()),
+            _ => cases(1, 2),
+        };
+        let sizes = &sizes[..few];
         for algorithm in registry::all() {
             for &(elements, segments) in sizes {
                 for ports in [Ports::UNI, Ports::BI] {
@@ -215,7 +221,7 @@ fn every_algorithm_is_correct_at_critical_sizes() {
                     let schedule = algorithm.plan(&request).unwrap();
                     let result = teams.verify(&schedule, request.get_cost(), dtype, name);
                     result.unwrap_or_else(|e| {
-                        panic!("{} {request:?} {dtype:?} {name}: {e}", algorithm.name)
+                        panic!("{} {request:?} {dtype:?} {name}: {e}", algorithm.name())
                     });
                 }
             }
@@ -228,7 +234,7 @@ fn every_algorithm_is_correct_at_critical_sizes() {
 fn hand_built_schedules_are_correct() {
     let (teams, operators) = (Teams::default(), operators());
     let config = ProptestConfig {
-        cases: 400,
+        cases: cases(120, 400),
         failure_persistence: None,
         ..ProptestConfig::default()
     };

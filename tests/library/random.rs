@@ -12,6 +12,7 @@ use oneport::{Collective, CostModel, Order, Ports, Schedule, Span, Step};
 use proptest::prelude::*;
 
 use crate::oracle::{self, Operator, Outcome};
+use crate::support::cases::cases;
 use crate::support::random::Random;
 
 /// A reduction in which, segment by segment, random ranks send their partial results to others that
@@ -102,7 +103,7 @@ fn simulated(schedule: &Schedule, overlap: bool) -> Option<f64> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 3000,
+        cases: cases(1000, 3000),
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

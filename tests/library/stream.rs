@@ -8,6 +8,7 @@ use oneport::simulate::{Prepared, Timed, stream};
 use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Schedule, Span, Step};
 
 use crate::hand;
+use crate::support::cases::cases;
 use crate::support::random::Random;
 use crate::support::ranks::rank_counts;
 
@@ -65,7 +66,7 @@ fn compare(schedule: &Schedule, name: &str) -> bool {
 #[test]
 fn streams_of_every_algorithm_take_the_simulated_time() {
     for algorithm in registry::all() {
-        for p in (1..=17).chain([31, 32, 33, 64]) {
+        for p in rank_counts().into_iter().chain([64]) {
             for sizes in [vec![0], vec![5], vec![3, 3, 2], vec![5, 1, 0, 4, 2, 7, 1]] {
                 for ports in [Ports::UNI, Ports::BI] {
                     let segments = Segments::of_sizes(sizes.clone()).unwrap();
@@ -77,7 +78,7 @@ fn streams_of_every_algorithm_take_the_simulated_time() {
                         continue;
                     }
                     let schedule = algorithm.plan(&request).unwrap();
-                    let name = format!("{} {} p={p} {sizes:?}", algorithm.name, ports.name());
+                    let name = format!("{} {} p={p} {sizes:?}", algorithm.name(), ports.name());
                     assert!(compare(&schedule, &name));
                 }
             }
@@ -89,13 +90,15 @@ fn streams_of_every_algorithm_take_the_simulated_time() {
 #[test]
 fn planned_programs_take_the_time_of_the_stored_schedule() {
     let ports = [Ports::UNI, Ports::BI];
-    let ports = [1, 2, 3].map(|k| ports.map(|ports| ports.with_k(k)));
+    let ks = cases(vec![1, 3], vec![1, 2, 3]).into_iter();
+    let ports: Vec<_> = ks.map(|k| ports.map(|ports| ports.with_k(k))).collect();
     for algorithm in registry::all() {
         for (p, ports) in rank_counts()
             .into_iter()
             .flat_map(|p| ports.iter().flatten().map(move |&ports| (p, ports)))
         {
-            for (elements, segments) in [(0, 1), (5, 1), (2 * p, 1), (6 * p, 3)] {
+            let sizes = [(5, 1), (6 * p, 3), (0, 1), (2 * p, 1)];
+            for &(elements, segments) in &sizes[..cases(2, sizes.len())] {
                 for overlap in [false, true] {
                     let request = Request::new(algorithm.collective, p, elements)
                         .segment_count(segments)
@@ -112,7 +115,7 @@ fn planned_programs_take_the_time_of_the_stored_schedule() {
                     }
                     let schedule = algorithm.plan(&request).unwrap();
                     let simulated = schedule.timed(request.get_cost(), |_| ()).unwrap();
-                    let name = format!("{} {request:?}", algorithm.name);
+                    let name = format!("{} {request:?}", algorithm.name());
                     assert_eq!(timed(algorithm, &request), simulated, "{name}");
                 }
             }
@@ -132,12 +135,12 @@ fn ranks_that_all_do_the_same_are_timed_by_two_of_them() {
                 .cost(CostModel::new(1.0, 2.0));
             for algorithm in registry::of(kind).filter(|a| {
                 let whole = ["pairwise", "edge-colouring", "list-scheduling", "ring"];
-                whole.contains(&a.name) || ["all-pairs", "swing", "pat"].contains(&a.name)
+                whole.contains(&&*a.name()) || ["all-pairs", "swing", "pat"].contains(&&*a.name())
             }) {
                 let timed = timed(algorithm, &request);
-                assert_eq!(timed.elements, p * (p - 1), "{}", algorithm.name);
+                assert_eq!(timed.elements, p * (p - 1), "{}", algorithm.name());
                 let least = rounds * 2.0 * (p - 1) as f64;
-                assert!(timed.time > least, "{}", algorithm.name);
+                assert!(timed.time > least, "{}", algorithm.name());
             }
         }
     }
@@ -203,7 +206,7 @@ fn random_schedule(random: &mut Random, moves: usize) -> Schedule {
 fn streams_of_random_schedules_take_the_simulated_time() {
     let mut random = Random::new(1);
     let (mut completed, mut stuck) = (0, 0);
-    for i in 0..20_000 {
+    for i in 0..cases(6000, 20_000) {
         let schedule = random_schedule(&mut random, i % 4);
         if compare(&schedule, &schedule.to_json()) {
             completed += 1;
@@ -211,7 +214,7 @@ fn streams_of_random_schedules_take_the_simulated_time() {
             stuck += 1;
         }
     }
-    assert!(completed > 5000 && stuck > 1000, "{completed}, {stuck}");
+    assert!(completed > 1500 && stuck > 300, "{completed}, {stuck}");
 }
 
 #[test]
@@ -316,14 +319,14 @@ fn circulant_streams_take_the_simulated_time() {
     for kind in [Kind::Broadcast, Kind::Reduce, Kind::Allreduce] {
         let algorithm = registry::find(kind, "circulant").unwrap();
         assert!(algorithm.is_streamed());
-        for p in (1..=80).chain([127, 128, 129, 300]) {
+        for p in (1..=cases(34, 80)).chain([127, 128, 129, 300]) {
             for n in [1, 2, 5, 16] {
                 let mut request = Request::new(algorithm.collective, p, 7 * n - 3)
                     .segment_count(n)
                     .root(p / 3);
                 for overlap in [false, true] {
                     request = request.cost(cost(overlap));
-                    let timed = timed(algorithm, &request);
+                    let timed = timed(&algorithm, &request);
                     let schedule = algorithm.plan(&request).unwrap();
                     let simulated = schedule.simulate(request.get_cost()).unwrap();
                     let name = format!("{} p={p} n={n}", kind.name());
@@ -345,13 +348,13 @@ fn circulant_streams_take_the_simulated_time() {
 fn circulant_streams_take_the_optimal_number_of_rounds() {
     for kind in [Kind::Broadcast, Kind::Reduce] {
         let algorithm = registry::find(kind, "circulant").unwrap();
-        for p in 1..=300usize {
+        for p in (1..=300usize).step_by(cases(7, 1)) {
             for n in [1, 2, 3, 5, 8, 16] {
                 let request = Request::new(algorithm.collective, p, n)
                     .segment_elems(1)
                     .root(p * n / 17)
                     .cost(CostModel::new(4.0, 1.0).gamma(2.0));
-                let timed = timed(algorithm, &request);
+                let timed = timed(&algorithm, &request);
                 let q = p.next_power_of_two().trailing_zeros() as usize;
                 let rounds = if p == 1 { 0 } else { n - 1 + q };
                 assert_eq!(timed.rounds, rounds, "p={p} n={n}");

@@ -1,8 +1,8 @@
 //! Reproduces Table IV of Lowery & Langou for alpha up to 10, beyond which unequal segments never
 //! win.
 
+use oneport::internal::pipeline::uni_greedy::makespan;
 use oneport::plan::Segments;
-use oneport::plan::pipeline::uni_greedy::makespan;
 use oneport::plan::segments::{Method, best_sizes};
 
 #[test]

@@ -19,6 +19,7 @@ mod verify;
 #[path = "../support"]
 mod support {
     pub(crate) mod alone;
+    pub(crate) mod cases;
     pub(crate) mod plans;
     pub(crate) mod random;
     pub(crate) mod ranks;

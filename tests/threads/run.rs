@@ -14,7 +14,8 @@ use oneport::{
 };
 
 use crate::support::alone::shared;
-use crate::support::ranks::{is_long, rank_counts};
+use crate::support::cases::{cases, is_long};
+use crate::support::ranks::rank_counts;
 
 mod wrong;
 
@@ -50,7 +51,10 @@ fn every_algorithm_runs_as_simulated() {
 #[test]
 fn every_algorithm_runs_multiplexed_as_simulated() {
     let _shared = shared();
-    every_algorithm([1, 2, 3, 5, 8, 13, 17].into_iter(), |p| multiplexed(p, 2));
+    every_algorithm(
+        cases(vec![1, 2, 3, 5, 8, 17], rank_counts()).into_iter(),
+        |p| multiplexed(p, 2),
+    );
     every_algorithm([1, 6].into_iter(), |p| multiplexed(p, 1));
 }
 
@@ -66,7 +70,12 @@ fn every_algorithm(ranks: impl Iterator<Item = usize>, team: impl Fn(usize) -> T
                 (3, 41, 4),
             ];
             // Small vectors are nothing special for large teams.
-            let few = if p > 9 && !is_long() { 2 } else { sizes.len() };
+            let few = match p {
+                _ if is_long() => sizes.len(),
+                0..=3 => sizes.len(),
+                4..=9 => 2,
+                _ => 1,
+            };
             for (n, elements, segments) in sizes.into_iter().take(few) {
                 let mut request = Request::new(algorithm.collective, p, elements)
                     .segment_count(segments)
@@ -78,7 +87,8 @@ fn every_algorithm(ranks: impl Iterator<Item = usize>, team: impl Fn(usize) -> T
                     }
                     let what = format!(
                         "{} {:?} p={p} m={elements} {ports:?}",
-                        algorithm.name, algorithm.collective
+                        algorithm.name(),
+                        algorithm.collective
                     );
                     let schedule = algorithm.plan(&request).unwrap();
                     match n {

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
-use oneport::Kind;
-use oneport::run::{ElementType, Op};
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use oneport::run::{Clock, ElementType, Op};
+use oneport::{Kind, Ports};
 
 use crate::blocks::Blocks;
 use crate::nodes::Nodes;
@@ -30,11 +30,11 @@ pub(crate) struct Common {
     pub(crate) schedule: Option<PathBuf>,
 
     /// Number of ranks [default: 8, or as many as --costs describes]
-    #[arg(short = 'p', long, value_name = "P", value_parser = parse_count, allow_negative_numbers = true)]
+    #[arg(short = 'p', long, value_name = "P", value_parser = parse_count)]
     pub(crate) ranks: Option<usize>,
 
     /// The root, or `free` to let the algorithm choose it where it can
-    #[arg(long, value_name = "RANK|free", value_parser = parse_root, allow_negative_numbers = true)]
+    #[arg(long, value_name = "RANK|free", value_parser = parse_root)]
     pub(crate) root: Option<Root>,
 
     /// The algorithm; `auto` takes the one with the least model time
@@ -87,7 +87,7 @@ impl Common {
 pub(crate) struct Vector {
     /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of
     /// the other collectives; run takes a range such as 8..4MiB, too [default: 64KiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_sizes, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_sizes)]
     pub(crate) bytes: Option<Sizes>,
 
     /// Size of a segment; the last may be smaller [default: the best for the cost model]
@@ -95,7 +95,6 @@ pub(crate) struct Vector {
         long,
         value_name = "SIZE",
         value_parser = parse_size,
-        allow_negative_numbers = true,
         conflicts_with_all = ["segments", "segment_sizes"]
     )]
     pub(crate) segment: Option<u64>,
@@ -106,7 +105,6 @@ pub(crate) struct Vector {
         long,
         value_name = "COUNT|unequal",
         value_parser = parse_segments,
-        allow_negative_numbers = true,
         conflicts_with = "segment_sizes"
     )]
     pub(crate) segments: Option<SegmentCount>,
@@ -133,27 +131,27 @@ pub(crate) struct Vector {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Machine {
     /// Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]
-    #[arg(long, value_name = "uni|bi")]
-    pub(crate) ports: Option<PortModel>,
+    #[arg(long, value_name = "uni|bi", value_parser = named(&PORTS))]
+    pub(crate) ports: Option<Ports>,
 
     /// Number of ports of each kind that a rank has [default: 1]
-    #[arg(long, value_name = "K", value_parser = parse_count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "K", value_parser = parse_count)]
     pub(crate) ported: Option<usize>,
 
     /// Start-up time of a message [default: 1us]
-    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) alpha: Option<TimeArg>,
 
     /// Time per byte of a message [default: 0.1ns]
-    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) beta: Option<TimeArg>,
 
     /// Time per byte combined [default: 0]
-    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) gamma: Option<TimeArg>,
 
     /// Time per byte copied locally [default: 0]
-    #[arg(long, value_name = "TIME", value_parser = parse_time, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) gamma_copy: Option<TimeArg>,
 
     /// Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta,
@@ -233,11 +231,39 @@ pub(crate) enum SegmentCount {
     Unequal,
 }
 
-/// `--ports`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PortModel {
-    Uni,
-    Bi,
+/// A value of an option: its name, what its help says, and what it means.
+pub(crate) type Named<T> = (&'static str, &'static str, T);
+
+/// The values of `--ports`.
+pub(crate) const PORTS: [Named<Ports>; 2] = [("uni", "", Ports::UNI), ("bi", "", Ports::BI)];
+
+/// The values of `--clock`.
+pub(crate) const CLOCKS: [Named<Clock>; 2] =
+    [("native", "", Clock::Native), ("paced", "", Clock::Paced)];
+
+/// Parses one of these values.
+pub(crate) fn named<T: Copy + Send + Sync>(
+    values: &'static [Named<T>],
+) -> impl TypedValueParser<Value = T> {
+    let listed = values.iter().map(|&(name, help, _)| {
+        let value = PossibleValue::new(name);
+        match help {
+            "" => value,
+            help => value.help(help),
+        }
+    });
+    PossibleValuesParser::new(listed).try_map(|name| {
+        let value = values.iter().find(|value| value.0 == name);
+        value.map(|value| value.2).ok_or("unknown")
+    })
+}
+
+/// The name of a clock.
+pub(crate) fn clock_name(clock: Clock) -> &'static str {
+    match clock {
+        Clock::Paced => "paced",
+        _ => "native",
+    }
 }
 
 /// The values of `--dtype`.

@@ -41,12 +41,12 @@ pub(crate) struct Blocks {
     pub(crate) dist: Option<Distribution>,
 
     /// Average size of a block, for --dist [default: 1000]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "dist", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "dist")]
     pub(crate) block: Option<u64>,
 
     /// How uneven: size and rarity of spikes, number of large skewed blocks, for --dist [default:
     /// 5]
-    #[arg(long, value_name = "N", value_parser = parse_count, requires = "dist", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = parse_count, requires = "dist")]
     pub(crate) rho: Option<usize>,
 
     /// Where random sizes start from, for --dist [default: 1]

@@ -1,19 +1,20 @@
 //! `oneport calibrate`: measures alpha, beta and gamma of this machine.
 
+mod far_off;
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use oneport::ErrorKind;
 use oneport::machine::{Level, Links, Piece, Pieces};
-use oneport::mpi::World;
 use oneport_measure::{Calibration, Point, Profile, calibrate, calibrate_on};
 
+use self::far_off::refuse_far_off;
 use crate::output;
-use crate::site::{Engine, Site};
-use crate::units::{TimeUnit, show_bytes, significant};
+use crate::progress::Progress;
+use crate::site::{self, Engine, Site};
+use crate::units::{or_dash, show_bytes, show_ns, significant};
 
 /// Measure what messages, combining and copying cost on this machine.
 #[derive(Debug, clap::Args)]
@@ -71,44 +72,8 @@ impl Args {
 
 /// Calibrates, saves the profile and prints it.
 pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    site.join(args.engine())?;
-    site.agree(output::writable(&[("-o", args.output.as_deref())]))?;
-    let what = match args.pairs {
-        true => "every pair of processes",
-        false => "one link of each class",
-    };
-    let quick = if args.quick { " quickly" } else { "" };
-    site.ensure_same(format!("measures {what}{quick}"))?;
-    let options = Calibration {
-        cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
-        pairs: args.pairs,
-        quick: args.quick,
-        force: args.force,
-    };
-    let bar = ProgressBar::new(0);
-    let style = "{bar:40} {percent}%, {eta} left";
-    bar.set_style(ProgressStyle::with_template(style).unwrap_or(ProgressStyle::default_bar()));
-    if !site.speaks() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    let progress = |done: usize, of: usize| {
-        bar.set_length(of as u64);
-        bar.set_position(done as u64);
-    };
-    let profile = match &mut site.world {
-        None => calibrate(&options, progress),
-        Some(world) => between_processes(world, &options, progress),
-    };
-    bar.finish_and_clear();
-    let profile = profile?;
-    for warning in &profile.warnings {
-        output::note(warning);
-    }
-    let refused = match args.force {
-        true => Ok(()),
-        false => refuse_far_off(&profile),
-    };
-    site.agree(refused)?;
+    let files = output::writable(&[("-o", args.output.as_deref())]);
+    let profile = site.perform(files.map(|()| Job::new(args)))?;
     if let Some(path) = &args.output {
         output::write_file(path, profile.to_json().as_bytes())?;
     }
@@ -123,38 +88,60 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures the links between the processes.
-pub(crate) fn between_processes(
-    world: &mut World,
-    options: &Calibration,
-    progress: impl FnMut(usize, usize),
-) -> oneport::Result<Profile> {
-    let hosts = world.host_names().to_vec();
-    calibrate_on(world, &hosts, options, progress)
+/// What is measured.
+struct Job(Calibration);
+
+impl Job {
+    fn new(args: &Args) -> Job {
+        Job(Calibration {
+            cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
+            pairs: args.pairs,
+            quick: args.quick,
+            force: args.force,
+        })
+    }
 }
 
-/// Refuses a profile whose model is off by half where it was measured.
-fn refuse_far_off(profile: &Profile) -> Result<()> {
-    /// Largest part of a measured time by which the model may be off.
-    const FAR_OFF: f64 = 0.5;
-    let points = [
-        ("a message", &profile.points),
-        ("a message that is combined", &profile.combine_points),
-    ];
-    let points = points
-        .iter()
-        .flat_map(|(what, points)| points.iter().map(move |point| (what, point)));
-    let off = |(_, point): &(_, &Point)| point.residual.abs();
-    let worst = points.max_by(|a, b| off(a).total_cmp(&off(b)));
-    let Some((what, point)) = worst.filter(|worst| off(worst) > FAR_OFF) else {
-        return Ok(());
-    };
-    let reason = format!(
-        "calibration refused: the model is off by {:.0}% for {what} of {}: stop what else is running and try again, or take the profile all the same with --force",
-        100.0 * point.residual.abs(),
-        show_bytes(point.bytes)
-    );
-    Err(oneport::Error::from(ErrorKind::System(reason)).into())
+impl site::Job for Job {
+    type Done = Profile;
+
+    fn fact(&self) -> String {
+        let what = match self.0.pairs {
+            true => "every pair of processes",
+            false => "one link of each class",
+        };
+        let quick = if self.0.quick { " quickly" } else { "" };
+        format!("measures {what}{quick}")
+    }
+
+    fn perform(self, site: &mut Site) -> Result<Profile> {
+        let bar = Progress::new(0, "{bar:40} {percent}%, {eta} left");
+        let profile = measure(&self.0, site, |done, of| bar.set(done, of));
+        bar.finish();
+        let profile = profile?;
+        for warning in &profile.warnings {
+            output::note(warning);
+        }
+        if !self.0.force {
+            refuse_far_off(&profile)?;
+        }
+        Ok(profile)
+    }
+}
+
+/// Measures this machine, or the links between the processes.
+pub(crate) fn measure(
+    options: &Calibration,
+    site: &mut Site,
+    progress: impl FnMut(usize, usize),
+) -> oneport::Result<Profile> {
+    match &mut site.world {
+        None => calibrate(options, progress),
+        Some(world) => {
+            let hosts = world.host_names().to_vec();
+            calibrate_on(world, &hosts, options, progress)
+        }
+    }
 }
 
 fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
@@ -172,7 +159,6 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
 
 /// Prints the machine, the parameters and the quality of the fits.
 fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
-    let ns = |t: f64| TimeUnit::Nanoseconds.show(t);
     let percent = |x: f64| format!("{}%", significant((1000.0 * x).round() / 10.0, 3));
     let machine = &profile.machine;
     let rate = |rate: f64| {
@@ -195,7 +181,7 @@ fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
             ),
             measured_between(profile),
             ("date", profile.date.clone()),
-            ("alpha", ns(profile.alpha)),
+            ("alpha", show_ns(profile.alpha)),
             ("beta", rate(profile.beta)),
             ("gamma", rate(profile.gamma)),
             ("gamma_copy", rate(profile.gamma_copy)),
@@ -212,7 +198,7 @@ fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
                 match profile.shared_alpha {
                     Some(alpha) => format!(
                         "{} a message between ranks that share a core",
-                        TimeUnit::Nanoseconds.show(alpha.round())
+                        show_ns(alpha.round())
                     ),
                     None => "not measured".to_string(),
                 },
@@ -259,14 +245,14 @@ fn pieces(out: &mut dyn Write, pieces: &Pieces) -> Result<()> {
     let rows = lists
         .iter()
         .flat_map(|(name, list)| list.iter().map(move |piece| row(name, piece)));
-    output::table(out, &["", "from", "alpha", "ns/byte"], rows, &[1, 2, 3])
+    output::table(out, "|>from|>alpha|>ns/byte", rows)
 }
 
 fn row(name: &str, piece: &Piece) -> [String; 4] {
     [
         name.to_string(),
         show_bytes(piece.from),
-        TimeUnit::Nanoseconds.show(piece.alpha),
+        show_ns(piece.alpha),
         significant(piece.beta, 4),
     ]
 }
@@ -274,44 +260,26 @@ fn row(name: &str, piece: &Piece) -> [String; 4] {
 /// Prints a table by size of measured times and model errors: messages, combining messages,
 /// exchanges followed by local combining, and copies.
 fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
-    let find = |points: &[Point], bytes: u64| {
-        let point = points.iter().find(|p| p.bytes == bytes);
-        point.map_or(["-".to_string(), "-".to_string()], |p| {
-            [
-                TimeUnit::Nanoseconds.show(p.time.round()),
-                format!("{:+.0}%", 100.0 * p.residual),
-            ]
-        })
-    };
-    let rows = profile.points.iter().map(|p| {
-        let [message, off] = find(&profile.points, p.bytes);
-        let [combined, combined_off] = find(&profile.combine_points, p.bytes);
-        let [own, own_off] = find(&profile.combine_local_points, p.bytes);
-        let [copy, copy_off] = find(&profile.copy_points, p.bytes);
-        [
-            show_bytes(p.bytes),
-            message,
-            off,
-            combined,
-            combined_off,
-            own,
-            own_off,
-            copy,
-            copy_off,
-        ]
-    });
-    let header = [
-        "size",
-        "message",
-        "model",
-        "combined",
-        "model",
-        "exchanged, combined",
-        "model",
-        "copy",
-        "model",
+    let lists = [
+        &profile.points,
+        &profile.combine_points,
+        &profile.combine_local_points,
+        &profile.copy_points,
     ];
-    output::table(out, &header, rows, &[0, 1, 2, 3, 4, 5, 6, 7, 8])
+    let rows = profile.points.iter().map(|Point { bytes, .. }| {
+        let measured = lists.iter().flat_map(|points| {
+            let point = points.iter().find(|point| point.bytes == *bytes);
+            [
+                or_dash(point.map(|p| show_ns(p.time.round()))),
+                or_dash(point.map(|p| format!("{:+.0}%", 100.0 * p.residual))),
+            ]
+        });
+        std::iter::once(show_bytes(*bytes))
+            .chain(measured)
+            .collect::<Vec<_>>()
+    });
+    let header = ">size|>message|>model|>combined|>model|>exchanged, combined|>model|>copy|>model";
+    output::table(out, header, rows)
 }
 
 /// Prints the line of every pair of cores or ranks.
@@ -323,14 +291,14 @@ fn pairs(out: &mut dyn Write, profile: &Profile, pairs: &Links) -> Result<()> {
     writeln!(out, "\nalpha (ns) and beta (ns/byte) of pairs of {what}:")?;
     let cores = &profile.cores;
     let rows = lines(pairs).map(|([i, j], line)| {
-        let cost = |c: Option<f64>| c.map_or("-".to_string(), |c| significant(c, 4));
+        let cost = |c: Option<f64>| or_dash(c.map(|c| significant(c, 4)));
         [
             format!("{} - {}", cores[i], cores[j]),
             cost(line.map(|l| l.0)),
             cost(line.map(|l| l.1)),
         ]
     });
-    output::table(out, &[what, "alpha", "beta"], rows, &[1, 2])
+    output::table(out, &format!("{what}|>alpha|>beta"), rows)
 }
 
 /// Prints the medians over the pairs on one host and over those on two.
@@ -343,11 +311,11 @@ fn levels(out: &mut dyn Write, levels: &[Level]) -> Result<()> {
     let rows = names.iter().zip(levels).map(|(name, level)| {
         [
             name.to_string(),
-            TimeUnit::Nanoseconds.show(level.alpha),
+            show_ns(level.alpha),
             significant(level.beta, 4),
         ]
     });
-    output::table(out, &["", "alpha", "ns/byte"], rows, &[1, 2])
+    output::table(out, "|>alpha|>ns/byte", rows)
 }
 
 /// Each pair with its alpha and beta.
@@ -359,29 +327,4 @@ fn lines(pairs: &Links) -> impl Iterator<Item = ([usize; 2], Option<(f64, f64)>)
             ([i, j], line)
         })
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_profile_that_is_off_by_half_is_refused() {
-        let mut profile = Profile::from_json(r#"{"alpha": 1, "beta": 1}"#).unwrap();
-        let point = |bytes, residual| Point {
-            bytes,
-            time: 1.0,
-            predicted: 1.0 + residual,
-            residual,
-        };
-        profile.points = vec![point(8, -0.5), point(16, 0.1)];
-        profile.combine_points = vec![point(1 << 20, 0.4)];
-        assert!(refuse_far_off(&profile).is_ok());
-        profile.combine_points.push(point(4 << 20, 0.51));
-        let error = refuse_far_off(&profile).unwrap_err().to_string();
-        assert!(error.contains("51%") && error.contains("4 MiB"), "{error}");
-        profile.points.push(point(2048, -0.8));
-        let error = refuse_far_off(&profile).unwrap_err().to_string();
-        assert!(error.contains("80% for a message of 2 KiB"), "{error}");
-    }
 }

@@ -1,13 +1,10 @@
-//! `oneport check`: proves a schedule, or the construction of circulant schedules.
+//! `oneport check`: proves a schedule.
 
-mod circulant;
-
-use std::ffi::OsString;
+use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use oneport::Kind;
 use oneport::check::{Finding, Report};
 use serde::Serialize;
 
@@ -16,7 +13,7 @@ use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::output::{self, Skipped};
 use crate::progress::Progress;
 use crate::task::Task;
-use crate::units::{did_you_mean, parse_count};
+use crate::units::{counted, or_dash, parse_count};
 
 /// Prove that a schedule is right, or say what is wrong with it.
 #[derive(Debug, clap::Args)]
@@ -27,23 +24,12 @@ Examples:
   oneport check reduce -p 9 --algorithm chain --op affine --dtype u64
   oneport plan reduce -p 4 -a chain --segments 2 -o mine.json
   oneport check --schedule mine.json --ports uni
-  oneport check circulant --ranks 2..=2000
 
 Every send must meet its receive, nothing may wait for itself, no port may carry two transfers at once, and in the end \
 every element must be where the collective wants it: for reductions each contribution exactly once, and in rank order if \
 the operator does not commute (--op affine, or --ordered). This is proved with symbols, whatever the data will be. \
-`check circulant` proves no single schedule, but the construction that all circulant algorithms share: see \
-`oneport check circulant --help`. Exit code 1 means that something is wrong.")]
-#[command(args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
-#[command(
-    subcommand_value_name = "CONSTRUCTION",
-    subcommand_help_heading = "Constructions",
-    mut_arg("collective", |arg| arg.value_parser(parse_collective))
-)]
+Exit code 1 means that something is wrong.")]
 pub(crate) struct Args {
-    #[command(subcommand)]
-    construction: Option<Construction>,
-
     #[command(flatten)]
     common: Common,
 
@@ -54,44 +40,9 @@ pub(crate) struct Args {
         value_name = "COUNT",
         value_parser = parse_count,
         default_value = "20",
-        allow_negative_numbers = true,
         help_heading = "Output"
     )]
     max_errors: usize,
-}
-
-/// What is checked instead of a schedule.
-#[derive(Debug, clap::Subcommand)]
-enum Construction {
-    Circulant(circulant::Args),
-}
-
-/// Name of the construction.
-const CIRCULANT: &str = "circulant";
-
-/// Parses a collective's name. A suggestion may also be the construction.
-fn parse_collective(text: &str) -> Result<Kind, String> {
-    if text == CIRCULANT {
-        return Err(format!(
-            "the construction takes its own options only: see `oneport check {CIRCULANT} --help`"
-        ));
-    }
-    text.parse::<Kind>().map_err(|error| {
-        let names = Kind::ALL.iter().map(|k| k.name());
-        format!("{error}{}", did_you_mean(text, names.chain([CIRCULANT])))
-    })
-}
-
-/// Turns `check OPTIONS circulant OPTIONS` into `check circulant OPTIONS OPTIONS`, as the parser
-/// requires. Returns `None` for other command lines.
-pub(crate) fn move_construction_first(mut args: Vec<OsString>) -> Option<Vec<OsString>> {
-    let (command, rest) = args.get(1..)?.split_first()?;
-    let place = rest.iter().position(|arg| arg == CIRCULANT)?;
-    if command != "check" || place == 0 {
-        return None;
-    }
-    args[2..=2 + place].rotate_right(1);
-    Some(args)
 }
 
 /// JSON output for one schedule.
@@ -117,14 +68,14 @@ struct All {
 
 #[derive(Serialize)]
 struct Located {
-    algorithm: &'static str,
+    algorithm: Cow<'static, str>,
     #[serde(flatten)]
     finding: Finding,
 }
 
 #[derive(Serialize)]
 struct Row {
-    algorithm: &'static str,
+    algorithm: Cow<'static, str>,
     ok: bool,
     keeps_order: bool,
     ranks: usize,
@@ -135,26 +86,21 @@ struct Row {
 
 /// Checks and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    if let Some(Construction::Circulant(args)) = &args.construction {
-        return circulant::run(args, out);
-    }
     let report = match args.common.collective {
         Some(kind) if args.common.algorithm == "all" && args.common.schedule.is_none() => {
             return all(args, &Task::new(&args.common, kind)?, out);
         }
         _ => one(args, out)?,
     };
-    verdict(report.is_correct(), report.errors.len() + report.more, out)
+    verdict(report.is_correct(), report.errors.len() + report.more)
 }
 
-fn verdict(ok: bool, errors: usize, out: &mut dyn Write) -> Result<ExitCode> {
+fn verdict(ok: bool, errors: usize) -> Result<ExitCode> {
     if ok {
         return Ok(ExitCode::SUCCESS);
     }
-    out.flush()?;
-    let plural = if errors == 1 { "" } else { "s" };
-    output::error(&format!("the check failed with {errors} error{plural}"));
-    Ok(ExitCode::from(1))
+    let errors = counted(errors, "error");
+    Err(output::wrong(format!("the check failed with {errors}")))
 }
 
 fn one(args: &Args, out: &mut dyn Write) -> Result<Report> {
@@ -186,8 +132,8 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
         task.algorithms.len() as u64,
         "checking {msg} {wide_bar} {pos}/{len}",
     );
-    for &algorithm in &task.algorithms {
-        bar.name(algorithm.name);
+    for algorithm in &task.algorithms {
+        bar.name(&algorithm.name());
         let input = task
             .request_for(algorithm)
             .and_then(|request| Input::planned_by(task, algorithm, request));
@@ -195,7 +141,7 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
             Ok(input) => {
                 let report = input.check(&args.common, args.max_errors);
                 rows.push(Row {
-                    algorithm: algorithm.name,
+                    algorithm: algorithm.name(),
                     ok: report.is_correct(),
                     keeps_order: report.keeps_order,
                     ranks: input.schedule.ranks(),
@@ -205,7 +151,7 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
                 });
                 more += report.more;
                 errors.extend(report.errors.into_iter().map(|finding| Located {
-                    algorithm: algorithm.name,
+                    algorithm: algorithm.name(),
                     finding,
                 }));
             }
@@ -225,12 +171,8 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
         algorithms: rows,
         skipped,
     };
-    if args.common.json {
-        output::json(out, &output)?;
-    } else {
-        print(out, &output)?;
-    }
-    verdict(output.ok, output.errors.len() + output.more, out)
+    output::answer(out, args.common.json, &output, |out| print(out, &output))?;
+    verdict(output.ok, output.errors.len() + output.more)
 }
 
 fn print(out: &mut dyn Write, output: &All) -> Result<()> {
@@ -239,12 +181,12 @@ fn print(out: &mut dyn Write, output: &All) -> Result<()> {
             row.algorithm.to_string(),
             if row.ok { "correct" } else { "WRONG" }.to_string(),
             if row.keeps_order { "kept" } else { "-" }.to_string(),
-            row.segments.map_or("-".into(), |n| n.to_string()),
+            or_dash(row.segments),
             row.steps.to_string(),
         ]
     });
-    let header = ["algorithm", "result", "operand order", "segments", "steps"];
-    output::table(out, &header, rows, &[3, 4])?;
+    let header = "algorithm|result|operand order|>segments|>steps";
+    output::table(out, header, rows)?;
     for error in &output.errors {
         writeln!(out, "\n{}: {}", error.algorithm, error.finding)?;
     }

@@ -3,7 +3,7 @@
 
 mod measured;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use oneport::plan::refusal::Reason;
 use oneport::plan::registry::{Algorithm, Planned};
 use oneport::run::Place;
 use oneport::simulate::bounds::lower_bound_of_layouts;
-use oneport::{Collective, Request};
+use oneport::{Collective, Request, Schedule};
 use serde::Serialize;
 
 use self::measured::Measured;
@@ -24,10 +24,12 @@ use crate::input::{ScheduleInfo, show_cost, warnings_about};
 use crate::levels::{self, Level};
 use crate::output::{self, Skipped};
 use crate::progress::Progress;
-use crate::run::{Wall, parse_deadline};
-use crate::site::{Engine, Site};
+use crate::run::Wall;
+use crate::site::{self, Engine, Site};
 use crate::task::{Task, Timing, finite, steps};
-use crate::units::{Number, TimeUnit, parse_count, show_bytes, significant};
+use crate::units::{
+    Number, TimeUnit, or_dash, parse_count, parse_deadline, show_bytes, significant,
+};
 
 /// Compare all algorithms for one collective by model time.
 #[derive(Debug, clap::Args)]
@@ -56,20 +58,16 @@ pub(crate) struct Args {
         value_name = "COUNT",
         value_parser = parse_count,
         default_value = "30",
-        allow_negative_numbers = true,
         help_heading = "Measurement"
     )]
     repetitions: usize,
 
     /// How long a rank waits for a partner before the measurement ends in an error
-    #[arg(
-        long,
+    #[arg(long,
         value_name = "TIME",
         value_parser = parse_deadline,
         default_value = "10s",
-        allow_hyphen_values = true,
-        help_heading = "Measurement"
-    )]
+        allow_hyphen_values = true, help_heading = "Measurement")]
     deadline: Duration,
 }
 
@@ -119,65 +117,112 @@ struct Row {
 
 /// Plans, times and sorts all algorithms, and prints them.
 pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    let engine = args.engine();
-    if let Some(engine) = engine {
-        site.join(engine)?;
-    }
-    let ranked = args.task(site).and_then(|task| {
+    let done = site.perform(Comparison::new(args, site))?;
+    done.print(args, out)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All algorithms for a task, timed in the model.
+struct Comparison<'a> {
+    args: &'a Args,
+    task: Task,
+    ranked: Ranked,
+    /// What is measured, in the order of the choices.
+    schedules: Option<Vec<Schedule>>,
+}
+
+/// All algorithms for a task, timed and perhaps measured.
+struct Done {
+    task: Task,
+    /// Description of the first schedule.
+    info: ScheduleInfo,
+    output: Output,
+}
+
+impl<'a> Comparison<'a> {
+    fn new(args: &'a Args, site: &Site) -> Result<Comparison<'a>> {
+        let task = args.task(site)?;
         let ranked = rank(args, &task)?;
-        Ok((task, ranked))
-    });
-    let (task, ranked) = site.agree(ranked)?;
-    let kind = task.request.kind();
-    let Ranked {
-        info,
-        lower_bound,
-        mut rows,
-        skipped,
-        choices,
-    } = ranked;
-    let mut measured = None;
-    if engine.is_some() {
-        let dtype = args.common.typed().1;
-        let mut found = measured::measure(args, dtype, &choices, site)?;
-        for (row, wall) in rows.iter_mut().zip(found.walls.drain(..)) {
-            row.wall = Some(wall);
-        }
-        rows.sort_by_key(|row| row.wall.as_ref().map(|wall| wall.median));
-        found.print_warnings();
-        measured = Some(found);
+        let measures = args.engine().is_some();
+        let schedules = measures.then(|| measured::plan(&ranked.choices));
+        Ok(Comparison {
+            args,
+            task,
+            ranked,
+            schedules: schedules.transpose()?,
+        })
     }
-    let output = Output {
-        collective: kind.name(),
-        ranks: task.request.ranks(),
-        ports: task.request.get_ports().name(),
-        ported: task.request.get_ports().k(),
-        node_ports: args.common.nodes.node_ports,
-        vector_bytes: info.vector_bytes,
-        time_unit: task.unit.name(),
-        lower_bound: Number(lower_bound),
-        rows,
-        skipped,
-        measured,
-    };
-    if args.common.json {
-        output::json(out, &output)?;
-    } else {
-        writeln!(out, "{}", title(&info, &output.rows))?;
+}
+
+impl site::Job for Comparison<'_> {
+    type Done = Done;
+
+    fn fact(&self) -> String {
+        let names = self
+            .ranked
+            .choices
+            .iter()
+            .map(|choice| choice.algorithm.name());
+        format!("measures {}", names.collect::<Vec<_>>().join(", "))
+    }
+
+    fn perform(self, site: &mut Site) -> Result<Done> {
+        let (args, task) = (self.args, self.task);
+        let Ranked {
+            info,
+            lower_bound,
+            mut rows,
+            skipped,
+            choices,
+        } = self.ranked;
+        let mut measured = None;
+        if let Some(schedules) = &self.schedules {
+            let mut found = measured::measure(args, schedules, &choices, site)?;
+            for (row, wall) in rows.iter_mut().zip(found.walls.drain(..)) {
+                row.wall = Some(wall);
+            }
+            rows.sort_by_key(|row| row.wall.as_ref().map(|wall| wall.median));
+            measured = Some(found);
+        }
+        let output = Output {
+            collective: task.request.kind().name(),
+            ranks: task.request.ranks(),
+            ports: task.request.get_ports().name(),
+            ported: task.request.get_ports().k(),
+            node_ports: args.common.nodes.node_ports,
+            vector_bytes: info.vector_bytes,
+            time_unit: task.unit.name(),
+            lower_bound: Number(lower_bound),
+            rows,
+            skipped,
+            measured,
+        };
+        Ok(Done { task, info, output })
+    }
+}
+
+impl Done {
+    fn print(&self, args: &Args, out: &mut dyn Write) -> Result<()> {
+        let Done { task, info, output } = self;
+        if let Some(measured) = &output.measured {
+            measured.print_warnings();
+        }
+        if args.common.json {
+            return output::json(out, output);
+        }
+        writeln!(out, "{}", title(info, &output.rows))?;
         let shared = info.show_shared_ports();
         let shared = shared.map_or_else(String::new, |shared| format!("\nshared ports {shared}"));
         let costs = show_cost(task.request.get_cost(), task.unit);
         writeln!(out, "{costs}{shared}\n")?;
-        if let Some(measured) = &output.measured {
-            output::summary(out, &measured.summary())?;
-            writeln!(out)?;
-            measured.print(out, &output.rows, task.unit)?;
-            output::skipped(out, &output.skipped)?;
-        } else {
-            print(out, &output, task.unit)?;
-        }
+        let Some(measured) = &output.measured else {
+            return print(out, output, task.unit);
+        };
+        output::summary(out, &measured.summary())?;
+        writeln!(out)?;
+        measured.print(out, &output.rows, task.unit)?;
+        output::skipped(out, &output.skipped)
     }
-    Ok(ExitCode::SUCCESS)
 }
 
 impl Args {
@@ -234,7 +279,7 @@ const SILENT_SECONDS: f64 = 5.0;
 
 /// All algorithms, timed in the model.
 struct Ranked {
-    /// Description of the first schedule.
+    /// Description of the fastest schedule.
     info: ScheduleInfo,
     /// For the roots that were taken.
     lower_bound: f64,
@@ -259,41 +304,26 @@ fn rank(args: &Args, task: &Task) -> Result<Ranked> {
             "timing all algorithms may take up to {seconds:.0} s"
         ));
     }
-    let timed = task.side_by_side(|task, algorithm| {
-        progress.name(algorithm.name);
+    let ranking = choose::rank(task.side_by_side(|task, algorithm| {
+        progress.name(&algorithm.name());
         let request = task.request_for(algorithm)?;
         TimedAlgorithm::new(task, algorithm, &request, &progress, &bounds)
-            .map(|timed| (request.clone(), timed))
             .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))
-    });
-    let mut rows = HashMap::new();
-    let mut first = None;
-    let mut several_ports = false;
-    let timed = task.algorithms.iter().zip(timed);
-    let ranking = choose::rank(timed.map(|(&algorithm, timed)| {
-        let (request, timed) = timed?;
-        let time = timed.row.time.0;
-        rows.insert(algorithm.name, timed.row);
-        several_ports |= timed.several_ports;
-        first.get_or_insert((timed.collective, timed.info));
-        Ok(Choice {
-            algorithm,
-            request,
-            time,
-        })
     }));
     progress.finish();
     let skipped: Vec<Skipped> = ranking.refusals.into_iter().map(Skipped::from).collect();
-    let Some((collective, info)) = first else {
+    let Some(fastest) = ranking.choices.first() else {
         return Err(output::none_applies(&skipped));
     };
+    let several_ports = ranking.choices.iter().any(|timed| timed.several_ports);
     let ports = task.request.get_ports();
-    warnings_about(&args.common, &collective, ports, several_ports);
+    warnings_about(&args.common, &fastest.collective, ports, several_ports);
     let bounds = bounds.into_inner().unwrap_or_default();
     let lower_bound = bounds.into_values().fold(f64::INFINITY, f64::min);
-    let names = ranking.choices.iter().map(|choice| choice.algorithm.name);
-    let mut rows: Vec<Row> = names.filter_map(|name| rows.remove(name)).collect();
-    let best = rows[0].time.0;
+    let (info, best) = (fastest.info.clone(), fastest.choice.time);
+    let timed = ranking.choices.into_iter();
+    let (mut rows, choices): (Vec<Row>, Vec<Choice>) =
+        timed.map(|timed| (timed.row, timed.choice)).unzip();
     for row in &mut rows {
         row.ratio = if best > 0.0 { row.time.0 / best } else { 1.0 };
     }
@@ -302,22 +332,29 @@ fn rank(args: &Args, task: &Task) -> Result<Ranked> {
         lower_bound,
         rows,
         skipped,
-        choices: ranking.choices,
+        choices,
     })
 }
 
 /// A timed algorithm.
 struct TimedAlgorithm {
+    choice: Choice,
     collective: Collective,
     several_ports: bool,
     info: ScheduleInfo,
     row: Row,
 }
 
+impl AsRef<Choice> for TimedAlgorithm {
+    fn as_ref(&self) -> &Choice {
+        &self.choice
+    }
+}
+
 impl TimedAlgorithm {
     fn new(
         task: &Task,
-        algorithm: &'static Algorithm,
+        algorithm: &Algorithm,
         request: &Request,
         progress: &Progress,
         bounds: &Mutex<BTreeMap<Option<usize>, f64>>,
@@ -325,7 +362,7 @@ impl TimedAlgorithm {
         let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
         // Each transfer consists of two steps.
         let transfers = steps(algorithm, request.ranks(), request.get_segments().count()) / 2;
-        progress.begin(algorithm.name, transfers << u32::from(cost.overlaps()));
+        progress.begin(&algorithm.name(), transfers << u32::from(cost.overlaps()));
         let planned = if task.streams(algorithm) {
             algorithm.planned(request)?
         } else {
@@ -334,7 +371,7 @@ impl TimedAlgorithm {
         let timed = planned.timed(cost, |more| progress.add(more))?;
         let info = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
         let row = Row {
-            algorithm: algorithm.name.to_string(),
+            algorithm: algorithm.to_string(),
             root: info.root,
             time: Number(finite(timed.time)?),
             ratio: 1.0,
@@ -355,6 +392,11 @@ impl TimedAlgorithm {
                 .or_insert_with(|| bound(task, &planned));
         }
         Ok(TimedAlgorithm {
+            choice: Choice {
+                algorithm: algorithm.clone(),
+                request: request.clone(),
+                time: row.time.0,
+            },
             collective: planned.collective(),
             several_ports: planned.uses_several_ports(),
             info,
@@ -375,47 +417,31 @@ fn bound(task: &Task, planned: &Planned) -> f64 {
 
 fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {
     let bound = output.lower_bound.0;
-    let over = |time: f64| {
-        if bound > 0.0 {
-            significant(time / bound, 4)
-        } else {
-            "-".into()
-        }
-    };
+    let over = |time: f64| or_dash((bound > 0.0).then(|| significant(time / bound, 4)));
     let rows = output.rows.iter().map(|row| {
         let mut cells = vec![
             row.algorithm.clone(),
-            row.root.map_or("-".into(), |r| r.to_string()),
+            or_dash(row.root),
             unit.show(row.time.0),
             significant(row.ratio, 4),
             over(row.time.0),
             row.rounds.to_string(),
-            row.segments.map_or("-".into(), |n| n.to_string()),
-            row.segment.map_or("-".into(), show_bytes),
+            or_dash(row.segments),
+            or_dash(row.segment.map(show_bytes)),
             row.messages.to_string(),
             show_bytes(row.bytes),
         ];
         cells.extend(row.levels.iter().flatten().map(Level::cell));
         cells
     });
-    let mut header = vec![
-        "algorithm",
-        "root",
-        "time",
-        "x best",
-        "x bound",
-        "rounds",
-        "segments",
-        "segment",
-        "messages",
-        "volume",
-    ];
+    let mut header = String::from(
+        "algorithm|>root|>time|>x best|>x bound|>rounds|>segments|>segment|>messages|>volume",
+    );
     let levels = output.rows.iter().filter_map(|row| row.levels.as_ref());
-    let levels = levels.map(Vec::len).max().unwrap_or(0);
-    let names: Vec<String> = (0..levels).map(|level| format!("level {level}")).collect();
-    header.extend(names.iter().map(String::as_str));
-    let right: Vec<usize> = (1..header.len()).collect();
-    output::table(out, &header, rows, &right)?;
+    for level in 0..levels.map(Vec::len).max().unwrap_or(0) {
+        header += &format!("|>level {level}");
+    }
+    output::table(out, &header, rows)?;
     if bound > 0.0 {
         writeln!(out, "\nlower bound  {}", unit.show(bound))?;
     }

@@ -296,7 +296,7 @@ impl Input {
     /// A caption such as `reduce by uni-greedy, p = 15, q = 5: ...` with a line of details.
     pub(crate) fn caption(&self, what: &str) -> Caption {
         let info = &self.info;
-        let by = match (info.algorithm, &info.schedule) {
+        let by = match (&info.algorithm, &info.schedule) {
             (Some(name), _) => format!(" by {name}"),
             (None, Some(file)) => format!(" from {file}"),
             (None, None) => String::new(),

@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use oneport::Schedule;
+use oneport_formats::simgrid::Network;
 use oneport_formats::{Written, dot, goal, msccl, simgrid};
 
-use crate::args::Common;
+use crate::args::{Common, Named, named};
 use crate::input::Input;
 use crate::memory::ensure_memory;
 use crate::output;
@@ -52,17 +53,22 @@ struct Goal {
     to: To,
 
     /// Sizes of messages
-    #[arg(long, value_enum, value_name = "FORM", default_value = "uniform")]
-    form: Form,
+    #[arg(long, value_parser = named(&FORMS), value_name = "FORM", default_value = "uniform")]
+    form: goal::Form,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Form {
-    /// One byte each; times are those of the one-port model.
-    Uniform,
-    /// The messages' bytes, for studies with other costs.
-    Bytes,
-}
+const FORMS: [Named<goal::Form>; 2] = [
+    (
+        "uniform",
+        "One byte each; times are those of the one-port model",
+        goal::Form::Uniform,
+    ),
+    (
+        "bytes",
+        "The messages' bytes, for studies with other costs",
+        goal::Form::Bytes,
+    ),
+];
 
 /// MSCCL XML, for MSCCL's executor, verifier and tools, and for ASTRA-sim.
 ///
@@ -87,7 +93,7 @@ struct Simgrid {
     common: Common,
 
     /// How the hosts are connected
-    #[arg(long, value_enum, value_name = "NETWORK", default_value = "crossbar")]
+    #[arg(long, value_parser = named(&NETWORKS), value_name = "NETWORK", default_value = "crossbar")]
     network: Network,
 
     /// Write the files to this folder, which is created, or is empty
@@ -99,17 +105,24 @@ struct Simgrid {
     force: bool,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Network {
-    /// A link from each host to each other one.
-    Crossbar,
-    /// Two levels of switches; half as many links lead up from a switch as hosts down.
-    FatTree,
-    /// Three dimensions.
-    Torus,
-    /// Groups of routers with two hosts each.
-    Dragonfly,
-}
+const NETWORKS: [Named<Network>; 4] = [
+    (
+        "crossbar",
+        "A link from each host to each other one",
+        Network::Crossbar,
+    ),
+    (
+        "fat-tree",
+        "Two levels of switches; half as many links lead up from a switch as hosts down",
+        Network::FatTree,
+    ),
+    ("torus", "Three dimensions", Network::Torus),
+    (
+        "dragonfly",
+        "Groups of routers with two hosts each",
+        Network::Dragonfly,
+    ),
+];
 
 /// DOT, for Graphviz: who sends to whom.
 #[derive(Debug, clap::Args)]
@@ -142,10 +155,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
             Ok(goal::write(
                 &input.schedule,
                 &goal::Options {
-                    form: match args.form {
-                        Form::Uniform => goal::Form::Uniform,
-                        Form::Bytes => goal::Form::Bytes,
-                    },
+                    form: args.form,
                     cost: input.cost.clone(),
                 },
             )?)
@@ -154,6 +164,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
             let info = &input.info;
             let by = info
                 .algorithm
+                .as_deref()
                 .or(info.schedule.as_deref())
                 .unwrap_or("schedule");
             let name = || format!("oneport {} {by}", info.collective);
@@ -188,12 +199,7 @@ impl Simgrid {
             "take fewer ranks or larger segments",
         )?;
         let options = simgrid::Options {
-            network: match self.network {
-                Network::Crossbar => simgrid::Network::Crossbar,
-                Network::FatTree => simgrid::Network::FatTree,
-                Network::Torus => simgrid::Network::Torus,
-                Network::Dragonfly => simgrid::Network::Dragonfly,
-            },
+            network: self.network,
             cost: input.cost.clone(),
             second: match input.unit {
                 TimeUnit::Nanoseconds => 1e-9,

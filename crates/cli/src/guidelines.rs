@@ -2,25 +2,24 @@
 
 mod report;
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Error, Result, bail};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use anyhow::{Result, bail};
 use oneport::run::{Clock, Place, Processes};
 use oneport::{CostModel, Ports};
-use oneport_measure::guidelines::{self, Evaluation, Row, Setting};
-use oneport_measure::{Calibration, calibrate};
+use oneport_measure::Calibration;
+use oneport_measure::guidelines::{self, Comparison, Evaluation, Setting};
 use serde::Serialize;
 
-use crate::args::Machine;
-use crate::calibrate::between_processes;
+use crate::args::{Machine, clock_name};
 use crate::memory::available_memory;
-use crate::run::parse_deadline;
-use crate::site::{Engine, Site, ensure_for_processes};
-use crate::units::{Number, TimeUnit, parse_count, parse_size, show_bytes};
-use crate::{output, parallel};
+use crate::progress::Progress;
+use crate::site::{self, Engine, Site, ensure_for_processes};
+use crate::units::{Number, TimeUnit, parse_count, parse_deadline, parse_size, show_bytes};
+use crate::{calibrate, output, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.
 const MAX_RANKS: usize = 4096;
@@ -46,11 +45,11 @@ MPI_Gather takes longer than MPI_Allgather, the library is at fault. Exit code: 
 pub(crate) struct Args {
     /// Numbers of ranks [default: 2,3,4,8,16,64; 2,4 when measured; over MPI half and all of the
     /// processes]
-    #[arg(short = 'p', long, value_name = "P,P,...", value_parser = parse_count, value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(short = 'p', long, value_name = "P,P,...", value_parser = parse_count, value_delimiter = ',')]
     ranks: Vec<usize>,
 
     /// Sizes [default: 8,1KiB,64KiB,1MiB; 1KiB,64KiB when measured]
-    #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_size, value_delimiter = ',', allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_size, value_delimiter = ',')]
     bytes: Vec<u64>,
 
     /// Measure too, flat out; over MPI that is always done
@@ -68,7 +67,7 @@ pub(crate) struct Args {
 
     /// By how much a left side may be slower, such as 10% or 0.1 [default: 0 in the model, 10%
     /// when measured]
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     tolerance: Option<f64>,
 
     /// How long a rank waits for a partner before a measurement ends in an error
@@ -95,7 +94,7 @@ struct Output<'a> {
     time_unit: &'static str,
     /// The processes, if the engine is MPI.
     #[serde(skip_serializing_if = "Option::is_none")]
-    mpi: Option<Processes>,
+    mpi: Option<&'a Processes>,
     rows: Vec<OutputRow>,
     unavailable: Vec<UnavailableRow<'a>>,
     warnings: &'a [String],
@@ -113,8 +112,8 @@ struct OutputRow {
     bytes: u64,
     left: Number,
     right: Number,
-    left_algorithms: Vec<&'static str>,
-    right_algorithms: Vec<&'static str>,
+    left_algorithms: Vec<Cow<'static, str>>,
+    right_algorithms: Vec<Cow<'static, str>>,
     holds: bool,
     /// By how much the left side is slower, as a fraction; negative if it is faster.
     excess: f64,
@@ -128,65 +127,34 @@ struct UnavailableRow<'a> {
 
 /// Evaluates the guidelines and prints the result.
 pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    site.join(args.engine())?;
-    let over_mpi = site.world.is_some();
-    let clock = match (args.native || over_mpi, args.paced) {
-        (_, true) => Some(Clock::Paced),
-        (true, _) => Some(Clock::Native),
-        _ => None,
-    };
-    let measured = clock.is_some();
-    let or_default = |given: &[usize], model: &[usize], fewer: &[usize]| match given {
-        [] if measured => fewer.to_vec(),
-        [] => model.to_vec(),
-        given => given.to_vec(),
-    };
-    let fewer = match site.world.as_ref().map(|world| world.size()) {
-        None => vec![2, 4],
-        Some(all @ (1..=3)) => vec![all],
-        Some(all) => vec![all / 2, all],
-    };
-    let ranks = or_default(&args.ranks, &[2, 3, 4, 8, 16, 64], &fewer);
-    let sizes = match args.bytes[..] {
-        [] if measured => vec![1 << 10, 64 << 10],
-        [] => vec![8, 1 << 10, 64 << 10, 1 << 20],
-        ref given => given.to_vec(),
-    };
-    let prepared = args.prepare(site, &ranks, &sizes, measured);
-    let ports = site.agree(prepared)?;
-    site.ensure_same(format!("takes {ranks:?} ranks and {sizes:?} bytes"))?;
-    // Some guidelines use twice as many ranks.
-    let most = ranks.iter().max().map(|&p| p.saturating_mul(2));
-    let (cost, unit) = costs(args, most, clock, site)?;
-    let fallback = Setting::new(ports, cost);
-    let setting = Setting {
-        clock,
-        tolerance: args.tolerance.unwrap_or(fallback.tolerance),
-        measured_tolerance: args.tolerance.unwrap_or(fallback.measured_tolerance),
-        deadline: args.deadline,
-        library: over_mpi,
-        ..fallback
-    };
-    let bar = bar();
-    let report = match clock {
-        None => in_the_model(&setting, &ranks, &sizes, &bar),
-        Some(_) => guidelines::evaluate_on(site, &setting, &ranks, &sizes, |done, of| {
-            bar.set_length(of as u64);
-            bar.set_position(done as u64);
-        })
-        .map_err(Error::from),
-    };
-    bar.finish_and_clear();
-    let report = report?;
-    for warning in &report.warnings {
+    let done = site.perform(Job::new(args, site))?;
+    for warning in &done.evaluation.warnings {
         output::note(warning);
     }
-    if args.json {
-        output::json(out, &json(&report, &setting, unit, site))?;
-    } else {
-        report::print(out, &report, &setting, unit, site)?;
-    }
-    Ok(ExitCode::from(u8::from(!report.holds())))
+    output::answer(out, args.json, &done.json(), |out| {
+        report::print(out, &done)
+    })?;
+    Ok(ExitCode::from(u8::from(!done.evaluation.holds())))
+}
+
+/// The guidelines to evaluate.
+struct Job {
+    setting: Setting,
+    /// Unit of model times.
+    unit: TimeUnit,
+    ranks: Vec<usize>,
+    sizes: Vec<u64>,
+    /// Whether the costs are measured first.
+    calibrates: bool,
+}
+
+/// The evaluated guidelines.
+struct Done {
+    setting: Setting,
+    unit: TimeUnit,
+    evaluation: Evaluation,
+    /// The processes, if the engine is MPI.
+    processes: Option<Processes>,
 }
 
 impl Args {
@@ -194,21 +162,110 @@ impl Args {
     pub(crate) fn engine(&self) -> Engine {
         Engine::given_or_implied(self.engine)
     }
+}
 
-    /// Refuses what cannot be done. Returns the ports.
-    fn prepare(
-        &self,
-        site: &Site,
-        ranks: &[usize],
-        sizes: &[u64],
-        measured: bool,
-    ) -> Result<Ports> {
-        if site.world.is_some() {
-            ensure_for_processes(&[("--paced", self.paced)])?;
+impl Job {
+    fn new(args: &Args, site: &Site) -> Result<Job> {
+        let over_mpi = site.world.is_some();
+        let clock = match (args.native || over_mpi, args.paced) {
+            (_, true) => Some(Clock::Paced),
+            (true, _) => Some(Clock::Native),
+            _ => None,
+        };
+        let fewer = match site.world.as_ref().map(|world| world.size()) {
+            None => vec![2, 4],
+            Some(all @ (1..=3)) => vec![all],
+            Some(all) => vec![all / 2, all],
+        };
+        let ranks = match (&args.ranks[..], clock) {
+            ([], Some(_)) => fewer,
+            ([], None) => vec![2, 3, 4, 8, 16, 64],
+            (given, _) => given.to_vec(),
+        };
+        let sizes = match (&args.bytes[..], clock) {
+            ([], Some(_)) => vec![1 << 10, 64 << 10],
+            ([], None) => vec![8, 1 << 10, 64 << 10, 1 << 20],
+            (given, _) => given.to_vec(),
+        };
+        if over_mpi {
+            ensure_for_processes(&[("--paced", args.paced)])?;
             site.ensure_processes(ranks.iter().copied().max().unwrap_or(1))?;
         }
-        ensure_fits_memory(ranks, sizes, measured, site)?;
-        self.machine.ports(Ports::BI)
+        ensure_fits_memory(&ranks, &sizes, clock.is_some(), site)?;
+        let machine = &args.machine;
+        let ports = machine.ports(Ports::BI)?;
+        let (cost, unit) = match clock {
+            // What threads can keep pace with.
+            Some(Clock::Paced) if !machine.is_given() => {
+                let cost = CostModel::new(200_000.0, 1.0).overlap(machine.overlap);
+                (cost, TimeUnit::Nanoseconds)
+            }
+            // Some guidelines use twice as many ranks.
+            _ => machine.cost(ranks.iter().max().map(|&p| p.saturating_mul(2)))?,
+        };
+        let fallback = Setting::new(ports, cost);
+        let setting = Setting {
+            clock,
+            tolerance: args.tolerance.unwrap_or(fallback.tolerance),
+            measured_tolerance: args.tolerance.unwrap_or(fallback.measured_tolerance),
+            deadline: args.deadline,
+            library: over_mpi,
+            ..fallback
+        };
+        Ok(Job {
+            setting,
+            // Wall-clock times are in nanoseconds.
+            unit: clock.map_or(unit, |_| TimeUnit::Nanoseconds),
+            ranks,
+            sizes,
+            calibrates: clock == Some(Clock::Native) && !machine.is_given(),
+        })
+    }
+}
+
+impl site::Job for Job {
+    type Done = Done;
+
+    fn fact(&self) -> String {
+        format!("takes {:?} ranks and {:?} bytes", self.ranks, self.sizes)
+    }
+
+    fn perform(mut self, site: &mut Site) -> Result<Done> {
+        if self.calibrates {
+            let quick = Calibration {
+                quick: true,
+                ..Calibration::default()
+            };
+            match calibrate::measure(&quick, site, |_, _| {}) {
+                Ok(profile) => {
+                    self.setting.cost = profile.cost()?.overlap(self.setting.cost.overlaps());
+                }
+                Err(reason) => {
+                    output::note(&format!("{reason}; algorithms are chosen by default costs"));
+                }
+            }
+        }
+        let bar = Progress::new(0, "{bar:40} {percent}%, {eta} left");
+        let Job {
+            setting,
+            ranks,
+            sizes,
+            ..
+        } = &self;
+        let evaluation = match setting.clock {
+            None => in_the_model(setting, ranks, sizes, &bar),
+            Some(_) => {
+                let progress = |done, of| bar.set(done, of);
+                guidelines::evaluate_on(site, setting, ranks, sizes, progress)
+            }
+        };
+        bar.finish();
+        Ok(Done {
+            evaluation: evaluation?,
+            setting: self.setting,
+            unit: self.unit,
+            processes: site.processes(),
+        })
     }
 }
 
@@ -217,11 +274,11 @@ fn in_the_model(
     setting: &Setting,
     ranks: &[usize],
     sizes: &[u64],
-    bar: &ProgressBar,
-) -> Result<Evaluation> {
+    bar: &Progress,
+) -> oneport::Result<Evaluation> {
     let places: Vec<_> = guidelines::all().map(|g| g.name).collect();
-    bar.set_length((places.len() * ranks.len() * sizes.len()) as u64);
-    let evaluate = |&p: &usize, _| guidelines::evaluate(setting, &[p], sizes, |_, _| bar.inc(1));
+    bar.begin("", (places.len() * ranks.len() * sizes.len()) as u64);
+    let evaluate = |&p: &usize, _| guidelines::evaluate(setting, &[p], sizes, |_, _| bar.add(1));
     // The longest algorithms send a message from each rank to each other.
     let work = |&p: &usize| (places.len() * sizes.len() * p * p) as u64;
     let mut all = Evaluation::default();
@@ -236,16 +293,6 @@ fn in_the_model(
     all.rows
         .sort_by_key(|row| places.iter().position(|&name| name == row.guideline.name));
     Ok(all)
-}
-
-fn bar() -> ProgressBar {
-    let bar = ProgressBar::new(0);
-    let style = "{bar:40} {percent}%, {eta} left";
-    bar.set_style(ProgressStyle::with_template(style).unwrap_or(ProgressStyle::default_bar()));
-    if output::is_silent() {
-        bar.set_draw_target(ProgressDrawTarget::hidden());
-    }
-    bar
 }
 
 /// Rejects requests that would take too long or too much memory.
@@ -287,100 +334,45 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Sit
     Ok(())
 }
 
-/// Returns the given cost model. Without one, native measurements calibrate this machine, and paced
-/// measurements use costs that threads can keep pace with.
-fn costs(
-    args: &Args,
-    ranks: Option<usize>,
-    clock: Option<Clock>,
-    site: &mut Site,
-) -> Result<(CostModel, TimeUnit)> {
-    let machine = &args.machine;
-    let times = [
-        machine.alpha,
-        machine.beta,
-        machine.gamma,
-        machine.gamma_copy,
-    ];
-    let given =
-        times.iter().any(Option::is_some) || machine.profile.is_some() || machine.costs.is_some();
-    match clock {
-        Some(Clock::Native) if !given => {
-            let quick = Calibration {
-                quick: true,
-                ..Calibration::default()
-            };
-            let profile = match &mut site.world {
-                None => calibrate(&quick, |_, _| {}),
-                Some(world) => between_processes(world, &quick, |_, _| {}),
-            };
-            match profile {
-                Ok(profile) => {
-                    let cost = profile.cost()?.overlap(machine.overlap);
-                    return Ok((cost, TimeUnit::Nanoseconds));
-                }
-                Err(reason) => {
-                    output::note(&format!("{reason}; algorithms are chosen by default costs"))
-                }
-            }
+impl Done {
+    fn json(&self) -> Output<'_> {
+        let row = |row: &Comparison| OutputRow {
+            guideline: row.guideline.name,
+            statement: row.guideline.statement,
+            clock: row.clock.map_or("model", clock_name),
+            by: row.by.name(),
+            ranks: row.ranks,
+            bytes: row.bytes,
+            left: Number(row.left),
+            right: Number(row.right),
+            left_algorithms: row.left_by.clone(),
+            right_algorithms: row.right_by.clone(),
+            holds: row.holds,
+            excess: row.excess(),
+        };
+        let Done {
+            setting,
+            evaluation,
+            ..
+        } = self;
+        let unavailable = evaluation.unavailable.iter();
+        Output {
+            holds: evaluation.holds(),
+            violated: evaluation.rows.iter().filter(|r| !r.holds).count(),
+            ports: setting.ports.name(),
+            tolerance: setting.tolerance,
+            measured_tolerance: setting.clock.map(|_| setting.measured_tolerance),
+            time_unit: self.unit.name(),
+            mpi: self.processes.as_ref(),
+            rows: evaluation.rows.iter().map(row).collect(),
+            unavailable: unavailable
+                .map(|entry| UnavailableRow {
+                    guideline: entry.guideline,
+                    reason: &entry.reason,
+                })
+                .collect(),
+            warnings: &evaluation.warnings,
         }
-        Some(Clock::Paced) if !given => {
-            let cost = CostModel::new(200_000.0, 1.0).overlap(machine.overlap);
-            return Ok((cost, TimeUnit::Nanoseconds));
-        }
-        _ => {}
-    }
-    let given = machine.cost(ranks);
-    let (cost, unit) = site.agree(given)?;
-    // Wall-clock times are in nanoseconds.
-    let unit = if clock.is_some() {
-        TimeUnit::Nanoseconds
-    } else {
-        unit
-    };
-    Ok((cost, unit))
-}
-
-fn clock_name(clock: Option<Clock>) -> &'static str {
-    match clock {
-        None => "model",
-        Some(Clock::Paced) => "paced",
-        Some(_) => "native",
-    }
-}
-
-fn json<'a>(report: &'a Evaluation, setting: &Setting, unit: TimeUnit, site: &Site) -> Output<'a> {
-    let row = |row: &Row| OutputRow {
-        guideline: row.guideline.name,
-        statement: row.guideline.statement,
-        clock: clock_name(row.clock),
-        by: row.by.name(),
-        ranks: row.ranks,
-        bytes: row.bytes,
-        left: Number(row.left),
-        right: Number(row.right),
-        left_algorithms: row.left_by.clone(),
-        right_algorithms: row.right_by.clone(),
-        holds: row.holds,
-        excess: row.excess(),
-    };
-    let unavailable = report.unavailable.iter();
-    Output {
-        holds: report.holds(),
-        violated: report.rows.iter().filter(|r| !r.holds).count(),
-        ports: setting.ports.name(),
-        tolerance: setting.tolerance,
-        measured_tolerance: setting.clock.map(|_| setting.measured_tolerance),
-        time_unit: unit.name(),
-        mpi: site.processes(),
-        rows: report.rows.iter().map(row).collect(),
-        unavailable: unavailable
-            .map(|entry| UnavailableRow {
-                guideline: entry.guideline,
-                reason: &entry.reason,
-            })
-            .collect(),
-        warnings: &report.warnings,
     }
 }
 

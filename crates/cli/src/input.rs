@@ -47,7 +47,7 @@ pub(crate) struct Input {
 #[derive(Debug)]
 pub(crate) struct Planned {
     /// The algorithm.
-    pub(crate) algorithm: &'static Algorithm,
+    pub(crate) algorithm: Algorithm,
     /// Its request.
     pub(crate) request: Request,
 }
@@ -125,29 +125,16 @@ impl Common {
             .iter()
             .map(|port| &*port.ranks)
             .collect();
+        let collective = schedule.collective();
+        let root = collective.root();
         let info = ScheduleInfo {
-            kind: schedule.collective().kind(),
-            collective: schedule.collective().kind().name(),
-            algorithm: None,
             algorithm_choice: "file",
             schedule: Some(name),
-            ranks: schedule.ranks(),
-            root: schedule.collective().root(),
+            root,
             root_choice: "file",
-            ports: ports.name(),
-            ported: ports.k(),
             shared_ports: schedule.shared_ports().len(),
             nodes: nodes.len(),
-            vector_bytes: None,
-            block_bytes: None,
-            segments: None,
-            segment: None,
-            segment_choice: None,
-            segment_sizes: None,
-            time_unit: unit.name(),
-            cores: None,
-            rule: None,
-            correct: None,
+            ..ScheduleInfo::of(collective.kind(), schedule.ranks(), ports, unit)
         };
         Ok(Input {
             schedule,
@@ -187,13 +174,13 @@ impl Input {
     /// Plans `task` with the requested algorithm, or with the best one.
     pub(crate) fn plan(task: &Task) -> Result<Input> {
         let (algorithm, request) = task.choose()?;
-        Ok(Input::planned_by(task, algorithm, request).map_err(Error::from)?)
+        Ok(Input::planned_by(task, &algorithm, request).map_err(Error::from)?)
     }
 
     /// Plans `request`, one of the requests of `task`, with `algorithm`.
     pub(crate) fn planned_by(
         task: &Task,
-        algorithm: &'static Algorithm,
+        algorithm: &Algorithm,
         request: Request,
     ) -> Result<Input, Refusal> {
         let schedule = task
@@ -204,7 +191,10 @@ impl Input {
             schedule,
             cost: request.get_cost().clone(),
             unit: task.unit,
-            planned: Some(Planned { algorithm, request }),
+            planned: Some(Planned {
+                algorithm: algorithm.clone(),
+                request,
+            }),
             series: None,
             info,
         })

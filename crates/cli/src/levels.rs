@@ -4,7 +4,7 @@ use oneport::{CostModel, Schedule};
 use oneport_pictures::{LevelTraffic, Traffic};
 use serde::Serialize;
 
-use crate::units::show_bytes;
+use crate::units::{counted, show_bytes};
 
 /// The traffic between ranks whose innermost common group is of one level.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -32,9 +32,8 @@ pub(crate) fn lines(levels: &[Level]) -> Vec<(&'static str, String)> {
     let line = |(number, level): (usize, &Level)| {
         let name = if number == 0 { "levels" } else { "" };
         let text = format!(
-            "{number}: {} message{}, {} together, at most {} from a rank",
-            level.messages,
-            if level.messages == 1 { "" } else { "s" },
+            "{number}: {}, {} together, at most {} from a rank",
+            counted(level.messages, "message"),
             show_bytes(level.bytes),
             show_bytes(level.max_sent)
         );

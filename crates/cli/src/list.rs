@@ -1,5 +1,6 @@
 //! `oneport list`: lists collectives and algorithms.
 
+use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -38,7 +39,7 @@ struct Output {
 #[derive(Serialize)]
 struct Row {
     collective: &'static str,
-    name: &'static str,
+    name: Cow<'static, str>,
     ports: Vec<&'static str>,
     source: &'static str,
     commutative_only: bool,
@@ -80,14 +81,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 fn table(out: &mut dyn Write, algorithms: &[Row]) -> Result<()> {
     output::wrapped_table(
         out,
-        &[
-            "algorithm",
-            "ports",
-            "operator",
-            "rounds",
-            "volume",
-            "source",
-        ],
+        "algorithm|ports|operator|rounds|volume|source",
         algorithms.iter().map(|a| {
             let operator = if a.commutative_only {
                 "commutes"
@@ -110,7 +104,7 @@ fn table(out: &mut dyn Write, algorithms: &[Row]) -> Result<()> {
 fn row(algorithm: &Algorithm) -> Row {
     Row {
         collective: algorithm.collective.name(),
-        name: algorithm.name,
+        name: algorithm.name(),
         ports: algorithm.ports.name().split(", ").collect(),
         source: algorithm.source,
         commutative_only: algorithm.commutative_only,

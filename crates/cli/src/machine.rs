@@ -9,7 +9,7 @@ use oneport::{CostModel, Ports};
 use oneport_measure::Profile;
 use oneport_measure::estimate::CoreModel;
 
-use crate::args::{Machine, PortModel};
+use crate::args::Machine;
 use crate::files::{name_of, read_text};
 use crate::units::TimeUnit;
 
@@ -21,11 +21,7 @@ const DEFAULT_BETA: f64 = 0.1;
 impl Machine {
     /// Returns the port model; `given` holds unless an option overrides it.
     pub(crate) fn ports(&self, given: Ports) -> Result<Ports> {
-        let ports = match self.ports {
-            None => given,
-            Some(PortModel::Uni) => Ports::UNI.with_k(given.k()),
-            Some(PortModel::Bi) => Ports::BI.with_k(given.k()),
-        };
+        let ports = self.ports.map_or(given, |ports| ports.with_k(given.k()));
         match self.ported {
             None => Ok(ports),
             Some(k @ 1..=Ports::MAX_K) => Ok(ports.with_k(k)),

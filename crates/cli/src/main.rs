@@ -35,7 +35,7 @@ mod writer;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use site::{Engine, Site};
 
 /// Plan, prove, time and run collective communication under the one-port model.
@@ -87,49 +87,56 @@ enum Command {
 }
 
 impl Command {
-    /// Whether all processes of a launch have to take part.
-    fn is_over_mpi(&self) -> bool {
+    /// Where ranks run, of commands that run any.
+    fn engine(&self) -> Option<Engine> {
         match self {
-            Command::Run(args) => args.engine() == Engine::Mpi,
-            Command::Calibrate(args) => args.engine() == Engine::Mpi,
-            Command::Compare(args) => args.engine() == Some(Engine::Mpi),
-            Command::Tune(args) => args.engine() == Engine::Mpi,
-            Command::Guidelines(args) => args.engine() == Engine::Mpi,
-            _ => false,
+            Command::Run(args) => Some(args.engine()),
+            Command::Calibrate(args) => Some(args.engine()),
+            Command::Compare(args) => args.engine(),
+            Command::Tune(args) => Some(args.engine()),
+            Command::Guidelines(args) => Some(args.engine()),
+            _ => None,
         }
     }
 }
 
+/// Parses the command line. Values may begin like negative numbers: their parsers know better what
+/// is wrong with them.
+fn parse() -> Result<Cli, clap::Error> {
+    fn signed(command: clap::Command) -> clap::Command {
+        command.allow_negative_numbers(true).mut_subcommands(signed)
+    }
+    let mut parser = signed(Cli::command());
+    let matches = parser.try_get_matches_from_mut(std::env::args_os())?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut parser))
+}
+
 fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| {
-        let again = check::move_construction_first(std::env::args_os().collect());
-        let again = again
-            .filter(|_| error.use_stderr())
-            .map(Cli::try_parse_from);
-        again
-            .and_then(Result::ok)
-            .unwrap_or_else(|| site::exit(&error))
-    });
-    if site::is_silent() && !cli.command.is_over_mpi() {
-        // Under a launcher of many processes, the first one does what need be done once.
+    let cli = parse().unwrap_or_else(|error| site::exit(&error));
+    let engine = cli.command.engine();
+    if site::is_silent() && engine != Some(Engine::Mpi) {
+        // Of a launch of many processes, only process 0 runs commands that do not use MPI.
         return ExitCode::SUCCESS;
     }
     // Kept until all is printed: then the processes of a launch end together.
     let mut site = Site::default();
-    output::finish(|out| match &cli.command {
-        Command::List(args) => list::run(args, out),
-        Command::Plan(args) => plan::run(args, out),
-        Command::Check(args) => check::run(args, out),
-        Command::Simulate(args) => simulate::run(args, out),
-        Command::Run(args) => run::run(args, &mut site, out),
-        Command::Compare(args) => compare::run(args, &mut site, out),
-        Command::Draw(args) => draw::run(args, out),
-        Command::Calibrate(args) => calibrate::run(args, &mut site, out),
-        Command::Tune(args) => tune::run(args, &mut site, out),
-        Command::Guidelines(args) => guidelines::run(args, &mut site, out),
-        Command::Export(args) => export::run(args, out),
-        Command::Import(args) => import::run(args, out),
-        Command::Schema(args) => schema::run(args, out),
-        Command::Steady(args) => steady::run(args, out),
+    output::finish(|out| {
+        site.join(engine)?;
+        match &cli.command {
+            Command::List(args) => list::run(args, out),
+            Command::Plan(args) => plan::run(args, out),
+            Command::Check(args) => check::run(args, out),
+            Command::Simulate(args) => simulate::run(args, out),
+            Command::Run(args) => run::run(args, &mut site, out),
+            Command::Compare(args) => compare::run(args, &mut site, out),
+            Command::Draw(args) => draw::run(args, out),
+            Command::Calibrate(args) => calibrate::run(args, &mut site, out),
+            Command::Tune(args) => tune::run(args, &mut site, out),
+            Command::Guidelines(args) => guidelines::run(args, &mut site, out),
+            Command::Export(args) => export::run(args, out),
+            Command::Import(args) => import::run(args, out),
+            Command::Schema(args) => schema::run(args, out),
+            Command::Steady(args) => steady::run(args, out),
+        }
     })
 }

@@ -11,17 +11,11 @@ use crate::units::parse_count;
 pub(crate) struct Nodes {
     /// Number of ports of each kind that a node has, through which all messages between nodes pass
     /// [default: those of its ranks]
-    #[arg(long, value_name = "K", value_parser = parse_count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "K", value_parser = parse_count)]
     pub(crate) node_ports: Option<usize>,
 
     /// Number of nodes, of consecutive ranks [default: the nodes that --costs shows]
-    #[arg(
-        long,
-        value_name = "N",
-        value_parser = parse_count,
-        allow_negative_numbers = true,
-        requires = "node_ports"
-    )]
+    #[arg(long, value_name = "N", value_parser = parse_count, requires = "node_ports")]
     nodes: Option<usize>,
 }
 

@@ -1,5 +1,7 @@
 //! Standard output, tables, messages and exit codes.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -36,6 +38,9 @@ pub(crate) fn finish(command: impl FnOnce(&mut dyn Write) -> Result<ExitCode>) -
         std::mem::forget(out);
         return ExitCode::SUCCESS;
     }
+    if let Some(wrong) = error.downcast_ref::<Wrong>() {
+        let _ = out.write_all(wrong.answer.as_bytes());
+    }
     let _ = out.flush();
     self::error(&format!("{error:#}"));
     ExitCode::from(exit_code(&error))
@@ -48,8 +53,33 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
         .any(|e| e.kind() == ErrorKind::BrokenPipe)
 }
 
+/// The error of a command that has found something wrong: its exit code is 1.
+#[derive(Debug)]
+pub(crate) struct Wrong {
+    pub(crate) message: String,
+    /// What is printed before it.
+    pub(crate) answer: String,
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Wrong {}
+
+/// The error [`Wrong`], after what has been printed.
+pub(crate) fn wrong(message: String) -> anyhow::Error {
+    let answer = String::new();
+    Wrong { message, answer }.into()
+}
+
 /// Errors of the library carry their exit code; all others are bad usage or unreadable input.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    if error.is::<Wrong>() {
+        return 1;
+    }
     error
         .chain()
         .find_map(|cause| cause.downcast_ref::<oneport::Error>())
@@ -188,16 +218,26 @@ pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
-/// Prints a table of aligned columns without rules. `right` lists the right-aligned columns.
-pub(crate) fn table<R: Into<comfy_table::Row>>(
+/// Prints an answer as one JSON object or as text.
+pub(crate) fn answer(
     out: &mut dyn Write,
-    header: &[&str],
+    as_json: bool,
+    value: &impl Serialize,
+    text: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    if as_json { json(out, value) } else { text(out) }
+}
+
+/// Prints a table of aligned columns without rules. `header` has their names between bars; columns
+/// whose names follow `>` are right-aligned.
+pub(crate) fn table<R: IntoIterator<Item = String>>(
+    out: &mut dyn Write,
+    header: &str,
     rows: impl IntoIterator<Item = R>,
-    right: &[usize],
 ) -> Result<()> {
     let mut table = plain_table(header, rows);
-    for &i in right {
-        if let Some(column) = table.column_mut(i) {
+    for (column, name) in table.column_iter_mut().zip(header.split('|')) {
+        if name.starts_with('>') {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
@@ -205,9 +245,9 @@ pub(crate) fn table<R: Into<comfy_table::Row>>(
 }
 
 /// Prints a table without rules whose cells are wrapped to the columns' widths.
-pub(crate) fn wrapped_table<R: Into<comfy_table::Row>>(
+pub(crate) fn wrapped_table<R: IntoIterator<Item = String>>(
     out: &mut dyn Write,
-    header: &[&str],
+    header: &str,
     rows: impl IntoIterator<Item = R>,
     widths: &[u16],
 ) -> Result<()> {
@@ -220,14 +260,16 @@ pub(crate) fn wrapped_table<R: Into<comfy_table::Row>>(
     print_table(out, &table)
 }
 
-fn plain_table<R: Into<comfy_table::Row>>(
-    header: &[&str],
+fn plain_table<R: IntoIterator<Item = String>>(
+    header: &str,
     rows: impl IntoIterator<Item = R>,
 ) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(header.iter().copied());
-    table.add_rows(rows);
+    table.set_header(header.split('|').map(|name| name.trim_start_matches('>')));
+    for row in rows {
+        table.add_row(row);
+    }
     for column in table.column_iter_mut() {
         column.set_padding(PADDING);
     }
@@ -257,16 +299,17 @@ pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result
 /// An algorithm that cannot be used, and why.
 #[derive(Serialize)]
 pub(crate) struct Skipped {
-    algorithm: &'static str,
+    algorithm: Cow<'static, str>,
     reason: String,
 }
 
 impl From<Refusal> for Skipped {
     /// Without the advice to choose another algorithm: the output lists the others anyway.
     fn from(refusal: Refusal) -> Self {
+        let reason = refusal.without_alternatives().to_string();
         Skipped {
+            reason,
             algorithm: refusal.algorithm,
-            reason: refusal.without_alternatives().to_string(),
         }
     }
 }

@@ -17,10 +17,10 @@ const MIN_WORK: u64 = 1 << 15;
 ///
 /// Little work is not worth the threads. A process with limits of its own evaluates one item at a
 /// time, because the C library reserves much of the address space for each thread.
-pub(crate) fn map<T: Sync, R: Send>(
-    items: &[T],
+pub(crate) fn map<'t, T: Sync, R: Send>(
+    items: &'t [T],
     work: impl Fn(&T) -> u64,
-    each: impl Fn(&T, usize) -> R + Sync,
+    each: impl Fn(&'t T, usize) -> R + Sync,
     again: impl Fn(&R) -> bool,
 ) -> Vec<R> {
     let one_by_one = || items.iter().map(|item| each(item, 1)).collect();
@@ -46,21 +46,4 @@ pub(crate) fn map<T: Sync, R: Send>(
         false => result,
     };
     results.into_iter().map(settled).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_are_in_order_and_refusals_are_tried_again() {
-        let items: Vec<u64> = (0..100).collect();
-        let each = |&item: &u64, at_once: usize| match item % 7 {
-            0 if at_once > 1 => None,
-            _ => Some(item * item),
-        };
-        let squares = map(&items, |&item| item << 20, each, Option::is_none);
-        let expected: Vec<_> = items.iter().map(|item| Some(item * item)).collect();
-        assert_eq!(squares, expected);
-    }
 }

@@ -115,13 +115,13 @@ fn table(args: &Common) -> Result<String> {
         bail!("--table needs a COLLECTIVE, such as broadcast");
     };
     let task = Task::new(args, kind)?;
-    let shows = match task.algorithms[..] {
+    let shows = match &task.algorithms[..] {
         [one] => one.schedule_table,
         _ => None,
     };
     let Some(table) = shows else {
         let names = registry::of(kind).filter(|a| a.schedule_table.is_some());
-        let names: Vec<_> = names.map(|a| a.name).collect();
+        let names: Vec<_> = names.map(|a| a.name()).collect();
         if names.is_empty() {
             bail!(
                 "--table is for circulant schedules: {} has none",
@@ -144,6 +144,7 @@ fn heading(input: &Input) -> String {
     let info = &input.info;
     let by = info
         .algorithm
+        .as_deref()
         .or(info.schedule.as_deref())
         .unwrap_or_default();
     let chosen = if info.algorithm_choice == "auto" {

@@ -46,21 +46,21 @@ impl Progress {
     }
 
     /// Shows that `done` of `of` units are done.
-    pub(crate) fn set(&self, done: usize, of: usize) {
-        self.bar.set_length(of as u64);
-        self.bar.set_position(done as u64);
+    pub(crate) fn set<N: TryInto<u64>>(&self, done: N, of: N) {
+        self.bar.set_length(of.try_into().unwrap_or(u64::MAX));
+        self.bar.set_position(done.try_into().unwrap_or(u64::MAX));
         self.show();
     }
 
     /// Begins a part of the work with the given name and length; other parts may still go on.
-    pub(crate) fn begin(&self, name: &'static str, length: u64) {
+    pub(crate) fn begin(&self, name: &str, length: u64) {
         self.bar.inc_length(length);
         self.name(name);
     }
 
     /// Shows the name of the current part.
-    pub(crate) fn name(&self, name: &'static str) {
-        self.bar.set_message(name);
+    pub(crate) fn name(&self, name: &str) {
+        self.bar.set_message(name.to_owned());
         self.show();
     }
 

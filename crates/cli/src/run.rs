@@ -1,6 +1,7 @@
 //! `oneport run`: runs a schedule with real data, on threads or over MPI.
 
 mod execute;
+mod job;
 mod limits;
 mod report;
 mod sweep;
@@ -10,23 +11,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 use clap::ValueEnum;
-use oneport::check::{self, Finding, FindingKind};
-use oneport::run::{ElementType, Workers};
-use oneport::simulate::Prepared;
+use oneport::run::{Clock, Workers};
 
-use self::execute::execute_as;
+use self::job::Job;
 pub(crate) use self::limits::memory_of_schedule;
-use self::report::{Disproved, Output, print};
 pub(crate) use self::report::{Library, Wall};
-use crate::args::Common;
-use crate::draw::File;
-use crate::input::{Input, first_of, print_warnings};
-use crate::output;
+use self::sweep::Sweep;
+use crate::args::{CLOCKS, Common, Named, named};
 use crate::site::{Engine, Site};
 use crate::sizes::Sizes;
-use crate::units::{TimeArg, parse_count, parse_time};
+use crate::units::{parse_count, parse_deadline};
 
 /// Run a schedule on pinned threads with real data, and verify the result.
 #[derive(Debug, Clone, clap::Args)]
@@ -60,7 +56,6 @@ pub(crate) struct Args {
         value_name = "COUNT",
         value_parser = parse_count,
         default_value = "10",
-        allow_negative_numbers = true,
         help_heading = "Run"
     )]
     repetitions: usize,
@@ -71,7 +66,6 @@ pub(crate) struct Args {
         value_name = "COUNT",
         value_parser = parse_count,
         default_value = "1",
-        allow_negative_numbers = true,
         help_heading = "Run"
     )]
     warmup: usize,
@@ -81,13 +75,13 @@ pub(crate) struct Args {
     no_verify: bool,
 
     /// Run flat out, or at the pace of the cost model
-    #[arg(long, value_enum, default_value = "native", help_heading = "Run")]
-    clock: Pace,
+    #[arg(long, value_parser = named(&CLOCKS), default_value = "native", help_heading = "Run")]
+    clock: Clock,
 
     /// A thread for each rank, or one for each core, which runs the programs of its ranks in turn
     /// (a multiplexed run)
-    #[arg(long, value_enum, default_value = "ranks", help_heading = "Run")]
-    workers: Work,
+    #[arg(long, value_parser = named(&WORKERS), default_value = "ranks", help_heading = "Run")]
+    workers: Workers,
 
     /// Run ranks as threads, or as the processes that mpirun or srun started [default: mpi if they
     /// did]
@@ -105,14 +99,11 @@ pub(crate) struct Args {
     rendezvous: bool,
 
     /// How long a rank waits for a partner before the run ends in an error
-    #[arg(
-        long,
+    #[arg(long,
         value_name = "TIME",
         value_parser = parse_deadline,
         default_value = "10s",
-        allow_hyphen_values = true,
-        help_heading = "Run"
-    )]
+        allow_hyphen_values = true, help_heading = "Run")]
     deadline: Duration,
 
     /// Write the distribution of the wall-clock times, in nanoseconds, in HdrHistogram's text form
@@ -159,99 +150,17 @@ enum Place {
     Schedule,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Pace {
-    Native,
-    Paced,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Work {
-    Ranks,
-    Cores,
-}
-
-impl From<Work> for Workers {
-    fn from(work: Work) -> Workers {
-        match work {
-            Work::Ranks => Workers::Ranks,
-            Work::Cores => Workers::Cores,
-        }
-    }
-}
+/// The values of `--workers`.
+const WORKERS: [Named<Workers>; 2] = [("ranks", "", Workers::Ranks), ("cores", "", Workers::Cores)];
 
 /// Runs, verifies and prints.
 pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    site.join(args.engine())?;
-    site.ensure_same(match (args.is_table(), args.library) {
-        (false, false) => "runs one size".into(),
-        (false, true) => "runs one size and measures the library".into(),
-        (true, false) => "runs a table of sizes".into(),
-        (true, true) => "runs a table of sizes and measures the library".into(),
-    })?;
     if args.is_table() {
-        return sweep::run(args, site, out);
+        let table = site.perform(Sweep::new(args, site))?;
+        return table.print(args, out);
     }
-    let prepared = args.prepare(site);
-    let (input, dtype) = site.agree(prepared)?;
-    let file = args.trace.as_deref().map(File::of).transpose()?;
-    if let Some(wrong) = args.disproved(&input, site) {
-        if args.common.json {
-            let refused = Disproved {
-                verified: false,
-                error: wrong.clone(),
-                info: &input.info,
-            };
-            output::json(out, &refused)?;
-        }
-        return wrong_exit(out, &format!("wrong schedule: {wrong}"));
-    }
-    let done = execute_as(dtype, args, &input, site)?;
-    for warning in &done.warnings {
-        output::note(warning);
-    }
-    if let (Some(path), Some(file), Some(trace)) = (&args.trace, file, &done.trace) {
-        let text = file.content(trace, &args.caption(&input, &done))?;
-        output::write_named(path, text.as_bytes())?;
-    }
-    if let (Some(path), Some(text)) = (&args.histogram, &done.distribution) {
-        output::write_named(path, text.as_bytes())?;
-    }
-    let output = Output::new(args, &input, dtype, done, site);
-    if args.common.json {
-        output::json(out, &output)?;
-    } else {
-        print(out, &input, &output)?;
-    }
-    match &output.error {
-        None => Ok(ExitCode::SUCCESS),
-        Some(wrong) => wrong_exit(out, &format!("wrong result: {wrong}")),
-    }
-}
-
-/// Reports that a schedule or a result is wrong, after what has been printed.
-fn wrong_exit(out: &mut dyn Write, message: &str) -> Result<ExitCode> {
-    out.flush()?;
-    output::error(message);
-    Ok(ExitCode::from(1))
-}
-
-impl Work {
-    fn mode(self) -> &'static str {
-        match self {
-            Work::Ranks => "threads",
-            Work::Cores => "folded",
-        }
-    }
-}
-
-impl Pace {
-    fn name(self) -> &'static str {
-        match self {
-            Pace::Native => "native",
-            Pace::Paced => "paced",
-        }
-    }
+    let done = site.perform(Job::new(args, site))?;
+    done.print(args, out)
 }
 
 impl Args {
@@ -268,86 +177,9 @@ impl Args {
 
     fn mode(&self) -> &'static str {
         match self.engine() {
-            Engine::Threads => self.workers.mode(),
             Engine::Mpi => "processes",
+            Engine::Threads if self.workers == Workers::Cores => "folded",
+            Engine::Threads => "threads",
         }
     }
-
-    /// What every process of a run prepares: its input, and the type of its elements.
-    fn prepare(&self, site: &Site) -> Result<(Input, ElementType)> {
-        let (input, dtype) = self.input(site)?;
-        print_warnings(&self.common.typed().0, &input.schedule);
-        site.note_spare(input.schedule.ranks());
-        if let Some(file) = self.trace.as_deref().map(File::of).transpose()? {
-            file.ensure_fits_memory(&input.schedule)?;
-        }
-        output::writable(&[
-            ("--histogram", self.histogram.as_deref()),
-            ("--trace", self.trace.as_deref()),
-        ])?;
-        Ok((input, dtype))
-    }
-
-    /// What is run, if it can be.
-    fn input(&self, site: &Site) -> Result<(Input, ElementType)> {
-        let (mut common, dtype) = self.common.typed();
-        if let Some(world) = &site.world {
-            self.ensure_for_processes()?;
-            common.take_ranks(world.size());
-        } else if let Some(ranks) = common.ranks.filter(|_| common.schedule.is_none()) {
-            self.ensure_threads(ranks)?;
-        }
-        let input = match site.world {
-            None => common.input_on_cores(|ranks| self.core_model(ranks))?,
-            Some(_) => common.input()?,
-        };
-        let kind = input.schedule.collective().kind();
-        common.vector.ensure_combines(kind, dtype)?;
-        match &site.world {
-            None => self.ensure_fits(&input)?,
-            Some(_) => site.ensure_processes(input.schedule.ranks())?,
-        }
-        Ok((input, dtype))
-    }
-
-    /// The reason not to run the schedule. One process looks for it for all.
-    fn disproved(&self, input: &Input, site: &mut Site) -> Option<String> {
-        let wrong = site.speaks().then(|| self.first_error(input)).flatten();
-        let disproved = wrong.as_deref().map_or(Ok(()), |w| Err(anyhow!("{w}")));
-        let agreed = site.agree(disproved);
-        agreed.err().map(|_| wrong.unwrap_or_default())
-    }
-
-    /// Returns the reason not to run the schedule: the first error that `check` finds, because
-    /// correct data prove nothing (some operators hide errors that others reveal); without
-    /// verification only steps that would wait for each other until the deadline.
-    fn first_error(&self, input: &Input) -> Option<String> {
-        // Schedules that complete need no search for cycles.
-        if self.no_verify && Prepared::new(&input.schedule, input.cost.overlaps()).is_ok() {
-            return None;
-        }
-        let report = input.check(&self.common, check::Options::default().max_errors);
-        let waits = |kind| matches!(kind, FindingKind::Deadlock | FindingKind::TwoPorts);
-        let counts = |finding: &&Finding| !self.no_verify || waits(finding.kind);
-        let wrong = first_of(report.errors.iter().filter(counts), report.more)?;
-        let instead = match self.no_verify {
-            true => "",
-            false => " (not run: --no-verify runs it all the same)",
-        };
-        Some(wrong + instead)
-    }
-}
-
-/// Parses a deadline such as `500ms` or `2s`; plain numbers are seconds.
-pub(crate) fn parse_deadline(text: &str) -> Result<Duration, String> {
-    let refused = || format!("a deadline is between 1us and 1000000s, {text} is not");
-    if text.starts_with('-') {
-        return Err(refused());
-    }
-    let TimeArg { value, has_unit } = parse_time(text)?;
-    let seconds = if has_unit { value * 1e-9 } else { value };
-    if !(1e-6..=1e6).contains(&seconds) {
-        return Err(refused());
-    }
-    Ok(Duration::from_secs_f64(seconds))
 }

@@ -7,11 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use oneport::machine::Pieces;
+use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::Published;
 use oneport::rules::NodeKind;
-use oneport::simulate::Simulation;
-use oneport::simulate::Stats;
 use oneport::simulate::bounds::{LowerBounds, lower_bound_of};
+use oneport::simulate::{Simulation, Stats, Timed};
+use oneport::{CostModel, Request};
 use serde::Serialize;
 
 use crate::args::Common;
@@ -138,7 +139,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         "take fewer ranks or segments",
     )?;
     let timed = input.schedule.timed(&input.cost, |_| ())?;
-    let time = finite(timed.time)?;
+    finite(timed.time)?;
     let simulation = (args.ranks_table || args.critical_path)
         .then(|| input.schedule.simulate(&input.cost))
         .transpose()?;
@@ -148,38 +149,16 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         let unknown = |e| output::note(&format!("the series has no known bound: {e}"));
         bound.map_err(unknown).ok()
     });
-    let lower_bound = bounds.largest.max(series.unwrap_or(0.0));
     // Formulas and published times are those of nodes whose ranks share no ports.
     let planned = input.planned.as_ref();
     let planned = planned.filter(|_| input.schedule.shared_ports().is_empty());
-    let linear = input.cost.rates();
+    let planned = planned.map(|p| (&p.algorithm, &p.request));
+    let size = input.schedule.element_bytes();
     let output = Output {
-        time: Number(time),
-        rounds: timed.rounds,
-        messages: timed.messages,
-        bytes: timed.elements as u64 * input.schedule.element_bytes(),
-        lower_bound: Number(lower_bound),
-        ratio: (lower_bound > 0.0).then_some(time / lower_bound),
-        closed_form: planned
-            .and_then(|p| p.algorithm.closed_form(&p.request))
-            .map(Number),
-        lower_bounds: Bounds {
-            series: series.map(Number),
-            ..bounds.into()
-        },
-        published: planned
-            .and_then(|p| p.algorithm.published(&p.request))
-            .map(|published| print_of(&published, input.schedule.element_bytes())),
-        alpha: Number(linear.alpha),
-        beta: Number(linear.beta),
-        gamma: Number(linear.gamma),
-        gamma_copy: Number(linear.gamma_copy),
-        pieces: input.cost.size_pieces(),
-        info: &input.info,
         levels: levels::traffic(&input.schedule, &input.cost),
         rank_times: args
             .ranks_table
-            .then(|| timed.rank_times.into_iter().map(Number).collect()),
+            .then(|| timed.rank_times.iter().copied().map(Number).collect()),
         port_busy: simulation
             .as_ref()
             .filter(|_| args.ranks_table)
@@ -188,24 +167,65 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
             .as_ref()
             .filter(|_| args.critical_path)
             .map(|simulation| path(simulation, input.schedule.element_bytes())),
+        ..Output::new(
+            &timed,
+            bounds,
+            series,
+            &input.cost,
+            size,
+            planned,
+            &input.info,
+        )
     };
-    if args.common.json {
-        output::json(out, &output)?;
-    } else {
-        print(out, &input, &output)?;
-    }
+    output::answer(out, args.common.json, &output, |out| {
+        print(out, &input, &output)
+    })?;
     Ok(ExitCode::SUCCESS)
 }
 
-impl From<LowerBounds> for Bounds {
-    fn from(bounds: LowerBounds) -> Bounds {
-        Bounds {
-            latency: Number(bounds.latency),
-            bandwidth: Number(bounds.bandwidth),
-            computation: Number(bounds.computation),
-            path: Number(bounds.path),
-            port: Number(bounds.port),
-            series: None,
+impl<'a> Output<'a> {
+    /// The times of a whole schedule with elements of `size` bytes, `planned` by an algorithm for a
+    /// request; `series` is the bound of a series of operations.
+    fn new(
+        timed: &Timed,
+        bounds: LowerBounds,
+        series: Option<f64>,
+        cost: &'a CostModel,
+        size: u64,
+        planned: Option<(&Algorithm, &Request)>,
+        info: &'a ScheduleInfo,
+    ) -> Output<'a> {
+        let largest = bounds.largest.max(series.unwrap_or(0.0));
+        let linear = cost.rates();
+        let closed_form = planned.and_then(|(algorithm, request)| algorithm.closed_form(request));
+        let published = planned.and_then(|(algorithm, request)| algorithm.published(request));
+        Output {
+            time: Number(timed.time),
+            rounds: timed.rounds,
+            messages: timed.messages,
+            bytes: timed.elements as u64 * size,
+            lower_bound: Number(largest),
+            ratio: (largest > 0.0).then_some(timed.time / largest),
+            lower_bounds: Bounds {
+                latency: Number(bounds.latency),
+                bandwidth: Number(bounds.bandwidth),
+                computation: Number(bounds.computation),
+                path: Number(bounds.path),
+                port: Number(bounds.port),
+                series: series.map(Number),
+            },
+            closed_form: closed_form.map(Number),
+            published: published.map(|published| print_of(&published, size)),
+            alpha: Number(linear.alpha),
+            beta: Number(linear.beta),
+            gamma: Number(linear.gamma),
+            gamma_copy: Number(linear.gamma_copy),
+            pieces: cost.size_pieces(),
+            info,
+            levels: None,
+            rank_times: None,
+            port_busy: None,
+            critical_path: None,
         }
     }
 }
@@ -324,12 +344,7 @@ fn ranks_table(
     busy: &[Vec<Number>],
 ) -> Result<()> {
     let ports = input.schedule.ports();
-    let mut header = vec![
-        "rank".to_string(),
-        "finishes".into(),
-        "sends".into(),
-        "receives".into(),
-    ];
+    let mut header = String::from(">rank|>finishes|>sends|>receives");
     for port in 0..ports.k() {
         let number = if ports.k() > 1 {
             format!(" {port}")
@@ -337,10 +352,9 @@ fn ranks_table(
             String::new()
         };
         if ports.is_bidirectional() {
-            header.push(format!("port{number} out busy"));
-            header.push(format!("port{number} in busy"));
+            header += &format!("|>port{number} out busy|>port{number} in busy");
         } else {
-            header.push(format!("port{number} busy"));
+            header += &format!("|>port{number} busy");
         }
     }
     let rows = times
@@ -359,9 +373,7 @@ fn ranks_table(
             row.extend(busy.iter().map(|b| input.unit.show(b.0)));
             row
         });
-    let header: Vec<_> = header.iter().map(String::as_str).collect();
-    let right: Vec<_> = (0..header.len()).collect();
-    output::table(out, &header, rows, &right)
+    output::table(out, &header, rows)
 }
 
 fn critical_path(out: &mut dyn Write, path: &[Link], unit: TimeUnit) -> Result<()> {
@@ -380,10 +392,5 @@ fn critical_path(out: &mut dyn Write, path: &[Link], unit: TimeUnit) -> Result<(
             unit.show(link.end.0),
         ]
     });
-    output::table(
-        out,
-        &["work", "ranks", "size", "starts", "ends"],
-        rows,
-        &[2, 3, 4],
-    )
+    output::table(out, "work|ranks|>size|>starts|>ends", rows)
 }

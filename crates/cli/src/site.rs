@@ -9,7 +9,8 @@ use oneport::run::{Element, Outcome, Place, Processes, Run, Teams};
 use oneport::{Error, ErrorKind};
 use signal_hook::consts::SIGTERM;
 
-use crate::{files, output};
+use crate::files;
+use crate::output::{self, Wrong};
 
 /// `--engine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -138,31 +139,50 @@ impl Place for Site {
     }
 }
 
+/// What options mean, which all processes of a launch do together: one value, validated.
+pub(crate) trait Job: Sized {
+    /// What comes of it.
+    type Done;
+
+    /// What a process does, such as `measures every pair of processes`: all do the same.
+    fn fact(&self) -> String;
+
+    /// Does it.
+    fn perform(self, site: &mut Site) -> Result<Self::Done>;
+}
+
 impl Site {
-    /// Joins the other processes, if the engine is MPI. All but the first process are silent then.
-    pub(crate) fn join(&mut self, engine: Engine) -> Result<()> {
-        self.world = match engine {
-            Engine::Threads => None,
-            Engine::Mpi => match World::join() {
-                Err(error) if launch::has_others() => end_all(&error.to_string()),
-                joined => Some(joined?),
-            },
+    /// Joins the other processes, if ranks are processes. All but the first one are silent then.
+    pub(crate) fn join(&mut self, engine: Option<Engine>) -> Result<()> {
+        if engine != Some(Engine::Mpi) {
+            return Ok(());
+        }
+        self.world = match World::join() {
+            Err(error) if launch::has_others() => end_all(&error.to_string()),
+            joined => Some(joined?),
         };
         if !self.speaks() {
             output::silence();
         }
-        if self.world.is_some() {
-            files::every_process_reads();
-        }
+        files::every_process_reads();
         // A process with wrong arguments says so here: see `exit`.
         self.agree(Ok(()))?;
         let command = std::env::args().nth(1).unwrap_or_default();
         self.ensure_same(format!("runs the command {command}"))
     }
 
-    /// Refuses to go on if a fact, what a process is about to do, differs between processes: they
-    /// would wait for each other.
-    pub(crate) fn ensure_same(&mut self, fact: String) -> Result<()> {
+    /// Performs a job. Here alone the processes of a launch agree: on what each has prepared, that
+    /// they are about to do the same, and on what has come of it. If one fails, all return an
+    /// error, the first failing process's own.
+    pub(crate) fn perform<J: Job>(&mut self, job: Result<J>) -> Result<J::Done> {
+        let job = self.agree(job)?;
+        self.ensure_same(job.fact())?;
+        let done = job.perform(self);
+        self.agree(done)
+    }
+
+    /// Refuses to go on if a fact differs between processes: they would wait for each other.
+    fn ensure_same(&mut self, fact: String) -> Result<()> {
         match &mut self.world {
             Some(world) => Ok(world.ensure_same(&[fact])?),
             None => Ok(()),
@@ -170,18 +190,26 @@ impl Site {
     }
 
     /// The result, if all processes have succeeded; otherwise the error of the first that has not.
-    pub(crate) fn agree<R>(&mut self, result: Result<R>) -> Result<R> {
+    fn agree<R>(&mut self, result: Result<R>) -> Result<R> {
         let Some(world) = &mut self.world else {
             return result;
         };
-        let result = result.map_err(|error| {
-            let text = format!("{error:#}");
-            Error::from(match output::exit_code(&error) {
-                2 => ErrorKind::Usage(text),
-                _ => ErrorKind::Wrong(text),
-            })
-        });
-        Ok(world.agree(result)?)
+        let (result, own) = match result {
+            Ok(result) => (Ok(result), None),
+            Err(error) => {
+                let text = format!("{error:#}");
+                let kind = match output::exit_code(&error) {
+                    2 => ErrorKind::Usage(text),
+                    _ => ErrorKind::Wrong(text),
+                };
+                (Err(Error::from(kind)), Some(error))
+            }
+        };
+        // Its own error has the answer, too.
+        let own = own.filter(|error| error.is::<Wrong>());
+        world
+            .agree(result)
+            .map_err(|agreed| own.unwrap_or(agreed.into()))
     }
 
     /// Whether this process speaks for all.

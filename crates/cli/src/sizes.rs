@@ -84,36 +84,3 @@ pub(crate) fn expand(parts: &[Sizes], factor: usize) -> Result<Vec<u64>> {
     sizes.dedup();
     Ok(sizes)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sizes(text: &str, factor: usize) -> Vec<u64> {
-        let parts: Vec<_> = text
-            .split(',')
-            .map(|part| parse_sizes(part).unwrap())
-            .collect();
-        expand(&parts, factor).unwrap()
-    }
-
-    #[test]
-    fn ranges_and_lists() {
-        assert_eq!(sizes("64KiB..256KiB", 2), [65536, 131_072, 262_144]);
-        assert_eq!(sizes("1..100", 4), [1, 4, 16, 64, 100]);
-        assert_eq!(sizes("100,1..8,4", 2), [1, 2, 4, 8, 100]);
-        assert_eq!(sizes("0,5..5", 2), [0, 5]);
-        assert_eq!(sizes("1..9007199254740992", 1 << 52).len(), 3);
-        assert_eq!(sizes("0", 0), [0]);
-    }
-
-    #[test]
-    fn invalid_ranges_are_refused() {
-        for text in [
-            "", "..", "1..", "..1", "2..1", "0..8", "1...8", "x..8", "1-8", "8TiB..1",
-        ] {
-            assert!(parse_sizes(text).is_err(), "{text}");
-        }
-        assert!(expand(&[parse_sizes("1..8").unwrap()], 1).is_err());
-    }
-}

@@ -8,15 +8,14 @@ use std::cell::Cell;
 
 use anyhow::{Result, bail};
 use oneport::plan::Segments;
-use oneport::plan::choose::{self, Choice, Offer, Ranking};
-use oneport::plan::nodes::compose;
+use oneport::plan::choose::{self, Choice, Ranking};
 use oneport::plan::refusal::{Reason, Refusal, describe};
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::segments::{self, Method};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
-use self::candidates::{Candidate, best_unequal};
+use self::candidates::best_unequal;
 use crate::args::{Common, Root};
 use crate::blocks::Listed;
 use crate::memory::{available_memory, fits_memory};
@@ -50,7 +49,7 @@ pub(crate) struct Task {
     /// The segments.
     pub(crate) segments: SegmentChoice,
     /// The candidate algorithms.
-    pub(crate) algorithms: Vec<&'static Algorithm>,
+    pub(crate) algorithms: Vec<Algorithm>,
     /// Whether the algorithm is to be chosen.
     pub(crate) auto: bool,
     /// Whether the root is to be chosen.
@@ -174,7 +173,7 @@ impl Task {
 
     /// Returns the segmented request for `algorithm`. A refusal if the algorithm does not accept it
     /// or it is too large.
-    pub(crate) fn request_for(&self, algorithm: &'static Algorithm) -> Result<Request, Refusal> {
+    pub(crate) fn request_for(&self, algorithm: &Algorithm) -> Result<Request, Refusal> {
         let missed = Cell::new(false);
         let rooted = |request| self.rooted(algorithm, request, &missed);
         let on_ports = |request| self.timed(algorithm, rooted(request)?);
@@ -186,7 +185,7 @@ impl Task {
         if !self.auto && missed.get() {
             output::note(&format!(
                 "{} may have a better root: planning for each takes too long for {} ranks",
-                algorithm.name,
+                algorithm.name(),
                 self.request.ranks()
             ));
         }
@@ -197,7 +196,7 @@ impl Task {
     /// `missed` if there may be a better root.
     fn rooted(
         &self,
-        algorithm: &'static Algorithm,
+        algorithm: &Algorithm,
         mut free: Request,
         missed: &Cell<bool>,
     ) -> Result<Request, Refusal> {
@@ -285,7 +284,7 @@ impl Task {
         if best.method == Method::LimitedSearch && !self.auto {
             output::note(&format!(
                 "{} may have better segments: the search left out sizes that take too long to simulate",
-                algorithm.name
+                algorithm.name()
             ));
         }
         Ok(best.segments)
@@ -297,7 +296,7 @@ impl Task {
         let steps = steps(algorithm, ranks, segments);
         let what = || {
             describe(
-                algorithm.name,
+                &algorithm.name(),
                 request.ranks(),
                 request.get_segments().count(),
                 steps,
@@ -329,17 +328,17 @@ impl Task {
 
     /// Returns the algorithm with the smallest model time (for a native run on known cores, the
     /// smallest estimate) and its request.
-    pub(crate) fn choose(&self) -> Result<(&'static Algorithm, Request)> {
-        let candidates = self.algorithms.iter().copied();
+    pub(crate) fn choose(&self) -> Result<(Algorithm, Request)> {
         if let Some(core_model) = self.on_cores() {
-            let ranking = estimate::choose_native_among(candidates, &self.request, core_model);
+            let ranking =
+                estimate::choose_native_among(&self.algorithms, &self.request, core_model);
             // On any error, the choice by model time reports it.
             if let Ok(Ok(choice)) = ranking.map(Ranking::best) {
                 return Ok((choice.algorithm, choice.request));
             }
         }
-        if let [one] = self.algorithms[..] {
-            return Ok((one, self.request_for(one).map_err(Error::from)?));
+        if let [one] = &self.algorithms[..] {
+            return Ok((one.clone(), self.request_for(one).map_err(Error::from)?));
         }
         let segmented = self.segmenting();
         if segmented.len() < self.algorithms.len() {
@@ -350,28 +349,10 @@ impl Task {
             return task.choose();
         }
         let progress = &Progress::new(0, "choosing the fastest: timing {msg}");
-        let offer = |task: &Task, algorithm: &'static Algorithm| {
-            progress.name(algorithm.name);
-            task.offer(algorithm)
-        };
-        let offers = self.side_by_side(offer).into_iter();
-        let offers = self
-            .algorithms
-            .iter()
-            .zip(offers)
-            .map(|(&algorithm, offer)| {
-                Ok(match offer? {
-                    Candidate::Timed(choice) => Offer::Timed(choice),
-                    Candidate::Expensive { min_time, request } => Offer::Deferred {
-                        min_time,
-                        evaluate: Box::new(move |limit| {
-                            progress.name(algorithm.name);
-                            self.evaluate(algorithm, request, limit)
-                        }),
-                    },
-                })
-            });
-        let ranking = choose::rank(offers);
+        let ranking: Ranking = choose::rank(self.side_by_side(|share, algorithm| {
+            progress.name(&algorithm.name());
+            self.offer(share, algorithm, progress)
+        }));
         progress.finish();
         match ranking.best() {
             Ok(choice) => Ok((choice.algorithm, choice.request)),
@@ -386,15 +367,11 @@ pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64
 }
 
 /// Returns the algorithms that `--algorithm` selects.
-pub(crate) fn algorithms(
-    kind: Kind,
-    name: &str,
-    request: &Request,
-) -> Result<Vec<&'static Algorithm>> {
+pub(crate) fn algorithms(kind: Kind, name: &str, request: &Request) -> Result<Vec<Algorithm>> {
     let algorithms = match name {
         "auto" | "all" => {
             let (cost, ranks) = (request.get_cost(), request.ranks());
-            let all: Vec<_> = registry::candidates(kind, cost, ranks).collect();
+            let all: Vec<_> = registry::candidates(kind, cost, ranks).cloned().collect();
             if all.is_empty() {
                 bail!(
                     "no algorithm for {} is registered (`oneport list` shows what is)",
@@ -405,14 +382,15 @@ pub(crate) fn algorithms(
         }
         name => {
             let found = registry::find(kind, name).map_err(|error| {
-                let names = registry::of(kind).map(|a| a.name);
+                let names: Vec<_> = registry::of(kind).map(Algorithm::name).collect();
+                let names = names.iter().map(AsRef::as_ref);
                 usage(format!("{error}{}", did_you_mean(name, names)))
             });
             vec![found?]
         }
     };
     // Compositions are named by the parts that they take here.
-    let resolved = |algorithm| compose::resolved(algorithm, request).unwrap_or(algorithm);
+    let resolved = |a: Algorithm| a.resolved(request).unwrap_or(a);
     Ok(algorithms.into_iter().map(resolved).collect())
 }
 

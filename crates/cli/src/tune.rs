@@ -4,7 +4,6 @@ mod files;
 mod job;
 mod machine;
 mod plot;
-mod progress;
 mod report;
 
 use std::io::Write;
@@ -16,20 +15,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use clap::ValueEnum;
 use oneport::Kind;
 use oneport::run::{Clock, Element, ElementType, Op, Operator};
 use oneport_formats::selection::Library;
 use oneport_measure::tune::{self, Live, Measure, Tuning};
 
-use crate::args::{Machine, Root, element_types, operators, parse_kind, parse_root};
+use crate::args::{CLOCKS, Machine, Root, element_types, named, operators, parse_kind, parse_root};
 use crate::output;
-use crate::site::{Engine, Site};
+use crate::progress::Progress;
+use crate::site::{self, Engine, Site};
 use crate::sizes::{Sizes, parse_sizes};
-use crate::units::{TimeArg, parse_count, parse_time};
+use crate::units::{parse_count, parse_duration, show_bytes};
 use files::Files;
 use job::{Job, Threads};
-use progress::Bar;
 
 /// Measure algorithms and segment sizes over a range of vector sizes, and find the best.
 #[derive(Debug, clap::Args)]
@@ -62,13 +60,12 @@ pub(crate) struct Args {
         value_name = "SIZE..SIZE|SIZE,...",
         value_parser = parse_sizes,
         value_delimiter = ',',
-        default_value = "1KiB..1MiB",
-        allow_negative_numbers = true
+        default_value = "1KiB..1MiB"
     )]
     bytes: Vec<Sizes>,
 
     /// Factor from one size of a range to the next
-    #[arg(long, value_name = "FACTOR", value_parser = parse_count, default_value = "2", allow_negative_numbers = true)]
+    #[arg(long, value_name = "FACTOR", value_parser = parse_count, default_value = "2")]
     factor: usize,
 
     /// Algorithms to be measured, or `all` that can be used here
@@ -83,11 +80,11 @@ pub(crate) struct Args {
     algorithms: Vec<String>,
 
     /// Number of ranks [default: 8, or as many as --costs describes]
-    #[arg(short = 'p', long, value_name = "P", value_parser = parse_count, allow_negative_numbers = true)]
+    #[arg(short = 'p', long, value_name = "P", value_parser = parse_count)]
     ranks: Option<usize>,
 
     /// The root, or `free` to let the algorithm choose it where it can
-    #[arg(long, value_name = "RANK|free", value_parser = parse_root, allow_negative_numbers = true)]
+    #[arg(long, value_name = "RANK|free", value_parser = parse_root)]
     root: Option<Root>,
 
     /// Type of the elements [default: u8, or the first that --op combines]
@@ -106,11 +103,11 @@ pub(crate) struct Args {
     /// Run flat out, or at the pace of the cost model
     #[arg(
         long,
-        value_enum,
+        value_parser = named(&CLOCKS),
         default_value = "native",
         help_heading = "Measurement"
     )]
-    clock: Pace,
+    clock: Clock,
 
     /// Time to be spent (seconds, or with a unit); each size has its share
     #[arg(
@@ -129,7 +126,6 @@ pub(crate) struct Args {
         value_name = "PERCENT",
         value_parser = parse_tolerance,
         default_value = "2",
-        allow_negative_numbers = true,
         help_heading = "Measurement"
     )]
     tolerance: f64,
@@ -178,12 +174,6 @@ pub(crate) struct Args {
     machine: Machine,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Pace {
-    Native,
-    Paced,
-}
-
 impl Args {
     /// Where the ranks run.
     pub(crate) fn engine(&self) -> Engine {
@@ -193,76 +183,119 @@ impl Args {
 
 /// Measures, writes the files and prints.
 pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    site.join(args.engine())?;
-    let prepared = Job::new(args, site).and_then(|job| {
-        let files = Files::open(args, &job)?;
-        Ok((job, files))
-    });
-    let (job, files) = site.agree(prepared)?;
-    let names = job.sweep.algorithms.iter().map(|algorithm| algorithm.name);
-    site.ensure_same(format!(
-        "tunes {} for {:?} bytes, of which {} times are known",
-        names.collect::<Vec<_>>().join(", "),
-        job.sweep.bytes,
-        files.known.len()
-    ))?;
-    oneport::with_element_type!(job.dtype, T => go::<T>(args, &job, files, site, out))
+    let done = site.perform(Prepared::new(args, site))?;
+    done.print(args, out)
 }
 
-fn go<T: Element>(
-    args: &Args,
-    job: &Job,
+/// A sweep whose files can be written.
+struct Prepared<'a> {
+    args: &'a Args,
+    job: Job,
     files: Files,
-    site: &mut Site,
-    out: &mut dyn Write,
-) -> Result<ExitCode> {
-    let operator = match job.kind.reduces() {
-        true => Operator::<T>::named(job.op.name())?,
-        false => Operator::none(),
-    };
-    let threads = Threads::of(args, job, site)?;
-    let clock = match args.clock {
-        Pace::Native => Clock::Native,
-        Pace::Paced => Clock::Paced,
-    };
-    // Processes cannot stop at the same step: a signal ends them as it always does.
-    let stop = match site.world {
-        None => stop_on_signals()?,
-        Some(_) => Arc::default(),
-    };
-    let mut live = Live::new(site, operator, clock).with_library();
-    let (tuning, saved) = measure(job, &files, &mut live, &stop)?;
-    let warnings = job.warnings(args, &threads, &tuning);
-    // Results are printed even if writing a file fails.
-    let written = saved.and(files.write(job, &threads, &tuning, &warnings));
-    for warning in &warnings {
-        output::note(warning);
+}
+
+/// What has come of a sweep.
+struct Done {
+    job: Job,
+    files: Files,
+    threads: Threads,
+    tuning: Tuning,
+    /// Whether the rows could be saved during the sweep.
+    saved: Result<()>,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(args: &'a Args, site: &Site) -> Result<Prepared<'a>> {
+        let job = Job::new(args, site)?;
+        let files = Files::open(args, &job)?;
+        Ok(Prepared { args, job, files })
     }
-    let resumed = files.known.len();
-    if args.json {
-        output::json(out, &job.output(&threads, &tuning, &warnings, resumed))?;
-    } else {
-        report::print(out, job, &threads, &tuning)?;
+
+    fn tune<T: Element>(self, site: &mut Site) -> Result<Done> {
+        let Prepared { args, job, files } = self;
+        let operator = match job.kind.reduces() {
+            true => Operator::<T>::named(job.op.name())?,
+            false => Operator::none(),
+        };
+        let threads = Threads::of(args, &job, site)?;
+        // Processes cannot stop at the same step: a signal ends them as it always does.
+        let stop = match site.world {
+            None => stop_on_signals()?,
+            Some(_) => Arc::default(),
+        };
+        let mut live = Live::new(site, operator, args.clock).with_library();
+        let (tuning, saved) = measure(&job, &files, &mut live, &stop)?;
+        Ok(Done {
+            job,
+            files,
+            threads,
+            tuning,
+            saved,
+        })
     }
-    written?;
-    if !tuning.interrupted {
-        return Ok(ExitCode::SUCCESS);
+}
+
+impl site::Job for Prepared<'_> {
+    type Done = Done;
+
+    fn fact(&self) -> String {
+        let sweep = &self.job.sweep;
+        let names = sweep.algorithms.iter().map(|algorithm| algorithm.name());
+        format!(
+            "tunes {} for {:?} bytes, of which {} times are known",
+            names.collect::<Vec<_>>().join(", "),
+            sweep.bytes,
+            self.files.known.len()
+        )
     }
-    out.flush()?;
-    output::note(&format!(
-        "interrupted: {} row{} kept; {}",
-        tuning.rows.len(),
-        if tuning.rows.len() == 1 {
-            " is"
-        } else {
-            "s are"
-        },
-        match &args.csv {
-            Some(path) => format!("the same command continues from {}", path.display()),
-            None => "with --csv FILE the same command could continue there".to_string(),
+
+    fn perform(self, site: &mut Site) -> Result<Done> {
+        oneport::with_element_type!(self.job.dtype, T => self.tune::<T>(site))
+    }
+}
+
+impl Done {
+    /// Writes the files and prints.
+    fn print(self, args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+        let Done {
+            job,
+            files,
+            threads,
+            tuning,
+            saved,
+        } = self;
+        let warnings = job.warnings(args, &threads, &tuning);
+        // Results are printed even if writing a file fails.
+        let written = saved.and(files.write(&job, &threads, &tuning, &warnings));
+        for warning in &warnings {
+            output::note(warning);
         }
-    ));
-    Ok(ExitCode::from(130))
+        if args.json {
+            let resumed = files.known.len();
+            output::json(out, &job.output(&threads, &tuning, &warnings, resumed))?;
+        } else {
+            report::print(out, &job, &threads, &tuning)?;
+        }
+        written?;
+        if !tuning.interrupted {
+            return Ok(ExitCode::SUCCESS);
+        }
+        out.flush()?;
+        output::note(&format!(
+            "interrupted: {} row{} kept; {}",
+            tuning.rows.len(),
+            if tuning.rows.len() == 1 {
+                " is"
+            } else {
+                "s are"
+            },
+            match &args.csv {
+                Some(path) => format!("the same command continues from {}", path.display()),
+                None => "with --csv FILE the same command could continue there".to_string(),
+            }
+        ));
+        Ok(ExitCode::from(130))
+    }
 }
 
 /// Performs the sweep and saves rows during it. The second result tells whether saving succeeded.
@@ -277,14 +310,15 @@ fn measure(
             "with a budget of 0 each combination is measured a few times only: no winner is settled",
         );
     }
-    let bar = Bar::new(job.sweep.budget);
+    let bar = Progress::new(0, "{bar:24} {wide_msg}");
     let mut rows_saved = files.known.len();
     let mut saved = Ok(());
     let tuning = tune::tune(&job.sweep, &files.known, live, &mut |progress| {
         if stop.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
         }
-        bar.show(progress);
+        bar.set(progress.spent.as_millis(), progress.budget.as_millis());
+        bar.name(&in_words(progress));
         if progress.measured > rows_saved {
             rows_saved = progress.measured;
             saved = files.save(&progress.rows());
@@ -295,8 +329,27 @@ fn measure(
         }
         ControlFlow::Continue(())
     });
-    bar.end();
+    bar.finish();
     Ok((tuning?, saved))
+}
+
+/// How far a sweep is.
+fn in_words(progress: &tune::Progress<'_>) -> String {
+    let seconds = progress.budget.saturating_sub(progress.spent).as_secs();
+    let left = match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m} min {s:02} s"),
+        (h, m, _) => format!("{h} h {m:02} min"),
+    };
+    format!(
+        "{} of {} searched, {} measured, at most {left} left: {} {}, segment {}",
+        progress.done,
+        progress.points,
+        progress.measured,
+        show_bytes(progress.bytes),
+        progress.algorithm,
+        show_bytes(progress.segment),
+    )
 }
 
 /// Returns a flag that SIGINT, SIGTERM and SIGHUP set. A further SIGINT or SIGTERM ends the
@@ -327,27 +380,9 @@ fn is_ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
-impl Pace {
-    fn name(self) -> &'static str {
-        match self {
-            Pace::Native => "native",
-            Pace::Paced => "paced",
-        }
-    }
-}
-
 /// Parses a time budget such as `500ms` or `2s`; plain numbers are seconds.
 fn parse_budget(text: &str) -> Result<Duration, String> {
-    let refused = || format!("a budget is between 0 and 1000000s, {text} is not");
-    if text.starts_with('-') {
-        return Err(refused());
-    }
-    let TimeArg { value, has_unit } = parse_time(text)?;
-    let seconds = if has_unit { value * 1e-9 } else { value };
-    if !(0.0..=1e6).contains(&seconds) {
-        return Err(refused());
-    }
-    Ok(Duration::from_secs_f64(seconds))
+    parse_duration(text, 0.0, "a budget is between 0")
 }
 
 /// Parses the library and the file of `--export`.

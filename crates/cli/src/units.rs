@@ -1,5 +1,7 @@
 //! Parsing and formatting of counts, sizes and times, and suggestions for names typed wrong.
 
+use std::time::Duration;
+
 use serde::{Serialize, Serializer};
 
 /// Upper limit of sizes, so that byte counts are exact in the cost model's floating-point numbers.
@@ -132,6 +134,26 @@ pub(crate) fn parse_time(text: &str) -> Result<TimeArg, String> {
     })
 }
 
+/// Parses a duration such as `500ms` or `2s`, not shorter than `least` and at most 1000000 s; plain
+/// numbers are seconds. `refused` begins the error.
+pub(crate) fn parse_duration(text: &str, least: f64, refused: &str) -> Result<Duration, String> {
+    let refused = || format!("{refused} and 1000000s, {text} is not");
+    if text.starts_with('-') {
+        return Err(refused());
+    }
+    let TimeArg { value, has_unit } = parse_time(text)?;
+    let seconds = if has_unit { value * 1e-9 } else { value };
+    if !(least..=1e6).contains(&seconds) {
+        return Err(refused());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// Parses how long a rank waits for a partner.
+pub(crate) fn parse_deadline(text: &str) -> Result<Duration, String> {
+    parse_duration(text, 1e-6, "a deadline is between 1us")
+}
+
 /// Unit of model times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TimeUnit {
@@ -184,6 +206,21 @@ pub(crate) fn significant(value: f64, digits: i32) -> String {
     }
 }
 
+/// Formats nanoseconds: `12.3 us`.
+pub(crate) fn show_ns(time: f64) -> String {
+    TimeUnit::Nanoseconds.show(time)
+}
+
+/// The value as text, or a dash.
+pub(crate) fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".into(), |value| value.to_string())
+}
+
+/// A number of things: `1 rank`, `2 ranks`.
+pub(crate) fn counted(n: usize, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
+}
+
 /// Formats a number of bytes: `64 KiB`, `100 B`.
 pub(crate) fn show_bytes(bytes: u64) -> String {
     let (unit, name) = match bytes {
@@ -210,104 +247,5 @@ impl Serialize for Number {
         } else {
             s.serialize_f64(self.0)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes() {
-        for (text, bytes) in [
-            ("0", 0),
-            ("4096", 4096),
-            ("64KiB", 65536),
-            ("64kib", 65536),
-            ("64 KiB", 65536),
-            ("1.5MiB", 3 << 19),
-            ("2GB", 2_000_000_000),
-            ("10B", 10),
-            ("8192TiB", 1 << 53),
-            ("8PiB", 1 << 53),
-            ("0.0078125EiB", 1 << 53),
-            ("9PB", 9_000_000_000_000_000),
-            ("1.000", 1),
-        ] {
-            assert_eq!(parse_size(text), Ok(bytes), "{text}");
-        }
-        for text in [
-            "",
-            "KiB",
-            "-1",
-            "1e3",
-            "1.5",
-            "0.3KiB",
-            "x",
-            "1 2",
-            ".",
-            "8193TiB",
-            "8.1PiB",
-            "1EiB",
-            "0.008EB0",
-            "99999999999GiB",
-            "99999999999999999999999",
-            "inf",
-            "nan",
-            "1.00000000000000000000001KiB",
-        ] {
-            assert!(parse_size(text).is_err(), "{text}");
-        }
-        // Beyond the limit, the message names the limit, whatever the unit is.
-        for text in [
-            "9007199254740993",
-            "8193TiB",
-            "9PiB",
-            "10PB",
-            "1EiB",
-            "1EB",
-            "99EiB",
-            "1.5EiB",
-        ] {
-            let message = parse_size(text).unwrap_err();
-            assert!(message.contains("limit of 8 PiB"), "{text}: {message}");
-        }
-    }
-
-    #[test]
-    fn times() {
-        for (text, value, has_unit) in [
-            ("10", 10.0, false),
-            ("0.25", 0.25, false),
-            ("250ns", 250.0, true),
-            ("1us", 1e3, true),
-            ("1.5ms", 1.5e6, true),
-            ("2s", 2e9, true),
-            ("1e-3", 1e-3, false),
-        ] {
-            assert_eq!(parse_time(text), Ok(TimeArg { value, has_unit }), "{text}");
-        }
-        for text in ["", "s", "-1", "nan", "inf", "-0.5us", "1 day", "1e999"] {
-            assert!(parse_time(text).is_err(), "{text}");
-        }
-    }
-
-    #[test]
-    fn shown() {
-        let ns = TimeUnit::Nanoseconds;
-        assert_eq!(ns.show(34_300.0), "34.3 us");
-        assert_eq!(ns.show(0.0), "0 ns");
-        assert_eq!(ns.show(0.1), "0.1 ns");
-        assert_eq!(TimeUnit::Plain.show(39.0), "39");
-        assert_eq!(TimeUnit::Plain.show(1.0 / 3.0), "0.3333333");
-        assert_eq!(show_bytes(65536), "64 KiB");
-        assert_eq!(show_bytes(100), "100 B");
-        assert_eq!(show_bytes(1025), "1.001 KiB");
-        assert_eq!(show_bytes(1 << 53), "8 PiB");
-        assert_eq!(show_bytes(3 << 59), "1.5 EiB");
-        assert_eq!(
-            serde_json::to_string(&[Number(39.0), Number(0.5)]).unwrap(),
-            "[39,0.5]"
-        );
     }
 }

@@ -16,8 +16,7 @@
 //! folder.
 
 use std::ffi::OsString;
-use std::fmt;
-use std::fs::{self, File, Metadata, OpenOptions, Permissions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Seek, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
@@ -25,14 +24,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use tempfile::{NamedTempFile, TempPath};
 
 /// How long a writer waits for another one. Writing a file takes far less, but a stopped process
 /// holds its lock forever.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval between two attempts to lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
-/// Maximum length of a chain of symbolic links, as in the system.
-const MAX_LINKS: usize = 40;
 
 /// A file that is about to be written. If it is dropped without [`Writer::write`], the file remains
 /// unchanged.
@@ -46,51 +44,31 @@ pub(crate) struct Writer {
 /// How a path is written.
 #[derive(Debug)]
 enum Target {
-    /// A regular file that does not exist or can be replaced.
-    Replace(Temporary),
+    /// A regular file that does not exist or can be replaced: by this one beside it.
+    Replace(NamedTempFile, PathBuf),
     /// A regular file that is written in place, locked.
     InPlace(File),
-    /// A regular file that is this process's standard output or error; the content is appended to
-    /// the stream.
-    Printed(Stream),
-    /// A device or a pipe, or a file without room for a temporary file beside it.
-    Direct,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Stream {
+    /// A regular file that is this process's standard output or error, after what is there.
     Output,
     Error,
-}
-
-/// A locked temporary file beside its destination, removed when it is dropped.
-#[derive(Debug)]
-struct Temporary {
-    path: PathBuf,
-    file: File,
-    destination: PathBuf,
-    /// Permissions of the file that it replaces.
-    mode: Option<Permissions>,
-    renamed: bool,
+    /// A device or a pipe, or a file without room for a temporary file beside it.
+    Direct,
 }
 
 /// Makes sure that files can be written and are all different, before the work that produces them
 /// starts. Each path comes with the name of its option.
 pub(crate) fn writable(outputs: &[(&str, Option<&Path>)]) -> Result<()> {
-    let outputs = outputs
-        .iter()
-        .filter_map(|&(name, path)| Some((name, path?)));
-    let outputs: Vec<_> = outputs.collect();
+    let outputs = outputs.iter();
+    let outputs = outputs.filter_map(|&(name, path)| Some((name, path?)));
+    let outputs: Vec<(&str, &Path)> = outputs.collect();
     for (i, &(option, path)) in outputs.iter().enumerate() {
         if path.as_os_str() == "-" {
             bail!("{option} writes a file: standard output has the text, or JSON with --json");
         }
         let mut before = outputs[..i].iter();
         if let Some((other, _)) = before.find(|(_, other)| is_same_file(other, path)) {
-            bail!(
-                "{other} and {option} name the same file, {}",
-                path.display()
-            );
+            let path = path.display();
+            bail!("{other} and {option} name the same file, {path}");
         }
         Writer::open(path)?;
     }
@@ -103,23 +81,22 @@ impl Writer {
         Writer::open_within(path, LOCK_TIMEOUT)
     }
 
-    fn open_within(path: &Path, timeout: Duration) -> Result<Writer> {
-        let target =
-            target_of(path, timeout).with_context(|| format!("cannot write {}", path.display()))?;
-        Ok(Writer {
-            path: path.to_path_buf(),
-            target,
-        })
+    pub(crate) fn open_within(path: &Path, timeout: Duration) -> Result<Writer> {
+        let failed = || format!("cannot write {}", path.display());
+        let target = target_of(path, timeout).with_context(failed)?;
+        let path = path.to_path_buf();
+        Ok(Writer { path, target })
     }
 
     /// Returns the current content, which no other writer changes until this writer is dropped.
     /// Returns `None` if the file does not exist or cannot be read back.
     pub(crate) fn current(&self) -> Result<Option<Vec<u8>>> {
-        match &self.target {
-            Target::Replace(Temporary { mode: None, .. }) | Target::Printed(_) | Target::Direct => {
-                Ok(None)
-            }
-            Target::Replace(_) | Target::InPlace(_) => fs::read(&self.path)
+        if !matches!(self.target, Target::Replace(..) | Target::InPlace(_)) {
+            return Ok(None);
+        }
+        match fs::read(&self.path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            content => content
                 .map(Some)
                 .with_context(|| format!("cannot read {}", self.path.display())),
         }
@@ -127,15 +104,16 @@ impl Writer {
 
     /// Writes the file.
     pub(crate) fn write(self, content: &[u8]) -> Result<()> {
-        let Writer { path, target } = self;
-        let written = match target {
-            Target::Replace(temporary) => temporary.replace(content),
+        let written = match self.target {
+            Target::Replace(mut temporary, destination) => temporary
+                .write_all(content)
+                .and_then(|()| Ok(temporary.persist(destination).map(|_| ())?)),
             Target::InPlace(file) => overwrite(&file, content),
-            Target::Printed(Stream::Output) => io::stdout().write_all(content),
-            Target::Printed(Stream::Error) => io::stderr().write_all(content),
-            Target::Direct => fs::write(&path, content),
+            Target::Output => io::stdout().write_all(content),
+            Target::Error => io::stderr().write_all(content),
+            Target::Direct => fs::write(&self.path, content),
         };
-        written.with_context(|| format!("cannot write {}", path.display()))
+        written.with_context(|| format!("cannot write {}", self.path.display()))
     }
 }
 
@@ -145,34 +123,38 @@ fn target_of(path: &Path, timeout: Duration) -> Result<Target> {
         // Opening a pipe may wake its reader, so it is opened only for writing the content.
         Ok(old) if !old.is_file() => return Ok(Target::Direct),
         Ok(old) => old,
-        Err(e) if e.kind() == ErrorKind::NotFound => {
-            let destination = follow_links(path)?;
-            return match Temporary::create(&destination, 0o666, timeout) {
-                Ok(temporary) => Ok(Target::Replace(temporary)),
-                Err(e) if e.kind() == ErrorKind::PermissionDenied => Err(e.into()),
-                Err(e) if is_permanent(&e) => Ok(Target::Direct),
-                Err(e) => Err(e.into()),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let destination = destination(path)?;
+            return match temporary(&destination, 0o666, timeout) {
+                Ok(temporary) => Ok(Target::Replace(temporary, destination)),
+                Err(error) if error.kind() == ErrorKind::PermissionDenied => Err(error.into()),
+                Err(error) if is_permanent(&error) => Ok(Target::Direct),
+                Err(error) => Err(error.into()),
             };
         }
-        Err(e) => return Err(e.into()),
+        Err(error) => return Err(error.into()),
     };
-    if let Some(stream) = printed(&old) {
-        return Ok(Target::Printed(stream));
+    if is_stream(&old, io::stdout().as_fd()) {
+        return Ok(Target::Output);
+    }
+    if is_stream(&old, io::stderr().as_fd()) {
+        return Ok(Target::Error);
     }
     // A process without permission to write the file must not replace it either.
     let file = OpenOptions::new().write(true).open(path)?;
     // A link of the system itself (`/proc/self/fd/3`) may lead to a file that no longer has a path.
-    let destination = fs::canonicalize(path).ok();
-    let destination = destination.filter(|at| fs::metadata(at).is_ok_and(|at| is_same(&at, &old)));
+    let destination = destination(path).ok().filter(|at| is_at(at, &old));
     if let Some(destination) = destination.filter(|_| old.nlink() == 1) {
-        match Temporary::create(&destination, old.mode() & 0o777, timeout) {
-            Ok(temporary) => return Ok(Target::Replace(temporary)),
-            Err(e) if is_permanent(&e) => {}
-            Err(e) => return Err(e.into()),
+        match temporary(&destination, old.mode() & 0o777, timeout) {
+            Ok(temporary) => return Ok(Target::Replace(temporary, destination)),
+            Err(error) if is_permanent(&error) => {}
+            Err(error) => return Err(error.into()),
         }
     }
-    lock(&file, timeout)?;
-    Ok(Target::InPlace(file))
+    match lock(&file, "it", timeout) {
+        Err(error) if error.kind() != ErrorKind::Unsupported => Err(error.into()),
+        _ => Ok(Target::InPlace(file)),
+    }
 }
 
 /// Whether this error means that a temporary file can never be created beside the destination.
@@ -183,36 +165,29 @@ fn is_permanent(error: &io::Error) -> bool {
     )
 }
 
-/// Returns the file that a dangling path would create, after following its links.
-fn follow_links(path: &Path) -> io::Result<PathBuf> {
-    let mut end = path.to_path_buf();
-    for _ in 0..MAX_LINKS {
-        let Ok(next) = fs::read_link(&end) else {
-            break;
-        };
-        // Links are relative to their folder.
-        end.pop();
-        end.push(next);
+/// Returns the file that a path leads to, or would create.
+fn destination(path: &Path) -> io::Result<PathBuf> {
+    if fs::metadata(path).is_ok() {
+        return fs::canonicalize(path);
     }
-    if end.as_os_str().as_encoded_bytes().ends_with(b"/") || end.file_name().is_none() {
-        return Err(io::Error::new(ErrorKind::InvalidInput, "not a file name"));
+    // Links are relative to their folder.
+    let folder = path.parent().unwrap_or(path);
+    if let Ok(next) = fs::read_link(path) {
+        return destination(&folder.join(next));
     }
-    Ok(end)
+    let name = path.file_name();
+    let name = name.filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/"));
+    let name = name.ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "not a file name"))?;
+    Ok(fs::canonicalize(Path::new(".").join(folder))?.join(name))
 }
 
 /// Whether two paths lead to the same regular file, existing or not.
 fn is_same_file(a: &Path, b: &Path) -> bool {
-    let place = |path: &Path| {
-        let end = follow_links(path).ok()?;
-        let folder = match end.parent()? {
-            here if here.as_os_str().is_empty() => Path::new("."),
-            folder => folder,
-        };
-        Some(fs::canonicalize(folder).ok()?.join(end.file_name()?))
-    };
     match (fs::metadata(a), fs::metadata(b)) {
         (Ok(a), Ok(b)) => a.is_file() && is_same(&a, &b),
-        (Err(_), Err(_)) => a == b || place(a).is_some_and(|a| place(b) == Some(a)),
+        (Err(_), Err(_)) => {
+            a == b || destination(a).is_ok_and(|a| destination(b).is_ok_and(|b| a == b))
+        }
         _ => false,
     }
 }
@@ -221,55 +196,39 @@ fn is_same(a: &Metadata, b: &Metadata) -> bool {
     (a.dev(), a.ino()) == (b.dev(), b.ino())
 }
 
-/// Returns which of the standard streams the file is, if any.
-fn printed(file: &Metadata) -> Option<Stream> {
-    let is = |stream: io::Result<_>| {
-        let stream = stream.and_then(|stream| File::from(stream).metadata());
-        stream.is_ok_and(|stream| is_same(&stream, file))
-    };
-    if is(io::stdout().as_fd().try_clone_to_owned()) {
-        Some(Stream::Output)
-    } else if is(io::stderr().as_fd().try_clone_to_owned()) {
-        Some(Stream::Error)
-    } else {
-        None
-    }
+/// Whether the path itself, which may be a link, is this file.
+fn is_at(path: &Path, file: &Metadata) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|there| is_same(&there, file))
 }
 
-/// Locks a file, if the system supports that.
-fn lock(file: &File, timeout: Duration) -> io::Result<()> {
+/// Whether the file is this stream of the process.
+fn is_stream(file: &Metadata, stream: impl AsFd) -> bool {
+    let stream = stream.as_fd().try_clone_to_owned();
+    let stream = stream.and_then(|stream| File::from(stream).metadata());
+    stream.is_ok_and(|stream| is_same(&stream, file))
+}
+
+/// Locks a file, which messages call `name`. [`ErrorKind::Unsupported`] if files cannot be locked.
+fn lock(file: &File, name: &str, timeout: Duration) -> io::Result<()> {
     let start = Instant::now();
     loop {
-        match try_lock(file) {
-            Ok(false) => wait(start, timeout, "it")?,
-            Ok(true) => return Ok(()),
-            Err(e) if e.kind() == ErrorKind::Unsupported => return Ok(()),
-            Err(e) => return Err(e),
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => {
+                return Err(io::Error::new(ErrorKind::Unsupported, error));
+            }
+            Err(TryLockError::WouldBlock) if start.elapsed() < timeout => {
+                std::thread::sleep(LOCK_INTERVAL);
+            }
+            Err(TryLockError::WouldBlock) => {
+                let seconds = timeout.as_secs_f64();
+                let message = format!(
+                    "another process has been writing the file for {seconds} s and holds {name} locked"
+                );
+                return Err(io::Error::new(ErrorKind::TimedOut, message));
+            }
         }
     }
-}
-
-/// Tries to lock a file and returns whether it succeeded. [`ErrorKind::Unsupported`] if files
-/// cannot be locked.
-fn try_lock(file: &File) -> io::Result<bool> {
-    match file.try_lock() {
-        Ok(()) => Ok(true),
-        Err(TryLockError::WouldBlock) => Ok(false),
-        Err(TryLockError::Error(e)) => Err(io::Error::new(ErrorKind::Unsupported, e)),
-    }
-}
-
-/// Waits briefly for another writer that has locked `what`; an error after `timeout`.
-fn wait(start: Instant, timeout: Duration, what: impl fmt::Display) -> io::Result<()> {
-    if start.elapsed() < timeout {
-        std::thread::sleep(LOCK_INTERVAL);
-        return Ok(());
-    }
-    let seconds = timeout.as_secs_f64();
-    let message = format!(
-        "another process has been writing the file for {seconds} s and holds {what} locked"
-    );
-    Err(io::Error::new(ErrorKind::TimedOut, message))
 }
 
 /// Writes a file in place.
@@ -279,148 +238,44 @@ fn overwrite(mut file: &File, content: &[u8]) -> io::Result<()> {
     file.set_len(content.len() as u64)
 }
 
-impl Temporary {
-    /// Creates the temporary file for `destination` with this mode, or with mode and owner of the
-    /// existing destination.
-    fn create(destination: &Path, mode: u32, timeout: Duration) -> io::Result<Temporary> {
-        let mut name = OsString::from(".");
-        name.push(destination.file_name().unwrap_or_default());
-        name.push(".oneport-tmp");
-        let path = destination.with_file_name(name);
-        let mut temporary = Temporary {
-            file: create_locked(&path, mode, timeout)?,
-            path,
-            destination: destination.to_path_buf(),
-            mode: None,
-            renamed: false,
-        };
-        // Another process may have written the destination while this one waited for the lock.
-        if let Ok(old) = fs::metadata(destination) {
-            let mine = temporary.file.metadata()?;
-            if (mine.uid(), mine.gid()) != (old.uid(), old.gid()) {
-                fchown(&temporary.file, Some(old.uid()), Some(old.gid()))?;
-            }
-            temporary.mode = Some(old.permissions());
-        }
-        Ok(temporary)
-    }
-
-    fn replace(mut self, content: &[u8]) -> io::Result<()> {
-        self.file.write_all(content)?;
-        if let Some(mode) = self.mode.take() {
-            self.file.set_permissions(mode)?;
-        }
-        fs::rename(&self.path, &self.destination)?;
-        self.renamed = true;
-        Ok(())
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        // The file is still locked, so nobody else uses its name.
-        if !self.renamed {
-            let _ = fs::remove_file(&self.path);
-        }
-    }
-}
-
-/// Creates an empty, locked temporary file. The process that has locked the file with this name is
-/// the writer; another process may have created it.
-fn create_locked(path: &Path, mode: u32, timeout: Duration) -> io::Result<File> {
-    let start = Instant::now();
-    let mut options = OpenOptions::new();
-    options.read(true).write(true);
+/// Creates an empty, locked temporary file for `destination`, with this mode, or with mode and
+/// owner of the existing destination.
+fn temporary(destination: &Path, mode: u32, timeout: Duration) -> io::Result<NamedTempFile> {
+    let mut name = OsString::from(".");
+    name.push(destination.file_name().unwrap_or_default());
+    name.push(".oneport-tmp");
+    let path = destination.with_file_name(name);
     loop {
-        let created = options.clone().create_new(true).mode(mode).open(path);
-        let is_mine = created.is_ok();
-        let file = match created {
-            Err(e) if e.kind() == ErrorKind::AlreadyExists => {
-                match open_existing(path, &options)? {
-                    Some(file) => file,
-                    None => continue,
-                }
-            }
-            created => created?,
-        };
-        let has_name = || {
-            let named = fs::symlink_metadata(path);
-            let held = file.metadata()?;
-            Ok::<_, io::Error>(named.is_ok_and(|named| is_same(&named, &held)))
-        };
-        let is_locked = try_lock(&file).inspect_err(|_| {
-            if is_mine {
-                let _ = fs::remove_file(path);
-            }
-        })?;
-        if !is_locked {
-            wait(start, timeout, path.display())?;
-        } else if has_name()? {
-            if file.metadata()?.len() == 0 {
-                return Ok(file);
-            }
-            // Left by a killed writer.
-            fs::remove_file(path)?;
-        }
-    }
-}
-
-/// Opens the existing temporary file, unless it has disappeared.
-fn open_existing(path: &Path, options: &OpenOptions) -> io::Result<Option<File>> {
-    let in_the_way = |e: io::Error| io::Error::new(e.kind(), format!("{}: {e}", path.display()));
-    match fs::symlink_metadata(path) {
-        Ok(there) if !there.is_file() => {
+        if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) {
             let message = format!("{} is in the way: it is not a file", path.display());
             return Err(io::Error::new(ErrorKind::AlreadyExists, message));
         }
-        Ok(_) => {}
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(in_the_way(e)),
-    }
-    match options.open(path) {
-        Ok(file) => Ok(Some(file)),
-        Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(in_the_way(e)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn waiting_for_another_writer_ends_after_a_timeout() {
-        let folder = std::env::temp_dir().join(format!("oneport-writer-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let path = folder.join("r.json");
-        let timeout = Duration::from_millis(20);
-        let first = Writer::open(&path).unwrap();
-        let message = format!("{:#}", Writer::open_within(&path, timeout).unwrap_err());
-        for part in [
-            "cannot write ",
-            "r.json: another process has",
-            ".r.json.oneport-tmp locked",
-        ] {
-            assert!(message.contains(part), "{message}");
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(mode);
+        let file = options.open(&path)?;
+        match lock(&file, &path.to_string_lossy(), timeout) {
+            Err(error) if error.kind() == ErrorKind::TimedOut => return Err(error),
+            // The process that has locked the file with this name is the writer.
+            Ok(()) if !is_at(&path, &file.metadata()?) => continue,
+            locked => {
+                // Removed when it is dropped.
+                let path = TempPath::try_from_path(&path)?;
+                let temporary = NamedTempFile::from_parts(file, path);
+                locked?;
+                let (file, mine) = (temporary.as_file(), temporary.as_file().metadata()?);
+                if mine.len() > 0 {
+                    // Left by a killed writer.
+                    continue;
+                }
+                // Another process may have written the destination meanwhile.
+                if let Ok(old) = fs::metadata(destination) {
+                    if (mine.uid(), mine.gid()) != (old.uid(), old.gid()) {
+                        fchown(file, Some(old.uid()), Some(old.gid()))?;
+                    }
+                    file.set_permissions(old.permissions())?;
+                }
+                return Ok(temporary);
+            }
         }
-        // The second writer reads what the first has written.
-        first.write(b"first").unwrap();
-        let second = Writer::open(&path).unwrap();
-        assert_eq!(second.current().unwrap().as_deref(), Some(&b"first"[..]));
-        drop(second);
-
-        // When written in place, the file itself is locked.
-        fs::hard_link(&path, folder.join("other")).unwrap();
-        let first = Writer::open(&path).unwrap();
-        assert!(matches!(first.target, Target::InPlace(_)));
-        let message = format!("{:#}", Writer::open_within(&path, timeout).unwrap_err());
-        assert!(message.contains("r.json: another process has"), "{message}");
-        first.write(b"1st").unwrap();
-        let second = Writer::open(&folder.join("other")).unwrap();
-        assert_eq!(second.current().unwrap().as_deref(), Some(&b"1st"[..]));
-        drop(second);
-        let left = fs::read_dir(&folder).unwrap().count();
-        assert_eq!(left, 2);
-        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -28,8 +28,6 @@
 //! when a file is written: the header and a note say so.
 
 mod read;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

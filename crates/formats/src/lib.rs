@@ -2,8 +2,9 @@
 //!
 //! One file a format, which begins with the format's grammar, its version and where it is defined;
 //! writing and reading stand side by side. What a format cannot express is refused, with the reason
-//! and what can be done: nothing is bent. Readers take linear time and memory, whatever they are
-//! given.
+//! and what can be done: nothing is bent. Files of GOAL by other tools have no data, which the
+//! model can say: their schedules have no targets, and are timed and checked for deadlocks. Readers
+//! take linear time and memory, whatever they are given.
 //!
 //! | format | written | read | for |
 //! |---|---|---|---|
@@ -34,8 +35,6 @@ pub mod msccl;
 pub mod schema;
 pub mod selection;
 pub mod simgrid;
-#[cfg(test)]
-mod tests;
 
 use oneport::error::{Error, Result};
 use oneport::schedule::Schedule;

@@ -26,8 +26,6 @@
 
 mod place;
 mod read;
-#[cfg(test)]
-mod tests;
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

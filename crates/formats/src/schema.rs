@@ -3,18 +3,34 @@
 //! A file that a reader takes is valid; what else the readers demand, such as ranks that exist, no
 //! schema can say.
 
-#[cfg(test)]
-mod tests;
+mod files;
 
 use oneport::error::{Error, Result};
+use schemars::transform::{RecursiveTransform, Transform};
+use schemars::{Schema, schema_for};
+use serde_json::Value;
 
-/// The names of the schemas, and their texts.
-const SCHEMAS: [(&str, &str); 5] = [
-    ("schedule", include_str!("schema/schedule.json")),
-    ("platform", include_str!("schema/platform.json")),
-    ("cost", include_str!("schema/cost.json")),
-    ("profile", include_str!("schema/profile.json")),
-    ("rules", include_str!("schema/rules.json")),
+/// By name: the schema, with its title.
+type Maker = (&'static str, &'static str, fn() -> Schema);
+
+const SCHEMAS: [Maker; 5] = [
+    ("schedule", "A schedule of oneport", || {
+        schema_for!(files::Schedule)
+    }),
+    ("platform", "A platform of oneport", || {
+        schema_for!(files::Platform)
+    }),
+    ("cost", "Costs of each pair of ranks, for oneport", || {
+        schema_for!(files::Links)
+    }),
+    (
+        "profile",
+        "A machine's profile, measured by oneport calibrate",
+        || schema_for!(files::Profile),
+    ),
+    ("rules", "Selection rules of oneport tune", || {
+        schema_for!(files::Rules)
+    }),
 ];
 
 /// The names of all schemas.
@@ -26,13 +42,25 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 ///
 /// # Errors
 /// An unknown name.
-pub fn schema(name: &str) -> Result<&'static str> {
-    let found = SCHEMAS.iter().find(|s| s.0 == name);
-    found.map(|s| s.1).ok_or_else(|| {
+pub fn schema(name: &str) -> Result<String> {
+    let Some((_, title, make)) = SCHEMAS.iter().find(|s| s.0 == name) else {
         let names: Vec<_> = names().collect();
-        Error::usage(format!(
+        return Err(Error::usage(format!(
             "no schema '{name}': choose one of {}",
             names.join(", ")
-        ))
-    })
+        )));
+    };
+    let mut schema = make();
+    // Defaults are the readers' matter, formats are Rust's names of types.
+    let plain = |schema: &mut Schema| {
+        schema.remove("default");
+        schema.remove("format");
+        if let Some(Value::String(text)) = schema.get_mut("description") {
+            *text = text.replace('\n', " ");
+        }
+    };
+    RecursiveTransform(plain).transform(&mut schema);
+    schema.insert("title".into(), (*title).into());
+    let text = serde_json::to_string_pretty(&schema).expect("a schema is plain data");
+    Ok(text + "\n")
 }

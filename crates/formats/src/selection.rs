@@ -24,8 +24,6 @@
 
 mod mpich;
 mod tables;
-#[cfg(test)]
-mod tests;
 
 use std::fmt::{self, Write as _};
 
@@ -100,11 +98,12 @@ pub struct Table {
 }
 
 impl Library {
-    fn families(self) -> &'static [Family] {
+    /// Its algorithms.
+    fn table(self) -> &'static str {
         match self {
-            Library::OpenMpi | Library::OpenMpiJson => &OPEN_MPI,
-            Library::Intel => &INTEL,
-            Library::Mpich => &MPICH,
+            Library::OpenMpi | Library::OpenMpiJson => OPEN_MPI,
+            Library::Intel => INTEL,
+            Library::Mpich => MPICH,
         }
     }
 
@@ -161,16 +160,13 @@ struct Rule<'a> {
 /// When the library has no file for the collective, or none of the algorithms.
 pub fn write(library: Library, table: &Table) -> Result<Written> {
     let kind = table.collective.name();
-    let Some(family) = library
-        .families()
-        .iter()
-        .find(|f| f.kind == table.collective)
-    else {
+    let Some(family) = Family::find(library.table(), table.collective) else {
         return Err(Error::usage(format!(
             "{} has no selection rules for {kind} here",
             library.name()
         )));
     };
+    let family = &family;
     let known = |row: &&Timed| family.algorithms.iter().any(|a| a.2 == row.algorithm);
     let mut rules: Vec<Rule> = Vec::new();
     let (mut missing, mut beyond) = (Vec::new(), Vec::new());

@@ -19,9 +19,9 @@
 //! - Sharing a core: a ping-pong of 8 bytes between two ranks on the first core.
 //! - Copying: both ranks copy locally, minus the time of a run without a step.
 //!
-//! The sizes are measured turn by turn, so that a disturbance affects all of them instead of one. A
-//! turn consists of as many repetitions as fit its time slice and yields their median. The time of
-//! a size is the lower quartile of its turns.
+//! The sizes are measured interleaved, so that a disturbance affects all of them instead of one. A
+//! batch consists of as many repetitions as fit its time slice and yields their median. The time of
+//! a size is the lower quartile of its batches.
 //!
 //! # What is fitted
 //!
@@ -46,7 +46,7 @@ use pairs::{levels, matrices, pair_of_one_host, pairs_of};
 use warnings::{quality_warnings, setup_warnings};
 
 use super::fit::{Measured, median};
-use super::probe::{Bench, Effort, Pair, Probe, Work, team_of_two};
+use super::probe::{Effort, Pair, Probe, Work, measure, team_of_two};
 use super::profile::{self, Machine, Point, Profile};
 use oneport::error::{Error, Result};
 use oneport::machine::Level;
@@ -95,11 +95,14 @@ pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) 
         progress(done, all_steps);
     })?;
     drop(team);
-    let mut turns = vec![Probe::new(Work::Message, 8, Pair::ALONE)?];
-    let mut shared = team_of_two(&cores[..1])?;
-    let mut bench = Bench { place: &mut shared };
-    bench.measure_interleaved(&mut turns, effort, |_, _| {})?;
-    profile.shared_alpha = turns.first().map(Probe::time);
+    let mut shared = [Probe::new(Work::Message, 8, Pair::ALONE)?];
+    measure(
+        &mut team_of_two(&cores[..1])?,
+        &mut shared,
+        effort,
+        |_, _| {},
+    )?;
+    profile.shared_alpha = Some(shared[0].time());
     let mut done = steps(effort);
     let lines = lines([0, 1], &others, &fits, |[i, j]| {
         let of_two = [cores[i], cores[j]];
@@ -188,7 +191,7 @@ fn measured(
     let effort = Effort::new(options.quick);
     let mut warnings = setup_warnings(options.quick);
     let mut probes = all_probes(effort, pair)?;
-    Bench { place }.measure_interleaved(&mut probes, effort, |done, of| {
+    measure(place, &mut probes, effort, |done, of| {
         progress(steps(effort) * done / of.max(1));
     })?;
     let fits = Fits::of(&probes)?;
@@ -314,7 +317,7 @@ const OF_PAIR: Effort = Effort::QUICK;
 
 /// Number of steps of the progress for a pair that is measured with this effort.
 fn steps(effort: Effort) -> usize {
-    effort.turns * effort.sizes().len()
+    effort.batches * effort.sizes().len()
 }
 
 /// Measures alpha and beta of other pairs than the first, whose line is known. A pair that was
@@ -341,7 +344,7 @@ fn one_pair(place: &mut impl Place, pair: Pair, mut progress: impl FnMut(usize))
     let sizes = OF_PAIR.sizes().into_iter();
     let probes = sizes.map(|n| Probe::new(Work::Message, n, pair));
     let mut probes = probes.collect::<Result<Vec<_>>>()?;
-    Bench { place }.measure_interleaved(&mut probes, OF_PAIR, |done, of| {
+    measure(place, &mut probes, OF_PAIR, |done, of| {
         progress(steps(OF_PAIR) * done / of.max(1));
     })?;
     let points: Vec<Measured> = probes

@@ -220,12 +220,12 @@ impl Curve {
 }
 
 /// Returns the median and sorts `values`; 0 if they are empty.
-pub(crate) fn median(values: &mut [f64]) -> f64 {
+pub fn median(values: &mut [f64]) -> f64 {
     quantile(values, 0.5)
 }
 
 /// Returns quantile `q` of `values`, interpolated linearly, and sorts them; 0 if they are empty.
-pub(crate) fn quantile(values: &mut [f64], q: f64) -> f64 {
+pub fn quantile(values: &mut [f64], q: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let Some(last) = values.len().checked_sub(1) else {
         return 0.0;
@@ -373,6 +373,3 @@ fn solve_system(mut rows: Vec<Vec<f64>>) -> Option<Vec<f64>> {
     }
     values.iter().all(|v| v.is_finite()).then_some(values)
 }
-
-#[cfg(test)]
-mod tests;

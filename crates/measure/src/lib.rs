@@ -7,7 +7,7 @@
 //! - [`tune`] finds the fastest algorithm and segment size for each vector size.
 //! - [`guidelines`] checks that no collective is slower than an equivalent sequence of other
 //!   collectives.
-//! - [`in_turns`] carries out several runs in turns.
+//! - [`interleave()`] carries out several runs interleaved.
 //! - [`percentile_distribution`] writes the times of a run in HdrHistogram's text form.
 
 #![forbid(unsafe_code)]
@@ -17,12 +17,12 @@ pub mod estimate;
 pub mod fit;
 pub mod guidelines;
 mod histogram;
+mod interleave;
 mod probe;
 mod profile;
 pub mod tune;
-mod turns;
 
 pub use calibrate::{Calibration, calibrate, calibrate_on};
 pub use histogram::percentile_distribution;
+pub use interleave::{Row, by_library, interleave};
 pub use profile::{Machine, Point, Profile, now};
-pub use turns::in_turns;

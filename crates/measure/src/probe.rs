@@ -1,8 +1,10 @@
 //! Repeated timing of messages, combinations and copies of one size, for the calibration.
 
+use std::ops::ControlFlow;
 use std::time::Duration;
 
 use super::fit::{median, quantile};
+use super::interleave::{Batches, interleaved};
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 use oneport::run::{Op, Place, Run, Team, TeamOptions};
@@ -12,28 +14,29 @@ use oneport::schedule::{Layout, Order, Schedule, Span, Step, total_len};
 /// Smallest copy that is measured: shorter ones take less time than the clock resolves.
 const MIN_COPY: u64 = 1 << 10;
 
-/// How much time to spend on measuring. A *turn* is one batch of repetitions of one probe.
+/// How much time to spend on measuring.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
-    pub(super) turns: usize,
-    /// Duration of one turn of one size.
-    pub(super) turn: Duration,
+    /// Number of batches of one probe.
+    pub(super) batches: usize,
+    /// Duration of one of them.
+    batch: Duration,
     pub(super) quick: bool,
 }
 
-/// Messages longer than this many bytes get fewer turns.
+/// Messages longer than this many bytes get fewer batches.
 const VERY_LONG: u64 = 16 << 20;
 
 impl Effort {
     pub(super) const QUICK: Effort = Effort {
-        turns: 3,
-        turn: Duration::from_micros(600),
+        batches: 3,
+        batch: Duration::from_micros(600),
         quick: true,
     };
 
     const THOROUGH: Effort = Effort {
-        turns: 9,
-        turn: Duration::from_millis(2),
+        batches: 9,
+        batch: Duration::from_millis(2),
         quick: false,
     };
 
@@ -165,7 +168,7 @@ impl Work {
     }
 }
 
-/// The two ranks that are measured, of so many.
+/// The two ranks that are measured, of `ranks`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pair {
     pub(super) ranks: usize,
@@ -180,15 +183,14 @@ impl Pair {
     };
 }
 
-/// One operation at one size, and its turns so far.
+/// One operation at one size.
 #[derive(Debug)]
 pub(super) struct Probe {
     pub(super) work: Work,
     pub(super) bytes: u64,
     schedule: Schedule,
-    repetitions: Option<usize>,
-    /// Median of each turn, in nanoseconds.
-    pub(super) turns: Vec<f64>,
+    /// Median of each batch, in nanoseconds; none before it is measured.
+    pub(super) medians: Vec<f64>,
 }
 
 impl Probe {
@@ -197,25 +199,24 @@ impl Probe {
             work,
             bytes,
             schedule: work.schedule(bytes, pair)?,
-            repetitions: None,
-            turns: Vec::new(),
+            medians: Vec::new(),
         })
     }
 
-    /// Time of one direction in nanoseconds: the lower quartile of the turns.
+    /// Time of one direction in nanoseconds: the lower quartile of the batches.
     pub(super) fn time(&self) -> f64 {
-        let time = quantile(&mut self.turns.clone(), 0.25);
+        let time = quantile(&mut self.medians.clone(), 0.25);
         match self.work {
             Work::Message | Work::Combine => time / 2.0,
             Work::Exchange | Work::CombineOwn | Work::Copy => time,
         }
     }
 
-    /// Relative difference between the typical and the fastest turn.
+    /// Relative difference between the typical and the fastest batch.
     pub(super) fn noise(&self) -> f64 {
-        let mut turns = self.turns.clone();
-        let typical = median(&mut turns);
-        match turns.first() {
+        let mut medians = self.medians.clone();
+        let typical = median(&mut medians);
+        match medians.first() {
             Some(&fastest) if fastest > 0.0 => typical / fastest - 1.0,
             _ => 0.0,
         }
@@ -231,63 +232,32 @@ pub(super) fn team_of_two(cores: &[usize]) -> Result<Team> {
     Team::with(2, &options)
 }
 
-/// Where probes are measured.
-pub(super) struct Bench<'p, P> {
-    pub(super) place: &'p mut P,
-}
-
-impl<P: Place> Bench<'_, P> {
-    /// Measures all probes turn by turn: one turn of each probe, then the next turn of each.
-    pub(super) fn measure_interleaved(
-        &mut self,
-        probes: &mut [Probe],
-        effort: Effort,
-        mut progress: impl FnMut(usize, usize),
-    ) -> Result<()> {
-        let of = effort.turns * probes.len();
-        let mut done = 0;
-        for turn in 0..effort.turns {
-            for probe in &mut *probes {
-                // Long messages vary least, so they need fewer turns.
-                if probe.bytes <= VERY_LONG || turn % 3 == 0 {
-                    self.turn(probe, effort)?;
-                }
-                done += 1;
-                progress(done, of);
-            }
-        }
-        Ok(())
-    }
-
-    fn turn(&mut self, probe: &mut Probe, effort: Effort) -> Result<()> {
-        const MIN: usize = 3;
-        const MAX: usize = 400;
-        let layouts = probe.schedule.layout().iter();
-        let elements = layouts.map(|layout| total_len(&layout.input));
+/// Measures all probes interleaved: one batch of each, then the next batch of each.
+pub(super) fn measure(
+    place: &mut impl Place,
+    probes: &mut [Probe],
+    effort: Effort,
+    progress: impl FnMut(usize, usize),
+) -> Result<()> {
+    let batches = |probe: &Probe| match probe.bytes <= VERY_LONG {
+        true => Batches::Fitting(effort.batches, effort.batch),
+        // Long messages vary least, so they need fewer batches.
+        false => Batches::Fitting(effort.batches.div_ceil(3), effort.batch),
+    };
+    let one_batch = |i: usize, repetitions: usize| {
+        let schedule: &Schedule = &probes[i].schedule;
+        let elements = schedule.layout().iter().map(|l| total_len(&l.input));
         let data: Vec<_> = elements.map(|n| vec![1.0f32; n]).collect();
-        let repetitions = match probe.repetitions {
-            Some(n) => n,
-            None => {
-                // The first turn warms up caches and shows how long a repetition takes: all
-                // processes find the same. Its preparation takes about as long.
-                let one = self.run(probe, &data, MIN)?;
-                let fit = effort.turn.as_nanos() as f64 / (2.0 * one).max(1.0);
-                let n = (fit as usize).clamp(MIN, MAX);
-                probe.repetitions = Some(n);
-                n
-            }
-        };
-        let time = self.run(probe, &data, repetitions)?;
-        probe.turns.push(time);
-        Ok(())
+        let run = Run::new(schedule).op(Op::SUM).inputs(&data);
+        let outcome = run.repetitions(repetitions).warmup(1).on(place)?;
+        Ok(ControlFlow::Continue(outcome.wall.median_ns()))
+    };
+    let batches: Vec<_> = probes.iter().map(batches).collect();
+    let medians = interleaved(&batches, one_batch, progress)?;
+    for (probe, medians) in probes.iter_mut().zip(medians) {
+        probe.medians = medians;
     }
-
-    /// Returns the median of `repetitions` repetitions in nanoseconds.
-    fn run(&mut self, probe: &Probe, data: &[Vec<f32>], repetitions: usize) -> Result<f64> {
-        let run = Run::new(&probe.schedule).op(Op::SUM).inputs(data);
-        let outcome = run.repetitions(repetitions).warmup(1).on(self.place)?;
-        Ok(outcome.wall.median_ns() as f64)
-    }
+    Ok(())
 }
 
 #[cfg(test)]

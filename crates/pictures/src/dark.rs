@@ -68,20 +68,3 @@ fn inverted(color: [u8; 3]) -> [u8; 3] {
     let (max, min) = extremes.map_or((0, 0), |(&max, &min)| (max, min));
     color.map(|c| 255 - max + (c - min))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lightness_is_inverted_and_segments_stay() {
-        assert_eq!(inverted([255, 255, 255]), [0, 0, 0]);
-        assert_eq!(inverted([0x26, 0x47, 0x6f]), [0x90, 0xb1, 0xd9]);
-        let svg = "<svg x=\"1\"><style>.r0{fill:#3b78c2} .s0{fill:#fff;stroke:#3b78c2}</style>\
-                   <text fill=\"#444\">a \"#444\"</text><line marker-end=\"url(#add)\"/></svg>";
-        let shown = "<svg fill=\"#ffffff\" x=\"1\"><style>.r0{fill:#3b78c2} \
-                     .s0{fill:#000000;stroke:#3d7ac4}</style>\
-                     <text fill=\"#bbbbbb\">a \"#444\"</text><line marker-end=\"url(#add)\"/></svg>";
-        assert_eq!(dark(svg), shown);
-    }
-}

@@ -324,7 +324,7 @@ impl<'t> Chart<'t> {
         self.mark(svg, a, row + from as f64 * self.lane_height, lanes);
     }
 
-    /// Draws the box of an activity that fills so many lanes from `y` on.
+    /// Draws the box of an activity that fills `lanes` lanes from `y` on.
     fn mark(&self, svg: &mut Svg, a: &Activity, y: f64, lanes: usize) {
         let x = self.x(a.start);
         let size = (self.x(a.end) - x, lanes as f64 * self.lane_height);

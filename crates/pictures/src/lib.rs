@@ -32,6 +32,7 @@ mod gantt;
 mod legend;
 mod page;
 mod segments;
+pub mod shell;
 #[doc(hidden)]
 pub mod svg;
 mod trace;

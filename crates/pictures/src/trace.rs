@@ -336,13 +336,13 @@ impl Trace {
 
     /// Number of port lists that a picture shows: up to the last port that a rank of this trace
     /// uses, and at least those of one port.
-    pub(crate) fn lists(&self) -> usize {
+    pub fn lists(&self) -> usize {
         let used = self.activities.iter().filter_map(|a| a.port).max();
         self.ports.with_k(used.unwrap_or(0) + 1).lists()
     }
 
     /// The name of a port list: `port`, `out`, `in`, `port 2`, `out 2`, `in 2`.
-    pub(crate) fn list_name(&self, list: usize) -> String {
+    pub fn list_name(&self, list: usize) -> String {
         let (name, number) = match self.ports {
             Ports::Unidirectional { .. } => ("port", list),
             Ports::Bidirectional { .. } if list.is_multiple_of(2) => ("out", list / 2),
@@ -358,7 +358,7 @@ impl Trace {
     /// Assigns every computation a lane of its rank (from 0), so that no two computations in a lane
     /// overlap. Returns the lanes by activity, and the maximal number of lanes of a rank. With
     /// overlap, a rank may compute several things at once.
-    pub(crate) fn compute_lanes(&self) -> (Vec<Option<usize>>, usize) {
+    pub fn compute_lanes(&self) -> (Vec<Option<usize>>, usize) {
         let mut by_start: Vec<usize> = (0..self.activities.len())
             .filter(|&i| self.activities[i].port.is_none())
             .collect();
@@ -418,6 +418,3 @@ fn compute_of(step: &Step) -> What {
         _ => What::Combine,
     }
 }
-
-#[cfg(test)]
-mod tests;

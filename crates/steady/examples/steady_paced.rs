@@ -15,9 +15,7 @@
 
 use oneport::Ports;
 use oneport::run::{Clock, Operator, Run, Team, inputs, oracle};
-use oneport_steady::{
-    Method, Operation, Periodic, Platform, generate, parse_fraction, show_fraction, solve, to_f64,
-};
+use oneport_steady::{Method, Operation, Periodic, Platform, generate, parse_fraction, solve};
 
 /// Nanoseconds of a time unit.
 const UNIT_NS: f64 = 2e6;
@@ -49,7 +47,7 @@ fn main() -> oneport::Result<()> {
         for ports in [Ports::BI, Ports::UNI] {
             let solution = solve(&platform, operation, ports, Method::Ports)?;
             let periodic = solution.periodic(None, None)?;
-            let rho = to_f64(&solution.throughput);
+            let rho = solution.throughput.to_f64();
             let periods = (RUN_UNITS * rho / 2.0 / periodic.operations() as f64).ceil();
             let n = periodic.operations() * (periods as usize).max(1);
             let (short, long) = (seconds(&periodic, n)?, seconds(&periodic, 2 * n)?);
@@ -60,7 +58,7 @@ fn main() -> oneport::Result<()> {
                 "{name:19} {:15} {:5}  {:>7}  {steady:.4} ({:6.2}%)    {whole:.4} ({:6.2}%)",
                 operation.name(),
                 ports.name(),
-                show_fraction(&solution.throughput),
+                solution.throughput.to_string(),
                 100.0 * steady / rho,
                 100.0 * whole / rho,
             );

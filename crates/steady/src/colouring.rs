@@ -3,7 +3,7 @@
 
 use dashu_int::{IBig, UBig};
 
-use super::fraction::{Fraction, over_common, sum, to_f64, whole};
+use super::fraction::{Fraction, over_common, sum, whole};
 use super::lp::{Column, Pricing, maximise_from};
 use super::matching::maximum;
 use super::ports::{PortGraph, Slot, rounded, trimmed};
@@ -114,7 +114,7 @@ impl Peeling<'_> {
                 ports + tight.iter().filter(inside).count()
             })
             .collect();
-        let left = self.left.iter().map(to_f64);
+        let left = self.left.iter().map(Fraction::to_f64);
         let most = left.fold(f64::MIN_POSITIVE, f64::max);
         // Tight ports and sets come first, then as many other edges as possible.
         let unit = 1000 * (self.graph.len() as i64 + 1);
@@ -123,7 +123,7 @@ impl Peeling<'_> {
                 if w.is_zero() {
                     return 0;
                 }
-                count as i64 * unit + 1 + (to_f64(w) / most * 900.0) as i64
+                count as i64 * unit + 1 + (w.to_f64() / most * 900.0) as i64
             })
             .collect();
         let chosen = self.graph.heaviest(&weights);
@@ -305,7 +305,7 @@ pub(super) fn violated_sets(graph: &PortGraph, loads: &[Fraction]) -> Vec<Vec<us
     let mut capacity = vec![0.0; size * size];
     let mut idle = vec![1.0; n];
     for (&(a, b), load) in graph.links().iter().zip(loads) {
-        let load = to_f64(load);
+        let load = load.to_f64();
         capacity[a * size + b] += load;
         capacity[b * size + a] += load;
         idle[a] -= load;

@@ -32,8 +32,8 @@ use oneport::machine::Ports;
 ///
 /// ```
 /// use oneport::Ports;
-/// use oneport_steady::{flow_bound, generate, show_fraction};
-/// assert_eq!(show_fraction(&flow_bound(&generate("fig3", 0)?, Ports::BI)?), "1");
+/// use oneport_steady::{flow_bound, generate};
+/// assert_eq!(flow_bound(&generate("fig3", 0)?, Ports::BI)?.to_string(), "1");
 /// # Ok::<(), oneport::Error>(())
 /// ```
 ///

@@ -53,13 +53,13 @@
 //!
 //! ```
 //! use oneport::check;
-//! use oneport_steady::{Method, Operation, generate, show_fraction, solve};
+//! use oneport_steady::{Method, Operation, generate, solve};
 //! use oneport::simulate::Prepared;
 //! use oneport::Ports;
 //!
 //! let platform = generate("fig3", 0)?;
 //! let solution = solve(&platform, Operation::Broadcast, Ports::UNI, Method::Ports)?;
-//! assert_eq!(show_fraction(&solution.throughput), "2/3");
+//! assert_eq!(solution.throughput.to_string(), "2/3");
 //! // 2 messages in every 3 time units; 100 of them:
 //! let periodic = solution.periodic(None, None)?;
 //! let schedule = periodic.schedule(100)?;
@@ -101,7 +101,7 @@ mod weight;
 
 pub use certificate::{Certificate, Proof};
 pub use flows::flow_bound;
-pub use fraction::{Fraction, parse_fraction, show_fraction, show_short, to_f64};
+pub use fraction::{Fraction, parse_fraction, show_short};
 pub use generate::generate;
 pub use packets::{Packets, best_packets};
 pub use periodic::Periodic;
@@ -114,6 +114,3 @@ pub use series::Series;
 pub use single::{Single, best_single};
 pub use solve::Method;
 pub use unroll::StepTimes;
-
-#[cfg(test)]
-mod tests;

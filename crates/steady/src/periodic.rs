@@ -18,9 +18,7 @@ use dashu_int::ops::{BitTest, Gcd};
 use dashu_int::{IBig, UBig};
 
 use super::colouring::{Slotted, general_slots};
-use super::fraction::{
-    Fraction, common_denominator, lcm, magnitude, scaled, to_f64, to_usize, whole,
-};
+use super::fraction::{Fraction, common_denominator, lcm, magnitude, scaled, whole};
 use super::items::{Cut, items};
 use super::ports::{PortGraph, Slot, bipartite_slots};
 use super::problem::Solution;
@@ -100,7 +98,7 @@ impl Solution {
         if fits {
             let count = |(_, rate): &(Route, Fraction)| {
                 let count = rate * &below;
-                to_usize(count.numerator()).unwrap_or(0)
+                usize::try_from(count.numerator()).unwrap_or(0)
             };
             let slots = self.slots.iter().map(|s| Slot {
                 edges: s.edges.clone(),
@@ -135,7 +133,7 @@ impl Solution {
         // The estimate counts ports only; odd sets may take longer, and cuts take time. So the best
         // estimate need not be the best schedule.
         for (rate, counts) in tried {
-            let enough = |p: &Periodic| to_f64(&p.throughput()) >= rate * (1.0 - 1e-9);
+            let enough = |p: &Periodic| p.throughput().to_f64() >= rate * (1.0 - 1e-9);
             if left == 0 || best.as_ref().is_some_and(enough) {
                 break;
             }
@@ -181,10 +179,10 @@ impl Solution {
         add(alone.collect());
         for i in 1..=TRIES {
             let period = longest * whole(i) / whole(TRIES);
-            let down = |(_, rate): &(Route, Fraction)| to_usize(&(rate * &period).floor());
+            let down = |(_, rate): &(Route, Fraction)| usize::try_from(&(rate * &period).floor());
             let down: Vec<usize> = self.routes.iter().map(|r| down(r).unwrap_or(0)).collect();
             let mut filled = down.clone();
-            self.fill(&mut filled, to_f64(&period));
+            self.fill(&mut filled, period.to_f64());
             add(down);
             add(filled);
         }
@@ -226,13 +224,13 @@ impl Solution {
         for i in 1..=TRIES {
             let period = &longest * whole(i) / whole(TRIES);
             let mut counts: Vec<usize> = (self.routes.iter())
-                .map(|(_, rate)| to_usize(&(rate * &period).floor()).unwrap_or(0))
+                .map(|(_, rate)| usize::try_from(&(rate * &period).floor()).unwrap_or(0))
                 .collect();
             let time = if self.ports.is_bidirectional() {
-                self.fill(&mut counts, to_f64(&period));
-                self.port_time(&counts).min(to_f64(&period))
+                self.fill(&mut counts, period.to_f64());
+                self.port_time(&counts).min(period.to_f64())
             } else {
-                to_f64(&period)
+                period.to_f64()
             };
             let all: usize = counts.iter().sum();
             let rate = all as f64 / time.max(f64::MIN_POSITIVE);
@@ -253,7 +251,7 @@ impl Solution {
     /// Adds an operation to one route after the other, as long as every port has the time.
     fn fill(&self, counts: &mut [usize], period: f64) {
         let mut order: Vec<usize> = (0..counts.len()).collect();
-        let missing = |i: usize| to_f64(&self.routes[i].1) * period - counts[i] as f64;
+        let missing = |i: usize| self.routes[i].1.to_f64() * period - counts[i] as f64;
         order.sort_by(|&a, &b| missing(b).total_cmp(&missing(a)));
         for i in order {
             counts[i] += 1;
@@ -276,7 +274,7 @@ impl Solution {
                 let (Some(cost), Some(&(a, b))) = (costs.get(e), graph.links().get(e)) else {
                     continue;
                 };
-                let time = to_f64(cost) * (messages * count) as f64;
+                let time = cost.to_f64() * (messages * count) as f64;
                 busy[a] += time;
                 busy[b] += time;
             }
@@ -323,7 +321,7 @@ impl Solution {
             let mut time = Fraction::ZERO;
             for (&e, end) in slot.edges.iter().zip(ends) {
                 let end: IBig = (end * whole(elements)).round();
-                let end = to_usize(&end).unwrap_or(at[e]).max(at[e]);
+                let end = usize::try_from(&end).unwrap_or(at[e]).max(at[e]);
                 if end > at[e] {
                     time = time.max(&costs[e] * whole(end - at[e]));
                     cut.push((e, at[e]..end));

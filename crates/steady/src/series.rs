@@ -10,7 +10,6 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::fraction::to_f64;
 use super::periodic::Periodic;
 use super::platform::Platform;
 use super::problem::{Operation, solve};
@@ -128,7 +127,7 @@ impl Series {
             None => solution.throughput,
         };
         let operations = self.elements_of_a_rank(schedule) / self.elements;
-        Ok(operations as f64 / to_f64(&throughput))
+        Ok(operations as f64 / throughput.to_f64())
     }
 
     /// The elements that all operations together have for one rank: no more than for any other.
@@ -147,55 +146,5 @@ impl Series {
             }
         });
         elements.filter(|&n| n > 0).min().unwrap_or(0)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::generate;
-    use oneport::Ports;
-
-    #[test]
-    fn a_stored_series_keeps_its_times() {
-        let platform = generate("complete:4", 0).unwrap();
-        for operation in Operation::ALL {
-            for ports in [Ports::UNI, Ports::BI] {
-                let solution = solve(&platform, operation, ports, Method::default()).unwrap();
-                let periodic = solution.periodic(None, None).unwrap();
-                let schedule = periodic.schedule(12).unwrap();
-                let cost = periodic.cost(1.0).unwrap();
-                let time = schedule.simulate(&cost).unwrap().makespan();
-                let text = Series::of(&periodic).to_json(&schedule);
-                let read = Schedule::from_json(&text).unwrap();
-                let series = Series::from_json(&text).unwrap().unwrap();
-                assert_eq!(*series.platform(), platform);
-                for element_bytes in [1, 8] {
-                    let cost = series.cost(element_bytes).unwrap();
-                    let again = read
-                        .clone()
-                        .with_element_bytes(element_bytes)
-                        .simulate(&cost)
-                        .unwrap()
-                        .makespan();
-                    assert!((again / time - 1.0).abs() < 1e-12, "{operation:?}");
-                }
-                let bound = series.min_time(&read).unwrap();
-                assert!(
-                    bound <= time * (1.0 + 1e-12),
-                    "{operation:?} {bound} {time}"
-                );
-                // Twelve operations with start-up and clean-up take at most three times that.
-                assert!(3.0 * bound >= time, "{operation:?} {bound} {time}");
-            }
-        }
-        assert!(Series::from_json("{}").unwrap().is_none());
-        for bad in [
-            r#"{"series": {"operation": "x", "elements": 1, "platform": {"nodes": 2, "edges": []}}}"#,
-            r#"{"series": {"operation": "scan", "elements": 0, "platform": {}}}"#,
-            r#"{"series": 1}"#,
-        ] {
-            assert!(Series::from_json(bad).is_err(), "{bad}");
-        }
     }
 }

@@ -32,6 +32,7 @@ use super::paths::shortest_paths;
 use super::platform::Platform;
 use super::ports::{PortGraph, Slot, bipartite_slots, rounded, trimmed};
 use super::route::Route;
+use super::weight::Weight;
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 
@@ -382,38 +383,32 @@ fn finite(far: Vec<Option<IBig>>, most: &IBig, below: &Fraction) -> Vec<Fraction
     far.map(|d| Fraction::int(d) / below).collect()
 }
 
+impl Rows<'_> {
+    /// The columns of the cheapest route under these weights of the edges, and of a matching.
+    fn columns<W: Weight>(
+        &self,
+        weights: impl Iterator<Item = W>,
+        matching: impl FnOnce() -> Vec<usize>,
+    ) -> Vec<Column<Label>> {
+        let route = self
+            .demand
+            .cheapest(self.platform, &weights.collect::<Vec<W>>());
+        let route = route.map(|route| self.route_column(route));
+        let matching = self.matchings.then(|| self.slot_column(matching()));
+        route.into_iter().chain(matching).collect()
+    }
+}
+
 impl Pricing<Label> for Rows<'_> {
     fn improve(&mut self, prices: &[f64]) -> Vec<Column<Label>> {
-        let edge_prices = self.edge_prices(prices);
-        let weights: Vec<f64> = edge_prices
-            .iter()
-            .zip(&self.costs)
-            .map(|(p, c)| p * c)
-            .collect();
-        let route = self.demand.cheapest(self.platform, &weights);
-        let mut columns: Vec<Column<Label>> =
-            route.into_iter().map(|r| self.route_column(r)).collect();
-        if self.matchings {
-            let edges = self.graph.heaviest(&rounded(&edge_prices));
-            columns.push(self.slot_column(edges));
-        }
-        columns
+        let prices = self.edge_prices(prices);
+        let weights = prices.iter().zip(&self.costs).map(|(p, c)| p * c);
+        self.columns(weights, || self.graph.heaviest(&rounded(&prices)))
     }
 
     fn improve_exactly(&mut self, prices: &[IBig], _: &UBig) -> Vec<Column<Label>> {
-        let edge_prices = self.edge_prices(prices);
-        let weights = edge_prices
-            .iter()
-            .zip(&self.whole_costs)
-            .map(|(p, c)| p * c);
-        let weights: Vec<IBig> = weights.collect();
-        let route = self.demand.cheapest(self.platform, &weights);
-        let mut columns: Vec<Column<Label>> =
-            route.into_iter().map(|r| self.route_column(r)).collect();
-        if self.matchings {
-            let edges = self.graph.heaviest(&edge_prices);
-            columns.push(self.slot_column(edges));
-        }
-        columns
+        let prices = self.edge_prices(prices);
+        let weights = prices.iter().zip(&self.whole_costs).map(|(p, c)| p * c);
+        self.columns(weights, || self.graph.heaviest(&prices))
     }
 }

@@ -17,7 +17,7 @@
 //! other.
 
 use super::buffer_layout::{BufferLayout, placed};
-use super::fraction::{Fraction, to_f64};
+use super::fraction::Fraction;
 use super::items::{Cut, How, Item, items};
 use super::periodic::Periodic;
 use super::problem::Operation;
@@ -206,7 +206,7 @@ impl Periodic {
         for slot in slots {
             let mut step = |rank: usize, step: Step, time: &Fraction| {
                 builder.step(rank, step);
-                times[rank].push((to_f64(&start), to_f64(&(&start + time))));
+                times[rank].push((start.to_f64(), (&start + time).to_f64()));
             };
             for (activity, span, second, time) in &slot {
                 let (from, to) = solution.link(*activity);

@@ -4,10 +4,41 @@
 use super::rounds::{self, Arrival, Exchange, Message, Rounds};
 use crate::error::Result;
 use crate::machine::Ports;
-use crate::plan::build::stream::{Sequence, StepAt};
+use crate::plan::build::stream::{DynScheduleSource, Sequence, StepAt, Stream};
 use crate::plan::{Request, consecutive, evenly};
-use crate::schedule::collective::Collective;
+use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Builder, Layout, Schedule, Span, Step};
+
+/// Plans the request's allgather in these rounds, the reduce-scatter that runs them backwards, or
+/// the allreduce that does one after the other. Block sizes of an allreduce differ by at most one
+/// element.
+///
+/// # Errors
+/// As [`Request::validate`] and [`Schedule::new`].
+pub(crate) fn plan<R>(request: &Request, rounds: impl Fn(Vec<Span>) -> R) -> Result<Schedule>
+where
+    R: DoubleEndedIterator<Item = Vec<Message>>,
+{
+    match request.kind {
+        Kind::Allgather => allgather(request, rounds),
+        Kind::ReduceScatter => reduce_scatter(request, rounds),
+        _ => allreduce(request, rounds),
+    }
+}
+
+/// As [`plan`]; steps are generated on demand. `longest` gives the number of elements of the
+/// longest message.
+pub(crate) fn programs<R: Rounds + 'static>(
+    request: &Request,
+    rounds: impl Fn(Vec<Span>) -> R,
+    longest: impl Fn(&[Span]) -> usize,
+) -> Result<Box<dyn DynScheduleSource>> {
+    Ok(match request.kind {
+        Kind::Allgather => Box::new(Stream(Blocks::allgather(request, rounds)?)),
+        Kind::ReduceScatter => Box::new(Stream(Blocks::reduce_scatter(request, rounds, longest)?)),
+        _ => Box::new(Stream(allreduce_by(request, rounds, longest)?)),
+    })
+}
 
 /// A builder for an allgather, without its steps: every rank has its block at its position in the
 /// whole vector.
@@ -36,9 +67,6 @@ where
 }
 
 /// Plans the reduce-scatter that runs these rounds backwards.
-///
-/// # Errors
-/// As [`Request::validate`] and [`Schedule::new`].
 pub(crate) fn reduce_scatter<R>(
     request: &Request,
     rounds: impl Fn(Vec<Span>) -> R,
@@ -58,11 +86,7 @@ where
     b.build()
 }
 
-/// Plans the allreduce that runs these rounds backwards, then forwards. Block sizes differ by at
-/// most one element.
-///
-/// # Errors
-/// As [`Request::validate`] and [`Schedule::new`].
+/// Plans the allreduce that runs these rounds backwards, then forwards.
 pub(crate) fn allreduce<R>(request: &Request, rounds: impl Fn(Vec<Span>) -> R) -> Result<Schedule>
 where
     R: DoubleEndedIterator<Item = Vec<Message>>,

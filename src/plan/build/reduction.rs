@@ -16,7 +16,7 @@ use crate::schedule::{Layout, Order, Schedule, Span, Step};
 /// receives. If operand order does not matter, virtual rank `v` is rank `(v + root) mod p`.
 /// Otherwise virtual ranks are the ranks themselves, and rank 0 forwards the result to the root.
 #[derive(Debug, Clone)]
-pub struct Reduction {
+pub(crate) struct Reduction {
     ranks: usize,
     ports: Ports,
     root: usize,

@@ -9,6 +9,7 @@
 
 use crate::machine::Ports;
 use crate::plan::Request;
+use crate::schedule::collective::Kind;
 use crate::schedule::{Builder, Order, Span, Spans, Step, total_len};
 
 /// One message of a round.
@@ -340,6 +341,28 @@ pub(crate) fn time_of_combining(request: &Request, elements: usize) -> f64 {
         request.combine_time(elements)
     } else {
         request.local_combine_time(elements)
+    }
+}
+
+/// The size of the request's blocks, or of the blocks of its vector; `None` if they differ or
+/// closed forms do not hold.
+pub(crate) fn equal_block(request: &Request) -> Option<usize> {
+    let (p, m) = (request.ranks, request.elements());
+    match request.kind {
+        Kind::Allgather => equal_size(request, &request.block_spans()),
+        Kind::ReduceScatter => equal_size(request, &request.reduce_scatter_spans()),
+        _ => (request.closed_forms_hold() && p > 0 && m % p == 0).then(|| m / p),
+    }
+}
+
+/// The time of a round of an allgather or broadcast whose messages take `messages`; of the
+/// reduce-scatter or reduction that runs it backwards, whose combinations take `combined`; or of
+/// both, in an allreduce.
+pub(crate) fn there_and_back(request: &Request, messages: f64, combined: f64) -> f64 {
+    match request.kind {
+        Kind::Allgather | Kind::Broadcast => messages,
+        Kind::ReduceScatter | Kind::Reduce => messages + combined,
+        _ => 2.0 * messages + combined,
     }
 }
 

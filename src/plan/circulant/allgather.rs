@@ -1,4 +1,4 @@
-//! Circulant allgather, reduce-scatter (the same reversed) and allreduce (both in turn), in
+//! Circulant allgather, reduce-scatter (the same reversed) and allreduce (one after the other), in
 //! logarithmically many rounds for any number of ranks.
 //!
 //! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
@@ -26,18 +26,18 @@
 //! - round 0: 0→2 block 0, 1→0 block 1, 2→1 block 2;
 //! - round 1: 0→1 block 0, 1→2 block 1, 2→0 block 2.
 
-use super::reduce;
+use super::n_blocks;
 use super::schedule::Circulant;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::build::compose;
-use crate::plan::build::rounds::{Message, cyclic, equal_size};
+use crate::plan::build::rounds::{Message, cyclic, equal_block, there_and_back};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     name: "circulant-rsag",
     schedule_table: None,
     collective: Kind::Allreduce,
@@ -47,11 +47,11 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     rounds: "2 ceil(log2 p)",
     volume: "2(p-1) m",
     planner: Planner::Direct(allreduce),
-    closed_form: ClosedForm::Of(allreduce_time),
-    ..reduce::REDUCE.for_another_collective()
+    closed_form: ClosedForm::Of(time),
+    ..n_blocks::REDUCE.for_another_collective()
 };
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     collective: Kind::Allgather,
     commutative_only: false,
     segmented: false,
@@ -60,11 +60,10 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     rounds: "ceil(log2 p)",
     planner: Planner::Direct(plan),
     closed_form: ClosedForm::Of(time),
-    ..reduce::REDUCE.for_another_collective()
+    ..n_blocks::REDUCE.for_another_collective()
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm =
-    row::reduce_scatter(ALLGATHER, reduce_scatter_time);
+pub(in crate::plan) const REDUCE_SCATTER: Row = row::reduce_scatter(ALLGATHER, time);
 
 /// Plans the allgather.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
@@ -87,35 +86,11 @@ fn exchanges(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>>
     })
 }
 
-/// Closed form of the allgather's model time, when the blocks are equal.
+/// Closed form of the model time, when the blocks are equal.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.block_spans())?;
-    Some(sum_of_rounds(request, b, |n| request.transfer_time(n)))
-}
-
-/// Closed form of the reduce-scatter's model time, when the blocks are equal.
-pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.reduce_scatter_spans())?;
-    Some(sum_of_rounds(request, b, |n| {
-        request.transfer_time(n) + request.combine_time(n)
-    }))
-}
-
-/// Closed form of the allreduce's model time, when `p` divides `m`.
-pub(crate) fn allreduce_time(request: &Request) -> Option<f64> {
-    let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || p == 0 || !m.is_multiple_of(p) {
-        return None;
-    }
-    Some(sum_of_rounds(request, m / p, |n| {
-        2.0 * request.transfer_time(n) + request.combine_time(n)
-    }))
-}
-
-/// The time of all rounds. `time` maps the number of elements in a rank's message to the time of a
-/// round.
-fn sum_of_rounds(request: &Request, block: usize, time: impl Fn(usize) -> f64) -> f64 {
+    let b = equal_block(request)?;
     let graph = Circulant::new(request.ranks);
     let counts = graph.skips().windows(2).map(|pair| pair[1] - pair[0]);
-    counts.map(|count| time(count * block)).sum()
+    let round = |n| there_and_back(request, request.transfer_time(n), request.combine_time(n));
+    Some(counts.map(|count| round(count * b)).sum())
 }

@@ -32,20 +32,20 @@
 //! - round 0: 0→1 block 0, 1→2 block 1, 2→0 block 2;
 //! - round 1: 0→2 block 0, 1→0 block 1, 2→1 block 2.
 
+use super::n_blocks;
 use super::phases::{Phases, Round};
-use super::reduce;
 use super::schedule::Circulant;
 use super::tables::Tables;
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::plan::{Request, evenly};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Schedule, ScheduleSource, Span, Spans, Step};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     name: "circulant-blocks",
     collective: Kind::Allgather,
     commutative_only: false,
@@ -53,11 +53,10 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     source: "Träff, irregular n-block allgather on circulant graphs",
     planner: Planner::Direct(plan),
     closed_form: ClosedForm::Of(time),
-    ..reduce::REDUCE.for_another_collective()
+    ..n_blocks::REDUCE.for_another_collective()
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm =
-    row::reduce_scatter(ALLGATHER, reduce_scatter_time);
+pub(in crate::plan) const REDUCE_SCATTER: Row = row::reduce_scatter(ALLGATHER, reduce_scatter_time);
 
 /// Plans the allgather and stores it. A buffer holds the `m` elements of all blocks in rank order.
 ///
@@ -71,8 +70,8 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 /// Takes `O(p (q + log p))` memory, and generates each step in `O(p)` time.
 ///
 /// ```
-/// use oneport::plan::circulant::allgatherv::{self, Allgatherv};
-/// use oneport::plan::circulant::schedule::Circulant;
+/// use oneport::internal::circulant::allgatherv::{self, Allgatherv};
+/// use oneport::internal::circulant::schedule::Circulant;
 /// use oneport::{Request, schedule::ScheduleSource};
 /// let request = Request::allgather(5, 100);
 /// // Each rank computes its own receive schedule; an allgather distributes them to all.
@@ -259,30 +258,4 @@ fn sum_of_rounds(request: &Request, blocks: &[Span], time: impl Fn(usize) -> f64
         sum += time((rest + 1) * part) - time(part);
     }
     Some(sum)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn schedules_passed_in_are_used_as_they_are() {
-        let request = Request::allgather(6, 4).blocks(vec![4, 0, 1, 3, 2, 4]);
-        let tables = Tables::new(&Circulant::new(6)).recv;
-        let with = |recv: &[i8]| Allgatherv::with_schedules(&request, recv.to_vec());
-        let right = with(&tables).unwrap().materialize().unwrap();
-        assert_eq!(right, plan(&request).unwrap());
-        assert!(with(&tables[1..]).is_err());
-        // A part that never comes is reported; numbers out of range do not panic.
-        for place in (3..18).filter(|&place| tables[place] >= 0) {
-            for block in [-1, i8::MIN] {
-                let mut wrong = tables.clone();
-                wrong[place] = block;
-                let schedule = with(&wrong).unwrap().materialize().unwrap();
-                let report = schedule.check();
-                assert!(!report.is_correct(), "{place} {block}");
-            }
-            assert!(with(&[i8::MAX; 18]).unwrap().materialize().is_ok());
-        }
-    }
 }

@@ -33,17 +33,17 @@
 //! sender's own contribution. Round 1 has the same messages; each holds what its sender received in
 //! round 0.
 
-use super::reduce;
+use super::n_blocks;
 use super::schedule::Circulant;
 use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Order, Schedule, Span, Step};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     name: "census",
     k_ported: true,
     collective: Kind::Allreduce,
@@ -54,7 +54,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     volume: "p ceil(log2 p) m; at most k p ceil(log_{k+1} p) m",
     planner: Planner::Direct(plan),
     closed_form: ClosedForm::Of(time),
-    ..reduce::REDUCE.for_another_collective()
+    ..n_blocks::REDUCE.for_another_collective()
 };
 
 /// Plans the allreduce.

@@ -1,72 +1,106 @@
-//! Broadcast, reduction, and allreduce (one after the other) of `n` blocks on circulant graphs, as
-//! a stream of steps for each rank.
+//! Broadcast, reduction, and allreduce (one after the other) of `n` blocks on circulant graphs: the
+//! optimal number of rounds for any number of blocks and ranks.
 //!
 //! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
-//!   schedules", Algorithm 6, forwards and backwards.
+//!   schedules", Algorithm 6 and Theorem 2 (whose -1 belongs outside the logarithm), forwards and
+//!   backwards.
 //! - Ports: bidirectional, one-ported.
-//! - Symbols: a block is a segment of the request; ranks are counted from the root.
+//! - Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)` (the `q` of
+//!   [`schedule`](super::schedule)), `q` segments of `s` elements (the paper's `n` blocks), `tc =
+//!   alpha + beta s`, `tp = gamma s`.
+//! - Rounds: `L + q - 1`, optimal; of the allreduce twice that.
+//! - Time: `(L + q - 1) tc`; of the reduction `(L + q - 1)(tc + tp)`, of the allreduce
+//!   `(L + q - 1)(2 tc + tp)`. Its broadcast starts with segment 0, with which its reduction ends.
+//! - Best segment: `s = sqrt(m alpha / ((L - 1) beta))`, with time
+//!   `(L - 1) alpha + 2 sqrt((L - 1) alpha beta m) + beta m`; for the reduction `beta + gamma` for
+//!   `beta`, for the allreduce `beta + gamma/2`.
+//! - Volume: `(p - 1) m`; of the allreduce `2 (p - 1) m`.
+//! - Restrictions: operators must commute, because a rank combines contributions from all over the
+//!   ring. Any root, by rotation: ranks are counted from it. An allreduce goes through rank 0.
 //! - Cost of planning: a rank needs only its own two schedules, which take `O(log p)` time before
 //!   its first step and `2 q` bytes. Each step takes constant time.
+//!
+//! The reduction runs the rounds of the broadcast backwards: each rank sends what it would receive.
+//!
+//! Example, broadcast, `p = 3`, `q = 2`:
+//! - round 0: 0→2 segment 0;
+//! - round 1: 0→1 segment 1;
+//! - round 2: 0→2 segment 1, 2→1 segment 0.
 
 use super::phases::{Phases, Round};
+use super::reduce_scatter_gather;
 use super::schedule::Circulant;
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
-use crate::schedule::collective::Collective;
+use crate::plan::build::rounds::there_and_back;
+use crate::plan::build::stream::DynScheduleSource;
+use crate::plan::registry::row;
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
+use crate::plan::segments::TABLE_III;
+use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Order, ScheduleSource, Span, Step};
+
+pub(in crate::plan) const REDUCE: Row = Row {
+    name: "circulant",
+    schedule_table: Some(super::table::Table::new),
+    segmented: true,
+    transfers: row::for_each_segment,
+    source: "Träff, round-optimal n-block broadcast on circulant graphs",
+    rounds: "ceil(log2 p)+q-1",
+    volume: "(p-1) m",
+    planner: Planner::Streamed(programs),
+    closed_form: ClosedForm::Of(time),
+    best_segment: BestSegment::Formula(|x| x.optimum(1.0, (x.l - 1.0) * (x.beta + x.gamma))),
+    published: Some(|x| Some(x.rounds(TABLE_III, x.l - 1.0, 1.0))),
+    ..reduce_scatter_gather::REDUCE
+};
+
+pub(in crate::plan) const BROADCAST: Row = Row {
+    collective: Kind::Broadcast,
+    commutative_only: false,
+    ..REDUCE
+};
+
+pub(in crate::plan) const ALLREDUCE: Row = Row {
+    collective: Kind::Allreduce,
+    transfers: row::for_each_segment_twice,
+    rounds: "2(ceil(log2 p)+q-1)",
+    volume: "2(p-1) m",
+    ..REDUCE.for_another_collective()
+};
 
 /// Maximum number of rounds in a phase: requests have at most 2^30 ranks.
 const MAX_ROUNDS: usize = 30;
 
-/// The programs of all ranks, as a [`ScheduleSource`]. Buffers have the elements of the vector, and
-/// no scratch.
-///
-/// ```
-/// use oneport::plan::circulant::broadcast;
-/// use oneport::schedule::ScheduleSource;
-/// use oneport::{Request, Span, Step};
-/// let all = broadcast::plan(&Request::broadcast(5, 8))?;
-/// let block = Span::new(0, 8);
-/// let program: Vec<Step> = all.program_of(1).collect();
-/// assert_eq!(program, [Step::recv(0, block), Step::send(4, block)]);
-/// # Ok::<(), oneport::Error>(())
-/// ```
+/// The programs of all ranks. Buffers have the elements of the vector, and no scratch.
 #[derive(Debug, Clone)]
-pub struct NBlocks {
+struct NBlocks {
     graph: Circulant,
     phases: Phases,
     ports: Ports,
     root: usize,
-    operation: Operation,
+    kind: Kind,
     vector: Span,
     blocks: Vec<Span>,
 }
 
-/// The collective that the programs implement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Operation {
-    Broadcast,
-    Reduce,
-    /// A reduction to the root, then a broadcast from there.
-    Allreduce,
-}
-
-impl NBlocks {
-    /// The programs for `request`, from or to its root.
-    pub(super) fn new(request: &Request, operation: Operation) -> Result<NBlocks> {
-        request.validate()?;
-        let graph = Circulant::new(request.ranks);
-        Ok(NBlocks {
-            phases: Phases::new(graph.rounds(), request.segments.count()),
-            graph,
-            ports: request.ports,
-            root: request.root,
-            operation,
-            vector: Span::new(0, request.elements()),
-            blocks: request.segments.spans(),
-        })
-    }
+/// Plans the broadcast, reduction or allreduce as a stream of steps for each rank.
+fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
+    request.validate()?;
+    let graph = Circulant::new(request.ranks);
+    Ok(Box::new(NBlocks {
+        phases: Phases::new(graph.rounds(), request.segments.count()),
+        graph,
+        ports: request.ports,
+        root: match request.kind {
+            Kind::Allreduce => 0,
+            _ => request.root,
+        },
+        kind: request.kind,
+        vector: Span::new(0, request.elements()),
+        blocks: request.segments.spans(),
+    }))
 }
 
 impl ScheduleSource for NBlocks {
@@ -81,17 +115,13 @@ impl ScheduleSource for NBlocks {
     }
 
     fn collective(&self) -> Collective {
-        let root = self.root;
-        match self.operation {
-            Operation::Broadcast => Collective::Broadcast { root },
-            Operation::Reduce => Collective::Reduce { root },
-            Operation::Allreduce => Collective::Allreduce,
-        }
+        self.kind.with_root(self.root)
     }
 
     fn layout_of(&self, rank: usize) -> Layout {
         let whole = self.vector;
-        self.collective().layout(rank, whole.len, whole, whole)
+        let collective = self.kind.with_root(self.root);
+        collective.layout(rank, whole.len, whole, whole)
     }
 
     fn program_of(&self, rank: usize) -> Program<'_> {
@@ -101,7 +131,7 @@ impl ScheduleSource for NBlocks {
         self.graph.recv_into(me, &mut schedules[0][..q]);
         self.graph.send_into(me, &mut schedules[1][..q]);
         let left = self.phases.rounds();
-        let reduces = self.operation != Operation::Broadcast;
+        let reduces = self.kind != Kind::Broadcast;
         let first = if reduces { left.saturating_sub(1) } else { 0 };
         Program {
             all: self,
@@ -117,7 +147,7 @@ impl ScheduleSource for NBlocks {
 
 /// The steps of one rank, generated in constant time each.
 #[derive(Debug, Clone)]
-pub struct Program<'a> {
+struct Program<'a> {
     all: &'a NBlocks,
     /// The rank, counted from the root.
     me: usize,
@@ -178,7 +208,7 @@ impl Iterator for Program<'_> {
     #[inline]
     fn next(&mut self) -> Option<Step> {
         loop {
-            if self.left == 0 && self.reduces && self.all.operation == Operation::Allreduce {
+            if self.left == 0 && self.reduces && self.all.kind == Kind::Allreduce {
                 self.reduces = false;
                 self.left = self.all.phases.rounds();
                 self.round = (self.left > 0).then(|| self.all.phases.round(0));
@@ -215,102 +245,13 @@ impl Iterator for Program<'_> {
     }
 }
 
-/// Number of rounds, `L + q - 1`, or 0 for one rank.
-pub(super) fn rounds(request: &Request) -> f64 {
-    if request.ranks < 2 {
-        return 0.0;
-    }
-    (Circulant::new(request.ranks).rounds() + request.segments.count() - 1) as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::{allreduce, broadcast, reduce};
-    use super::*;
-
-    fn request(p: usize, n: usize, root: usize) -> Request {
-        Request::broadcast(p, 3 * n - 1).segment_count(n).root(root)
-    }
-
-    /// Every rank except the root receives every block once, and ranks send only blocks they hold.
-    #[test]
-    fn every_block_arrives_once() {
-        for p in 1..100 {
-            for n in [1, 2, 3, 7, 20] {
-                let root = p / 3;
-                let all = broadcast::plan(&request(p, n, root)).unwrap();
-                let mut steps = 0;
-                for rank in 0..p {
-                    let mut held: Vec<Span> = Vec::new();
-                    for step in all.program_of(rank) {
-                        steps += 1;
-                        match step {
-                            Step::Recv { spans, .. } => {
-                                assert!(!held.contains(&spans[0]), "p={p} n={n} rank {rank}");
-                                held.push(spans[0]);
-                            }
-                            Step::Send { spans, to, .. } => {
-                                assert!(to != root && (rank == root || held.contains(&spans[0])));
-                            }
-                            _ => panic!("{step:?}"),
-                        }
-                    }
-                    held.sort_unstable();
-                    assert_eq!(
-                        held,
-                        if rank == root {
-                            vec![]
-                        } else {
-                            all.blocks.clone()
-                        }
-                    );
-                }
-                assert_eq!(steps, 2 * (p - 1) * n);
-            }
-        }
-    }
-
-    #[test]
-    fn reductions_are_broadcasts_reversed() {
-        for p in 1..40 {
-            for n in [1, 2, 5, 9] {
-                let request = request(p, n, p / 2);
-                let reduce = reduce::plan(&request).unwrap().materialize().unwrap();
-                let broadcast = broadcast::plan(&request).unwrap().materialize().unwrap();
-                assert_eq!(reduce.reversed().unwrap(), broadcast);
-                // The order of the operands may differ.
-                assert_eq!(broadcast.reversed().unwrap(), reduce);
-            }
-        }
-    }
-
-    /// An allreduce is the reduction to rank 0 followed by the broadcast, whatever the request's
-    /// root.
-    #[test]
-    fn an_allreduce_is_a_reduction_then_a_broadcast() {
-        for p in 1..40 {
-            for n in [1, 2, 5, 9] {
-                let [allreduce, reduce, broadcast] = [
-                    allreduce::plan(&request(p, n, p / 2)).unwrap(),
-                    reduce::plan(&request(p, n, 0)).unwrap(),
-                    broadcast::plan(&request(p, n, 0)).unwrap(),
-                ];
-                for rank in 0..p {
-                    let both = reduce.program_of(rank).chain(broadcast.program_of(rank));
-                    assert!(
-                        allreduce.program_of(rank).eq(both),
-                        "p={p} n={n} rank {rank}"
-                    );
-                    assert_eq!(
-                        allreduce.layout_of(rank).input,
-                        reduce.layout_of(rank).input
-                    );
-                    assert_eq!(
-                        allreduce.layout_of(rank).output,
-                        broadcast.layout_of(rank).output
-                    );
-                }
-            }
-        }
-    }
+/// Closed form of the model time for equal segments.
+fn time(request: &Request) -> Option<f64> {
+    let (q, s) = request.equal_segments()?;
+    let rounds = match request.ranks {
+        0 | 1 => 0,
+        p => Circulant::new(p).rounds() + q - 1,
+    };
+    let (messages, combined) = (request.transfer_time(s), request.combine_time(s));
+    Some(rounds as f64 * there_and_back(request, messages, combined))
 }

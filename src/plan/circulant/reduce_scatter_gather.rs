@@ -32,12 +32,12 @@ use crate::error::Result;
 use crate::machine::Linear;
 use crate::plan::Request;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Builder, Order, Schedule, Span, Spans, Step};
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Bi,
     commutative_only: true,
     source: "Träff, circulant reduce-scatter and gather",
@@ -172,20 +172,6 @@ impl Blocks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::CostModel;
-
-    #[test]
-    fn model_time_is_the_closed_form_for_every_root() {
-        for p in 1..40 {
-            let mut request = Request::reduce(p, 3 * p).cost(CostModel::new(10.0, 2.0).gamma(3.0));
-            for root in [0, p / 3, p - 1] {
-                request = request.root(root);
-                let schedule = plan(&request).unwrap();
-                let executed = schedule.simulate(&request.cost).unwrap().makespan();
-                assert_eq!(Some(executed), time(&request), "p={p} root={root}");
-            }
-        }
-    }
 
     #[test]
     fn gather_sends_every_block_once_in_full_messages() {

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 /// The schedules of all ranks.
 ///
 /// ```
-/// let table = oneport::plan::circulant::table::Table::new(3)?;
+/// let table = oneport::internal::circulant::table::Table::new(3)?;
 /// assert_eq!(table.to_string(), "\
 /// Process r      0 | 1 | 2
 /// Baseblock      0 | 0 | 1
@@ -40,7 +40,7 @@ pub struct Table {
     pub send: Vec<Vec<i8>>,
 }
 
-/// Maximum number of columns: nobody reads a wider table.
+/// Maximum number of columns: a wider table is unreadable.
 const MAX_RANKS: usize = 1 << 20;
 
 impl Table {

@@ -27,26 +27,31 @@ use super::pairwise::{Partners, time_of_exchange};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::plan::build::in_flight::InFlight;
-use crate::plan::build::rounds::{Arrival, Exchange, Rounds, are_equal, equal_size};
+use crate::plan::build::rounds::{
+    Arrival, Exchange, Rounds, are_equal, equal_block, there_and_back,
+};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Layout, Order, Schedule, Span, Spans, Step};
+use crate::schedule::{Layout, Order, Span, Spans, Step};
 
-pub(in crate::plan) const ONE_SHOT: Algorithm = Algorithm {
+pub(in crate::plan) const ONE_SHOT: Row = Row {
     k_ported: true,
     transfers: row::for_each_pair,
     source: "folklore; MSCCL (allreduce_allpairs)",
     rounds: "ceil((p-1)/k) on k ports (bi), twice that (uni; p odd: 2 ceil(p/k))",
     volume: "p(p-1) m",
-    planner: Planner::Streamed(one_shot_programs),
     closed_form: ClosedForm::Of(one_shot_time),
-    ..row::new("one-shot", Kind::Allreduce, one_shot)
+    ..row::planned_by(
+        "one-shot",
+        Kind::Allreduce,
+        Planner::Streamed(one_shot_programs),
+    )
 };
 
-pub(in crate::plan) const TWO_SHOT: Algorithm = Algorithm {
+pub(in crate::plan) const TWO_SHOT: Row = Row {
     // Of short vectors, most ranks have no block, and the second half has few senders.
     ports: PortModels::Each,
     name: "two-shot",
@@ -54,38 +59,31 @@ pub(in crate::plan) const TWO_SHOT: Algorithm = Algorithm {
     rounds: "2 ceil((p-1)/k) on k ports (bi), twice that (uni; p odd: 4 ceil(p/k))",
     volume: "2(p-1) m",
     planner: Planner::Streamed(two_shot_programs),
-    closed_form: ClosedForm::Of(two_shot_time),
+    closed_form: ClosedForm::Of(time),
     ..ONE_SHOT
 };
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::for_each_pair,
     source: "folklore; MSCCL (allgather_allpairs), MPICH (pairwise reduce_scatter)",
     volume: "(p-1) m",
     planner: Planner::Streamed(allgather_programs),
-    closed_form: ClosedForm::Of(allgather_time),
+    closed_form: ClosedForm::Of(time),
     name: "all-pairs",
     collective: Kind::Allgather,
     ..ONE_SHOT
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     // Of short vectors, most ranks have no block: few receive.
     ports: PortModels::Each,
     collective: Kind::ReduceScatter,
     planner: Planner::Streamed(reduce_scatter_programs),
-    closed_form: ClosedForm::Of(reduce_scatter_time),
     ..ALLGATHER
 };
 
 /// Plans the one-shot allreduce.
 ///
-/// # Errors
-/// Those of every planner, and when the number of elements of a buffer overflows.
-pub(crate) fn one_shot(request: &Request) -> Result<Schedule> {
-    one_shot_programs(request)?.materialize()
-}
-
 /// Plans the one-shot allreduce; steps are generated on demand.
 pub(super) fn one_shot_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     request.validate()?;
@@ -304,26 +302,16 @@ pub(crate) fn one_shot_time(request: &Request) -> Option<f64> {
     Some(time_of_exchange(request, m)? + combined(request, m))
 }
 
-/// Time of the two-shot allreduce for equal blocks; `None` otherwise, and for an odd number of
-/// unidirectional ranks, which do not run in lock-step.
-pub(crate) fn two_shot_time(request: &Request) -> Option<f64> {
-    let (p, m) = (request.ranks, request.elements());
+/// Time of the other rows for equal blocks; `None` otherwise, and of the two-shot allreduce for an
+/// odd number of unidirectional ranks, which do not run in lock-step.
+pub(crate) fn time(request: &Request) -> Option<f64> {
+    let (p, b) = (request.ranks, equal_block(request)?);
     let in_step = request.ports.is_bidirectional() || p.is_multiple_of(2) || p == 1;
-    if !request.closed_forms_hold() || !in_step || p == 0 || !m.is_multiple_of(p) {
+    if request.kind == Kind::Allreduce && !in_step {
         return None;
     }
-    Some(2.0 * time_of_exchange(request, m / p)? + combined(request, m / p))
-}
-
-/// Time of the allgather for equal blocks; `None` otherwise.
-pub(crate) fn allgather_time(request: &Request) -> Option<f64> {
-    time_of_exchange(request, equal_size(request, &request.block_spans())?)
-}
-
-/// Time of the reduce-scatter for equal blocks; `None` otherwise.
-pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.reduce_scatter_spans())?;
-    Some(time_of_exchange(request, b)? + combined(request, b))
+    let messages = time_of_exchange(request, b)?;
+    Some(there_and_back(request, messages, combined(request, b)))
 }
 
 /// Time to combine the contributions of all other ranks to a part of this many elements.

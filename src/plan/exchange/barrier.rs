@@ -28,11 +28,11 @@ use crate::plan::Request;
 use crate::plan::build::compose;
 use crate::plan::build::rounds::{Message, doublings};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const DISSEMINATION: Algorithm = Algorithm {
+pub(in crate::plan) const DISSEMINATION: Row = Row {
     k_ported: true,
     source: "Hensgen, Finkel, Manber 1988",
     rounds: bruck::ALLGATHER.rounds,
@@ -43,7 +43,7 @@ pub(in crate::plan) const DISSEMINATION: Algorithm = Algorithm {
     })
 };
 
-pub(in crate::plan) const FIBONACCI: Algorithm = Algorithm {
+pub(in crate::plan) const FIBONACCI: Row = Row {
     ports: PortModels::Uni,
     source: fibonacci::ALLGATHER.source,
     rounds: fibonacci::ALLGATHER.rounds,
@@ -54,7 +54,7 @@ pub(in crate::plan) const FIBONACCI: Algorithm = Algorithm {
     })
 };
 
-pub(in crate::plan) const TREE: Algorithm = Algorithm {
+pub(in crate::plan) const TREE: Row = Row {
     transfers: |p, _| p.saturating_mul(2),
     source: "folklore",
     rounds: "2 ceil(log2 p)",
@@ -116,64 +116,4 @@ fn tree_time(request: &Request) -> Option<f64> {
     tokens
         .closed_forms_hold()
         .then(|| rounds * tokens.transfer_time(1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::check::FindingKind;
-    use crate::simulate::bounds::lower_bound_of;
-    use crate::{CostModel, Ports, Step};
-
-    #[test]
-    fn dissemination_takes_the_fewest_rounds_and_messages_cost_alpha() {
-        let cost = CostModel::new(10.0, 3.0);
-        for p in 2..=70 {
-            for k in 1..=3 {
-                let ports = Ports::BI.with_k(k);
-                let request = Request::barrier(p).ports(ports).element_bytes(8);
-                let schedule = request.plan("dissemination").unwrap();
-                let time = schedule.simulate(&cost).unwrap().makespan();
-                let bound = lower_bound_of(&schedule, &cost);
-                assert_eq!((time, bound.latency), (bound.largest, time), "{p} {k}");
-                let rounds = (1..).find(|&q| (k + 1).pow(q) >= p).unwrap();
-                assert_eq!(time, 10.0 * f64::from(rounds));
-                assert_eq!(schedule.stats().unwrap().elements, 0);
-            }
-        }
-    }
-
-    /// Whoever misses one token may leave too early, and the checker says so.
-    #[test]
-    fn a_message_left_out_is_found() {
-        for p in 2..=9 {
-            for name in ["dissemination", "tree"] {
-                let schedule = Request::barrier(p).plan(name).unwrap();
-                assert!(schedule.check().is_correct());
-                let (ports, layout) = (schedule.ports(), schedule.layout().to_vec());
-                let programs = schedule.into_programs();
-                for from in 0..p {
-                    let Some(at) = programs[from].iter().position(Step::is_send) else {
-                        continue;
-                    };
-                    let mut left = programs.clone();
-                    let to = left[from].remove(at).peer().unwrap();
-                    let receives = |s: &Step| !s.is_send() && s.peer() == Some(from);
-                    let at = left[to].iter().position(receives).unwrap();
-                    left[to].remove(at);
-                    let wrong = Schedule::new(ports, Collective::Barrier, layout.clone(), left);
-                    let report = wrong.unwrap().check();
-                    assert!(!report.is_correct(), "{name} {p} {from}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn a_barrier_without_tokens_is_refused() {
-        let mut b = Schedule::builder(2, Ports::BI, Collective::Barrier);
-        b.layout(0, 0, [], []).layout(1, 0, [], []);
-        let report = b.build().unwrap().check();
-        assert_eq!(report.errors[0].kind, FindingKind::Layout);
-    }
 }

@@ -31,11 +31,11 @@ use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::build::block_pairs::{BlockPairs, Part};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+pub(in crate::plan) const ALLTOALL: Row = Row {
     ports: PortModels::Bi,
     // Most decompositions have far fewer matchings than there are pairs.
     k_ported: true,
@@ -92,7 +92,7 @@ fn len(blocks: &BlockPairs, from: usize, to: usize) -> usize {
     }
 }
 
-/// All ranks send at most so many elements to one rank each.
+/// Each rank sends at most this many elements, to one other rank.
 struct Matching {
     /// By sender.
     receivers: Vec<usize>,
@@ -199,43 +199,5 @@ impl Iterator for Decomposition {
         }
         self.sum -= len;
         Some(Matching { receivers, len })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::CostModel;
-    use crate::plan::build::block_pairs::pair_sizes;
-
-    /// Without start-up times no port of the busiest rank waits; with them each matching adds one.
-    #[test]
-    fn the_busiest_port_never_waits() {
-        for p in 1..=16 {
-            for sizes in pair_sizes(p) {
-                let other = |a: usize, b: usize| if a == b { 0 } else { sizes[a * p + b] };
-                let sent = |r: usize| (0..p).map(|to| other(r, to)).sum::<usize>();
-                let received = |r: usize| (0..p).map(|from| other(from, r)).sum::<usize>();
-                let most = (0..p).map(|r| sent(r).max(received(r))).max().unwrap();
-                let filled = (0..p * p).filter(|&i| other(i / p, i % p) > 0).count();
-                for (alpha, beta) in [(0.0, 2.0), (10.0, 2.0)] {
-                    let cost = CostModel::new(alpha, beta);
-                    let request = Request::alltoall(p, 4)
-                        .blocks(sizes.clone())
-                        .cost(cost.clone());
-                    let time = plan(&request).unwrap().simulate(&cost).unwrap().makespan();
-                    assert_eq!(super::time(&request), Some(time), "{sizes:?}");
-                    let rounds = Decomposition::new(&BlockPairs::new(&request).unwrap()).count();
-                    assert!(rounds <= filled + 2 * p, "{rounds} {sizes:?}");
-                    if BlockPairs::equal_size(&request).is_none() {
-                        assert_eq!(
-                            time,
-                            alpha * rounds as f64 + beta * most as f64,
-                            "{sizes:?}"
-                        );
-                    }
-                }
-            }
-        }
     }
 }

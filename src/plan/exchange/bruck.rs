@@ -26,15 +26,15 @@
 use crate::error::Result;
 use crate::plan::build::compose;
 use crate::plan::build::rounds::{
-    Message, cyclic, equal_size, time_of_combining_all, time_of_round,
+    Message, cyclic, equal_block, there_and_back, time_of_combining_all, time_of_round,
 };
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::plan::{Request, evenly};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     k_ported: true,
     source: "Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
     rounds: "ceil(log_{k+1} p) on k ports (bi), up to 3 times that (uni)",
@@ -43,36 +43,24 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     ..row::new("bruck", Kind::Allgather, plan)
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     commutative_only: true,
     transfers: row::logarithmic_twice,
     source: "Bruck et al. 1997, there and back",
     rounds: "2 ceil(log_{k+1} p) on k ports (bi), up to 3 times that (uni)",
     volume: "2(p-1) m",
-    planner: Planner::Direct(allreduce),
-    closed_form: ClosedForm::Of(allreduce_time),
     ..ALLGATHER
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
-    planner: Planner::Direct(reduce_scatter),
-    ..row::reduce_scatter(ALLGATHER, reduce_scatter_time)
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
+    planner: ALLGATHER.planner,
+    ..row::reduce_scatter(ALLGATHER, time)
 };
 
-/// Plans the allgather.
+/// Plans the allgather, reduce-scatter or allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    compose::allgather(request, |blocks| allgather(request, 0, blocks))
-}
-
-/// Plans the reduce-scatter.
-pub(crate) fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    compose::reduce_scatter(request, |blocks| allgather(request, 0, blocks))
-}
-
-/// Plans the allreduce; only the sum of the request's segments matters.
-pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
-    compose::allreduce(request, |blocks| allgather(request, 0, blocks))
+    compose::plan(request, |blocks| allgather(request, 0, blocks))
 }
 
 /// The rounds of the allgather if rank `v + first` has number `v`. Number `v` sends blocks from `v`
@@ -126,29 +114,12 @@ fn shares(p: usize, k: usize) -> Vec<Vec<Share>> {
     rounds
 }
 
-/// Time of the allgather for equal blocks and, on unidirectional ranks, if along all cycles of
-/// messages there is an even number of ranks (one port: `p` is a power of two); `None` otherwise.
+/// Time for equal blocks and, on unidirectional ranks, if along all cycles of messages there is an
+/// even number of ranks (one port: `p` is a power of two); `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.block_spans())?;
-    sum_of_rounds(request, b, |shares| time_of_round(request, shares[0]))
-}
-
-/// Time of the reduce-scatter under the same conditions.
-pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.reduce_scatter_spans())?;
-    sum_of_rounds(request, b, |shares| {
-        time_of_round(request, shares[0]) + time_of_combining_all(request, shares)
-    })
-}
-
-/// Time of the allreduce under the same conditions.
-pub(crate) fn allreduce_time(request: &Request) -> Option<f64> {
-    let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || p == 0 || m % p != 0 {
-        return None;
-    }
-    sum_of_rounds(request, m / p, |shares| {
-        2.0 * time_of_round(request, shares[0]) + time_of_combining_all(request, shares)
+    sum_of_rounds(request, equal_block(request)?, |shares| {
+        let messages = time_of_round(request, shares[0]);
+        there_and_back(request, messages, time_of_combining_all(request, shares))
     })
 }
 

@@ -31,12 +31,12 @@ use crate::plan::build::block_pairs::BlockPairs;
 use crate::plan::build::rounds::{Arrival, Exchange, Rounds, receive_first_flags, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Span, Spans, Step};
 
-pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+pub(in crate::plan) const ALLTOALL: Row = Row {
     // The last round uses fewer ports than there are, more of them if each is by itself.
     ports: PortModels::Each,
     collective: Kind::Alltoall,

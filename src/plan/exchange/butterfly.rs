@@ -31,13 +31,13 @@ use crate::plan::Request;
 use crate::plan::build::cube::{Cube, fold, members_of};
 use crate::plan::build::rounds::{Arrival, time_of_combining, time_of_round};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestRoot, ClosedForm, Planner};
+use crate::plan::registry::{BestRoot, ClosedForm, Planner, Row};
 use crate::plan::segments::{Published, TABLE_III};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Builder, Schedule, Span};
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     source: "Rabenseifner 2004",
     rounds: "2 floor(log2 p), if p is not a power of two 1 more (bi); about 3 floor(log2 p) (uni)",
     volume: "(p-1) m + floor(log2 p)/2 m",
@@ -57,7 +57,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..row::new("butterfly", Kind::Reduce, plan)
 };
 
-pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+pub(in crate::plan) const BROADCAST: Row = Row {
     planner: Planner::ReverseOf(plan_for_broadcast),
     published: None,
     ..row::broadcast(REDUCE)
@@ -136,25 +136,6 @@ fn gather(cube: &Cube, b: &mut Builder, root: usize) {
             let span = cube.kept(from, k + 1);
             if span.len > 0 {
                 b.transfer(cube.members[from], cube.members[to], span);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machine::CostModel;
-
-    #[test]
-    fn every_root_takes_the_same_time() {
-        for p in [1, 2, 6, 8, 13] {
-            let mut request = Request::reduce(p, 48).cost(CostModel::new(10.0, 1.0).gamma(0.5));
-            for root in 0..p {
-                request = request.root(root);
-                let schedule = plan(&request).unwrap();
-                let executed = schedule.simulate(&request.cost).unwrap().makespan();
-                assert_eq!(Some(executed), time(&request), "p={p} root={root}");
             }
         }
     }

@@ -25,13 +25,13 @@ use super::{bruck, doubling_allgather, fibonacci, halving, pat, ring, swing};
 use crate::error::{Error, Result};
 use crate::plan::build::rounds;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestRoot, Planner, PortModels};
+use crate::plan::registry::{Algorithm, BestRoot, Planner, PortModels, Row};
 use crate::plan::tree::reduce_broadcast::in_sequence;
 use crate::plan::{Request, Segments, consecutive, evenly};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Uni,
     k_ported: true,
     transfers: |p, _| transfers(p, 2),
@@ -42,7 +42,7 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     ..row::new("composed", Kind::Allreduce, plan)
 };
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     transfers: |p, _| transfers(p, 1),
     rounds: "those of the best reduce_scatter, then ceil(log2 p)",
     volume: "about (p-1) m + ceil(log2 p)/2 m",
@@ -52,7 +52,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..ALLREDUCE
 };
 
-const REDUCE_SCATTERS: [Algorithm; 6] = [
+const REDUCE_SCATTERS: [Row; 6] = [
     fibonacci::REDUCE_SCATTER,
     halving::REDUCE_SCATTER,
     bruck::REDUCE_SCATTER,
@@ -61,7 +61,7 @@ const REDUCE_SCATTERS: [Algorithm; 6] = [
     ring::REDUCE_SCATTER,
 ];
 
-const ALLGATHERS: [Algorithm; 5] = [
+const ALLGATHERS: [Row; 5] = [
     fibonacci::ALLGATHER,
     doubling_allgather::ALLGATHER,
     bruck::ALLGATHER,
@@ -72,7 +72,7 @@ const ALLGATHERS: [Algorithm; 5] = [
 /// Limit of the transfers of a candidate: a ring among many ranks takes too long to plan.
 const MAX_TRANSFERS: usize = 1 << 18;
 
-/// Whether a candidate with so many transfers is planned.
+/// Whether a candidate with this number of transfers is planned.
 fn is_short(ranks: usize, transfers: usize) -> bool {
     transfers <= MAX_TRANSFERS.max(64 * ranks)
 }
@@ -127,15 +127,15 @@ fn gather(request: &Request) -> Result<Schedule> {
 }
 
 /// The algorithm with the smallest time.
-fn best<'a>(candidates: &'a [Algorithm], request: &Request) -> Result<&'a Algorithm> {
-    let mut best: Option<(f64, &Algorithm)> = None;
-    for algorithm in candidates {
+fn best(candidates: &'static [Row], request: &Request) -> Result<Algorithm> {
+    let mut best: Option<(f64, Algorithm)> = None;
+    for algorithm in candidates.iter().map(Algorithm::of) {
         let transfers = (algorithm.transfers)(request.ranks, 1);
         if !is_short(request.ranks, transfers) || algorithm.accepts(request).is_err() {
             continue;
         }
         let time = algorithm.time(request)?;
-        if best.is_none_or(|(least, _)| time < least) {
+        if best.as_ref().is_none_or(|(least, _)| time < *least) {
             best = Some((time, algorithm));
         }
     }

@@ -25,11 +25,11 @@ use crate::plan::build::compose::allgather_builder;
 use crate::plan::build::cube::{folded, members_of};
 use crate::plan::build::rounds::{Arrival, Message, equal_size, round};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span, Spans, total_len};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     source: "folklore",
     rounds: "floor(log2 p) (bi), 2 floor(log2 p) (uni), if p is not a power of two 2 more",
     volume: "(p-1) m",

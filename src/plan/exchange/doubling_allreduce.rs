@@ -24,12 +24,12 @@ use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::build::cube::{fold, members_of, unfold};
 use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     volume: "n floor(log2 p) m + 2(p-n) m, n = 2^floor(log2 p)",
     planner: Planner::Direct(plan),

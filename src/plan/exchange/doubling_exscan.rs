@@ -28,11 +28,11 @@ use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::build::rounds::{Arrival, Message, doublings, round};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Order, Schedule, Span, Step};
 
-pub(in crate::plan) const DOUBLING: Algorithm = Algorithm {
+pub(in crate::plan) const DOUBLING: Row = Row {
     source: "Träff 2026 (two exclusive scans)",
     rounds: "ceil(log2 p) (bi), 2 ceil(log2 p)-1 (uni)",
     volume: "(q (p-1) - 2^q + 2^(q-i) + i) m, q rounds, i inclusive",
@@ -42,7 +42,7 @@ pub(in crate::plan) const DOUBLING: Algorithm = Algorithm {
     })
 };
 
-pub(in crate::plan) const SHIFTED: Algorithm = Algorithm {
+pub(in crate::plan) const SHIFTED: Row = Row {
     source: "folklore",
     rounds: "1+ceil(log2(p-1)) (bi), 1+2 ceil(log2(p-1)) (uni)",
     volume: "(q (p-1) - 2^(q-1) + 1) m, q rounds",

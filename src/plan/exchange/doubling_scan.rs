@@ -22,12 +22,12 @@ use super::doubling_allgather;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::build::rounds::{Arrival, Message, doublings, round};
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const SCAN: Algorithm = Algorithm {
+pub(in crate::plan) const SCAN: Row = Row {
     collective: Kind::Scan,
     source: "Hillis, Steele 1986",
     rounds: "ceil(log2 p) (bi), 2 ceil(log2 p)-1 (uni)",

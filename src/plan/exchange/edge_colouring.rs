@@ -28,11 +28,11 @@ use crate::plan::Request;
 use crate::plan::build::block_pairs::{BlockPairs, Part};
 use crate::plan::build::edge_colouring::{edge_colouring, min_colours};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+pub(in crate::plan) const ALLTOALL: Row = Row {
     k_ported: true,
     transfers: row::for_each_pair,
     source: "König 1916; Vizing 1964; open shop: Gonzalez, Sahni 1976",
@@ -64,15 +64,15 @@ fn rounds(request: &Request, blocks: &BlockPairs) -> Vec<(usize, [usize; 2])> {
     let (vertices, edges) = graph(request, &pairs);
     let colours = edge_colouring(vertices, &edges);
     // In the order of their largest blocks, which is that of the pairs.
-    let (mut turn, mut next) = (vec![usize::MAX; colours.len()], 0);
+    let (mut number, mut next) = (vec![usize::MAX; colours.len()], 0);
     let mut rounds: Vec<_> = colours
         .into_iter()
         .map(|colour| {
-            if turn[colour] == usize::MAX {
-                turn[colour] = next;
+            if number[colour] == usize::MAX {
+                number[colour] = next;
                 next += 1;
             }
-            turn[colour]
+            number[colour]
         })
         .zip(pairs)
         .collect();
@@ -108,70 +108,4 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     let exact = last + 1 == min_colours(vertices, &edges);
     let equal = pairs.iter().all(|&other| len(other) == len(pair));
     (exact && equal).then(|| (last + 1) as f64 * request.transfer_time(len(pair)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::build::block_pairs::pair_sizes;
-    use crate::{CostModel, Ports};
-
-    /// The most messages through one port.
-    fn largest_degree(ports: Ports, p: usize, sizes: &[usize]) -> usize {
-        let sent = |a: usize, b: usize| usize::from(a != b && sizes[a * p + b] > 0);
-        let count = |rank: usize| {
-            let out: usize = (0..p).map(|other| sent(rank, other)).sum();
-            let into: usize = (0..p).map(|other| sent(other, rank)).sum();
-            match ports.is_bidirectional() {
-                true => out.max(into),
-                false => out + into,
-            }
-        };
-        (0..p).map(count).max().unwrap()
-    }
-
-    #[test]
-    fn rounds_are_as_few_as_the_messages_of_a_port() {
-        for p in 1..=20 {
-            for sizes in pair_sizes(p) {
-                for ports in [Ports::BI, Ports::UNI] {
-                    let request = Request::alltoall(p, 4).blocks(sizes.clone()).ports(ports);
-                    let blocks = BlockPairs::new(&request).unwrap();
-                    let rounds = rounds(&request, &blocks)
-                        .last()
-                        .map_or(0, |last| last.0 + 1);
-                    let degree = largest_degree(ports, p, &sizes);
-                    match ports.is_bidirectional() {
-                        true => assert_eq!(rounds, degree, "{sizes:?}"),
-                        false => assert!(rounds <= degree + 2, "{sizes:?}"),
-                    }
-                }
-            }
-        }
-    }
-
-    /// Blocks of one size, or none: the model time is that of the rounds.
-    #[test]
-    fn the_time_of_equal_messages_is_that_of_the_rounds() {
-        let mut exact = 0;
-        for p in 2..=20 {
-            for density in 2..6 {
-                let full = |i: usize| (i * i * density + 3 * i) % 7 < density;
-                let sizes: Vec<usize> = (0..p * p).map(|i| 5 * usize::from(full(i))).collect();
-                for ports in [Ports::BI, Ports::UNI] {
-                    let cost = CostModel::new(10.0, 2.0);
-                    let request = Request::alltoall(p, 5).ports(ports).cost(cost.clone());
-                    let request = request.blocks(sizes.clone());
-                    let time = plan(&request).unwrap().simulate(&cost).unwrap().makespan();
-                    let closed = super::time(&request);
-                    exact += usize::from(closed.is_some());
-                    assert!(closed.is_some() || !ports.is_bidirectional());
-                    assert_eq!(closed.unwrap_or(time), time, "{p} {ports:?} {sizes:?}");
-                    let degree = largest_degree(ports, p, &sizes) as f64;
-                    assert!(time >= 20.0 * degree && time <= 20.0 * (degree + 2.0));
-                }
-            }
-        }
-        assert!(exact > 140, "{exact} of 152");
-    }
 }

@@ -35,13 +35,13 @@
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::build::compose;
-use crate::plan::build::rounds::{Message, cyclic, equal_size, joined};
+use crate::plan::build::rounds::{Message, cyclic, equal_block, joined, there_and_back};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     ports: PortModels::Uni,
     source: "Entringer, Slater 1979; Even, Monien 1989",
     rounds: "the least k with F_(k-1) >= floor(p/2), about 1.44 log2 p + 1; p odd: at most 2 more",
@@ -50,35 +50,26 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     ..row::new("fibonacci", Kind::Allgather, plan)
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
-    planner: Planner::Direct(reduce_scatter),
-    ..row::reduce_scatter(ALLGATHER, reduce_scatter_time)
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
+    planner: ALLGATHER.planner,
+    ..row::reduce_scatter(ALLGATHER, time)
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     commutative_only: true,
     transfers: row::logarithmic_twice,
     rounds: "twice the least k with F_(k-1) >= floor(p/2), about 2.88 log2 p + 2; p odd: 4 more",
     volume: "2(p-1) m",
-    planner: Planner::Direct(allreduce),
-    closed_form: ClosedForm::Of(allreduce_time),
     ..ALLGATHER
 };
 
-/// Plans the allgather.
+/// Plans the allgather, reduce-scatter or allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    compose::allgather(request, rounds)
-}
-
-/// Plans the reduce-scatter.
-pub(crate) fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    compose::reduce_scatter(request, rounds_of_pairs)
-}
-
-/// Plans the allreduce; only the sum of the request's segments matters.
-pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
-    compose::allreduce(request, rounds_of_pairs)
+    match request.kind {
+        Kind::Allgather => compose::plan(request, rounds),
+        _ => compose::plan(request, rounds_of_pairs),
+    }
 }
 
 /// The sender and the receiver of each message of a round.
@@ -203,7 +194,7 @@ fn growth(n: usize) -> impl Iterator<Item = Growth> {
     })
 }
 
-/// The numbers of pairs that the ranks know which receive next, and those which send.
+/// How many pairs the next receivers, and the next senders, know.
 #[derive(Clone, Copy)]
 struct Known {
     receiver: usize,
@@ -211,7 +202,7 @@ struct Known {
 }
 
 impl Known {
-    /// After a round in which receivers learn so many pairs.
+    /// After a round in which receivers learn `learnt` pairs.
     fn after(self, learnt: usize) -> Known {
         Known {
             receiver: self.sender,
@@ -219,7 +210,7 @@ impl Known {
         }
     }
 
-    /// Whether so many rounds suffice until all know `n` pairs.
+    /// Whether all know `n` pairs after `rounds` rounds.
     fn can_complete(mut self, n: usize, rounds: usize) -> bool {
         for _ in 0..rounds {
             self = self.after(self.sender.min(n - self.receiver));
@@ -239,80 +230,14 @@ fn sum_of_rounds(p: usize, time: impl Fn(usize) -> f64) -> Option<f64> {
     p.is_multiple_of(2).then(|| blocks.map(time).sum())
 }
 
-/// Time of the allgather for equal blocks and even `p`; `None` otherwise.
+/// Time for equal blocks and even `p`; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.block_spans())?;
-    sum_of_rounds(request.ranks, |count| request.transfer_time(count * b))
-}
-
-/// Time of the reduce-scatter under the same conditions.
-pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.reduce_scatter_spans())?;
+    let b = equal_block(request)?;
     sum_of_rounds(request.ranks, |count| {
-        request.transfer_time(count * b) + request.combine_time(count * b)
+        let [messages, combined] = [
+            request.transfer_time(count * b),
+            request.combine_time(count * b),
+        ];
+        there_and_back(request, messages, combined)
     })
-}
-
-/// Time of the allreduce under the same conditions.
-pub(crate) fn allreduce_time(request: &Request) -> Option<f64> {
-    let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || p == 0 || !m.is_multiple_of(p) {
-        return None;
-    }
-    let b = m / p;
-    sum_of_rounds(p, |count| {
-        2.0 * request.transfer_time(count * b) + request.combine_time(count * b)
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machine::{CostModel, Ports};
-    use crate::simulate::bounds::lower_bound;
-
-    /// The times for `p` ranks with blocks of one element, if a message costs only `alpha`, and if
-    /// it costs only `beta`.
-    fn times(p: usize) -> [f64; 2] {
-        let request = Request::allgather(p, 1).ports(Ports::UNI);
-        let schedule = plan(&request).unwrap();
-        [(1.0, 0.0), (0.0, 1.0)].map(|(alpha, beta)| {
-            let cost = CostModel::new(alpha, beta);
-            schedule.simulate(&cost).unwrap().makespan()
-        })
-    }
-
-    #[test]
-    fn rounds_are_fibonacci_numbers_and_the_volume_is_optimal() {
-        let ranks = [6, 8, 10, 16, 26, 32, 34, 64, 100, 128, 256, 1024];
-        let rounds = ranks.map(|p| times(p)[0]);
-        let expected = [5, 6, 6, 7, 8, 9, 9, 10, 11, 12, 13, 16];
-        assert_eq!(rounds, expected.map(f64::from));
-        for p in (2..=300).step_by(2) {
-            let [rounds, volume] = times(p);
-            assert_eq!(volume, 2.0 * (p as f64 - 1.0), "p={p}");
-            let one = CostModel::new(1.0, 0.0);
-            let bound = lower_bound(Kind::Allgather, Ports::UNI, p, 1, 1, &one).latency;
-            assert!(
-                (bound..=bound + 1.0).contains(&rounds),
-                "p={p}: {rounds}, {bound}"
-            );
-        }
-    }
-
-    #[test]
-    fn an_odd_rank_costs_at_most_two_rounds() {
-        for p in (3..=301).step_by(2) {
-            let [rounds, volume] = times(p);
-            let expected = match p {
-                5 => 5.0,
-                9 => 6.0,
-                _ => times(p - 1)[0] + 2.0,
-            };
-            assert_eq!(rounds, expected, "p={p}");
-            // A message with the last pair has a block more.
-            let bound = 2.62 * p as f64 + rounds;
-            assert!(volume < bound, "p={p}: {volume}");
-        }
-    }
 }

@@ -26,27 +26,27 @@
 
 use crate::error::Result;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, PortModels};
+use crate::plan::registry::{PortModels, Row};
 use crate::plan::{Request, choose, consecutive};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Order, Schedule, Span, Step};
 
-pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+pub(in crate::plan) const ALLTOALL: Row = Row {
     ports: PortModels::Uni,
     ..gossip(Kind::Alltoall, alltoall)
 };
 
-pub(in crate::plan) const SCAN: Algorithm =
+pub(in crate::plan) const SCAN: Row =
     gossip(Kind::Scan, |request| scan(request, Collective::Scan, 0));
 
-pub(in crate::plan) const EXSCAN: Algorithm =
+pub(in crate::plan) const EXSCAN: Row =
     gossip(Kind::Exscan, |request| scan(request, Collective::Exscan, 1));
 
 /// Limit for the number of ranks: a gossip among more of them moves too much to be the fastest.
 const MAX_RANKS: usize = 256;
 
-const fn gossip(collective: Kind, plan: fn(&Request) -> Result<Schedule>) -> Algorithm {
-    Algorithm {
+const fn gossip(collective: Kind, plan: fn(&Request) -> Result<Schedule>) -> Row {
+    Row {
         max_ranks: Some(MAX_RANKS),
         transfers: row::for_each_pair,
         planning_work: 16,
@@ -129,40 +129,4 @@ fn scan(request: &Request, collective: Collective, before: usize) -> Result<Sche
         }
     }
     b.build()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{CostModel, Ports};
-
-    /// Where a message costs only `alpha`.
-    #[test]
-    fn a_gossip_takes_the_rounds_of_an_allgather() {
-        let cost = CostModel::new(1.0, 0.0);
-        for (ports, expected) in [
-            (Ports::UNI, [(5, 5.0), (6, 5.0), (9, 6.0), (10, 6.0)]),
-            (
-                Ports::BI.with_k(2),
-                [(3, 1.0), (9, 2.0), (10, 3.0), (27, 3.0)],
-            ),
-        ] {
-            for (p, rounds) in expected {
-                for kind in [Kind::Alltoall, Kind::Scan, Kind::Exscan] {
-                    let request = Request::new(kind, p, 3).ports(ports).cost(cost.clone());
-                    let Ok(schedule) = request.plan("gossip") else {
-                        assert!(kind == Kind::Alltoall && ports.is_bidirectional());
-                        continue;
-                    };
-                    assert!(schedule.check().is_correct(), "{kind} {p}");
-                    let time = schedule.simulate(&cost).unwrap().makespan();
-                    assert_eq!(time, rounds, "{kind} {ports:?} {p}");
-                    let best = choose::choose(&request).unwrap();
-                    assert!(best.time <= rounds);
-                }
-            }
-        }
-        let many = Request::scan(MAX_RANKS + 1, 1).plan("gossip");
-        assert!(many.unwrap_err().to_string().contains("at most 256 ranks"));
-    }
 }

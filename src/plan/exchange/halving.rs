@@ -30,27 +30,25 @@ use crate::plan::build::cube::{folded, members_of};
 use crate::plan::build::rounds::{Arrival, Exchange, Rounds, equal_size, time_of_combining};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Order, Schedule, Span, Spans, Step, total_len};
+use crate::schedule::{Layout, Order, Span, Spans, Step, total_len};
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     transfers: row::parts_of_halves,
     source: "folklore; blocks chosen so that operands stay in order",
     rounds: "floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
     volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
     // Each rank remembers when the blocks of its messages were last used.
     tables: |p| (p as u64).saturating_mul(p as u64).saturating_mul(32),
-    planner: Planner::Streamed(programs),
     closed_form: ClosedForm::Of(time),
-    ..row::new("recursive-halving", Kind::ReduceScatter, plan)
+    ..row::planned_by(
+        "recursive-halving",
+        Kind::ReduceScatter,
+        Planner::Streamed(programs),
+    )
 };
-
-/// Plans the reduce-scatter.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    Stream(Halving::new(request)?).materialize()
-}
 
 /// Plans the reduce-scatter; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {

@@ -22,11 +22,11 @@ use crate::plan::Request;
 use crate::plan::build::compose;
 use crate::plan::build::rounds::{Message, equal_size};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span, Spans};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: |p, _| p.saturating_mul(2),
     source: "folklore",
     rounds: "2(p-1)",
@@ -35,7 +35,7 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     ..row::new("linear", Kind::Allgather, plan)
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     planner: Planner::Direct(reduce_scatter),
     ..row::reduce_scatter(ALLGATHER, reduce_scatter_time)
 };

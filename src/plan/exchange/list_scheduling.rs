@@ -31,11 +31,11 @@ use crate::machine::bytes;
 use crate::plan::Request;
 use crate::plan::build::block_pairs::{BlockPairs, Part};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+pub(in crate::plan) const ALLTOALL: Row = Row {
     k_ported: true,
     transfers: row::for_each_pair,
     planning_work: 8,
@@ -158,81 +158,5 @@ fn list(request: &Request, blocks: &BlockPairs, pairs: &[[usize; 2]], priority: 
                 freed.push(at);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::build::block_pairs::pair_sizes;
-    use crate::random::Generator;
-    use crate::{CostModel, Ports};
-
-    /// The time of all messages through the busiest port, and of the longest message.
-    fn busiest(request: &Request) -> (f64, f64) {
-        let blocks = BlockPairs::new(request).unwrap();
-        let (mut sent, mut received) = (vec![0.0; request.ranks], vec![0.0; request.ranks]);
-        let mut longest = 0.0f64;
-        for [from, to] in blocks.pairs() {
-            let time = request.transfer_time(blocks.len(from, to));
-            sent[from] += time;
-            received[to] += time;
-            longest = longest.max(time);
-        }
-        let both = sent.iter().zip(&received);
-        let busiest = both.map(|(s, r)| match request.ports.is_bidirectional() {
-            true => f64::max(*s, *r),
-            false => s + r,
-        });
-        (busiest.fold(0.0, f64::max), longest)
-    }
-
-    #[test]
-    fn the_planned_times_are_those_of_the_schedule_and_at_most_twice_the_least() {
-        let cost = CostModel::new(10.0, 2.0);
-        for p in 1..=14 {
-            for sizes in pair_sizes(p) {
-                for ports in [
-                    Ports::BI,
-                    Ports::UNI,
-                    Ports::BI.with_k(2),
-                    Ports::UNI.with_k(3),
-                ] {
-                    let request = Request::alltoall(p, 4).blocks(sizes.clone());
-                    let request = request.ports(ports).cost(cost.clone());
-                    let time = plan(&request).unwrap().simulate(&cost).unwrap().makespan();
-                    assert_eq!(super::time(&request), Some(time), "{ports:?} {sizes:?}");
-                    if ports.k() == 1 {
-                        let (least, longest) = busiest(&request);
-                        assert!(time >= least && time <= (2.0 * least - longest).max(least));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Random blocks, with start-up times from none to about that of a block: the mean excess over
-    /// the busiest port is below 3%, the largest, of four ranks, below 30%.
-    #[test]
-    fn random_blocks_take_little_more_than_the_busiest_port() {
-        let mut random = Generator::new(5);
-        let (mut sum, mut worst, mut all) = (0.0, 0.0f64, 0);
-        for p in [4, 7, 12, 16, 24] {
-            for alpha in [0.0, 100.0, 1000.0] {
-                for _ in 0..4 {
-                    let sizes: Vec<usize> = (0..p * p).map(|_| random.below(1000)).collect();
-                    for ports in [Ports::BI, Ports::UNI] {
-                        let request = Request::alltoall(p, 1000).blocks(sizes.clone());
-                        let request = request.ports(ports).cost(CostModel::new(alpha, 1.0));
-                        let excess = super::time(&request).unwrap() / busiest(&request).0 - 1.0;
-                        sum += excess;
-                        worst = worst.max(excess);
-                        all += 1;
-                    }
-                }
-            }
-        }
-        let mean = sum / f64::from(all);
-        assert!(mean < 0.03 && worst < 0.3, "mean {mean}, worst {worst}");
     }
 }

@@ -26,29 +26,27 @@ use crate::plan::build::compose::Blocks;
 use crate::plan::build::rounds::{Rounds, are_equal, equal_size, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span, Spans};
+use crate::schedule::{Span, Spans};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::for_each_pair,
     source: "Chen, Zhang, Zhang, Yuan 2005; Open MPI",
     rounds: "p/2 (bi), p (uni); p odd: those of the ring",
     volume: "(p-1) m",
-    planner: Planner::Streamed(programs),
     closed_form: ClosedForm::Of(time),
-    ..row::new("neighbor-exchange", Kind::Allgather, plan)
+    ..row::planned_by(
+        "neighbor-exchange",
+        Kind::Allgather,
+        Planner::Streamed(programs),
+    )
 };
-
-/// Plans the allgather.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    programs(request)?.materialize()
-}
 
 /// Plans the allgather; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     if !request.ranks.is_multiple_of(2) {
-        return ring::allgather_programs(request);
+        return ring::programs(request);
     }
     let programs = Blocks::allgather(request, |blocks| Neighbors { blocks })?;
     Ok(Box::new(Stream(programs)))

@@ -29,30 +29,23 @@ use crate::plan::build::in_flight::{self, InFlight};
 use crate::plan::build::rounds::{Arrival, Exchange, Rounds};
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Schedule, Spans, Step};
+use crate::schedule::{Layout, Spans, Step};
 
-pub(in crate::plan) const ALLTOALL: Algorithm = Algorithm {
+pub(in crate::plan) const ALLTOALL: Row = Row {
     k_ported: true,
     transfers: row::for_each_pair,
     source: "folklore; on one port, a 1-factorisation (Lucas 1883)",
     rounds: "p-1 (bi), 2(p-1) (uni; p odd: 2p); on k ports ceil((p-1)/k), twice that (p odd: 2 ceil(p/k))",
     volume: "(p-1) m",
-    planner: Planner::Streamed(programs),
     closed_form: ClosedForm::Of(time),
-    ..row::new("pairwise", Kind::Alltoall, plan)
+    ..row::planned_by("pairwise", Kind::Alltoall, Planner::Streamed(programs))
 };
 
 /// Plans the alltoall.
 ///
-/// # Errors
-/// Those of every planner, and when the number of elements of a buffer overflows.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    Stream(Pairwise::new(request)?).materialize()
-}
-
 /// Plans the alltoall; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(Box::new(Stream(Pairwise::new(request)?)))
@@ -72,7 +65,7 @@ pub(super) fn time_of_exchange(request: &Request, elements: usize) -> Option<f64
 }
 
 /// This algorithm if all blocks are equal: others for different blocks have its schedule then.
-pub(super) fn of_equal_blocks(request: &Request) -> Option<&'static Algorithm> {
+pub(super) fn of_equal_blocks(request: &Request) -> Option<&'static Row> {
     BlockPairs::equal_size(request).map(|_| &ALLTOALL)
 }
 

@@ -25,12 +25,12 @@ use crate::plan::Request;
 use crate::plan::build::cube::{Cube, fold, members_of, unfold};
 use crate::plan::build::rounds::{time_of_combining, time_of_round};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     transfers: row::logarithmic_twice,
     source: "Rabenseifner 2004",
     rounds: "2 floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",

@@ -25,12 +25,12 @@
 use crate::error::{Error, Result};
 use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     k_ported: true,
     source: "folklore; MPICH (recursive multiplying), radix k+1",
     rounds: "floor(log_{k+1} p) on k ports, if p is not a power of k+1 2 more (bi)",

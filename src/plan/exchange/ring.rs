@@ -24,70 +24,43 @@
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
-use crate::plan::build::compose::{Blocks, allreduce_by};
-use crate::plan::build::rounds::{self, Rounds, are_equal, equal_size};
-use crate::plan::build::stream::{DynScheduleSource, Stream};
+use crate::plan::build::compose;
+use crate::plan::build::rounds::{
+    Rounds, are_equal, equal_block, there_and_back, time_of_combining, time_of_round,
+};
+use crate::plan::build::stream::DynScheduleSource;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span, Spans};
+use crate::schedule::{Span, Spans};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::for_each_pair,
     source: "folklore",
     rounds: "p-1 (bi), 2(p-1) (uni, p even)",
     volume: "(p-1) m",
-    planner: Planner::Streamed(allgather_programs),
     closed_form: ClosedForm::Of(time),
-    ..row::new("ring", Kind::Allgather, plan)
+    ..row::planned_by("ring", Kind::Allgather, Planner::Streamed(programs))
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     commutative_only: true,
     transfers: row::for_each_pair_twice,
     rounds: "2(p-1) (bi), 4(p-1) (uni; p odd: more)",
     volume: "2(p-1) m",
-    planner: Planner::Streamed(allreduce_programs),
-    closed_form: ClosedForm::Of(allreduce_time),
     ..ALLGATHER
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     collective: Kind::ReduceScatter,
     commutative_only: true,
-    planner: Planner::Streamed(reduce_scatter_programs),
-    closed_form: ClosedForm::Of(reduce_scatter_time),
     ..ALLGATHER
 };
 
-/// Plans the allgather.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    Stream(allgather(request)?).materialize()
-}
-
-/// Plans the allgather; steps are generated on demand.
-pub(super) fn allgather_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(allgather(request)?)))
-}
-
-/// Plans the reduce-scatter; steps are generated on demand.
-pub(super) fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(backwards(request)?)))
-}
-
-/// Plans the allreduce; steps are generated on demand.
-pub(super) fn allreduce_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    let programs = allreduce_by(request, Ring::new, longest)?;
-    Ok(Box::new(Stream(programs)))
-}
-
-fn allgather(request: &Request) -> Result<Blocks<Ring>> {
-    Blocks::allgather(request, Ring::new)
-}
-
-fn backwards(request: &Request) -> Result<Blocks<Ring>> {
-    Blocks::reduce_scatter(request, Ring::new, longest)
+/// Plans the allgather, reduce-scatter or allreduce; steps are generated on demand.
+pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
+    compose::programs(request, Ring::new, longest)
 }
 
 /// Number of elements of the longest message.
@@ -196,30 +169,14 @@ impl Rounds for Ring {
     }
 }
 
-/// Time of the allgather if the blocks are equal and, on unidirectional ranks, `p` is even; `None`
-/// otherwise.
+/// Time if the blocks are equal and, on unidirectional ranks, `p` is even; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    let size = equal_size(request, &request.block_spans())?;
-    Some(rounds_of(request)? * rounds::time_of_round(request, size))
-}
-
-/// Time of the reduce-scatter under the same conditions.
-pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let size = equal_size(request, &request.reduce_scatter_spans())?;
-    Some(
-        rounds_of(request)?
-            * (rounds::time_of_round(request, size) + rounds::time_of_combining(request, size)),
-    )
-}
-
-/// Time of the allreduce under the same conditions.
-pub(crate) fn allreduce_time(request: &Request) -> Option<f64> {
-    let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || p == 0 || !m.is_multiple_of(p) {
-        return None;
-    }
-    let message = rounds::time_of_round(request, m / p);
-    Some(rounds_of(request)? * (2.0 * message + rounds::time_of_combining(request, m / p)))
+    let size = equal_block(request)?;
+    let (messages, combined) = (
+        time_of_round(request, size),
+        time_of_combining(request, size),
+    );
+    Some(rounds_of(request)? * there_and_back(request, messages, combined))
 }
 
 /// `p - 1`; `None` if the rounds do not all take the same time.

@@ -23,13 +23,13 @@ use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::build::rounds::{Rounds, time_of_combining, time_of_round};
 use crate::plan::build::stream::{DynScheduleSource, Sequence, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, Row};
 use crate::plan::segments::{Best, Method};
 use crate::plan::{Request, Segments, consecutive, evenly};
 use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Schedule, Span, Spans};
+use crate::schedule::{Span, Spans};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     commutative_only: true,
     segmented: true,
     transfers: |p, q| row::for_each_pair(p, q).saturating_mul(q.saturating_add(1)),
@@ -37,34 +37,28 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     source: "Open MPI (segmented ring)",
     rounds: "(p-1)(q+1) (bi), 2(p-1)(q+1) (uni; p odd: more)",
     volume: "2(p-1) m",
-    planner: Planner::Streamed(programs),
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Own(best_segment),
-    ..row::new("segmented-ring", Kind::Allreduce, plan)
+    ..row::planned_by(
+        "segmented-ring",
+        Kind::Allreduce,
+        Planner::Streamed(programs),
+    )
 };
-
-/// Plans the allreduce.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    Stream(sequence(request)?).materialize()
-}
 
 /// Plans the allreduce; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(sequence(request)?)))
-}
-
-fn sequence(request: &Request) -> Result<Sequence<Blocks<Parts>, Blocks<Ring>>> {
     request.validate()?;
     let blocks = consecutive(&evenly(request.elements(), request.ranks));
     let parts = |blocks: Vec<Span>| Parts::new(&blocks, request.segments.count());
     let longest = |blocks: &[Span]| ring::longest(&Parts::of(blocks, request.segments.count(), 0));
     let scratch = scratch_after(request, &blocks, longest);
     let collective = Collective::Allreduce;
-    Ok(Sequence {
+    Ok(Box::new(Stream(Sequence {
         first: Blocks::backwards(request, collective.clone(), parts, blocks.clone(), scratch),
         second: Blocks::forwards(request, collective.clone(), Ring::new, blocks),
         collective,
-    })
+    })))
 }
 
 /// The rounds of the ring, each as often as there are parts.
@@ -136,22 +130,4 @@ fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>
         executed: true,
         method: Method::Whole,
     }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machine::CostModel;
-
-    #[test]
-    fn parts_pay_where_computation_overlaps() {
-        let cost = CostModel::new(1.0, 1.0).gamma(1.0).overlap(true);
-        let time = |q| {
-            let request = Request::allreduce(8, 8 * 120)
-                .segment_count(q)
-                .cost(cost.clone());
-            plan(&request).unwrap().simulate(&cost).unwrap().makespan()
-        };
-        assert!(time(4) < time(1));
-    }
 }

@@ -30,19 +30,20 @@
 use super::doubling_allreduce;
 use crate::error::Result;
 use crate::machine::Ports;
-use crate::plan::build::compose::{self, Blocks};
+use crate::plan::build::compose;
 use crate::plan::build::cube::{folded, members_of};
 use crate::plan::build::rounds::{
-    Message, Rounds, are_equal, equal_size, joined, time_of_combining, time_of_round,
+    Message, Rounds, are_equal, equal_block, joined, there_and_back, time_of_combining,
+    time_of_round,
 };
-use crate::plan::build::stream::{DynScheduleSource, Stream};
+use crate::plan::build::stream::DynScheduleSource;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span, Spans};
 
-pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
+pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::parts_of_halves,
     source: "De Sensi et al. 2024 (Swing)",
     rounds: "floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
@@ -51,27 +52,24 @@ pub(in crate::plan) const ALLGATHER: Algorithm = Algorithm {
     ..row::planned_by("swing", Kind::Allgather, Planner::Streamed(programs))
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     collective: Kind::ReduceScatter,
     commutative_only: true,
     volume: "(n-1) m + (p-n)(1+1/p) m, n = 2^floor(log2 p)",
-    planner: Planner::Streamed(reduce_scatter_programs),
-    closed_form: ClosedForm::Of(reduce_scatter_time),
     ..ALLGATHER
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     commutative_only: true,
     transfers: row::logarithmic_twice,
     rounds: "2 floor(log2 p), if p is not a power of two 2 more (bi); about twice that (uni)",
     volume: "2(p-1) m",
     planner: Planner::Direct(allreduce),
-    closed_form: ClosedForm::Of(allreduce_time),
     ..ALLGATHER
 };
 
-pub(in crate::plan) const WHOLE_ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const WHOLE_ALLREDUCE: Row = Row {
     name: "swing-doubling",
     commutative_only: true,
     source: ALLGATHER.source,
@@ -79,19 +77,10 @@ pub(in crate::plan) const WHOLE_ALLREDUCE: Algorithm = Algorithm {
     ..doubling_allreduce::ALLREDUCE
 };
 
-/// Plans the allgather; steps are generated on demand.
+/// Plans the allgather or reduce-scatter; steps are generated on demand.
 fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(Blocks::allgather(request, Swing::new)?)))
-}
-
-/// Plans the reduce-scatter; steps are generated on demand.
-fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let longest = |blocks: &[Span]| Swing::new(blocks.to_vec()).longest();
-    Ok(Box::new(Stream(Blocks::reduce_scatter(
-        request,
-        Swing::new,
-        longest,
-    )?)))
+    compose::programs(request, Swing::new, longest)
 }
 
 /// Plans the allreduce; only the sum of the request's segments matters.
@@ -302,35 +291,14 @@ fn blocks_in_order(p: usize, m: usize) -> Vec<Span> {
     blocks
 }
 
-/// Time of the allgather for equal blocks and a power of two of ranks; `None` otherwise.
+/// Time for equal blocks and a power of two of ranks; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.block_spans())?;
-    sum_of_rounds(request.ranks, b, |sent| time_of_round(request, sent))
-}
-
-/// Time of the reduce-scatter under the same conditions.
-pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.reduce_scatter_spans())?;
-    sum_of_rounds(request.ranks, b, |sent| {
-        time_of_round(request, sent) + time_of_combining(request, sent)
-    })
-}
-
-/// Time of the allreduce under the same conditions.
-pub(crate) fn allreduce_time(request: &Request) -> Option<f64> {
-    let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || p == 0 || m % p != 0 {
-        return None;
-    }
-    sum_of_rounds(p, m / p, |sent| {
-        2.0 * time_of_round(request, sent) + time_of_combining(request, sent)
-    })
-}
-
-/// The sum over all exchanges of `time(elements that each rank sends)`.
-fn sum_of_rounds(p: usize, block: usize, time: impl Fn(usize) -> f64) -> Option<f64> {
-    p.is_power_of_two()
-        .then(|| (0..p.ilog2()).map(|k| time(block << k)).sum())
+    let (p, b) = (request.ranks, equal_block(request)?);
+    let round = |k| {
+        let messages = time_of_round(request, b << k);
+        there_and_back(request, messages, time_of_combining(request, b << k))
+    };
+    p.is_power_of_two().then(|| (0..p.ilog2()).map(round).sum())
 }
 
 #[cfg(test)]
@@ -370,15 +338,6 @@ mod tests {
                     assert!(sent.eq(expected), "{sizes:?}, round {k}");
                 }
             }
-        }
-    }
-
-    #[test]
-    fn messages_of_the_allreduce_have_at_most_two_spans() {
-        for p in 1..140 {
-            let blocks = blocks_in_order(p, 5 * p + 3);
-            let longest = rounds(&blocks).into_iter().flatten().map(|m| m.sent.len());
-            assert!(longest.max().unwrap_or(0) <= 2, "p={p}");
         }
     }
 }

@@ -28,17 +28,17 @@ use super::{bruck, ring};
 use crate::error::Result;
 use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::build::rounds::{
-    self, Arrival, Message, Rounds, cyclic, powers, round, time_of_round,
+    self, Arrival, Message, Rounds, cyclic, equal_block, powers, round, time_of_round,
 };
 use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestRoot, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{BestRoot, ClosedForm, Planner, PortModels, Row};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span, Spans};
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Each,
     commutative_only: true,
     k_ported: true,
@@ -51,7 +51,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..row::new("van-de-geijn", Kind::Reduce, plan)
 };
 
-pub(in crate::plan) const RING_REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const RING_REDUCE: Row = Row {
     name: "van-de-geijn-ring",
     ports: PortModels::Both,
     transfers: |p, _| row::for_each_pair(p, 1).saturating_add(p),
@@ -62,12 +62,12 @@ pub(in crate::plan) const RING_REDUCE: Algorithm = Algorithm {
     ..REDUCE
 };
 
-pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+pub(in crate::plan) const BROADCAST: Row = Row {
     planner: Planner::ReverseOf(plan_for_broadcast),
     ..row::broadcast(REDUCE)
 };
 
-pub(in crate::plan) const RING_BROADCAST: Algorithm = Algorithm {
+pub(in crate::plan) const RING_BROADCAST: Row = Row {
     collective: Kind::Broadcast,
     commutative_only: false,
     planner: Planner::Streamed(ring_broadcast_programs),
@@ -134,11 +134,6 @@ pub(crate) fn time_ring(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
     let round = time_of_round(request, b) + rounds::time_of_combining(request, b);
     Some(ring::rounds_of(request)? * round + time_of_gather(request, b))
-}
-
-fn equal_block(request: &Request) -> Option<usize> {
-    let (p, m) = (request.ranks, request.elements());
-    (request.closed_forms_hold() && p > 0 && m % p == 0).then(|| m / p)
 }
 
 fn time_of_gather(request: &Request, block: usize) -> f64 {

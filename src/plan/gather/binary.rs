@@ -51,10 +51,10 @@
 
 use std::collections::VecDeque;
 
-use super::optimal::table::Costs;
-use super::optimal::{DynamicProgram, MAX_RANKS, MAX_RANKS_CUBIC};
+use super::optimal::DynamicProgram;
+use super::optimal::table::Ranges;
 use super::{GatherProblem, GatherTree, heterogeneous};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::rules::max_time;
 
@@ -72,36 +72,16 @@ tree_rows!(
 /// differ in cost, as [`heterogeneous::binary`].
 ///
 /// # Errors
-/// When there are more ranks than [`MAX_RANKS`], or than [`MAX_RANKS_CUBIC`] where the `O(p^3)`
+/// When there are more ranks than [`MAX_RANKS`](super::optimal::MAX_RANKS), or than
+/// [`MAX_RANKS_CUBIC`](super::optimal::MAX_RANKS_CUBIC) where the `O(p^3)`
 /// algorithm is needed; where links differ in cost, as [`heterogeneous::binary`].
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
         return heterogeneous::binary(problem);
     }
-    tree_by(problem, DynamicProgram::of(problem))
-}
-
-/// As [`tree`], for links that all cost the same, computed by `method`.
-pub(crate) fn tree_by(problem: &GatherProblem, method: DynamicProgram) -> Result<GatherTree> {
-    let max = match method {
-        DynamicProgram::Quadratic => MAX_RANKS,
-        DynamicProgram::Cubic => MAX_RANKS_CUBIC,
-    };
-    let p = problem.ranks();
-    if p > max {
-        return Err(Error::usage(format!(
-            "{p} ranks are more than the {max} for which optimal binary trees are computed with these costs"
-        )));
-    }
-    let mut program = Program {
-        costs: Costs::new(problem),
-        cells: vec![0.0; p * (p + 1) / 2],
-    };
-    // If the root is given, ranges that contain it are not needed.
-    for (start, end) in match problem.root() {
-        None => vec![(0, p)],
-        Some(root) => vec![(0, root), (root + 1, p)],
-    } {
+    let method = DynamicProgram::for_class(problem, "binary")?;
+    let mut program = Program(Ranges::new(problem));
+    for (start, end) in program.0.needed(problem.root()) {
         match method {
             DynamicProgram::Quadratic => program.fill_fast(start, end),
             DynamicProgram::Cubic => program.fill(start, end),
@@ -124,30 +104,16 @@ enum Shape {
     LastAlone,
 }
 
+/// `C`.
 #[derive(Debug)]
-struct Program<'a> {
-    costs: Costs<'a>,
-    /// `C`, row after row, each from the diagonal on.
-    cells: Vec<f64>,
-}
+struct Program<'a>(Ranges<'a>);
 
 impl Program<'_> {
     #[inline]
-    fn index(&self, i: usize, j: usize) -> usize {
-        // Rows before i have p, p - 1, ... entries.
-        i * (2 * self.costs.ranks() + 1 - i) / 2 + j - i
-    }
-
-    #[inline]
-    fn at(&self, i: usize, j: usize) -> f64 {
-        self.cells[self.index(i, j)]
-    }
-
-    #[inline]
     fn time(&self, i: usize, j: usize, shape: Shape) -> f64 {
-        let Program { costs, .. } = self;
+        let Ranges { costs, .. } = &self.0;
         let received =
-            |t: f64, a: usize, b: usize| max_time(t, self.at(a, b)) + costs.message(a, b);
+            |t: f64, a: usize, b: usize| max_time(t, self.0.at(a, b)) + costs.message(a, b);
         match shape {
             Shape::First(k) => received(received(costs.copy(i), i + 1, k), k + 1, j),
             Shape::Middle(k) => received(received(0.0, i, k - 1) + costs.copy(k), k + 1, j),
@@ -179,8 +145,8 @@ impl Program<'_> {
     fn fill(&mut self, start: usize, end: usize) {
         for i in (start..end).rev() {
             for j in i + 1..end {
-                let at = self.index(i, j);
-                self.cells[at] = self.best(i, j, None).0;
+                let best = self.best(i, j, None).0;
+                self.0.set(i, j, best);
             }
         }
     }
@@ -191,11 +157,11 @@ impl Program<'_> {
         // than the second; for the first rank as root, and for the last.
         let mut first: Vec<usize> = (0..end).collect();
         let mut last: Vec<usize> = (0..end).map(|j| j.saturating_sub(1)).collect();
-        let zeros = (start..end).any(|r| self.costs.size(r, r) == 0);
+        let zeros = (start..end).any(|r| self.0.costs.size(r, r) == 0);
         // The nearest rank with a non-empty block from i on; below, up to j.
         let mut next = end;
         for i in (start..end).rev() {
-            if self.costs.size(i, i) > 0 {
+            if self.0.costs.size(i, i) > 0 {
                 next = i;
             }
             let mut previous = i;
@@ -203,7 +169,7 @@ impl Program<'_> {
             // share.
             let mut middle: VecDeque<(usize, f64)> = VecDeque::new();
             for j in i + 1..end {
-                if self.costs.size(j, j) > 0 {
+                if self.0.costs.size(j, j) > 0 {
                     previous = j;
                 }
                 let mut best =
@@ -217,8 +183,7 @@ impl Program<'_> {
                         best = best.min(self.around_empty(i, j, next, previous));
                     }
                 }
-                let at = self.index(i, j);
-                self.cells[at] = best;
+                self.0.set(i, j, best);
             }
         }
     }
@@ -229,11 +194,11 @@ impl Program<'_> {
         let mut best = f64::INFINITY;
         while *crossover > i + 1 {
             let k = *crossover - 1;
-            let ready =
-                max_time(self.costs.copy(i), self.at(i + 1, k)) + self.costs.message(i + 1, k);
-            let other = self.at(k + 1, j);
+            let ready = max_time(self.0.costs.copy(i), self.0.at(i + 1, k))
+                + self.0.costs.message(i + 1, k);
+            let other = self.0.at(k + 1, j);
             if ready < other {
-                best = other + self.costs.message(k + 1, j);
+                best = other + self.0.costs.message(k + 1, j);
                 break;
             }
             *crossover = k;
@@ -250,10 +215,10 @@ impl Program<'_> {
         let mut best = f64::INFINITY;
         while *crossover > i {
             let k = *crossover - 1;
-            let ready = self.at(i, k) + self.costs.message(i, k);
-            let other = self.at(k + 1, j - 1);
+            let ready = self.0.at(i, k) + self.0.costs.message(i, k);
+            let other = self.0.at(k + 1, j - 1);
             if ready < other {
-                best = other + self.costs.message(k + 1, j - 1) + self.costs.copy(j);
+                best = other + self.0.costs.message(k + 1, j - 1) + self.0.costs.copy(j);
                 break;
             }
             *crossover = k;
@@ -267,17 +232,17 @@ impl Program<'_> {
     /// The best time with a root between the first and the last rank.
     #[inline]
     fn middle(&self, i: usize, j: usize, roots: &mut VecDeque<(usize, f64)>) -> f64 {
-        let costs = &self.costs;
-        let ready = |k: usize| self.at(i, k - 1) + costs.message(i, k - 1) + costs.copy(k);
+        let costs = &self.0.costs;
+        let ready = |k: usize| self.0.at(i, k - 1) + costs.message(i, k - 1) + costs.copy(k);
         // The time of both messages and the copy, without the terms that all roots share.
         let new = j - 1;
-        let time = self.at(i, new - 1) + costs.copy(new) - costs.sending(new);
+        let time = self.0.at(i, new - 1) + costs.copy(new) - costs.sending(new);
         while roots.back().is_some_and(|b| b.1 >= time) {
             roots.pop_back();
         }
         roots.push_back((new, time));
         while let Some(&(second, _)) = roots.get(1)
-            && ready(second) < self.at(second + 1, j)
+            && ready(second) < self.0.at(second + 1, j)
         {
             roots.pop_front();
         }
@@ -290,8 +255,8 @@ impl Program<'_> {
     /// a non-empty block, `previous` the last one up to `j`.
     fn around_empty(&self, i: usize, j: usize, next: usize, previous: usize) -> f64 {
         // The first rank after i with a non-empty block, and the last one before j.
-        let after = (i + 1..j).find(|&r| self.costs.size(r, r) > 0);
-        let before = (i..j).rev().find(|&r| self.costs.size(r, r) > 0);
+        let after = (i + 1..j).find(|&r| self.0.costs.size(r, r) > 0);
+        let before = (i..j).rev().find(|&r| self.0.costs.size(r, r) > 0);
         let inner = |k: &usize| (i + 1..j).contains(k);
         let firsts = [after.map_or(j - 1, |a| a - 1), previous];
         let middles = [next, next.saturating_sub(1), previous, previous + 1];
@@ -310,7 +275,7 @@ impl Program<'_> {
     }
 
     fn tree(&self, root: Option<usize>) -> GatherTree {
-        let p = self.costs.ranks();
+        let p = self.0.costs.ranks();
         let mut tree = GatherTree::unconnected(p, 0);
         let mut work = vec![(0, p - 1, root, None)];
         while let Some((i, j, root, receiver)) = work.pop() {
@@ -351,39 +316,5 @@ impl Program<'_> {
             }
         }
         tree
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{Random, prove};
-    use super::*;
-
-    #[test]
-    fn the_fast_program_equals_the_published_one() {
-        let mut random = Random::new(21);
-        for round in 0..6000 {
-            let most = if round % 50 == 0 { 50 } else { 12 };
-            let problem = random.problem(round % 2 == 0, most);
-            let p = problem.ranks();
-            let trees = [DynamicProgram::Quadratic, DynamicProgram::Cubic]
-                .map(|m| tree_by(&problem, m).unwrap());
-            let [fast, published] = [0, 1].map(|t| problem.time(&trees[t]));
-            assert_eq!(fast, published, "{problem:?}");
-            assert!(trees[0].is_rank_ordered());
-            assert!((0..p).all(|r| trees[0].children(r).len() <= 2));
-            let mut program = Program {
-                costs: Costs::new(&problem),
-                cells: vec![0.0; p * (p + 1) / 2],
-            };
-            program.fill_fast(0, p);
-            let fast = std::mem::take(&mut program.cells);
-            program.cells = vec![0.0; p * (p + 1) / 2];
-            program.fill(0, p);
-            assert_eq!(program.cells, fast, "{problem:?}");
-            if round % 60 == 0 {
-                prove(&problem, &trees[0]);
-            }
-        }
     }
 }

@@ -76,33 +76,3 @@ fn redirect_to_root(problem: &GatherProblem, adaptive: &GatherTree, threshold: u
     tree.set_children(root, to_root);
     tree
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::linear;
-    use super::super::testing::{Random, prove};
-    use super::*;
-    use crate::CostModel;
-
-    #[test]
-    fn between_linear_and_adaptive() {
-        let mut random = Random::new(61);
-        for p in 1..=30 {
-            for root in [None, Some(p / 2)] {
-                let cost = CostModel::new(random.below(20) as f64, 1.0).gamma_copy(1.0);
-                let problem = GatherProblem::new(random.sizes(p), cost, root).unwrap();
-                let best = tree(&problem).unwrap();
-                prove(&problem, &best);
-                let all = with_threshold(&problem, u64::MAX).unwrap();
-                let adaptive = binomial::adaptive(&problem).unwrap();
-                assert!(problem.time(&best) <= problem.time(&adaptive));
-                assert!(problem.time(&all) <= problem.time(&adaptive));
-                let none = with_threshold(&problem, 0).unwrap();
-                prove(&problem, &none);
-                let fixed = problem.with_root(Some(none.root())).unwrap();
-                let linear = linear::tree(&fixed).unwrap();
-                assert!(fixed.time(&none) <= fixed.time(&linear));
-            }
-        }
-    }
-}

@@ -381,6 +381,3 @@ impl<'a> Program<'a> {
         Ok(tree)
     }
 }
-
-#[cfg(test)]
-mod tests;

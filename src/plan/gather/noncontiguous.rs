@@ -8,10 +8,8 @@
 //!
 //! The two planners:
 //!
-//! - [`exact`]: `T[S,r]` is the time of the best tree over the ranks of `S` rooted at `r`.
-//!   `T[{r},r] = 0`, otherwise it is the minimum over non-empty `Q` in `S - r` of
-//!   `max(t, min_x T[Q,x]) + comm(size(Q))`, with `t = gamma m_r` for `Q = S - r`, else
-//!   `t = T[S - Q,r]`. `O(p 3^p)`; refused for more than 16 ranks.
+//! - [`exact`]: the dynamic program of `Sets` over sets of ranks. `O(p 3^p)`; refused for more
+//!   than 16 ranks.
 //! - [`tree`]: exact for few ranks. For more, the best adjacent tree over the ranks in another
 //!   order (a permutation): in rank order, in decreasing order of blocks with the root first, then
 //!   with ranks moved as long as that helps, in a fixed number of tries; and [`super::two_groups`].
@@ -22,12 +20,11 @@
 //! Example, `m = 21,31,31,31,41,41,41,61,61,131,240,250`, `alpha = beta = gamma = 1`, free root:
 //! 982, where adjacent trees take 983 and rank-ordered ones 986.
 
-use super::subsets::{fastest, subsets};
+use super::subsets::Sets;
 use super::{GatherProblem, GatherTree, optimal, two_groups};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::distribution::Generator;
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
-use crate::rules::max_time;
 
 tree_rows!(
     GATHER, SCATTER: "unordered", tree {
@@ -148,156 +145,5 @@ fn copy_children(
 /// # Errors
 /// When there are more than [`MAX_EXACT`] ranks, or links differ in cost.
 pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
-    let p = problem.ranks();
-    if p > MAX_EXACT {
-        return Err(Error::usage(format!(
-            "{p} ranks are more than the {MAX_EXACT} for which the best of all trees is computed"
-        )));
-    }
-    if problem.cost().links().is_some() {
-        return Err(Error::usage(
-            "the best of all trees is computed only where all links cost the same",
-        ));
-    }
-    let mut sets = Sets::new(problem);
-    for set in 1..1usize << p {
-        for r in (0..p).filter(|r| set >> r & 1 == 1) {
-            let time = sets.last(set, r).0;
-            sets.times[set * p + r] = time;
-        }
-        sets.best[set] = sets.root(set);
-    }
-    let all = (1 << p) - 1;
-    let root = problem.root().unwrap_or(sets.best[all].1);
-    let mut tree = GatherTree::unconnected(p, root);
-    let mut work = vec![(all, root)];
-    while let Some((mut set, r)) = work.pop() {
-        let mut children = Vec::new();
-        while set != 1 << r {
-            let q = sets.last(set, r).1;
-            let rank = sets.best[q].1;
-            children.push(super::Child { rank, port: 0 });
-            work.push((q, rank));
-            set &= !q;
-        }
-        children.reverse();
-        tree.set_children(r, children);
-    }
-    Ok(tree)
-}
-
-/// The tables of [`exact`]. A set of ranks is a bit mask.
-struct Sets {
-    p: usize,
-    message: Vec<f64>,
-    copy: Vec<f64>,
-    /// `T[S, r]`.
-    times: Vec<f64>,
-    /// The time of the best tree over a set, and its root.
-    best: Vec<(f64, usize)>,
-}
-
-impl Sets {
-    fn new(problem: &GatherProblem) -> Sets {
-        let (p, cost, sizes) = (problem.ranks(), problem.cost(), problem.sizes());
-        let size = |set: usize| (0..p).filter(move |r| set >> r & 1 == 1).map(|r| sizes[r]);
-        let message = (0..1usize << p).map(|set| cost.transfer(0, 0, size(set).sum()));
-        Sets {
-            p,
-            message: message.collect(),
-            copy: (0..p).map(|r| cost.copy(r, sizes[r])).collect(),
-            times: vec![0.0; p << p],
-            best: vec![(0.0, 0); 1 << p],
-        }
-    }
-
-    /// The time of the best tree over `set` rooted at `r`, and the last set that `r` receives in
-    /// it.
-    fn last(&self, set: usize, r: usize) -> (f64, usize) {
-        let others = set & !(1 << r);
-        let time = |q: usize| {
-            let ready = if q == others {
-                self.copy[r]
-            } else {
-                self.times[(set & !q) * self.p + r]
-            };
-            max_time(ready, self.best[q].0) + self.message[q]
-        };
-        fastest(subsets(others).map(|q| (time(q), q)))
-    }
-
-    fn root(&self, set: usize) -> (f64, usize) {
-        let members = (0..self.p).filter(|r| set >> r & 1 == 1);
-        fastest(members.map(|r| (self.times[set * self.p + r], r)))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{Random, prove};
-    use super::super::{rank_ordered, weakly_ordered};
-    use super::*;
-    use crate::CostModel;
-
-    #[test]
-    fn the_partition_instance() {
-        let sizes = vec![21, 31, 31, 31, 41, 41, 41, 61, 61, 131, 240, 250];
-        let cost = CostModel::new(1.0, 1.0).gamma_copy(1.0);
-        let problem = GatherProblem::new(sizes, cost, None).unwrap();
-        let best = exact(&problem).unwrap();
-        assert_eq!(problem.time(&best), 982.0);
-        assert!(!best.is_weakly_ordered());
-        prove(&problem, &best);
-        let adjacent = optimal::tree(&problem).unwrap();
-        assert_eq!(problem.time(&adjacent), 983.0);
-    }
-
-    #[test]
-    fn no_class_beats_a_larger_one() {
-        let mut random = Random::new(81);
-        for round in 0..200 {
-            let p = 1 + random.below(9) as usize;
-            let cost =
-                CostModel::new(random.below(30) as f64, 1.0).gamma_copy(random.below(3) as f64);
-            let root = (round % 2 == 0).then_some(p / 2);
-            let problem = GatherProblem::new(random.sizes(p), cost, root).unwrap();
-            let all = exact(&problem).unwrap();
-            let weak = weakly_ordered::exact(&problem).unwrap();
-            assert!(weak.is_weakly_ordered());
-            prove(&problem, &all);
-            prove(&problem, &weak);
-            let time = |tree: &GatherTree| problem.time(tree);
-            assert!(time(&all) <= time(&weak));
-            for ordered in [
-                optimal::tree(&problem).unwrap(),
-                rank_ordered::tree(&problem).unwrap(),
-            ] {
-                assert!(time(&weak) <= time(&ordered), "{problem:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn heuristics_are_never_worse_than_ordered_trees() {
-        let mut random = Random::new(82);
-        for p in [13, 17, 30, 64] {
-            for root in [None, Some(p / 2)] {
-                let cost = CostModel::new(random.below(30) as f64, 1.0).gamma_copy(1.0);
-                let problem = GatherProblem::new(random.sizes(p), cost, root).unwrap();
-                let found = tree(&problem).unwrap();
-                prove(&problem, &found);
-                let ordered = optimal::tree(&problem).unwrap();
-                assert!(problem.time(&found) <= problem.time(&ordered));
-                let weak = weakly_ordered::tree(&problem).unwrap();
-                prove(&problem, &weak);
-                assert!(problem.time(&weak) <= problem.time(&ordered));
-            }
-        }
-    }
-
-    #[test]
-    fn too_many_ranks_are_refused() {
-        let problem = GatherProblem::new(vec![1; 17], CostModel::new(1.0, 1.0), None).unwrap();
-        assert!(exact(&problem).unwrap_err().to_string().contains("16"));
-    }
+    Ok(Sets::new(problem, 1, MAX_EXACT)?.tree(problem.root()))
 }

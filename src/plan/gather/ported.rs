@@ -12,22 +12,18 @@
 //! - [`adaptive`]: joins `k + 1` adjacent subcubes of `(k + 1)^d` ranks at once. The one that takes
 //!   longest to gather receives from all others, each through its own port. Rounds:
 //!   `ceil(log_{k+1} p)`. For `k = 1` this is the adaptive binomial tree.
-//! - [`exact`], for `gamma_copy = 0`. `P[G]` is the time of one port that receives all of `G`:
-//!   `P[{}] = 0`, otherwise the minimum of `max(P[G - Q], T[Q]) + comm(size(Q))` over non-empty `Q`
-//!   in `G`. `W[j,G]` is the time of `j` ports: `W[1,G] = P[G]`, and otherwise the minimum of
-//!   `max(W[j-1,G-H], P[H])` over `H` in `G`. `T[Q]` is the time of the best tree over `Q`, the
-//!   minimum of `W[k,Q-r]` over `r` in `Q`. `O(k 3^p)`; refused for more than 15 ranks.
+//! - [`exact`], for `gamma_copy = 0`: the dynamic program of `Sets` over sets of ranks.
+//!   `O(k 3^p)`; refused for more than 15 ranks.
 //! - [`tree`]: exact for few ranks with free copies. Otherwise the best of three: the adaptive
 //!   tree; all blocks sent directly to the root, large ones first; `k` groups with about equal
 //!   data, each gathered through one port of the root by the best tree over its ranks in decreasing
 //!   order of blocks.
 
 use super::noncontiguous;
-use super::subsets::{fastest, subsets};
-use super::{Child, GatherProblem, GatherTree};
+use super::subsets::Sets;
+use super::{GatherProblem, GatherTree};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
-use crate::rules::max_time;
 
 tree_rows!(
     ADAPTIVE_GATHER, ADAPTIVE_SCATTER: "ported-adaptive", adaptive {
@@ -144,173 +140,11 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
 /// # Errors
 /// When there are more than [`MAX_EXACT`] ranks, copies are not free, or links differ in cost.
 pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
-    let p = problem.ranks();
-    if p > MAX_EXACT {
-        return Err(Error::usage(format!(
-            "{p} ranks are more than the {MAX_EXACT} for which the best of all trees is computed"
-        )));
-    }
-    if problem.cost().links().is_some() {
-        return Err(Error::usage(
-            "the best of all trees is computed only where all links cost the same",
-        ));
-    }
-    if (0..p).any(|r| problem.cost().copy(r, problem.sizes()[r]) > 0.0) {
+    let copies = |r: usize| problem.cost().copy(r, problem.sizes()[r]);
+    if problem.ranks() <= MAX_EXACT && (0..problem.ranks()).any(|r| copies(r) > 0.0) {
         return Err(Error::usage(
             "the best of all trees with several ports is computed only where copies cost nothing (gamma_copy 0)",
         ));
     }
-    let mut sets = Sets::new(problem);
-    sets.fill();
-    Ok(sets.tree(problem.root()))
-}
-
-/// The tables of [`exact`]. A set of ranks is a bit mask.
-struct Sets {
-    p: usize,
-    k: usize,
-    message: Vec<f64>,
-    /// `W[j, G]` at `ports[j - 1][G]`; `W[1]` is `P`.
-    ports: Vec<Vec<f64>>,
-    /// `T[Q]`.
-    rooted: Vec<f64>,
-}
-
-impl Sets {
-    fn new(problem: &GatherProblem) -> Sets {
-        let p = problem.ranks();
-        let k = problem.ported().min(p.max(2) - 1);
-        let size = |g: usize| {
-            (0..p)
-                .filter(move |r| g >> r & 1 == 1)
-                .map(|r| problem.sizes()[r])
-        };
-        let message = (0..1usize << p).map(|g| problem.cost().transfer(0, 0, size(g).sum()));
-        Sets {
-            p,
-            k,
-            message: message.collect(),
-            ports: vec![vec![0.0; 1 << p]; k],
-            rooted: vec![0.0; 1 << p],
-        }
-    }
-
-    fn members(&self, g: usize) -> impl Iterator<Item = usize> {
-        (0..self.p).filter(move |r| g >> r & 1 == 1)
-    }
-
-    /// The time of a port that receives all of `g`, and the last set that it receives.
-    fn last(&self, g: usize) -> (f64, usize) {
-        let time = |q: usize| max_time(self.ports[0][g & !q], self.rooted[q]) + self.message[q];
-        fastest(subsets(g).map(|q| (time(q), q)))
-    }
-
-    /// The time of ports `0..=j` that receive all of `g`, and the set that port `j` receives.
-    fn share(&self, j: usize, g: usize) -> (f64, usize) {
-        let time = |h: usize| max_time(self.ports[j - 1][g & !h], self.ports[0][h]);
-        fastest(subsets(g).chain([0]).map(|h| (time(h), h)))
-    }
-
-    fn root(&self, q: usize) -> (f64, usize) {
-        fastest(
-            self.members(q)
-                .map(|r| (self.ports[self.k - 1][q & !(1 << r)], r)),
-        )
-    }
-
-    fn fill(&mut self) {
-        for g in 1..1usize << self.p {
-            self.rooted[g] = self.root(g).0;
-            self.ports[0][g] = self.last(g).0;
-            for j in 1..self.k {
-                self.ports[j][g] = self.share(j, g).0;
-            }
-        }
-    }
-
-    fn tree(&self, root: Option<usize>) -> GatherTree {
-        let all = (1usize << self.p) - 1;
-        let root = root.unwrap_or_else(|| self.root(all).1);
-        let mut tree = GatherTree::unconnected(self.p, root);
-        let mut work = vec![(root, all)];
-        while let Some((r, set)) = work.pop() {
-            let mut rest = set & !(1 << r);
-            let mut children = Vec::new();
-            for port in (0..self.k).rev() {
-                let mut group = if port == 0 {
-                    rest
-                } else {
-                    self.share(port, rest).1
-                };
-                rest &= !group;
-                while group > 0 {
-                    let q = self.last(group).1;
-                    let rank = self.root(q).1;
-                    children.push(Child { rank, port });
-                    work.push((rank, q));
-                    group &= !q;
-                }
-            }
-            children.reverse();
-            tree.set_children(r, children);
-        }
-        tree
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{Random, prove};
-    use super::super::{binomial, noncontiguous};
-    use super::*;
-    use crate::CostModel;
-
-    #[test]
-    fn exact_is_best_and_adaptive_is_short() {
-        let mut random = Random::new(71);
-        for round in 0..150 {
-            let p = 1 + random.below(8) as usize;
-            let k = 1 + random.below(3) as usize;
-            let cost = CostModel::new(random.below(20) as f64, random.below(3) as f64);
-            let root = (round % 2 == 0).then_some(p / 2);
-            let problem = GatherProblem::new(random.sizes(p), cost, root).unwrap();
-            let problem = problem.with_ports(k).unwrap();
-            let best = exact(&problem).unwrap();
-            prove(&problem, &best);
-            let adaptive = adaptive(&problem).unwrap();
-            prove(&problem, &adaptive);
-            assert!(problem.time(&best) <= problem.time(&adaptive));
-            if k == 1 {
-                let one = noncontiguous::exact(&problem).unwrap();
-                assert_eq!(problem.time(&best), problem.time(&one));
-                assert_eq!(adaptive, binomial::adaptive(&problem).unwrap());
-            }
-        }
-        for p in 1..200 {
-            for k in 1..6 {
-                let cost = CostModel::new(1.0, 0.0);
-                let problem =
-                    GatherProblem::new(vec![1; p], cost.gamma_copy(1.0), Some(p / 2)).unwrap();
-                let problem = problem.with_ports(k).unwrap();
-                let time = problem.time(&adaptive(&problem).unwrap());
-                let mut reach = 1;
-                let mut rounds = 0.0;
-                while reach < p {
-                    reach *= k + 1;
-                    rounds += 1.0;
-                }
-                assert_eq!(time, if p == 1 { 0.0 } else { rounds + 1.0 });
-                prove(&problem, &tree(&problem).unwrap());
-            }
-        }
-    }
-
-    #[test]
-    fn too_many_ranks_are_refused() {
-        let cost = CostModel::new(1.0, 1.0);
-        let problem = GatherProblem::new(vec![1; 16], cost.clone(), None).unwrap();
-        assert!(exact(&problem).unwrap_err().to_string().contains("15"));
-        let problem = GatherProblem::new(vec![1; 6], cost.gamma_copy(1.0), None).unwrap();
-        assert!(exact(&problem).is_err());
-    }
+    Ok(Sets::new(problem, problem.ported(), MAX_EXACT)?.tree(problem.root()))
 }

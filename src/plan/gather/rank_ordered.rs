@@ -35,8 +35,8 @@
 
 use std::collections::VecDeque;
 
-use super::optimal::table::Costs;
-use super::optimal::{DynamicProgram, MAX_RANKS, MAX_RANKS_CUBIC};
+use super::optimal::DynamicProgram;
+use super::optimal::table::Ranges;
 use super::{GatherProblem, GatherTree};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
@@ -56,39 +56,21 @@ tree_rows!(
 /// The best rank-ordered tree. See the [module documentation](self) for time and memory.
 ///
 /// # Errors
-/// When there are more than [`MAX_RANKS`] ranks ([`MAX_RANKS_CUBIC`] for `gamma_copy > beta` and
-/// piecewise costs), or links differ in cost.
+/// When there are more than [`MAX_RANKS`](super::optimal::MAX_RANKS) ranks
+/// ([`MAX_RANKS_CUBIC`](super::optimal::MAX_RANKS_CUBIC) for `gamma_copy > beta` and piecewise
+/// costs), or links differ in cost.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
-    tree_by(problem, DynamicProgram::of(problem))
-}
-
-/// As [`tree`], computed by `method`.
-pub(crate) fn tree_by(problem: &GatherProblem, method: DynamicProgram) -> Result<GatherTree> {
-    let p = problem.ranks();
-    let max = match method {
-        DynamicProgram::Quadratic => MAX_RANKS,
-        DynamicProgram::Cubic => MAX_RANKS_CUBIC,
-    };
-    if p > max {
-        return Err(Error::usage(format!(
-            "{p} ranks are more than the {max} for which optimal rank-ordered trees are computed with these costs"
-        )));
-    }
+    let method = DynamicProgram::for_class(problem, "rank-ordered")?;
     if problem.cost().links().is_some() {
         return Err(Error::usage(
             "rank-ordered trees are planned for links that all cost the same: choose optimal",
         ));
     }
     let mut program = Program {
-        costs: Costs::new(problem),
+        ranges: Ranges::new(problem),
         fast: method == DynamicProgram::Quadratic,
-        cells: vec![0.0; p * (p + 1) / 2],
     };
-    let ranges = match problem.root() {
-        None => vec![(0, p)],
-        Some(root) => vec![(0, root), (root + 1, p)],
-    };
-    for (start, end) in ranges {
+    for (start, end) in program.ranges.needed(problem.root()) {
         for i in (start..end).rev() {
             let (mut before, mut after) = (Vec::new(), Vec::new());
             program.row(i, end, &mut before, &mut after);
@@ -99,28 +81,17 @@ pub(crate) fn tree_by(problem: &GatherProblem, method: DynamicProgram) -> Result
 
 #[derive(Debug)]
 struct Program<'a> {
-    costs: Costs<'a>,
+    /// `B`.
+    ranges: Ranges<'a>,
     fast: bool,
-    /// `B`, row after row, each from the diagonal on.
-    cells: Vec<f64>,
 }
 
 impl Program<'_> {
-    #[inline]
-    fn index(&self, i: usize, j: usize) -> usize {
-        i * (2 * self.costs.ranks() + 1 - i) / 2 + j - i
-    }
-
-    #[inline]
-    fn at(&self, i: usize, j: usize) -> f64 {
-        self.cells[self.index(i, j)]
-    }
-
     /// The time at which a rank has received `[x, y-1]`, if it was ready at `ready` with everything
     /// before `x`.
     #[inline]
     fn received(&self, ready: f64, x: usize, y: usize) -> f64 {
-        max_time(ready, self.at(x, y - 1)) + self.costs.message(x, y - 1)
+        max_time(ready, self.ranges.at(x, y - 1)) + self.ranges.costs.message(x, y - 1)
     }
 
     /// Computes row `i` of `B`, and `F_i` and `G_i` of `i..=end`, which start at index 0.
@@ -132,12 +103,11 @@ impl Program<'_> {
         after.push(f64::INFINITY);
         let (mut without_root, mut with_root) = (Window::new(i), Window::new(i + 1));
         for y in i + 1..=end {
-            let own = before[y - 1 - i] + self.costs.copy(y - 1);
+            let own = before[y - 1 - i] + self.ranges.costs.copy(y - 1);
             let time = own.min(with_root.min_time(self, after, i, y));
             after.push(time);
             if y > i + 1 {
-                let at = self.index(i, y - 1);
-                self.cells[at] = time;
+                self.ranges.set(i, y - 1, time);
             }
             before.push(without_root.min_time(self, before, i, y));
         }
@@ -163,7 +133,7 @@ impl Program<'_> {
     }
 
     fn tree(&mut self, root: Option<usize>) -> GatherTree {
-        let p = self.costs.ranks();
+        let p = self.ranges.costs.ranks();
         let mut tree = GatherTree::unconnected(p, 0);
         let mut work = vec![(0, p - 1, root, None)];
         let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -174,7 +144,7 @@ impl Program<'_> {
             let top = match given {
                 Some(root) => {
                     self.row(i, root, &mut before, &mut after);
-                    let ready = before[root - i] + self.costs.copy(root);
+                    let ready = before[root - i] + self.ranges.costs.copy(root);
                     let times = self.extended(root + 1, ready, y);
                     while y > root + 1 {
                         let x = self.last(&times, root + 1, root + 1, y).1;
@@ -186,7 +156,7 @@ impl Program<'_> {
                 None => {
                     self.row(i, y, &mut before, &mut after);
                     loop {
-                        let own = before[y - 1 - i] + self.costs.copy(y - 1);
+                        let own = before[y - 1 - i] + self.ranges.costs.copy(y - 1);
                         let (time, x) = self.last(&after, i, i + 1, y);
                         if own <= time {
                             break y - 1;
@@ -253,7 +223,7 @@ impl Window {
         if !program.fast {
             return program.last(times, base, self.first, y).0;
         }
-        let costs = &program.costs;
+        let costs = &program.ranges.costs;
         while self.next < y {
             let time = times[self.next - base] - costs.sending_before(self.next);
             while self.minima.back().is_some_and(|b| b.0 >= time) {
@@ -262,7 +232,8 @@ impl Window {
             self.minima.push_back((time, self.next));
             self.next += 1;
         }
-        while self.crossover < y && times[self.crossover - base] < program.at(self.crossover, y - 1)
+        while self.crossover < y
+            && times[self.crossover - base] < program.ranges.at(self.crossover, y - 1)
         {
             self.crossover += 1;
         }
@@ -283,46 +254,5 @@ impl Window {
             best = best.min(program.received(times[x - base], x, y));
         }
         best
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::optimal;
-    use super::super::testing::{Random, prove};
-    use super::*;
-    use crate::CostModel;
-
-    #[test]
-    fn the_fast_program_equals_the_cubic_one() {
-        let mut random = Random::new(31);
-        for round in 0..6000 {
-            let most = if round % 50 == 0 { 50 } else { 12 };
-            let problem = random.problem(round % 2 == 0, most);
-            let [fast, slow] = [DynamicProgram::Quadratic, DynamicProgram::Cubic]
-                .map(|m| tree_by(&problem, m).unwrap());
-            assert_eq!(problem.time(&fast), problem.time(&slow), "{problem:?}");
-            assert!(fast.is_rank_ordered());
-            if round % 60 == 0 {
-                prove(&problem, &fast);
-                prove(&problem, &slow);
-            }
-        }
-    }
-
-    #[test]
-    fn neither_ordered_class_contains_the_other() {
-        let time = |sizes: &[u64], alpha: f64, gamma: f64, root| {
-            let cost = CostModel::new(alpha, 1.0).gamma_copy(gamma);
-            let problem = GatherProblem::new(sizes.to_vec(), cost, root).unwrap();
-            let rank_ordered = tree(&problem).unwrap();
-            (
-                problem.time(&optimal::tree(&problem).unwrap()),
-                problem.time(&rank_ordered),
-            )
-        };
-        assert_eq!(time(&[10, 10, 2, 50], 5.0, 0.0, None), (37.0, 32.0));
-        let partition = [21, 31, 31, 31, 41, 41, 41, 61, 61, 131, 240, 250];
-        assert_eq!(time(&partition, 1.0, 1.0, None), (983.0, 986.0));
     }
 }

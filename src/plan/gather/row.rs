@@ -37,26 +37,26 @@ pub(super) fn table_of_pairs(ranks: usize) -> u64 {
 }
 
 /// Rows for the gather and the scatter by the same tree: their names, the algorithm's name, the
-/// function that makes the tree, and fields of [`Algorithm`](crate::plan::registry::Algorithm).
+/// function that makes the tree, and fields of [`Row`](crate::plan::registry::Row).
 macro_rules! tree_rows {
     ($gather:ident, $scatter:ident: $name:literal, $tree:path { $($field:ident: $value:expr),* $(,)? }) => {
-        pub(in crate::plan) const $gather: crate::plan::registry::Algorithm =
-            crate::plan::registry::Algorithm {
+        pub(in crate::plan) const $gather: crate::plan::registry::Row =
+            crate::plan::registry::Row {
                 ports: crate::plan::registry::PortModels::Each,
                 transfers: |p, _| p,
                 closed_form: crate::plan::registry::ClosedForm::Of(|request| {
                     crate::plan::gather::row::time(request, $tree)
                 }),
                 $($field: $value,)*
-                ..crate::plan::registry::Algorithm {
+                ..crate::plan::registry::Row {
                     best_root: crate::plan::registry::BestRoot::Search,
                     ..crate::plan::registry::row::new($name, crate::Kind::Gather, |request| {
                         crate::plan::gather::row::gather(request, $tree)
                     })
                 }
             };
-        pub(in crate::plan) const $scatter: crate::plan::registry::Algorithm =
-            crate::plan::registry::Algorithm {
+        pub(in crate::plan) const $scatter: crate::plan::registry::Row =
+            crate::plan::registry::Row {
                 collective: crate::Kind::Scatter,
                 planner: crate::plan::registry::Planner::Direct(|request| {
                     crate::plan::gather::row::scatter(request, $tree)

@@ -40,7 +40,7 @@ use super::embed::{Embedding, Group};
 use super::phases::Machine;
 use crate::error::Result;
 use crate::plan::choose::{self, Choice, with_best_segments};
-use crate::plan::registry::{self, Algorithm, Composition, Nodes, Planner, Scope, Shape, row};
+use crate::plan::registry::{self, Algorithm, Composition, Nodes, Planner, Row, Scope, Shape, row};
 use crate::plan::{Request, evenly};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -49,7 +49,7 @@ use Kind::{Allgather, Allreduce, Alltoall, Broadcast, Gather, Reduce, ReduceScat
 use Scope::{Between, Within};
 
 /// The rows of both shapes, by collective.
-pub(in crate::plan) const ROWS: [Algorithm; 12] = [
+pub(in crate::plan) const ROWS: [Row; 12] = [
     hier(Broadcast, &[(Between, Broadcast), (Within, Broadcast)]),
     lane(
         Broadcast,
@@ -89,7 +89,7 @@ pub(in crate::plan) const ROWS: [Algorithm; 12] = [
         ReduceScatter,
         &[(Within, ReduceScatter), (Between, ReduceScatter)],
     ),
-    Algorithm {
+    Row {
         nodes: Nodes::Equal,
         ..hier(
             Alltoall,
@@ -99,16 +99,16 @@ pub(in crate::plan) const ROWS: [Algorithm; 12] = [
     lane(Alltoall, &[(Within, Alltoall), (Between, Alltoall)]),
 ];
 
-const fn hier(collective: Kind, phases: &'static [(Scope, Kind)]) -> Algorithm {
-    Algorithm {
+const fn hier(collective: Kind, phases: &'static [(Scope, Kind)]) -> Row {
+    Row {
         nodes: Nodes::Some,
         source: "folklore; MPICH (smp), Open MPI (han)",
         ..composition("hier", collective, Shape::Leaders, phases)
     }
 }
 
-const fn lane(collective: Kind, phases: &'static [(Scope, Kind)]) -> Algorithm {
-    Algorithm {
+const fn lane(collective: Kind, phases: &'static [(Scope, Kind)]) -> Row {
+    Row {
         nodes: Nodes::Equal,
         source: "Träff, Hunold 2020",
         ..composition("lane", collective, Shape::Lanes, phases)
@@ -120,14 +120,13 @@ const fn composition(
     collective: Kind,
     shape: Shape,
     phases: &'static [(Scope, Kind)],
-) -> Algorithm {
+) -> Row {
     let planner = Planner::Composed(Composition {
         shape,
         phases,
-        parts: [registry::CHOSEN; 2],
         plan,
     });
-    Algorithm {
+    Row {
         transfers: match collective {
             Alltoall => row::for_each_pair_twice,
             _ => row::logarithmic_twice,
@@ -141,12 +140,15 @@ const fn composition(
 }
 
 /// Plans the composition.
-fn plan(composition: &Composition, request: &Request) -> Result<Schedule> {
+fn plan(algorithm: &Algorithm, composition: &Composition, request: &Request) -> Result<Schedule> {
     request.validate()?;
     let machine = Machine::new(request, composition.shape)?;
     let (collective, layout) = machine.layout()?;
     let mut all = Embedding::new(request.ports, collective, layout);
-    for group in phases(composition, &machine, request)?.iter().flatten() {
+    for group in phases(algorithm, composition, &machine, request)?
+        .iter()
+        .flatten()
+    {
         let Choice {
             algorithm, request, ..
         } = &group.choice;
@@ -163,6 +165,7 @@ struct Chosen {
 
 /// By phase: its groups of at least two ranks that have data.
 fn phases(
+    algorithm: &Algorithm,
     composition: &Composition,
     machine: &Machine<'_>,
     request: &Request,
@@ -180,7 +183,7 @@ fn phases(
             let same = known.iter().find(|choice| is_same(&choice.request, &part));
             let choice = match same {
                 Some(choice) => choice.clone(),
-                None => choose(composition.algorithm(phase), &part)?,
+                None => choose(algorithm.part(phase), &part)?,
             };
             if same.is_none() {
                 known.push(choice.clone());
@@ -226,11 +229,9 @@ fn part(request: &Request, kind: Kind, group: &Group) -> Result<Request> {
 /// Limit for the transfers that are planned to time a candidate.
 const MAX_TRANSFERS: usize = 1 << 18;
 
-/// The algorithm of this name, or the candidate with the smallest model time; with its best
-/// segments.
-fn choose(name: Option<&str>, request: &Request) -> Result<Choice> {
-    if let Some(name) = name {
-        let algorithm = registry::find(request.kind, name)?;
+/// The given algorithm, or the candidate with the smallest model time; with its best segments.
+fn choose(algorithm: Option<&Algorithm>, request: &Request) -> Result<Choice> {
+    if let Some(algorithm) = algorithm {
         return Ok(with_best_segments(algorithm, request)?);
     }
     let ranks = request.ranks;
@@ -239,29 +240,35 @@ fn choose(name: Option<&str>, request: &Request) -> Result<Choice> {
         transfers <= MAX_TRANSFERS.max(64 * ranks)
     };
     let candidates = registry::candidates(request.kind, &request.cost, ranks).filter(is_short);
-    let candidates = candidates.map(|algorithm| resolved(algorithm, request).unwrap_or(algorithm));
-    let ranking = choose::rank(candidates.map(|row| with_best_segments(row, request)));
+    let resolved = |a: &Algorithm| a.resolved(request).unwrap_or_else(|_| a.clone());
+    let timed = candidates.map(|a| with_best_segments(&resolved(a), request));
     let failed = |refusals: Vec<_>| choose::none_applies(Some(request.kind), &refusals);
-    ranking.best().map_err(failed)
+    choose::rank(timed).best().map_err(failed)
 }
 
-/// The composition with the algorithms that its phases take for this request, whose name says
-/// which: `hier(binomial,chain)`. A phase in which groups of ranks take different ones remains
-/// open. Other algorithms are returned as they are.
-///
-/// # Errors
-/// As [`Algorithm::plan`].
-pub fn resolved(algorithm: &'static Algorithm, request: &Request) -> Result<&'static Algorithm> {
-    let Planner::Composed(composition) = algorithm.planner else {
-        return Ok(algorithm);
-    };
-    algorithm.accepts(request)?;
-    let machine = Machine::new(request, composition.shape)?;
-    let mut names = Vec::new();
-    for groups in phases(&composition, &machine, request)? {
-        let mut of_groups = groups.iter().map(|group| group.choice.algorithm.name);
-        let first = of_groups.next();
-        names.push(first.filter(|first| of_groups.all(|name| name == *first)));
+impl Algorithm {
+    /// A composition with the algorithms that its phases take for this request, which its name
+    /// tells: `hier(binomial,chain)`. A phase in which groups of ranks take different ones remains
+    /// open. Other algorithms are returned as they are.
+    ///
+    /// # Errors
+    /// As [`Algorithm::plan`].
+    pub fn resolved(&self, request: &Request) -> Result<Algorithm> {
+        let Planner::Composed(composition) = self.planner else {
+            return Ok(self.clone());
+        };
+        self.accepts(request)?;
+        let machine = Machine::new(request, composition.shape)?;
+        let mut parts = Vec::new();
+        for groups in phases(self, &composition, &machine, request)? {
+            let mut of_groups = groups.iter().map(|group| &group.choice.algorithm);
+            let first = of_groups.next();
+            parts.push(
+                first
+                    .filter(|first| of_groups.all(|a| a == *first))
+                    .cloned(),
+            );
+        }
+        Ok(self.with_parts(parts))
     }
-    composition.with(algorithm, &names)
 }

@@ -30,13 +30,12 @@ use std::collections::VecDeque;
 use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, PortModels, Row};
 use crate::plan::segments::TABLE_III;
 use crate::plan::{Request, Transfer};
-use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Bi,
     commutative_only: true,
     segmented: true,
@@ -44,17 +43,11 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     source: "Lowery & Langou, Algorithm 2",
     rounds: "ceil(log2 p)+q-1",
     volume: "(p-1) m",
-    planner: Planner::Reduction(reduction),
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Formula(|x| x.optimum(1.0, (x.l - 1.0) * (x.beta + x.gamma))),
     published: Some(|x| Some(x.rounds(TABLE_III, x.l - 1.0, 1.0))),
-    ..row::new("bi-greedy", Kind::Reduce, plan)
+    ..row::planned_by("bi-greedy", Kind::Reduce, Planner::Reduction(reduction))
 };
-
-/// Plans the reduction.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.materialize()
-}
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
@@ -164,69 +157,5 @@ impl FreePorts {
         senders.sort_unstable();
         receivers.sort_unstable();
         senders.into_iter().zip(receivers).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::machine::CostModel;
-
-    fn executed(request: &Request) -> f64 {
-        plan(request)
-            .unwrap()
-            .simulate(&request.cost)
-            .unwrap()
-            .makespan()
-    }
-
-    #[test]
-    fn figure_8_has_makespan_24() {
-        let request = Request::reduce(16, 5)
-            .segment_elems(1)
-            .cost(CostModel::new(2.0, 0.0).gamma(1.0));
-        assert_eq!(executed(&request), 24.0);
-    }
-
-    #[test]
-    fn the_conjectured_number_of_rounds_is_reached() {
-        for p in 2..=128usize {
-            let latency = p.next_power_of_two().trailing_zeros() as usize;
-            for q in 1..=32 {
-                assert_eq!(rounds(p, q).count(), latency + q - 1, "p={p} q={q}");
-            }
-        }
-        for (p, q) in [(1000, 7), (1023, 3), (1025, 10)] {
-            assert_eq!(rounds(p, q).count(), p.ilog2() as usize + q, "p={p} q={q}");
-        }
-    }
-
-    #[test]
-    fn rounds_are_executed_as_planned() {
-        for p in (2..=128).step_by(3) {
-            for q in [1, 2, 9, 32] {
-                for gamma in [0.0, 1.0, 5.0] {
-                    let request = Request::reduce(p, 2 * q)
-                        .segment_elems(2)
-                        .cost(CostModel::new(2.0, 1.0).gamma(gamma));
-                    assert_eq!(Some(executed(&request)), time(&request), "p={p} q={q}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn four_ranks_two_segments() {
-        let transfers: Vec<Vec<_>> = rounds(4, 2)
-            .map(|round| round.iter().map(|t| (t.from, t.to, t.segment)).collect())
-            .collect();
-        assert_eq!(
-            transfers,
-            [
-                vec![(2, 0, 0), (3, 1, 0), (1, 2, 1)],
-                vec![(1, 0, 0), (3, 2, 1)],
-                vec![(2, 0, 1)],
-            ]
-        );
     }
 }

@@ -17,20 +17,19 @@ use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, StepAt, Stream};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
 use crate::plan::segments::{Published, TABLE_I, TABLE_III};
 use crate::rules::max_time;
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Order, Schedule, Span, Step};
+use crate::schedule::{Layout, Order, Span, Step};
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     segmented: true,
     transfers: row::for_each_segment,
     source: "Lowery & Langou, section IV (pipeline)",
     rounds: "p+q-2 (bi), p-1+2(q-1) (uni)",
     volume: "(p-1) m",
-    planner: Planner::Streamed(reduce),
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Formula(|x| {
         let unit = x.beta + x.gamma;
@@ -50,24 +49,19 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
             }
         })
     }),
-    ..row::new("chain", Kind::Reduce, plan)
+    ..row::planned_by("chain", Kind::Reduce, Planner::Streamed(reduce))
 };
 
-pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+pub(in crate::plan) const BROADCAST: Row = Row {
     collective: Kind::Broadcast,
     planner: Planner::Streamed(broadcast),
     ..REDUCE
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     planner: Planner::Streamed(allreduce),
     ..row::allreduce(REDUCE, "2(p+q-2) (bi), 2(p-1)+4(q-1) (uni)")
 };
-
-/// Plans the reduction.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    Stream(Chain::new(request)?).materialize()
-}
 
 /// Plans the reduction; steps are generated on demand.
 pub(super) fn reduce(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
@@ -190,34 +184,4 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
         let before = (p - 1.0) * (tc + tp) + (q - 2.0) * (2.0 * tc + tp);
         before - tp + max_time(tp, last_tc + last_tp) + last_tc + last_tp
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    use crate::{CostModel, Ports};
-
-    #[test]
-    fn time_with_a_smaller_last_segment() {
-        for p in 1..=9 {
-            for (m, s) in [(7, 3), (10, 4), (9, 8), (11, 2), (5, 5), (3, 2)] {
-                for (alpha, beta, gamma) in [
-                    (2.0, 1.0, 3.0),
-                    (0.0, 5.0, 1.0),
-                    (7.0, 0.0, 2.0),
-                    (1.0, 1.0, 0.0),
-                ] {
-                    for ports in [Ports::UNI, Ports::BI] {
-                        let r = Request::reduce(p, m)
-                            .segment_elems(s)
-                            .ports(ports)
-                            .cost(CostModel::new(alpha, beta).gamma(gamma));
-                        let executed = plan(&r).unwrap().simulate(&r.cost).unwrap().makespan();
-                        assert_eq!(time(&r), Some(executed), "p={p} m={m} s={s} {ports:?}");
-                    }
-                }
-            }
-        }
-    }
 }

@@ -1,18 +1,22 @@
-//! Chain (linear pipeline) scan: segments pass through all ranks, and each rank adds its own
-//! contribution and keeps the result.
+//! Chain (linear pipeline) scans: segments pass through all ranks, and each rank adds its own
+//! contribution. It keeps the result, or in the exclusive scan what it receives.
 //!
 //! - Source: folklore.
 //! - Ports: uni- or bidirectional, one-ported.
 //! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
-//! - Rounds and time: those of the [`chain`] reduction, whose last rank is the first
-//!   one here. Bidirectional: `p + q - 2` rounds, `(p + q - 2)(tc + tp)`; unidirectional:
-//!   `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
+//! - Rounds, bidirectional: `p + q - 2`.
+//! - Time of the scan: that of the [`chain`] reduction, whose last rank is the first one here.
+//!   Bidirectional: `(p + q - 2)(tc + tp)`;
+//!   unidirectional: `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
+//! - Time of the exclusive scan for `p > 2`, bidirectional: `(p + q - 3)(tc + tp) + tc`;
+//!   unidirectional: `(p - 2)(tc + tp) + tc + (q - 1)(2 tc + tp)`. For `p = 2`: `q tc`.
 //! - Volume: `(p - 1) m`.
 //! - Restrictions: none.
+//! - Scratch: none.
 //! - Operand order: kept.
 //!
 //! Rank `r` receives each segment from rank `r - 1`, combines it with its own, and sends the result
-//! to rank `r + 1`.
+//! to rank `r + 1`. In the exclusive scan it receives into its output and combines into its input.
 //!
 //! Example, `p = 3`, two segments: 0→1 the first; 1→2 the first and 0→1 the second; 1→2 the second.
 
@@ -21,21 +25,34 @@ use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
-use crate::plan::registry::{Algorithm, Planner};
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
+use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Order, Span, Step};
 
-pub(in crate::plan) const SCAN: Algorithm = Algorithm {
+pub(in crate::plan) const SCAN: Row = Row {
     collective: Kind::Scan,
     source: "folklore",
     planner: Planner::Streamed(programs),
     ..chain::REDUCE.for_another_collective()
 };
 
+pub(in crate::plan) const EXSCAN: Row = Row {
+    collective: Kind::Exscan,
+    closed_form: ClosedForm::Of(exclusive_time),
+    best_segment: BestSegment::Search,
+    ..SCAN
+};
+
 /// Plans the scan; steps are generated on demand.
-pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(Scan::new(request)?)))
+fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
+    request.validate()?;
+    Ok(Box::new(Stream(Scan {
+        ranks: request.ranks,
+        ports: request.ports,
+        exclusive: request.kind == Kind::Exscan,
+        vector: Span::new(0, request.elements()),
+        segments: request.segments.spans(),
+    })))
 }
 
 /// The steps of the scan.
@@ -43,20 +60,9 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
 struct Scan {
     ranks: usize,
     ports: Ports,
+    exclusive: bool,
     vector: Span,
     segments: Vec<Span>,
-}
-
-impl Scan {
-    fn new(request: &Request) -> Result<Scan> {
-        request.validate()?;
-        Ok(Scan {
-            ranks: request.ranks,
-            ports: request.ports,
-            vector: Span::new(0, request.elements()),
-            segments: request.segments.spans(),
-        })
-    }
 }
 
 impl StepAt for Scan {
@@ -69,27 +75,59 @@ impl StepAt for Scan {
     }
 
     fn collective(&self) -> Collective {
-        Collective::Scan
+        match self.exclusive {
+            true => Collective::Exscan,
+            false => Collective::Scan,
+        }
     }
 
     fn layout_of(&self, rank: usize) -> Layout {
-        let whole = self.vector;
-        self.collective().layout(rank, whole.len, whole, whole)
+        let output = match self.exclusive {
+            false => Some(self.vector),
+            true => (rank > 0).then(|| Span::new(self.vector.end(), self.vector.len)),
+        };
+        Layout {
+            len: output.unwrap_or(self.vector).end(),
+            input: self.vector.into(),
+            output: output.into_iter().collect(),
+        }
     }
 
-    /// A receive and a send for each segment.
+    /// A receive, a combination and a send for each segment.
     fn slots(&self, _rank: usize) -> usize {
-        2 * self.segments.len()
+        3 * self.segments.len()
     }
 
     #[inline]
     fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
-        let segment = self.segments[slot / 2];
-        if slot.is_multiple_of(2) {
-            let before = rank.checked_sub(1)?;
-            Some(Step::recv_combine(before, segment, Order::TheirsFirst))
-        } else {
-            (rank + 1 < self.ranks).then(|| Step::send(rank + 1, segment))
+        let own = self.segments[slot / 3];
+        let before = Span::new(self.vector.end() + own.offset, own.len);
+        let is_last = rank + 1 == self.ranks;
+        match slot % 3 {
+            0 if self.exclusive => Some(Step::recv(rank.checked_sub(1)?, before)),
+            0 => Some(Step::recv_combine(
+                rank.checked_sub(1)?,
+                own,
+                Order::TheirsFirst,
+            )),
+            1 if self.exclusive && rank > 0 && !is_last => {
+                Some(Step::combine(before, own, Order::TheirsFirst))
+            }
+            2 if !is_last => Some(Step::send(rank + 1, own)),
+            _ => None,
         }
     }
+}
+
+/// Time of the exclusive scan if all segments have the same size; `None` otherwise.
+fn exclusive_time(request: &Request) -> Option<f64> {
+    let (q, s) = request.equal_segments()?;
+    let (tc, tp) = (request.transfer_time(s), request.local_combine_time(s));
+    let (p, q) = (request.ranks as f64, q as f64);
+    Some(match request.ranks {
+        0 | 1 => 0.0,
+        2 => q * tc,
+        _ if request.ports.is_bidirectional() => (p + q - 3.0) * (tc + tp) + tc,
+        _ => (p - 2.0) * (tc + tp) + tc + (q - 1.0) * (2.0 * tc + tp),
+    })
 }

@@ -1,7 +1,7 @@
-//! Compositions: algorithms made of phases within nodes and between them, and their names.
+//! Compositions: algorithms made of phases within nodes and between them, and how they are written.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::borrow::Cow;
+use std::fmt;
 
 use super::{Algorithm, Planner, find};
 use crate::error::{Error, Result};
@@ -9,24 +9,22 @@ use crate::plan::Request;
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-/// The name of the algorithm of the smallest model time.
-pub(in crate::plan) const CHOSEN: &str = "auto";
+/// How the algorithm of the smallest model time is written.
+const CHOSEN: &str = "auto";
 
-/// The largest number of compositions within each other: more than machines have levels.
+/// The largest number of compositions within each other that are read: more than machines have
+/// levels.
 const MAX_DEPTH: usize = 4;
 
-/// The phases of an algorithm for machines with nodes, and the algorithms of the phases.
+/// The phases of an algorithm for machines with nodes.
 #[derive(Debug, Clone, Copy)]
-pub struct Composition {
+pub(in crate::plan) struct Composition {
     /// Which ranks communicate with other nodes.
     pub(in crate::plan) shape: Shape,
     /// What the phases do, in their order.
     pub(in crate::plan) phases: &'static [(Scope, Kind)],
-    /// The names of the algorithms of the phases [between nodes and within](Scope), each as
-    /// [`find`] states.
-    pub(in crate::plan) parts: [&'static str; 2],
-    /// Plans it.
-    pub(in crate::plan) plan: fn(&Composition, &Request) -> Result<Schedule>,
+    /// Plans it, with the algorithms that it has for its phases.
+    pub(in crate::plan) plan: fn(&Algorithm, &Composition, &Request) -> Result<Schedule>,
 }
 
 /// Which data and which ranks the phases have.
@@ -44,49 +42,63 @@ pub(in crate::plan) enum Shape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum Scope {
     /// Ranks of different nodes.
-    Between = 0,
+    Between,
     /// The ranks of a node.
-    Within = 1,
+    Within,
 }
 
-impl Composition {
-    /// The name of the algorithm of the phase with this number; `None` if it is to be chosen.
-    pub(in crate::plan) fn algorithm(&self, phase: usize) -> Option<&'static str> {
-        let (scope, kind) = self.phases[phase];
-        let names = parts_of(self.parts[scope as usize], '+');
-        let name = match names[..] {
-            [one] => Some(one).filter(|name| find(kind, name).is_ok()),
-            _ => {
-                let before = self.phases[..phase].iter();
-                Some(names[before.filter(|(other, _)| *other == scope).count()])
-            }
-        };
-        name.filter(|&name| name != CHOSEN)
+impl Algorithm {
+    /// The name, as [`find`] reads it.
+    pub fn name(&self) -> Cow<'static, str> {
+        match self.parts {
+            None => Cow::Borrowed(self.row.name),
+            Some(_) => Cow::Owned(self.to_string()),
+        }
     }
 
-    /// The row with the algorithms of these names for the phases, where `None` leaves the choice
-    /// open.
-    pub(in crate::plan) fn with(
-        &self,
-        row: &'static Algorithm,
-        names: &[Option<&str>],
-    ) -> Result<&'static Algorithm> {
-        let of = |scope| {
-            let phases = self.phases.iter().zip(names);
-            let names = phases.filter(|((other, _), _)| *other == scope);
-            let mut names: Vec<_> = names.map(|(_, name)| name.unwrap_or(CHOSEN)).collect();
-            if names.iter().all(|name| *name == names[0]) {
-                names.truncate(1);
-            }
-            names.join("+")
+    /// The algorithm of the phase with this number; `None` if it is to be chosen.
+    pub(in crate::plan) fn part(&self, phase: usize) -> Option<&Algorithm> {
+        self.parts.as_ref()?[phase].as_ref()
+    }
+
+    /// This composition with these algorithms for its phases, where `None` leaves the choice open.
+    pub(in crate::plan) fn with_parts(&self, parts: Vec<Option<Algorithm>>) -> Algorithm {
+        Algorithm {
+            row: self.row,
+            parts: Some(parts.into()),
+        }
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Some(parts), Planner::Composed(composition)) = (&self.parts, &self.row.planner) else {
+            return f.pad(self.row.name);
         };
-        let base = row.name.split('(').next().unwrap_or(row.name);
-        let row = super::compositions(row.collective).find(|a| a.name == base);
-        let row = row.ok_or_else(|| Error::usage(format!("{base} is no composition")))?;
-        named(
-            row,
-            &format!("{},{}", of(Scope::Between), of(Scope::Within)),
-        )
+        let of = |scope| {
+            let phases = composition.phases.iter().zip(&**parts);
+            let parts: Vec<_> = phases.filter(|((other, _), _)| *other == scope).collect();
+            let name = |part: &Option<Algorithm>| {
+                let name = part.as_ref().map(Algorithm::name);
+                name.unwrap_or(Cow::Borrowed(CHOSEN))
+            };
+            // One name stands for all phases whose collective has it.
+            let first = parts.iter().find(|(_, part)| part.is_some());
+            let one = name(first.map_or(&None, |(_, part)| part));
+            let alike = |((_, kind), part): &(&(Scope, Kind), &Option<Algorithm>)| match part {
+                Some(part) => part.name() == one,
+                None => one == CHOSEN || find(*kind, &one).is_err(),
+            };
+            match parts.iter().all(alike) {
+                true => one.into_owned(),
+                false => {
+                    let names: Vec<_> = parts.iter().map(|(_, part)| name(part)).collect();
+                    names.join("+")
+                }
+            }
+        };
+        let (between, within) = (of(Scope::Between), of(Scope::Within));
+        f.pad(&format!("{}({between},{within})", self.row.name))
     }
 }
 
@@ -95,8 +107,8 @@ pub(super) fn split(name: &str) -> Option<(&str, &str)> {
     name.strip_suffix(')')?.split_once('(')
 }
 
-/// The parts between separators that are not within parentheses.
-fn parts_of(list: &str, separator: char) -> Vec<&str> {
+/// What stands between separators that are not within parentheses.
+fn split_outside(list: &str, separator: char) -> Vec<&str> {
     let mut depth = 0usize;
     let outside = |c: char| {
         match c {
@@ -109,84 +121,62 @@ fn parts_of(list: &str, separator: char) -> Vec<&str> {
     list.split(outside).map(str::trim).collect()
 }
 
-/// All compositions with named parts so far. They are kept for ever, as the rows of the registry
-/// are; there are not more than valid names.
-static NAMED: Mutex<BTreeMap<(Kind, String), &'static Algorithm>> = Mutex::new(BTreeMap::new());
-
 /// The composition with algorithms for its phases, from `binomial,chain`.
 ///
 /// # Errors
-/// There are not two parts, no phase has an algorithm of this name, or there are several names but
+/// There are not two lists, no phase has an algorithm of this name, or there are several names but
 /// not one for each phase.
-pub(super) fn named(row: &'static Algorithm, parts: &str) -> Result<&'static Algorithm> {
-    let Planner::Composed(composition) = row.planner else {
-        return Err(Error::usage(format!("{} has no parts", row.name)));
+pub(super) fn parse(base: &Algorithm, text: &str) -> Result<Algorithm> {
+    let Planner::Composed(composition) = base.planner else {
+        return Err(Error::usage(format!("{base} has no parts")));
     };
-    if parts.matches('(').count() >= MAX_DEPTH {
+    if text.matches('(').count() >= MAX_DEPTH {
         return Err(Error::usage(format!(
-            "{}({parts}): at most {MAX_DEPTH} compositions can be within each other",
-            row.name
+            "{base}({text}): at most {MAX_DEPTH} compositions can be within each other"
         )));
     }
-    let lists = parts_of(parts, ',');
-    let [between, within] = lists[..] else {
+    let [between, within] = split_outside(text, ',')[..] else {
         return Err(Error::usage(format!(
-            "{}({parts}): give two algorithms, of the phases between nodes and of those within",
-            row.name
+            "{base}({text}): give two algorithms, of the phases between nodes and of those within"
         )));
     };
-    let mut checked = [String::new(), String::new()];
-    for (scope, list) in [(Scope::Between, between), (Scope::Within, within)] {
+    let of = |scope| {
         let phases = composition.phases.iter();
-        let kinds = phases.filter(|phase| phase.0 == scope).map(|phase| phase.1);
-        let kinds: Vec<Kind> = kinds.collect();
-        let names = parts_of(list, '+');
-        check(row, &kinds, &names)?;
-        checked[scope as usize] = names.join("+");
-    }
-    let name = format!("{}({},{})", row.name, checked[0], checked[1]);
-    let mut all = NAMED.lock().unwrap_or_else(PoisonError::into_inner);
-    let key = (row.collective, name);
-    if let Some(known) = all.get(&key) {
-        return Ok(known);
-    }
-    let parts = checked.map(|part| &*part.leak());
-    let new: &'static Algorithm = Box::leak(Box::new(Algorithm {
-        name: key.1.clone().leak(),
-        planner: Planner::Composed(Composition {
-            parts,
-            ..composition
-        }),
-        ..*row
-    }));
-    all.insert(key, new);
-    Ok(new)
+        phases.filter_map(move |&(other, kind)| (other == scope).then_some(kind))
+    };
+    let between = parts(base, of(Scope::Between).collect(), between)?;
+    let within = parts(base, of(Scope::Within).collect(), within)?;
+    let (mut between, mut within) = (between.into_iter(), within.into_iter());
+    let part = |&(scope, _): &(Scope, Kind)| match scope {
+        Scope::Between => between.next().flatten(),
+        Scope::Within => within.next().flatten(),
+    };
+    Ok(base.with_parts(composition.phases.iter().map(part).collect()))
 }
 
-/// Checks the names for phases of these kinds.
-fn check(row: &Algorithm, kinds: &[Kind], names: &[&str]) -> Result<()> {
-    let known = |kind, name: &str| match name {
-        CHOSEN => Ok(()),
-        name => find(kind, name).map(drop),
+/// The algorithms of phases of these kinds: one name for all that have it, or one for each.
+fn parts(base: &Algorithm, kinds: Vec<Kind>, list: &str) -> Result<Vec<Option<Algorithm>>> {
+    let named = |kind, name: &str| match name {
+        CHOSEN => Ok(None),
+        name => find(kind, name).map(Some),
     };
-    match names {
+    match split_outside(list, '+')[..] {
         [one] => {
-            let mut tried = kinds.iter().map(|&kind| known(kind, one));
-            match tried.next() {
-                Some(Err(error)) if !tried.any(|other| other.is_ok()) => Err(error),
-                _ => Ok(()),
+            let found: Vec<_> = kinds.into_iter().map(|kind| named(kind, one)).collect();
+            match found.iter().any(Result::is_ok) {
+                true => Ok(found.into_iter().map(|part| part.ok().flatten()).collect()),
+                false => found.into_iter().collect(),
             }
         }
-        _ if names.len() == kinds.len() => kinds
-            .iter()
-            .zip(names)
-            .try_for_each(|(&kind, name)| known(kind, name)),
-        _ => {
+        ref names if names.len() == kinds.len() => {
+            let pairs = kinds.into_iter().zip(names);
+            pairs.map(|(kind, name)| named(kind, name)).collect()
+        }
+        ref names => {
             let kinds: Vec<_> = kinds.iter().map(|kind| kind.name()).collect();
             Err(Error::usage(format!(
-                "{} {} has phases of {}: give one algorithm for all of them or one for each, not {}",
-                row.name,
-                row.collective.name(),
+                "{base} {} has phases of {}: give one algorithm for all of them or one for each, not {}",
+                base.collective.name(),
                 kinds.join(" and "),
                 names.len()
             )))

@@ -11,7 +11,7 @@ use crate::simulate::Timed;
 
 /// How the schedule of an algorithm is planned.
 #[derive(Debug, Clone, Copy)]
-pub enum Planner {
+pub(in crate::plan) enum Planner {
     /// The function plans the schedule itself.
     Direct(fn(&Request) -> Result<Schedule>),
     /// The schedule is the reversal of the function's schedule for gamma = 0.

@@ -123,6 +123,7 @@ impl Algorithm {
     ///
     /// # Errors
     /// The refusal of the preferred use if all are refused.
+    #[doc(hidden)]
     pub fn at_best_ports<T, E>(
         &self,
         request: &Request,
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn rows_say_whether_they_depend_on_the_number_of_ports() {
         // A gossip is the best allgather for the ports.
-        for algorithm in registry::all().iter().filter(|a| a.name != "gossip") {
+        for algorithm in registry::all().iter().filter(|a| a.row.name != "gossip") {
             let kind = algorithm.collective;
             let ports = match algorithm.ports {
                 PortModels::Uni => Ports::UNI,
@@ -309,7 +310,7 @@ mod tests {
                 let one = plan(1);
                 (2..=4).any(|k| plan(k) != one)
             });
-            assert_eq!(differ, algorithm.k_ported, "{kind} {}", algorithm.name);
+            assert_eq!(differ, algorithm.k_ported, "{kind} {}", algorithm.name());
         }
     }
 }

@@ -36,6 +36,7 @@ impl Algorithm {
     /// # Errors
     /// When the search would take too long and the planner takes no root, or the refusal of the
     /// first root if all are refused.
+    #[doc(hidden)]
     pub fn at_best_root<T>(
         &self,
         request: &Request,
@@ -54,6 +55,7 @@ impl Algorithm {
     ///
     /// # Errors
     /// As [`at_best_root`](Self::at_best_root).
+    #[doc(hidden)]
     pub fn at_best_of_all_roots<T>(
         &self,
         request: &Request,
@@ -103,6 +105,7 @@ impl Algorithm {
     /// Whether another root may be better than the one that the planner takes for a free root,
     /// because evaluating all would take too long. `by_request` says that times depend on the
     /// request alone.
+    #[doc(hidden)]
     pub fn may_miss_best_root(&self, request: &Request, by_request: bool) -> bool {
         self.has_free_root(request)
             && (!by_request || self.searches_root(request))

@@ -1,11 +1,206 @@
-//! Functions that build rows of the registry: defaults, derived collectives and numbers of
-//! transfers.
+//! [`Row`], what the registry says about an algorithm, and functions that build rows: defaults,
+//! derived collectives and numbers of transfers.
 
-use super::{Algorithm, BestRoot, BestSegment, ClosedForm, Formula, Nodes, Planner, PortModels};
+use super::{Algorithm, BestRoot, Planner};
 use crate::error::Result;
+use crate::machine::Ports;
 use crate::plan::Request;
+use crate::plan::circulant::table::Table;
+use crate::plan::segments::{Best, Published, Symbols};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
+
+/// What the registry says about one algorithm for one collective.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// Name, unique within the collective; without the parts of a composition.
+    pub(in crate::plan) name: &'static str,
+    /// The collective that the algorithm performs.
+    pub collective: Kind,
+    /// Port models it can be planned for.
+    pub ports: PortModels,
+    /// Whether it requires an operator that commutes.
+    pub commutative_only: bool,
+    /// Whether its schedules depend on the number of ports of each kind, unless only because it
+    /// takes the best algorithm for them as a part.
+    pub k_ported: bool,
+    /// Whether it requires links with equal costs.
+    pub uniform_links_only: bool,
+    /// Whether it requires blocks of equal size.
+    pub regular_only: bool,
+    /// Whether it requires that all blocks of an alltoall for a rank have one size.
+    pub one_size_a_rank: bool,
+    /// What it requires of the machine's nodes.
+    pub nodes: Nodes,
+    /// Whether it splits the vector, or every block, into the request's segments.
+    pub segmented: bool,
+    /// Approximate number of transfers, for `(p, q)`: `p` ranks with `q` segments. It determines
+    /// the time and memory of a schedule.
+    pub transfers: fn(usize, usize) -> usize,
+    /// Approximate time of planning a schedule, as a multiple of that of simulating it: more than 1
+    /// where planning is a search.
+    pub planning_work: u64,
+    /// Approximate memory, in bytes, for planning with `p` ranks in addition to the schedule: the
+    /// tables of the search for the best tree.
+    pub tables: fn(usize) -> u64,
+    /// The publication it comes from.
+    pub source: &'static str,
+    /// Number of communication rounds, in the field's symbols.
+    pub rounds: &'static str,
+    /// Number of elements moved by all ranks together.
+    pub volume: &'static str,
+    /// The largest number of ranks it is planned for.
+    pub max_ranks: Option<usize>,
+    /// The largest number of ranks it is planned for where links differ.
+    pub max_ranks_with_links: Option<usize>,
+    /// The table of the circulant schedules that it follows, for a number of ranks.
+    pub schedule_table: Option<fn(usize) -> Result<Table>>,
+    /// For `(p, k)`, `p` ranks with `k` ports each: the number of messages on a chain that each of
+    /// its schedules has, of any number of segments. 0 says nothing.
+    pub(in crate::plan) min_rounds: fn(usize, usize) -> usize,
+    /// How a free root is chosen.
+    pub(in crate::plan) best_root: BestRoot,
+    /// How it is planned.
+    pub(in crate::plan) planner: Planner,
+    /// The algorithm that has the same schedule for a request, if one does: that one plans it.
+    pub(in crate::plan) same_as: fn(&Request) -> Option<&'static Row>,
+    /// The closed form of the time as executed.
+    pub(in crate::plan) closed_form: ClosedForm,
+    /// The smallest number of ranks, at least this one, that the closed form covers.
+    pub(in crate::plan) covered_ranks: fn(usize) -> usize,
+    /// How the best size of equal segments is found, where the vector is split.
+    pub(in crate::plan) best_segment: BestSegment,
+    /// What a published table prints for it.
+    pub(in crate::plan) published: Option<fn(&Symbols) -> Option<Published>>,
+}
+
+/// A function of the request, `None` for requests that it does not cover.
+pub(in crate::plan) type Formula = fn(&Request) -> Option<f64>;
+
+/// The closed form of an algorithm's time.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::plan) enum ClosedForm {
+    /// There is none.
+    None,
+    /// The formula.
+    Of(Formula),
+    /// The formula of a reduction to rank 0, then again without computation: a broadcast.
+    ReduceThenBroadcast(Formula),
+}
+
+/// How the best size of equal segments is found.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::plan) enum BestSegment {
+    /// By a search over the number of segments.
+    Search,
+    /// The real number that minimizes the closed form.
+    Formula(fn(&Symbols) -> f64),
+    /// By a search of its own, `None` for requests that it does not cover.
+    Own(fn(&Algorithm, &Request) -> Result<Option<Best>>),
+}
+
+/// The [nodes](crate::CostModel::nodes) of the machines that an algorithm is planned for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Nodes {
+    /// Any machine, also without nodes.
+    Any,
+    /// Machines whose costs show nodes.
+    Some,
+    /// Machines whose costs show nodes with the same number of ranks.
+    Equal,
+}
+
+/// Port models an algorithm is planned for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PortModels {
+    /// Unidirectional ports.
+    Uni,
+    /// Bidirectional ports, or several unidirectional ones, which it uses in pairs: one of a pair
+    /// sends, the other receives.
+    Bi,
+    /// Bidirectional ports and unidirectional ones; an even number of these rather in pairs.
+    Both,
+    /// Bidirectional ports and unidirectional ones, these rather each by itself: most ranks send
+    /// much more than they receive, or the reverse.
+    Each,
+}
+
+impl PortModels {
+    /// Whether the port model of `ports` is included.
+    pub fn allow(self, ports: Ports) -> bool {
+        self.uses(ports).next().is_some()
+    }
+
+    /// `"uni"`, `"bi"` or `"uni, bi"`.
+    pub fn name(self) -> &'static str {
+        match self {
+            PortModels::Uni => "uni",
+            PortModels::Bi => "bi",
+            PortModels::Both | PortModels::Each => "uni, bi",
+        }
+    }
+}
+
+impl Row {
+    /// Approximate memory per transfer, in bytes, while the result of [`Algorithm::planned`]
+    /// exists; `None` if that is a stored schedule.
+    #[doc(hidden)]
+    pub fn bytes_per_transfer(&self) -> Option<u64> {
+        match self.planner {
+            Planner::Streamed(_) => Some(0),
+            // A planned transfer, which takes up to twice its size while the list grows, and its
+            // two halves.
+            Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_) => Some(64),
+            Planner::Direct(_)
+            | Planner::ReverseOf(_)
+            | Planner::ReduceBroadcast(_)
+            | Planner::Composed(_) => None,
+        }
+    }
+
+    /// Whether [`Algorithm::planned`] gives a source that times requests whose schedules are too
+    /// long to store.
+    #[doc(hidden)]
+    pub fn is_streamed(&self) -> bool {
+        matches!(self.planner, Planner::Streamed(_))
+    }
+
+    /// The requests that it does not support, besides those that its ports and its operator
+    /// exclude, in words; empty if there are none.
+    pub fn restrictions(&self) -> String {
+        let mut all = Vec::new();
+        if self.uniform_links_only {
+            all.push("links that cost the same".to_string());
+        }
+        if self.regular_only {
+            all.push("blocks of one size".to_string());
+        }
+        if self.one_size_a_rank {
+            all.push("one size for all blocks of a rank".to_string());
+        }
+        match self.nodes {
+            Nodes::Any => {}
+            Nodes::Some => all.push("costs with levels".to_string()),
+            Nodes::Equal => all.push("costs with levels, nodes of one size".to_string()),
+        }
+        if let Some(max) = self.max_ranks {
+            all.push(format!("at most {max} ranks"));
+        }
+        if let Some(max) = self.max_ranks_with_links {
+            all.push(format!("at most {max} ranks where links differ"));
+        }
+        all.join("; ")
+    }
+
+    /// The row as a base for another collective: without best segment and published table.
+    pub(in crate::plan) const fn for_another_collective(self) -> Row {
+        Row {
+            best_segment: BestSegment::Search,
+            published: None,
+            ..self
+        }
+    }
+}
 
 /// A row with the most common properties: any ports, operator, links and blocks, no segments, and a
 /// logarithmic number of rounds.
@@ -15,7 +210,7 @@ pub(in crate::plan) const fn new(
     name: &'static str,
     collective: Kind,
     plan: fn(&Request) -> Result<Schedule>,
-) -> Algorithm {
+) -> Row {
     planned_by(name, collective, Planner::Direct(plan))
 }
 
@@ -24,8 +219,8 @@ pub(in crate::plan) const fn planned_by(
     name: &'static str,
     collective: Kind,
     planner: Planner,
-) -> Algorithm {
-    Algorithm {
+) -> Row {
+    Row {
         name,
         collective,
         ports: PortModels::Both,
@@ -66,8 +261,8 @@ const fn reversed(planner: Planner) -> Planner {
 }
 
 /// A broadcast: the reversal of a reduction.
-pub(in crate::plan) const fn broadcast(reduce: Algorithm) -> Algorithm {
-    Algorithm {
+pub(in crate::plan) const fn broadcast(reduce: Row) -> Row {
+    Row {
         collective: Kind::Broadcast,
         commutative_only: false,
         planner: reversed(reduce.planner),
@@ -76,8 +271,8 @@ pub(in crate::plan) const fn broadcast(reduce: Algorithm) -> Algorithm {
 }
 
 /// An allreduce: a reduction to rank 0, then a broadcast.
-pub(in crate::plan) const fn allreduce(reduce: Algorithm, rounds: &'static str) -> Algorithm {
-    Algorithm {
+pub(in crate::plan) const fn allreduce(reduce: Row, rounds: &'static str) -> Row {
+    Row {
         collective: Kind::Allreduce,
         transfers: if reduce.segmented {
             for_each_segment_twice
@@ -100,8 +295,8 @@ pub(in crate::plan) const fn allreduce(reduce: Algorithm, rounds: &'static str) 
 }
 
 /// A reduce-scatter: the reversal of an allgather.
-pub(in crate::plan) const fn reduce_scatter(allgather: Algorithm, time: Formula) -> Algorithm {
-    Algorithm {
+pub(in crate::plan) const fn reduce_scatter(allgather: Row, time: Formula) -> Row {
+    Row {
         collective: Kind::ReduceScatter,
         commutative_only: true,
         planner: reversed(allgather.planner),

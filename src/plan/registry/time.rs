@@ -48,6 +48,7 @@ impl Algorithm {
     ///
     /// # Errors
     /// As [`plan`](Self::plan).
+    #[doc(hidden)]
     pub fn time_within(&self, request: &Request, limit: f64) -> Result<Option<f64>> {
         self.accepts(request)?;
         if let Some(time) = self.closed_form(request) {
@@ -68,6 +69,7 @@ impl Algorithm {
     }
 
     /// Whether it has a closed form of its time, for some requests at least.
+    #[doc(hidden)]
     pub fn has_closed_form(&self) -> bool {
         !matches!(self.closed_form, ClosedForm::None)
     }
@@ -88,7 +90,7 @@ impl Algorithm {
             return self.closed_form(&used);
         }
         if let Some(same) = (self.same_as)(request) {
-            return same.closed_form(request);
+            return Algorithm::of(same).closed_form(request);
         }
         match self.closed_form {
             ClosedForm::None => None,
@@ -103,6 +105,7 @@ impl Algorithm {
     /// Whether timing it for `request`, with its best segments, may simulate many transfers in
     /// vain: a lower bound, or a part of the simulation, can show that it is not the fastest. Not
     /// where it searches for the best root.
+    #[doc(hidden)]
     pub fn takes_long(&self, request: &Request) -> bool {
         let transfers = (self.transfers)(request.ranks, 1);
         if self.searches_root(request) {
@@ -118,6 +121,7 @@ impl Algorithm {
     }
 
     /// Whether planning, and with it the closed form, fills large tables.
+    #[doc(hidden)]
     pub fn fills_tables(&self, request: &Request) -> bool {
         (self.tables)(request.ranks) > MAX_CHEAP_TABLE_BYTES
     }
@@ -134,6 +138,7 @@ impl Algorithm {
     /// assert!(bound <= 8.0 * 11.0 && bound > 87.9);
     /// # Ok::<(), oneport::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn min_time(&self, request: &Request) -> f64 {
         let Some(line) = request.cost.linear() else {
             return 0.0;

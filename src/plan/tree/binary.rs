@@ -26,19 +26,17 @@
 use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner};
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
 use crate::plan::segments::{Published, TABLE_I, TABLE_III};
 use crate::plan::{Request, Transfer};
-use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     segmented: true,
     transfers: row::for_each_segment,
     source: "folklore; Lowery & Langou, section IV",
     rounds: "2(N+q-2) (bi), 2(N-1)+3(q-1) (uni), N = ceil(log2(p+1)); at most, if p is not 2^N-1",
     volume: "(p-1) m",
-    planner: Planner::Reduction(reduction),
     closed_form: ClosedForm::Of(time),
     covered_ranks: |p| (p + 1).next_power_of_two() - 1,
     best_segment: BestSegment::Formula(|x| {
@@ -67,16 +65,10 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
             }
         })
     }),
-    ..row::new("binary", Kind::Reduce, plan)
+    ..row::planned_by("binary", Kind::Reduce, Planner::Reduction(reduction))
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm =
-    row::allreduce(REDUCE, "twice those of the reduction");
-
-/// Plans the reduction.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.materialize()
-}
+pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "twice those of the reduction");
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
@@ -205,33 +197,6 @@ fn extra_children(levels: u32, extra: usize) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::{CostModel, Ports};
-
-    fn simulated(request: &Request) -> f64 {
-        let schedule = plan(request).unwrap();
-        schedule.simulate(&request.cost).unwrap().makespan()
-    }
-
-    #[test]
-    fn any_number_of_ranks_stays_within_the_time_of_the_next_full_tree() {
-        for p in 2..=130 {
-            for q in [1, 2, 5] {
-                for ports in [Ports::UNI, Ports::BI] {
-                    let mut request = Request::reduce(p, 4 * q)
-                        .segment_elems(4)
-                        .ports(ports)
-                        .cost(CostModel::new(2.0, 1.0).gamma(1.0));
-                    let executed = simulated(&request);
-                    request.ranks = (p + 1).next_power_of_two() - 1;
-                    let bound = time(&request).unwrap();
-                    assert!(
-                        executed <= bound,
-                        "p={p} q={q} {ports:?}: {executed} > {bound}"
-                    );
-                }
-            }
-        }
-    }
 
     #[test]
     fn subtrees_are_consecutive_ranks() {

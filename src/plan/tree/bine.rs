@@ -22,12 +22,12 @@ use crate::error::Result;
 use crate::plan::build::cube::{folded, members_of};
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::plan::tree::binomial;
 use crate::plan::{Request, Segments, Transfer};
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     commutative_only: true,
     source: "De Sensi et al. 2025 (Bine trees)",
     rounds: "ceil(log2 p)",
@@ -66,35 +66,4 @@ fn number(digits: usize, n: usize) -> usize {
     // Every second digit counts negatively.
     const NEGATIVE: usize = usize::MAX / 3 * 2;
     (digits ^ NEGATIVE).wrapping_sub(NEGATIVE) & (n - 1)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Distances of the rounds of the broadcast, the first one first.
-    fn distances(p: usize) -> Vec<usize> {
-        let rounds: Vec<_> = rounds(p).collect();
-        let longest = |round: &Vec<Transfer>| {
-            let apart = round.iter().map(|t| {
-                let apart = t.from.abs_diff(t.to) as usize;
-                apart.min(p - apart)
-            });
-            apart.max().unwrap_or(0)
-        };
-        rounds.iter().rev().map(longest).collect()
-    }
-
-    #[test]
-    fn distances_are_those_of_the_paper() {
-        // 1, 1, 3, 5, 11, 21, 43: (2^(k+1) ± 1)/3 instead of 2^(k-1).
-        assert_eq!(distances(128), [43, 21, 11, 5, 3, 1, 1, 0]);
-        let rounds: Vec<Vec<_>> = rounds(8)
-            .map(|round| round.iter().map(|t| (t.to, t.from)).collect())
-            .collect();
-        let broadcast: Vec<_> = rounds.into_iter().rev().collect();
-        assert_eq!(broadcast[0], [(0, 3)]);
-        assert_eq!(broadcast[1].len(), 2);
-        assert!(broadcast[1].contains(&(0, 7)) && broadcast[1].contains(&(3, 4)));
-    }
 }

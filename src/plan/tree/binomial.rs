@@ -18,13 +18,13 @@
 use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::plan::segments::{Published, TABLE_I, TABLE_III};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     source: "folklore; Lowery & Langou, section IV",
     rounds: "ceil(log2 p)",
     volume: "(p-1) m",
@@ -42,7 +42,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..row::new("binomial", Kind::Reduce, plan)
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = row::allreduce(REDUCE, "2 ceil(log2 p)");
+pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "2 ceil(log2 p)");
 
 /// Plans the reduction; only the sum of the request's segments matters.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

@@ -33,13 +33,13 @@
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, PortModels};
+use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::plan::segments::{Published, Symbols, ceil_log2};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Builder, Order, Schedule, Span, Step};
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Bi,
     segmented: true,
     transfers: row::for_each_segment_twice,
@@ -213,29 +213,6 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CostModel;
-
-    #[test]
-    fn full_trees_take_the_longest() {
-        let rounds = |p: usize, q: usize| {
-            let request = Request::allreduce(p, q)
-                .segment_count(q)
-                .cost(CostModel::new(1.0, 0.0));
-            let time = plan(&request)
-                .unwrap()
-                .simulate(&request.cost)
-                .unwrap()
-                .makespan();
-            (time, super::time(&request))
-        };
-        for p in 2..=130usize {
-            let full = (p + 2).next_power_of_two() - 2;
-            for q in [1, 2, 3, 7] {
-                let (executed, bound) = (rounds(p, q).0, rounds(full, q).1.unwrap());
-                assert!(executed <= bound, "p={p} q={q}: {executed} > {bound}");
-            }
-        }
-    }
 
     #[test]
     fn postorder() {

@@ -22,11 +22,11 @@
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Order, Schedule, Span, Step};
 
-pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+pub(in crate::plan) const BROADCAST: Row = Row {
     ports: PortModels::Each,
     k_ported: true,
     segmented: true,
@@ -38,7 +38,7 @@ pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
     ..row::new("kary", Kind::Broadcast, broadcast)
 };
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     collective: Kind::Reduce,
     commutative_only: true,
     planner: Planner::Direct(reduce),

@@ -23,11 +23,11 @@ use crate::error::{Error, Result};
 use crate::plan::Request;
 use crate::plan::build::rounds::{Arrival, Message, needs_scratch, powers, round};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Each,
     k_ported: true,
     source: "folklore; MPICH, Open MPI (knomial), radix k+1",
@@ -37,7 +37,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..row::new("knomial", Kind::Reduce, plan)
 };
 
-pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+pub(in crate::plan) const BROADCAST: Row = Row {
     planner: Planner::ReverseOf(plan_for_broadcast),
     ..row::broadcast(REDUCE)
 };

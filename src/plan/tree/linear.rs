@@ -19,12 +19,12 @@
 use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::plan::{Request, Transfer};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     transfers: |p, _| p,
     source: "folklore",
     rounds: "p-1",
@@ -33,7 +33,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..row::new("linear", Kind::Reduce, plan)
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = row::allreduce(REDUCE, "2(p-1)");
+pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "2(p-1)");
 
 /// Plans the reduction; only the sum of the request's segments matters.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

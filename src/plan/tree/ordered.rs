@@ -23,12 +23,12 @@ use crate::plan::Request;
 use crate::plan::gather::GatherTree;
 use crate::plan::gather::heterogeneous;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestRoot, ClosedForm, Planner};
+use crate::plan::registry::{BestRoot, ClosedForm, Planner, Row};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Order, Schedule, Span, Step};
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     source: "Träff, optimal gather trees, Theorem 4",
     rounds: "ceil(log2 p); on a heterogeneous platform those of the best ordered tree",
     volume: "(p-1) m",
@@ -38,7 +38,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..row::new("ordered", Kind::Reduce, plan)
 };
 
-pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+pub(in crate::plan) const BROADCAST: Row = Row {
     collective: Kind::Broadcast,
     planner: Planner::Direct(broadcast),
     ..REDUCE
@@ -137,76 +137,4 @@ fn halve(tree: &mut GatherTree, start: usize, end: usize, root: usize) {
     };
     halve(tree, other.0, other.1, from);
     tree.add_child(root, from, 0);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::CostModel;
-    use crate::check::Options;
-    use crate::machine::Links;
-
-    /// The minimum time of all ordered trees over `i..=j` rooted at `r`, by brute force.
-    fn min_time(cost: &CostModel, gamma: f64, i: usize, j: usize, r: usize) -> f64 {
-        if i == j {
-            return 0.0;
-        }
-        let mut best = f64::INFINITY;
-        for k in i..j {
-            let (mine, other) = if r <= k {
-                ((i, k), (k + 1, j))
-            } else {
-                ((k + 1, j), (i, k))
-            };
-            for s in other.0..=other.1 {
-                let mine = min_time(cost, gamma, mine.0, mine.1, r);
-                let ready = mine.max(min_time(cost, gamma, other.0, other.1, s));
-                best = best.min(ready + cost.transfer(s, r, 4) + gamma * cost.combine(r, 4));
-            }
-        }
-        best
-    }
-
-    #[test]
-    fn the_best_tree_on_a_platform() {
-        for p in 1..=6usize {
-            let entry =
-                |i: usize, j: usize, f: usize| Some(((i * 7 + j * 11 + f * i * j) % 13) as f64);
-            let matrix = |f: usize| -> Vec<Vec<Option<f64>>> {
-                (0..p)
-                    .map(|i| (0..p).map(|j| entry(i, j, f)).collect())
-                    .collect()
-            };
-            let cost = CostModel::heterogeneous(Links {
-                alpha: matrix(3),
-                beta: matrix(5),
-                gamma: (0..p).map(|r| (r % 3) as f64).collect(),
-                gamma_copy: Vec::new(),
-            })
-            .unwrap();
-            let mut request = Request::reduce(p, 4).cost(cost.clone()).keep_order(true);
-            let mut times = Vec::new();
-            for root in 0..p {
-                request = request.root(root);
-                let schedule = plan(&request).unwrap();
-                let options = Options {
-                    keep_order: true,
-                    ..Options::default()
-                };
-                assert!(schedule.check_with(&options).is_correct());
-                let time = schedule.simulate(&cost).unwrap().makespan();
-                assert_eq!(time, min_time(&cost, 1.0, 0, p - 1, root), "{p} {root}");
-                times.push(time);
-                let turned = cost.clone().reversed_links().unwrap();
-                let schedule = broadcast(&request).unwrap();
-                assert!(schedule.check().is_correct());
-                let time = schedule.simulate(&cost).unwrap().makespan();
-                assert_eq!(time, min_time(&turned, 0.0, 0, p - 1, root), "{p} {root}");
-            }
-            request = request.free_root(true);
-            let schedule = plan(&request).unwrap();
-            let time = schedule.simulate(&cost).unwrap().makespan();
-            assert_eq!(time, times.into_iter().fold(f64::INFINITY, f64::min));
-        }
-    }
 }

@@ -24,11 +24,11 @@ use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels, Row};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span};
 
-pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
+pub(in crate::plan) const BROADCAST: Row = Row {
     segmented: true,
     transfers: row::for_each_segment,
     source: "Open MPI (split binary tree)",
@@ -38,7 +38,7 @@ pub(in crate::plan) const BROADCAST: Algorithm = Algorithm {
     ..row::new("split-binary", Kind::Broadcast, plan)
 };
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     collective: Kind::Reduce,
     commutative_only: true,
     planner: Planner::ReverseOf(plan),
@@ -46,7 +46,7 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     ..BROADCAST
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     ports: PortModels::Uni,
     k_ported: true,
@@ -95,6 +95,8 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
+const BINOMIAL: Row = row::broadcast(binomial::REDUCE);
+
 /// Plans the allreduce. The broadcast has the segments of the reduction, or two of its own, or is
 /// that of a binomial tree, whichever is the fastest.
 pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
@@ -102,13 +104,9 @@ pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
     let first = request.clone().root(0).collective(Kind::Reduce);
     let second = first.without_computation().collective(Kind::Broadcast);
     let halves = second.clone().segment_count(2);
-    let binomial = row::broadcast(binomial::REDUCE);
-    let mut best: Option<(f64, Algorithm, Request)> = None;
-    for (algorithm, request) in [
-        (BROADCAST, second.clone()),
-        (BROADCAST, halves),
-        (binomial, second),
-    ] {
+    let [own, binomial] = [&BROADCAST, &BINOMIAL].map(Algorithm::of);
+    let mut best: Option<(f64, &Algorithm, Request)> = None;
+    for (algorithm, request) in [(&own, second.clone()), (&own, halves), (&binomial, second)] {
         let time = algorithm.time(&request)?;
         if best.as_ref().is_none_or(|(least, ..)| time < *least) {
             best = Some((time, algorithm, request));
@@ -117,7 +115,7 @@ pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
     let (_, algorithm, second) = best.expect("there are three candidates");
     in_sequence(
         Collective::Allreduce,
-        REDUCE.plan(&first)?,
+        Algorithm::of(&REDUCE).plan(&first)?,
         algorithm.plan(&second)?,
     )
 }

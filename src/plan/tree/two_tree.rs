@@ -32,32 +32,24 @@
 use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
 use crate::plan::{Request, Transfer};
-use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Bi,
     segmented: true,
     transfers: row::for_each_segment,
     source: "Sanders, Speck, Träff 2009",
     rounds: "at most 2 ceil(log2 p)+q-2",
     volume: "(p-1) m",
-    planner: Planner::Reduction(reduction),
     closed_form: ClosedForm::Of(time),
     // 2 L + 2 k rounds with k segments for each tree.
     published: Some(|x| Some(x.rounds("about; Sanders, Speck, Träff 2009", 2.0 * x.l, 1.0))),
-    ..row::new("two-tree", Kind::Reduce, plan)
+    ..row::planned_by("two-tree", Kind::Reduce, Planner::Reduction(reduction))
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm =
-    row::allreduce(REDUCE, "at most 4 ceil(log2 p)+2q-4");
-
-/// Plans the reduction.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.materialize()
-}
+pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "at most 4 ceil(log2 p)+2q-4");
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
@@ -227,7 +219,6 @@ fn in_order(low: usize, high: usize, parent: usize, visit: &mut impl FnMut(usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::machine::CostModel;
 
     #[test]
     fn ranks_are_inner_in_one_tree_and_ports_are_used_once_a_round() {
@@ -262,29 +253,6 @@ mod tests {
                 f == 2 * levels - 1 || (f == 2 * levels - 2 && !p.is_power_of_two()),
                 "p={p}: {f}"
             );
-        }
-    }
-
-    #[test]
-    fn executed_times() {
-        for p in (2..=64).chain([100, 127, 128, 129, 256, 512]) {
-            for q in [1, 2, 3, 8, 21] {
-                for gamma in [0.0, 1.0, 7.0] {
-                    let request = Request::reduce(p, 2 * q)
-                        .segment_elems(2)
-                        .cost(CostModel::new(2.0, 1.0).gamma(gamma));
-                    let executed = plan(&request)
-                        .unwrap()
-                        .simulate(&request.cost)
-                        .unwrap()
-                        .makespan();
-                    let mut full = request.clone();
-                    full.ranks = p.next_power_of_two();
-                    let bound = time(&full).unwrap();
-                    assert!(executed <= bound, "p={p} q={q}: {executed} > {bound}");
-                    assert_eq!(time(&request).unwrap_or(executed), executed, "p={p} q={q}");
-                }
-            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `run` | what to run, on which data and how often |
 //! | `perform` | a run of one schedule on a team |
+//! | `options` | how a run is carried out |
 //! | `spec` | a run without its element type |
 //! | `outcome` | what a run returns: times, data |
 //! | `warnings` | what a reader of the times should know |
@@ -25,6 +26,7 @@ mod event_times;
 mod executor;
 mod held_ports;
 mod multiplexed;
+mod options;
 mod outcome;
 mod perform;
 mod program;
@@ -40,16 +42,17 @@ mod warnings;
 #[cfg(feature = "mpi")]
 pub(crate) use carrier::{Carrier, Transfer};
 pub use eager::longest_messages;
+pub use options::Clock;
 pub use outcome::Outcome;
-pub use run::{Clock, Place, Run, sealed};
+pub use run::{Place, Run, sealed};
 #[cfg(feature = "mpi")]
 pub(crate) use {
     eager::Eager,
     executor::{Peers, RankExecutor},
+    options::{Performer, RunOptions},
     outcome::Report,
     program::Program,
     repeat::{Reports, ThreadReport, repeat},
-    run::{Performer, RunOptions},
     runner::{Job, Runner},
     sequence::Sequence,
     spec::{OperatorSpec, RunSpec},

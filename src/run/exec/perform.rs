@@ -3,10 +3,11 @@
 use std::time::{Duration, Instant};
 
 use super::eager::{Eager, longest_messages};
+use super::options::{Clock, Performer};
 use super::outcome::{Outcome, Report};
 use super::program::Program;
 use super::repeat::repeat_on_all;
-use super::run::{Clock, Performer, Place, Run, sealed};
+use super::run::{Place, Run, sealed};
 use super::runner::Job;
 use super::spec::RunSpec;
 use crate::error::{Error, Result};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::options::{Clock, Performer, RunOptions};
 use super::outcome::Outcome;
 use super::spec::RunSpec;
 use crate::error::{Error, Result};
@@ -10,13 +11,12 @@ use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::run::processes::Processes;
 use crate::run::testdata::RunData;
-use crate::run::tuning::DEADLINE;
 use crate::schedule::Schedule;
 
 /// A run of a schedule with real bytes: a description, which [`Run::on`] carries out.
 ///
-/// Without further words it is one native repetition on test data, whose outputs are returned but
-/// not compared. A collective that combines needs an operator. Mistakes in the description are
+/// By default: one native repetition on test data, whose outputs are returned but not compared. A
+/// collective that combines needs an operator. Mistakes in the description are
 /// errors of [`Run::on`]; the other methods never fail.
 ///
 /// ```
@@ -84,61 +84,6 @@ pub mod sealed {
     pub trait Place {}
 }
 
-/// Whether a run goes at full speed or at the pace of its cost model.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Clock {
-    /// As fast as the machine allows.
-    #[default]
-    Native,
-    /// No step starts, and no rank finishes, before its model time (in nanoseconds since the common
-    /// start) has passed in wall-clock time. It needs a thread for each rank.
-    Paced,
-}
-
-/// How a [`Run`](super::Run) is carried out: its methods describe these.
-#[derive(Debug, Clone)]
-pub(crate) struct RunOptions {
-    pub(crate) clock: Clock,
-    pub(crate) cost: CostModel,
-    pub(crate) deadline: Duration,
-    pub(crate) repetitions: usize,
-    pub(crate) warmup: usize,
-    pub(crate) ports: Option<Ports>,
-    pub(crate) trace: bool,
-    pub(crate) eager: bool,
-    pub(crate) by: Performer,
-}
-
-/// Who does the work of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Performer {
-    /// The schedule.
-    Schedule,
-    /// The library's own function for the collective.
-    Library,
-    /// Its function for blocks of different lengths, even if they are equal.
-    IrregularLibrary,
-    /// Its functions that send and receive one message and return when that is done.
-    BlockingMessages,
-}
-
-impl Default for RunOptions {
-    fn default() -> Self {
-        RunOptions {
-            clock: Clock::Native,
-            cost: CostModel::new(1000.0, 0.1),
-            deadline: DEADLINE,
-            repetitions: 1,
-            warmup: 0,
-            ports: None,
-            trace: false,
-            eager: true,
-            by: Performer::Schedule,
-        }
-    }
-}
-
 impl<'r, T: Element> Run<'r, T> {
     /// One native repetition of `schedule` on test data, with elements of type `T`.
     pub fn new(schedule: &'r Schedule) -> Self {
@@ -189,8 +134,8 @@ impl<'r, T: Element> Run<'r, T> {
         self
     }
 
-    /// Number of timed repetitions, at least 1, and 1 without this. For each thread, start and end
-    /// of every repetition, including the warm-up, are kept: 16 bytes.
+    /// Number of timed repetitions, at least 1. Default: 1. For each thread, start and end of every
+    /// repetition, including the warm-up, are kept: 16 bytes.
     pub fn repetitions(mut self, repetitions: usize) -> Self {
         self.options.repetitions = repetitions;
         self
@@ -201,21 +146,21 @@ impl<'r, T: Element> Run<'r, T> {
         self.options.repetitions
     }
 
-    /// Number of repetitions before the timed ones, 0 without this. On a team, a run whose senders
-    /// need not wait ([`Run::eager`]) has at least one, which carries the model clock.
+    /// Number of repetitions before the timed ones. Default: 0. On a team, a run whose senders need
+    /// not wait ([`Run::eager`]) has at least one, which carries the model clock.
     pub fn warmup(mut self, repetitions: usize) -> Self {
         self.options.warmup = repetitions;
         self
     }
 
-    /// Native or paced; native without this.
+    /// Native or paced. Default: native.
     pub fn clock(mut self, clock: Clock) -> Self {
         self.options.clock = clock;
         self
     }
 
-    /// The cost model of the model clock; without this, in nanoseconds, an alpha of 1000, a beta of
-    /// 0.1 per byte, and computation is free. For a paced run its unit is the nanosecond. A
+    /// The cost model of the model clock. Default, in nanoseconds: an alpha of 1000, a beta of 0.1
+    /// per byte, and computation is free. For a paced run its unit is the nanosecond. A
     /// heterogeneous model describes at least the ranks of the schedule, with a link for each
     /// message.
     pub fn cost(mut self, cost: CostModel) -> Self {
@@ -224,8 +169,8 @@ impl<'r, T: Element> Run<'r, T> {
         self
     }
 
-    /// How long a rank waits for a partner before the run ends in an error: 10 s without this. The
-    /// time that a paced run takes is added.
+    /// How long a rank waits for a partner before the run ends in an error. Default: 10 s. The time
+    /// that a paced run takes is added.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.options.deadline = deadline;
         self
@@ -239,17 +184,16 @@ impl<'r, T: Element> Run<'r, T> {
         self
     }
 
-    /// Whether to record when every transfer and computation takes place: [`Outcome::step_times`],
-    /// false without this. Recording reads the clock twice per step, which takes some time, and
-    /// keeps 16 bytes per step. All transfers are then rendezvous. Without it there is no cost at
-    /// all. Not over MPI.
+    /// Whether to record when every transfer and computation takes place: [`Outcome::step_times`].
+    /// Default: false. Recording reads the clock twice per step, which takes some time, and
+    /// keeps 16 bytes per step. All transfers are then rendezvous. Not over MPI.
     pub fn trace(mut self, trace: bool) -> Self {
         self.options.trace = trace;
         self
     }
 
-    /// Whether senders of a native run need not wait for their receivers, as they need not without
-    /// this. [`Outcome::eager`] says whether they did not.
+    /// Whether senders of a native run need not wait for their receivers. Default: true.
+    /// [`Outcome::eager`] says whether they did not.
     ///
     /// It applies to schedules that are proved to complete when every transfer is a rendezvous: to
     /// all where ranks share cores or are processes, and to those without messages of more than 1
@@ -258,15 +202,15 @@ impl<'r, T: Element> Run<'r, T> {
     /// soon be overwritten may be copied, in at most 64 MiB. This shortens the wall-clock time and
     /// changes nothing else: on a team, a repetition before the timed ones carries the model clock.
     /// With `false`, under the paced clock, when recording, with other [`ports`](Run::ports), or of
-    /// a schedule with shared ports, every transfer is a rendezvous. Over MPI no transfer waits for
-    /// its turn on a shared port.
+    /// a schedule with shared ports, every transfer is a rendezvous. Over MPI shared ports are not
+    /// granted in an order.
     pub fn eager(mut self, eager: bool) -> Self {
         self.options.eager = eager;
         self
     }
 
-    /// Has the library of the place do what the schedule does, by its own function for the
-    /// collective: [`Outcome::function`]. The steps of the schedule do not matter then, and the
+    /// Calls the MPI library's own collective instead of executing the schedule:
+    /// [`Outcome::function`]. The steps of the schedule do not matter then, and the
     /// model time means nothing. Only processes have a library.
     pub fn by_library(mut self) -> Self {
         self.options.by = Performer::Library;
@@ -281,8 +225,8 @@ impl<'r, T: Element> Run<'r, T> {
     }
 
     /// Has each rank perform its steps one after another, by the library's functions that send and
-    /// receive one message and return when that is done, such as `MPI_Send` and `MPI_Recv`. A
-    /// ping-pong then takes what it takes without this crate. Two ranks that send to each other
+    /// receive one message and return when that is done, such as `MPI_Send` and `MPI_Recv`. This
+    /// measures a ping-pong without oneport's overhead. Two ranks that send to each other
     /// before they receive may wait for each other until the deadline.
     ///
     /// As with [`Run::by_library`], the model time means nothing. The steps may only be sends and
@@ -361,8 +305,8 @@ impl<'r, T: Element> Run<'r, T> {
         RunSpec::new(schedule, &self.options, operator, self.verified)
     }
 
-    /// The data of `repetitions` repetitions of `schedule`, which is the run's or one that has inputs and
-    /// outputs of the same lengths.
+    /// The data of `repetitions` repetitions of `schedule`, which is the run's or one that has
+    /// inputs and outputs of the same lengths.
     pub(crate) fn data<'d>(
         &'d self,
         schedule: &'d Schedule,

@@ -93,11 +93,10 @@ impl Sequence {
         &self.opens[start as usize..self.actions[i].opens as usize]
     }
 
-    /// Has receives opened before their own actions, if a carrier can do that: up to `ahead`
-    /// actions before, and not before the last action that accesses their spans, nor before actions
-    /// that end in the model before the message starts: a rank that expects an answer had better
-    /// send its question first. A receive that `buffered` says is received into a buffer first, of
-    /// which there are `buffers`, used in turn.
+    /// Opens receives early, but never before a send that they may answer: up to `ahead` actions
+    /// before their own, after the last action that accesses their spans and after all actions that
+    /// end in the model before the message starts. Those that `buffered` names are received into
+    /// one of `buffers` buffers, used round-robin.
     #[cfg(feature = "mpi")]
     pub(crate) fn open_early(
         &mut self,

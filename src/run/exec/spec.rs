@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use super::options::RunOptions;
 use super::program::Program;
-use super::run::RunOptions;
 use crate::error::{Error, Result};
 use crate::run::context::{Copying, RunContext};
-use crate::run::element::{Element, ElementType};
+use crate::run::element::Element;
+#[cfg(feature = "mpi")]
+use crate::run::element::ElementType;
+#[cfg(feature = "mpi")]
 use crate::run::op::Op;
 use crate::run::operator::Operator;
 use crate::run::transfer::Combiner;
@@ -20,6 +23,7 @@ pub(crate) struct RunSpec<'r> {
     pub(crate) options: &'r RunOptions,
     pub(crate) combiner: Combiner<'r>,
     pub(crate) operator: OperatorSpec<'r>,
+    #[cfg(feature = "mpi")]
     pub(crate) element: ElementSpec,
     /// Whether outputs are compared.
     pub(crate) verified: bool,
@@ -29,11 +33,14 @@ pub(crate) struct RunSpec<'r> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OperatorSpec<'r> {
     pub(crate) name: &'r str,
+    #[cfg(feature = "mpi")]
     pub(crate) built_in: Option<Op>,
+    #[cfg(feature = "mpi")]
     pub(crate) commutes: bool,
 }
 
 /// The names of an element type.
+#[cfg(feature = "mpi")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ElementSpec {
     pub(crate) rust_name: &'static str,
@@ -67,9 +74,12 @@ impl<'r> RunSpec<'r> {
             combiner: Combiner::of(operator),
             operator: OperatorSpec {
                 name: operator.name(),
+                #[cfg(feature = "mpi")]
                 built_in: operator.op(),
+                #[cfg(feature = "mpi")]
                 commutes: operator.commutes(),
             },
+            #[cfg(feature = "mpi")]
             element: ElementSpec {
                 rust_name: std::any::type_name::<T>(),
                 own: ElementType::of::<T>(),

@@ -1,6 +1,6 @@
 //! What a reader of a run's wall-clock times should know.
 
-use super::run::Clock;
+use super::options::Clock;
 use crate::run::placement::Workers;
 use crate::run::team::Team;
 use crate::run::tuning::WAKE_NS;

@@ -48,7 +48,7 @@ pub(super) const EXCEPTIONS: &[Exception] = &[
     Exception {
         file: "exec/program.rs",
         writes: |run, _| 2 * run.repetitions,
-        why: "a turn on a shared port: by its rank, for the next",
+        why: "a grant of a shared port: by its rank, for the next",
     },
     Exception {
         file: "exec/runner.rs",

@@ -2,10 +2,9 @@
 
 use std::fmt;
 
-use super::run_data::{RunData, Wrong, packed};
+use super::run_data::{RankOutput, RunData, Wrong, packed};
 use crate::error::{Error, Result};
 use crate::run::element::Element;
-use crate::run::sync::Mutex;
 use crate::run::transfer::Buffer;
 
 /// What makes the buffers of a run's ranks.
@@ -40,18 +39,6 @@ pub(crate) trait RankBuffer {
     /// Keeps the output of the last repetition.
     fn finish(self: Box<Self>);
 }
-
-/// What a rank leaves behind.
-#[derive(Debug)]
-pub(crate) struct RankOutput<T> {
-    /// The contents of its output spans after the last repetition.
-    pub(crate) output: Vec<T>,
-    /// Its first wrong output.
-    pub(crate) wrong: Option<Wrong<T>>,
-}
-
-/// By rank: its output, once it has finished.
-pub(super) type Outputs<T> = Box<[Mutex<Option<RankOutput<T>>>]>;
 
 struct TypedBuffer<'d, T> {
     data: &'d RunData<'d, T>,
@@ -104,9 +91,10 @@ impl<T: Element> RankBuffer for TypedBuffer<'_, T> {
     }
 
     fn finish(self: Box<Self>) {
-        *self.data.outputs()[self.rank].lock() = Some(RankOutput {
+        let output = RankOutput {
             output: packed(&self.values, &self.data.layout()[self.rank].output),
             wrong: self.wrong,
-        });
+        };
+        self.data.keep_output(self.rank, output);
     }
 }

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use super::buffers::{Outputs, RankOutput};
 use super::digest::digest;
 use super::oracle::{each_output, purpose};
 use super::values::{Purpose, Samples, scrambled};
@@ -69,6 +68,18 @@ pub(crate) struct RunData<'d, T> {
 
 /// A wrong output: the repetition, and the output's contents.
 pub(crate) type Wrong<T> = (usize, Vec<T>);
+
+/// What a rank leaves behind.
+#[derive(Debug)]
+pub(crate) struct RankOutput<T> {
+    /// The contents of its output spans after the last repetition.
+    pub(crate) output: Vec<T>,
+    /// Its first wrong output.
+    pub(crate) wrong: Option<Wrong<T>>,
+}
+
+/// By rank: its output, once it has finished.
+type Outputs<T> = Box<[Mutex<Option<RankOutput<T>>>]>;
 
 impl<'d, T: Element> RunData<'d, T> {
     /// The data of `repetitions` repetitions: the caller's, or test data. Verified test data are
@@ -141,8 +152,8 @@ impl<'d, T: Element> RunData<'d, T> {
         self.layout
     }
 
-    pub(super) fn outputs(&self) -> &Outputs<T> {
-        &self.outputs
+    pub(super) fn keep_output(&self, rank: usize, output: RankOutput<T>) {
+        *self.outputs[rank].lock() = Some(output);
     }
 
     /// What `rank` has left behind, if it has finished here.

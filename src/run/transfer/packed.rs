@@ -23,8 +23,8 @@ pub(crate) enum RecvOp<'o> {
 }
 
 impl Packed<'_> {
-    /// Calls `f(to, from, n)` for each stretch of `n` elements of `range` that is contiguous on both
-    /// sides. An element has `bytes` bytes.
+    /// Calls `f(to, from, n)` for each stretch of `n` elements of `range` that is contiguous on
+    /// both sides. An element has `bytes` bytes.
     ///
     /// # Safety
     /// Both messages must hold the elements `range`, and their spans must lie within their buffers.

@@ -2,6 +2,7 @@
 //! bounds.
 
 use super::*;
+use crate::cases::is_long;
 use crate::machine::Links;
 use crate::plan::{Request, Segments, registry};
 use crate::random::Generator;
@@ -52,7 +53,7 @@ fn no_planned_schedule_is_faster_than_its_bounds() {
     ];
     for algorithm in registry::all() {
         for ports in [Ports::UNI, Ports::BI] {
-            for p in 1..=20 {
+            for p in (1..=20).filter(|p| is_long() || *p <= 6 || p % 4 == 1) {
                 for (m, s) in [(0, 1), (1, 1), (5, 2), (40, 40), (40, 1), (64, 8)] {
                     for overlap in [false, true] {
                         let r = Request::new(algorithm.collective, p, m)
@@ -70,7 +71,7 @@ fn no_planned_schedule_is_faster_than_its_bounds() {
                             assert!(
                                 bounds.largest <= time * (1.0 + 1e-12),
                                 "{} {p} {m} {ports:?}: {bounds:?}, {time}",
-                                algorithm.name
+                                algorithm.name()
                             );
                         }
                     }
@@ -124,7 +125,7 @@ fn no_schedule_with_irregular_blocks_is_faster_than_its_bounds() {
                         assert!(
                             bounds.largest <= time * (1.0 + 1e-12),
                             "{} {p} {blocks:?} {ports:?}: {bounds:?}, {time}",
-                            algorithm.name
+                            algorithm.name()
                         );
                         compared += 1;
                     }
@@ -322,7 +323,7 @@ fn no_schedule_over_random_links_is_faster_than_its_bounds() {
                         bounds.largest <= time * (1.0 + 1e-12),
                         "{} {} {p} {ports:?}: {bounds:?}, {time}",
                         kind.name(),
-                        algorithm.name
+                        algorithm.name()
                     );
                     compared += 1;
                     if bounds.largest > 0.0 {

@@ -335,7 +335,12 @@ fn registered_algorithm(random: &mut Random, team: &mut Team) {
     let time = oracle::time(&schedule, false);
     let (options, _) = options::<u64>(random, team, false, time);
     let outcome = options.run(&schedule, &data, &operator).on(team).unwrap();
-    assert_eq!(outcome.outputs, expected, "{} {options:?}", algorithm.name);
+    assert_eq!(
+        outcome.outputs,
+        expected,
+        "{} {options:?}",
+        algorithm.name()
+    );
 }
 
 /// Checks that `error` is one that a run of these programs may end with.

@@ -14,6 +14,7 @@ use oneport::{Ports, Request, Schedule};
 use super::{Complex, named};
 use crate::mutants;
 use crate::support::alone::shared;
+use crate::support::cases::cases;
 use crate::support::random::Random;
 
 /// Number of mutants by result.
@@ -29,10 +30,12 @@ struct Counts {
     undetected: BTreeMap<(&'static str, FindingKind), usize>,
 }
 
-/// Number of wrong mutants to run: `ONEPORT_MUTANTS`, or 5000.
+/// Number of wrong mutants to run: `ONEPORT_MUTANTS`, or 1500, in long tests 5000.
 fn target() -> usize {
     let target = std::env::var("ONEPORT_MUTANTS").ok();
-    target.map_or(5000, |n| n.parse().expect("ONEPORT_MUTANTS is a number"))
+    target.map_or(cases(1500, 5000), |n| {
+        n.parse().expect("ONEPORT_MUTANTS is a number")
+    })
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn no_mutant_is_verified() {
             let name = format!(
                 "{} {} p={p}, {what}",
                 algorithm.collective.name(),
-                algorithm.name
+                algorithm.name()
             );
             match random.below(8) {
                 0 => run_mutant::<u8>(&mutant, &name, &mut random, &mut teams, &mut counts),

@@ -1,10 +1,10 @@
-//! Measured times of the algorithms, in turns, and of the library's own function beside them.
+//! Measured times of the algorithms, interleaved, and of the library's own function beside them.
 
 use anyhow::Result;
 use oneport::plan::choose::Choice;
-use oneport::run::{Element, ElementType, Operator, Place, Processes, Run};
+use oneport::run::{Element, Operator, Place, Processes, Run};
 use oneport::{Error, ErrorKind, Schedule};
-use oneport_measure::in_turns;
+use oneport_measure::{by_library, interleave};
 use serde::Serialize;
 
 use super::Args;
@@ -13,7 +13,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::run::{Library, Wall, memory_of_schedule};
 use crate::site::{Site, summary};
-use crate::units::{TimeUnit, show_bytes, significant};
+use crate::units::{TimeUnit, or_dash, show_bytes, show_ns, significant};
 
 /// The measured part of a comparison.
 #[derive(Serialize)]
@@ -34,28 +34,24 @@ pub(super) struct Measured {
     warnings: Vec<String>,
 }
 
-/// Measures `choices`, of which there is at least one, with elements of type `dtype`.
+/// Measures the `schedules` of `choices`, of which there is at least one.
 pub(super) fn measure(
     args: &Args,
-    dtype: ElementType,
+    schedules: &[Schedule],
     choices: &[Choice],
     site: &mut Site,
 ) -> Result<Measured> {
-    let planned = plan(choices);
-    let schedules = site.agree(planned)?;
-    let names = choices.iter().map(|choice| choice.algorithm.name);
-    let names = names.collect::<Vec<_>>().join(", ");
-    site.ensure_same(format!("measures {names}"))?;
-    oneport::with_element_type!(dtype, T => measure_as::<T>(args, &schedules, choices, site))
+    let dtype = args.common.typed().1;
+    oneport::with_element_type!(dtype, T => measure_as::<T>(args, schedules, choices, site))
 }
 
 /// The schedules of all choices, if they fit into memory together.
-fn plan(choices: &[Choice]) -> Result<Vec<Schedule>> {
+pub(super) fn plan(choices: &[Choice]) -> Result<Vec<Schedule>> {
     let schedules = choices
         .iter()
         .map(|choice| choice.algorithm.plan(&choice.request));
     let schedules = schedules.collect::<oneport::Result<Vec<_>>>()?;
-    let memory = schedules.iter().map(|s| memory_of_schedule(s));
+    let memory = schedules.iter().map(memory_of_schedule);
     let memory = memory.fold(0u64, u64::saturating_add);
     let what = || "measuring all algorithms".to_string();
     ensure_memory(what, memory.into(), "take fewer ranks or a smaller vector")?;
@@ -82,40 +78,34 @@ fn measure_as<T: Element>(
     };
     let mut runs: Vec<Run<'_, T>> = schedules.iter().map(run).collect();
     if site.world.is_some() {
-        let own = run(&schedules[0]).by_library();
-        match own.clone().repetitions(1).on(site) {
-            Err(error) if error.is_usage() => {
-                output::note(&format!("the library is not measured: {error}"));
-            }
-            outcome => {
-                outcome?;
-                runs.push(own);
-            }
+        match by_library(site, &runs[0])? {
+            Ok(own) => runs.push(own),
+            Err(reason) => output::note(&format!("the library is not measured: {reason}")),
         }
     }
     let progress = Progress::new(0, "measuring {wide_bar} {percent}%, {eta} left");
-    let mut outcomes = in_turns(site, &runs, |done, of| progress.set(done, of))?;
+    let mut rows = interleave(site, &runs, |done, of| progress.set(done, of))?;
     progress.finish();
-    let library = outcomes.split_off(choices.len()).pop();
-    for (outcome, choice) in outcomes.iter().zip(choices) {
-        if let Some(mismatch) = &outcome.mismatch {
-            let name = choice.algorithm.name;
+    let library = rows.split_off(choices.len()).pop();
+    for (row, choice) in rows.iter().zip(choices) {
+        if let Some(mismatch) = &row.error {
+            let name = choice.algorithm.name();
             let wrong = ErrorKind::Wrong(format!("wrong result of {name}: {mismatch}"));
             return Err(Error::from(wrong).into());
         }
     }
     // They differ in figures at most.
-    let warnings = outcomes.iter().map(|outcome| &outcome.warnings);
+    let warnings = rows.iter().map(|row| &row.warnings);
     let warnings = warnings.max_by_key(|warnings| warnings.len());
-    let fastest = outcomes.iter().map(|outcome| outcome.wall.median_ns());
+    let fastest = rows.iter().map(|row| row.wall.median_ns());
     let fastest = fastest.min().unwrap_or(0);
     Ok(Measured {
         engine: args.engine().map_or("", |engine| engine.name()),
         repetitions: args.repetitions,
         dtype: args.common.typed().1.name(),
         mpi: site.processes(),
-        walls: outcomes.iter().map(|o| Wall::of(&o.wall)).collect(),
-        library: library.map(|outcome| Library::of(&outcome, fastest)),
+        walls: rows.iter().map(|row| Wall::of(&row.wall)).collect(),
+        library: library.map(|theirs| Library::of(&theirs, fastest)),
         warnings: warnings.cloned().unwrap_or_default(),
     })
 }
@@ -160,14 +150,17 @@ impl Measured {
         rows: &[super::Row],
         unit: TimeUnit,
     ) -> Result<()> {
-        let ns = |t: f64| TimeUnit::Nanoseconds.show(t);
         let walls = rows.iter().filter_map(|row| row.wall.as_ref());
         let best = walls.map(|wall| wall.median).min().unwrap_or(0).max(1);
         let line = |name: &str, wall: &Wall, others: [String; 5]| {
             let mut cells = vec![
                 name.to_string(),
-                ns(wall.median as f64),
-                format!("{} - {}", ns(wall.low as f64), ns(wall.high as f64)),
+                show_ns(wall.median as f64),
+                format!(
+                    "{} - {}",
+                    show_ns(wall.low as f64),
+                    show_ns(wall.high as f64)
+                ),
                 significant(wall.median as f64 / best as f64, 4),
             ];
             cells.extend(others);
@@ -179,14 +172,10 @@ impl Measured {
             let in_ns = unit == TimeUnit::Nanoseconds && ratio.is_finite();
             let others = [
                 unit.show(row.time.0),
-                if in_ns {
-                    significant(ratio, 4)
-                } else {
-                    "-".into()
-                },
-                row.root.map_or("-".into(), |r| r.to_string()),
-                row.segments.map_or("-".into(), |n| n.to_string()),
-                row.segment.map_or("-".into(), show_bytes),
+                or_dash(in_ns.then(|| significant(ratio, 4))),
+                or_dash(row.root),
+                or_dash(row.segments),
+                or_dash(row.segment.map(show_bytes)),
             ];
             Some(line(&row.algorithm, wall, others))
         };
@@ -196,18 +185,8 @@ impl Measured {
             lines.push(line(library.function, &library.wall, none));
         }
         lines.sort_by_key(|(median, _)| *median);
-        let header = [
-            "algorithm",
-            "median",
-            "interval",
-            "x best",
-            "model",
-            "x model",
-            "root",
-            "segments",
-            "segment",
-        ];
+        let header = "algorithm|>median|>interval|>x best|>model|>x model|>root|>segments|>segment";
         let lines = lines.into_iter().map(|(_, cells)| cells);
-        output::table(out, &header, lines, &[1, 2, 3, 4, 5, 6, 7, 8])
+        output::table(out, header, lines)
     }
 }

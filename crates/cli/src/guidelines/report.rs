@@ -4,26 +4,21 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Result;
-use oneport::run::Place;
-use oneport_measure::guidelines::{Evaluation, Performer, Row, Setting};
+use oneport_measure::guidelines::{Comparison, Performer};
 
-use super::clock_name;
+use super::Done;
+use crate::args::clock_name;
 use crate::input::show_cost;
 use crate::output;
-use crate::site::{self, Site};
+use crate::site;
 use crate::units::{TimeUnit, show_bytes, significant};
 
 /// Prints all tables.
-pub(super) fn print(
-    out: &mut dyn Write,
-    report: &Evaluation,
-    setting: &Setting,
-    unit: TimeUnit,
-    site: &Site,
-) -> Result<()> {
+pub(super) fn print(out: &mut dyn Write, done: &Done) -> Result<()> {
+    let (report, setting, unit) = (&done.evaluation, &done.setting, done.unit);
     writeln!(out, "{}", show_cost(&setting.cost, unit))?;
-    if let Some(processes) = site.processes() {
-        output::summary(out, &site::summary(&processes))?;
+    if let Some(processes) = &done.processes {
+        output::summary(out, &site::summary(processes))?;
     }
     let measured = setting
         .clock
@@ -37,15 +32,12 @@ pub(super) fn print(
     ];
     for (clock, tolerance, by) in tables.into_iter().flatten() {
         let rows = report.rows.iter();
-        let rows: Vec<&Row> = rows.filter(|r| r.clock == clock && r.by == by).collect();
-        let what = match (clock, by) {
+        let rows: Vec<&Comparison> = rows.filter(|r| r.clock == clock && r.by == by).collect();
+        let what = match (clock.map(clock_name), by) {
             (None, _) => "model times".to_string(),
-            (_, Performer::Schedules) => format!("measured times, {}", clock_name(clock)),
-            (_, Performer::Library) => {
-                format!(
-                    "measured times of the library itself, {}",
-                    clock_name(clock)
-                )
+            (Some(clock), Performer::Schedules) => format!("measured times, {clock}"),
+            (Some(clock), Performer::Library) => {
+                format!("measured times of the library itself, {clock}")
             }
         };
         writeln!(out, "\n{what}, tolerance {}:", percent(tolerance))?;
@@ -61,17 +53,8 @@ pub(super) fn print(
                 verdict(row),
             ]
         });
-        let header = [
-            "guideline",
-            "p",
-            "bytes",
-            "left",
-            "right",
-            "left by",
-            "right by",
-            "",
-        ];
-        output::table(out, &header, lines, &[1, 2, 3, 4])?;
+        let header = "guideline|>p|>bytes|>left|>right|left by|right by|";
+        output::table(out, header, lines)?;
         let violated = rows.iter().filter(|r| !r.holds).count();
         writeln!(out, "{} of {} hold", rows.len() - violated, rows.len())?;
         for row in rows.iter().filter(|row| !row.holds) {
@@ -99,7 +82,7 @@ pub(super) fn print(
 
 /// A violated guideline in words, such as `MPI_Gather of 1 KiB on 4 ranks takes 15 us, 50% longer
 /// than MPI_Allgather with 10 us: all ranks but the root can drop the blocks`.
-fn in_words(row: &Row, unit: TimeUnit) -> String {
+fn in_words(row: &Comparison, unit: TimeUnit) -> String {
     format!(
         "{}: {} of {} on {} ranks takes {}, {} longer than {} with {}: {}",
         row.guideline.name,
@@ -114,7 +97,7 @@ fn in_words(row: &Row, unit: TimeUnit) -> String {
     )
 }
 
-fn verdict(row: &Row) -> String {
+fn verdict(row: &Comparison) -> String {
     if row.holds {
         "holds".to_string()
     } else {

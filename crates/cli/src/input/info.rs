@@ -1,22 +1,24 @@
 //! What a command says of a schedule, in a summary and as fields of JSON.
 
+use std::borrow::Cow;
+
 use oneport::plan::registry::Algorithm;
-use oneport::{CostModel, Kind, Request};
+use oneport::{CostModel, Kind, Ports, Request};
 use serde::Serialize;
 
 use super::show_cost;
 use crate::nodes::NodePorts;
 use crate::task::{SegmentChoice, Task};
-use crate::units::{TimeUnit, show_bytes};
+use crate::units::{TimeUnit, counted, show_bytes};
 
 /// Description of a schedule, as fields of JSON output.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct ScheduleInfo {
     #[serde(skip)]
     pub(crate) kind: Kind,
     pub(crate) collective: &'static str,
     /// Absent for a schedule from a file.
-    pub(crate) algorithm: Option<&'static str>,
+    pub(crate) algorithm: Option<Cow<'static, str>>,
     /// `auto`, `given`, `rules` or `file`.
     pub(crate) algorithm_choice: &'static str,
     pub(crate) schedule: Option<String>,
@@ -80,18 +82,48 @@ fn show_sizes(sizes: &[u64]) -> String {
 }
 
 impl ScheduleInfo {
+    /// What is known of any schedule.
+    pub(super) fn of(kind: Kind, ranks: usize, ports: Ports, unit: TimeUnit) -> ScheduleInfo {
+        ScheduleInfo {
+            kind,
+            collective: kind.name(),
+            algorithm: None,
+            algorithm_choice: "",
+            schedule: None,
+            ranks,
+            root: None,
+            root_choice: "",
+            ports: ports.name(),
+            ported: ports.k(),
+            shared_ports: 0,
+            nodes: 0,
+            vector_bytes: None,
+            block_bytes: None,
+            segments: None,
+            segment: None,
+            segment_choice: None,
+            segment_sizes: None,
+            time_unit: unit.name(),
+            cores: None,
+            rule: None,
+            correct: None,
+        }
+    }
+
     /// Describes the schedule that `algorithm` plans for `request`, one of the requests of `task`.
     pub(crate) fn planned(
         task: &Task,
-        algorithm: &'static Algorithm,
+        algorithm: &Algorithm,
         request: &Request,
         root: Option<usize>,
     ) -> ScheduleInfo {
         let sizes = request.get_segments().sizes();
-        let largest = sizes.iter().max().copied().unwrap_or(0) as u64;
+        let bytes = |elements: usize| elements as u64 * request.get_element_bytes();
+        let all_bytes = |sizes: &[usize]| sizes.iter().map(|&size| bytes(size)).collect();
         let choice = |open: bool, chosen| if open { chosen } else { "given" };
+        let (kind, ports) = (algorithm.collective, request.get_ports());
         let shares = task.node_ports.as_ref();
-        let has_data = algorithm.collective.has_data();
+        let has_data = kind.has_data();
         let segment_choice = match &task.segments {
             _ if !algorithm.segmented => "unsegmented",
             SegmentChoice::Best => "best",
@@ -100,37 +132,24 @@ impl ScheduleInfo {
             SegmentChoice::Rule(_) => "rules",
         };
         ScheduleInfo {
-            kind: algorithm.collective,
-            collective: algorithm.collective.name(),
-            algorithm: Some(algorithm.name),
+            algorithm: Some(algorithm.name()),
             algorithm_choice: match &task.rule {
                 Some(_) => "rules",
                 None => choice(task.auto, "auto"),
             },
-            schedule: None,
-            ranks: request.ranks(),
             root,
             root_choice: choice(task.root_free, "free"),
-            ports: request.get_ports().name(),
-            ported: request.get_ports().k(),
-            shared_ports: shares.map_or(0, |ports| ports.count(request.get_ports())),
+            shared_ports: shares.map_or(0, |shares| shares.count(ports)),
             nodes: shares.map_or(0, NodePorts::nodes),
-            vector_bytes: has_data.then(|| request.elements() as u64 * request.get_element_bytes()),
-            block_bytes: request.get_blocks().as_ref().map(|blocks| {
-                let bytes = |&b: &usize| b as u64 * request.get_element_bytes();
-                blocks.iter().map(bytes).collect()
-            }),
+            vector_bytes: has_data.then(|| bytes(request.elements())),
+            block_bytes: request.get_blocks().map(all_bytes),
             segments: has_data.then_some(sizes.len()),
-            segment: has_data.then_some(largest * request.get_element_bytes()),
+            segment: has_data.then(|| bytes(sizes.iter().max().copied().unwrap_or(0))),
             segment_choice: has_data.then_some(segment_choice),
-            segment_sizes: (segment_choice == "unequal").then(|| {
-                let bytes = |&elements: &usize| elements as u64 * request.get_element_bytes();
-                sizes.iter().map(bytes).collect()
-            }),
-            time_unit: task.unit.name(),
+            segment_sizes: (segment_choice == "unequal").then(|| all_bytes(sizes)),
             cores: task.on_cores().map(|c| c.cores),
             rule: task.rule.clone(),
-            correct: None,
+            ..ScheduleInfo::of(kind, request.ranks(), ports, task.unit)
         }
     }
 
@@ -140,7 +159,7 @@ impl ScheduleInfo {
         let mut summary = vec![("collective", info.title())];
         summary.push((
             "algorithm",
-            match (info.algorithm, info.algorithm_choice) {
+            match (&info.algorithm, info.algorithm_choice) {
                 (Some(name), "auto") if let Some(cores) = info.cores => {
                     format!("{name} (the fastest on {cores} cores, by an estimate)")
                 }
@@ -188,8 +207,7 @@ impl ScheduleInfo {
 
     /// The ports that ranks share, such as `8, of 4 nodes`.
     pub(crate) fn show_shared_ports(&self) -> Option<String> {
-        let plural = if self.nodes == 1 { "" } else { "s" };
-        let show = || format!("{}, of {} node{plural}", self.shared_ports, self.nodes);
+        let show = || format!("{}, of {}", self.shared_ports, counted(self.nodes, "node"));
         (self.shared_ports > 0).then(show)
     }
 
@@ -209,11 +227,7 @@ impl ScheduleInfo {
         if let Some(root) = root {
             what += &format!(", {root}");
         }
-        what += &format!(
-            ", {} rank{}",
-            self.ranks,
-            if self.ranks == 1 { "" } else { "s" }
-        );
+        what += &format!(", {}", counted(self.ranks, "rank"));
         if let Some(blocks) = &self.block_bytes {
             let min = blocks.iter().copied().min().unwrap_or(0);
             let max = blocks.iter().copied().max().unwrap_or(0);

@@ -1,6 +1,6 @@
 //! Notes about options with surprising effects, or without any.
 
-use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::registry;
 use oneport::{Collective, Kind, Ports, Schedule, Step};
 
 use crate::args::{Common, SegmentCount};
@@ -48,9 +48,11 @@ fn segments_without_effect(args: &Common, kind: Kind) {
     if !vector.gives_segments() || args.schedule.is_some() {
         return;
     }
-    let named =
-        |a: &&Algorithm| matches!(&*args.algorithm, "auto" | "all") || a.name == args.algorithm;
-    if !registry::of(kind).filter(named).any(|a| a.segmented) {
+    let segments = match &*args.algorithm {
+        "auto" | "all" => registry::of(kind).any(|a| a.segmented),
+        name => registry::find(kind, name).is_ok_and(|a| a.segmented),
+    };
+    if !segments {
         let what = match &*args.algorithm {
             "auto" | "all" => format!("no algorithm for {} segments", kind.name()),
             name => format!("{name} {} does not segment", kind.name()),

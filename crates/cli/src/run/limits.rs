@@ -2,11 +2,11 @@
 
 use anyhow::{Result, bail};
 use oneport::Schedule;
-use oneport::run::{CoreOrder, Team, TeamOptions, Topology};
+use oneport::run::{Clock, CoreOrder, Team, TeamOptions, Topology, Workers};
 use oneport::schedule::total_len;
 use oneport_measure::estimate::CoreModel;
 
-use super::{Args, Pace, Place, Work};
+use super::{Args, Place};
 use crate::input::Input;
 use crate::memory::ensure_memory;
 use crate::output;
@@ -16,12 +16,11 @@ use crate::units::TimeUnit;
 impl Args {
     /// Returns the core model of a native run, if a profile has one.
     pub(super) fn core_model(&self, ranks: usize) -> Result<Option<CoreModel>> {
-        if self.clock == Pace::Paced || self.rendezvous {
+        if self.clock == Clock::Paced || self.rendezvous {
             return Ok(None);
         }
         let cores = Team::cores_for(ranks, &self.team())?;
-        let workers = self.workers.into();
-        self.common.machine.core_model(workers, ranks, cores)
+        self.common.machine.core_model(self.workers, ranks, cores)
     }
 
     /// Returns the options of the team.
@@ -33,7 +32,7 @@ impl Args {
         };
         TeamOptions {
             cores: (!cores.is_empty()).then_some(cores),
-            workers: self.workers.into(),
+            workers: self.workers,
             ..TeamOptions::default()
         }
     }
@@ -41,7 +40,7 @@ impl Args {
     /// Rejects more threads than the system can hold: before a schedule for them is planned, too.
     pub(super) fn ensure_threads(&self, ranks: usize) -> Result<()> {
         let max_ranks = Team::max_ranks();
-        if ranks > max_ranks && self.workers == Work::Ranks {
+        if ranks > max_ranks && self.workers == Workers::Ranks {
             bail!(
                 "{ranks} ranks are more threads than the {max_ranks} that this system can hold: --workers cores and simulate have no such limit"
             );
@@ -55,20 +54,20 @@ impl Args {
             bail!("--library needs an MPI library: run over MPI (mpirun, --engine mpi)");
         }
         self.ensure_threads(input.schedule.ranks())?;
-        if self.workers == Work::Cores && self.clock == Pace::Paced {
+        if self.workers == Workers::Cores && self.clock == Clock::Paced {
             bail!(
                 "--clock paced needs a thread for each rank: it cannot be combined with --workers cores"
             );
         }
-        if self.workers == Work::Cores && self.placement == Some(Place::Schedule) {
+        if self.workers == Workers::Cores && self.placement == Some(Place::Schedule) {
             bail!(
                 "--placement schedule places each rank: with --workers cores a core has neighbouring ranks"
             );
         }
         let all = self.repetitions.saturating_add(self.warmup);
         let threads = match self.workers {
-            Work::Ranks => input.schedule.ranks(),
-            Work::Cores => Team::cores_for(input.schedule.ranks(), &self.team())?,
+            Workers::Cores => Team::cores_for(input.schedule.ranks(), &self.team())?,
+            _ => input.schedule.ranks(),
         };
         if all.saturating_mul(threads) > 100_000_000 {
             bail!("{all} repetitions on {threads} threads are too many to be recorded");
@@ -90,8 +89,8 @@ impl Args {
     /// Refuses options that ranks which are processes do not have.
     pub(super) fn ensure_for_processes(&self) -> Result<()> {
         ensure_for_processes(&[
-            ("--clock paced", self.clock == Pace::Paced),
-            ("--workers cores", self.workers == Work::Cores),
+            ("--clock paced", self.clock == Clock::Paced),
+            ("--workers cores", self.workers == Workers::Cores),
             ("--cores", !self.cores.is_empty()),
             ("--placement", self.placement.is_some()),
             ("--trace", self.trace.is_some()),
@@ -114,7 +113,7 @@ impl Args {
     pub(super) fn ensure_ends(&self, time: f64, unit: TimeUnit) -> Result<()> {
         let repetitions = (self.repetitions + self.warmup) as f64;
         let all = time * repetitions;
-        if self.clock != Pace::Paced {
+        if self.clock != Clock::Paced {
             return Ok(());
         }
         if all > MAX_PACED_HOURS * 3600e9 {

@@ -1,37 +1,39 @@
 //! What `oneport run` prints: the JSON fields, the text, the caption of a trace.
 
+use std::fmt;
 use std::io::Write;
+use std::process::ExitCode;
 
 use anyhow::Result;
-use oneport::run::{ElementType, Outcome, Place, Processes, WallTimes};
+use oneport::run::{ElementType, Processes, WallTimes};
+use oneport_measure::{Row, percentile_distribution};
 use oneport_pictures::{Caption, Trace};
 use serde::Serialize;
 
 use super::Args;
+use crate::args::clock_name;
+use crate::draw::File;
 use crate::input::{Input, ScheduleInfo};
 use crate::output;
-use crate::site::{self, Site};
-use crate::units::{Number, TimeUnit};
+use crate::site;
+use crate::units::{Number, counted, show_ns};
 
-/// Result of a run, independent of the element type.
-pub(super) struct RunResult {
-    pub(super) model_time: f64,
-    pub(super) wall: Wall,
-    /// In HdrHistogram's text form, if requested.
-    pub(super) distribution: Option<String>,
-    pub(super) pinned: bool,
-    pub(super) oversubscribed: bool,
+/// What has come of a run, independent of the element type.
+pub(super) struct Done {
+    pub(super) input: Input,
+    pub(super) dtype: ElementType,
+    pub(super) row: Row,
+    /// The library's own function, if it is measured, too.
+    pub(super) library: Option<Row>,
     pub(super) cores: usize,
-    pub(super) warnings: Vec<String>,
-    pub(super) eager: bool,
-    pub(super) library: Option<Library>,
-    pub(super) trace: Option<Trace>,
-    /// The first wrong element, or `None` if all are correct; absent if not verified.
-    pub(super) wrong: Option<Option<String>>,
+    /// The processes, if the engine is MPI.
+    pub(super) processes: Option<Processes>,
+    /// What --trace writes.
+    pub(super) trace: Option<(File, Trace)>,
 }
 
 #[derive(Serialize)]
-pub(super) struct Output<'a> {
+struct Output<'a> {
     /// Absent if the result was not verified.
     verified: Option<bool>,
     model_time: Number,
@@ -61,41 +63,75 @@ pub(super) struct Output<'a> {
     info: &'a ScheduleInfo,
     /// The first wrong element.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) error: Option<String>,
+    error: Option<String>,
     warnings: Vec<String>,
 }
 
-impl<'a> Output<'a> {
-    /// The output of a run of `input` with elements of type `dtype`.
-    pub(super) fn new(
-        args: &Args,
-        input: &'a Input,
-        dtype: ElementType,
-        done: RunResult,
-        site: &Site,
-    ) -> Output<'a> {
-        let reduces = input.schedule.collective().kind().reduces();
-        Output {
-            verified: done.wrong.as_ref().map(Option::is_none),
-            model_time: Number(done.model_time),
-            wall: done.wall,
+impl Done {
+    /// Writes the files and prints.
+    pub(super) fn print(self, args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+        for warning in &self.row.warnings {
+            output::note(warning);
+        }
+        if let (Some(path), Some((file, trace))) = (&args.trace, &self.trace) {
+            let text = file.content(trace, &self.caption(args, trace))?;
+            output::write_named(path, text.as_bytes())?;
+        }
+        if let Some(path) = &args.histogram {
+            let text = percentile_distribution(oneport::internal::histogram(&self.row.wall));
+            output::write_named(path, text.as_bytes())?;
+        }
+        let reduces = self.input.schedule.collective().kind().reduces();
+        let (row, library) = (self.row, self.library);
+        let output = Output {
+            verified: (!args.no_verify).then_some(row.error.is_none()),
+            model_time: Number(row.model_time),
+            wall: Wall::of(&row.wall),
             repetitions: args.repetitions,
             warmup: args.warmup,
-            pinned: done.pinned,
-            oversubscribed: done.oversubscribed,
-            cores: done.cores,
-            clock: args.clock.name(),
+            pinned: row.pinned,
+            oversubscribed: row.oversubscribed,
+            cores: self.cores,
+            clock: clock_name(args.clock),
             mode: args.mode(),
-            transfers: if done.eager { "eager" } else { "rendezvous" },
-            dtype: dtype.name(),
+            transfers: if row.eager { "eager" } else { "rendezvous" },
+            dtype: self.dtype.name(),
             op: reduces.then_some(args.common.vector.op().name()),
             engine: args.engine().name(),
-            mpi: site.processes(),
-            library: done.library,
-            info: &input.info,
-            error: done.wrong.flatten(),
-            warnings: done.warnings,
+            mpi: self.processes,
+            library: library.map(|theirs| Library::of(&theirs, row.wall.median_ns())),
+            info: &self.input.info,
+            error: row.error,
+            warnings: row.warnings,
+        };
+        output::answer(out, args.common.json, &output, |out| {
+            print(out, &self.input, &output)
+        })?;
+        match output.error {
+            None => Ok(ExitCode::SUCCESS),
+            Some(error) => Err(output::wrong(format!("wrong result: {error}"))),
         }
+    }
+
+    /// Caption above the picture of a run.
+    fn caption(&self, args: &Args, trace: &Trace) -> Caption {
+        let which = match args.repetitions {
+            1 => "one repetition".to_string(),
+            n => format!(
+                "the last of {n} repetitions (median {})",
+                show_ns(self.row.wall.median_ns() as f64)
+            ),
+        };
+        let input = &self.input;
+        input
+            .caption(&format!("recorded run, {}", show_ns(trace.end())))
+            .line(format!(
+                "{which}, {} clock, {} ranks on {} cores; model time {}",
+                clock_name(args.clock),
+                input.schedule.ranks(),
+                self.cores,
+                input.unit.show(self.row.model_time)
+            ))
     }
 }
 
@@ -113,25 +149,24 @@ pub(crate) struct Library {
 }
 
 impl Library {
-    /// The outcome of the library beside a schedule with this median.
-    pub(crate) fn of<T: std::fmt::Debug>(theirs: &Outcome<T>, median_ns: u64) -> Library {
+    /// The library beside a schedule with this median.
+    pub(crate) fn of(theirs: &Row, median_ns: u64) -> Library {
         let wall = Wall::of(&theirs.wall);
         Library {
             function: theirs.function.unwrap_or_default(),
-            error: theirs.mismatch.as_ref().map(ToString::to_string),
+            error: theirs.error.clone(),
             ratio: wall.median as f64 / median_ns.max(1) as f64,
             wall,
         }
     }
 }
 
-/// JSON output for a wrong schedule, which is not run.
-#[derive(Serialize)]
-pub(super) struct Disproved<'a> {
-    pub(super) verified: bool,
-    pub(super) error: String,
-    #[serde(flatten)]
-    pub(super) info: &'a ScheduleInfo,
+impl fmt::Display for Wall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let times = [self.median, self.min, self.p99, self.max];
+        let [median, min, p99, max] = times.map(|time| show_ns(time as f64));
+        write!(f, "median {median}, min {min}, p99 {p99}, max {max}")
+    }
 }
 
 /// Wall-clock times of the repetitions, in nanoseconds.
@@ -176,7 +211,7 @@ impl Wall {
     }
 }
 
-pub(super) fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> {
+fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> {
     let mut summary = input.summary();
     let op = output.op.map_or_else(String::new, |op| format!(", {op}"));
     summary.push(("elements", format!("{}{op}", output.dtype)));
@@ -189,24 +224,18 @@ pub(super) fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> 
         },
     ));
     summary.push(("model time", input.unit.show(output.model_time.0)));
-    let ns = |t: u64| TimeUnit::Nanoseconds.show(t as f64);
     let wall = &output.wall;
+    let eager = if output.transfers == "eager" {
+        ", eager"
+    } else {
+        ""
+    };
     summary.push((
         "wall-clock",
         format!(
-            "median {}, min {}, p99 {}, max {} of {} repetition{} ({}{})",
-            ns(wall.median),
-            ns(wall.min),
-            ns(wall.p99),
-            ns(wall.max),
-            output.repetitions,
-            if output.repetitions == 1 { "" } else { "s" },
+            "{wall} of {} ({}{eager})",
+            counted(output.repetitions, "repetition"),
             output.clock,
-            if output.transfers == "eager" {
-                ", eager"
-            } else {
-                ""
-            }
         ),
     ));
     let pinned = if output.pinned {
@@ -226,10 +255,7 @@ pub(super) fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> 
                 "multiplexed: {ranks} ranks on {} workers, one per core, {pinned}",
                 output.cores.min(ranks)
             ),
-            _ => {
-                let plural = if output.cores == 1 { "" } else { "s" };
-                format!("{ranks} on {} core{plural}, {pinned}", output.cores)
-            }
+            _ => format!("{ranks} on {}, {pinned}", counted(output.cores, "core")),
         },
     ));
     output::summary(out, &summary)
@@ -238,51 +264,22 @@ pub(super) fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> 
 /// The lines of a summary about the processes of a run, and the library's own collective.
 fn of_processes(mpi: &Processes, output: &Output<'_>) -> Vec<(&'static str, String)> {
     let (ranks, n, cores) = (output.info.ranks, mpi.processes, output.cores);
-    let plural = if cores == 1 { "" } else { "s" };
     let bound = if output.pinned { "bound" } else { "not bound" };
-    let processes = format!("{ranks} of {n}, {cores} core{plural} a host, {bound} to one each");
+    let cores = counted(cores, "core");
+    let processes = format!("{ranks} of {n}, {cores} a host, {bound} to one each");
     let mut lines = vec![("processes", processes)];
     lines.extend(site::summary(mpi));
     lines.push(("timing", mpi.timing.to_string()));
     if let Some(library) = &output.library {
-        let ns = |t: u64| TimeUnit::Nanoseconds.show(t as f64);
         let (wall, error) = (&library.wall, library.error.as_ref());
         lines.push((
             library.function,
             format!(
-                "median {}, min {}, p99 {}, max {}: {:.2} times the schedule's median{}",
-                ns(wall.median),
-                ns(wall.min),
-                ns(wall.p99),
-                ns(wall.max),
+                "{wall}: {:.2} times the schedule's median{}",
                 library.ratio,
                 error.map_or_else(String::new, |error| format!(", WRONG: {error}"))
             ),
         ));
     }
     lines
-}
-
-impl Args {
-    /// Caption above the picture of a run.
-    pub(super) fn caption(&self, input: &Input, done: &RunResult) -> Caption {
-        let ns = |t: f64| TimeUnit::Nanoseconds.show(t);
-        let last = done.trace.as_ref().map_or(0.0, Trace::end);
-        let which = match self.repetitions {
-            1 => "one repetition".to_string(),
-            n => format!(
-                "the last of {n} repetitions (median {})",
-                ns(done.wall.median as f64)
-            ),
-        };
-        input
-            .caption(&format!("recorded run, {}", ns(last)))
-            .line(format!(
-                "{which}, {} clock, {} ranks on {} cores; model time {}",
-                self.clock.name(),
-                input.schedule.ranks(),
-                done.cores,
-                input.unit.show(done.model_time)
-            ))
-    }
 }

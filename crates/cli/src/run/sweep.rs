@@ -9,15 +9,17 @@ use oneport::Kind;
 use oneport::run::{Place, Processes};
 use serde::{Deserialize, Serialize};
 
-use super::execute::execute_as;
-use super::{Args, wrong_exit};
+use super::Args;
+use super::job::Job;
+use super::report::{Done, Library, Wall};
+use crate::args::clock_name;
 use crate::files::read_text;
-use crate::input::{Input, print_warnings};
-use crate::output;
+use crate::input::print_warnings;
+use crate::output::{self, Wrong};
 use crate::progress::Progress;
 use crate::site::{self, Site};
 use crate::sizes::{self, Sizes};
-use crate::units::{TimeUnit, show_bytes, significant};
+use crate::units::{or_dash, show_bytes, show_ns, significant};
 
 /// With fewer repetitions the table has mean, deviation and outliers, otherwise the 99th
 /// percentile.
@@ -127,58 +129,29 @@ impl Row {
     }
 }
 
-/// Runs all sizes and prints the table.
-pub(super) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    let prepared = args.prepare_table(site);
-    let (sizes, baseline) = site.agree(prepared)?;
-    site.ensure_same(format!("runs vectors of {sizes:?} bytes"))?;
-    let progress = Progress::new(sizes.len() as u64, "running {wide_bar} {pos}/{len} sizes");
-    let mut rows: Vec<Compared> = Vec::new();
-    let mut wrong = None;
-    for &bytes in &sizes {
-        let input = args.with_bytes(bytes).input(site);
-        let (input, dtype) = site.agree(input)?;
-        wrong = args
-            .disproved(&input, site)
-            .map(|e| format!("wrong schedule: {e}"));
-        if wrong.is_some() {
-            break;
-        }
-        let done = execute_as(dtype, args, &input, site)?;
-        progress.add(1);
-        if rows.is_empty() {
-            done.warnings
-                .iter()
-                .for_each(|warning| output::note(warning));
-        }
-        let found = done.wrong.clone().flatten();
-        rows.push(args.row(bytes, &input, done).compared(&baseline));
-        wrong = found.map(|e| format!("wrong result: {e}"));
-        if wrong.is_some() {
-            break;
-        }
-    }
-    progress.finish();
-    if args.baseline.is_some() && rows.iter().all(|row| row.baseline.is_none()) {
-        output::note("the baseline has no row for any of these runs: nothing is compared");
-    }
-    args.finish(&rows, wrong, site, out)
+/// The runs of a table, one for each size.
+pub(super) struct Sweep<'a> {
+    args: &'a Args,
+    sizes: Vec<u64>,
+    /// The table to compare with.
+    baseline: Vec<Row>,
 }
 
-impl Args {
-    /// These options with one size.
-    fn with_bytes(&self, bytes: u64) -> Args {
-        let mut args = self.clone();
-        args.common.vector.bytes = Some(Sizes::single(bytes));
-        args
-    }
+/// The rows so far.
+pub(super) struct Table {
+    rows: Vec<Compared>,
+    /// The processes, if the engine is MPI.
+    processes: Option<Processes>,
+    /// Why there are no more.
+    stopped: Option<anyhow::Error>,
+}
 
-    /// What every process prepares: the sizes, and the table to compare with.
-    fn prepare_table(&self, site: &Site) -> Result<(Vec<u64>, Vec<Row>)> {
-        if self.trace.is_some() || self.histogram.is_some() {
+impl<'a> Sweep<'a> {
+    pub(super) fn new(args: &'a Args, site: &Site) -> Result<Sweep<'a>> {
+        if args.trace.is_some() || args.histogram.is_some() {
             bail!("--trace and --histogram are for one run, not for a table");
         }
-        let (common, dtype) = self.common.typed();
+        let (common, dtype) = args.common.typed();
         let sizes = match common.vector.bytes {
             Some(range) if !common.blocks.are_given() => sizes::expand(&[range], 2)?,
             _ => bail!("a table needs sizes: give --bytes, such as --bytes 8..4MiB"),
@@ -189,25 +162,78 @@ impl Args {
                 "{odd} bytes are not a whole number of elements of {bytes} bytes (--dtype {name})"
             );
         }
-        output::writable(&[("--csv", self.csv.as_deref())])?;
-        let baseline = self.baseline.as_deref().map(read).transpose()?;
+        output::writable(&[("--csv", args.csv.as_deref())])?;
+        let baseline = args.baseline.as_deref().map(read).transpose()?;
         if let Some(&largest) = sizes.last() {
-            let (input, _) = self.with_bytes(largest).input(site)?;
-            print_warnings(&common, &input.schedule);
-            site.note_spare(input.schedule.ranks());
+            let largest = args.with_bytes(largest);
+            let schedule = Job::planned(&largest, site)?.input.schedule;
+            print_warnings(&common, &schedule);
+            site.note_spare(schedule.ranks());
         }
-        Ok((sizes, baseline.unwrap_or_default()))
+        Ok(Sweep {
+            args,
+            sizes,
+            baseline: baseline.unwrap_or_default(),
+        })
+    }
+}
+
+impl site::Job for Sweep<'_> {
+    type Done = Table;
+
+    fn fact(&self) -> String {
+        let library = if self.args.library {
+            ", beside the library"
+        } else {
+            ""
+        };
+        format!("runs vectors of {:?} bytes{library}", self.sizes)
     }
 
-    /// Writes and prints the table.
-    fn finish(
-        &self,
-        rows: &[Compared],
-        wrong: Option<String>,
-        site: &Site,
-        out: &mut dyn Write,
-    ) -> Result<ExitCode> {
-        if let (Some(path), None) = (&self.csv, &wrong) {
+    fn perform(self, site: &mut Site) -> Result<Table> {
+        let length = self.sizes.len() as u64;
+        let progress = Progress::new(length, "running {wide_bar} {pos}/{len} sizes");
+        let (mut rows, mut stopped) = (Vec::new(), None);
+        for &bytes in &self.sizes {
+            let args = self.args.with_bytes(bytes);
+            let job = Job::planned(&args, site).and_then(|job| job.proved(site));
+            let done = match site.perform(job) {
+                Ok(done) => done,
+                Err(error) => {
+                    stopped = Some(error);
+                    break;
+                }
+            };
+            progress.add(1);
+            if rows.is_empty() {
+                (done.row.warnings.iter()).for_each(|warning| output::note(warning));
+            }
+            let wrong = done.row.error.clone();
+            rows.push(args.row(bytes, &done).compared(&self.baseline));
+            if let Some(wrong) = wrong {
+                stopped = Some(output::wrong(format!("wrong result: {wrong}")));
+                break;
+            }
+        }
+        progress.finish();
+        Ok(Table {
+            rows,
+            processes: site.processes(),
+            stopped,
+        })
+    }
+}
+
+impl Table {
+    /// Writes and prints the table: also one that ends where something is wrong.
+    pub(super) fn print(self, args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+        let rows = &self.rows[..];
+        let wrong = self.stopped.map(|error| error.downcast::<Wrong>());
+        let wrong = wrong.transpose()?;
+        if args.baseline.is_some() && rows.iter().all(|row| row.baseline.is_none()) {
+            output::note("the baseline has no row for any of these runs: nothing is compared");
+        }
+        if let (Some(path), None) = (&args.csv, &wrong) {
             let mut csv = csv::Writer::from_writer(Vec::new());
             for row in rows {
                 csv.serialize(&row.row)?;
@@ -215,36 +241,46 @@ impl Args {
             let text = csv.into_inner().context("cannot write the table")?;
             output::write_named(path, &text)?;
         }
-        if self.common.json {
+        if args.common.json {
             let mut verified = rows.iter().map(|row| row.row.verified);
+            let baseline = args.baseline.as_ref();
             let output = Output {
                 verified: verified.try_fold(wrong.is_none(), |all, one| Some(all && one?)),
                 rows,
-                engine: self.engine().name(),
-                mpi: site.processes(),
-                baseline: self
-                    .baseline
-                    .as_ref()
-                    .map(|path| path.display().to_string()),
+                engine: args.engine().name(),
+                mpi: self.processes,
+                baseline: baseline.map(|path| path.display().to_string()),
             };
             output::json(out, &output)?;
         } else if let Some(first) = rows.first() {
-            if let Some(processes) = site.processes() {
-                output::summary(out, &site::summary(&processes))?;
+            if let Some(processes) = &self.processes {
+                output::summary(out, &site::summary(processes))?;
             }
             print(out, &first.row, rows)?;
         }
         match wrong {
             None => Ok(ExitCode::SUCCESS),
-            Some(wrong) => wrong_exit(out, &wrong),
+            Some(wrong) => Err(output::wrong(wrong.message)),
         }
+    }
+}
+
+impl Args {
+    /// These options with one size.
+    fn with_bytes(&self, bytes: u64) -> Args {
+        let mut args = self.clone();
+        args.common.vector.bytes = Some(Sizes::single(bytes));
+        args
     }
 
     /// The row of a run that is done.
-    fn row(&self, bytes: u64, input: &Input, done: super::report::RunResult) -> Row {
-        let info = &input.info;
+    fn row(&self, bytes: u64, done: &Done) -> Row {
+        let info = &done.input.info;
         let (all, share) = moved(info.kind, info.ranks, bytes);
-        let wall = done.wall;
+        let wall = Wall::of(&done.row.wall);
+        let (model_ns, median) = (done.row.model_time, wall.median as f64);
+        let library = done.library.as_ref();
+        let library = library.map(|theirs| Library::of(theirs, wall.median));
         let algbw = match wall.median {
             0 => 0.0,
             median => all / median as f64,
@@ -262,10 +298,10 @@ impl Args {
             } else {
                 String::new()
             },
-            clock: self.clock.name().to_string(),
+            clock: clock_name(self.clock).to_string(),
             workers: self.mode().to_string(),
             bytes,
-            algorithm: info.algorithm.unwrap_or_default().to_string(),
+            algorithm: info.algorithm.clone().unwrap_or_default().into_owned(),
             segment: info.segment.unwrap_or(bytes),
             repetitions: self.repetitions,
             median_ns: wall.median,
@@ -279,11 +315,11 @@ impl Args {
             outliers: wall.outliers,
             algbw_gb_per_s: algbw,
             busbw_gb_per_s: algbw * share,
-            model_ns: done.model_time,
-            x_model: (done.model_time > 0.0).then(|| wall.median as f64 / done.model_time),
-            verified: done.wrong.map(|wrong| wrong.is_none()),
-            library_ns: done.library.as_ref().map(|library| library.wall.median),
-            x_library: done.library.as_ref().map(|library| library.ratio),
+            model_ns,
+            x_model: (model_ns > 0.0).then(|| median / model_ns),
+            verified: (!self.no_verify).then_some(done.row.error.is_none()),
+            library_ns: library.as_ref().map(|library| library.wall.median),
+            x_library: library.map(|library| library.ratio),
         }
     }
 }
@@ -319,10 +355,9 @@ fn read(path: &Path) -> Result<Vec<Row>> {
 }
 
 fn print(out: &mut dyn Write, first: &Row, rows: &[Compared]) -> Result<()> {
-    let op = if first.op.is_empty() {
-        String::new()
-    } else {
-        format!(", {}", first.op)
+    let op = match &*first.op {
+        "" => String::new(),
+        op => format!(", {op}"),
     };
     writeln!(
         out,
@@ -339,22 +374,24 @@ fn print(out: &mut dyn Write, first: &Row, rows: &[Compared]) -> Result<()> {
             Some(_) => "",
         }
     )?;
-    let ns = |time: f64| TimeUnit::Nanoseconds.show(time);
+    let ns = show_ns;
     let many = first.repetitions >= MANY;
     let compares = rows.iter().any(|row| row.baseline.is_some());
-    let mut header = vec!["size", "algorithm", "segment", "median", "interval"];
-    header.extend(match many {
-        true => ["p99"].as_slice(),
-        false => &["mean", "deviation", "outliers"],
-    });
-    header.extend(["algbw GB/s", "busbw GB/s", "x model"]);
     let library = rows.iter().any(|row| row.row.library_ns.is_some());
+    let mut header = String::from(">size|algorithm|>segment|>median|>interval");
+    header += if many {
+        "|>p99"
+    } else {
+        "|>mean|>deviation|>outliers"
+    };
+    header += "|>algbw GB/s|>busbw GB/s|>x model";
     if library {
-        header.extend(["library", "x library"]);
+        header += "|>library|>x library";
     }
     if compares {
-        header.extend(["x baseline", "change"]);
+        header += "|>x baseline|>change";
     }
+    let factor = |x: Option<f64>| or_dash(x.map(|x| significant(x, 4)));
     let lines = rows.iter().map(|Compared { row, baseline }| {
         let mut line = vec![
             show_bytes(row.bytes),
@@ -363,32 +400,27 @@ fn print(out: &mut dyn Write, first: &Row, rows: &[Compared]) -> Result<()> {
             ns(row.median_ns as f64),
             format!("{} - {}", ns(row.low_ns as f64), ns(row.high_ns as f64)),
         ];
-        match many {
-            true => line.push(ns(row.p99_ns as f64)),
-            false => line.extend([
-                ns(row.mean_ns.round()),
-                ns(row.deviation_ns.round()),
-                row.outliers.to_string(),
-            ]),
+        if many {
+            line.push(ns(row.p99_ns as f64));
+        } else {
+            line.push(ns(row.mean_ns.round()));
+            line.push(ns(row.deviation_ns.round()));
+            line.push(row.outliers.to_string());
         }
-        line.extend([
-            significant(row.algbw_gb_per_s, 4),
-            significant(row.busbw_gb_per_s, 4),
-            row.x_model.map_or("-".into(), |x| significant(x, 4)),
-        ]);
+        line.push(significant(row.algbw_gb_per_s, 4));
+        line.push(significant(row.busbw_gb_per_s, 4));
+        line.push(factor(row.x_model));
         if library {
-            line.push(row.library_ns.map_or("-".into(), |time| ns(time as f64)));
-            line.push(row.x_library.map_or("-".into(), |x| significant(x, 4)));
+            line.push(or_dash(row.library_ns.map(|time| ns(time as f64))));
+            line.push(factor(row.x_library));
         }
         if compares {
-            let ratio = baseline.as_ref().and_then(|b| b.ratio);
-            line.push(ratio.map_or("-".into(), |ratio| significant(ratio, 4)));
-            line.push(baseline.as_ref().map_or("-", |b| b.change).to_string());
+            line.push(factor(baseline.as_ref().and_then(|b| b.ratio)));
+            line.push(or_dash(baseline.as_ref().map(|b| b.change)));
         }
         line
     });
-    let right: Vec<usize> = (0..header.len()).filter(|&i| i != 1).collect();
-    output::table(out, &header, lines, &right)?;
+    output::table(out, &header, lines)?;
     let ratios = rows.iter().filter_map(|row| row.row.x_library);
     let (logs, n) = ratios.fold((0.0, 0u32), |(sum, n), x| (sum + x.ln(), n + 1));
     if n > 0 {

@@ -9,12 +9,11 @@ use oneport::plan::Segments;
 use oneport::plan::registry::Algorithm;
 use oneport::simulate::bounds::lower_bound_of_layouts;
 
-use super::{Args, Output, print_of, print_summary};
+use super::{Args, Output, print_summary};
 use crate::input::{Input, ScheduleInfo, warnings_about};
 use crate::output;
 use crate::progress::Progress;
 use crate::task::{Task, Timing, finite, steps};
-use crate::units::Number;
 
 /// Maximum number of steps of a schedule that is stored.
 const MAX_STORED: u64 = 1 << 20;
@@ -56,13 +55,13 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     task.timed_only = Some(Timing::Chosen);
     let (algorithm, request) = task.choose()?;
     if !algorithm.is_streamed()
-        || steps(algorithm, request.ranks(), request.get_segments().count()) <= MAX_STORED
+        || steps(&algorithm, request.ranks(), request.get_segments().count()) <= MAX_STORED
     {
         return Ok(Outcome::Stored(Box::new(Input::planned_by(
-            &task, algorithm, request,
+            &task, &algorithm, request,
         )?)));
     }
-    print_timed(args, &task, algorithm, &request, out)?;
+    print_timed(args, &task, &algorithm, &request, out)?;
     Ok(Outcome::Done(ExitCode::SUCCESS))
 }
 
@@ -81,7 +80,7 @@ fn may_stream(args: &Args) -> bool {
 fn print_timed(
     args: &Args,
     task: &Task,
-    algorithm: &'static Algorithm,
+    algorithm: &Algorithm,
     request: &Request,
     out: &mut dyn Write,
 ) -> Result<()> {
@@ -105,33 +104,10 @@ fn print_timed(
     let (ports, ranks) = (request.get_ports(), request.ranks());
     let bounds = lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, size);
     let info = ScheduleInfo::planned(task, algorithm, request, collective.root());
-    let largest = bounds.largest;
-    let linear = cost.rates();
-    let output = Output {
-        time: Number(timed.time),
-        rounds: timed.rounds,
-        messages: timed.messages,
-        bytes: timed.elements as u64 * size,
-        lower_bound: Number(largest),
-        ratio: (largest > 0.0).then_some(timed.time / largest),
-        closed_form: algorithm.closed_form(request).map(Number),
-        lower_bounds: bounds.into(),
-        published: algorithm.published(request).map(|p| print_of(&p, size)),
-        alpha: Number(linear.alpha),
-        beta: Number(linear.beta),
-        gamma: Number(linear.gamma),
-        gamma_copy: Number(linear.gamma_copy),
-        pieces: cost.size_pieces(),
-        info: &info,
-        levels: None,
-        rank_times: None,
-        port_busy: None,
-        critical_path: None,
-    };
-    if args.common.json {
-        output::json(out, &output)?;
-    } else {
-        print_summary(out, info.summary(cost, task.unit), task.unit, &output)?;
-    }
+    let planned = Some((algorithm, request));
+    let output = Output::new(&timed, bounds, None, cost, size, planned, &info);
+    output::answer(out, args.common.json, &output, |out| {
+        print_summary(out, info.summary(cost, task.unit), task.unit, &output)
+    })?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, bail};
 use oneport::Schedule;
 use oneport::run::{self, Clock, Element, Operator, Team};
-use oneport_steady::{Fraction, Operation, Periodic, to_f64};
+use oneport_steady::{Fraction, Operation, Periodic};
 
 use super::report::Run;
 use crate::output;
@@ -26,7 +26,7 @@ pub(super) fn execute(
     model_time: f64,
 ) -> Result<Run> {
     let unit = match time_unit {
-        Some(us) if *us > Fraction::ZERO => to_f64(us) * 1e3,
+        Some(us) if *us > Fraction::ZERO => us.to_f64() * 1e3,
         Some(_) => bail!("--time-unit must be more than 0"),
         None => sufficient_time(schedule) / model_time,
     };

@@ -14,10 +14,10 @@ use oneport::{Ports, Schedule};
 use oneport_pictures::{Caption, Trace};
 use oneport_steady::{
     Fraction, Method, Operation, Periodic, Platform, Series, Solution, best_packets, best_single,
-    generate, parse_fraction, show_short, solve, to_f64,
+    generate, parse_fraction, show_short, solve,
 };
 
-use crate::args::PortModel;
+use crate::args::{PORTS, named};
 use crate::draw::File;
 use crate::files::{name_of, read_text};
 use crate::machine::read_costs;
@@ -79,23 +79,23 @@ pub(crate) struct Args {
     collective: Option<Operation>,
 
     /// Ports of a node: uni (one for both directions) or bi (one out, one in)
-    #[arg(long, value_name = "uni|bi", default_value = "bi")]
-    ports: PortModel,
+    #[arg(long, value_name = "uni|bi", value_parser = named(&PORTS), default_value = "bi")]
+    ports: Ports,
 
     /// Number of operations of the schedule [default: enough to come close to the throughput]
-    #[arg(long, value_name = "COUNT", value_parser = parse_count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     messages: Option<usize>,
 
     /// Longest period in time units; rates are rounded to fit
-    #[arg(long, value_name = "TIME", value_parser = parse_number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_number)]
     max_period: Option<Fraction>,
 
     /// Elements of a message [default: as many as are needed to cut it exactly, 4096 at most]
-    #[arg(long, value_name = "COUNT", value_parser = parse_count, allow_negative_numbers = true)]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
     elements: Option<usize>,
 
     /// By what part each cost may grow (1/10, 0.1): what throughput is still guaranteed
-    #[arg(long, value_name = "PART", value_parser = parse_number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "PART", value_parser = parse_number)]
     drift: Option<Fraction>,
 
     /// With --drift, the schedule that guarantees most, planned and timed with the worst costs
@@ -104,7 +104,7 @@ pub(crate) struct Args {
 
     /// Cut one message of this size (1: a message of the platform's costs) into packets, and find
     /// out how many are best
-    #[arg(long, value_name = "SIZE", value_parser = parse_number, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_parser = parse_number)]
     size: Option<Fraction>,
 
     /// Run the schedule on threads with real data, at the platform's pace, and verify it
@@ -147,10 +147,7 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let platform = args.platform()?;
     let operation = args.operation(&platform);
-    let ports = match args.ports {
-        PortModel::Uni => Ports::UNI,
-        PortModel::Bi => Ports::BI,
-    };
+    let ports = args.ports;
     let gantt = args.check_files()?;
     let solution = solve(&platform, operation, ports, Method::default())?;
     let drift = args.drift.as_ref().map(|d| solution.robustness(d));
@@ -193,19 +190,13 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         run,
         ..Output::new(&solution, &periodic, &single, messages, model_time)
     };
-    if args.json {
-        output::json(out, &output)?;
-    } else {
-        report::print(out, &solution, &periodic, &single, &output)?;
-    }
-    if right && agree {
-        return Ok(ExitCode::SUCCESS);
-    }
-    out.flush()?;
+    output::answer(out, args.json, &output, |out| {
+        report::print(out, &solution, &periodic, &single, &output)
+    })?;
     if !right {
-        output::error("the run's result is wrong");
+        return Err(output::wrong("the run's result is wrong".into()));
     }
-    Ok(ExitCode::from(1))
+    Ok(ExitCode::from(u8::from(!agree)))
 }
 
 /// Computes bounds of the throughput, where its optimum is NP-hard to find. It is optimal if it
@@ -218,7 +209,7 @@ fn bounds(solution: &mut Solution) -> Option<Bounds> {
     let (lower, upper) = bounds?;
     solution.is_optimal |= solution.throughput == upper;
     Some(Bounds {
-        gap: to_f64(&(&upper / &solution.throughput)) - 1.0,
+        gap: (&upper / &solution.throughput).to_f64() - 1.0,
         lower: exact(&lower),
         upper: exact(&upper),
     })
@@ -378,8 +369,8 @@ impl Args {
 
 /// Lower bound of the fraction of the throughput that so many operations reach.
 fn reached(periodic: &Periodic, messages: usize) -> f64 {
-    let best = to_f64(&periodic.solution().throughput);
-    messages as f64 / to_f64(&periodic.time_bound(messages)) / best
+    let best = periodic.solution().throughput.to_f64();
+    messages as f64 / periodic.time_bound(messages).to_f64() / best
 }
 
 /// Fraction of the time that start-up and clean-up may take, if memory and time allow.

@@ -2,7 +2,7 @@
 
 use oneport_pictures::Caption;
 use oneport_pictures::svg::{Anchor, MARGIN, Svg, TEXT, number};
-use oneport_steady::{Fraction, Route, Solution, show_short, to_f64};
+use oneport_steady::{Fraction, Route, Solution, show_short};
 
 /// Half the side of a node's square.
 const RADIUS: f64 = 13.0;
@@ -121,7 +121,7 @@ fn draw_link(
 ) {
     let (from, to) = solution.link(e);
     let cost = &solution.platform().edges()[e].cost;
-    let busy = to_f64(messages) * to_f64(cost);
+    let busy = messages.to_f64() * cost.to_f64();
     let (a, b) = (circle.at(from), circle.at(to));
     let (dx, dy) = (b.0 - a.0, b.1 - a.1);
     let length = (dx * dx + dy * dy).sqrt().max(1.0);
@@ -234,7 +234,7 @@ fn trees(solution: &Solution, characters: usize) -> Vec<String> {
 fn label_of(value: &Fraction) -> String {
     let label = show_short(value);
     if label.len() > 9 {
-        number(to_f64(value), 3)
+        number(value.to_f64(), 3)
     } else {
         label
     }

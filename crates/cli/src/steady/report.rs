@@ -4,8 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use oneport_steady::{
-    Fraction, Operation, Packets, Periodic, Robustness, Route, Single, Solution, Task,
-    show_fraction, show_short, to_f64,
+    Fraction, Operation, Packets, Periodic, Robustness, Route, Single, Solution, Task, show_short,
 };
 use serde::Serialize;
 
@@ -67,10 +66,10 @@ impl Output {
                 messages_per_period: periodic.operations(),
                 elements: periodic.elements(),
                 throughput: exact(&periodic.throughput()),
-                loss: to_f64(&periodic.loss()),
+                loss: periodic.loss().to_f64(),
                 messages,
                 model_time,
-                reached: messages as f64 / model_time / to_f64(&solution.throughput),
+                reached: messages as f64 / model_time / solution.throughput.to_f64(),
                 checked: true,
             },
             single_tree: SingleTree {
@@ -211,8 +210,8 @@ impl LongMessage {
 
 pub(super) fn exact(value: &Fraction) -> Exact {
     Exact {
-        fraction: show_fraction(value),
-        float: to_f64(value),
+        fraction: value.to_string(),
+        float: value.to_f64(),
     }
 }
 
@@ -231,8 +230,8 @@ fn trees(solution: &Solution) -> Vec<Tree> {
         let edges = edges.chain(moves).map(|e| solution.link(e));
         let messages: Vec<usize> = trees.flat_map(|t| t.messages.iter().copied()).collect();
         Tree {
-            weight: show_fraction(weight),
-            weight_float: to_f64(weight),
+            weight: weight.to_string(),
+            weight_float: weight.to_f64(),
             edges: edges.collect(),
             messages: if messages.iter().all(|&m| m == 1) {
                 Vec::new()
@@ -263,8 +262,8 @@ fn tasks(solution: &Solution, route: &Route) -> Vec<TreeTask> {
 
 fn matchings(solution: &Solution) -> Vec<Matching> {
     let slots = solution.slots.iter().map(|slot| Matching {
-        weight: show_fraction(&slot.share),
-        weight_float: to_f64(&slot.share),
+        weight: slot.share.to_string(),
+        weight_float: slot.share.to_f64(),
         edges: slot.edges.iter().map(|&e| solution.link(e)).collect(),
     });
     slots.collect()

@@ -1,6 +1,6 @@
 //! The candidates of a choice: evaluated side by side, the expensive ones only if they may win.
 
-use oneport::plan::choose::Choice;
+use oneport::plan::choose::{Choice, Offer};
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::{Segments, segments};
@@ -9,18 +9,19 @@ use oneport_measure::estimate::CoreModel;
 
 use super::{MAX_CHEAP_STEPS, MAX_STEPS, SegmentChoice, Task, finite, model_time, steps};
 use crate::parallel;
+use crate::progress::Progress;
 
 impl Task {
     /// The candidates for several segments that options give: those that segment, if there are any.
-    pub(super) fn segmenting(&self) -> Vec<&'static Algorithm> {
+    pub(super) fn segmenting(&self) -> Vec<Algorithm> {
         let several = match &self.segments {
             SegmentChoice::Given(segments) => segments.count() > 1,
             SegmentChoice::BestUnequal => true,
             SegmentChoice::Best | SegmentChoice::Rule(_) => false,
         };
-        let all = self.algorithms.iter().copied();
         let segments = |a: &&Algorithm| a.segmented && a.accepts(&self.request).is_ok();
-        let segmented: Vec<_> = all.filter(|a| several && segments(a)).collect();
+        let all = self.algorithms.iter().filter(|a| several && segments(a));
+        let segmented: Vec<_> = all.cloned().collect();
         match segmented.is_empty() {
             true => self.algorithms.clone(),
             false => segmented,
@@ -68,16 +69,16 @@ impl Task {
 
     /// Evaluates all algorithms on all cores. What is refused, perhaps for want of memory, while
     /// others are planned, is evaluated again by itself.
-    pub(crate) fn side_by_side<R: Send>(
-        &self,
-        each: impl Fn(&Task, &'static Algorithm) -> Result<R, Refusal> + Sync,
+    pub(crate) fn side_by_side<'t, R: Send>(
+        &'t self,
+        each: impl Fn(&Task, &'t Algorithm) -> Result<R, Refusal> + Sync,
     ) -> Vec<Result<R, Refusal>> {
-        let work = |algorithm: &&'static Algorithm| self.work(algorithm);
+        let work = |algorithm: &Algorithm| self.work(algorithm);
         let share = |at_once| Task {
             at_once,
             ..self.clone()
         };
-        let evaluate = |algorithm: &&'static Algorithm, at_once| each(&share(at_once), algorithm);
+        let evaluate = |algorithm: &'t Algorithm, at_once| each(&share(at_once), algorithm);
         let again = |result: &Result<R, Refusal>| {
             let reason = result.as_ref().err().map(|refusal| &refusal.reason);
             matches!(reason, Some(Reason::Memory(_) | Reason::Planner(_)))
@@ -85,28 +86,36 @@ impl Task {
         parallel::map(&self.algorithms, work, evaluate, again)
     }
 
-    /// Evaluates a candidate by model time.
-    pub(super) fn offer(&self, algorithm: &'static Algorithm) -> Result<Candidate, Refusal> {
+    /// Evaluates a candidate by model time, with the memory of `share`. What takes long is deferred
+    /// and has all memory then. There is no request yet where the search for its segments takes
+    /// long, too.
+    pub(super) fn offer<'t>(
+        &'t self,
+        share: &Task,
+        algorithm: &'t Algorithm,
+        progress: &'t Progress,
+    ) -> Result<Offer<'t>, Refusal> {
+        let deferred = |min_time, request| Offer::Deferred {
+            min_time,
+            evaluate: Box::new(move |limit| {
+                progress.name(&algorithm.name());
+                self.evaluate(algorithm, request, limit)
+            }),
+        };
         let open = self.segments.known().is_none() && self.node_ports.is_none();
         if open && algorithm.segmented && algorithm.takes_long(&self.request) {
             algorithm.accepts(&self.request)?;
-            return Ok(Candidate::Expensive {
-                min_time: algorithm.min_time(&self.request),
-                request: None,
-            });
+            return Ok(deferred(algorithm.min_time(&self.request), None));
         }
-        let request = self.request_to_time(algorithm)?;
+        let request = share.request_to_time(algorithm)?;
         if self.is_expensive(algorithm, &request) {
-            return Ok(Candidate::Expensive {
-                min_time: min_time(algorithm, &request),
-                request: Some(request),
-            });
+            return Ok(deferred(min_time(algorithm, &request), Some(request)));
         }
-        self.timed(algorithm, request).map(Candidate::Timed)
+        self.timed(algorithm, request).map(Offer::Timed)
     }
 
     /// As [`request_for`](Self::request_for); a refusal if its schedule takes too long to time.
-    fn request_to_time(&self, algorithm: &'static Algorithm) -> Result<Request, Refusal> {
+    fn request_to_time(&self, algorithm: &Algorithm) -> Result<Request, Refusal> {
         let request = self.request_for(algorithm)?;
         if self.is_too_long(algorithm, &request) {
             let steps = steps(algorithm, request.ranks(), request.get_segments().count());
@@ -117,9 +126,9 @@ impl Task {
 
     /// Evaluates an expensive candidate, with its `request` if that is known; `None` if its time is
     /// larger than `limit`.
-    pub(super) fn evaluate(
+    fn evaluate(
         &self,
-        algorithm: &'static Algorithm,
+        algorithm: &Algorithm,
         request: Option<Request>,
         limit: f64,
     ) -> Result<Option<Choice>, Refusal> {
@@ -132,7 +141,7 @@ impl Task {
                 Ok(None) => return Ok(None),
                 Ok(Some(time)) if time.is_finite() => {
                     return Ok(Some(Choice {
-                        algorithm,
+                        algorithm: algorithm.clone(),
                         request,
                         time,
                     }));
@@ -145,11 +154,7 @@ impl Task {
     }
 
     /// Returns the model time of `algorithm` for `request`.
-    pub(super) fn timed(
-        &self,
-        algorithm: &'static Algorithm,
-        request: Request,
-    ) -> Result<Choice, Refusal> {
+    pub(super) fn timed(&self, algorithm: &Algorithm, request: Request) -> Result<Choice, Refusal> {
         let time = match self.node_ports {
             None => model_time(algorithm, &request),
             Some(_) => self
@@ -158,7 +163,7 @@ impl Task {
         };
         match time {
             Ok(time) => Ok(Choice {
-                algorithm,
+                algorithm: algorithm.clone(),
                 request,
                 time,
             }),
@@ -182,17 +187,6 @@ impl Task {
             && steps(algorithm, request.ranks(), request.get_segments().count()) > MAX_STEPS
             && algorithm.closed_form(request).is_none()
     }
-}
-
-/// A candidate of the choice.
-pub(super) enum Candidate {
-    Timed(Choice),
-    /// The time takes long to compute and is at least `min_time`. There is no request yet where the
-    /// search for its segments takes long, too.
-    Expensive {
-        min_time: f64,
-        request: Option<Request>,
-    },
 }
 
 /// Returns the best segments found, of unequal sizes, too. The request has the best equal ones.

@@ -46,7 +46,7 @@ pub(crate) fn apply(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> 
     }
     algorithm
         .accepts(request)
-        .with_context(|| format!("the rules choose {} ({why})", algorithm.name))?;
+        .with_context(|| format!("the rules choose {} ({why})", algorithm.name()))?;
     if let (SegmentChoice::Best, Some(segment)) = (&task.segments, choice.segment) {
         // A segment measured with another element size is rounded down to whole elements.
         let elements = usize::try_from(segment / request.get_element_bytes())

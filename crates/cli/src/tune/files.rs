@@ -6,14 +6,17 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use oneport::plan::registry;
+use oneport::run::Clock;
 use oneport_formats::selection::{self, Library, Origin, Table, Timed};
 use oneport_measure::tune::csv::{self, Parameters};
-use oneport_measure::tune::page::{Heading, page};
+use oneport_measure::tune::page::page;
 use oneport_measure::tune::rules::{Rule, Rules};
-use oneport_measure::tune::{Row, Tuning};
+use oneport_measure::tune::{Trial, Tuning};
+use oneport_pictures::shell::Heading;
 
 use super::Args;
 use super::job::{Job, Threads};
+use crate::args::clock_name;
 use crate::files::read_text;
 use crate::input::show_cost;
 use crate::output;
@@ -29,7 +32,7 @@ pub(super) struct Files {
     exports: Vec<(Library, PathBuf)>,
     parameters: Parameters,
     /// Rows of the interrupted sweep in the CSV file.
-    pub(super) known: Vec<Row>,
+    pub(super) known: Vec<Trial>,
 }
 
 impl Files {
@@ -82,7 +85,7 @@ impl Files {
 
     /// Writes the rows so far. An error if another process has written the file meanwhile, since
     /// its rows would be lost.
-    pub(super) fn save(&self, rows: &[Row]) -> Result<()> {
+    pub(super) fn save(&self, rows: &[Trial]) -> Result<()> {
         let Some(path) = self.csv.as_ref().filter(|_| !output::is_silent()) else {
             return Ok(());
         };
@@ -221,7 +224,7 @@ fn parameters(args: &Args, job: &Job) -> Parameters {
         ("dtype", job.dtype.name().to_string()),
         ("op", job.op.name().to_string()),
         ("ordered", request.keeps_order().to_string()),
-        ("clock", job.clock.name().to_string()),
+        ("clock", clock_name(job.clock).to_string()),
         ("costs", costs),
         ("cores", cores),
         (
@@ -230,7 +233,7 @@ fn parameters(args: &Args, job: &Job) -> Parameters {
                 job.sweep
                     .algorithms
                     .iter()
-                    .map(|a| a.name.to_string())
+                    .map(|a| a.name().to_string())
                     .collect(),
             ),
         ),
@@ -267,8 +270,8 @@ impl Job {
             dtype: Some(self.dtype.name().to_string()),
             ordered: request.keeps_order(),
             clock: Some(match self.clock {
-                super::Pace::Native => "native".to_string(),
-                super::Pace::Paced => format!("paced: {costs}"),
+                Clock::Paced => format!("paced: {costs}"),
+                _ => "native".to_string(),
             }),
             source: Some(match &self.processes {
                 None => format!("{}; {}", self.machine, self.command),
@@ -289,7 +292,7 @@ impl Job {
                 Origin::Modelled(format!("{costs}; {}", self.command))
             }
         };
-        let row = |row: &Row| Timed {
+        let row = |row: &Trial| Timed {
             bytes: row.bytes,
             algorithm: row.algorithm.clone(),
             segment: (row.segments > 1).then_some(row.segment),
@@ -326,7 +329,7 @@ impl Job {
                 "oneport tune {}: {} ranks, {} clock",
                 self.kind.name(),
                 self.sweep.request.ranks(),
-                self.clock.name()
+                clock_name(self.clock)
             ),
             summary,
             warnings,

@@ -3,12 +3,12 @@
 use anyhow::{Result, bail};
 use oneport::plan::Segments;
 use oneport::plan::registry::Algorithm;
-use oneport::run::{ElementType, Op, Place, Processes, TeamOptions, Teams};
+use oneport::run::{Clock, ElementType, Op, Place, Processes, TeamOptions, Teams};
 use oneport::{Error, Kind};
 use oneport_measure::tune::{Sweep, Tuning};
 
-use super::{Args, Pace, machine};
-use crate::args::{Common, SegmentCount, Vector, default_type};
+use super::{Args, machine};
+use crate::args::{Common, SegmentCount, Vector, clock_name, default_type};
 use crate::blocks::Blocks;
 use crate::input::show_cost;
 use crate::memory::available_memory;
@@ -25,7 +25,7 @@ pub(super) struct Job {
     pub(super) sweep: Sweep,
     pub(super) dtype: ElementType,
     pub(super) op: Op,
-    pub(super) clock: Pace,
+    pub(super) clock: Clock,
     pub(super) skipped: Vec<Skipped>,
     pub(super) machine: String,
     pub(super) date: String,
@@ -68,7 +68,7 @@ impl Job {
     pub(super) fn new(args: &Args, site: &Site) -> Result<Job> {
         if site.world.is_some() {
             ensure_for_processes(&[
-                ("--clock paced", args.clock == Pace::Paced),
+                ("--clock paced", args.clock == Clock::Paced),
                 ("--cores", !args.cores.is_empty()),
             ])?;
         }
@@ -142,7 +142,7 @@ impl Job {
     pub(super) fn warnings(&self, args: &Args, threads: &Threads, tuning: &Tuning) -> Vec<String> {
         let mut warnings = Vec::new();
         let ranks = self.sweep.request.ranks();
-        if threads.oversubscribed && self.clock == Pace::Native {
+        if threads.oversubscribed && self.clock == Clock::Native {
             warnings.push(match self.processes {
                 None => format!(
                     "{ranks} ranks on {} cores: wall-clock includes waiting for a core; try --clock paced",
@@ -169,7 +169,7 @@ impl Job {
             warnings
                 .push("the system refused to pin some ranks: they may move between cores".into());
         }
-        if self.clock == Pace::Native && !args.machine.is_given() {
+        if self.clock == Clock::Native && !args.machine.is_given() {
             warnings.push(
                 "model times are for the default costs, not for this machine: give its costs (oneport calibrate measures them)"
                     .into(),
@@ -214,7 +214,7 @@ impl Job {
         ));
         lines.extend([
             ("elements", format!("{}{op}", self.dtype.name())),
-            ("clock", self.clock.name().to_string()),
+            ("clock", clock_name(self.clock).to_string()),
             (
                 "costs",
                 show_cost(request.get_cost(), TimeUnit::Nanoseconds),
@@ -226,12 +226,12 @@ impl Job {
 
 /// Returns the requested algorithms. An explicitly named algorithm must be usable; `all` skips
 /// unusable ones.
-fn select_algorithms(args: &Args, task: &Task) -> Result<(Vec<&'static Algorithm>, Vec<Skipped>)> {
-    let (mut found, mut skipped): (Vec<&'static Algorithm>, Vec<Skipped>) = Default::default();
+fn select_algorithms(args: &Args, task: &Task) -> Result<(Vec<Algorithm>, Vec<Skipped>)> {
+    let (mut found, mut skipped): (Vec<Algorithm>, Vec<Skipped>) = Default::default();
     for name in &args.algorithms {
         for algorithm in algorithms(args.collective, name, &task.request)? {
-            match task.request_for(algorithm) {
-                _ if found.iter().any(|a| a.name == algorithm.name) => {}
+            match task.request_for(&algorithm) {
+                _ if found.contains(&algorithm) => {}
                 Ok(_) => found.push(algorithm),
                 Err(refusal) if name == "all" || name == "auto" => skipped.push(refusal.into()),
                 Err(refusal) => return Err(Error::from(refusal).into()),

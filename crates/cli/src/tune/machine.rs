@@ -2,10 +2,12 @@
 
 use oneport_measure::Machine;
 
+use crate::units::counted;
+
 /// Processor and cores, such as `Some CPU @ 2 GHz, 2 cores`.
 pub(super) fn name() -> String {
     let Machine { cpu, cores, .. } = Machine::this();
-    format!("{cpu}, {cores} core{}", if cores == 1 { "" } else { "s" })
+    format!("{cpu}, {}", counted(cores, "core"))
 }
 
 /// The command line, quoted for a shell.

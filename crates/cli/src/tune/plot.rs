@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use anyhow::Result;
-use oneport_measure::tune::Row;
+use oneport_measure::tune::Trial;
 
 use crate::units::{TimeUnit, show_bytes};
 
@@ -13,9 +13,9 @@ const HEIGHT: usize = 17;
 
 /// Plots time over vector size, each algorithm with its best segment size. For a single vector
 /// size, plots time over segment size.
-pub(super) fn plot(out: &mut dyn Write, rows: &[Row]) -> Result<()> {
+pub(super) fn plot(out: &mut dyn Write, rows: &[Trial]) -> Result<()> {
     let one_size = rows.iter().all(|row| row.bytes == rows[0].bytes);
-    let x_of = |row: &Row| if one_size { row.segment } else { row.bytes };
+    let x_of = |row: &Trial| if one_size { row.segment } else { row.bytes };
     let mut series: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
     for row in rows {
         if (one_size || row.best_segment) && x_of(row) > 0 && row.wall.median > 0 {
@@ -122,60 +122,4 @@ fn line(grid: &mut [Vec<char>], x: &Axis, y: &Axis, from: (u64, u64), to: (u64, 
 fn rounded(value: f64) -> f64 {
     let scale = 10f64.powi(2 - value.abs().max(1.0).log10().floor() as i32);
     (value * scale).round() / scale
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use oneport_measure::tune::Summary;
-
-    fn row(bytes: u64, segment: u64, algorithm: &str, time: u64) -> Row {
-        Row {
-            bytes,
-            algorithm: algorithm.into(),
-            segment,
-            segments: 1,
-            wall: Summary::of(&[time]).unwrap(),
-            model_time: 1.0,
-            best: false,
-            best_segment: true,
-            settled: true,
-        }
-    }
-
-    fn plotted(rows: &[Row]) -> String {
-        let mut out = Vec::new();
-        plot(&mut out, rows).unwrap();
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn corners_and_legend() {
-        let text = plotted(&[
-            row(1024, 1024, "chain", 1_000_000),
-            row(1 << 20, 1024, "chain", 64_000_000),
-            row(1024, 1024, "binomial", 1_000_000),
-            row(1 << 20, 1024, "binomial", 32_000_000),
-        ]);
-        let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines[0], "time over size");
-        assert!(
-            lines[1].starts_with("    64 ms |") && lines[1].ends_with('B'),
-            "{text}"
-        );
-        assert!(lines[HEIGHT].starts_with("     1 ms |*"), "{text}");
-        assert!(text.contains("A binomial, B chain") && text.contains("1 MiB"));
-        assert!(lines.iter().all(|l| l.len() <= 11 + WIDTH));
-    }
-
-    #[test]
-    fn degenerate_plots() {
-        assert_eq!(plotted(&[]), "");
-        assert_eq!(plotted(&[row(0, 1, "chain", 0)]), "");
-        let text = plotted(&[row(64, 16, "chain", 7)]);
-        assert!(
-            text.contains("time over segment size") && text.contains("16 B"),
-            "{text}"
-        );
-    }
 }

@@ -4,14 +4,15 @@ use std::io::Write;
 
 use anyhow::Result;
 use oneport::run::Processes;
-use oneport_measure::tune::{LibraryRow, Row, Tuning};
+use oneport_measure::tune::{LibraryRow, Trial, Tuning};
 use serde::Serialize;
 
 use super::job::{Job, Threads};
 use super::plot;
+use crate::args::clock_name;
 use crate::output;
 use crate::output::Skipped;
-use crate::units::{TimeUnit, show_bytes, significant};
+use crate::units::{show_bytes, show_ns, significant};
 
 #[derive(Serialize)]
 pub(super) struct Output<'a> {
@@ -38,7 +39,7 @@ pub(super) struct Output<'a> {
     /// The processes, if ranks are processes.
     #[serde(skip_serializing_if = "Option::is_none")]
     mpi: Option<&'a Processes>,
-    rows: &'a [Row],
+    rows: &'a [Trial],
     /// The library's own function at each size.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     library: &'a [LibraryRow],
@@ -64,7 +65,7 @@ impl Job {
             ported: request.get_ports().k(),
             dtype: self.dtype.name(),
             op: self.kind.reduces().then_some(self.op.name()),
-            clock: self.clock.name(),
+            clock: clock_name(self.clock),
             machine: &self.machine,
             cores: threads.cores,
             pinned: threads.pinned,
@@ -99,13 +100,13 @@ pub(super) fn print(
         format!(
             "{} combinations in {}",
             tuning.rows.len(),
-            TimeUnit::Nanoseconds.show(tuning.elapsed.as_secs_f64() * 1e9)
+            show_ns(tuning.elapsed.as_secs_f64() * 1e9)
         ),
     ));
     output::summary(out, &summary)?;
     writeln!(out)?;
     let leaders = tuning.rows.iter().filter(|row| row.best_segment);
-    let ns = |t: u64| TimeUnit::Nanoseconds.show(t as f64);
+    let ns = |t: u64| show_ns(t as f64);
     let of_library = |row: &LibraryRow| {
         let best = tuning.rows.iter().find(|r| r.bytes == row.bytes && r.best);
         let ratio = best.map(|best| row.wall.median as f64 / best.wall.median.max(1) as f64);
@@ -126,7 +127,7 @@ pub(super) fn print(
             },
         ]
     };
-    let of_algorithm = |row: &Row| {
+    let of_algorithm = |row: &Trial| {
         let ratio = row.wall.median as f64 / row.model_time;
         [
             show_bytes(row.bytes),
@@ -136,7 +137,7 @@ pub(super) fn print(
             ns(row.wall.median),
             ns(row.wall.p99),
             row.wall.repetitions.to_string(),
-            TimeUnit::Nanoseconds.show(row.model_time),
+            show_ns(row.model_time),
             if ratio.is_finite() {
                 significant(ratio, 4)
             } else {
@@ -161,19 +162,8 @@ pub(super) fn print(
     );
     rows.sort_by_key(|&(bytes, _)| bytes);
     let rows = rows.into_iter().map(|(_, cells)| cells);
-    let header = [
-        "size",
-        "algorithm",
-        "segment",
-        "segments",
-        "median",
-        "p99",
-        "repetitions",
-        "model",
-        "x model",
-        "",
-    ];
-    output::table(out, &header, rows, &[0, 2, 3, 4, 5, 6, 7, 8])?;
+    let header = ">size|algorithm|>segment|>segments|>median|>p99|>repetitions|>model|>x model|";
+    output::table(out, header, rows)?;
     output::skipped(out, &job.skipped)?;
     writeln!(out)?;
     plot::plot(out, &tuning.rows)

@@ -1,4 +1,4 @@
-//! Tests of circulant schedules: golden tables, the check of their construction, and runs at scale.
+//! Tests of circulant schedules: golden tables, and runs at scale.
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -61,52 +61,6 @@ fn tables_are_available_as_json() {
     failure("plan broadcast -p 2000000 -a circulant --table", 2);
 }
 
-#[test]
-fn the_construction_is_checked() {
-    let checked = json("check circulant --ranks 2..=64");
-    assert_eq!(checked["ok"], true);
-    assert_eq!(checked["errors"], serde_json::json!([]));
-    assert_eq!(checked["graphs"], 63);
-    assert_eq!(checked["schedules"], 64 * 65 / 2 - 1);
-    let sampled = json("check circulant --sample 20 --up-to 1e12 --threads 1");
-    assert_eq!(
-        (&sampled["ok"], &sampled["graphs"]),
-        (&true.into(), &20.into())
-    );
-    assert!(text("check circulant --ranks 1").contains("all four conditions hold"));
-    // Options are accepted before and after `circulant`.
-    for arguments in [
-        "check --ranks 2..5 circulant",
-        "check --max-errors 3 circulant -p 2..=4",
-        // The former name of `--max-errors`.
-        "check --most-errors 3 circulant -p 2..=4",
-    ] {
-        assert_eq!(json(arguments)["schedules"], 9);
-    }
-    let both: Value = serde_json::from_str(&text("check --json circulant -p 4")).unwrap();
-    assert_eq!((&both["ok"], &both["schedules"]), (&true.into(), &4.into()));
-    let typo = failure("check circulnat --ranks 2..5", 2);
-    assert!(typo.contains("did you mean 'circulant'?"), "{typo}");
-    for arguments in ["check --json circulant -a ring", "check -a chain circulant"] {
-        let message = failure(arguments, 2);
-        assert!(message.contains("check circulant --help"), "{message}");
-    }
-    assert!(text("check --help").contains("check circulant --ranks"));
-    for wrong in [
-        "--ranks 0",
-        "--ranks 5..=4",
-        "--ranks 2^62",
-        "--sample 3 --up-to 1e30",
-        "--sample 0",
-        "--up-to 2^40",
-        "--ranks 5 --sample 3",
-        "--ranks many",
-    ] {
-        let message = failure(&format!("check circulant {wrong}"), 2);
-        assert!(message.starts_with("error: "), "{message}");
-    }
-}
-
 /// A schedule that is too long to be stored can still be timed.
 #[test]
 fn many_ranks_are_simulated() {
@@ -164,7 +118,7 @@ fn many_ranks_are_simulated() {
 /// collect.
 #[test]
 fn receive_schedules_can_be_allgathered() {
-    use oneport::plan::circulant::{schedule::Circulant, tables::Tables};
+    use oneport::internal::circulant::{schedule::Circulant, tables::Tables};
     use oneport::plan::registry;
     use oneport::run::{Operator, Run, Team};
     use oneport::{Kind, Request};

@@ -3,6 +3,8 @@
 mod circulant;
 mod cli;
 mod draw;
+#[path = "../../src/calibrate/far_off.rs"]
+mod far_off;
 mod files;
 mod formats;
 mod fuzz;
@@ -14,14 +16,30 @@ mod limits;
 mod measured;
 mod options;
 mod pages;
+#[path = "../../src/parallel.rs"]
+mod parallel;
+mod parts;
+#[path = "../../src/tune/plot.rs"]
+mod plot;
 mod readme;
+#[path = "../../src/sizes.rs"]
+#[allow(dead_code, reason = "for the program")]
+mod sizes;
 mod steady;
+#[path = "../../src/units.rs"]
+#[allow(dead_code, reason = "for the program")]
+mod units;
 mod untrusted;
 mod usage;
 mod verdict;
+#[path = "../../src/writer.rs"]
+#[allow(dead_code, reason = "for the program")]
+mod writer;
 
 #[path = "../support"]
 mod support {
+    #[path = "../../../../tests/support/cases.rs"]
+    pub(crate) mod cases;
     #[path = "../../../../tests/support/random.rs"]
     pub(crate) mod random;
     pub(crate) mod run;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::support::cases::cases;
 use crate::support::run::{failure, json, oneport, text};
 
 /// Gathers in which the published choice of the root is up to 1.6 times slower than root 0.
@@ -228,7 +229,10 @@ fn a_long_paced_run_says_how_long() {
 #[test]
 fn rankings_do_not_depend_on_cores() {
     for arguments in [
-        "compare reduce -p 1024 --bytes 64KiB --json",
+        cases(
+            "compare reduce -p 200 --bytes 64KiB --json",
+            "compare reduce -p 1024 --bytes 64KiB --json",
+        ),
         "compare gather -p 300 --dist random --root free --json",
         "simulate broadcast -p 512 --bytes 1MiB --segments 40 --json",
     ] {

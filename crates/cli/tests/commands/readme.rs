@@ -187,7 +187,7 @@ fn table() -> String {
             table,
             "\n| {} | {} | {ports} | {operator} | {rounds} | {volume} | {source} |",
             collectives.join(", "),
-            a.name
+            a.name()
         )
         .unwrap();
     }
@@ -199,7 +199,7 @@ fn table() -> String {
 fn rows() -> Vec<Vec<&'static Algorithm>> {
     let mut rows: Vec<Vec<&Algorithm>> = Vec::new();
     let same = |a: &Algorithm, b: &Algorithm| {
-        let text = |a: &Algorithm| (a.name, a.ports, a.rounds, a.volume, a.source);
+        let text = |a: &Algorithm| (a.name(), a.ports, a.rounds, a.volume, a.source);
         text(a) == text(b)
     };
     let all = |kind| registry::of(kind).chain(registry::compositions(kind));

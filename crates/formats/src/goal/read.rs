@@ -12,13 +12,13 @@ use oneport::schedule::Schedule;
 /// Reads a schedule.
 ///
 /// A file that [`write`](super::write()) has written gives the schedule that was written. A file of
-/// another tool has no data: its schedule is a multicast to nobody, which [`Schedule::check`]
-/// proves free of deadlocks and of messages without partner. Its ports are bidirectional, as many
-/// of each kind as the file has `nic` numbers. Requirements become accesses to the same elements; a
-/// `calc` of `n` copies `n` elements, so that it takes its time with `gamma_copy` 1. Requirements
-/// on several ports, or of empty messages, become an empty copy, before which the rank finishes all
-/// earlier steps. A step thus never starts before all that it requires is done, unless computation
-/// overlaps communication.
+/// another tool has no data: its schedule is a multicast without targets, which
+/// [`Schedule::check`] proves free of deadlocks and of messages without partner. Its ports are
+/// bidirectional, as many of each kind as the file has `nic` numbers. Requirements become accesses
+/// to the same elements; a `calc` of `n` copies `n` elements, so that it takes its time with
+/// `gamma_copy` 1. Requirements on several ports, or of empty messages, become an empty copy,
+/// before which the rank finishes all earlier steps. A step thus never starts before all that it
+/// requires is done, unless computation overlaps communication.
 ///
 /// Time is `n log n` in the number `n` of characters, memory linear.
 ///

@@ -4,15 +4,11 @@ mod file;
 mod order;
 mod program;
 mod races;
-#[cfg(test)]
-mod tests;
-
-use std::collections::HashMap;
 
 use roxmltree::Document;
 
-use self::file::{Block, File, Gpu, Line, What, at};
-use self::order::{Graph, Orders};
+use self::file::{Block, File, Gpu, at};
+use self::order::{Buffered, Graph, Orders};
 use self::program::Program;
 use crate::sum;
 use oneport::error::{Error, Result};
@@ -110,7 +106,7 @@ impl File<'_> {
             (None, None) => Ports::BI.with_k(needed),
         };
         ports.validate()?;
-        let graph = Graph::of_file(self)?;
+        let graph = Graph::new(self, Buffered::None)?;
         let (order, given) = graph.order()?;
         let schedule = self.in_order(&order, ports, options)?;
         let root = schedule.collective().root();
@@ -120,34 +116,25 @@ impl File<'_> {
         if given || OrderedGraph::new(&schedule, false).is_ok() {
             return Ok(schedule);
         }
-        match order::order_apart(self)? {
-            Some(order) => self.in_order(&order, ports, options),
-            None => Ok(schedule),
+        for buffered in [Buffered::Reductions, Buffered::All] {
+            if let Some(order) = Graph::new(self, buffered)?.order_of_messages() {
+                return self.in_order(&order, ports, options);
+            }
         }
+        Ok(schedule)
     }
 
     /// The schedule with the steps of each rank in the given order.
     fn in_order(&self, order: &Orders, ports: Ports, options: &ReadOptions) -> Result<Schedule> {
-        let p = self.gpus.len();
         let collective = self.collective(options)?;
         let root = collective.root();
         let kept = self.ports.is_some_and(|own| own.k() <= ports.k());
-        let (mut layout, mut programs) = (Vec::with_capacity(p), Vec::with_capacity(p));
+        let (mut layout, mut programs) = (Vec::new(), Vec::new());
         for (rank, (gpu, order)) in self.gpus.iter().zip(order).enumerate() {
             let memory = self.memory(rank, root)?;
-            let mut program = Program {
-                text: self.text,
-                gpu,
-                memory,
-                chunk: options.chunk,
-                ports: gpu.port_numbers(ports.k(), kept),
-                steps: Vec::with_capacity(order.len()),
-                places: HashMap::new(),
-                last: None,
-            };
-            for &(block, step, part) in order {
-                program.add((block, step), part)?;
-            }
+            let numbers = gpu.port_numbers(ports.k(), kept);
+            let mut program = Program::new(self.text, gpu, memory, options.chunk, numbers);
+            order.iter().try_for_each(|&node| program.add(node))?;
             let (len, steps) = program.finish()?;
             layout.push(self.layout(rank, root, len, options.chunk)?);
             programs.push(steps);
@@ -196,15 +183,11 @@ impl File<'_> {
         for (what, has, may) in [("i", gpu.sizes[0], input), ("o", gpu.sizes[1], output)] {
             // Buffers that a rank lacks are scratch of its own in some algorithms in place.
             if has > may && !self.in_place {
-                return Err(at(
-                    self.text,
-                    gpu.pos,
-                    format!(
-                        "rank {rank} has {what}_chunks=\"{has}\", but {} of {} chunks leaves it {may}",
-                        self.kind.name(),
-                        self.chunks
-                    ),
-                ));
+                let (kind, chunks) = (self.kind.name(), self.chunks);
+                let what = format!(
+                    "rank {rank} has {what}_chunks=\"{has}\", but {kind} of {chunks} chunks leaves it {may}"
+                );
+                return Err(at(self.text, gpu.pos, what));
             }
         }
         let (size_i, size_o) = (input.max(gpu.sizes[0]), output.max(gpu.sizes[1]));

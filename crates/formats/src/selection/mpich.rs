@@ -19,185 +19,9 @@ use super::tables::Family;
 use super::{Rule, Table, described, line, segment};
 use oneport::schedule::collective::Kind;
 
-/// What MPICH does without a file: `TEST ? NODE : NODE`, or an algorithm and its parameters.
-const AUTOMATIC: [(&str, &str); 44] = [
-    (
-        "bcast",
-        "comm_type=inter ? inter_remote_send_local_bcast : comm_size<=7 ? intra_binomial : \
-         avg_msg_size<=12288 ? intra_binomial : comm_size=pow2 ? avg_msg_size<=524288 ? \
-         intra_scatter_recursive_doubling_allgather : intra_scatter_ring_allgather : \
-         intra_scatter_ring_allgather",
-    ),
-    (
-        "allreduce",
-        "comm_type=inter ? inter_reduce_exchange_bcast : avg_msg_size<=8 ? \
-         intra_recursive_doubling : is_op_built_in=no ? intra_recursive_doubling : count<pow2 ? \
-         intra_recursive_doubling : intra_reduce_scatter_allgather",
-    ),
-    (
-        "allgather",
-        "comm_type=inter ? inter_local_gather_remote_bcast : comm_size=pow2 ? \
-         total_msg_size<=524287 ? intra_recursive_doubling : intra_ring : \
-         total_msg_size<=81919 ? intra_brucks : intra_ring",
-    ),
-    (
-        "allgatherv",
-        "comm_type=inter ? inter_remote_gather_local_bcast : comm_size=pow2 ? \
-         total_msg_size<=524287 ? intra_recursive_doubling : intra_ring : \
-         total_msg_size<=81919 ? intra_brucks : intra_ring",
-    ),
-    (
-        "reduce",
-        "comm_type=inter ? inter_local_reduce_remote_send : avg_msg_size<=2048 ? intra_binomial : \
-         is_op_built_in=no ? intra_binomial : count<pow2 ? intra_binomial : \
-         intra_reduce_scatter_gather",
-    ),
-    (
-        "reduce_scatter",
-        "comm_type=inter ? inter_remote_reduce_local_scatter : is_commutative=yes ? \
-         total_msg_size<=524287 ? intra_recursive_halving : intra_pairwise : \
-         is_block_regular=no ? intra_recursive_doubling : comm_size=pow2 ? intra_noncommutative : \
-         intra_recursive_doubling",
-    ),
-    (
-        "reduce_scatter_block",
-        "comm_type=inter ? inter_remote_reduce_local_scatter : is_commutative=yes ? \
-         total_msg_size<=524287 ? intra_recursive_halving : intra_pairwise : \
-         comm_size=pow2 ? intra_noncommutative : intra_recursive_doubling",
-    ),
-    (
-        "gather",
-        "comm_type=inter ? total_msg_size<=2047 ? inter_local_gather_remote_send : inter_linear : \
-         intra_binomial",
-    ),
-    (
-        "scatter",
-        "comm_type=inter ? total_msg_size<=2047 ? inter_remote_send_local_scatter : inter_linear : \
-         intra_binomial",
-    ),
-    ("gatherv", "allcomm_linear"),
-    ("scatterv", "allcomm_linear"),
-    (
-        "scan",
-        "is_node_consecutive=yes ? intra_smp : intra_recursive_doubling",
-    ),
-    ("exscan", "intra_recursive_doubling"),
-    (
-        "barrier",
-        "comm_type=inter ? inter_bcast : comm_hierarchy=parent ? intra_smp : \
-         intra_k_dissemination k=2",
-    ),
-    (
-        "alltoall",
-        "comm_type=inter ? inter_pairwise_exchange : is_sendbuf_inplace=yes ? \
-         intra_pairwise_sendrecv_replace : avg_msg_size<=256 ? comm_size<=7 ? intra_scattered : \
-         intra_brucks : avg_msg_size<=32768 ? intra_scattered : intra_pairwise",
-    ),
-    (
-        "alltoallv",
-        "comm_type=inter ? inter_pairwise_exchange : is_sendbuf_inplace=yes ? \
-         intra_pairwise_sendrecv_replace : intra_scattered",
-    ),
-    (
-        "alltoallw",
-        "comm_type=inter ? inter_pairwise_exchange : is_sendbuf_inplace=yes ? \
-         intra_pairwise_sendrecv_replace : intra_scattered",
-    ),
-    ("neighbor_allgather", "allcomm_nb"),
-    ("neighbor_allgatherv", "allcomm_nb"),
-    ("neighbor_alltoall", "allcomm_nb"),
-    ("neighbor_alltoallv", "allcomm_nb"),
-    ("neighbor_alltoallw", "allcomm_nb"),
-    (
-        "ibarrier",
-        "comm_type=inter ? inter_sched_bcast : intra_sched_recursive_doubling",
-    ),
-    (
-        "iallreduce",
-        "comm_type=inter ? inter_sched_remote_reduce_local_bcast : avg_msg_size<=2048 ? \
-         intra_sched_recursive_doubling : is_op_built_in=no ? intra_sched_recursive_doubling : \
-         count<pow2 ? intra_sched_recursive_doubling : intra_sched_reduce_scatter_allgather",
-    ),
-    (
-        "iallgather",
-        "comm_type=inter ? inter_sched_local_gather_remote_bcast : comm_size=pow2 ? \
-         total_msg_size<=524287 ? intra_sched_recursive_doubling : intra_sched_ring : \
-         total_msg_size<=81919 ? intra_sched_brucks : intra_sched_ring",
-    ),
-    (
-        "iallgatherv",
-        "comm_type=inter ? inter_sched_remote_gather_local_bcast : comm_size=pow2 ? \
-         total_msg_size<=524287 ? intra_sched_recursive_doubling : intra_sched_ring : \
-         total_msg_size<=81919 ? intra_sched_brucks : intra_sched_ring",
-    ),
-    (
-        "ibcast",
-        "comm_type=inter ? inter_sched_flat : comm_hierarchy=parent ? intra_sched_smp : \
-         comm_size<=7 ? intra_sched_binomial : avg_msg_size<=12287 ? intra_sched_binomial : \
-         comm_size=pow2 ? avg_msg_size<=524287 ? \
-         intra_sched_scatter_recursive_doubling_allgather : intra_sched_scatter_ring_allgather : \
-         intra_sched_scatter_ring_allgather",
-    ),
-    (
-        "ireduce",
-        "comm_type=inter ? inter_sched_local_reduce_remote_send : comm_hierarchy=parent ? \
-         is_commutative=yes ? intra_sched_smp : intra_sched_binomial : avg_msg_size<=2048 ? \
-         intra_sched_binomial : is_op_built_in=no ? intra_sched_binomial : count<pow2 ? \
-         intra_sched_binomial : intra_sched_reduce_scatter_gather",
-    ),
-    (
-        "ireduce_scatter",
-        "comm_type=inter ? inter_sched_remote_reduce_local_scatterv : is_commutative=yes ? \
-         total_msg_size<=524287 ? intra_sched_recursive_halving : intra_sched_pairwise : \
-         is_block_regular=no ? intra_sched_recursive_doubling : comm_size=pow2 ? \
-         intra_sched_noncommutative : intra_sched_recursive_doubling",
-    ),
-    (
-        "ireduce_scatter_block",
-        "comm_type=inter ? inter_sched_remote_reduce_local_scatterv : is_commutative=yes ? \
-         total_msg_size<=524287 ? intra_sched_recursive_halving : intra_sched_pairwise : \
-         comm_size=pow2 ? intra_sched_noncommutative : intra_sched_recursive_doubling",
-    ),
-    (
-        "igather",
-        "comm_type=inter ? total_msg_size<=2047 ? inter_sched_short : inter_sched_long : \
-         intra_sched_binomial",
-    ),
-    (
-        "iscatter",
-        "comm_type=inter ? total_msg_size<=2047 ? inter_sched_remote_send_local_scatter : \
-         inter_sched_linear : intra_sched_binomial",
-    ),
-    ("igatherv", "allcomm_sched_linear"),
-    ("iscatterv", "allcomm_sched_linear"),
-    (
-        "iscan",
-        "comm_hierarchy=parent ? intra_sched_smp : intra_sched_recursive_doubling",
-    ),
-    ("iexscan", "intra_sched_recursive_doubling"),
-    (
-        "ialltoall",
-        "comm_type=inter ? inter_sched_pairwise_exchange : is_sendbuf_inplace=yes ? \
-         intra_sched_inplace : avg_msg_size<=2048 ? comm_size<=7 ? intra_sched_permuted_sendrecv : \
-         intra_sched_brucks : avg_msg_size<=32768 ? intra_sched_permuted_sendrecv : \
-         intra_sched_pairwise",
-    ),
-    (
-        "ialltoallv",
-        "comm_type=inter ? inter_sched_pairwise_exchange : is_sendbuf_inplace=yes ? \
-         intra_sched_inplace : intra_sched_blocked",
-    ),
-    (
-        "ialltoallw",
-        "comm_type=inter ? inter_sched_pairwise_exchange : is_sendbuf_inplace=yes ? \
-         intra_sched_inplace : intra_sched_blocked",
-    ),
-    ("ineighbor_allgather", "allcomm_sched_linear"),
-    ("ineighbor_allgatherv", "allcomm_sched_linear"),
-    ("ineighbor_alltoall", "allcomm_sched_linear"),
-    ("ineighbor_alltoallv", "allcomm_sched_linear"),
-    ("ineighbor_alltoallw", "allcomm_sched_linear"),
-];
+/// What MPICH does without a file, by collective: `NAME: NODE;`, where a node is
+/// `TEST ? NODE : NODE` or an algorithm with its parameters.
+const AUTOMATIC: &str = include_str!("mpich.txt");
 
 /// A decision.
 #[derive(Debug, Clone)]
@@ -309,7 +133,9 @@ pub(super) fn write(family: &Family, table: &Table, rules: &[Rule]) -> String {
         table.ranks,
         line(&table.origin.to_string()).replace("*/", "* /")
     );
-    for (index, (name, automatic)) in AUTOMATIC.iter().enumerate() {
+    let automatic = AUTOMATIC.split_terminator(";\n");
+    let automatic = automatic.filter_map(|entry| entry.split_once(": "));
+    for (index, (name, automatic)) in automatic.enumerate() {
         let mut node = Node::parse(automatic, None);
         if name.strip_suffix("_block").unwrap_or(name) == family.name {
             node = ruled(node, family, table, rules);

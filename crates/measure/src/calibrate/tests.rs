@@ -12,7 +12,7 @@ fn probes(model: impl Fn(Work, f64) -> f64) -> Vec<Probe> {
             if work.measures(bytes) {
                 let mut probe = Probe::new(work, bytes, Pair::ALONE).unwrap();
                 let time = model(work, bytes as f64);
-                probe.turns = vec![time, 1.05 * time, time, 1.3 * time, time];
+                probe.medians = vec![time, 1.05 * time, time, 1.3 * time, time];
                 probes.push(probe);
             }
         }

@@ -11,7 +11,7 @@ pub(super) const MAX_ERROR: f64 = 0.25;
 /// Samples of one size that differ by more than this, in the median over the sizes, are too noisy
 /// to fit.
 const MAX_NOISE: f64 = 3.0;
-/// Noise, or change between the first and the last turn, that causes a warning.
+/// Noise, or change between the first and the last batch, that causes a warning.
 const NOISY: f64 = 0.1;
 /// Largest relative error of a point that causes no warning.
 const FAR_OFF: f64 = 0.5;
@@ -85,7 +85,7 @@ pub(super) fn quality_warnings(
     }
     let mut changes: Vec<f64> = probes
         .iter()
-        .filter_map(|p| Some(p.turns.last()? / p.turns.first().filter(|&&t| t > 0.0)? - 1.0))
+        .filter_map(|p| Some(p.medians.last()? / p.medians.first().filter(|&&t| t > 0.0)? - 1.0))
         .collect();
     let change = median(&mut changes);
     if change.abs() > NOISY {

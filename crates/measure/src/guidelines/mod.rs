@@ -14,17 +14,17 @@
 //!
 //! [`evaluate`] compares model times exactly. Local copies are free there, because some collectives
 //! have their blocks in place and others do not. On request it also compares measured times, on
-//! threads or in another place ([`evaluate_on`]). The measurements of both sides are interleaved in
-//! turns, so that a disturbance affects both. The time of a call is the median over its turns of
-//! each turn's median.
+//! threads or in another place ([`evaluate_on`]). The measurements of both sides are interleaved,
+//! so that a disturbance affects both. The time of a call is the median over its batches of each
+//! batch's median.
 //!
 //! Over an MPI library the same table judges the library itself: its own functions perform the
 //! calls, but for those of a certain algorithm, which remain schedules.
 
 mod plans;
-mod probe;
 mod table;
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use self::plans::{Compared, Plans};
@@ -130,7 +130,7 @@ pub struct Setting {
 pub struct Evaluation {
     /// One row for each guideline, number of ranks and size: first the model times, then the
     /// measured times.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Comparison>,
     /// Guidelines that could not be evaluated, with the reasons.
     pub unavailable: Vec<Unavailable>,
     /// Warnings about the quality of the measured times.
@@ -169,7 +169,7 @@ impl Performer {
 /// One comparison of the two sides of a guideline. Model times are in the unit of the costs,
 /// measured times in nanoseconds.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct Comparison {
     /// The guideline.
     pub guideline: &'static Guideline,
     /// The clock of measured times; `None` for model times.
@@ -185,14 +185,14 @@ pub struct Row {
     /// Time of the right side.
     pub right: f64,
     /// The algorithms, or functions of the library, of the left side's calls.
-    pub left_by: Vec<&'static str>,
+    pub left_by: Vec<Cow<'static, str>>,
     /// Those of the right side's calls.
-    pub right_by: Vec<&'static str>,
+    pub right_by: Vec<Cow<'static, str>>,
     /// Whether the left side is at most as slow as the right side, within the tolerance.
     pub holds: bool,
 }
 
-impl Row {
+impl Comparison {
     /// By how much the left side is slower: 0.1 means 10%; negative if it is faster.
     pub fn excess(&self) -> f64 {
         if self.left == self.right {
@@ -299,7 +299,7 @@ pub fn evaluate_on(
     }
     let model: Vec<f64> = plans.planned.iter().map(|plan| plan.time).collect();
     for one in &compared {
-        let time = |plan: usize| (model[plan], plans.planned[plan].algorithm.name);
+        let time = |plan: usize| (model[plan], plans.planned[plan].algorithm.name());
         let row = plans.row(one, None, Performer::Schedules, time);
         report.rows.push(row);
     }
@@ -331,136 +331,10 @@ pub fn evaluate_on(
     for by in plans.performers() {
         for one in &compared {
             let row = plans.row(one, Some(clock), by, |plan| {
-                times[&plans.measure_of(plan, by)]
+                times[&plans.measure_of(plan, by)].clone()
             });
             report.rows.push(row);
         }
     }
     Ok(report)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use oneport::plan::registry;
-
-    fn model(ports: Ports, cost: CostModel, ranks: &[usize], sizes: &[u64]) -> Evaluation {
-        evaluate(&Setting::new(ports, cost), ranks, sizes, |_, _| {}).unwrap()
-    }
-
-    #[test]
-    fn guidelines_hold_in_the_model() {
-        for (ports, max) in [(Ports::BI, 4096), (Ports::UNI, 64)] {
-            for (alpha, gamma) in [(1000.0, 0.0), (1000.0, 0.1), (0.0, 0.5), (10.0, 1.0)] {
-                let cost = CostModel::new(alpha, 0.1).gamma(gamma);
-                let report = model(ports, cost, &[1, 2, 5, 6], &[0, 1, 33, max]);
-                // Where messages cost nothing to start, halves may be faster in two calls by
-                // different algorithms, if blocks of the whole are not equal.
-                let in_halves = |r: &Row| {
-                    ports == Ports::UNI
-                        && alpha == 0.0
-                        && r.guideline.name == "allreduce(m) <= 2 allreduce(m/2)"
-                        && !r.bytes.is_multiple_of(r.ranks as u64)
-                        && r.excess() < 0.01
-                };
-                let violated = report.rows.iter();
-                let violated = violated.filter(|r| !r.holds && !in_halves(r));
-                let violated: Vec<_> = violated.collect();
-                assert!(
-                    violated.is_empty(),
-                    "{ports:?} alpha {alpha}: {violated:#?}"
-                );
-                assert!(report.rows.len() >= 10 * 16);
-            }
-        }
-    }
-
-    #[test]
-    fn every_guideline_is_evaluated_or_unavailable() {
-        let report = model(Ports::BI, CostModel::new(10.0, 1.0), &[4], &[100]);
-        for guideline in all() {
-            let rows = report.rows.iter();
-            let rows = rows.filter(|r| r.guideline.name == guideline.name).count();
-            let lacks = report.unavailable.iter();
-            let lacks = lacks.filter(|u| u.guideline == guideline.name).count();
-            assert_eq!((rows, lacks), (1 - lacks, lacks), "{}", guideline.name);
-            let calls = guideline.left.iter().chain(guideline.right);
-            let registered = calls.clone().all(|c| registry::of(c.kind).next().is_some());
-            assert_eq!(rows == 1, registered, "{}", guideline.name);
-        }
-        let names: std::collections::HashSet<_> = all().map(|g| g.name).collect();
-        assert_eq!(names.len(), all().count());
-    }
-
-    #[test]
-    fn times_are_sums_over_the_calls() {
-        // Two ranks exchange one message: `alpha + beta m`, and `gamma m` if it is combined.
-        let cost = CostModel::new(10.0, 1.0).gamma(0.5);
-        let report = model(Ports::UNI, cost, &[2], &[100]);
-        let row = |name| {
-            report
-                .rows
-                .iter()
-                .find(|r| r.guideline.name == name)
-                .unwrap()
-        };
-        for (name, left, right) in [
-            ("broadcast(m) <= broadcast(2m)", 110.0, 210.0),
-            ("broadcast(m) <= 2 broadcast(m/2)", 110.0, 120.0),
-            ("reduce <= binomial", 160.0, 160.0),
-            ("broadcast <= reduce", 110.0, 160.0),
-            ("reduce, gamma = 0 <= broadcast", 110.0, 110.0),
-        ] {
-            let row = row(name);
-            assert_eq!((row.left, row.right), (left, right), "{name}: {row:?}");
-            assert!(row.holds);
-        }
-        assert_eq!(row("broadcast <= reduce").excess(), 110.0 / 160.0 - 1.0);
-    }
-
-    #[test]
-    fn a_violation_is_one_beyond_the_tolerance() {
-        let setting = Setting::new(Ports::BI, CostModel::new(10.0, 1.0));
-        let mut plans = Plans::new(&setting);
-        let guideline = all().find(|g| g.name == "reduce <= binomial").unwrap();
-        let one = Compared {
-            guideline,
-            ranks: 6,
-            bytes: 100,
-            sides: plans.sides(guideline, 6, 100).unwrap(),
-        };
-        let (left, _) = one.sides[0][0];
-        for (excess, model, measured) in [
-            (-0.5, true, true),
-            (0.0, true, true),
-            (0.05, false, true),
-            (0.2, false, false),
-        ] {
-            let time = |plan| match plan == left {
-                true => (1.0 + excess, ""),
-                false => (1.0, ""),
-            };
-            let by = Performer::Schedules;
-            let rows = [None, Some(Clock::Native)].map(|clock| plans.row(&one, clock, by, time));
-            assert_eq!(rows.each_ref().map(|r| r.holds), [model, measured]);
-            assert!((rows[0].excess() - excess).abs() < 1e-12);
-        }
-    }
-
-    #[test]
-    fn measured_times_are_compared_on_request() {
-        let setting = Setting {
-            clock: Some(Clock::Native),
-            measured_tolerance: 1e9,
-            ..Setting::new(Ports::BI, CostModel::new(200.0, 0.05))
-        };
-        let mut last = (0, 0);
-        let report = evaluate(&setting, &[2], &[4096], |done, of| last = (done, of)).unwrap();
-        assert!(last.1 > 0 && last.0 == last.1);
-        assert!(report.holds());
-        let measured: Vec<_> = report.rows.iter().filter(|r| r.clock.is_some()).collect();
-        // Computation is free in three guidelines: these exist in the model only.
-        assert_eq!(2 * measured.len() + 3, report.rows.len());
-        assert!(measured.iter().all(|r| r.left > 0.0 && r.right > 0.0));
-    }
 }

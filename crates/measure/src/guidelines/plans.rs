@@ -1,14 +1,31 @@
 //! Plans for the calls of guidelines: the chosen algorithms and their times.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::time::Duration;
 
-use super::super::fit::median;
-use super::probe::{Data, Planned, Probe};
-use super::{By, Call, Guideline, Performer, Row, Scaling, Setting, Size};
-use oneport::error::Result;
-use oneport::plan::registry;
+use super::{By, Call, Comparison, Guideline, Performer, Scaling, Setting, Size};
+use crate::fit::median;
+use crate::interleave::{Batches, MIN_FITTING, interleaved};
+use oneport::error::{Error, Result};
+use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Request, choose};
-use oneport::run::{Clock, Place};
+use oneport::run::{Clock, Op, Operator, Place, Run, inputs};
+use oneport::schedule::{Schedule, total_len};
+
+/// How bytes are combined: libraries agree on it, which they do not on sums of short integers.
+const OP: Op = Op::BXOR;
+
+/// A call, and the algorithm that performs it.
+#[derive(Debug)]
+pub(super) struct Planned {
+    pub(super) call: Call,
+    pub(super) algorithm: Algorithm,
+    pub(super) request: Request,
+    /// Model time.
+    pub(super) time: f64,
+}
 
 /// A guideline for one number of ranks and one size, and the plans of its sides.
 #[derive(Debug)]
@@ -95,7 +112,10 @@ impl<'a> Plans<'a> {
         }
         match call.by {
             By::Best => {}
-            By::Whole(name) => candidates.retain(|a| a.name == name),
+            By::Whole(name) => {
+                let whole = registry::find(kind, name).map_err(|error| error.to_string())?;
+                candidates.retain(|a| **a == whole);
+            }
             By::Irregular => candidates.retain(|a| !a.regular_only),
         }
         let mut request = Request::new(kind, ranks, elements)
@@ -141,8 +161,8 @@ impl<'a> Plans<'a> {
         one: &Compared,
         clock: Option<Clock>,
         by: Performer,
-        time: impl Fn(usize) -> (f64, &'static str),
-    ) -> Row {
+        time: impl Fn(usize) -> (f64, Cow<'static, str>),
+    ) -> Comparison {
         let sides = one.sides.each_ref();
         let [left, right] = sides.map(|side| {
             let times = side.iter().map(|&(plan, n)| time(plan).0 * n as f64);
@@ -156,7 +176,7 @@ impl<'a> Plans<'a> {
         };
         // Sums of the same times in different orders may differ in the last bits.
         const ROUNDING: f64 = 1e-9;
-        Row {
+        Comparison {
             guideline: one.guideline,
             clock,
             by,
@@ -184,7 +204,7 @@ impl<'a> Plans<'a> {
         }
     }
 
-    /// Measures the `selected` plans, all of one number of ranks in turns: their times, and the
+    /// Measures the `selected` plans, all of one number of ranks interleaved: their times, and the
     /// names of the algorithms or functions.
     pub(super) fn measured(
         &self,
@@ -193,10 +213,10 @@ impl<'a> Plans<'a> {
         clock: Clock,
         warnings: &mut Vec<String>,
         progress: &mut impl FnMut(usize, usize),
-    ) -> Result<BTreeMap<Measurement, (f64, &'static str)>> {
-        let turns = match clock {
-            Clock::Paced => 3,
-            _ => 7,
+    ) -> Result<BTreeMap<Measurement, (f64, Cow<'static, str>)>> {
+        let (batches, length) = match clock {
+            Clock::Paced => (3, Duration::from_millis(20)),
+            _ => (7, Duration::from_millis(2)),
         };
         let performers = || self.performers();
         let measures = selected
@@ -207,37 +227,96 @@ impl<'a> Plans<'a> {
             let ranks = self.planned[measure.0].request.ranks();
             by_ranks.entry(ranks).or_default().insert(measure);
         }
-        let of = turns * by_ranks.values().map(BTreeSet::len).sum::<usize>();
+        let all = batches * by_ranks.values().map(BTreeSet::len).sum::<usize>();
         let mut done = 0;
         let mut times = BTreeMap::new();
         for measures in by_ranks.into_values() {
-            let mut data = Data::default();
-            let mut probes = Vec::with_capacity(measures.len());
-            for &(plan, by) in &measures {
+            let plan_of = |&(plan, _): &Measurement| {
                 let planned = &self.planned[plan];
-                probes.push(Probe::new(
-                    planned,
-                    by,
-                    clock,
-                    self.setting.deadline,
-                    &mut data,
-                )?);
+                planned.algorithm.plan(&planned.request)
+            };
+            let schedules = measures.iter().map(plan_of).collect::<Result<Vec<_>>>()?;
+            // Algorithms with the same layout share their inputs.
+            let lengths = |schedule: &Schedule| {
+                let spans = schedule.layout().iter().map(|l| total_len(&l.input));
+                (schedule.collective().kind(), spans.collect::<Vec<_>>())
+            };
+            let operator = Operator::try_from(OP)?;
+            let mut data = HashMap::new();
+            for schedule in &schedules {
+                let (collective, layout) = (schedule.collective(), schedule.layout());
+                data.entry(lengths(schedule))
+                    .or_insert_with(|| inputs(collective, layout, &operator));
             }
-            drop(data);
-            for _ in 0..turns {
-                for probe in &mut probes {
-                    progress(done, of);
-                    probe.turn(place, warnings)?;
-                    done += 1;
-                }
+            let mut runs = Vec::with_capacity(measures.len());
+            let mut names = Vec::with_capacity(measures.len());
+            for (&(plan, by), schedule) in measures.iter().zip(&schedules) {
+                let planned = &self.planned[plan];
+                let run = self.run(schedule, planned, by, clock);
+                names.push(verify(place, &run, planned, warnings)?);
+                runs.push(run.inputs(&data[&lengths(schedule)]));
             }
-            for (measure, mut probe) in measures.into_iter().zip(probes) {
-                times.insert(measure, (median(&mut probe.times), probe.name));
+            let one_batch = |i: usize, repetitions: usize| {
+                let outcome = runs[i].clone().repetitions(repetitions).on(place)?;
+                Ok(ControlFlow::Continue(outcome.wall.median_ns()))
+            };
+            let fitting = vec![Batches::Fitting(batches, length); runs.len()];
+            let medians = interleaved(&fitting, one_batch, |part, _| progress(done + part, all))?;
+            done += batches * runs.len();
+            for ((measure, mut medians), name) in measures.into_iter().zip(medians).zip(names) {
+                times.insert(measure, (median(&mut medians), name));
             }
         }
-        progress(of, of);
+        progress(all, all);
         Ok(times)
     }
+
+    /// The run of a plan, by its schedule or by a function of the library.
+    fn run<'s>(
+        &self,
+        schedule: &'s Schedule,
+        planned: &Planned,
+        by: Performer,
+        clock: Clock,
+    ) -> Run<'s, u8> {
+        let run = Run::new(schedule)
+            .op(OP)
+            .clock(clock)
+            .cost(planned.request.get_cost().clone())
+            .deadline(self.setting.deadline)
+            .warmup(1);
+        match (by, planned.call.by) {
+            (Performer::Schedules, _) => run,
+            (Performer::Library, By::Irregular) => run.by_irregular_library(),
+            (Performer::Library, _) => run.by_library(),
+        }
+    }
+}
+
+/// Compares the result of a few repetitions with a sequential computation. Returns the name of the
+/// algorithm, or of the function of the library.
+fn verify(
+    place: &mut impl Place,
+    run: &Run<'_, u8>,
+    planned: &Planned,
+    warnings: &mut Vec<String>,
+) -> Result<Cow<'static, str>> {
+    let outcome = run.clone().repetitions(MIN_FITTING).verified().on(place)?;
+    let function = outcome.function.map(Cow::Borrowed);
+    let name = function.unwrap_or_else(|| planned.algorithm.name());
+    if let Some(mismatch) = outcome.mismatch {
+        return Err(Error::wrong(format!(
+            "{} by {name} over {} ranks gave a wrong result: {mismatch}",
+            planned.call.kind.name(),
+            planned.request.ranks()
+        )));
+    }
+    for warning in outcome.warnings {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    Ok(name)
 }
 
 impl Call {

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::str::FromStr;
 
-use super::{Row, Summary};
+use super::{Summary, Trial};
 use oneport::error::{Error, Result};
 
 /// The parameters of a sweep as names and values. Only a sweep with equal parameters can use its
@@ -18,7 +18,7 @@ const TITLE: &str = "# oneport tune, version 1";
 const HEADER: &str = "bytes,algorithm,segment,segments,wall,min,p99,max,low,high,repetitions,model_time,best,best_segment,settled";
 
 /// Formats the file, one line for each row.
-pub fn write(parameters: &Parameters, rows: &[Row]) -> String {
+pub fn write(parameters: &Parameters, rows: &[Trial]) -> String {
     let mut text = format!("{TITLE}\n");
     for (name, value) in parameters {
         let _ = writeln!(text, "# {name}: {}", one_line(value));
@@ -46,7 +46,7 @@ pub fn write(parameters: &Parameters, rows: &[Row]) -> String {
 ///
 /// # Errors
 /// If the text is not such a file; the message names the line.
-pub fn read(text: &str) -> Result<(Parameters, Vec<Row>)> {
+pub fn read(text: &str) -> Result<(Parameters, Vec<Trial>)> {
     let mut lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
     if lines.next().map(|(_, line)| line.trim_end()) != Some(TITLE) {
         return Err(Error::malformed(format!(
@@ -77,7 +77,7 @@ pub fn read(text: &str) -> Result<(Parameters, Vec<Row>)> {
 ///
 /// # Errors
 /// The errors of [`read`], and an error if the parameters differ, which names the first difference.
-pub fn resume(text: &str, parameters: &Parameters) -> Result<Vec<Row>> {
+pub fn resume(text: &str, parameters: &Parameters) -> Result<Vec<Trial>> {
     let (found, rows) = read(text)?;
     let of = |list: &Parameters, name: &str| {
         let value = list.iter().find(|(n, _)| n == name);
@@ -100,7 +100,7 @@ pub fn resume(text: &str, parameters: &Parameters) -> Result<Vec<Row>> {
 }
 
 /// Reads the rows after the header, which is line `header` of the file.
-fn read_rows(text: &str, header: u64) -> Result<Vec<Row>> {
+fn read_rows(text: &str, header: u64) -> Result<Vec<Trial>> {
     let mut rows = Vec::new();
     let mut seen = BTreeSet::new();
     let mut csv = csv::ReaderBuilder::new()
@@ -129,9 +129,9 @@ fn read_rows(text: &str, header: u64) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn read_row(record: &csv::StringRecord) -> Option<Row> {
+fn read_row(record: &csv::StringRecord) -> Option<Trial> {
     let mut fields = record.iter();
-    let row = Row {
+    let row = Trial {
         bytes: field(&mut fields)?,
         algorithm: field(&mut fields)?,
         segment: field(&mut fields)?,
@@ -168,90 +168,4 @@ fn field<'a, T: FromStr>(fields: &mut impl Iterator<Item = &'a str>) -> Option<T
 
 fn one_line(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn parameters() -> Parameters {
-        vec![
-            ("collective".into(), "reduce".into()),
-            ("cost".into(), "alpha 1: 2".into()),
-        ]
-    }
-
-    fn rows() -> Vec<Row> {
-        let wall = Summary::of(&[5, 7, 9, 4, 6, 8, 30]).unwrap();
-        let row = |segment, model_time| Row {
-            bytes: 64,
-            algorithm: "chain".into(),
-            segment,
-            segments: 64usize.div_ceil(segment as usize),
-            wall,
-            model_time,
-            best: segment == 8,
-            best_segment: segment == 8,
-            settled: segment == 8,
-        };
-        vec![row(8, 7.25), row(16, 1e20 / 3.0)]
-    }
-
-    #[test]
-    fn round_trip() {
-        let text = write(&parameters(), &rows());
-        assert_eq!(read(&text).unwrap(), (parameters(), rows()));
-        assert_eq!(resume(&text, &parameters()).unwrap(), rows());
-        assert_eq!(read(&text.replace('\n', "\r\n")).unwrap().1, rows());
-        // A library's own function has no model time, and is measured again.
-        let of_library = text.replace("7.25", "NaN");
-        let found = read(&of_library).unwrap().1;
-        assert!(found.iter().any(|row| row.model_time.is_nan()));
-        let resumed = resume(&of_library, &parameters()).unwrap();
-        assert!(
-            resumed.len() < found.len() && resumed.iter().all(|row| row.model_time.is_finite())
-        );
-    }
-
-    #[test]
-    fn another_sweep_is_refused() {
-        let text = write(&parameters(), &rows());
-        let mut other = parameters();
-        other[0].1 = "broadcast".into();
-        let error = resume(&text, &other).unwrap_err().to_string();
-        assert!(
-            error.contains("collective is reduce there, broadcast here"),
-            "{error}"
-        );
-        other[0] = parameters().swap_remove(0);
-        other.push(("ranks".into(), "8".into()));
-        let error = resume(&text, &other).unwrap_err().to_string();
-        assert!(
-            error.contains("ranks is not given there, 8 here"),
-            "{error}"
-        );
-        other.truncate(1);
-        assert!(resume(&text, &other).is_err());
-    }
-
-    #[test]
-    fn broken_files_are_refused() {
-        let text = write(&parameters(), &rows());
-        for broken in [
-            String::new(),
-            "bytes,wall\n1,2\n".into(),
-            text.replace("best_segment", "x"),
-            text.replace("chain,8,", "chain,0,"),
-            text.replace("chain,8,", "chain,16,"),
-            text.replace("chain,8,", "chain,"),
-            text.replace("true", "yes"),
-            text.replace("7.25", "inf"),
-            text.lines().take(3).collect::<Vec<_>>().join("\n"),
-            text.trim_end().to_string() + ",1",
-            text[..text.len() - 12].to_string(),
-        ] {
-            let error = read(&broken).unwrap_err();
-            assert!(error.is_usage(), "{error}");
-        }
-    }
 }

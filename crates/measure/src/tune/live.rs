@@ -1,14 +1,16 @@
 //! Measurements for a sweep, by running schedules.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::{LibraryTimes, Measure};
+use super::Measure;
+use crate::interleave::Row;
 use oneport::error::{Error, Result};
 use oneport::plan::Request;
 use oneport::plan::registry::Algorithm;
-use oneport::run::{Clock, Element, Operator, Outcome, Place, Processes, Run, WallTimes, inputs};
+use oneport::run::{Clock, Element, Operator, Outcome, Place, Processes, Run, inputs};
 use oneport::schedule::collective::Collective;
 use oneport::schedule::{Layout, Schedule};
 
@@ -25,9 +27,9 @@ pub struct Live<'p, T, P> {
     /// Whether the library's own functions are measured, too.
     library: bool,
     /// Short schedules for the current vector size, by algorithm and segments.
-    schedules: HashMap<(&'static str, Vec<usize>), Schedule>,
+    schedules: HashMap<(Cow<'static, str>, Vec<usize>), Schedule>,
     /// Schedules whose results were correct, by algorithm, segment size and number of segments.
-    verified: HashSet<(&'static str, usize, usize)>,
+    verified: HashSet<(Cow<'static, str>, usize, usize)>,
     data: Option<Data<T>>,
 }
 
@@ -127,7 +129,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         /// Number of steps up to which a schedule is kept; longer ones are planned again.
         const SHORT: usize = 1 << 14;
         let sizes = request.get_segments().sizes();
-        let key = (algorithm.name, sizes.to_vec());
+        let key = (algorithm.name(), sizes.to_vec());
         let schedule = match self.schedules.remove(&key) {
             Some(schedule) => schedule,
             None => algorithm.plan(request)?,
@@ -138,7 +140,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
             return Err(Error::system("no data to measure with"));
         };
         let run = self.run(&schedule, request, repetitions);
-        let combination = (algorithm.name, sizes[0], sizes.len());
+        let combination = (algorithm.name(), sizes[0], sizes.len());
         let outcome = if self.verified.contains(&combination) {
             self.carry_out(&run.inputs(&inputs))?
         } else {
@@ -146,7 +148,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
             if let Some(mismatch) = outcome.mismatch {
                 return Err(Error::wrong(format!(
                     "{} with {} segments gives a wrong result: {mismatch}",
-                    algorithm.name,
+                    algorithm.name(),
                     sizes.len()
                 )));
             }
@@ -156,7 +158,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         if schedule.programs().iter().map(Vec::len).sum::<usize>() <= SHORT {
             self.schedules.insert(key, schedule);
         }
-        Ok(times(&outcome.wall))
+        Ok(Row::from(outcome).times())
     }
 
     fn measure_library(
@@ -164,22 +166,17 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         algorithm: &Algorithm,
         request: &Request,
         repetitions: usize,
-    ) -> Result<Option<LibraryTimes>> {
+    ) -> Result<Option<Row>> {
         if !self.library {
             return Ok(None);
         }
         let schedule = algorithm.plan(request)?;
         let run = self.run(&schedule, request, repetitions);
-        let outcome = match self.carry_out(&run.by_library().verified()) {
+        match self.carry_out(&run.by_library().verified()) {
             // All processes find alike that there is no such function or operator.
-            Err(error) if error.is_usage() => return Ok(None),
-            outcome => outcome?,
-        };
-        Ok(outcome.function.map(|function| LibraryTimes {
-            function,
-            times: times(&outcome.wall),
-            error: outcome.mismatch.map(|mismatch| mismatch.to_string()),
-        }))
+            Err(error) if error.is_usage() => Ok(None),
+            outcome => Ok(Some(Row::from(outcome?))),
+        }
     }
 
     fn now(&self) -> Duration {
@@ -189,13 +186,4 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
     fn processes(&self) -> Option<Processes> {
         self.place.processes()
     }
-}
-
-/// The times of all repetitions. The histogram's buckets are 0.1% wide; its extremes are exact.
-fn times(wall: &WallTimes) -> Vec<u64> {
-    let repeated = wall.distribution().map(|(ns, count)| {
-        let count = usize::try_from(count).unwrap_or(1);
-        std::iter::repeat_n(ns, count)
-    });
-    repeated.flatten().collect()
 }

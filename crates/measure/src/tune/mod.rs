@@ -23,16 +23,15 @@ mod results;
 pub mod rules;
 mod search;
 mod summary;
-#[cfg(test)]
-mod tests;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
 
 pub use live::Live;
-pub use results::{LibraryRow, LibraryTimes, Row, Tuning};
+pub use results::{LibraryRow, Trial, Tuning};
 pub use summary::Summary;
 
+use crate::interleave::{self, Batches, interleaved};
 use oneport::error::{Error, Result};
 use oneport::plan::Request;
 use oneport::plan::registry::Algorithm;
@@ -46,7 +45,7 @@ pub struct Sweep {
     /// the vector itself.
     pub request: Request,
     /// The algorithms, all for one collective.
-    pub algorithms: Vec<&'static Algorithm>,
+    pub algorithms: Vec<Algorithm>,
     /// Sizes of the vector in bytes, each a whole number of elements.
     pub bytes: Vec<u64>,
     /// Time budget. Every algorithm is measured at least once at every size, even if that takes
@@ -83,7 +82,7 @@ pub trait Measure {
         _algorithm: &Algorithm,
         _request: &Request,
         _repetitions: usize,
-    ) -> Result<Option<LibraryTimes>> {
+    ) -> Result<Option<interleave::Row>> {
         Ok(None)
     }
 
@@ -103,7 +102,7 @@ pub struct Progress<'a> {
     /// Size being measured.
     pub bytes: u64,
     /// Algorithm being measured.
-    pub algorithm: &'static str,
+    pub algorithm: &'a Algorithm,
     /// Segment size being measured, in bytes.
     pub segment: u64,
     /// Number of rows so far.
@@ -118,7 +117,7 @@ pub struct Progress<'a> {
 
 impl Progress<'_> {
     /// Returns the rows so far.
-    pub fn rows(&self) -> Vec<Row> {
+    pub fn rows(&self) -> Vec<Trial> {
         search::rows(self.board, self.tolerance)
     }
 }
@@ -133,7 +132,7 @@ impl Progress<'_> {
 /// If the sweep is empty, a size is not a whole number of elements, or a measurement fails.
 pub fn tune(
     sweep: &Sweep,
-    known: &[Row],
+    known: &[Trial],
     measure: &mut dyn Measure,
     observe: &mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
 ) -> Result<Tuning> {
@@ -207,7 +206,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn new(
         sweep: &'a Sweep,
-        known: &[Row],
+        known: &[Trial],
         measure: &'a mut dyn Measure,
         observe: &'a mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
     ) -> Result<Self> {
@@ -219,7 +218,7 @@ impl<'a> Run<'a> {
         let started = measure.now();
         let mut board = Vec::new();
         for &bytes in &sweep.bytes {
-            for &algorithm in &sweep.algorithms {
+            for algorithm in &sweep.algorithms {
                 board.push(Search::new(algorithm, &sweep.request, bytes, known)?);
             }
         }
@@ -272,13 +271,13 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Repeats the best segment size of each algorithm in turns, and the library's own function.
+    /// Repeats the best segment size of each algorithm interleaved, and the library's own function.
     ///
     /// The searches measured the algorithms one after another, and a machine's speed drifts. A
     /// difference may be due to the time of the measurement, which confidence intervals do not
     /// show. Interleaved repetitions expose all algorithms to the same drift.
     fn compare_interleaved(&mut self, points: &[usize], end: Duration) -> Result<()> {
-        const TURNS: usize = 3;
+        const BATCHES: usize = 3;
         /// Algorithms that are slower than the best by more than this factor are left out.
         const MAX_SLOWDOWN: u64 = 3;
         let leader = |board: &[Search], point: usize| {
@@ -297,28 +296,35 @@ impl<'a> Run<'a> {
         if leaders.len() < 2 && library.is_none() {
             return Ok(());
         }
-        'turns: for _ in 0..TURNS {
-            let mut turn = MIN;
-            for &(point, segment, summary) in &leaders {
-                if self.interrupted || self.spent() >= end {
-                    break 'turns;
-                }
-                turn = summary.repetitions.div_ceil(TURNS).min(MAX / 10);
-                self.repeat(point, segment, turn)?;
-            }
-            if let Some(sum) = &mut library
-                && let Some(more) = self.repeat_library(points[0], turn)?
-            {
-                sum.times.extend(more.times);
-                sum.error = sum.error.take().or(more.error);
-            }
+        let repetitions = |(.., summary): &(usize, usize, Summary)| {
+            summary.repetitions.div_ceil(BATCHES).min(MAX / 10)
+        };
+        let mut measured: Vec<usize> = leaders.iter().map(repetitions).collect();
+        if library.is_some() {
+            measured.push(measured.last().copied().unwrap_or(MIN));
         }
+        let batches = |&n: &usize| Batches::Sharing(BATCHES, BATCHES * n);
+        let one_batch = |i: usize, repetitions: usize| {
+            if self.interrupted || self.spent() >= end {
+                return Ok(ControlFlow::Break(()));
+            }
+            if let Some(&(point, segment, _)) = leaders.get(i) {
+                self.repeat(point, segment, repetitions)?;
+            } else if let Some(sum) = &mut library
+                && let Some(more) = self.repeat_library(points[0], repetitions)?
+            {
+                sum.add(more)?;
+            }
+            Ok(ControlFlow::Continue(0))
+        };
+        let batches: Vec<_> = measured.iter().map(batches).collect();
+        interleaved(&batches, one_batch, |_, _| {})?;
         if let Some(library) = library
-            && let Some(wall) = Summary::of(&library.times)
+            && let Some(wall) = Summary::of(&library.times())
         {
             self.library.push(LibraryRow {
                 bytes: self.board[points[0]].bytes(),
-                function: library.function,
+                function: library.function.unwrap_or_default(),
                 wall,
                 error: library.error,
             });
@@ -327,7 +333,11 @@ impl<'a> Run<'a> {
     }
 
     /// Measures the library's own function at the vector size of `point`.
-    fn repeat_library(&mut self, point: usize, repetitions: usize) -> Result<Option<LibraryTimes>> {
+    fn repeat_library(
+        &mut self,
+        point: usize,
+        repetitions: usize,
+    ) -> Result<Option<interleave::Row>> {
         let search = &self.board[point];
         let (algorithm, request) = (search.algorithm(), search.whole());
         self.measure
@@ -431,7 +441,7 @@ impl<'a> Run<'a> {
                 done: self.done,
                 points: self.board.len(),
                 bytes: search.bytes(),
-                algorithm: search.algorithm().name,
+                algorithm: search.algorithm(),
                 segment: segment as u64 * self.sweep.request.get_element_bytes(),
                 measured: self.board.iter().map(Search::measured).sum(),
                 spent: self.spent(),

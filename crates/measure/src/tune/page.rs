@@ -1,151 +1,88 @@
 //! A self-contained HTML page of a sweep: interactive log-log plots and tables of all numbers.
-//!
-//! The page loads nothing from elsewhere. `page.css` and `page.js` next to this file are embedded.
 
-use std::fmt::Write as _;
+use oneport_pictures::shell::{Heading, chart, size, table};
+use serde_json::json;
 
-use super::Row;
+use super::Trial;
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
-
-/// Description of the sweep at the top of the page.
-#[derive(Debug, Clone, Default)]
-pub struct Heading {
-    /// The page's title.
-    pub title: String,
-    /// Names and values: machine, ranks, clock, date, command, ...
-    pub summary: Vec<(String, String)>,
-    /// Warnings about the quality of the figures.
-    pub warnings: Vec<String>,
-}
+const SCRIPT: &str = include_str!("tune.js");
 
 /// Formats the page.
-pub fn page(heading: &Heading, rows: &[Row]) -> String {
-    let title = escaped(&heading.title);
-    let entry = |name: &str| heading.summary.iter().find(|(n, _)| n == name);
-    let mut window = title.clone();
-    for (_, value) in ["machine", "date"].into_iter().filter_map(entry) {
-        window += &format!(", {}", escaped(value));
-    }
-    let mut summary = String::new();
-    for (name, value) in &heading.summary {
-        let value = escaped(value);
-        let value = if name == "command" {
-            format!("<code>{value}</code>")
-        } else {
-            value
-        };
-        let _ = writeln!(summary, "<dt>{}</dt><dd>{value}</dd>", escaped(name));
-    }
-    let mut warnings = String::new();
-    for warning in &heading.warnings {
-        let _ = writeln!(warnings, "<p class=\"warning\">{}</p>", escaped(warning));
-    }
-    let best: Vec<&Row> = rows.iter().filter(|row| row.best).collect();
-    let all: Vec<&Row> = rows.iter().collect();
-    let (best, all) = (table("best", &best), table("all", &all));
-    let count = rows.len();
-    let data = data(rows);
-    format!(
-        r#"<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<link rel="icon" href="data:,">
-<title>{window}</title>
-<style>
-{STYLE}</style>
-</head>
-<body>
-<h1>{title}</h1>
-<dl>
-{summary}</dl>
-{warnings}<div class="legend" id="legend"></div>
-<noscript><p class="warning">The plots need scripts; the tables below have all numbers.</p></noscript>
-<div class="charts">
-<figure><h2>Time over size</h2><p>Each algorithm with the best segment size found.</p><div class="chart" id="by-size" tabindex="0" role="group" aria-label="Time over size: arrow keys go from point to point"></div></figure>
-<figure><h2>Time over segment size</h2><p><label>Size of the vector: <select id="size"></select></label></p><div class="chart" id="by-segment" tabindex="0" role="group" aria-label="Time over segment size: arrow keys go from point to point"></div></figure>
-<figure><h2>Measured against model</h2><p>On the dashed line both agree; above it, reality is slower.</p><div class="chart" id="by-model" tabindex="0" role="group" aria-label="Measured against model: arrow keys go from point to point"></div></figure>
-<figure><h2>The best of each size</h2><p>With the segment size to use.</p><div class="scroll" tabindex="0" role="region" aria-label="The best of each size">{best}</div>
-<p class="note">A row is settled if the repetitions establish that the best row of its size is at least as fast: the 95% confidence intervals of the medians do not touch, or differ by no more than the tolerance. The best row is settled against the other segment sizes of its algorithm and against the best of every other algorithm. Where rows are not settled, more repetitions (a larger budget) may change which is best.</p></figure>
-</div>
-<details><summary>All {count} rows</summary>
-<div class="scroll" tabindex="0" role="region" aria-label="All rows">{all}</div>
-</details>
-<script type="application/json" id="data">{data}</script>
-<script>
-{SCRIPT}</script>
-</body>
-</html>
-"#
-    )
-}
-
-fn table(id: &str, rows: &[&Row]) -> String {
-    let mut text =
-        format!("<table id=\"{id}\">\n<thead><tr><th>size</th><th class=\"name\">algorithm</th>");
-    let columns = if id == "best" {
-        "<th>segment</th><th>median</th><th>model</th>"
-    } else {
-        "<th>segment</th><th>segments</th><th>median</th><th>95% from</th><th>to</th><th>min</th><th>p99</th><th>max</th>\
-         <th>repetitions</th><th>model</th><th>settled</th>"
-    };
-    text += columns;
-    text += "</tr></thead>\n<tbody>\n";
-    for row in rows {
+pub fn page(heading: &Heading, rows: &[Trial]) -> String {
+    let select = "<label>Size of the vector: <select id=\"size\"></select></label>";
+    let charts = [
+        chart(
+            "by-size",
+            "Time over size",
+            "Each algorithm with the best segment size found.",
+        ),
+        chart("by-segment", "Time over segment size", select),
+        chart(
+            "by-model",
+            "Measured against model",
+            "On the dashed line both agree; above it, reality is slower.",
+        ),
+    ];
+    let best = rows.iter().filter(|row| row.best).map(|row| {
+        let times = [time(row.wall.median as f64), time(row.model_time)];
+        ("", names(row).into_iter().chain(times).collect())
+    });
+    let best = table(
+        "best",
+        "The best of each size",
+        &["size", "<algorithm", "segment", "median", "model"],
+        best,
+    );
+    let all = rows.iter().map(|row| {
         let w = &row.wall;
         let ns = |t: u64| time(t as f64);
-        let class = if row.best && id == "all" {
-            " class=\"best\""
-        } else {
-            ""
-        };
-        let _ = write!(
-            text,
-            "<tr{class}><td>{}</td><td class=\"name\">{}</td><td>{}</td>",
-            size(row.bytes),
-            escaped(&row.algorithm),
-            size(row.segment)
-        );
-        let _ = if id == "best" {
-            write!(
-                text,
-                "<td>{}</td><td>{}</td>",
-                ns(w.median),
-                time(row.model_time)
-            )
-        } else {
-            write!(
-                text,
-                "<td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>",
-                row.segments,
-                ns(w.median),
-                ns(w.low),
-                ns(w.high),
-                ns(w.min),
-                ns(w.p99),
-                ns(w.max),
-                w.repetitions,
-                time(row.model_time),
-                if row.settled { "yes" } else { "no" }
-            )
-        };
-        text += "</tr>\n";
-    }
-    text + "</tbody></table>"
+        let rest = [
+            row.segments.to_string(),
+            ns(w.median),
+            ns(w.low),
+            ns(w.high),
+            ns(w.min),
+            ns(w.p99),
+            ns(w.max),
+            w.repetitions.to_string(),
+            time(row.model_time),
+            if row.settled { "yes" } else { "no" }.to_string(),
+        ];
+        let class = if row.best { "best" } else { "" };
+        (class, names(row).into_iter().chain(rest).collect())
+    });
+    let columns = [
+        "size",
+        "<algorithm",
+        "segment",
+        "segments",
+        "median",
+        "95% from",
+        "to",
+        "min",
+        "p99",
+        "max",
+        "repetitions",
+        "model",
+        "settled",
+    ];
+    let all = table("all", "All rows", &columns, all);
+    let body = format!(
+        r#"<div class="charts">
+{}<figure><h2>The best of each size</h2><p>With the segment size to use.</p>{best}<p class="note">A row is settled if the repetitions establish that the best row of its size is at least as fast: the 95% confidence intervals of the medians do not touch, or differ by no more than the tolerance. The best row is settled against the other segment sizes of its algorithm and against the best of every other algorithm. Where rows are not settled, more repetitions (a larger budget) may change which is best.</p></figure>
+</div>
+<details><summary>All {} rows</summary>
+{all}</details>
+"#,
+        charts.concat(),
+        rows.len()
+    );
+    heading.page(&body, &json!({ "rows": rows }), SCRIPT)
 }
 
-/// Formats a number of bytes, such as `64 KiB`; in full where that would not be exact.
-fn size(bytes: u64) -> String {
-    let power = (bytes.max(1).trailing_zeros() / 10).min(3);
-    format!(
-        "{} {}",
-        bytes >> (10 * power),
-        ["B", "KiB", "MiB", "GiB"][power as usize]
-    )
+/// The first cells of a row in a table.
+fn names(row: &Trial) -> [String; 3] {
+    [size(row.bytes), row.algorithm.clone(), size(row.segment)]
 }
 
 /// Formats a time, such as `12.34 µs`.
@@ -169,162 +106,5 @@ fn time(ns: f64) -> String {
         format!("{value:.0} {name}")
     } else {
         format!("{value:.digits$} {name}")
-    }
-}
-
-/// Formats the rows as JSON that is safe inside a script element.
-fn data(rows: &[Row]) -> String {
-    let json = serde_json::to_string(&serde_json::json!({ "rows": rows }));
-    json.unwrap_or_default().replace('<', "\\u003c")
-}
-
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped += "&amp;",
-            '<' => escaped += "&lt;",
-            '>' => escaped += "&gt;",
-            '"' => escaped += "&quot;",
-            c => escaped.push(c),
-        }
-    }
-    escaped
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::Summary;
-    use super::*;
-
-    fn rows() -> Vec<Row> {
-        let mut rows = Vec::new();
-        for bytes in [1u64 << 16, 1 << 18, 1 << 20] {
-            for (i, algorithm) in ["chain", "bi-greedy"].into_iter().enumerate() {
-                for segment in [bytes / 8, bytes / 4, bytes / 2] {
-                    let time = 1000 * bytes.isqrt() + bytes * bytes / segment + i as u64 * 777;
-                    rows.push(Row {
-                        bytes,
-                        algorithm: algorithm.into(),
-                        segment,
-                        segments: (bytes / segment) as usize,
-                        wall: Summary::of(&[time, time + 10, time + 20]).unwrap(),
-                        model_time: time as f64 * 0.9,
-                        best: i == 0 && segment == bytes / 2,
-                        best_segment: segment == bytes / 2,
-                        settled: segment != bytes / 4,
-                    });
-                }
-            }
-        }
-        rows
-    }
-
-    fn heading() -> Heading {
-        Heading {
-            title: "oneport tune reduce, 8 ranks, paced".into(),
-            summary: vec![
-                ("machine".into(), "A & B <C>".into()),
-                (
-                    "command".into(),
-                    "oneport tune reduce --csv \"a b.csv\" </script>".into(),
-                ),
-            ],
-            warnings: vec!["8 ranks on 2 cores".into()],
-        }
-    }
-
-    /// Asserts that tags are balanced; the contents of scripts and styles are skipped.
-    fn assert_balanced(page: &str) {
-        let mut open: Vec<&str> = Vec::new();
-        let mut rest = page;
-        while let Some(start) = rest.find('<') {
-            rest = &rest[start + 1..];
-            let end = rest.find('>').expect("a tag ends");
-            let tag = &rest[..end];
-            rest = &rest[end + 1..];
-            let name = tag
-                .trim_start_matches('/')
-                .split_whitespace()
-                .next()
-                .unwrap();
-            match tag {
-                t if t.starts_with('!') || ["meta", "link"].contains(&name) => {}
-                t if t.starts_with('/') => assert_eq!(open.pop(), Some(name), "near {rest:.60}"),
-                _ => open.push(name),
-            }
-            if !tag.starts_with('/') && ["script", "style"].contains(&name) {
-                rest = &rest[rest.find(&format!("</{name}>")).expect("it ends")..];
-            }
-        }
-        assert!(open.is_empty(), "{open:?}");
-    }
-
-    #[test]
-    fn tags_are_balanced_and_ids_unique() {
-        let rows = rows();
-        let page = page(&heading(), &rows);
-        assert_balanced(&page);
-        for id in [
-            "by-size",
-            "by-segment",
-            "by-model",
-            "legend",
-            "size",
-            "data",
-            "best",
-            "all",
-        ] {
-            assert_eq!(page.matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
-            let used = SCRIPT.contains(&format!("\"{id}\"")) || ["best", "all"].contains(&id);
-            assert!(used, "{id}");
-        }
-        assert!(page.contains("A &amp; B &lt;C&gt;"));
-        assert!(!page.contains("</script>\" "), "the command ends no script");
-    }
-
-    #[test]
-    fn nothing_is_loaded_from_elsewhere() {
-        let page = page(&heading(), &rows());
-        for word in [
-            "http:", "https:", "//cdn", "src=", "@import", "url(", "fetch(", "import ",
-        ] {
-            assert!(!page.contains(word), "{word}");
-        }
-    }
-
-    #[test]
-    fn the_page_contains_all_rows() {
-        let rows = rows();
-        let page = page(&heading(), &rows);
-        let start = page.find("id=\"data\">").unwrap() + "id=\"data\">".len();
-        let end = start + page[start..].find("</script>").unwrap();
-        let data: serde_json::Value = serde_json::from_str(&page[start..end]).unwrap();
-        let listed = data["rows"].as_array().unwrap();
-        assert_eq!(listed.len(), rows.len());
-        for (json, row) in listed.iter().zip(&rows) {
-            assert_eq!(json["bytes"], row.bytes);
-            assert_eq!(json["segment"], row.segment);
-            assert_eq!(json["wall"], row.wall.median);
-            // The parser may be off in the last digit.
-            let model_time = json["model_time"].as_f64().unwrap();
-            assert!((model_time / row.model_time - 1.0).abs() < 1e-12);
-            assert_eq!(json["algorithm"], row.algorithm);
-            // Fields that the script reads.
-            for field in [
-                "segments",
-                "min",
-                "p99",
-                "low",
-                "high",
-                "repetitions",
-                "best",
-                "best_segment",
-                "settled",
-            ] {
-                assert!(!json[field].is_null(), "{field}");
-            }
-        }
-        assert_eq!(page.matches("<td class=\"name\">").count(), rows.len() + 3);
     }
 }

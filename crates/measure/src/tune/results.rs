@@ -7,20 +7,9 @@ use serde::Serialize;
 use super::Summary;
 use oneport::run::Processes;
 
-/// Measured times of a library's own function.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LibraryTimes {
-    /// The function.
-    pub function: &'static str,
-    /// The time of each repetition in nanoseconds.
-    pub times: Vec<u64>,
-    /// The first wrong element, if there is one.
-    pub error: Option<String>,
-}
-
 /// One measured combination of vector size, algorithm and segment size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Row {
+pub struct Trial {
     /// Size of the vector.
     pub bytes: u64,
     /// The algorithm's name.
@@ -44,7 +33,7 @@ pub struct Row {
     pub settled: bool,
 }
 
-/// The library's own function at one vector size, measured in turns with the best of each
+/// The library's own function at one vector size, interleaved with the best of each
 /// algorithm.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LibraryRow {
@@ -64,7 +53,7 @@ pub struct LibraryRow {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tuning {
     /// Rows by size, algorithm and segment size.
-    pub rows: Vec<Row>,
+    pub rows: Vec<Trial>,
     /// By size: the library's own function, if there is a library.
     pub library: Vec<LibraryRow>,
     /// Where the times come from: these processes, or threads of this process if there are none.
@@ -80,8 +69,8 @@ pub struct Tuning {
 impl Tuning {
     /// The rows, and those of the library's own function after the rows of each size. Its rows are
     /// never the best: it is no algorithm of this crate.
-    pub fn with_library(&self) -> Vec<Row> {
-        let of_library = self.library.iter().map(|library| Row {
+    pub fn with_library(&self) -> Vec<Trial> {
+        let of_library = self.library.iter().map(|library| Trial {
             bytes: library.bytes,
             algorithm: library.function.into(),
             segment: library.bytes,
@@ -92,7 +81,7 @@ impl Tuning {
             best_segment: true,
             settled: true,
         });
-        let mut rows: Vec<Row> = self.rows.iter().cloned().chain(of_library).collect();
+        let mut rows: Vec<Trial> = self.rows.iter().cloned().chain(of_library).collect();
         rows.sort_by_key(|row| row.bytes);
         rows
     }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::summary::Summary;
-use super::{BASE, Row};
+use super::{BASE, Trial};
 use oneport::error::{Error, Result};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::best_segment;
@@ -19,13 +19,13 @@ const EDGE_RATIO: f64 = 4.0;
 /// Segment sizes tried, in elements, and their times.
 #[derive(Debug)]
 pub(super) struct Search {
-    algorithm: &'static Algorithm,
+    algorithm: Algorithm,
     /// The request with the vector in one segment.
     whole: Request,
     bytes: u64,
     tried: BTreeMap<usize, Candidate>,
     /// Rows of an earlier sweep, by segment size.
-    known: BTreeMap<usize, Row>,
+    known: BTreeMap<usize, Trial>,
 }
 
 #[derive(Debug)]
@@ -42,10 +42,10 @@ struct Candidate {
 
 impl Search {
     pub(super) fn new(
-        algorithm: &'static Algorithm,
+        algorithm: &Algorithm,
         request: &Request,
         bytes: u64,
-        known: &[Row],
+        known: &[Trial],
     ) -> Result<Search> {
         let size = request.get_element_bytes();
         if size == 0 || !bytes.is_multiple_of(size) {
@@ -57,15 +57,15 @@ impl Search {
             .map_err(|_| Error::usage(format!("a vector of {bytes} bytes is too large")))?;
         let whole = request.clone().segments(Segments::whole(elements));
         algorithm.accepts(&whole)?;
-        let mine = |row: &&Row| row.bytes == bytes && row.algorithm == algorithm.name;
-        let elements_of = |row: &Row| usize::try_from(row.segment / size).unwrap_or(elements);
+        let mine = |row: &&Trial| row.bytes == bytes && row.algorithm == algorithm.name();
+        let elements_of = |row: &Trial| usize::try_from(row.segment / size).unwrap_or(elements);
         let known: BTreeMap<_, _> = known
             .iter()
             .filter(mine)
             .map(|row| (elements_of(row), row.clone()))
             .collect();
         let mut search = Search {
-            algorithm,
+            algorithm: algorithm.clone(),
             whole,
             bytes,
             tried: BTreeMap::new(),
@@ -77,8 +77,8 @@ impl Search {
         Ok(search)
     }
 
-    pub(super) fn algorithm(&self) -> &'static Algorithm {
-        self.algorithm
+    pub(super) fn algorithm(&self) -> &Algorithm {
+        &self.algorithm
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -224,7 +224,7 @@ impl Search {
             return Ok(self.elements().max(1));
         }
         // That of an empty vector is 0.
-        let best = best_segment(self.algorithm, &self.whole)?.segments.sizes()[0].max(1);
+        let best = best_segment(&self.algorithm, &self.whole)?.segments.sizes()[0].max(1);
         Ok(if self.count(best) > self.max_segments() {
             self.even(self.max_segments())
         } else {
@@ -293,14 +293,14 @@ fn distance(a: usize, b: usize) -> f64 {
 }
 
 /// Returns all rows, by size, algorithm and segment size.
-pub(super) fn rows(board: &[Search], tolerance: f64) -> Vec<Row> {
+pub(super) fn rows(board: &[Search], tolerance: f64) -> Vec<Trial> {
     let mut rows = Vec::new();
     for search in board {
         let leader = search.leader();
         for (segment, wall) in search.times() {
-            rows.push(Row {
+            rows.push(Trial {
                 bytes: search.bytes,
-                algorithm: search.algorithm.name.to_string(),
+                algorithm: search.algorithm.to_string(),
                 segment: segment as u64 * search.whole.get_element_bytes(),
                 segments: search.count(segment),
                 wall,

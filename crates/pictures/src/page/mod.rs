@@ -15,6 +15,7 @@ use miniz_oxide::deflate::compress_to_vec_zlib;
 
 use self::data::Data;
 use self::places::Places;
+use super::shell::Shell;
 use super::svg::{escape, number, scale};
 use super::{Caption, Trace, Unit};
 use oneport::check::{History, Options, Report};
@@ -114,24 +115,22 @@ pub fn page(
 
 /// The page around the packed data.
 fn document(caption: &Caption, summary: &str, verdict: &str, packed: &str) -> String {
-    let title = escape(&caption.title);
     let mut lines = String::new();
     for line in &caption.lines {
         let _ = writeln!(lines, "<p>{}</p>", escape(line));
     }
-    let scripts = SCRIPTS.concat();
     let body = BODY
-        .replace("{title}", &title)
+        .replace("{title}", &escape(&caption.title))
         .replace("{lines}", &(lines + summary))
         .replace("{verdict}", verdict);
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n{body}\
-         <script type=\"application/zlib\" id=\"data\">{packed}</script>\n\
-         <script type=\"module\">\n{scripts}</script>\n</body>\n</html>\n"
-    )
+    let shell = Shell {
+        title: &caption.title,
+        body: &body,
+        style: STYLE,
+        data: ("application/zlib", packed),
+        script: &SCRIPTS.concat(),
+    };
+    shell.html()
 }
 
 /// The makespan in words.

@@ -133,21 +133,24 @@ impl Basis {
         2 * (determinant + right) / 61 + 4
     }
 
+    /// The entries of the matrix, or of its transpose: from which place of a vector, to which.
+    fn entries(&self, transposed: bool) -> impl Iterator<Item = (usize, usize, &Entry)> {
+        let columns = self.columns.iter().enumerate();
+        let entries = columns.flat_map(|(c, column)| column.iter().map(move |(r, e)| (c, *r, e)));
+        entries.map(move |(column, row, entry)| match transposed {
+            true => (row, column, entry),
+            false => (column, row, entry),
+        })
+    }
+
     /// Multiplies the matrix by a vector of digits.
     fn times(&self, digits: &[u64], transposed: bool) -> Vec<IBig> {
         let mut small = vec![0i128; self.size];
         let mut large: Vec<(usize, IBig)> = Vec::new();
-        for (place, entries) in self.columns.iter().enumerate() {
-            for (row, entry) in entries {
-                let (from, to) = if transposed {
-                    (*row, place)
-                } else {
-                    (place, *row)
-                };
-                match entry {
-                    Entry::Small(a) => small[to] += i128::from(*a) * i128::from(digits[from]),
-                    Entry::Large(a) => large.push((to, a * IBig::from(digits[from]))),
-                }
+        for (from, to, entry) in self.entries(transposed) {
+            match entry {
+                Entry::Small(a) => small[to] += i128::from(*a) * i128::from(digits[from]),
+                Entry::Large(a) => large.push((to, a * IBig::from(digits[from]))),
             }
         }
         let mut sums: Vec<IBig> = small.into_iter().map(IBig::from).collect();
@@ -183,20 +186,11 @@ impl Basis {
     /// Whether `above / common` solves the system.
     fn solves(&self, above: &[IBig], common: &UBig, right: &[IBig], transposed: bool) -> bool {
         let mut sums = vec![IBig::ZERO; self.size];
-        for (place, entries) in self.columns.iter().enumerate() {
-            for (row, entry) in entries {
-                let (from, to) = if transposed {
-                    (*row, place)
-                } else {
-                    (place, *row)
-                };
-                if above[from].is_zero() {
-                    continue;
-                }
-                match entry {
-                    Entry::Small(a) => sums[to] += &above[from] * IBig::from(*a),
-                    Entry::Large(a) => sums[to] += &above[from] * a,
-                }
+        let entries = self.entries(transposed);
+        for (from, to, entry) in entries.filter(|(from, ..)| !above[*from].is_zero()) {
+            match entry {
+                Entry::Small(a) => sums[to] += &above[from] * IBig::from(*a),
+                Entry::Large(a) => sums[to] += &above[from] * a,
             }
         }
         sums.iter()

@@ -55,11 +55,27 @@ pub(super) struct Simplex {
     steps: usize,
 }
 
-struct Scaled {
+/// A column, scaled to a largest entry of 1.
+#[derive(PartialEq)]
+pub(super) struct Scaled {
     /// The factor that entries and gain were multiplied by.
     scale: f64,
-    gain: f64,
-    entries: Vec<(usize, f64)>,
+    pub(super) gain: f64,
+    pub(super) entries: Vec<(usize, f64)>,
+}
+
+impl Scaled {
+    pub(super) fn new(entries: &[(usize, Fraction)], gain: f64) -> Scaled {
+        let entries = entries.iter().map(|(row, a)| (*row, to_finite(a)));
+        let entries: Vec<(usize, f64)> = entries.collect();
+        let most = entries.iter().fold(0.0f64, |m, (_, a)| m.max(a.abs()));
+        let scale = if most > 0.0 { 1.0 / most } else { 1.0 };
+        Scaled {
+            scale,
+            gain: gain * scale,
+            entries: entries.into_iter().map(|(r, a)| (r, a * scale)).collect(),
+        }
+    }
 }
 
 impl Simplex {
@@ -137,15 +153,7 @@ impl Simplex {
     }
 
     pub(super) fn add(&mut self, entries: &[(usize, Fraction)], gain: f64) {
-        let entries = entries.iter().map(|(row, a)| (*row, to_finite(a)));
-        let entries: Vec<(usize, f64)> = entries.collect();
-        let most = entries.iter().fold(0.0f64, |m, (_, a)| m.max(a.abs()));
-        let scale = if most > 0.0 { 1.0 / most } else { 1.0 };
-        self.columns.push(Scaled {
-            scale,
-            gain: gain * scale,
-            entries: entries.into_iter().map(|(r, a)| (r, a * scale)).collect(),
-        });
+        self.columns.push(Scaled::new(entries, gain));
         self.basic.push(false);
     }
 

@@ -12,6 +12,7 @@ use clarabel::solver::{
 
 use super::super::fraction::{Fraction, to_finite};
 use super::Column;
+use super::float::Scaled;
 
 /// Limits of the rounds of pricing, and of the rows and columns of a program, beyond which this
 /// method does not pay.
@@ -32,7 +33,8 @@ pub(super) fn generate<T: Clone>(
         return;
     }
     let bounds: Vec<f64> = bounds.iter().map(to_finite).collect();
-    let mut scaled: Vec<Scaled> = columns.iter().map(Scaled::new).collect();
+    let scale = |c: &Column<T>| Scaled::new(&c.entries, to_finite(&c.gain));
+    let mut scaled: Vec<Scaled> = columns.iter().map(scale).collect();
     for _ in 0..MAX_ROUNDS {
         if scaled.len() > MAX_COLUMNS {
             return;
@@ -43,7 +45,7 @@ pub(super) fn generate<T: Clone>(
         let most = scaled.iter().map(|c| c.gain.abs()).fold(0.0, f64::max);
         let mut any = false;
         for column in more(&prices) {
-            let new = Scaled::new(&column);
+            let new = scale(&column);
             let cost: f64 = new.entries.iter().map(|(r, a)| a * prices[*r]).sum();
             if new.gain - cost > TINY * most.max(new.gain.abs()) && !scaled.contains(&new) {
                 scaled.push(new);
@@ -53,26 +55,6 @@ pub(super) fn generate<T: Clone>(
         }
         if !any {
             return;
-        }
-    }
-}
-
-/// A column, scaled to a largest entry of 1.
-#[derive(PartialEq)]
-struct Scaled {
-    gain: f64,
-    entries: Vec<(usize, f64)>,
-}
-
-impl Scaled {
-    fn new<T>(column: &Column<T>) -> Scaled {
-        let entries = column.entries.iter().map(|(row, a)| (*row, to_finite(a)));
-        let entries: Vec<(usize, f64)> = entries.collect();
-        let most = entries.iter().fold(0.0f64, |m, (_, a)| m.max(a.abs()));
-        let scale = if most > 0.0 { 1.0 / most } else { 1.0 };
-        Scaled {
-            gain: to_finite(&column.gain) * scale,
-            entries: entries.into_iter().map(|(r, a)| (r, a * scale)).collect(),
         }
     }
 }

@@ -82,21 +82,6 @@ pub(super) trait Pricing<T> {
     fn improve_exactly(&mut self, prices: &[IBig], denominator: &UBig) -> Vec<Column<T>>;
 }
 
-/// Generates no columns.
-#[cfg(test)]
-#[derive(Debug)]
-pub(super) struct NoPricing;
-
-#[cfg(test)]
-impl<T> Pricing<T> for NoPricing {
-    fn improve(&mut self, _: &[f64]) -> Vec<Column<T>> {
-        Vec::new()
-    }
-    fn improve_exactly(&mut self, _: &[IBig], _: &UBig) -> Vec<Column<T>> {
-        Vec::new()
-    }
-}
-
 /// A proved optimum.
 #[derive(Debug, Clone)]
 pub(super) struct Optimum<T> {

@@ -1,6 +1,21 @@
+//! Linear programs with known optima, and random ones that the prices prove.
+
 use super::*;
-use crate::fraction::{parse_fraction, show_fraction};
+use crate::fraction::parse_fraction;
 use oneport::random::Generator;
+
+/// Generates no columns.
+#[derive(Debug)]
+struct NoPricing;
+
+impl<T> Pricing<T> for NoPricing {
+    fn improve(&mut self, _: &[f64]) -> Vec<Column<T>> {
+        Vec::new()
+    }
+    fn improve_exactly(&mut self, _: &[IBig], _: &UBig) -> Vec<Column<T>> {
+        Vec::new()
+    }
+}
 
 fn column(gain: &str, entries: &[(usize, &str)]) -> Column<usize> {
     let f = |t: &str| parse_fraction(t).unwrap();
@@ -14,7 +29,7 @@ fn column(gain: &str, entries: &[(usize, &str)]) -> Column<usize> {
 fn solve(bounds: &[&str], columns: Vec<Column<usize>>) -> String {
     let bounds: Vec<Fraction> = bounds.iter().map(|t| parse_fraction(t).unwrap()).collect();
     let optimum = maximise(&bounds, columns, &mut NoPricing).unwrap();
-    show_fraction(&optimum.value)
+    optimum.value.to_string()
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod json;
 
 use std::collections::HashSet;
 
-use super::fraction::{Fraction, MAX_DIGITS, is_short, show_fraction, to_f64};
+use super::fraction::{Fraction, MAX_DIGITS, is_short};
 use oneport::error::{Error, Result};
 use oneport::machine::{CostModel, Links};
 
@@ -73,11 +73,11 @@ impl Edge {
             return self.wrong("leads to where it starts");
         }
         if self.cost <= Fraction::ZERO {
-            let cost = show_fraction(&self.cost);
+            let cost = self.cost.to_string();
             return self.wrong(&format!("has cost {cost}: a cost is more than 0"));
         }
         if self.latency < Fraction::ZERO {
-            let latency = show_fraction(&self.latency);
+            let latency = self.latency.to_string();
             return self.wrong(&format!("has latency {latency}: it cannot be negative"));
         }
         if self.drift.as_ref().is_some_and(|d| *d < Fraction::ZERO) {
@@ -386,10 +386,10 @@ impl Platform {
         let elements = elements.max(1) as f64;
         for e in &self.edges {
             links.alpha[e.src][e.dst] = Some(0.0);
-            links.beta[e.src][e.dst] = Some(to_f64(&e.cost) * unit / elements);
+            links.beta[e.src][e.dst] = Some(e.cost.to_f64() * unit / elements);
         }
         let compute = self.compute.iter();
-        links.gamma = compute.map(|c| to_f64(c) * unit / elements).collect();
+        links.gamma = compute.map(|c| c.to_f64() * unit / elements).collect();
         Ok(CostModel::heterogeneous(links)?.overlap(self.overlap))
     }
 }

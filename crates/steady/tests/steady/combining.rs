@@ -3,11 +3,9 @@
 use oneport::check;
 use oneport::run::{Clock, Operator, Run, Team, inputs, oracle};
 use oneport::{Ports, Schedule};
-use oneport_steady::{
-    Edge, Fraction, Method, Operation, Platform, Solution, best_single, show_fraction, solve,
-    to_f64,
-};
+use oneport_steady::{Edge, Fraction, Method, Operation, Platform, Solution, best_single, solve};
 
+use super::cases::cases;
 use super::{Random, brute};
 
 /// A random strongly connected platform: a ring and further edges, with times of combining.
@@ -50,14 +48,14 @@ fn assert_schedules_are_correct(solution: &Solution, ordered: bool, what: &str) 
         let report = schedule.check_with(&options);
         assert!(report.is_correct(), "{what}: {:?}", report.errors);
         let time = schedule.simulate(&cost).unwrap().makespan();
-        let bound = to_f64(&periodic.time_bound(n));
+        let bound = periodic.time_bound(n).to_f64();
         assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
-        let min_time = n as f64 / to_f64(&solution.throughput);
+        let min_time = n as f64 / solution.throughput.to_f64();
         assert!(
             time >= min_time * (1.0 - 1e-9),
             "{what}: {time} < {min_time}"
         );
-        constants.push(time - n as f64 / to_f64(&periodic.throughput()));
+        constants.push(time - n as f64 / periodic.throughput().to_f64());
         if n == periodic.operations() + 1 && n < 50 {
             let name = if ordered { "affine" } else { "sum" };
             let operator = Operator::<u64>::named(name).unwrap();
@@ -74,14 +72,14 @@ fn assert_schedules_are_correct(solution: &Solution, ordered: bool, what: &str) 
             assert_eq!(outcome.outputs, expected.unwrap(), "{what}");
         }
     }
-    let max_constant = to_f64(periodic.period()) * periodic.lag() as f64 * (1.0 + 1e-9);
+    let max_constant = periodic.period().to_f64() * periodic.lag() as f64 * (1.0 + 1e-9);
     assert!(constants.iter().all(|c| *c <= max_constant), "{what}");
 }
 
 #[test]
 fn reductions_with_computation_match_brute_force() {
     let mut random = Random(31);
-    for round in 0..60 {
+    for round in 0..cases(20, 60) {
         let n = [2, 3, 3, 3, 4][round % 5];
         let platform = random_platform(&mut random, n, if n == 4 { 5 } else { 6 });
         for overlap in [false, true] {
@@ -96,8 +94,8 @@ fn reductions_with_computation_match_brute_force() {
                     let expected = brute::reduction(&platform, ports, ordered);
                     let solution = solve(&platform, operation, ports, Method::Ports).unwrap();
                     assert_eq!(
-                        show_fraction(&solution.throughput),
-                        show_fraction(&expected),
+                        solution.throughput.to_string(),
+                        expected.to_string(),
                         "{what}"
                     );
                     assert!(solution.is_optimal && solution.certificate.is_some());
@@ -155,7 +153,7 @@ fn many_contributions_lie_between_their_bounds() {
 #[test]
 fn scans_lie_between_their_bounds() {
     let mut random = Random(12);
-    for round in 0..24 {
+    for round in 0..cases(10, 24) {
         let n = 2 + round % 5;
         let platform = random_platform(&mut random, n, 12);
         for overlap in [false, true] {
@@ -184,7 +182,7 @@ fn scans_lie_between_their_bounds() {
 #[test]
 fn multicasts_match_brute_force_and_have_certificates() {
     let mut random = Random(99);
-    for _ in 0..60 {
+    for _ in 0..cases(20, 60) {
         let all = super::random_platform(&mut random);
         let n = all.nodes();
         let targets = (1..n).filter(|&v| v == n - 1 || random.below(2) == 0);

@@ -3,9 +3,10 @@
 use oneport::Ports;
 use oneport::simulate::Prepared;
 use oneport_steady::{
-    Edge, Fraction, Method, Operation, Platform, generate, parse_fraction, solve, to_f64,
+    Edge, Fraction, Method, Operation, Platform, generate, parse_fraction, solve,
 };
 
+use super::cases::cases;
 use super::{Random, brute, random_platform};
 
 /// The platform with the maximum cost of every edge `e` whose bit in `up` is set, and the nominal
@@ -31,7 +32,7 @@ fn with_drifts(platform: &Platform, random: &mut Random) -> Platform {
 #[test]
 fn guarantees_are_minima_over_all_extremes() {
     let mut random = Random(5);
-    for _ in 0..12 {
+    for _ in 0..cases(5, 12) {
         let platform = with_drifts(&random_platform(&mut random), &mut random);
         let edges = platform.edges().len();
         if edges > 7 {
@@ -97,10 +98,10 @@ fn schedules_keep_their_guarantee() {
                     let now = drifted(&platform, up);
                     let cost = now.cost_model(periodic.elements(), 1.0).unwrap();
                     let time = prepared.simulate(&cost).unwrap().makespan();
-                    let start = 3.0 * to_f64(&periodic.time_bound(1));
+                    let start = 3.0 * periodic.time_bound(1).to_f64();
                     let rate = n as f64 / (time - start);
                     assert!(
-                        rate >= to_f64(guaranteed) * (1.0 - 1e-9),
+                        rate >= guaranteed.to_f64() * (1.0 - 1e-9),
                         "{name} {ports:?}"
                     );
                 }

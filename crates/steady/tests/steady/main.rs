@@ -2,16 +2,24 @@
 //! simulating and running periodic schedules.
 
 mod brute;
+#[path = "../../../../tests/support/cases.rs"]
+mod cases;
 mod combining;
 mod drifting;
+mod fractions;
+mod known;
+mod platform;
 mod scaled;
+mod series;
 
 use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::{Ports, Schedule};
 use oneport_steady::{
     Edge, Fraction, Method, Operation, Platform, best_packets, best_single, flow_bound, generate,
-    multicast_bounds, parse_fraction, show_fraction, solve, to_f64,
+    multicast_bounds, parse_fraction, solve,
 };
+
+use cases::cases;
 
 fn fraction(text: &str) -> Fraction {
     parse_fraction(text).unwrap()
@@ -94,15 +102,15 @@ fn assert_equations(solution: &oneport_steady::Solution) {
 #[test]
 fn throughput_of_random_platforms_matches_brute_force() {
     let mut random = Random(2024);
-    for round in 0..220 {
+    for round in 0..cases(60, 220) {
         let platform = random_platform(&mut random);
         for ports in [Ports::BI, Ports::UNI] {
             let expected = brute::throughput(&platform, ports);
             for method in [Method::Ports, Method::Matchings] {
                 let solution = solve(&platform, Operation::Broadcast, ports, method).unwrap();
                 assert_eq!(
-                    show_fraction(&solution.throughput),
-                    show_fraction(&expected),
+                    solution.throughput.to_string(),
+                    expected.to_string(),
                     "round {round}, {ports:?}, {method:?}: {}",
                     platform.to_json()
                 );
@@ -119,7 +127,7 @@ fn throughput_of_random_platforms_matches_brute_force() {
 #[test]
 fn multicasts_lie_between_their_bounds() {
     let mut random = Random(77);
-    for _ in 0..40 {
+    for _ in 0..cases(15, 40) {
         let all = random_platform(&mut random);
         let n = all.nodes();
         let targets: Vec<usize> = (1..n)
@@ -156,7 +164,7 @@ fn the_throughput_of_the_papers_example_is_reproduced() {
     let platform = generate("fig3", 0).unwrap();
     for (ports, expected) in [(Ports::BI, "1"), (Ports::UNI, "2/3")] {
         let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
-        assert_eq!(show_fraction(&solution.throughput), expected);
+        assert_eq!(solution.throughput.to_string(), expected);
         assert_equations(&solution);
         let all: Vec<&str> = vec![expected];
         assert_eq!(solution.routes.len(), all.len());
@@ -169,7 +177,7 @@ fn complete_graphs_and_triangles_have_the_known_throughput() {
         let platform = generate(name, 0).unwrap();
         let solution = solve(&platform, operation, ports, Method::Ports).unwrap();
         assert_equations(&solution);
-        show_fraction(&solution.throughput)
+        solution.throughput.to_string()
     };
     assert_eq!(of("ring:3", Operation::Broadcast, Ports::BI), "1");
     assert_eq!(of("ring:3", Operation::Broadcast, Ports::UNI), "1/2");
@@ -193,7 +201,7 @@ fn check_simulate_and_run(name: &str, operation: Operation, ports: Ports) {
     assert!(report.is_correct(), "{what}: {:?}", report.errors);
     let cost = periodic.cost(1.0).unwrap();
     let time = schedule.simulate(&cost).unwrap().makespan();
-    let bound = to_f64(&periodic.time_bound(n));
+    let bound = periodic.time_bound(n).to_f64();
     assert!(time <= bound * (1.0 + 1e-9), "{what}: {time} > {bound}");
     let operator = Operator::<u8>::named("sum").unwrap();
     let data = inputs(schedule.collective(), schedule.layout(), &operator);
@@ -242,8 +250,8 @@ fn time_is_bounded_by_the_rate_plus_a_constant() {
             let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
             let periodic = solution.periodic(None, None).unwrap();
             let cost = periodic.cost(1.0).unwrap();
-            let (rate, best) = (to_f64(&periodic.throughput()), to_f64(&solution.throughput));
-            let constant = to_f64(periodic.period()) * periodic.lag() as f64;
+            let (rate, best) = (periodic.throughput().to_f64(), solution.throughput.to_f64());
+            let constant = periodic.period().to_f64() * periodic.lag() as f64;
             let mut counts = vec![1, 10, 100, 1000, max_operations];
             counts.push(5 * periodic.operations());
             for n in counts.into_iter().filter(|&n| n <= max_operations) {
@@ -304,7 +312,7 @@ fn periods_do_not_exceed_their_maximum() {
                     };
                     assert!(*periodic.period() <= max_period, "{what}");
                     if elements != Some(5) {
-                        let part = to_f64(&periodic.throughput()) / to_f64(&single);
+                        let part = periodic.throughput().to_f64() / single.to_f64();
                         assert!(part >= 0.99, "{what}: {part}");
                     }
                     let schedule = periodic.schedule(2 * periodic.operations()).unwrap();

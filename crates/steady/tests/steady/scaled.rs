@@ -4,6 +4,7 @@
 use oneport::Ports;
 use oneport_steady::{Edge, Fraction, Method, Operation, Platform, best_single, flow_bound, solve};
 
+use super::cases::cases;
 use super::{Random, brute, fraction};
 
 fn power(exponent: i32) -> Fraction {
@@ -75,7 +76,7 @@ fn with_scaled_costs(platform: &Platform, factor: &Fraction) -> Platform {
 #[test]
 fn throughputs_scale_exactly() {
     let mut random = Random(16);
-    for round in 0..126 {
+    for round in 0..cases(35, 126) {
         let platform = random_platform(&mut random, &cost_of(MAGNITUDES[round % 7]));
         let factor = match round % 10 {
             0 => fraction("355/113"),
@@ -121,7 +122,7 @@ fn throughputs_scale_exactly() {
 #[test]
 fn platforms_with_mixed_magnitudes_are_solved() {
     let mut random = Random(61);
-    for round in 0..126 {
+    for round in 0..cases(35, 126) {
         let platform = random_platform(&mut random, &cost_of(MAGNITUDES[round % 7]));
         assert_methods_agree(&platform, round % 3 == 0);
     }
@@ -131,7 +132,7 @@ fn platforms_with_mixed_magnitudes_are_solved() {
 #[test]
 fn platforms_with_costs_that_are_multiples_of_primes_are_solved() {
     let mut random = Random(2305);
-    for round in 0..40 {
+    for round in 0..cases(12, 40) {
         let primes = [(1u64 << 61) - 1, (1 << 61) - 31];
         let cost = |random: &mut Random| {
             let mut number = Fraction::from(1 + random.below(3));
@@ -186,7 +187,7 @@ fn assert_methods_agree(platform: &Platform, all: bool) {
 /// On these platforms, the last improvements are tiny compared with the throughput.
 #[test]
 fn large_platforms_with_mixed_magnitudes_are_solved() {
-    for seed in 0..3 {
+    for seed in 0..cases(1, 3) {
         let platform = oneport_steady::generate("random:20:90", seed).unwrap();
         let mut random = Random(seed);
         let costs: Vec<Fraction> = (0..90).map(|_| power([0, 6][random.below(2)])).collect();

@@ -159,6 +159,24 @@ impl DynamicProgram {
             DynamicProgram::Cubic
         }
     }
+
+    /// As [`DynamicProgram::of`], for the best tree of another class.
+    ///
+    /// # Errors
+    /// When there are more ranks than it is used for.
+    pub(super) fn for_class(problem: &GatherProblem, class: &str) -> Result<DynamicProgram> {
+        let (p, method) = (problem.ranks(), DynamicProgram::of(problem));
+        let max = match method {
+            DynamicProgram::Quadratic => MAX_RANKS,
+            DynamicProgram::Cubic => MAX_RANKS_CUBIC,
+        };
+        if p > max {
+            return Err(Error::usage(format!(
+                "{p} ranks are more than the {max} for which optimal {class} trees are computed with these costs"
+            )));
+        }
+        Ok(method)
+    }
 }
 
 /// The best adjacent tree, by the fastest method that is correct for the costs. See the
@@ -218,71 +236,4 @@ fn fill_table(problem: &GatherProblem, method: DynamicProgram) -> Result<table::
         DynamicProgram::Quadratic => quadratic::fill(problem, problem.root()),
         DynamicProgram::Cubic => cubic::fill(problem, problem.root()),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::testing::{Random, prove};
-    use super::*;
-    use crate::CostModel;
-
-    fn both(problem: &GatherProblem) -> (f64, f64) {
-        let time = |method| {
-            let table = fill_table(problem, method).unwrap();
-            let tree = table.tree();
-            assert!(tree.is_adjacent());
-            let time = table.at(0, problem.ranks() - 1);
-            assert_eq!(problem.time(&tree), time, "{problem:?} {method:?}");
-            time
-        };
-        (time(DynamicProgram::Quadratic), time(DynamicProgram::Cubic))
-    }
-
-    #[test]
-    fn the_fast_program_equals_the_published_one() {
-        let mut random = Random::new(11);
-        for round in 0..12_000 {
-            // Include large problems, with several groups of columns.
-            let most = match round {
-                r if r % 1500 == 0 => 400,
-                r if r % 50 == 0 => 70,
-                _ => 13,
-            };
-            let problem = random.problem(round % 2 == 0, most);
-            let (fast, published) = both(&problem);
-            assert_eq!(fast, published, "{problem:?}");
-            if round % 100 == 0 {
-                prove(&problem, &tree(&problem).unwrap());
-            }
-        }
-    }
-
-    #[test]
-    fn empty_blocks_with_a_copy_cost() {
-        for (alpha, sizes, optimum) in [
-            (5.0, vec![1, 1, 3, 0, 1, 0, 1, 3, 0, 0], 24.0),
-            (1000.0, vec![0, 8, 6, 56, 0, 0, 2, 0, 0, 0, 86, 0], 3098.0),
-        ] {
-            let cost = CostModel::new(alpha, 1.0).gamma_copy(1.0);
-            let problem = GatherProblem::new(sizes, cost, None).unwrap();
-            assert_eq!(both(&problem), (optimum, optimum));
-        }
-    }
-
-    #[test]
-    fn expensive_copies() {
-        let cost = CostModel::new(1.0, 1.0).gamma_copy(3.0);
-        let problem = GatherProblem::new(vec![5, 1, 4, 2], cost, None).unwrap();
-        assert_eq!(DynamicProgram::of(&problem), DynamicProgram::Cubic);
-        let tree = tree(&problem).unwrap();
-        prove(&problem, &tree);
-        assert!(tree_by(&problem, DynamicProgram::Quadratic).is_err());
-    }
-
-    #[test]
-    fn adjacent_is_not_weakly_ordered() {
-        let cost = CostModel::new(5.0, 1.0);
-        let problem = GatherProblem::new(vec![10, 10, 2, 50], cost, None).unwrap();
-        assert_eq!(both(&problem), (37.0, 37.0));
-    }
 }

@@ -36,6 +36,49 @@ pub(in super::super) struct Costs<'a> {
     empty_from: Vec<usize>,
 }
 
+/// The costs, and times of ranges `[i, j]`, `i <= j`, row after row, each from the diagonal on.
+#[derive(Debug)]
+pub(in super::super) struct Ranges<'a> {
+    pub(in super::super) costs: Costs<'a>,
+    cells: Vec<f64>,
+}
+
+impl Ranges<'_> {
+    pub(in super::super) fn new(problem: &GatherProblem) -> Ranges<'_> {
+        let p = problem.ranks();
+        Ranges {
+            costs: Costs::new(problem),
+            cells: vec![0.0; p * (p + 1) / 2],
+        }
+    }
+
+    #[inline]
+    fn index(&self, i: usize, j: usize) -> usize {
+        // Rows before i have p, p - 1, ... entries.
+        i * (2 * self.costs.ranks() + 1 - i) / 2 + j - i
+    }
+
+    #[inline]
+    pub(in super::super) fn at(&self, i: usize, j: usize) -> f64 {
+        self.cells[self.index(i, j)]
+    }
+
+    #[inline]
+    pub(in super::super) fn set(&mut self, i: usize, j: usize, time: f64) {
+        let at = self.index(i, j);
+        self.cells[at] = time;
+    }
+
+    /// The ranges of which times are needed: if the root is given, not those that contain it.
+    pub(in super::super) fn needed(&self, root: Option<usize>) -> Vec<(usize, usize)> {
+        let p = self.costs.ranks();
+        match root {
+            None => vec![(0, p)],
+            Some(root) => vec![(0, root), (root + 1, p)],
+        }
+    }
+}
+
 /// The last step of the root of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {

@@ -26,7 +26,7 @@ use std::collections::VecDeque;
 /// Takes constant time.
 ///
 /// ```
-/// use oneport::plan::pipeline::out_of_order::lower_bound_rounds;
+/// use oneport::internal::pipeline::out_of_order::lower_bound_rounds;
 /// assert_eq!([3, 4, 15, 16].map(|p| lower_bound_rounds(p, 64)), [128, 97, 130, 123]);
 /// ```
 pub fn lower_bound_rounds(p: usize, q: usize) -> u64 {

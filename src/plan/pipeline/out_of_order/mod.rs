@@ -70,22 +70,18 @@ mod bounds;
 mod broadcast;
 mod search;
 
-#[cfg(test)]
-mod tests;
-
 pub use bounds::{lower_bound, lower_bound_rounds};
 
 use super::uni_greedy;
 use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, PortModels, Row};
 use crate::plan::{Request, Transfer};
-use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 use search::Effort;
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Uni,
     commutative_only: true,
     segmented: true,
@@ -93,15 +89,14 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     source: "oneport; goes beyond Lowery & Langou",
     rounds: "floor(log2 p)+2q-1 for odd p, fewer for even (gamma = 0, as measured); never more than uni-greedy where all links cost the same",
     volume: "(p-1) m",
-    planner: Planner::Reduction(reduction),
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Own(best_segment::best),
     // 15 ms instead of 55 us for 64 ranks and 13 unequal segments.
     planning_work: 300,
-    ..row::new("out-of-order", Kind::Reduce, plan)
+    ..row::planned_by("out-of-order", Kind::Reduce, Planner::Reduction(reduction))
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const ALLREDUCE: Row = Row {
     planner: Planner::AllreduceOf([reduction, broadcast_phase]),
     closed_form: ClosedForm::Of(allreduce_time),
     best_segment: REDUCE.best_segment,
@@ -109,11 +104,6 @@ pub(in crate::plan) const ALLREDUCE: Algorithm = Algorithm {
     tables: |_| best_segment::MAX_BYTES_OF_PHASE,
     ..row::allreduce(REDUCE, "those of the reduction, and at most as many")
 };
-
-/// Plans the reduction.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.materialize()
-}
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
@@ -169,7 +159,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 /// give none. For the time that it takes see [Planning time](self#planning-time).
 ///
 /// ```
-/// use oneport::plan::pipeline::out_of_order::{lower_bound, out_of_order};
+/// use oneport::internal::pipeline::out_of_order::{lower_bound, out_of_order};
 /// let (transfer_time, combine_time) = ([2.0; 5], [1.0; 5]);
 /// let transfers = out_of_order(15, &transfer_time, &combine_time);
 /// assert_eq!(transfers.len(), 5 * 14);
@@ -190,7 +180,7 @@ pub fn out_of_order(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Ve
 /// as long.
 ///
 /// ```
-/// use oneport::plan::pipeline::out_of_order::half_duplex_broadcast;
+/// use oneport::internal::pipeline::out_of_order::half_duplex_broadcast;
 /// assert_eq!(half_duplex_broadcast(4, 10).len(), 3 * 10 / 2 + 1);
 /// ```
 ///

@@ -178,29 +178,3 @@ impl<F: Fn(usize) -> (f64, f64)> UniGreedy<F> {
         (work * (p - 1.0) / p + self.idle * last).max(steps * (tc + tp))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::makespan;
-    use super::*;
-
-    #[test]
-    fn long_vectors_are_searched() {
-        let m = 10_000_000;
-        let costs = |s: usize| (1000.0 + s as f64, 0.0);
-        let found = best_uni_greedy(64, m, costs).unwrap();
-        assert_eq!(found.method, Method::Search);
-        let time = |s: usize| {
-            let rest = (m % s > 0).then(|| costs(m % s));
-            makespan(64, std::iter::repeat_n(costs(s), m / s).chain(rest))
-        };
-        assert_eq!(time(found.segments.sizes()[0]), found.time);
-        for s in (1..60).map(|i| 200 * i) {
-            assert!(
-                found.time <= time(s) * 1.0001,
-                "{found:?}, {s}: {}",
-                time(s)
-            );
-        }
-    }
-}

@@ -35,16 +35,15 @@ mod states;
 use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, PortModels};
+use crate::plan::registry::{BestSegment, ClosedForm, Planner, PortModels, Row};
 use crate::plan::{Request, Transfer};
-use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
 pub(super) use best_segment::best_size;
 pub use best_segment::best_uni_greedy;
 pub use states::{States, makespan};
 
-pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
+pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Uni,
     commutative_only: true,
     segmented: true,
@@ -52,19 +51,12 @@ pub(in crate::plan) const REDUCE: Algorithm = Algorithm {
     source: "Lowery & Langou, algorithm 1",
     rounds: "no closed form; the fewest of all that reduce segments in order",
     volume: "(p-1) m",
-    planner: Planner::Reduction(reduction),
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Own(best_segment::best),
-    ..row::new("uni-greedy", Kind::Reduce, plan)
+    ..row::planned_by("uni-greedy", Kind::Reduce, Planner::Reduction(reduction))
 };
 
-pub(in crate::plan) const ALLREDUCE: Algorithm =
-    row::allreduce(REDUCE, "twice those of the reduction");
-
-/// Plans the reduction.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.materialize()
-}
+pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "twice those of the reduction");
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
@@ -116,7 +108,7 @@ pub(super) fn costs(request: &Request) -> impl Iterator<Item = (f64, f64)> {
 /// segment. Each transfer takes constant time; `O(p)` memory.
 ///
 /// ```
-/// use oneport::plan::pipeline::uni_greedy::Greedy;
+/// use oneport::internal::pipeline::uni_greedy::Greedy;
 /// let mut greedy = Greedy::new(3);
 /// let mut pairs = Vec::new();
 /// for (transfer_time, combine_time) in [(2.0, 1.0), (2.0, 1.0)] {
@@ -221,6 +213,3 @@ impl Iterator for Greedy {
         Some(Transfer::new(self.segments - 1, from, to))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,7 +4,7 @@
 /// schedule: see [`States`] for the time that it takes.
 ///
 /// ```
-/// use oneport::plan::pipeline::uni_greedy::makespan;
+/// use oneport::internal::pipeline::uni_greedy::makespan;
 /// assert_eq!(makespan(15, [(2.0, 1.0); 5]), 39.0);
 /// ```
 pub fn makespan(ranks: usize, costs: impl IntoIterator<Item = (f64, f64)>) -> f64 {

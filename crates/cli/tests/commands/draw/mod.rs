@@ -25,7 +25,7 @@ fn planned() -> impl Iterator<Item = (String, Schedule)> {
             let request = Request::new(algorithm.collective, p, n)
                 .ports(ports)
                 .segment_count(q);
-            let name = algorithm.name;
+            let name = algorithm.name();
             let what = format!("{:?} {name} p={p} n={n} {ports:?}", algorithm.collective);
             Some((what, algorithm.plan(&request).ok()?))
         })

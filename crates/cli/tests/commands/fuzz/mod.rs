@@ -14,10 +14,6 @@ mod commands;
 mod mutate;
 mod numbers;
 mod readers;
-// The parsers of the command line.
-#[path = "../../../src/units.rs"]
-#[allow(dead_code, reason = "it also formats numbers")]
-mod units;
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -2,10 +2,10 @@
 
 use oneport::run::{ElementType, Op};
 use oneport::{Distribution, Kind};
-use oneport_steady::{parse_fraction, show_fraction, show_short, to_f64};
+use oneport_steady::{parse_fraction, show_short};
 
 use super::fuzz;
-use super::units::{MAX_BYTES, TimeUnit, parse_size, parse_time, show_bytes};
+use crate::units::{MAX_BYTES, TimeUnit, parse_size, parse_time, show_bytes};
 
 fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(ToString::to_string).collect()
@@ -26,9 +26,9 @@ fn fractions() {
         let Some(value) = parse_fraction(text) else {
             return false;
         };
-        assert!(to_f64(&value).is_finite());
+        assert!(value.to_f64().is_finite());
         assert!(!show_short(&value).is_empty());
-        let shown = show_fraction(&value);
+        let shown = value.to_string();
         assert_eq!(parse_fraction(&shown), Some(value), "{shown}");
         true
     });

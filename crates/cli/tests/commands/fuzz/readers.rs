@@ -11,7 +11,7 @@ use oneport_formats::{Written, dot, goal, msccl, simgrid};
 use oneport_measure::Profile;
 use oneport_measure::tune::csv;
 use oneport_measure::tune::rules::{Query, Rules};
-use oneport_measure::tune::{Row, Summary};
+use oneport_measure::tune::{Summary, Trial};
 use oneport_pictures::{Caption, Trace, Traffic, Tree, Unit, dark, gantt, page, traffic, tree};
 use oneport_steady::{Operation, Platform, solve};
 
@@ -352,7 +352,7 @@ fn rules() {
 
 pub(super) fn csv_examples() -> Vec<String> {
     let wall = Summary::of(&[5, 7, 9, 4, 6, 8, 30]).unwrap();
-    let row = |bytes, algorithm: &str, segment: u64, model_time| Row {
+    let row = |bytes, algorithm: &str, segment: u64, model_time| Trial {
         bytes,
         algorithm: algorithm.into(),
         segment,

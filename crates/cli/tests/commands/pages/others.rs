@@ -1,7 +1,8 @@
 //! Tests of the pages of `tune` and of the collectives benchmark.
 
-use oneport_measure::tune::page::{Heading, page};
-use oneport_measure::tune::{Row, Summary};
+use oneport_measure::tune::page::page;
+use oneport_measure::tune::{Summary, Trial};
+use oneport_pictures::shell::Heading;
 
 use super::{Browser, VIEWS, audit, folder, tab_order};
 
@@ -9,8 +10,8 @@ use super::{Browser, VIEWS, audit, folder, tab_order};
 #[path = "../../../../../benches/collectives/summary.rs"]
 mod bench;
 
-fn row(bytes: u64, algorithm: &str, segment: u64, ns: u64) -> Row {
-    Row {
+fn row(bytes: u64, algorithm: &str, segment: u64, ns: u64) -> Trial {
+    Trial {
         bytes,
         algorithm: algorithm.into(),
         segment,
@@ -24,7 +25,7 @@ fn row(bytes: u64, algorithm: &str, segment: u64, ns: u64) -> Row {
 }
 
 /// Rows of two algorithms, three sizes and three segment sizes.
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<Trial> {
     let mut rows = Vec::new();
     for bytes in [1u64 << 16, 1 << 18, 1 << 20] {
         for (i, algorithm) in ["chain", "bi-greedy"].into_iter().enumerate() {
@@ -110,7 +111,7 @@ fn narrow_ranges_have_ticks_and_single_points_no_plot() {
     };
     let path = folder().join("tune-narrow.html");
     // Times between 4.00 and 4.03 microseconds.
-    let narrow: Vec<Row> = [(1, 4000), (2, 4010), (4, 4030)]
+    let narrow: Vec<Trial> = [(1, 4000), (2, 4010), (4, 4030)]
         .map(|(part, ns)| row(1 << 16, "chain", (1 << 16) / part, ns))
         .into();
     std::fs::write(&path, page(&heading(), &narrow)).unwrap();
@@ -139,7 +140,7 @@ fn the_page_of_the_benchmark_answers_by_collective() {
         |collective, ranks: usize, bytes: usize, median_ns: u64, model_ns: f64| bench::Point {
             group: "grid",
             collective,
-            algorithm: "chain",
+            algorithm: "chain".to_string(),
             ports: "bi",
             ranks,
             bytes,
@@ -191,16 +192,15 @@ fn the_page_of_the_benchmark_answers_by_collective() {
         table[2],
         row("reduce", "2", "1.10", "1.10", at, "3.80", "none")
     );
-    let hollow = browser.eval(
-        "[...document.querySelectorAll('svg circle')].filter(c => c.style.fill === 'none').length",
-    );
-    assert_eq!(hollow, 3);
+    let hollow = "[...document.querySelectorAll('#by-ratio svg *')].filter(m => m.style.fill === 'var(--plot)').length";
+    assert_eq!(browser.eval(hollow), 3);
     let order = tab_order(&mut browser);
-    for region in [
-        "Ratios by collective",
-        "Picture of all ratios",
-        "All points",
-    ] {
+    for region in ["Ratios by collective", "by-ratio", "All points"] {
         assert!(order.iter().any(|o| o == region), "{region}: {order:?}");
     }
+    browser.eval("document.getElementById('by-ratio').focus()");
+    browser.press("ArrowRight");
+    let tip = browser.eval("document.querySelector('#by-ratio .tip').innerText");
+    let first = "reduce chain, 2 ranks, 1 KiB, segments of 1 KiB\nmeasured/model 1.10";
+    assert_eq!(tip, first);
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::held::{Inputs, held_at};
 use super::{Browser, VIEWS, audit, folder, tab_order};
+use crate::support::cases::cases;
 use crate::support::run::{failure, oneport};
 
 /// Draws a page with the binary; returns its path and the schedule that it shows.
@@ -304,16 +305,16 @@ fn the_keyboard_alone_suffices() {
 fn pages_of_64_ranks_and_64_segments_are_small_and_reproducible() {
     let cost = CostModel::new(1234.5, 0.0987).gamma(0.03);
     let mut pages = 0;
-    for algorithm in registry::all() {
+    for algorithm in registry::all().iter().step_by(cases(3, 1)) {
         for ports in [Ports::UNI, Ports::BI] {
             let request = Request::new(algorithm.collective, 64, 64 * 16);
             let request = request.ports(ports).segment_count(64);
             let Ok(schedule) = algorithm.plan(&request) else {
                 continue;
             };
-            let caption = Caption::new(algorithm.name);
+            let caption = Caption::new(algorithm.name());
             let make = || page(&schedule, &cost, Unit::Nanoseconds, &caption);
-            let name = format!("{} {}", algorithm.collective.name(), algorithm.name);
+            let name = format!("{} {}", algorithm.collective.name(), algorithm.name());
             let one = match make() {
                 Ok(one) => one,
                 // Only what nobody can watch: each of 64 blocks in 64 segments, in two phases.
@@ -332,7 +333,7 @@ fn pages_of_64_ranks_and_64_segments_are_small_and_reproducible() {
             pages += 1;
         }
     }
-    assert!(pages > 60, "{pages}");
+    assert!(pages > cases(30, 60), "{pages}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::parse::{Graph, Op, What, shortened};
+use super::parse::{Graph, Op, OpKind, shortened};
 use crate::at_line;
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
@@ -110,8 +110,8 @@ impl BytesPerElement {
 
 /// The number of operations of a step, if these start with them.
 fn same_ops(step: &Step, ops: &[Op], bytes: &mut BytesPerElement) -> Option<usize> {
-    let transfer = match (step, ops.first()?.what) {
-        (&Step::Send { to: peer, port, .. }, What::Send { to, nic, .. }) => {
+    let transfer = match (step, ops.first()?.kind) {
+        (&Step::Send { to: peer, port, .. }, OpKind::Send { to, nic, .. }) => {
             peer == to && port == nic
         }
         (
@@ -121,9 +121,9 @@ fn same_ops(step: &Step, ops: &[Op], bytes: &mut BytesPerElement) -> Option<usiz
             | Step::RecvCombine {
                 from: peer, port, ..
             }),
-            What::Recv { from, nic, .. },
+            OpKind::Recv { from, nic, .. },
         ) => peer == from && port == nic,
-        (Step::Copy { .. } | Step::Combine { .. }, What::Calc) => return Some(1),
+        (Step::Copy { .. } | Step::Combine { .. }, OpKind::Calc) => return Some(1),
         _ => false,
     };
     if !transfer || !bytes.agrees(step.len(), ops[0].size) {
@@ -131,7 +131,7 @@ fn same_ops(step: &Step, ops: &[Op], bytes: &mut BytesPerElement) -> Option<usiz
     }
     match step.computes() {
         false => Some(1),
-        true => (ops.get(1)?.what == What::Calc).then_some(2),
+        true => (ops.get(1)?.kind == OpKind::Calc).then_some(2),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-use super::parse::{Graph, Op, Tag, What};
+use super::parse::{Graph, Op, OpKind, Tag};
 use crate::{at_line, sum};
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
@@ -12,9 +12,9 @@ use oneport::schedule::{Layout, Schedule, Span, Spans, Step};
 
 /// The schedule of a file without data.
 pub(super) fn schedule(ranks: &[Graph]) -> Result<Schedule> {
-    let nic = |op: &Op| match op.what {
-        What::Send { nic, .. } | What::Recv { nic, .. } => nic,
-        What::Calc => 0,
+    let nic = |op: &Op| match op.kind {
+        OpKind::Send { nic, .. } | OpKind::Recv { nic, .. } => nic,
+        OpKind::Calc => 0,
     };
     let ops = ranks.iter().flat_map(|r| &r.ops);
     let Some(k) = ops.map(nic).max().unwrap_or(0).checked_add(1) else {
@@ -52,25 +52,25 @@ pub(super) fn schedule(ranks: &[Graph]) -> Result<Schedule> {
 /// the file.
 fn sorted(rank: usize, graph: &Graph) -> Result<Vec<usize>> {
     let n = graph.ops.len();
-    let mut missing = vec![0usize; n];
-    let mut then: Vec<Vec<usize>> = vec![Vec::new(); n];
+    let mut in_degree = vec![0usize; n];
+    let mut successors: Vec<Vec<usize>> = vec![Vec::new(); n];
     for &(a, b, _) in &graph.requires {
-        missing[a] += 1;
-        then[b].push(a);
+        in_degree[a] += 1;
+        successors[b].push(a);
     }
-    let free = (0..n).filter(|&i| missing[i] == 0);
-    let mut free: BinaryHeap<Reverse<usize>> = free.map(Reverse).collect();
+    let ready = (0..n).filter(|&i| in_degree[i] == 0);
+    let mut ready: BinaryHeap<Reverse<usize>> = ready.map(Reverse).collect();
     let mut order = Vec::with_capacity(n);
-    while let Some(Reverse(op)) = free.pop() {
+    while let Some(Reverse(op)) = ready.pop() {
         order.push(op);
-        for &t in &then[op] {
-            missing[t] -= 1;
-            if missing[t] == 0 {
-                free.push(Reverse(t));
+        for &next in &successors[op] {
+            in_degree[next] -= 1;
+            if in_degree[next] == 0 {
+                ready.push(Reverse(next));
             }
         }
     }
-    match missing.iter().position(|&m| m > 0) {
+    match in_degree.iter().position(|&degree| degree > 0) {
         Some(stuck) => Err(at_line(
             graph.ops[stuck].line,
             format!(
@@ -97,7 +97,7 @@ fn program(graph: &Graph, order: &[usize]) -> Result<(usize, Vec<Step>)> {
         required[a].push(b);
     }
     let overflow = "the buffer of a rank";
-    let calcs = ops.iter().filter(|op| op.what == What::Calc);
+    let calcs = ops.iter().filter(|op| op.kind == OpKind::Calc);
     let copied = calcs.map(|op| op.size).max().unwrap_or(0);
     let mut len = sum(copied, copied, overflow)?;
     // By operation: an element that it alone accesses until another requires it.
@@ -107,15 +107,15 @@ fn program(graph: &Graph, order: &[usize]) -> Result<(usize, Vec<Step>)> {
     let mut barrier = 0;
     for (at, &i) in order.iter().enumerate() {
         let op = ops[i];
-        let (to, from, nic) = match op.what {
-            What::Calc => {
+        let (to, from, nic) = match op.kind {
+            OpKind::Calc => {
                 barrier = at;
                 let span = |offset| Some(Span::new(offset, op.size)).filter(|s| s.len > 0);
                 steps.push(Step::copy(span(0), span(copied)));
                 continue;
             }
-            What::Send { to, nic, .. } => (Some(to), 0, nic),
-            What::Recv { from, nic, .. } => (None, from, nic),
+            OpKind::Send { to, nic, .. } => (Some(to), 0, nic),
+            OpKind::Recv { from, nic, .. } => (None, from, nic),
         };
         let other = match last_required(ops, &required[i], &place, barrier, to.is_some(), nic) {
             Required::None => None,
@@ -141,7 +141,7 @@ fn program(graph: &Graph, order: &[usize]) -> Result<(usize, Vec<Step>)> {
     Ok((len, steps))
 }
 
-/// What a message waits for beside its port.
+/// OpKind a message waits for beside its port.
 enum Required {
     None,
     /// One operation in the other direction, which implies the others.
@@ -161,11 +161,11 @@ fn last_required(
 ) -> Required {
     let mut last: Option<(usize, usize)> = None;
     for &b in required.iter().filter(|&&b| place[b] >= barrier) {
-        let (b_sends, b_nic) = match ops[b].what {
+        let (b_sends, b_nic) = match ops[b].kind {
             // It is a barrier itself.
-            What::Calc => continue,
-            What::Send { nic, .. } => (true, nic),
-            What::Recv { nic, .. } => (false, nic),
+            OpKind::Calc => continue,
+            OpKind::Send { nic, .. } => (true, nic),
+            OpKind::Recv { nic, .. } => (false, nic),
         };
         last = match last {
             _ if b_sends == sends && b_nic == nic => continue,
@@ -186,12 +186,12 @@ fn same_tags(
 ) -> Result<()> {
     let mut sent: HashMap<(usize, usize), VecDeque<Tag>> = HashMap::new();
     for (rank, op) in sends {
-        if let What::Send { to, tag, .. } = op.what {
+        if let OpKind::Send { to, tag, .. } = op.kind {
             sent.entry((rank, to)).or_default().push_back(tag);
         }
     }
     for (rank, op) in receives {
-        let What::Recv { from, tag, .. } = op.what else {
+        let OpKind::Recv { from, tag, .. } = op.kind else {
             continue;
         };
         let other = sent.get_mut(&(from, rank)).and_then(VecDeque::pop_front);

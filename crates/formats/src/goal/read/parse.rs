@@ -8,14 +8,14 @@ use oneport::error::Result;
 /// A line with an operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Op {
-    pub(super) what: What,
+    pub(super) kind: OpKind,
     /// Bytes of a message, or time of a computation.
     pub(super) size: usize,
     pub(super) line: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum OpKind {
     Send { to: usize, tag: Tag, nic: usize },
     Recv { from: usize, tag: Tag, nic: usize },
     Calc,
@@ -284,7 +284,7 @@ impl<'t> Parser<'t> {
         ))
     }
 
-    /// What follows `send`, `recv` or `calc`.
+    /// OpKind follows `send`, `recv` or `calc`.
     fn op(&mut self, op: &str, graph: &mut Graph<'t>) -> Result<()> {
         if !matches!(op, "send" | "recv" | "calc") {
             return self.not_an_op(Token::Word(op));
@@ -293,8 +293,8 @@ impl<'t> Parser<'t> {
         let line = self.at;
         if op == "calc" {
             self.option("cpu")?;
-            let what = What::Calc;
-            graph.ops.push(Op { what, size, line });
+            let kind = OpKind::Calc;
+            graph.ops.push(Op { kind, size, line });
             return Ok(());
         }
         self.word("b")?;
@@ -311,15 +311,15 @@ impl<'t> Parser<'t> {
         let tag = self.option("tag")?.unwrap_or(Some(0));
         self.option("cpu")?;
         let nic = self.option("nic")?.flatten().unwrap_or(0);
-        let what = match op {
-            "send" => What::Send { to: peer, tag, nic },
-            _ => What::Recv {
+        let kind = match op {
+            "send" => OpKind::Send { to: peer, tag, nic },
+            _ => OpKind::Recv {
                 from: peer,
                 tag,
                 nic,
             },
         };
-        graph.ops.push(Op { what, size, line });
+        graph.ops.push(Op { kind, size, line });
         Ok(())
     }
 

@@ -136,7 +136,7 @@ pub(super) struct Block {
 
 #[derive(Clone, Copy)]
 pub(super) struct Line {
-    pub(super) what: What,
+    pub(super) kind: StepKind,
     pub(super) src: (usize, usize),
     pub(super) dst: (usize, usize),
     pub(super) count: usize,
@@ -150,7 +150,7 @@ pub(super) struct Line {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum StepKind {
     Send,
     Recv,
     RecvCopySend,
@@ -162,21 +162,21 @@ pub(super) enum What {
     Nop,
 }
 
-impl What {
-    const ALL: [(&'static str, What); 9] = [
-        ("s", What::Send),
-        ("r", What::Recv),
-        ("rcs", What::RecvCopySend),
-        ("rrs", What::RecvReduceSend),
-        ("rrc", What::RecvReduceCopy),
-        ("rrcs", What::RecvReduceCopySend),
-        ("cpy", What::Copy),
-        ("re", What::Reduce),
-        ("nop", What::Nop),
+impl StepKind {
+    const ALL: [(&'static str, StepKind); 9] = [
+        ("s", StepKind::Send),
+        ("r", StepKind::Recv),
+        ("rcs", StepKind::RecvCopySend),
+        ("rrs", StepKind::RecvReduceSend),
+        ("rrc", StepKind::RecvReduceCopy),
+        ("rrcs", StepKind::RecvReduceCopySend),
+        ("cpy", StepKind::Copy),
+        ("re", StepKind::Reduce),
+        ("nop", StepKind::Nop),
     ];
 
     pub(super) fn sends(self) -> bool {
-        use What::{RecvCopySend, RecvReduceCopySend, RecvReduceSend, Send};
+        use StepKind::{RecvCopySend, RecvReduceCopySend, RecvReduceSend, Send};
         matches!(
             self,
             Send | RecvCopySend | RecvReduceSend | RecvReduceCopySend
@@ -184,15 +184,26 @@ impl What {
     }
 
     pub(super) fn receives(self) -> bool {
-        !matches!(self, What::Send | What::Copy | What::Reduce | What::Nop)
+        !matches!(
+            self,
+            StepKind::Send | StepKind::Copy | StepKind::Reduce | StepKind::Nop
+        )
+    }
+
+    pub(super) fn reduces(self) -> bool {
+        use StepKind::{RecvReduceCopy, RecvReduceCopySend, RecvReduceSend, Reduce};
+        matches!(
+            self,
+            RecvReduceCopy | RecvReduceCopySend | RecvReduceSend | Reduce
+        )
     }
 
     /// Whether `src` and `dst` are places of this rank.
     pub(super) fn uses(self) -> (bool, bool) {
         match self {
-            What::Nop => (false, false),
-            What::Send | What::RecvReduceSend => (true, false),
-            What::Recv | What::RecvCopySend => (false, true),
+            StepKind::Nop => (false, false),
+            StepKind::Send | StepKind::RecvReduceSend => (true, false),
+            StepKind::Recv | StepKind::RecvCopySend => (false, true),
             _ => (true, true),
         }
     }
@@ -341,11 +352,11 @@ impl Line {
             )));
         }
         let name = step.text("type")?;
-        let Some(&(_, what)) = What::ALL.iter().find(|(n, _)| *n == name) else {
-            let names: Vec<_> = What::ALL.iter().map(|w| w.0).collect();
+        let Some(&(_, kind)) = StepKind::ALL.iter().find(|(n, _)| *n == name) else {
+            let names: Vec<_> = StepKind::ALL.iter().map(|w| w.0).collect();
             return Err(step.error(format!("type=\"{name}\" is none of {}", names.join(", "))));
         };
-        if what.sends() && block.send.is_none() || what.receives() && block.recv.is_none() {
+        if kind.sends() && block.send.is_none() || kind.receives() && block.recv.is_none() {
             return Err(step.error(format!("{name} in a thread block without that peer")));
         }
         let buffer = |name: &str| match step.text(name)? {
@@ -354,7 +365,7 @@ impl Line {
             "s" => Ok(2),
             other => Err(step.error(format!("{name}=\"{other}\" is none of i, o, s"))),
         };
-        let (uses_src, uses_dst) = what.uses();
+        let (uses_src, uses_dst) = kind.uses();
         let place = |used: bool, buf: &str, off: &str| -> Result<(usize, usize)> {
             match used {
                 true => Ok((buffer(buf)?, step.number(off)?)),
@@ -366,15 +377,15 @@ impl Line {
             (None, None) => None,
             _ => return Err(step.error("depid and deps belong together")),
         };
-        let count = match what {
-            What::Nop => 0,
+        let count = match kind {
+            StepKind::Nop => 0,
             _ => step.number("cnt")?,
         };
-        if count == 0 && what != What::Nop {
+        if count == 0 && kind != StepKind::Nop {
             return Err(step.error("cnt=\"0\": a step moves a chunk at least"));
         }
         Ok(Line {
-            what,
+            kind,
             src: place(uses_src, "srcbuf", "srcoff")?,
             dst: place(uses_dst, "dstbuf", "dstoff")?,
             count,

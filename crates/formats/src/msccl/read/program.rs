@@ -1,124 +1,123 @@
-//! The steps of one rank, made from those of its thread blocks.
+//! The steps of one rank, made from the lines of its thread blocks.
 
 use std::collections::HashMap;
 
-use super::order::Part;
-use super::{Gpu, Line, Memory, What, at, times};
+use super::file::{Gpu, Line, StepKind, at};
+use super::order::{NodeId, Part};
+use super::{Memory, times};
 use crate::sum;
 use oneport::error::Result;
 use oneport::schedule::{Order, Span, Spans, Step};
 
 /// The program of one rank, as it grows.
 pub(super) struct Program<'f> {
-    pub(super) text: &'f str,
-    pub(super) gpu: &'f Gpu,
-    pub(super) memory: Memory,
+    text: &'f str,
+    gpu: &'f Gpu,
+    memory: Memory,
     /// Elements of a chunk.
-    pub(super) chunk: usize,
-    pub(super) ports: Vec<Option<(usize, usize)>>,
-    pub(super) steps: Vec<Step>,
-    /// By thread block and step: a place of its own, for its message or for the sum that an `rrs`
-    /// sends on.
-    pub(super) places: HashMap<(usize, usize), Span>,
-    /// Thread block, number and kind of the last step, if oneport numbered it.
-    pub(super) last: Option<(usize, usize, What)>,
+    chunk: usize,
+    /// By thread block: the ports it sends and receives through; `None` for those that the file
+    /// gives.
+    ports: Vec<Option<(usize, usize)>>,
+    steps: Vec<Step>,
+    /// By thread block and line: the buffer for its message, or for the sum that an `rrs` sends on.
+    buffers: HashMap<(usize, usize), Span>,
+    /// Thread block, number and kind of the last line, if oneport numbered it.
+    last: Option<(usize, usize, StepKind)>,
 }
 
-impl Program<'_> {
-    /// Adds a step of a thread block, or a half of it. Lines with the same number are parts of one
-    /// step.
-    pub(super) fn add(&mut self, (block, step): (usize, usize), part: Part) -> Result<()> {
+impl<'f> Program<'f> {
+    pub(super) fn new(
+        text: &'f str,
+        gpu: &'f Gpu,
+        memory: Memory,
+        chunk: usize,
+        ports: Vec<Option<(usize, usize)>>,
+    ) -> Program<'f> {
+        Program {
+            text,
+            gpu,
+            memory,
+            chunk,
+            ports,
+            steps: Vec::new(),
+            buffers: HashMap::new(),
+            last: None,
+        }
+    }
+
+    /// Adds the steps of a node. Lines with the same number are parts of one step.
+    pub(super) fn add(&mut self, (block, step, part): NodeId) -> Result<()> {
         let of = &self.gpu.blocks[block];
         let line = of.lines[step];
-        let (uses_src, uses_dst) = line.what.uses();
-        let place = |used: bool, at| used.then(|| self.span(at, &line)).transpose();
-        let (src, dst) = (place(uses_src, line.src)?, place(uses_dst, line.dst)?);
+        let (reads, writes) = line.kind.uses();
+        let operand = |used: bool, at| used.then(|| self.span(at, &line)).transpose();
+        let (src, dst) = (operand(reads, line.src)?, operand(writes, line.dst)?);
         if let (Some(src), Some(dst)) = (src, dst)
             && src != dst
             && src.overlaps(dst)
         {
             return Err(at(self.text, line.pos, "source and destination overlap"));
         }
-        // Steps that become several are not parts of one.
-        let several = part != Part::Whole || line.what.receives() && uses_src && src != dst;
-        let number = line.n.filter(|_| !several).map(|n| (block, n, line.what));
+        // Lines that become several steps are not parts of one.
+        let several = part != Part::Whole || line.kind.receives() && reads && src != dst;
+        let number = line.n.filter(|_| !several).map(|n| (block, n, line.kind));
         if number.is_some() && number == self.last {
             self.extend(src, dst);
             return Ok(());
         }
         self.last = number;
-        let (send, from) = (of.send.unwrap_or_default(), of.recv.unwrap_or_default());
-        let (out, into) = self.ports[block].unwrap_or((line.port, line.port));
-        let empty = Span::new(0, 0);
-        let (src, mut dst) = (src.unwrap_or(empty), dst.unwrap_or(empty));
-        let sum_apart = line.what == What::RecvReduceSend;
-        let place = match self.places.get(&(block, step)) {
-            Some(&place) => place,
-            None if sum_apart || part == Part::Arrived => {
-                let place = self.own_place(line.count)?;
-                self.places.insert((block, step), place);
-                place
-            }
-            None => empty,
+        let buffer = match line.kind == StepKind::RecvReduceSend || part == Part::Buffer {
+            true => self.own_buffer((block, step), line.count)?,
+            false => self.buffers.get(&(block, step)).copied().unwrap_or(EMPTY),
         };
-        if sum_apart {
-            dst = place;
-        }
-        // The operand of this rank onto the message, once that is stored.
+        let (src, dst) = (src.unwrap_or(EMPTY), dst.unwrap_or(buffer));
+        let (out, into) = self.ports[block].unwrap_or((line.port, line.port));
+        let send = |span| Step::send(of.send.unwrap_or_default(), span).on_port(out);
+        let from = of.recv.unwrap_or_default();
+        let recv = |span| Step::recv(from, span).on_port(into);
+        // Where the message is stored first, and this rank's operand is combined with it.
         let onto_message = match line.order {
             Order::MineFirst => Order::TheirsFirst,
             Order::TheirsFirst => Order::MineFirst,
         };
-        match part {
-            Part::Whole | Part::Received => {}
-            Part::Arrived => {
-                self.steps.push(Step::recv(from, place).on_port(into));
-                return Ok(());
+        use StepKind::{Copy, Nop, Recv, RecvCopySend, RecvReduceSend, Reduce, Send};
+        let steps = match (part, line.kind) {
+            (Part::Send, _) => [Some(send(dst)), None],
+            (Part::Buffer, _) => [Some(recv(buffer)), None],
+            (Part::Unpack, Recv | RecvCopySend) => [Some(Step::copy(buffer, dst)), None],
+            (Part::Unpack, RecvReduceSend) => {
+                [Some(Step::combine(src, buffer, onto_message)), None]
             }
-            Part::Taken => {
-                match line.what {
-                    What::Recv | What::RecvCopySend => self.steps.push(Step::copy(place, dst)),
-                    What::RecvReduceSend => {
-                        self.steps.push(Step::combine(src, place, onto_message));
-                    }
-                    _ => {
-                        if src != dst {
-                            self.steps.push(Step::copy(src, dst));
-                        }
-                        self.steps.push(Step::combine(place, dst, line.order));
-                    }
-                }
-                return Ok(());
-            }
-            Part::Sent => {
-                self.steps.push(Step::send(send, dst).on_port(out));
-                return Ok(());
-            }
-        }
-        let recv = || Step::recv(from, dst).on_port(into);
-        match line.what {
-            What::Nop => {}
-            What::Send => self.steps.push(Step::send(send, src).on_port(out)),
-            What::Recv | What::RecvCopySend => self.steps.push(recv()),
-            What::Copy => self.steps.push(Step::copy(src, dst)),
-            What::Reduce => self.steps.push(Step::combine(src, dst, line.order)),
-            What::RecvReduceCopy | What::RecvReduceCopySend if src == dst => {
+            (Part::Unpack, _) => [
+                (src != dst).then(|| Step::copy(src, dst)),
+                Some(Step::combine(buffer, dst, line.order)),
+            ],
+            (_, Nop) => [None, None],
+            (_, Send) => [Some(send(src)), None],
+            (_, Recv | RecvCopySend) => [Some(recv(dst)), None],
+            (_, Copy) => [Some(Step::copy(src, dst)), None],
+            (_, Reduce) => [Some(Step::combine(src, dst, line.order)), None],
+            (_, _) if src != dst => [Some(recv(dst)), Some(Step::combine(src, dst, onto_message))],
+            (_, _) => {
                 let combine = Step::recv_combine(from, dst, line.order);
-                self.steps.push(combine.on_port(into));
+                [Some(combine.on_port(into)), None]
             }
-            What::RecvReduceCopy | What::RecvReduceCopySend | What::RecvReduceSend => {
-                let combine = Step::combine(src, dst, onto_message);
-                self.steps.extend([recv(), combine]);
-            }
-        }
+        };
+        self.steps.extend(steps.into_iter().flatten());
         Ok(())
     }
 
-    /// Chunks behind all others.
-    fn own_place(&mut self, count: usize) -> Result<Span> {
+    /// The buffer of a line alone, of `count` chunks behind all others.
+    fn own_buffer(&mut self, line: (usize, usize), count: usize) -> Result<Span> {
+        if let Some(&buffer) = self.buffers.get(&line) {
+            return Ok(buffer);
+        }
         let start = times(self.memory.len, self.chunk)?;
         self.memory.len = sum(self.memory.len, count, "the buffer of a rank")?;
-        Ok(Span::new(start, times(count, self.chunk)?))
+        let buffer = Span::new(start, times(count, self.chunk)?);
+        self.buffers.insert(line, buffer);
+        Ok(buffer)
     }
 
     /// Appends spans to those of the last step.
@@ -139,25 +138,19 @@ impl Program<'_> {
         }
     }
 
-    /// The elements that `count` chunks cover from `at` on.
+    /// The elements that the chunks of a line cover from `offset` of a buffer on.
     fn span(&self, (buffer, offset): (usize, usize), line: &Line) -> Result<Span> {
         let size = self.memory.sizes[buffer];
         if offset.checked_add(line.count).is_none_or(|end| end > size) {
-            return Err(at(
-                self.text,
-                line.pos,
-                format!(
-                    "{} chunks from {offset} on leave the {size} of buffer {}",
-                    line.count,
-                    ["i", "o", "s"][buffer]
-                ),
-            ));
+            let what = format!(
+                "{} chunks from {offset} on leave the {size} of buffer {}",
+                line.count,
+                ["i", "o", "s"][buffer]
+            );
+            return Err(at(self.text, line.pos, what));
         }
-        let start = self.memory.starts[buffer] + offset;
-        Ok(Span::new(
-            times(start, self.chunk)?,
-            times(line.count, self.chunk)?,
-        ))
+        let start = times(self.memory.starts[buffer] + offset, self.chunk)?;
+        Ok(Span::new(start, times(line.count, self.chunk)?))
     }
 
     /// The length of the buffer, and the steps.
@@ -165,3 +158,5 @@ impl Program<'_> {
         Ok((times(self.memory.len, self.chunk)?, self.steps))
     }
 }
+
+const EMPTY: Span = Span { offset: 0, len: 0 };

@@ -3,7 +3,7 @@
 //!
 //! What comes first follows from the order in thread blocks, the steps that steps wait for, and
 //! messages: what comes before a send comes before everything after its receive. A step reads and
-//! writes while it is its turn, and is done when its message is under way: `s` and `rrs` read
+//! writes while it runs, and is done when its message is under way: `s` and `rrs` read
 //! `src`, `r` and `rcs` write `dst`, `rrc`, `rrcs`, `cpy` and `re` do both. `hasdep` adds no order:
 //! it tells the executor which steps to announce, and a wait for a step that is not announced lasts
 //! longer, never shorter. Room in a channel adds none, either: a send may never have to wait for
@@ -13,10 +13,11 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::order::{Graph, Part, levels};
-use super::{Memory, at};
+use super::Memory;
+use super::file::at;
+use super::order::{Graph, Part, longest_paths};
 use oneport::error::{Error, Result};
-use oneport::internal::grouped;
+use oneport::internal::Grouped;
 
 /// In place of a node: none.
 const NONE: u32 = u32::MAX;
@@ -58,24 +59,15 @@ pub(super) fn ensure_none(graph: &Graph, memory: impl Fn(usize) -> Result<Memory
                 graph.nodes[node as usize].part,
                 graph.nodes[node as usize].line,
             );
-            if part == Part::Sent {
-                continue;
-            }
-            let (reads, writes) = line.what.uses();
-            for (used, (buffer, offset), write) in
-                [(reads, line.src, false), (writes, line.dst, true)]
-            {
-                if !used {
-                    continue;
-                }
+            let (reads, writes) = line.kind.uses();
+            let accesses = [(reads, line.src, false), (writes, line.dst, true)];
+            let used = accesses
+                .iter()
+                .filter(|&&(used, ..)| used && part != Part::Send);
+            for &(_, (buffer, offset), write) in used {
                 let start = memory.starts[buffer] + offset;
-                chunks.access(
-                    start..start + line.count,
-                    write,
-                    node,
-                    &mut search,
-                    &mut before,
-                );
+                let range = start..start + line.count;
+                chunks.access(range, write, node, &mut search, &mut before);
                 before.sort_unstable();
                 before.dedup();
                 for earlier in before.drain(..) {
@@ -166,10 +158,8 @@ impl Chunks {
 /// Which nodes come before which.
 struct Search<'g, 'f> {
     graph: &'g Graph<'f>,
-    /// The predecessors of node `i` are those from `ends[i - 1]` to `ends[i]`.
-    ends: Vec<u32>,
-    predecessors: Vec<u32>,
-    /// By node: the number of nodes on the longest chain before it.
+    predecessors: Grouped,
+    /// By node: the number of nodes on the longest path to it.
     depth: Vec<u32>,
     /// By node: the last step up to it, in its thread block, that waits for a step of another one.
     last_wait: Vec<u32>,
@@ -184,21 +174,19 @@ struct Search<'g, 'f> {
 impl<'g, 'f> Search<'g, 'f> {
     fn new(graph: &'g Graph<'f>) -> Self {
         let (n, edges) = (graph.nodes.len(), graph.all_edges(&[]));
-        let levels = levels(n, &edges, |_| 0).unwrap_or_default();
-        let (ends, predecessors) = grouped(n, edges.into_iter());
+        let paths = longest_paths(n, &edges, |_| 0).unwrap_or_default();
         let mut last_wait: Vec<u32> = Vec::with_capacity(n);
         for (node, i) in graph.nodes.iter().zip(0..) {
             last_wait.push(match last_wait.last() {
-                _ if node.line.waits.is_some() && node.part != Part::Sent => i,
-                Some(&last) if node.step > 0 || node.part == Part::Sent => last,
+                _ if node.line.waits.is_some() && node.part != Part::Send => i,
+                Some(&last) if node.step > 0 || node.part == Part::Send => last,
                 _ => NONE,
             });
         }
         Search {
             graph,
-            ends,
-            predecessors,
-            depth: levels.into_iter().map(|(_, depth)| depth as u32).collect(),
+            predecessors: Grouped::new(n, edges.into_iter()),
+            depth: paths.into_iter().map(|(_, depth)| depth as u32).collect(),
             last_wait,
             visited: vec![0; n],
             searches: 0,
@@ -208,9 +196,7 @@ impl<'g, 'f> Search<'g, 'f> {
     }
 
     fn predecessors(&self, node: u32) -> &[u32] {
-        let i = node as usize;
-        let start = if i == 0 { 0 } else { self.ends[i - 1] };
-        &self.predecessors[start as usize..self.ends[i] as usize]
+        self.predecessors.of(node as usize)
     }
 
     fn same_block(&self, a: u32, b: u32) -> bool {

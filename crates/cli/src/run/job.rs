@@ -1,0 +1,133 @@
+//! What the options of `oneport run` mean: a schedule that can be run, and is right.
+
+use anyhow::Result;
+use oneport::check::{self, Finding, FindingKind};
+use oneport::run::ElementType;
+use oneport::simulate::Prepared;
+use serde::Serialize;
+
+use super::Args;
+use super::report::Done;
+use crate::draw::File;
+use crate::input::{Input, ScheduleInfo, first_of, print_warnings};
+use crate::output::{self, Wrong};
+use crate::site::{self, Site};
+
+/// A schedule to run.
+pub(super) struct Job<'a> {
+    pub(super) args: &'a Args,
+    pub(super) input: Input,
+    /// The type of its elements.
+    pub(super) dtype: ElementType,
+    /// What --trace writes.
+    pub(super) trace: Option<File>,
+}
+
+/// JSON output for a wrong schedule, which is not run.
+#[derive(Serialize)]
+struct Disproved<'a> {
+    verified: bool,
+    error: &'a str,
+    #[serde(flatten)]
+    info: &'a ScheduleInfo,
+}
+
+impl<'a> Job<'a> {
+    /// The one run of the options, whose files can be written.
+    pub(super) fn new(args: &'a Args, site: &Site) -> Result<Job<'a>> {
+        let mut job = Job::planned(args, site)?;
+        let schedule = &job.input.schedule;
+        print_warnings(&args.common.typed().0, schedule);
+        site.note_spare(schedule.ranks());
+        job.trace = args.trace.as_deref().map(File::of).transpose()?;
+        if let Some(file) = job.trace {
+            file.ensure_fits_memory(schedule)?;
+        }
+        output::writable(&[
+            ("--histogram", args.histogram.as_deref()),
+            ("--trace", args.trace.as_deref()),
+        ])?;
+        job.proved(site)
+    }
+
+    /// What is run, if there is a place for it.
+    pub(super) fn planned(args: &'a Args, site: &Site) -> Result<Job<'a>> {
+        let (mut common, dtype) = args.common.typed();
+        if let Some(world) = &site.world {
+            args.ensure_for_processes()?;
+            common.take_ranks(world.size());
+        } else if let Some(ranks) = common.ranks.filter(|_| common.schedule.is_none()) {
+            args.ensure_threads(ranks)?;
+        }
+        let input = match site.world {
+            None => common.input_on_cores(|ranks| args.core_model(ranks))?,
+            Some(_) => common.input()?,
+        };
+        let kind = input.schedule.collective().kind();
+        common.vector.ensure_combines(kind, dtype)?;
+        match site.world {
+            None => args.ensure_fits(&input)?,
+            Some(_) => site.ensure_processes(input.schedule.ranks())?,
+        }
+        Ok(Job {
+            args,
+            input,
+            dtype,
+            trace: None,
+        })
+    }
+
+    /// The job, if its schedule is right. One process finds that out for all.
+    pub(super) fn proved(self, site: &Site) -> Result<Job<'a>> {
+        let Some(error) = site.speaks().then(|| self.first_error()).flatten() else {
+            return Ok(self);
+        };
+        let refused = Disproved {
+            verified: false,
+            error: &error,
+            info: &self.input.info,
+        };
+        let answer = if self.args.common.json {
+            serde_json::to_string_pretty(&refused)? + "\n"
+        } else {
+            String::new()
+        };
+        let message = format!("wrong schedule: {error}");
+        Err(Wrong { message, answer }.into())
+    }
+
+    /// Returns the reason not to run the schedule: the first error that `check` finds, because
+    /// correct data prove nothing (some operators hide errors that others reveal); without
+    /// verification only steps that would wait for each other until the deadline.
+    fn first_error(&self) -> Option<String> {
+        let (args, input) = (self.args, &self.input);
+        // Schedules that complete need no search for cycles.
+        if args.no_verify && Prepared::new(&input.schedule, input.cost.overlaps()).is_ok() {
+            return None;
+        }
+        let report = input.check(&args.common, check::Options::default().max_errors);
+        let waits = |kind| matches!(kind, FindingKind::Deadlock | FindingKind::TwoPorts);
+        let counts = |finding: &&Finding| !args.no_verify || waits(finding.kind);
+        let wrong = first_of(report.errors.iter().filter(counts), report.more)?;
+        let instead = match args.no_verify {
+            true => "",
+            false => " (not run: --no-verify runs it all the same)",
+        };
+        Some(wrong + instead)
+    }
+}
+
+impl site::Job for Job<'_> {
+    type Done = Done;
+
+    fn fact(&self) -> String {
+        match self.args.library {
+            true => "runs a schedule and measures the library".into(),
+            false => "runs a schedule".into(),
+        }
+    }
+
+    fn perform(self, site: &mut Site) -> Result<Done> {
+        oneport::with_element_type!(self.dtype, T => self.execute::<T>(site))
+    }
+}

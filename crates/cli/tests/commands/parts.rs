@@ -1,0 +1,283 @@
+//! Tests of files of the program that stand alone: numbers, sizes, a plot, work on all cores,
+//! writing, and profiles that mean nothing.
+
+mod units {
+    use crate::units::{
+        Number, TimeArg, TimeUnit, did_you_mean, parse_size, parse_time, show_bytes,
+    };
+
+    #[test]
+    fn sizes() {
+        for (text, bytes) in [
+            ("0", 0),
+            ("4096", 4096),
+            ("64KiB", 65536),
+            ("64kib", 65536),
+            ("64 KiB", 65536),
+            ("1.5MiB", 3 << 19),
+            ("2GB", 2_000_000_000),
+            ("10B", 10),
+            ("8192TiB", 1 << 53),
+            ("8PiB", 1 << 53),
+            ("0.0078125EiB", 1 << 53),
+            ("9PB", 9_000_000_000_000_000),
+            ("1.000", 1),
+        ] {
+            assert_eq!(parse_size(text), Ok(bytes), "{text}");
+        }
+        for text in [
+            "",
+            "KiB",
+            "-1",
+            "1e3",
+            "1.5",
+            "0.3KiB",
+            "x",
+            "1 2",
+            ".",
+            "8193TiB",
+            "8.1PiB",
+            "1EiB",
+            "0.008EB0",
+            "99999999999GiB",
+            "99999999999999999999999",
+            "inf",
+            "nan",
+            "1.00000000000000000000001KiB",
+        ] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+        // Beyond the limit, the message names the limit, whatever the unit is.
+        for text in [
+            "9007199254740993",
+            "8193TiB",
+            "9PiB",
+            "10PB",
+            "1EiB",
+            "1EB",
+            "99EiB",
+            "1.5EiB",
+        ] {
+            let message = parse_size(text).unwrap_err();
+            assert!(message.contains("limit of 8 PiB"), "{text}: {message}");
+        }
+    }
+
+    #[test]
+    fn suggestions() {
+        let names = || ["broadcast", "reduce", "reduce_scatter"].into_iter();
+        let expected = "; did you mean 'broadcast'?";
+        assert_eq!(did_you_mean("brodcast", names()), expected);
+        assert_eq!(did_you_mean("redcue", names()), "; did you mean 'reduce'?");
+        assert_eq!(did_you_mean("xyz", names()), "");
+    }
+
+    #[test]
+    fn times() {
+        for (text, value, has_unit) in [
+            ("10", 10.0, false),
+            ("0.25", 0.25, false),
+            ("250ns", 250.0, true),
+            ("1us", 1e3, true),
+            ("1.5ms", 1.5e6, true),
+            ("2s", 2e9, true),
+            ("1e-3", 1e-3, false),
+        ] {
+            assert_eq!(parse_time(text), Ok(TimeArg { value, has_unit }), "{text}");
+        }
+        for text in ["", "s", "-1", "nan", "inf", "-0.5us", "1 day", "1e999"] {
+            assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn shown() {
+        let ns = TimeUnit::Nanoseconds;
+        assert_eq!(ns.show(34_300.0), "34.3 us");
+        assert_eq!(ns.show(0.0), "0 ns");
+        assert_eq!(ns.show(0.1), "0.1 ns");
+        assert_eq!(TimeUnit::Plain.show(39.0), "39");
+        assert_eq!(TimeUnit::Plain.show(1.0 / 3.0), "0.3333333");
+        assert_eq!(show_bytes(65536), "64 KiB");
+        assert_eq!(show_bytes(100), "100 B");
+        assert_eq!(show_bytes(1025), "1.001 KiB");
+        assert_eq!(show_bytes(1 << 53), "8 PiB");
+        assert_eq!(show_bytes(3 << 59), "1.5 EiB");
+        assert_eq!(
+            serde_json::to_string(&[Number(39.0), Number(0.5)]).unwrap(),
+            "[39,0.5]"
+        );
+    }
+}
+
+mod sizes {
+    use crate::sizes::{expand, parse_sizes};
+
+    fn sizes(text: &str, factor: usize) -> Vec<u64> {
+        let parts: Vec<_> = text
+            .split(',')
+            .map(|part| parse_sizes(part).unwrap())
+            .collect();
+        expand(&parts, factor).unwrap()
+    }
+
+    #[test]
+    fn ranges_and_lists() {
+        assert_eq!(sizes("64KiB..256KiB", 2), [65536, 131_072, 262_144]);
+        assert_eq!(sizes("1..100", 4), [1, 4, 16, 64, 100]);
+        assert_eq!(sizes("100,1..8,4", 2), [1, 2, 4, 8, 100]);
+        assert_eq!(sizes("0,5..5", 2), [0, 5]);
+        assert_eq!(sizes("1..9007199254740992", 1 << 52).len(), 3);
+        assert_eq!(sizes("0", 0), [0]);
+    }
+
+    #[test]
+    fn invalid_ranges_are_refused() {
+        for text in [
+            "", "..", "1..", "..1", "2..1", "0..8", "1...8", "x..8", "1-8", "8TiB..1",
+        ] {
+            assert!(parse_sizes(text).is_err(), "{text}");
+        }
+        assert!(expand(&[parse_sizes("1..8").unwrap()], 1).is_err());
+    }
+}
+
+mod parallel {
+    use crate::parallel::map;
+
+    #[test]
+    fn results_are_in_order_and_refusals_are_tried_again() {
+        let items: Vec<u64> = (0..100).collect();
+        let each = |&item: &u64, at_once: usize| match item % 7 {
+            0 if at_once > 1 => None,
+            _ => Some(item * item),
+        };
+        let squares = map(&items, |&item| item << 20, each, Option::is_none);
+        let expected: Vec<_> = items.iter().map(|item| Some(item * item)).collect();
+        assert_eq!(squares, expected);
+    }
+}
+
+mod plot {
+    use crate::plot::plot;
+    use oneport_measure::tune::{Summary, Trial};
+
+    fn row(bytes: u64, segment: u64, algorithm: &str, time: u64) -> Trial {
+        Trial {
+            bytes,
+            algorithm: algorithm.into(),
+            segment,
+            segments: 1,
+            wall: Summary::of(&[time]).unwrap(),
+            model_time: 1.0,
+            best: false,
+            best_segment: true,
+            settled: true,
+        }
+    }
+
+    fn plotted(rows: &[Trial]) -> String {
+        let mut out = Vec::new();
+        plot(&mut out, rows).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn corners_and_legend() {
+        let text = plotted(&[
+            row(1024, 1024, "chain", 1_000_000),
+            row(1 << 20, 1024, "chain", 64_000_000),
+            row(1024, 1024, "binomial", 1_000_000),
+            row(1 << 20, 1024, "binomial", 32_000_000),
+        ]);
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[0], "time over size");
+        assert!(
+            lines[1].starts_with("    64 ms |") && lines[1].ends_with('B'),
+            "{text}"
+        );
+        assert!(lines[17].starts_with("     1 ms |*"), "{text}");
+        assert!(text.contains("A binomial, B chain") && text.contains("1 MiB"));
+        assert!(lines.iter().all(|l| l.len() <= 11 + 61));
+    }
+
+    #[test]
+    fn degenerate_plots() {
+        assert_eq!(plotted(&[]), "");
+        assert_eq!(plotted(&[row(0, 1, "chain", 0)]), "");
+        let text = plotted(&[row(64, 16, "chain", 7)]);
+        assert!(
+            text.contains("time over segment size") && text.contains("16 B"),
+            "{text}"
+        );
+    }
+}
+
+mod writer {
+    use std::fs;
+    use std::time::Duration;
+
+    use crate::writer::Writer;
+
+    #[test]
+    fn waiting_for_another_writer_ends_after_a_timeout() {
+        let folder = std::env::temp_dir().join(format!("oneport-writer-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("r.json");
+        let timeout = Duration::from_millis(20);
+        let first = Writer::open(&path).unwrap();
+        let message = format!("{:#}", Writer::open_within(&path, timeout).unwrap_err());
+        for part in [
+            "cannot write ",
+            "r.json: another process has",
+            ".r.json.oneport-tmp locked",
+        ] {
+            assert!(message.contains(part), "{message}");
+        }
+        // The second writer reads what the first has written.
+        first.write(b"first").unwrap();
+        let second = Writer::open(&path).unwrap();
+        assert_eq!(second.current().unwrap().as_deref(), Some(&b"first"[..]));
+        drop(second);
+
+        // When written in place, the file itself is locked.
+        fs::hard_link(&path, folder.join("other")).unwrap();
+        let first = Writer::open(&path).unwrap();
+        let message = format!("{:#}", Writer::open_within(&path, timeout).unwrap_err());
+        assert!(message.contains("r.json: another process has"), "{message}");
+        assert!(message.contains("holds it locked"), "{message}");
+        first.write(b"1st").unwrap();
+        let second = Writer::open(&folder.join("other")).unwrap();
+        assert_eq!(second.current().unwrap().as_deref(), Some(&b"1st"[..]));
+        drop(second);
+        let left = fs::read_dir(&folder).unwrap().count();
+        assert_eq!(left, 2);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
+
+mod far_off {
+    use oneport_measure::{Point, Profile};
+
+    use crate::far_off::refuse_far_off;
+
+    #[test]
+    fn a_profile_that_is_off_by_half_is_refused() {
+        let mut profile = Profile::from_json(r#"{"alpha": 1, "beta": 1}"#).unwrap();
+        let point = |bytes, residual| Point {
+            bytes,
+            time: 1.0,
+            predicted: 1.0 + residual,
+            residual,
+        };
+        profile.points = vec![point(8, -0.5), point(16, 0.1)];
+        profile.combine_points = vec![point(1 << 20, 0.4)];
+        assert!(refuse_far_off(&profile).is_ok());
+        profile.combine_points.push(point(4 << 20, 0.51));
+        let error = refuse_far_off(&profile).unwrap_err().to_string();
+        assert!(error.contains("51%") && error.contains("4 MiB"), "{error}");
+        profile.points.push(point(2048, -0.8));
+        let error = refuse_far_off(&profile).unwrap_err().to_string();
+        assert!(error.contains("80% for a message of 2 KiB"), "{error}");
+    }
+}

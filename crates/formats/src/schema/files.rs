@@ -1,0 +1,384 @@
+//! The fields of files, from which the schemas are derived.
+//!
+//! They mirror the types that read the files: those live in crates that are light without schemas,
+//! and read some fields by hand. Tests compare both.
+#![expect(dead_code, reason = "only the schemas of these types are used")]
+
+use std::borrow::Cow;
+
+use oneport::schedule::collective::Kind;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+/// A program for every rank that together perform one collective. Spans are [offset, length] in
+/// elements of a rank's buffer.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct Schedule {
+    /// Number of ranks.
+    #[schemars(range(min = 1))]
+    ranks: usize,
+    /// One port for both directions, or one out and one in.
+    ports: Ports,
+    /// Number of ports of each kind; 1 if it is left out.
+    #[schemars(default, range(min = 1, max = 4096))]
+    ported: usize,
+    /// What the schedule must achieve.
+    collective: Collective,
+    /// The buffer of each rank.
+    #[schemars(length(min = 1))]
+    layout: Vec<Layout>,
+    /// The steps of each rank, in order.
+    #[schemars(length(min = 1))]
+    programs: Vec<Vec<Step>>,
+    /// Ports that several ranks share; none if it is left out.
+    #[schemars(default)]
+    shared_ports: Vec<SharedPort>,
+    /// What the schedule of a series keeps beside it.
+    #[schemars(default)]
+    series: Value,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+enum Ports {
+    Uni,
+    Bi,
+}
+
+type Span = [usize; 2];
+
+/// One span, or a list of them.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum OneOrMany {
+    One(Span),
+    Many(Vec<Span>),
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Layout {
+    /// Length of the buffer.
+    len: usize,
+    /// Where the input stands at the start.
+    input: Vec<Span>,
+    /// Where the output must stand at the end.
+    output: Vec<Span>,
+}
+
+/// A port of a node, with the transfers that use it, in order.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct SharedPort {
+    /// A name for people.
+    name: String,
+    /// The ranks of the node.
+    ranks: Vec<usize>,
+    /// Whether it carries what leaves the node, enters it, or both.
+    direction: Direction,
+    /// Rank and step of each transfer.
+    steps: Vec<[usize; 2]>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case")]
+enum Direction {
+    Out,
+    In,
+    Both,
+}
+
+#[derive(JsonSchema)]
+#[schemars(rename_all = "snake_case", deny_unknown_fields)]
+enum Step {
+    /// One message to rank `to`, the spans packed in order.
+    Send {
+        to: usize,
+        spans: Vec<Span>,
+        #[schemars(default)]
+        port: usize,
+    },
+    /// A message from rank `from`, stored into the spans.
+    Recv {
+        from: usize,
+        spans: Vec<Span>,
+        #[schemars(default)]
+        port: usize,
+    },
+    /// A message from rank `from`, combined element-wise into the spans.
+    RecvCombine {
+        from: usize,
+        spans: Vec<Span>,
+        #[schemars(default)]
+        order: Order,
+        #[schemars(default)]
+        port: usize,
+    },
+    /// A local copy.
+    Copy { src: OneOrMany, dst: OneOrMany },
+    /// A local combination into `dst`.
+    Combine {
+        src: OneOrMany,
+        dst: OneOrMany,
+        #[schemars(default)]
+        order: Order,
+    },
+}
+
+/// Which operand is the left one.
+#[derive(JsonSchema, Default)]
+#[schemars(rename_all = "snake_case")]
+enum Order {
+    #[default]
+    MineFirst,
+    TheirsFirst,
+}
+
+/// A collective: its kind, and what that has.
+struct Collective;
+
+impl JsonSchema for Collective {
+    fn schema_name() -> Cow<'static, str> {
+        "Collective".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let rank = json!({"type": "integer", "minimum": 0});
+        let ranks = json!({"type": "array", "items": rank});
+        let fields = [("root", rank), ("targets", ranks)];
+        let of_kind = Kind::ALL.map(|kind| {
+            // As many of the fields as the reader demands.
+            let name = kind.name();
+            let examples = [json!({"kind": name}), json!({"kind": name, "root": 0})];
+            let reads = |example: &Value| oneport::Collective::deserialize(example).is_ok();
+            let count = examples.iter().position(reads).unwrap_or(fields.len());
+            let mut properties = Map::from_iter([("kind".into(), json!({"const": name}))]);
+            let fields = fields[..count].iter().cloned();
+            properties.extend(fields.map(|(name, schema)| (name.into(), schema)));
+            json!({
+                "type": "object",
+                "required": properties.keys().collect::<Vec<_>>(),
+                "additionalProperties": false,
+                "properties": properties
+            })
+        });
+        json_schema!({ "anyOf": of_kind })
+    }
+}
+
+/// The name of a kind of collectives.
+struct KindName;
+
+impl JsonSchema for KindName {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Kind".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "enum": Kind::ALL.map(Kind::name) })
+    }
+}
+
+/// Nodes and links for series of operations. A number is a JSON number, read exactly as written, or
+/// a fraction in quotes such as "1/2".
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct Platform {
+    /// Number of nodes.
+    nodes: usize,
+    /// The source; 0 if it is left out.
+    #[schemars(default)]
+    source: usize,
+    /// The targets; all other nodes if they are left out.
+    targets: Option<Vec<usize>>,
+    edges: Vec<Edge>,
+    /// Time of one combination, by node.
+    #[schemars(default)]
+    compute: Vec<Number>,
+    /// Whether nodes combine while they communicate.
+    #[schemars(default)]
+    overlap: bool,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Edge {
+    src: usize,
+    dst: usize,
+    /// Time of one message.
+    cost: Number,
+    latency: Option<Number>,
+    /// Largest relative growth of the cost.
+    drift: Option<Number>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum Number {
+    Number(f64),
+    Fraction(String),
+}
+
+/// A time, or a time per byte.
+#[derive(JsonSchema, Default)]
+struct Cost(#[schemars(range(min = 0.0, max = 1e100))] f64);
+
+/// Matrices with a row a sender and a column a receiver, null where there is no link; or the levels
+/// of a machine, the innermost first: two ranks have the costs of the first level that has both in
+/// one group, and a level without groups is one of all ranks. A message of n bytes takes
+/// alpha + beta * n.
+#[derive(JsonSchema, Default)]
+#[schemars(
+    default,
+    deny_unknown_fields,
+    extend("anyOf" = [{ "required": ["alpha", "beta"] }, { "required": ["levels"] }])
+)]
+pub(super) struct Links {
+    /// Start-up times.
+    alpha: Vec<Vec<Option<Cost>>>,
+    /// Times per byte.
+    beta: Vec<Vec<Option<Cost>>>,
+    levels: Vec<Level>,
+    /// Time per byte combined, by rank.
+    gamma: Vec<Cost>,
+    /// Time per byte copied, by rank.
+    gamma_copy: Vec<Cost>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Level {
+    groups: Option<Vec<Vec<Rank>>>,
+    alpha: Cost,
+    beta: Cost,
+}
+
+#[derive(JsonSchema)]
+struct Rank(#[schemars(range(max = 4095))] usize);
+
+/// Times in nanoseconds, sizes in bytes. Other properties are ignored.
+#[derive(JsonSchema, Default)]
+#[schemars(default, extend("required" = ["alpha", "beta"]))]
+pub(super) struct Profile {
+    /// Start-up time of a message.
+    alpha: Cost,
+    /// Time per byte of a message.
+    beta: Cost,
+    /// Time per byte combined.
+    gamma: Cost,
+    /// Time per byte copied.
+    gamma_copy: Cost,
+    /// Start-up time between two ranks on one core.
+    shared_alpha: Option<Cost>,
+    fit_error: f64,
+    fit_error_worst: f64,
+    line_error: f64,
+    line_error_worst: f64,
+    noise: f64,
+    machine: Machine,
+    /// The measured cores, or ranks.
+    cores: Vec<usize>,
+    date: String,
+    version: String,
+    warnings: Vec<String>,
+    points: Vec<Point>,
+    combine_points: Vec<Point>,
+    combine_local_points: Vec<Point>,
+    copy_points: Vec<Point>,
+    /// Piecewise linear costs.
+    pieces: Option<Pieces>,
+    /// The host of each rank, measured over MPI.
+    hosts: Vec<String>,
+    /// Costs of each pair of cores or ranks: a cost file.
+    pairs: Option<Links>,
+    /// Costs by level, of ranks on several hosts, the innermost first: as in a cost file.
+    levels: Vec<Level>,
+    /// Constants of the machine that differ from the default ones; written by hand.
+    tuning: Tuning,
+}
+
+#[derive(JsonSchema, Default)]
+struct Machine {
+    cpu: String,
+    os: String,
+    cores: usize,
+}
+
+#[derive(JsonSchema)]
+struct Point {
+    bytes: u64,
+    time: f64,
+    predicted: f64,
+    residual: f64,
+}
+
+#[derive(JsonSchema, Default)]
+#[schemars(default, deny_unknown_fields)]
+struct Pieces {
+    transfer: Vec<Piece>,
+    combine: Vec<Piece>,
+    combine_local: Vec<Piece>,
+    copy: Vec<Piece>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Piece {
+    from: u64,
+    alpha: f64,
+    beta: f64,
+}
+
+#[derive(JsonSchema, Default)]
+#[schemars(deny_unknown_fields, default)]
+struct Tuning {
+    cache_bytes: Option<u64>,
+    min_stream_bytes: u64,
+    own_work_ns: f64,
+    worker_switch_share: f64,
+    lone_copy_factor: f64,
+    cold_copy_factor: f64,
+    fresh_factor: f64,
+    max_fresh_bytes: u64,
+}
+
+/// The algorithm and segment size to use for each size.
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub(super) struct Rules {
+    /// Version of the form.
+    #[schemars(extend("const" = 1))]
+    oneport_rules: u32,
+    rules: Vec<Rule>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Rule {
+    collective: KindName,
+    ranks: usize,
+    ports: Ports,
+    ported: usize,
+    dtype: Option<String>,
+    #[schemars(default)]
+    ordered: bool,
+    clock: Option<String>,
+    source: Option<String>,
+    /// By increasing size; the first that the size does not exceed holds, the last for longer ones.
+    choices: Vec<Selection>,
+}
+
+#[derive(JsonSchema)]
+#[schemars(deny_unknown_fields)]
+struct Selection {
+    up_to_bytes: u64,
+    algorithm: String,
+    /// Bytes of a segment; null if the algorithm does not segment.
+    segment: Option<u64>,
+}

@@ -1,0 +1,340 @@
+//! GOAL: files are read back, graphs of other tools keep their order and times.
+
+use oneport::{Collective, CostModel, Layout, Ports, Request, Schedule, Span, Spans, Step};
+use oneport_formats::goal::{Form, Options, read, write};
+
+use crate::grid;
+
+fn options(form: Form) -> Options {
+    Options {
+        form,
+        ..Options::new(CostModel::new(3.0, 1.0).gamma(2.0))
+    }
+}
+
+#[test]
+fn written_schedules_are_read_back() {
+    let (mut uniform, mut refused) = (0, 0);
+    for (name, schedule) in grid() {
+        let bytes = write(&schedule, &options(Form::Bytes)).unwrap();
+        assert_eq!(read(&bytes.text).as_ref(), Ok(&schedule), "{name}");
+        match write(&schedule, &options(Form::Uniform)) {
+            Ok(written) => {
+                assert_eq!(read(&written.text).as_ref(), Ok(&schedule), "{name}");
+                uniform += 1;
+            }
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(uniform > 100 && refused > 100, "{uniform} {refused}");
+}
+
+/// The graph alone, as another tool would write it, keeps matching, order and times.
+#[test]
+fn without_comments_the_graph_is_read() {
+    let cost = CostModel::new(3.0, 1.0).gamma(2.0);
+    let mut same = 0;
+    for (name, schedule) in grid() {
+        if !schedule.ports().is_bidirectional() {
+            continue;
+        }
+        let Options { form, .. } = options(Form::Bytes);
+        let options = Options {
+            form,
+            ..Options::new(cost.clone())
+        };
+        let text = write(&schedule, &options).unwrap().text;
+        let lines = text.lines().filter(|l| !l.starts_with("// {"));
+        let graph = read(&lines.collect::<Vec<_>>().join("\n")).unwrap();
+        assert!(graph.check().is_correct(), "{name}: {}", graph.check());
+        let copies = CostModel::new(3.0, 1.0).gamma_copy(1.0);
+        let times = [
+            schedule.simulate(&cost).unwrap().makespan(),
+            graph.simulate(&copies).unwrap().makespan(),
+        ];
+        // The graph may wait more, never less.
+        assert!(times[0] <= times[1], "{name}: {times:?}\n{text}");
+        same += usize::from(times[0] == times[1]);
+    }
+    assert!(same > 300, "{same}");
+}
+
+#[test]
+fn golden() {
+    let mut b = Schedule::reduce(2, 4);
+    b.transfer_combine(1, 0, 0..4, oneport::Order::MineFirst);
+    let schedule = b.build().unwrap();
+    let options = Options::new(CostModel::new(1.0, 0.5).gamma(0.25));
+    let written = write(&schedule, &options).unwrap();
+    let expected = r#"// GOAL, written by oneport
+// LogGOPSim -L 3 -g 3 -o 0 -G 0 -O 0 -S 0
+// the model's time is 4; 1 here is 1 time unit of the model
+// LogGOPSim computes the model's time: no sender waits for its receiver
+// {"ports":"bi","ported":1,"overlap":false,"collective":{"kind":"reduce","root":0}}
+num_ranks 2
+
+rank 0 {
+// {"len":4,"input":[[0,4]],"output":[[0,4]]}
+// {"recv_combine":{"from":1,"spans":[[0,4]],"order":"mine_first"}}
+r0: recv 1b from 1 tag 0
+c0: calc 1
+c0 requires r0
+}
+
+rank 1 {
+// {"len":4,"input":[[0,4]],"output":[]}
+// {"send":{"to":0,"spans":[[0,4]]}}
+s0: send 1b to 0 tag 0
+}
+"#;
+    assert_eq!(written.text, expected);
+    assert_eq!(written.notes.len(), 1);
+}
+
+#[test]
+fn units_are_whole() {
+    let schedule = Request::broadcast(4, 8).plan("binomial").unwrap();
+    for (alpha, beta, flag) in [
+        (1000.0, 0.1, "-L 10008 -g 10008 "),
+        (1.0 / 3.0, 0.0, "-L 1 -g 1 "),
+        (0.0, 1e-4, "-L 8 -g 8 "),
+        (1e12, 0.0, "-L 1 -g 1 "),
+    ] {
+        let written = write(&schedule, &Options::new(CostModel::new(alpha, beta)));
+        let text = written.unwrap().text;
+        assert!(text.contains(flag), "{alpha} {beta}: {}", &text[..200]);
+    }
+    let schedule = Request::reduce(4, 8).plan("binomial").unwrap();
+    let cost = CostModel::new(1.0 / 3.0, 0.0).gamma(0.2);
+    let error = write(&schedule, &Options::new(cost))
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("whole in no decimal unit"), "{error}");
+}
+
+#[test]
+fn what_the_uniform_form_lacks_is_refused() {
+    let refuse = |schedule: &Schedule, cost: CostModel, why: &str| {
+        let error = write(schedule, &Options::new(cost)).unwrap_err();
+        assert!(
+            error.is_usage() && error.to_string().contains(why),
+            "{error}"
+        );
+    };
+    let cost = || CostModel::new(1.0, 1.0);
+    let binomial = Request::broadcast(4, 8).plan("binomial").unwrap();
+    let uni = binomial.clone().with_ports(Ports::UNI).unwrap();
+    refuse(&uni, cost(), "ports are unidirectional");
+    refuse(&binomial, cost().overlap(true), "overlaps communication");
+    let gather = Request::gather(4, 1).plan("oblivious").unwrap();
+    refuse(&gather, cost(), "some have 1 elements and others 2");
+    let empty = Request::broadcast(4, 0).plan("binomial").unwrap();
+    refuse(&empty, cost(), "all are empty");
+    let ones = vec![vec![Some(1.0); 4]; 4];
+    let links = oneport::machine::Links {
+        alpha: ones.clone(),
+        beta: ones,
+        gamma: Vec::new(),
+        gamma_copy: Vec::new(),
+    };
+    refuse(
+        &binomial,
+        CostModel::heterogeneous(links).unwrap(),
+        "differ between ranks",
+    );
+    let mut b = Schedule::broadcast(2, 1);
+    b.ports(Ports::BI.with_k(2));
+    b.step(0, Step::send(1, Span::new(0, 1)).on_port(1));
+    b.step(1, Step::recv(0, Span::new(0, 1)));
+    refuse(
+        &b.build().unwrap(),
+        cost(),
+        "one uses port 1 and port 0 instead",
+    );
+}
+
+const FOREIGN: &str = "num_ranks 2\n\
+    rank 0 {\n\
+    l1: calc 100 cpu 1\n\
+    l2: send 10b to 1 tag 3 cpu 0 nic 0\n\
+    l3: recv 4b from 1\n\
+    l2 requires l1\n\
+    }\n\
+    /* a comment\n over lines */ rank 1 { \r\n\
+    l1: recv 10b from 0 tag 3\n\
+    l2: send 4b to 0 // more\n\
+    l2 requires l1\n\
+    }";
+
+#[test]
+fn foreign_graphs_become_spans() {
+    let schedule = read(FOREIGN).unwrap();
+    let (src, dst) = (Span::new(0, 100), Span::new(100, 100));
+    let expected = [
+        vec![
+            Step::copy(src, dst),
+            Step::send(1, Span::new(200, 10)),
+            Step::recv(1, Span::new(210, 4)),
+        ],
+        vec![
+            Step::recv(0, Span::new(0, 10)),
+            Step::send(0, [Span::new(9, 1), Span::new(10, 3)]),
+        ],
+    ];
+    assert_eq!(schedule.programs(), expected);
+    assert_eq!(schedule.ports(), Ports::BI);
+    let targets = Vec::new();
+    assert_eq!(
+        schedule.collective(),
+        &Collective::Multicast { root: 0, targets }
+    );
+    let lens: Vec<usize> = schedule.layout().iter().map(|l: &Layout| l.len).collect();
+    assert_eq!(lens, [214, 13]);
+    assert!(schedule.check().is_correct());
+    let cost = CostModel::new(5.0, 1.0).gamma_copy(1.0);
+    assert_eq!(schedule.simulate(&cost).unwrap().makespan(), 124.0);
+}
+
+#[test]
+fn receives_wait_for_sends() {
+    let text = "num_ranks 2\nrank 0 {\na: recv 1b from 1\nb: send 1b to 1\na requires b\n}\n\
+                rank 1 {\na: send 1b to 0\nb: recv 1b from 0\na requires b\n}";
+    let schedule = read(text).unwrap();
+    let expected = [
+        vec![
+            Step::send(1, Span::new(0, 1)),
+            Step::recv(1, Span::new(0, 1)),
+        ],
+        vec![
+            Step::recv(0, Span::new(0, 1)),
+            Step::send(0, Span::new(0, 1)),
+        ],
+    ];
+    assert_eq!(schedule.programs(), expected);
+    assert_eq!(
+        schedule
+            .simulate(&CostModel::new(1.0, 0.0))
+            .unwrap()
+            .makespan(),
+        2.0
+    );
+}
+
+/// A requirement that no data express becomes an empty copy.
+#[test]
+fn other_requirements_are_barriers() {
+    for (a, b) in [
+        ("send 0b to 1", "recv 1b from 1"),
+        ("send 1b to 1 nic 1", "send 1b to 1"),
+    ] {
+        let text =
+            format!("num_ranks 2\nrank 0 {{\nb: {b}\na: {a}\na requires b\n}}\nrank 1 {{\n}}");
+        let schedule = read(&text).unwrap();
+        let barrier = Step::copy(Spans::new(), Spans::new());
+        assert_eq!(schedule.programs()[0][1], barrier, "{text}");
+    }
+}
+
+#[test]
+fn broken_files_are_refused_with_the_line() {
+    let ranked = |lines: &str| format!("num_ranks 1\nrank 0 {{\n{lines}\n}}\n");
+    let huge = "9".repeat(60);
+    for (text, why) in [
+        ("".to_string(), "line 1: expected 'num_ranks', found the end of the file"),
+        ("num_ranks 2".into(), "line 1: 2 ranks, of which 0 follow"),
+        ("num_ranks 18446744073709551615\n".into(), "of which 0 follow"),
+        ("num_ranks 2\nrank 1 {\n}".into(), "line 2: rank 1 where rank 0 of 2 is due"),
+        ("num_ranks 1\nrank 0 {\n}\nrank 1 {\n}".into(), "line 4: rank 1 where rank 1 of 1 is due"),
+        ("num_ranks 1\nrank 0 {\nsend 1b to 0\n".into(), "line 4: expected send, recv, calc, a label or '}', found the end of the file"),
+        ("num_ranks 1\nrank 0 {\n/* no".into(), "line 3: this comment has no end"),
+        (ranked("sent 1b to 0"), "line 3: expected ':' or 'requires' after sent, found 1"),
+        (ranked("send 1 to 0"), "line 3: expected 'b', found 'to'"),
+        (ranked("send 1b from 0"), "line 3: expected 'to', found 'from'"),
+        (ranked("send 1b to 0 nic 0 cpu 1"), "line 3: expected the end of the line, found 'cpu'"),
+        (ranked("send 1b to"), "line 3: expected a rank, found the end of the line"),
+        (ranked(&format!("calc {huge}")), "line 3: the number 9999999999999999999999999999999999999999... is too large"),
+        (ranked("recv 1b from -1"), "line 3: a receive from any rank"),
+        (ranked("a: calc 1\na: calc 1"), "line 4: label a is defined twice"),
+        (ranked("a: calc 1\na requires b"), "line 4: no label b above"),
+        (ranked("a: calc 1\nb: calc 1\na irequires b"), "line 5: irequires"),
+        (ranked("a: calc 1\nb: calc 1\na requires b\nb requires a"), "line 3: rank 0: the requirements of this operation lead back"),
+        (ranked("a: jump 1"), "line 3: expected send, recv, calc, a label or '}', found 'jump'"),
+        (ranked("send 1b to 7"), "rank 0, step 0 (send): peer 7 is not one of 1 ranks"),
+        (ranked("calc 18446744073709551615"), "the buffer of a rank exceeds 2^64"),
+        (ranked("send 1b to 0 nic 18446744073709551615"), "the number of nics is too large"),
+        (ranked("send 1b to 0 nic 999999"), "at most 4096 ports"),
+        ("num_ranks 2\nrank 0 {\nsend 1b to 1 tag 1\nsend 1b to 1 tag 2\n}\nrank 1 {\nrecv 1b from 0 tag 2\nrecv 1b from 0 tag 1\n}".into(),
+         "line 7: a receive from rank 0 with tag 2, where rank 0 sends tag 1"),
+        ("// {\"ports\":\"bi\"}\nnum_ranks 1\nrank 0 {\n}".into(), "line 1: missing field `ported`"),
+    ] {
+        let error = read(&text).unwrap_err();
+        assert!(error.is_usage() && error.to_string().contains(why), "{text}\n{error}");
+    }
+}
+
+/// Sizes and partners are the checker's matter.
+#[test]
+fn unmatched_files_are_read_and_found_wrong() {
+    for (recv, why) in [
+        ("recv 2b from 0", "expects 2 elements"),
+        ("calc 1", "no partner"),
+    ] {
+        let text = format!("num_ranks 2\nrank 0 {{\nsend 1b to 1\n}}\nrank 1 {{\n{recv}\n}}");
+        let report = read(&text).unwrap().check();
+        assert!(report.to_string().contains(why), "{report}");
+    }
+}
+
+/// Comments that do not fit the lines are refused instead of one of both being ignored.
+#[test]
+fn changed_files_are_refused() {
+    let schedule = Request::reduce(4, 8)
+        .element_bytes(4)
+        .plan("binomial")
+        .unwrap();
+    for form in [Form::Uniform, Form::Bytes] {
+        let text = write(&schedule, &options(form)).unwrap().text;
+        for (line, content) in text.lines().enumerate().filter(|(_, l)| !l.is_empty()) {
+            let mut lines: Vec<&str> = text.lines().collect();
+            lines.remove(line);
+            let remark = content.starts_with("// ") && !content.starts_with("// {");
+            // Without its first comment, a file is a graph.
+            if !remark && !content.contains("collective") {
+                let read = read(&lines.join("\n"));
+                assert!(read.is_err(), "without {content}");
+            }
+        }
+        let changed = text.replacen("requires r", "requires c", 1);
+        assert!(changed != text && read(&changed).is_err());
+    }
+    let text = write(&schedule, &options(Form::Bytes)).unwrap().text;
+    let changed = text.replacen("send 32b", "send 36b", 1);
+    assert!(
+        changed != text
+            && read(&changed)
+                .unwrap_err()
+                .to_string()
+                .contains("not those of the step")
+    );
+}
+
+#[test]
+fn a_million_lines_take_linear_time() {
+    let lines: String = (0..500_000)
+        .map(|i| format!("a{i}: recv 1b from 1\n"))
+        .collect();
+    let requires: String = (1..500_000)
+        .map(|i| format!("a{i} requires a{}\n", i - 1))
+        .collect();
+    let text = format!("num_ranks 2\nrank 0 {{\n{lines}{requires}}}\nrank 1 {{\n}}\n");
+    let schedule = read(&text).unwrap();
+    assert_eq!(schedule.steps(), 500_000);
+    let cyclic = text.replacen("a1 requires a0", "a0 requires a499999", 1);
+    assert!(read(&cyclic).is_ok());
+    let cyclic = text.replacen(
+        "a1 requires a0\n",
+        "a1 requires a0\na0 requires a499999\n",
+        1,
+    );
+    assert!(read(&cyclic).unwrap_err().to_string().contains("lead back"));
+}

@@ -1,0 +1,85 @@
+//! Tests of all formats: written files are read back, broken ones refused.
+
+mod dot;
+mod goal;
+mod msccl;
+mod msccl_buffered;
+mod msccl_races;
+mod schema;
+mod selection;
+mod simgrid;
+
+use oneport::plan::{Segments, registry};
+use oneport::schedule::Schedule;
+use oneport::{CostModel, Ports, Request};
+
+/// Schedules of all registered algorithms over a grid of ranks, roots, ports and segments, each
+/// with a name.
+fn grid() -> Vec<(String, Schedule)> {
+    let mut schedules = Vec::new();
+    for algorithm in registry::all() {
+        for (p, root) in [(1, 0), (2, 1), (3, 0), (5, 4), (8, 0), (9, 3), (12, 0)] {
+            for (ports, segments) in [(Ports::BI, 1), (Ports::BI, 3), (Ports::UNI, 2)] {
+                let elements = 2 * p * segments;
+                let mut request = Request::new(algorithm.collective, p, elements).ports(ports);
+                if request.clone().root(root).plan(&algorithm.name()).is_ok() {
+                    request = request.root(root);
+                }
+                if algorithm.segmented {
+                    let segments = Segments::of_size(elements, elements.div_ceil(segments));
+                    request = request.segments(segments.unwrap());
+                } else if segments > 1 && ports == Ports::BI {
+                    continue;
+                }
+                if algorithm.accepts(&request).is_err() {
+                    continue;
+                }
+                let Ok(schedule) = algorithm.plan(&request) else {
+                    continue;
+                };
+                let (kind, name) = (algorithm.collective.name(), algorithm.name());
+                let ports = ports.name();
+                schedules.push((
+                    format!("{kind} {name} p={p} {ports} q={segments}"),
+                    schedule.with_element_bytes(4),
+                ));
+            }
+        }
+    }
+    assert!(schedules.len() > 500, "{}", schedules.len());
+    schedules
+}
+
+/// No other format says in which order several ranks use a port.
+#[test]
+fn shared_ports_are_refused() {
+    let cost = CostModel::new(1000.0, 1.0);
+    let plain = Request::broadcast(4, 4).plan("binomial").unwrap();
+    let nodes = [vec![0, 1], vec![2, 3]];
+    let shared = plain.clone().with_node_ports(&nodes, 1, &cost).unwrap();
+    let network = oneport_formats::simgrid::Options {
+        network: oneport_formats::simgrid::Network::Crossbar,
+        cost: cost.clone(),
+        second: 1e-6,
+    };
+    let write = |schedule: &Schedule| {
+        [
+            oneport_formats::goal::write(
+                schedule,
+                &oneport_formats::goal::Options::new(cost.clone()),
+            )
+            .map(drop),
+            oneport_formats::msccl::write(schedule, "name").map(drop),
+            oneport_formats::simgrid::write(schedule, &network).map(drop),
+        ]
+    };
+    assert!(write(&plain).iter().all(Result::is_ok));
+    for (format, refused) in ["GOAL", "MSCCL", "SimGrid"].iter().zip(write(&shared)) {
+        assert_eq!(
+            refused.unwrap_err().to_string(),
+            format!(
+                "{format} has no order of the transfers of several ranks, which the shared port \"node 0 out\" states"
+            )
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! SimGrid: traces are complete, networks have room for all ranks.
+
+use std::collections::HashSet;
+
+use oneport::{CostModel, Ports, Request, Schedule};
+use oneport_formats::simgrid::{Network, Options, write};
+
+use crate::grid;
+
+fn options(network: Network) -> Options {
+    Options {
+        network,
+        cost: CostModel::new(18.0, 1.0).gamma(0.5),
+        second: 1e-6,
+    }
+}
+
+#[test]
+fn golden() {
+    let mut b = Schedule::reduce(2, 2);
+    b.transfer_combine(1, 0, 0..2, oneport::Order::MineFirst);
+    let schedule = b.build().unwrap().with_element_bytes(4);
+    let files = write(&schedule, &options(Network::Crossbar)).unwrap();
+    let names: Vec<&str> = files.iter().map(|f| &*f.0).collect();
+    assert_eq!(
+        names,
+        [
+            "platform.xml",
+            "hosts.txt",
+            "traces.txt",
+            "rank-0.txt",
+            "rank-1.txt"
+        ]
+    );
+    assert_eq!(files[1].1, "host-0\nhost-1\n");
+    assert_eq!(files[2].1, "rank-0.txt\nrank-1.txt\n");
+    assert_eq!(
+        files[3].1,
+        "0 init\n0 irecv 1 0 8 6\n0 wait 1 0 0\n0 compute 4000\n0 finalize\n"
+    );
+    assert_eq!(
+        files[4].1,
+        "1 init\n1 isend 0 0 8 6\n1 wait 1 0 0\n1 finalize\n"
+    );
+    for part in [
+        "<link id=\"l-0-1\" bandwidth=\"1000000Bps\" latency=\"0.000002s\"/>",
+        "<route src=\"host-1\" dst=\"host-0\" symmetrical=\"NO\"><link_ctn id=\"l-1-0\"/></route>",
+    ] {
+        assert!(files[0].1.contains(part), "{}", files[0].1);
+    }
+}
+
+/// Every message is sent, received and waited for once at each end, and every process waits for
+/// a message after it has started it.
+#[test]
+fn traces_are_complete() {
+    let mut written = 0;
+    for (name, schedule) in grid() {
+        let Ok(files) = write(&schedule, &options(Network::Torus)) else {
+            continue;
+        };
+        written += 1;
+        let (mut open, mut sent) = (HashSet::new(), Vec::new());
+        for (rank, (_, text)) in files[3..].iter().enumerate() {
+            for line in text.lines() {
+                let words: Vec<&str> = line.split(' ').collect();
+                assert_eq!(words[0], rank.to_string(), "{name}");
+                let number = |i: usize| words[i].parse::<usize>().unwrap();
+                match words[1] {
+                    "isend" => {
+                        sent.push((rank, number(2), number(3), number(4)));
+                        assert!(open.insert((rank, rank, number(2), number(3))), "{name}");
+                    }
+                    "irecv" => {
+                        assert!(open.insert((rank, number(2), rank, number(3))), "{name}")
+                    }
+                    "wait" => {
+                        let message = (rank, number(2), number(3), number(4));
+                        assert!(open.remove(&message), "{name}: {line}");
+                    }
+                    other => {
+                        assert!(["init", "compute", "finalize"].contains(&other), "{line}")
+                    }
+                }
+            }
+        }
+        assert!(open.is_empty(), "{name}");
+        let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
+        assert_eq!(sent.len(), sends.count(), "{name}");
+    }
+    assert!(written > 400, "{written}");
+}
+
+#[test]
+fn networks_have_room_for_all_ranks() {
+    for p in 1..70 {
+        let schedule = Request::broadcast(p, 8)
+            .ports(Ports::UNI)
+            .plan("linear")
+            .unwrap();
+        for (network, name) in [
+            (Network::FatTree, "FAT_TREE"),
+            (Network::Torus, "TORUS"),
+            (Network::Dragonfly, "DRAGONFLY"),
+        ] {
+            let files = write(&schedule, &options(network)).unwrap();
+            assert!(files[0].1.contains(name));
+            let last = files[0].1.split("radical=\"0-").nth(1).unwrap();
+            let last: usize = last.split('"').next().unwrap().parse().unwrap();
+            assert!((p..=3 * p + 8).contains(&(last + 1)), "{p} {name} {last}");
+        }
+    }
+}
+
+#[test]
+fn what_simgrid_lacks_is_refused() {
+    let refuse = |schedule: &Schedule, options: &Options, why: &str| {
+        let error = write(schedule, options).unwrap_err();
+        assert!(
+            error.is_usage() && error.to_string().contains(why),
+            "{error}"
+        );
+    };
+    let schedule = Request::broadcast(3, 4).plan("linear").unwrap();
+    let empty = Request::broadcast(3, 0).plan("linear").unwrap();
+    refuse(
+        &empty,
+        &options(Network::Crossbar),
+        "an empty message takes a latency",
+    );
+    let mut overlap = options(Network::Crossbar);
+    overlap.cost = overlap.cost.overlap(true);
+    refuse(&schedule, &overlap, "overlaps communication");
+    let mut short = options(Network::Crossbar);
+    short.cost = CostModel::new(15.0, 1.0);
+    refuse(&schedule, &short, "16 bytes more");
+    let all = |cost| vec![vec![Some(cost); 3]; 3];
+    let mut hetero = options(Network::Torus);
+    hetero.cost = CostModel::heterogeneous(oneport::machine::Links {
+        alpha: all(20.0),
+        beta: all(1.0),
+        gamma: Vec::new(),
+        gamma_copy: Vec::new(),
+    })
+    .unwrap();
+    refuse(&schedule, &hetero, "for the crossbar");
+    hetero.network = Network::Crossbar;
+    assert!(write(&schedule, &hetero).is_ok());
+}

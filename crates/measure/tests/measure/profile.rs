@@ -1,0 +1,140 @@
+//! Tests of profiles: their costs, their files and broken ones.
+
+use oneport::machine::Piece;
+use oneport::machine::{Level, Links, Pieces};
+use oneport::run::{Tuning, Workers};
+use oneport_measure::{Machine, Point, Profile, now};
+
+#[test]
+fn a_profile_overrides_constants_of_the_machine() {
+    let profile = |tuning: &str| {
+        let text = r#"{"alpha": 250, "beta": 0.03, "tuning": "#;
+        Profile::from_json(&format!("{text}{tuning}}}"))
+    };
+    let overridden = profile(r#"{"cold_copy_factor": 3, "own_work_ns": 40}"#).unwrap();
+    let core_model = overridden.core_model(Workers::Cores, 4, 2).unwrap();
+    assert_eq!(core_model.overhead, 40.0);
+    assert_eq!(core_model.tuning.cold_copy_factor, 3.0);
+    let default = Tuning::default();
+    assert_eq!(core_model.tuning.fresh_factor, default.fresh_factor);
+    assert_eq!(Profile::from_json(&overridden.to_json()), Ok(overridden));
+    assert!(!profile("{}").unwrap().to_json().contains("tuning"));
+    for (wrong, word) in [
+        (r#"{"fresh_factor": -1}"#, "fresh_factor"),
+        (r#"{"colour": 1}"#, "colour"),
+        (r#"{"min_stream_bytes": 0.5}"#, "usize"),
+    ] {
+        let error = profile(wrong).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+    }
+}
+
+fn sample() -> Profile {
+    let piece = |from, alpha, beta| Piece { from, alpha, beta };
+    let mut profile = Profile::from_json(r#"{"alpha": 250, "beta": 0.03, "gamma": 0.01}"#).unwrap();
+    profile.machine = Machine::this();
+    profile.cores = vec![0, 1];
+    profile.date = now();
+    profile.pieces = Some(Pieces {
+        transfer: vec![piece(0, 300.0, 0.1), piece(1000, 380.0, 0.02)],
+        ..Pieces::default()
+    });
+    profile.pairs = Some(Links {
+        alpha: vec![vec![None, Some(250.0)], vec![Some(250.0), None]],
+        beta: vec![vec![None, Some(0.03)], vec![Some(0.03), None]],
+        gamma: vec![0.01; 2],
+        gamma_copy: vec![0.0; 2],
+    });
+    profile.points = vec![Point {
+        bytes: 10,
+        time: 300.0,
+        predicted: 301.0,
+        residual: 1.0 / 300.0,
+    }];
+    profile.warnings = vec!["noisy".into()];
+    profile
+}
+
+#[test]
+fn round_trip() {
+    let profile = sample();
+    // Such as 2025-01-31T23:59:59Z.
+    assert!(profile.date.len() == 20 && profile.date.ends_with('Z'));
+    assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);
+}
+
+#[test]
+fn pieces_determine_the_cost() {
+    let cost = sample().cost().unwrap();
+    assert_eq!(cost.transfer(0, 1, 0), 0.0);
+    assert_eq!(cost.transfer(0, 1, 999), 300.0 + 0.1 * 999.0);
+    assert_eq!(cost.transfer(0, 1, 1000), 380.0 + 0.02 * 1000.0);
+    assert_eq!(cost.transfer(0, 1, 10_000), 380.0 + 0.02 * 10_000.0);
+    assert_eq!(cost.combine(0, 100), 0.01 * 100.0);
+    assert!(cost.linear().is_none());
+    assert!(sample().line().linear().is_some());
+}
+
+#[test]
+fn levels_precede_one_line_and_pairs_precede_levels() {
+    let mut profile = sample();
+    profile.levels = vec![
+        Level {
+            groups: Some(vec![vec![0], vec![1]]),
+            alpha: 1.0,
+            beta: 2.0,
+        },
+        Level {
+            groups: None,
+            alpha: 40.0,
+            beta: 0.5,
+        },
+    ];
+    assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);
+    let cost = profile.cost().unwrap();
+    assert_eq!(cost.transfer(0, 1, 1000), 40.0 + 0.5 * 1000.0);
+    assert_eq!(cost.combine(1, 100), 0.01 * 100.0);
+    assert_eq!(cost.copy(1, 100), 0.0);
+    assert_eq!(profile.links().unwrap(), profile.pairs);
+    profile.pairs = None;
+    assert_eq!(profile.links().unwrap().as_ref(), cost.links());
+    profile.levels.clear();
+    assert_eq!(profile.links().unwrap(), None);
+    assert!(!profile.to_json().contains("levels"));
+}
+
+#[test]
+fn errors_of_broken_profiles_name_the_problem() {
+    for (text, says) in [
+        ("", "not a profile"),
+        ("[]", "not a profile"),
+        ("{}", "missing field `alpha`"),
+        (r#"{"alpha": 1}"#, "missing field `beta`"),
+        (r#"{"alpha": "1us", "beta": 1}"#, "invalid type"),
+        (r#"{"alpha": -1, "beta": 1}"#, "alpha is -1"),
+        (
+            r#"{"alpha": 1, "beta": 1, "gamma_copy": -0.5}"#,
+            "gamma_copy is -0.5",
+        ),
+        (
+            r#"{"alpha": 1, "beta": 1, "pieces": {"transfer": [{"from": 8, "alpha": 1, "beta": 1}]}}"#,
+            "begin at 0",
+        ),
+        (
+            r#"{"alpha": 1, "beta": 1, "pieces": {"transfer": [{"from": 0, "alpha": 1, "beta": -1}]}}"#,
+            "beta not negative",
+        ),
+        (
+            r#"{"alpha": 1, "beta": 1, "pieces": {"transfer": [{"from": 0, "alpha": 5, "beta": 0}, {"from": 9, "alpha": 1, "beta": 0}]}}"#,
+            "become less",
+        ),
+        (
+            r#"{"alpha": 1, "beta": 1, "pairs": {"alpha": [[1]], "beta": []}}"#,
+            "1 x 1",
+        ),
+    ] {
+        let error = Profile::from_json(text).unwrap_err();
+        assert!(error.to_string().contains(says), "{text}: {error}");
+        assert!(error.is_usage());
+    }
+}

@@ -1,0 +1,277 @@
+//! Tests of sweeps, measured by a simulated clock with artificial noise.
+
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use oneport::Result;
+use oneport::machine::{CostModel, Ports};
+use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::segments::best_segment;
+use oneport::plan::{Request, Segments};
+use oneport::random::Generator;
+use oneport::schedule::collective::Kind;
+use oneport_measure::tune::{Live, Measure, Sweep, Trial, Tuning, csv, tune};
+
+/// Returns model times with noise, under a cost model (`truth`) that differs from the one of the
+/// sweep, and advances a virtual clock by them.
+struct Fake {
+    truth: CostModel,
+    noise: f64,
+    random: Generator,
+    now: Duration,
+    calls: Vec<(u64, String, usize, usize)>,
+}
+
+impl Fake {
+    fn new(truth: CostModel, noise: f64) -> Fake {
+        Fake {
+            truth,
+            noise,
+            random: Generator::new(1),
+            now: Duration::from_secs(7),
+            calls: Vec::new(),
+        }
+    }
+}
+
+impl Measure for Fake {
+    fn measure(
+        &mut self,
+        algorithm: &Algorithm,
+        request: &Request,
+        repetitions: usize,
+    ) -> Result<Vec<u64>> {
+        let request = request.clone().cost(self.truth.clone());
+        let time = algorithm.time(&request)?;
+        let name = algorithm.to_string();
+        self.calls.push((
+            request.elements() as u64,
+            name,
+            request.get_segments().sizes()[0],
+            repetitions,
+        ));
+        let times: Vec<u64> = (0..repetitions)
+            .map(|_| (time * (1.0 + self.noise * self.random.unit().powi(2))) as u64)
+            .collect();
+        self.now += Duration::from_nanos(times.iter().sum());
+        Ok(times)
+    }
+
+    fn now(&self) -> Duration {
+        self.now
+    }
+}
+
+const ALPHA: f64 = 2e6;
+const BETA: f64 = 20.0;
+
+fn sweep(names: &[&str], bytes: &[u64], seconds: u64) -> Sweep {
+    let request = Request::reduce(8, 0)
+        .cost(CostModel::new(ALPHA, BETA))
+        .ports(Ports::BI);
+    Sweep {
+        request,
+        algorithms: names
+            .iter()
+            .map(|n| registry::find(Kind::Reduce, n).unwrap())
+            .collect(),
+        bytes: bytes.to_vec(),
+        budget: Duration::from_secs(seconds),
+        tolerance: 0.02,
+    }
+}
+
+fn go(sweep: &Sweep, known: &[Trial], fake: &mut Fake) -> Tuning {
+    tune(sweep, known, fake, &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+/// The smallest time of any segment size under `cost`.
+fn min_time(name: &str, bytes: u64, cost: &CostModel) -> f64 {
+    let request = sweep(&[name], &[bytes], 1).request;
+    let request = request
+        .cost(cost.clone())
+        .segments(Segments::whole(bytes as usize));
+    best_segment(&registry::find(Kind::Reduce, name).unwrap(), &request)
+        .unwrap()
+        .time
+}
+
+#[test]
+fn finds_the_optimum_wherever_the_model_puts_it() {
+    let bytes = [1 << 16, 1 << 18, 1 << 20];
+    // The model is exact, or its optimum is off by a factor of 30 in either direction. Noise is up
+    // to 3%.
+    for truth in [
+        CostModel::new(ALPHA, BETA),
+        CostModel::new(ALPHA / 1000.0, BETA),
+        CostModel::new(ALPHA * 30.0, BETA / 30.0),
+    ] {
+        let names = ["chain", "bi-greedy", "two-tree"];
+        let sweep = sweep(&names, &bytes, 3000);
+        let mut fake = Fake::new(truth.clone(), 0.03);
+        let tuning = go(&sweep, &[], &mut fake);
+        assert!(!tuning.interrupted && !tuning.budget_spent);
+        for name in names {
+            for bytes in bytes {
+                let mine = |r: &&Trial| r.algorithm == name && r.bytes == bytes;
+                let found = tuning
+                    .rows
+                    .iter()
+                    .filter(mine)
+                    .find(|r| r.best_segment)
+                    .unwrap();
+                let ratio = found.wall.median as f64 / min_time(name, bytes, &truth);
+                assert!(ratio < 1.03, "{name} {bytes} {truth:?}: {ratio}");
+                let tried = tuning.rows.iter().filter(mine).count();
+                assert!(tried <= 22, "{name} {bytes}: {tried} sizes tried");
+            }
+        }
+        for bytes in bytes {
+            let best: Vec<_> = tuning
+                .rows
+                .iter()
+                .filter(|r| r.bytes == bytes && r.best)
+                .collect();
+            assert_eq!(best.len(), 1);
+            let unsettled = |r: &&Trial| r.bytes == bytes && !r.settled;
+            let unsettled: Vec<_> = tuning.rows.iter().filter(unsettled).collect();
+            assert!(
+                best[0].settled && best[0].best_segment,
+                "{truth:?} {unsettled:#?} {best:#?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_budget_is_kept_and_shared() {
+    let bytes = [1 << 16, 1 << 17, 1 << 18, 1 << 19, 1 << 20];
+    // Too noisy to be settled: everything is still measured, within the budget.
+    let sweep = sweep(&["chain", "bi-greedy", "binary"], &bytes, 60);
+    let mut fake = Fake::new(CostModel::new(ALPHA, BETA), 1.0);
+    let tuning = go(&sweep, &[], &mut fake);
+    assert!(tuning.budget_spent);
+    assert!(
+        tuning.elapsed < Duration::from_secs(62),
+        "{:?}",
+        tuning.elapsed
+    );
+    for bytes in bytes {
+        for name in ["chain", "bi-greedy", "binary"] {
+            let of = tuning
+                .rows
+                .iter()
+                .filter(|r| r.bytes == bytes && r.algorithm == name);
+            assert!(of.count() >= 3, "{name} {bytes}");
+        }
+    }
+    // Even without any time every algorithm is measured at every size.
+    let sweep = Sweep {
+        budget: Duration::ZERO,
+        ..sweep
+    };
+    let tuning = go(&sweep, &[], &mut fake);
+    assert_eq!(tuning.rows.len(), 15);
+    assert!(tuning.rows.iter().all(|r| r.wall.repetitions >= 3));
+}
+
+#[test]
+fn an_interrupted_sweep_continues_from_its_rows() {
+    let sweep = sweep(
+        &["chain", "binomial", "bi-greedy"],
+        &[1 << 16, 1 << 18],
+        3000,
+    );
+    let mut fake = Fake::new(CostModel::new(ALPHA / 9.0, BETA), 0.03);
+    let mut checks = 0;
+    let half = tune(&sweep, &[], &mut fake, &mut |progress| {
+        checks += 1;
+        assert!(progress.measured == progress.rows().len());
+        if progress.measured >= 9 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })
+    .unwrap();
+    assert!(half.interrupted && checks > 9);
+    assert!(half.rows.len() >= 8 && half.rows.iter().all(|r| r.wall.repetitions >= 7));
+    // Through a file and back.
+    let parameters = vec![("ranks".to_string(), "8".to_string())];
+    let known = csv::resume(&csv::write(&parameters, &half.rows), &parameters).unwrap();
+    assert_eq!(known, half.rows);
+    let mut again = Fake::new(CostModel::new(ALPHA / 9.0, BETA), 0.03);
+    let whole = go(&sweep, &known, &mut again);
+    for row in &known {
+        let same = |r: &&Trial| {
+            (r.bytes, &r.algorithm, r.segment) == (row.bytes, &row.algorithm, row.segment)
+        };
+        assert_eq!(whole.rows.iter().find(same).unwrap().wall, row.wall);
+        let call = |c: &&(u64, String, usize, usize)| {
+            c.0 == row.bytes && c.1 == row.algorithm && c.2 as u64 == row.segment
+        };
+        assert!(
+            again.calls.iter().find(call).is_none(),
+            "{row:?} was measured again"
+        );
+    }
+    assert!(!whole.interrupted);
+    // A complete and settled sweep needs no further measurements.
+    let mut idle = Fake::new(CostModel::new(ALPHA / 9.0, BETA), 0.03);
+    let same = go(&sweep, &whole.rows, &mut idle);
+    assert_eq!(same.rows, whole.rows);
+    assert!(idle.calls.is_empty());
+}
+
+#[test]
+fn degenerate_sizes_are_measured_too() {
+    let names = ["chain", "bi-greedy", "binomial"];
+    let sweep = sweep(&names, &[0, 1, 2, 3, 7], 1000);
+    let mut fake = Fake::new(CostModel::new(1e5, 1e5), 0.01);
+    let tuning = go(&sweep, &[], &mut fake);
+    for row in &tuning.rows {
+        assert!(
+            row.segment >= 1 && row.segments as u64 <= row.bytes.max(1),
+            "{row:?}"
+        );
+    }
+    assert_eq!(tuning.rows.iter().filter(|r| r.best).count(), 5);
+    let empty = Sweep {
+        bytes: vec![],
+        ..sweep.clone()
+    };
+    assert!(
+        tune(&empty, &[], &mut fake, &mut |_| ControlFlow::Continue(()))
+            .unwrap_err()
+            .is_usage()
+    );
+    let mut uneven = sweep;
+    uneven.request = uneven.request.element_bytes(4);
+    assert!(
+        tune(&uneven, &[], &mut fake, &mut |_| ControlFlow::Continue(()))
+            .unwrap_err()
+            .is_usage()
+    );
+}
+
+#[test]
+fn a_live_team_measures_and_verifies() {
+    use oneport::run::{Clock, Operator, Teams};
+    let mut sweep = sweep(&["chain", "binomial"], &[64, 4096], 1);
+    sweep.request = Request::reduce(2, 0)
+        .element_bytes(4)
+        .cost(CostModel::new(1000.0, 0.1));
+    sweep.budget = Duration::from_millis(300);
+    let mut teams = Teams::default();
+    let operator = Operator::<f32>::named("sum").unwrap();
+    let mut live = Live::new(&mut teams, operator, Clock::Native);
+    let tuning = tune(&sweep, &[], &mut live, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(tuning.rows.len() >= 4);
+    assert!(
+        tuning
+            .rows
+            .iter()
+            .all(|r| r.wall.median > 0 && r.segment % 4 == 0)
+    );
+    assert!(tuning.library.is_empty() && tuning.processes.is_none());
+}

@@ -1,0 +1,150 @@
+//! The shell of every HTML page: head, theme, what the page is about, style and scripts; tables and
+//! the chart kit. A page loads nothing from elsewhere.
+
+use std::fmt::Write as _;
+
+use crate::svg::escape;
+
+const STYLE: &str = include_str!("shell/shell.css");
+/// Style and script of pages with charts. The script offers `looksOf`, `draw` and `fillLegend`.
+const CHARTS: [&str; 2] = [
+    include_str!("shell/charts.css"),
+    include_str!("shell/charts.js"),
+];
+
+/// An HTML page, put together from parts that are HTML themselves.
+#[derive(Debug, Clone, Copy)]
+pub struct Shell<'a> {
+    /// The title of the window, as text.
+    pub title: &'a str,
+    /// The contents.
+    pub body: &'a str,
+    /// Style besides that of all pages.
+    pub style: &'a str,
+    /// The data that the script reads from the element `data`, and their media type.
+    pub data: (&'a str, &'a str),
+    /// The script.
+    pub script: &'a str,
+}
+
+impl Shell<'_> {
+    /// The page.
+    pub fn html(&self) -> String {
+        let title = escape(self.title);
+        let (media, data) = self.data;
+        let Shell {
+            body,
+            style,
+            script,
+            ..
+        } = self;
+        format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"light dark\">\n<link rel=\"icon\" href=\"data:,\">\n\
+             <title>{title}</title>\n<style>\n{STYLE}{style}</style>\n</head>\n<body>\n{body}\
+             <script type=\"{media}\" id=\"data\">{data}</script>\n\
+             <script type=\"module\">\n{script}</script>\n</body>\n</html>\n"
+        )
+    }
+}
+
+/// What a page with charts is about: it stands above them.
+#[derive(Debug, Clone, Default)]
+pub struct Heading {
+    /// The page's title.
+    pub title: String,
+    /// Names and values: machine, ranks, clock, date, command, ...
+    pub summary: Vec<(String, String)>,
+    /// Warnings about the quality of the figures.
+    pub warnings: Vec<String>,
+}
+
+impl Heading {
+    /// A page of charts and tables below this heading. `rows` is JSON, which `script` reads.
+    pub fn page(&self, body: &str, rows: &serde_json::Value, script: &str) -> String {
+        let entry = |name: &str| self.summary.iter().find(|(n, _)| n == name);
+        let mut title = self.title.clone();
+        for (_, value) in ["machine", "date"].into_iter().filter_map(entry) {
+            title += &format!(", {value}");
+        }
+        let mut html = format!("<header>\n<h1>{}</h1>\n<dl>\n", escape(&self.title));
+        for (name, value) in &self.summary {
+            let value = match name.as_str() {
+                "command" => format!("<code>{}</code>", escape(value)),
+                _ => escape(value),
+            };
+            let _ = writeln!(html, "<dt>{}</dt><dd>{value}</dd>", escape(name));
+        }
+        html += "</dl>\n</header>\n";
+        for warning in &self.warnings {
+            let _ = writeln!(html, "<p class=\"warning\">{}</p>", escape(warning));
+        }
+        html += "<div class=\"legend\" id=\"legend\"></div>\n<noscript><p class=\"warning\">The charts need scripts; \
+                 the tables below have all numbers.</p></noscript>\n";
+        let [style, kit] = CHARTS;
+        Shell {
+            title: &title,
+            body: &(html + body),
+            style,
+            // Nothing in it may end the element.
+            data: (
+                "application/json",
+                &rows.to_string().replace('<', "\\u003c"),
+            ),
+            script: &format!("{kit}{script}"),
+        }
+        .html()
+    }
+}
+
+/// A figure for a chart, which the script draws into the element `id`. `note` is HTML.
+pub fn chart(id: &str, title: &str, note: &str) -> String {
+    format!(
+        "<figure><h2>{title}</h2><p>{note}</p><div class=\"chart\" id=\"{id}\" tabindex=\"0\" role=\"group\" \
+         aria-label=\"{title}: arrow keys go from point to point\"></div></figure>\n"
+    )
+}
+
+/// A table in a box that scrolls. Columns whose names start with `<` have text, others numbers;
+/// each row has its class and its cells.
+pub fn table<'c>(
+    id: &str,
+    label: &str,
+    columns: &[&str],
+    rows: impl IntoIterator<Item = (&'c str, Vec<String>)>,
+) -> String {
+    let class = |column: &&str| match column.starts_with('<') {
+        true => " class=\"name\"",
+        false => "",
+    };
+    let mut html = format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table id=\"{id}\">\n<thead><tr>"
+    );
+    for column in columns {
+        let name = column.trim_start_matches('<');
+        let _ = write!(html, "<th{}>{name}</th>", class(column));
+    }
+    html += "</tr></thead>\n<tbody>\n";
+    for (of_row, cells) in rows {
+        html += &match of_row {
+            "" => "<tr>".to_string(),
+            of_row => format!("<tr class=\"{of_row}\">"),
+        };
+        for (column, cell) in columns.iter().zip(cells) {
+            let _ = write!(html, "<td{}>{}</td>", class(column), escape(&cell));
+        }
+        html += "</tr>\n";
+    }
+    html + "</tbody></table></div>\n"
+}
+
+/// Formats a number of bytes, such as `64 KiB`; in full where that would not be exact.
+pub fn size(bytes: u64) -> String {
+    let power = (bytes.max(1).trailing_zeros() / 10).min(3);
+    format!(
+        "{} {}",
+        bytes >> (10 * power),
+        ["B", "KiB", "MiB", "GiB"][power as usize]
+    )
+}

@@ -1,0 +1,9 @@
+//! Tests of pictures and traces, by their public functions.
+
+#![allow(missing_docs)]
+
+mod chrome;
+mod dark;
+mod svg;
+mod trace;
+mod traffic;

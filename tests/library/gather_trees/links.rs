@@ -1,0 +1,170 @@
+//! Optimal trees for links that differ in cost: they take the times of the paper's equations.
+
+use oneport::internal::gather::{GatherProblem, GatherTree, binary, heterogeneous, optimal};
+use oneport::machine::Links;
+use oneport::{CostModel, Ports, Result};
+
+use super::{Random, prove};
+
+fn links(random: &mut Random, p: usize, missing: u64) -> CostModel {
+    let mut matrix = |top: u64| -> Vec<Vec<Option<f64>>> {
+        (0..p)
+            .map(|_| (0..p).map(|_| Some(random.below(top) as f64)).collect())
+            .collect()
+    };
+    let (mut alpha, mut beta) = (matrix(50), matrix(6));
+    for i in 0..p {
+        for j in 0..p {
+            // Neighbours are always linked.
+            if i.abs_diff(j) > 1 && random.below(100) < missing {
+                (alpha[i][j], beta[i][j]) = (None, None);
+            }
+        }
+    }
+    CostModel::heterogeneous(Links {
+        alpha,
+        beta,
+        gamma: (0..p).map(|_| random.below(4) as f64).collect(),
+        gamma_copy: (0..p).map(|_| random.below(4) as f64).collect(),
+    })
+    .unwrap()
+}
+
+/// Times by range and root.
+type Times = Vec<Vec<Vec<f64>>>;
+
+/// The time at which `r`, ready at `ready`, has received `[a, b]` from its best root.
+fn received(
+    problem: &GatherProblem,
+    times: &Times,
+    ready: f64,
+    [a, b]: [usize; 2],
+    r: usize,
+) -> f64 {
+    let size = problem.sizes()[a..=b].iter().sum();
+    let from = |s: usize| ready.max(times[a][b][s]) + problem.cost().transfer(s, r, size);
+    (a..=b).map(from).fold(f64::INFINITY, f64::min)
+}
+
+/// The least time of trees over each range rooted at each of its ranks, if `best` computes that of
+/// a range from those within it.
+fn by_ranges(
+    problem: &GatherProblem,
+    best: fn(&GatherProblem, &Times, [usize; 3], f64) -> f64,
+) -> Vec<f64> {
+    let p = problem.ranks();
+    let mut times = vec![vec![vec![0.0; p]; p]; p];
+    for j in 0..p {
+        for i in (0..j).rev() {
+            for r in i..=j {
+                let copy = problem.cost().copy(r, problem.sizes()[r]);
+                times[i][j][r] = best(problem, &times, [i, j, r], copy);
+            }
+        }
+    }
+    times[0][p - 1].clone()
+}
+
+/// The equations of adjacent trees.
+fn adjacent(problem: &GatherProblem, times: &Times, [i, j, r]: [usize; 3], copy: f64) -> f64 {
+    let received = |ready, range| received(problem, times, ready, range, r);
+    let after = (r..j).map(|k| match k == i {
+        true => received(copy, [k + 1, j]),
+        false => received(times[i][k][r], [k + 1, j]),
+    });
+    let before = (i..r).map(|k| match k + 1 == j {
+        true => received(0.0, [i, k]) + copy,
+        false => received(times[k + 1][j][r], [i, k]),
+    });
+    after.chain(before).fold(f64::INFINITY, f64::min)
+}
+
+/// The equations of trees with at most two children, received in rank order.
+fn with_two_children(
+    problem: &GatherProblem,
+    times: &Times,
+    [i, j, r]: [usize; 3],
+    copy: f64,
+) -> f64 {
+    let received = |ready, range| received(problem, times, ready, range, r);
+    let (a, b, start, end) = match r {
+        r if r == i => (i + 1, j, copy, 0.0),
+        r if r == j => (i, j - 1, 0.0, copy),
+        r => return received(received(0.0, [i, r - 1]) + copy, [r + 1, j]),
+    };
+    let two = (a..b).map(|k| received(received(start, [a, k]), [k + 1, b]));
+    two.fold(received(start, [a, b]), f64::min) + end
+}
+
+#[test]
+fn trees_take_the_times_of_the_equations() {
+    let mut random = Random::new(41);
+    for round in 0..300 {
+        let p = 1 + random.below(11) as usize;
+        let cost = links(&mut random, p, if round % 3 == 0 { 30 } else { 0 });
+        let problem = GatherProblem::new(random.sizes(p), cost, None).unwrap();
+        for (times, plan) in [
+            (
+                by_ranges(&problem, adjacent),
+                heterogeneous::tree as super::Plan,
+            ),
+            (
+                by_ranges(&problem, with_two_children),
+                heterogeneous::binary,
+            ),
+        ] {
+            for root in (0..p).map(Some).chain([None]) {
+                let best = times.iter().copied().fold(f64::INFINITY, f64::min);
+                let time = root.map_or(best, |root| times[root]);
+                let problem = problem.clone().with_root(root).unwrap();
+                let Ok(tree) = plan(&problem) else {
+                    assert_eq!(time, f64::INFINITY, "{problem:?}");
+                    continue;
+                };
+                assert_eq!(problem.time(&tree), time, "{problem:?}");
+                assert!(tree.is_weakly_ordered());
+                if round % 20 == 0 && round % 3 != 0 {
+                    prove_gather(&problem, &tree);
+                }
+            }
+        }
+    }
+}
+
+/// As [`prove`], for the gather only: a scatter takes the links in the opposite direction.
+fn prove_gather(problem: &GatherProblem, tree: &GatherTree) {
+    let blocks: Vec<usize> = problem.sizes().iter().map(|&s| s as usize).collect();
+    let schedule = tree.gather(&blocks, Ports::UNI).unwrap();
+    let simulated = schedule.simulate(problem.cost()).unwrap().makespan();
+    assert_eq!(simulated, problem.time(tree));
+}
+
+#[test]
+fn equal_links_give_the_homogeneous_optimum() {
+    let mut random = Random::new(42);
+    for _ in 0..100 {
+        let p = 1 + random.below(14) as usize;
+        let (alpha, beta, gamma) = (random.below(30), random.below(4), random.below(4));
+        let [alpha, beta, gamma] = [alpha, beta, gamma].map(|c| c as f64);
+        let sizes = random.sizes(p);
+        let equal = CostModel::heterogeneous(Links {
+            alpha: vec![vec![Some(alpha); p]; p],
+            beta: vec![vec![Some(beta); p]; p],
+            gamma: Vec::new(),
+            gamma_copy: vec![gamma; p],
+        });
+        let plain = CostModel::new(alpha, beta).gamma_copy(gamma);
+        for root in [None, Some(p / 2)] {
+            let on =
+                |cost: &CostModel| GatherProblem::new(sizes.clone(), cost.clone(), root).unwrap();
+            let (one, other) = (on(equal.as_ref().unwrap()), on(&plain));
+            let time = |tree: Result<GatherTree>| other.time(&tree.unwrap());
+            assert_eq!(time(heterogeneous::tree(&one)), time(optimal::tree(&other)));
+            assert_eq!(
+                time(heterogeneous::binary(&one)),
+                time(binary::tree(&other))
+            );
+            prove(&other, &heterogeneous::tree(&one).unwrap());
+        }
+    }
+}

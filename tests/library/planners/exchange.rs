@@ -1,0 +1,289 @@
+//! Algorithms that work in rounds.
+
+use oneport::check::FindingKind;
+use oneport::plan::distribution::Generator;
+use oneport::plan::{Request, choose};
+use oneport::simulate::bounds::{lower_bound, lower_bound_of};
+use oneport::{Collective, CostModel, Kind, Ports, Schedule, Step};
+
+use super::{closed_form, executed, pair_sizes};
+
+#[test]
+fn dissemination_takes_the_fewest_rounds_and_messages_cost_alpha() {
+    let cost = CostModel::new(10.0, 3.0);
+    for p in 2..=70 {
+        for k in 1..=3 {
+            let ports = Ports::BI.with_k(k);
+            let request = Request::barrier(p).ports(ports).element_bytes(8);
+            let schedule = request.plan("dissemination").unwrap();
+            let time = schedule.simulate(&cost).unwrap().makespan();
+            let bound = lower_bound_of(&schedule, &cost);
+            assert_eq!((time, bound.latency), (bound.largest, time), "{p} {k}");
+            let rounds = (1..).find(|&q| (k + 1).pow(q) >= p).unwrap();
+            assert_eq!(time, 10.0 * f64::from(rounds));
+            assert_eq!(schedule.stats().unwrap().elements, 0);
+        }
+    }
+}
+
+/// Whoever misses one token may leave too early, and the checker says so.
+#[test]
+fn a_message_left_out_is_found() {
+    for p in 2..=9 {
+        for name in ["dissemination", "tree"] {
+            let schedule = Request::barrier(p).plan(name).unwrap();
+            assert!(schedule.check().is_correct());
+            let (ports, layout) = (schedule.ports(), schedule.layout().to_vec());
+            let programs = schedule.programs().to_vec();
+            for from in 0..p {
+                let Some(at) = programs[from].iter().position(Step::is_send) else {
+                    continue;
+                };
+                let mut left = programs.clone();
+                let to = left[from].remove(at).peer().unwrap();
+                let receives = |s: &Step| !s.is_send() && s.peer() == Some(from);
+                let at = left[to].iter().position(receives).unwrap();
+                left[to].remove(at);
+                let wrong = Schedule::new(ports, Collective::Barrier, layout.clone(), left);
+                let report = wrong.unwrap().check();
+                assert!(!report.is_correct(), "{name} {p} {from}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_barrier_without_tokens_is_refused() {
+    let mut b = Schedule::builder(2, Ports::BI, Collective::Barrier);
+    b.layout(0, 0, [], []).layout(1, 0, [], []);
+    let report = b.build().unwrap().check();
+    assert_eq!(report.errors[0].kind, FindingKind::Layout);
+}
+
+/// The times for `p` ranks with blocks of one element, if a message costs only `alpha`, and if
+/// it costs only `beta`.
+fn times_of_fibonacci(p: usize) -> [f64; 2] {
+    let request = Request::allgather(p, 1).ports(Ports::UNI);
+    let schedule = request.plan("fibonacci").unwrap();
+    [(1.0, 0.0), (0.0, 1.0)].map(|(alpha, beta)| {
+        let cost = CostModel::new(alpha, beta);
+        schedule.simulate(&cost).unwrap().makespan()
+    })
+}
+
+#[test]
+fn rounds_of_fibonacci_are_fibonacci_numbers_and_the_volume_is_optimal() {
+    let ranks = [6, 8, 10, 16, 26, 32, 34, 64, 100, 128, 256, 1024];
+    let rounds = ranks.map(|p| times_of_fibonacci(p)[0]);
+    let expected = [5, 6, 6, 7, 8, 9, 9, 10, 11, 12, 13, 16];
+    assert_eq!(rounds, expected.map(f64::from));
+    for p in (2..=300).step_by(2) {
+        let [rounds, volume] = times_of_fibonacci(p);
+        assert_eq!(volume, 2.0 * (p as f64 - 1.0), "p={p}");
+        let one = CostModel::new(1.0, 0.0);
+        let bound = lower_bound(Kind::Allgather, Ports::UNI, p, 1, 1, &one).latency;
+        assert!(
+            (bound..=bound + 1.0).contains(&rounds),
+            "p={p}: {rounds}, {bound}"
+        );
+    }
+}
+
+#[test]
+fn an_odd_rank_costs_at_most_two_rounds() {
+    for p in (3..=301).step_by(2) {
+        let [rounds, volume] = times_of_fibonacci(p);
+        let expected = match p {
+            5 => 5.0,
+            9 => 6.0,
+            _ => times_of_fibonacci(p - 1)[0] + 2.0,
+        };
+        assert_eq!(rounds, expected, "p={p}");
+        // A message with the last pair has a block more.
+        let bound = 2.62 * p as f64 + rounds;
+        assert!(volume < bound, "p={p}: {volume}");
+    }
+}
+
+/// Where a message costs only `alpha`.
+#[test]
+fn a_gossip_takes_the_rounds_of_an_allgather() {
+    let cost = CostModel::new(1.0, 0.0);
+    for (ports, expected) in [
+        (Ports::UNI, [(5, 5.0), (6, 5.0), (9, 6.0), (10, 6.0)]),
+        (
+            Ports::BI.with_k(2),
+            [(3, 1.0), (9, 2.0), (10, 3.0), (27, 3.0)],
+        ),
+    ] {
+        for (p, rounds) in expected {
+            for kind in [Kind::Alltoall, Kind::Scan, Kind::Exscan] {
+                let request = Request::new(kind, p, 3).ports(ports).cost(cost.clone());
+                let Ok(schedule) = request.plan("gossip") else {
+                    assert!(kind == Kind::Alltoall && ports.is_bidirectional());
+                    continue;
+                };
+                assert!(schedule.check().is_correct(), "{kind} {p}");
+                let time = schedule.simulate(&cost).unwrap().makespan();
+                assert_eq!(time, rounds, "{kind} {ports:?} {p}");
+                let best = choose::choose(&request).unwrap();
+                assert!(best.time <= rounds);
+            }
+        }
+    }
+    let many = Request::scan(257, 1).plan("gossip");
+    assert!(many.unwrap_err().to_string().contains("at most 256 ranks"));
+}
+
+/// The time of all messages through the busiest port, and of the longest message.
+fn busiest(request: &Request) -> (f64, f64) {
+    let p = request.ranks();
+    let (mut sent, mut received) = (vec![0.0; p], vec![0.0; p]);
+    let mut longest = 0.0f64;
+    for (i, &size) in request.get_blocks().unwrap().iter().enumerate() {
+        let (from, to) = (i / p, i % p);
+        if from != to && size > 0 {
+            let time = request.transfer_time(size);
+            sent[from] += time;
+            received[to] += time;
+            longest = longest.max(time);
+        }
+    }
+    let both = sent.iter().zip(&received);
+    let busiest = both.map(|(s, r)| match request.get_ports().is_bidirectional() {
+        true => f64::max(*s, *r),
+        false => s + r,
+    });
+    (busiest.fold(0.0, f64::max), longest)
+}
+
+#[test]
+fn times_of_list_scheduling_are_those_of_the_schedule_and_at_most_twice_the_least() {
+    let cost = CostModel::new(10.0, 2.0);
+    for p in 1..=14 {
+        for sizes in pair_sizes(p) {
+            for ports in [
+                Ports::BI,
+                Ports::UNI,
+                Ports::BI.with_k(2),
+                Ports::UNI.with_k(3),
+            ] {
+                let request = Request::alltoall(p, 4).blocks(sizes.clone());
+                let request = request.ports(ports).cost(cost.clone());
+                let time = executed(&request, "list-scheduling");
+                assert_eq!(
+                    closed_form(&request, "list-scheduling"),
+                    Some(time),
+                    "{ports:?} {sizes:?}"
+                );
+                if ports.k() == 1 {
+                    let (least, longest) = busiest(&request);
+                    assert!(time >= least && time <= (2.0 * least - longest).max(least));
+                }
+            }
+        }
+    }
+}
+
+/// Random blocks, with start-up times from none to about that of a block: the mean excess over
+/// the busiest port is below 3%, the largest, of four ranks, below 30%.
+#[test]
+fn random_blocks_by_list_scheduling_take_little_more_than_the_busiest_port() {
+    let mut random = Generator::new(5);
+    let (mut sum, mut worst, mut all) = (0.0, 0.0f64, 0);
+    for p in [4, 7, 12, 16, 24] {
+        for alpha in [0.0, 100.0, 1000.0] {
+            for _ in 0..4 {
+                let sizes: Vec<usize> = (0..p * p).map(|_| random.below(1000)).collect();
+                for ports in [Ports::BI, Ports::UNI] {
+                    let request = Request::alltoall(p, 1000).blocks(sizes.clone());
+                    let request = request.ports(ports).cost(CostModel::new(alpha, 1.0));
+                    let excess = closed_form(&request, "list-scheduling").unwrap()
+                        / busiest(&request).0
+                        - 1.0;
+                    sum += excess;
+                    worst = worst.max(excess);
+                    all += 1;
+                }
+            }
+        }
+    }
+    let mean = sum / f64::from(all);
+    assert!(mean < 0.03 && worst < 0.3, "mean {mean}, worst {worst}");
+}
+
+#[test]
+fn every_root_of_a_butterfly_takes_the_same_time() {
+    for p in [1, 2, 6, 8, 13] {
+        let mut request = Request::reduce(p, 48).cost(CostModel::new(10.0, 1.0).gamma(0.5));
+        for root in 0..p {
+            request = request.root(root);
+            assert_eq!(
+                Some(executed(&request, "butterfly")),
+                closed_form(&request, "butterfly"),
+                "p={p} root={root}"
+            );
+        }
+    }
+}
+
+#[test]
+fn parts_of_a_ring_pay_where_computation_overlaps() {
+    let cost = CostModel::new(1.0, 1.0).gamma(1.0).overlap(true);
+    let time = |q| {
+        let request = Request::allreduce(8, 8 * 120)
+            .segment_count(q)
+            .cost(cost.clone());
+        executed(&request, "segmented-ring")
+    };
+    assert!(time(4) < time(1));
+}
+
+#[test]
+fn rounds_of_the_fibonacci_census_are_within_one_of_the_bound_for_even_p() {
+    let cost = CostModel::new(1.0, 0.0);
+    let time = |p| {
+        let request = Request::allreduce(p, 1).ports(Ports::UNI);
+        closed_form(&request.cost(cost.clone()), "fibonacci-census").unwrap()
+    };
+    for p in (2..=200).chain([1000, 1001]) {
+        let rounds = time(p);
+        let bound = lower_bound(Kind::Allreduce, Ports::UNI, p, 1, 1, &cost).latency;
+        let more = if p % 2 == 0 { 1.0 } else { 3.0 };
+        assert!(
+            (bound..=bound + more).contains(&rounds),
+            "p={p}: {rounds}, {bound}"
+        );
+    }
+    let rounds = [10, 64, 256, 1024].map(time);
+    // A reduction and a broadcast take 8, 12, 16 and 20.
+    assert_eq!(rounds, [6.0, 10.0, 13.0, 16.0]);
+}
+
+#[test]
+fn messages_of_the_swing_allreduce_have_at_most_two_spans() {
+    for p in 1..140 {
+        let schedule = Request::allreduce(p, 5 * p + 3).plan("swing").unwrap();
+        for step in schedule.programs().iter().flatten() {
+            assert!(step.reads().len() <= 2, "p={p}: {step:?}");
+        }
+    }
+}
+
+#[test]
+fn rounds_and_messages_of_pat_are_those_of_the_source() {
+    const MAX_BLOCKS: usize = 8;
+    let request = |p| Request::allgather(p, 1).cost(CostModel::new(1.0, 0.0));
+    for p in (1..10).map(|d| 1usize << d) {
+        let trees = MAX_BLOCKS.min(p / 2);
+        let rounds = trees.ilog2() as usize + p / trees - 1;
+        assert_eq!(executed(&request(p), "pat"), rounds as f64, "p={p}");
+    }
+    for p in 1..200 {
+        let schedule = request(p).plan("pat").unwrap();
+        for step in schedule.programs().iter().flatten() {
+            let blocks: usize = step.reads().iter().map(|span| span.len).sum();
+            assert!(blocks <= MAX_BLOCKS, "p={p}: {step:?}");
+        }
+    }
+}

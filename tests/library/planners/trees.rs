@@ -1,0 +1,293 @@
+//! Trees and pipelines.
+
+use oneport::check::Options;
+use oneport::machine::Links;
+use oneport::plan::Request;
+use oneport::{CostModel, Kind, Ports, Schedule, Step};
+
+use super::{closed_form, executed};
+
+/// The minimum time of all ordered trees over `i..=j` rooted at `r`, by brute force.
+fn min_time(cost: &CostModel, gamma: f64, i: usize, j: usize, r: usize) -> f64 {
+    if i == j {
+        return 0.0;
+    }
+    let mut best = f64::INFINITY;
+    for k in i..j {
+        let (mine, other) = if r <= k {
+            ((i, k), (k + 1, j))
+        } else {
+            ((k + 1, j), (i, k))
+        };
+        for s in other.0..=other.1 {
+            let mine = min_time(cost, gamma, mine.0, mine.1, r);
+            let ready = mine.max(min_time(cost, gamma, other.0, other.1, s));
+            best = best.min(ready + cost.transfer(s, r, 4) + gamma * cost.combine(r, 4));
+        }
+    }
+    best
+}
+
+#[test]
+fn the_best_tree_on_a_platform() {
+    for p in 1..=6usize {
+        let entry = |i: usize, j: usize, f: usize| Some(((i * 7 + j * 11 + f * i * j) % 13) as f64);
+        // With the links as they are, and in the opposite direction.
+        let [cost, turned] = [false, true].map(|turn| {
+            let entry = |i: usize, j: usize, f: usize| match turn {
+                false => entry(i, j, f),
+                true => entry(j, i, f),
+            };
+            let row = |i: usize, f: usize| (0..p).map(|j| entry(i, j, f)).collect();
+            let matrix = |f: usize| (0..p).map(|i| row(i, f)).collect();
+            let links = Links {
+                alpha: matrix(3),
+                beta: matrix(5),
+                gamma: (0..p).map(|r| (r % 3) as f64).collect(),
+                gamma_copy: Vec::new(),
+            };
+            CostModel::heterogeneous(links).unwrap()
+        });
+        let mut request = Request::reduce(p, 4).cost(cost.clone()).keep_order(true);
+        let mut times = Vec::new();
+        for root in 0..p {
+            request = request.root(root);
+            let schedule = request.plan("ordered").unwrap();
+            let options = Options {
+                keep_order: true,
+                ..Options::default()
+            };
+            assert!(schedule.check_with(&options).is_correct());
+            let time = schedule.simulate(&cost).unwrap().makespan();
+            assert_eq!(time, min_time(&cost, 1.0, 0, p - 1, root), "{p} {root}");
+            times.push(time);
+            let schedule = request
+                .clone()
+                .collective(Kind::Broadcast)
+                .plan("ordered")
+                .unwrap();
+            assert!(schedule.check().is_correct());
+            let time = schedule.simulate(&cost).unwrap().makespan();
+            assert_eq!(time, min_time(&turned, 0.0, 0, p - 1, root), "{p} {root}");
+        }
+        request = request.free_root(true);
+        let schedule = request.plan("ordered").unwrap();
+        let time = schedule.simulate(&cost).unwrap().makespan();
+        assert_eq!(time, times.into_iter().fold(f64::INFINITY, f64::min));
+    }
+}
+
+#[test]
+fn time_of_a_chain_with_a_smaller_last_segment() {
+    for p in 1..=9 {
+        for (m, s) in [(7, 3), (10, 4), (9, 8), (11, 2), (5, 5), (3, 2)] {
+            for (alpha, beta, gamma) in [
+                (2.0, 1.0, 3.0),
+                (0.0, 5.0, 1.0),
+                (7.0, 0.0, 2.0),
+                (1.0, 1.0, 0.0),
+            ] {
+                for ports in [Ports::UNI, Ports::BI] {
+                    let r = Request::reduce(p, m)
+                        .segment_elems(s)
+                        .ports(ports)
+                        .cost(CostModel::new(alpha, beta).gamma(gamma));
+                    let executed = executed(&r, "chain");
+                    assert_eq!(
+                        closed_form(&r, "chain"),
+                        Some(executed),
+                        "p={p} m={m} s={s} {ports:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn figure_8_of_bi_greedy_has_makespan_24() {
+    let request = Request::reduce(16, 5)
+        .segment_elems(1)
+        .cost(CostModel::new(2.0, 0.0).gamma(1.0));
+    assert_eq!(executed(&request, "bi-greedy"), 24.0);
+}
+
+#[test]
+fn rounds_of_bi_greedy_are_executed_as_planned() {
+    for p in (2..=128).step_by(3) {
+        for q in [1, 2, 9, 32] {
+            for gamma in [0.0, 1.0, 5.0] {
+                let request = Request::reduce(p, 2 * q)
+                    .segment_elems(2)
+                    .cost(CostModel::new(2.0, 1.0).gamma(gamma));
+                assert_eq!(
+                    Some(executed(&request, "bi-greedy")),
+                    closed_form(&request, "bi-greedy"),
+                    "p={p} q={q}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn executed_times_of_two_trees() {
+    for p in (2..=64).chain([100, 127, 128, 129, 256, 512]) {
+        for q in [1, 2, 3, 8, 21] {
+            for gamma in [0.0, 1.0, 7.0] {
+                let request = |p: usize| {
+                    Request::reduce(p, 2 * q)
+                        .segment_elems(2)
+                        .cost(CostModel::new(2.0, 1.0).gamma(gamma))
+                };
+                let executed = executed(&request(p), "two-tree");
+                let time = |p| closed_form(&request(p), "two-tree");
+                let bound = time(p.next_power_of_two()).unwrap();
+                assert!(executed <= bound, "p={p} q={q}: {executed} > {bound}");
+                assert_eq!(time(p).unwrap_or(executed), executed, "p={p} q={q}");
+            }
+        }
+    }
+}
+
+#[test]
+fn binary_trees_of_any_number_of_ranks_stay_within_the_time_of_the_next_full_tree() {
+    for p in 2..=130 {
+        for q in [1, 2, 5] {
+            for ports in [Ports::UNI, Ports::BI] {
+                let request = |p: usize| {
+                    Request::reduce(p, 4 * q)
+                        .segment_elems(4)
+                        .ports(ports)
+                        .cost(CostModel::new(2.0, 1.0).gamma(1.0))
+                };
+                let executed = executed(&request(p), "binary");
+                let full = (p + 1usize).next_power_of_two() - 1;
+                let bound = closed_form(&request(full), "binary").unwrap();
+                assert!(
+                    executed <= bound,
+                    "p={p} q={q} {ports:?}: {executed} > {bound}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn full_dual_trees_take_the_longest() {
+    let rounds = |p: usize, q: usize| {
+        let request = Request::allreduce(p, q)
+            .segment_count(q)
+            .cost(CostModel::new(1.0, 0.0));
+        (
+            executed(&request, "dual-root"),
+            closed_form(&request, "dual-root"),
+        )
+    };
+    for p in 2..=130usize {
+        let full = (p + 2).next_power_of_two() - 2;
+        for q in [1, 2, 3, 7] {
+            let (executed, bound) = (rounds(p, q).0, rounds(full, q).1.unwrap());
+            assert!(executed <= bound, "p={p} q={q}: {executed} > {bound}");
+        }
+    }
+}
+
+/// The trees of a reduction wait for each other's combinations only.
+#[test]
+fn multi_tree_reductions_without_computation_take_as_long_as_broadcasts() {
+    for p in 1..20 {
+        for k in 1..5 {
+            let request = Request::broadcast(p, 11)
+                .segment_count(11)
+                .ports(Ports::BI.with_k(k))
+                .cost(CostModel::new(3.0, 2.0));
+            let reduce = request.clone().collective(Kind::Reduce);
+            let time = closed_form(&request, "multi-tree");
+            assert_eq!(Some(executed(&reduce, "multi-tree")), time, "p={p} k={k}");
+        }
+    }
+}
+
+#[test]
+fn rounds_of_multi_trees_are_close_to_the_least_possible() {
+    for (p, k, q, least, rounds) in [
+        (4, 1, 5, 6, 7),
+        (27, 2, 40, 23, 24),
+        (64, 3, 30, 13, 14),
+        (125, 4, 100, 28, 29),
+        (729, 8, 80, 13, 14),
+    ] {
+        let request = Request::broadcast(p, q)
+            .segment_count(q)
+            .ports(Ports::BI.with_k(k))
+            .cost(CostModel::new(1.0, 0.0));
+        let steps = (1..).find(|&i| (k + 1usize).pow(i) >= p).unwrap() as usize;
+        assert_eq!(steps + (q - 1).div_ceil(k), least);
+        let time = executed(&request, "multi-tree");
+        assert_eq!(time, f64::from(rounds), "p={p} k={k} q={q}");
+    }
+}
+
+#[test]
+fn the_conjectured_number_of_rounds_of_bi_greedy_is_reached() {
+    let rounds = |p, q| {
+        let request = Request::reduce(p, q)
+            .segment_count(q)
+            .cost(CostModel::new(1.0, 0.0));
+        closed_form(&request, "bi-greedy").unwrap() as usize
+    };
+    for p in 2..=128usize {
+        let latency = p.next_power_of_two().trailing_zeros() as usize;
+        for q in 1..=32 {
+            assert_eq!(rounds(p, q), latency + q - 1, "p={p} q={q}");
+        }
+    }
+    for (p, q) in [(1000, 7), (1023, 3), (1025, 10)] {
+        assert_eq!(rounds(p, q), p.ilog2() as usize + q, "p={p} q={q}");
+    }
+}
+
+/// The ranks to which a rank sends, in order.
+fn receivers(schedule: &Schedule, rank: usize) -> Vec<usize> {
+    let sends = schedule.programs()[rank].iter().filter(|s| s.is_send());
+    sends.filter_map(Step::peer).collect()
+}
+
+#[test]
+fn distances_of_bine_trees_are_those_of_the_paper() {
+    let of = |p: usize| Request::broadcast(p, 1).plan("bine").unwrap();
+    let eight = of(8);
+    assert_eq!(receivers(&eight, 0), [3, 7, 1]);
+    assert_eq!(receivers(&eight, 3), [4, 2]);
+    assert_eq!(receivers(&eight, 4), [5]);
+    assert_eq!(receivers(&eight, 7), [6]);
+    // 1, 1, 3, 5, 11, 21, 43: (2^(k+1) ± 1)/3 instead of 2^(k-1).
+    let distances: Vec<usize> = receivers(&of(128), 0)
+        .into_iter()
+        .map(|to| to.min(128 - to))
+        .collect();
+    assert_eq!(distances, [43, 21, 11, 5, 3, 1, 1]);
+}
+
+#[test]
+fn bi_greedy_of_four_ranks_and_two_segments() {
+    let request = Request::reduce(4, 2).segment_count(2);
+    let schedule = request.plan("bi-greedy").unwrap();
+    // By rank: whether it sends, the other rank, and the segment.
+    let steps = |rank: usize| -> Vec<(bool, usize, usize)> {
+        let step = |s: &Step| match s {
+            Step::Send { to, spans, .. } => (true, *to, spans[0].offset),
+            Step::RecvCombine { from, spans, .. } => (false, *from, spans[0].offset),
+            other => panic!("{other:?}"),
+        };
+        schedule.programs()[rank].iter().map(step).collect()
+    };
+    assert_eq!(steps(0), [(false, 2, 0), (false, 1, 0), (false, 2, 1)]);
+    assert_eq!(steps(1), [(true, 2, 1), (false, 3, 0), (true, 0, 0)]);
+    assert_eq!(
+        steps(2),
+        [(true, 0, 0), (false, 1, 1), (false, 3, 1), (true, 0, 1)]
+    );
+    assert_eq!(steps(3), [(true, 1, 0), (true, 2, 1)]);
+}
