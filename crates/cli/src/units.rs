@@ -80,13 +80,12 @@ pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
 /// Returns `; did you mean 'x'?` for the most similar of `names`, or an empty string if none is
 /// similar.
 pub(crate) fn did_you_mean<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
-    /// Where clap draws the line for options and their values.
-    const SIMILAR: f64 = 0.7;
     let text = text.to_ascii_lowercase();
+    // Jaro's likeness, which clap uses for its own options, finds 'composed' for 'nope'.
     names
-        .map(|name| (strsim::jaro(&text, name), name))
-        .filter(|&(likeness, _)| likeness > SIMILAR)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|name| (strsim::damerau_levenshtein(&text, name), name))
+        .filter(|&(edits, name)| edits <= name.len().div_ceil(3))
+        .min()
         .map_or_else(String::new, |(_, name)| format!("; did you mean '{name}'?"))
 }
 
