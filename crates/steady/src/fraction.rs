@@ -332,16 +332,3 @@ pub(crate) fn over_common(values: &[Fraction]) -> (Vec<IBig>, UBig) {
 pub(crate) fn magnitude(value: &IBig) -> UBig {
     value.unsigned_abs()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn common_denominators() {
-        let values = ["1/2", "2/3", "5"].map(|t| parse_fraction(t).unwrap());
-        let (scaled, d) = over_common(&values);
-        assert_eq!(d, UBig::from(6u8));
-        assert_eq!(scaled, [3, 4, 30].map(IBig::from));
-    }
-}

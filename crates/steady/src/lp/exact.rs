@@ -7,7 +7,7 @@
 use dashu_int::ops::DivRem;
 use dashu_int::{IBig, UBig};
 
-use super::super::fraction::{Fraction, common_denominator, magnitude, scaled};
+use crate::fraction::{Fraction, common_denominator, magnitude, scaled};
 use oneport::error::{Error, Result};
 
 /// Primes are slightly below this power of two, which makes remainders cheap.
@@ -398,46 +398,4 @@ fn denominator(value: &UBig, modulus: &UBig, root: &UBig) -> Option<UBig> {
     }
     let denominator = magnitude(&factor);
     (denominator < *root && !denominator.is_zero()).then_some(denominator)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fraction::whole;
-
-    #[test]
-    fn fields_are_of_primes() {
-        let below: Vec<u64> = Field::all().take(10).map(|f| f.below).collect();
-        assert_eq!(below, [1, 31, 45, 229, 259, 283, 339, 391, 403, 465]);
-        for field in Field::all().take(20) {
-            for value in [
-                0,
-                1,
-                5,
-                u128::from(field.prime()),
-                u128::MAX >> 1,
-                u128::MAX,
-            ] {
-                let rest = value % u128::from(field.prime());
-                assert_eq!(u128::from(field.reduce(value)), rest);
-            }
-        }
-    }
-
-    /// A determinant that is a multiple of the first primes need not be 0.
-    #[test]
-    fn determinants_may_be_multiples_of_primes() {
-        let primes: Vec<Fraction> = Field::all().take(3).map(|f| f.prime().into()).collect();
-        let all = &primes[0] * &primes[1] * &primes[2];
-        let columns = vec![
-            vec![(0, all.clone()), (1, whole(1))],
-            vec![(0, all.clone()), (1, whole(2))],
-        ];
-        let basis = Basis::new(2, &columns).unwrap();
-        assert_eq!(basis.field.below, 229);
-        let right = [(0, &all * whole(3)), (1, whole(4))];
-        assert_eq!(basis.values(&right).unwrap(), [whole(2), whole(1)]);
-        let columns = vec![vec![(0, all.clone()), (1, whole(1))]; 2];
-        assert!(Basis::new(2, &columns).is_none());
-    }
 }

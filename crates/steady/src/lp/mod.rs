@@ -401,6 +401,3 @@ fn most_negative(values: &[Fraction]) -> Option<usize> {
     let negative = negative.filter(|(_, v)| **v < Fraction::ZERO);
     negative.min_by(|a, b| a.1.cmp(b.1)).map(|(i, _)| i)
 }
-
-#[cfg(test)]
-mod tests;

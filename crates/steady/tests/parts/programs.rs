@@ -1,7 +1,9 @@
-//! Linear programs with known optima, and random ones that the prices prove.
+//! Linear programs with known optima, and random ones that the prices prove; bases in exact numbers.
 
-use super::*;
-use crate::fraction::parse_fraction;
+use crate::exact::Basis;
+use crate::fraction::{Fraction, over_common, parse_fraction, sum, whole};
+use crate::lp::{Column, Pricing, maximise};
+use dashu_int::{IBig, UBig};
 use oneport::random::Generator;
 
 /// Generates no columns.
@@ -56,6 +58,32 @@ fn entries_of_64_bits() {
         let values = basis.values(&[(0, Fraction::ONE)]).unwrap();
         assert_eq!(values, [Fraction::ONE / entry]);
     }
+}
+
+/// A determinant that is a multiple of the first primes below `2^61` need not be 0.
+#[test]
+fn determinants_may_be_multiples_of_primes() {
+    let all: Fraction = [1, 31, 45]
+        .map(|below| whole((1 << 61) - below))
+        .into_iter()
+        .fold(Fraction::ONE, |product, prime| product * prime);
+    let columns = vec![
+        vec![(0, all.clone()), (1, whole(1))],
+        vec![(0, all.clone()), (1, whole(2))],
+    ];
+    let basis = Basis::new(2, &columns).unwrap();
+    let right = [(0, &all * whole(3)), (1, whole(4))];
+    assert_eq!(basis.values(&right).unwrap(), [whole(2), whole(1)]);
+    let columns = vec![vec![(0, all.clone()), (1, whole(1))]; 2];
+    assert!(Basis::new(2, &columns).is_none());
+}
+
+#[test]
+fn common_denominators() {
+    let values = ["1/2", "2/3", "5"].map(|t| parse_fraction(t).unwrap());
+    let (scaled, d) = over_common(&values);
+    assert_eq!(d, UBig::from(6u8));
+    assert_eq!(scaled, [3, 4, 30].map(IBig::from));
 }
 
 #[test]
