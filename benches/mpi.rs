@@ -285,9 +285,12 @@ fn medians<const N: usize>(outcomes: &[Row]) -> oneport::Result<[f64; N]> {
 /// same algorithms with other segments.
 fn candidates(request: &Request) -> oneport::Result<Vec<Choice>> {
     let timed = |algorithm| with_best_segments(algorithm, request);
-    let ranking = rank(registry::of(request.kind()).map(timed));
+    let ranking = rank(registry::of(request.get_collective()).map(timed));
     if ranking.choices.is_empty() {
-        return Err(none_applies(Some(request.kind()), &ranking.refusals));
+        return Err(none_applies(
+            Some(request.get_collective()),
+            &ranking.refusals,
+        ));
     }
     let mut candidates: Vec<Choice> = Vec::new();
     let add = |choice: Choice, candidates: &mut Vec<Choice>| {
@@ -327,7 +330,7 @@ fn candidates(request: &Request) -> oneport::Result<Vec<Choice>> {
 /// The fastest of the candidates in words, and the medians of its schedule and of the library's
 /// function, in nanoseconds.
 fn measure(world: &mut World, request: &Request) -> oneport::Result<(String, [f64; 2])> {
-    let operator = match request.kind().reduces() {
+    let operator = match request.get_collective().reduces() {
         true => Operator::<f32>::try_from(Op::SUM)?,
         false => Operator::none(),
     };
@@ -347,7 +350,10 @@ fn measure(world: &mut World, request: &Request) -> oneport::Result<(String, [f6
     let run = run(&schedules[fastest]).verified().repetitions(repetitions);
     let outcomes = interleave(world, &[run.clone(), run.by_library()], |_, _| {})?;
     if let Some(mismatch) = outcomes.iter().find_map(|row| row.error.as_ref()) {
-        return Err(failed(format!("{}: {mismatch}", request.kind().name())));
+        return Err(failed(format!(
+            "{}: {mismatch}",
+            request.get_collective().name()
+        )));
     }
     let Choice {
         algorithm, request, ..

@@ -33,7 +33,6 @@ use oneport::run::{
     Bidirectional, Endpoint, Op, Operator, Run, ScopeOptions, Team, TeamOptions, Workers,
 };
 use oneport::schedule::{ScheduleSource, total_len};
-use oneport::simulate::bounds::lower_bound_of;
 use oneport::{CostModel, Request, Schedule, Span, Step};
 
 const REPETITIONS: usize = 21;
@@ -147,7 +146,7 @@ fn compare(team: &mut Team, schedule: &Schedule) -> oneport::Result<Row> {
     Ok(Row {
         spans: spans_of_a_message(schedule),
         model_time,
-        bound: lower_bound_of(schedule, &cost).largest,
+        bound: schedule.lower_bound(&cost).largest,
         listed: median(listed),
         packed: packs.then(|| median(packed)),
         right,

@@ -126,7 +126,7 @@ impl Oneport {
             let request = self.request(p, point);
             let core_model = self.core_model(&team);
             let chosen = self.choose(&team, &request);
-            let best = registry::find(request.kind(), best)
+            let best = registry::find(request.get_collective(), best)
                 .and_then(|algorithm| Ok(of(&algorithm, &request, core_model.as_ref())?));
             let (Some(chosen), Ok(best)) = (chosen, best) else {
                 continue;
@@ -161,7 +161,7 @@ impl Oneport {
             let core_model = self.core_model(team);
             let plan = |choice: &choose::Choice| choice.algorithm.plan(&choice.request).ok();
             let chosen = plan(&choice);
-            for algorithm in registry::of(request.kind()) {
+            for algorithm in registry::of(request.get_collective()) {
                 if let Ok(other) = of(algorithm, &request, core_model.as_ref()) {
                     // Several algorithms may plan the same schedule.
                     let median = if plan(&other) == chosen {

@@ -170,7 +170,7 @@ fn validate<T: Element>(
         )));
     }
     let operator = endpoint.operator();
-    if request.keeps_order() || !operator.commutes() {
+    if request.get_keep_order() || !operator.commutes() {
         return Err(usage(format!(
             "rank {rank}: uni-greedy needs an operator that commutes{}",
             if operator.commutes() {

@@ -141,7 +141,6 @@ mod tests {
     use super::*;
     use crate::machine::{CostModel, Links};
     use crate::plan::{Segments, registry};
-    use crate::simulate::bounds::lower_bound_of;
     use crate::{Kind, Request};
 
     fn piece(from: u64, alpha: f64, beta: f64) -> Piece {
@@ -251,7 +250,7 @@ mod tests {
                     let off = (closed / time - 1.0).abs();
                     assert!(off < 1e-9, "{} {p} {m} {closed} {time}", algorithm.name());
                 }
-                let bound = lower_bound_of(&schedule, &cost).largest;
+                let bound = schedule.lower_bound(&cost).largest;
                 assert!(bound <= time * (1.0 + 1e-9), "{} {p} {m}", algorithm.name());
             }
         }

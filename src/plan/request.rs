@@ -32,9 +32,9 @@ const MAX_ELEMENTS: usize = 1 << 60;
 /// # Ok::<(), oneport::Error>(())
 /// ```
 ///
-/// A method with the name of a property sets it, and `get_` before the name reads it. A value that
-/// is not valid is reported when the request is planned. Times are in the unit of the cost
-/// model.
+/// A method with the name of a property sets it, and `get_` before the name reads it; what cannot be
+/// set, the numbers of ranks and elements, is read by its name. A value that is not valid is
+/// reported when the request is planned. Times are in the unit of the cost model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub(in crate::plan) kind: Kind,
@@ -152,7 +152,7 @@ impl Request {
         self.try_segments(segments)
     }
 
-    /// So many segments, or one per element if there are fewer elements: [`Segments::of_count`].
+    /// `count` segments, or one per element if there are fewer elements: [`Segments::of_count`].
     #[must_use]
     pub fn segment_count(self, count: usize) -> Request {
         let segments = Segments::of_count(self.elements(), count);
@@ -198,8 +198,8 @@ impl Request {
         self
     }
 
-    /// The collective.
-    pub fn kind(&self) -> Kind {
+    /// See [`Request::collective`].
+    pub fn get_collective(&self) -> Kind {
         self.kind
     }
 
@@ -219,7 +219,7 @@ impl Request {
     }
 
     /// See [`Request::free_root`].
-    pub fn has_free_root(&self) -> bool {
+    pub fn get_free_root(&self) -> bool {
         self.root_free
     }
 
@@ -239,7 +239,7 @@ impl Request {
     }
 
     /// See [`Request::keep_order`].
-    pub fn keeps_order(&self) -> bool {
+    pub fn get_keep_order(&self) -> bool {
         self.keep_order
     }
 

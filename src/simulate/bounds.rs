@@ -70,9 +70,8 @@ pub struct LowerBounds {
 ///
 /// `elements` is the length of the vector of a broadcast, reduce, allreduce, reduce_scatter,
 /// scan or exscan, and of one rank's block of a gather, scatter, allgather or alltoall; that of a
-/// barrier has no effect. All bounds
-/// of a multicast are 0, because its targets are not known here: see [`lower_bound_of`]. Takes
-/// constant time, or `O(p^2)` where links differ.
+/// barrier has no effect. All bounds of a multicast are 0, because its targets are not known here:
+/// see [`Schedule::lower_bound`]. Takes constant time, or `O(p^2)` where links differ.
 ///
 /// ```
 /// use oneport::simulate::bounds::lower_bound;
@@ -102,22 +101,23 @@ pub fn lower_bound(
     demand.bounds(p, ports, element_bytes, cost)
 }
 
-/// Lower bounds of a schedule's collective, with the block sizes of its layouts. Takes time linear
-/// in the spans of the layouts. Where links differ, it takes `O(p^2)` for `p` ranks, or `O(p^3)`
-/// for up to 512 ranks that all need data of each other.
-pub fn lower_bound_of(schedule: &Schedule, cost: &CostModel) -> LowerBounds {
-    let layouts = schedule.layout().iter();
-    lower_bound_of_layouts(
-        schedule.collective(),
-        schedule.ports(),
-        schedule.ranks(),
-        layouts,
-        cost,
-        schedule.element_bytes(),
-    )
+impl Schedule {
+    /// Lower bounds of the schedule's collective, with the block sizes of its layouts. Takes time
+    /// linear in the spans of the layouts. Where links differ, it takes `O(p^2)` for `p` ranks, or
+    /// `O(p^3)` for up to 512 ranks that all need data of each other.
+    pub fn lower_bound(&self, cost: &CostModel) -> LowerBounds {
+        lower_bound_of_layouts(
+            self.collective(),
+            self.ports(),
+            self.ranks(),
+            self.layout().iter(),
+            cost,
+            self.element_bytes(),
+        )
+    }
 }
 
-/// As [`lower_bound_of`], for an iterator over the layouts of all `ranks` ranks in rank order.
+/// As [`Schedule::lower_bound`], for an iterator over the layouts of all ranks in rank order.
 pub fn lower_bound_of_layouts(
     collective: &Collective,
     ports: Ports,

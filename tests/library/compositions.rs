@@ -57,12 +57,12 @@ fn verify(algorithm: &Algorithm, request: &Request, team: Option<&mut Team>) -> 
     let name = format!(
         "{} {} p={} m={} {:?} root {} order {} blocks {:?} nodes {:?}",
         algorithm.name(),
-        request.kind(),
+        request.get_collective(),
         request.ranks(),
         request.elements(),
         request.get_ports(),
         request.get_root(),
-        request.keeps_order(),
+        request.get_keep_order(),
         request.get_blocks(),
         request.get_cost().nodes(request.ranks())
     );
@@ -75,7 +75,7 @@ fn verify(algorithm: &Algorithm, request: &Request, team: Option<&mut Team>) -> 
             return None;
         }
     };
-    let keep_order = request.keeps_order() && request.kind().reduces();
+    let keep_order = request.get_keep_order() && request.get_collective().reduces();
     let options = Options {
         keep_order,
         ..Options::default()
@@ -328,7 +328,7 @@ fn machines_of_three_levels_are_composed_twice() {
 #[test]
 fn what_has_no_nodes_is_refused() {
     let refusal = |request: &Request, name: &str| {
-        let algorithm = registry::find(request.kind(), name).unwrap();
+        let algorithm = registry::find(request.get_collective(), name).unwrap();
         assert_eq!(
             algorithm.plan(request).unwrap_err().to_string(),
             algorithm.accepts(request).unwrap_err().to_string()

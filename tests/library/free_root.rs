@@ -50,7 +50,7 @@ fn time(algorithm: &Algorithm, request: &Request) -> Option<f64> {
     algorithm.accepts(request).ok()?;
     let schedule = algorithm.plan(request).unwrap();
     let root = schedule.collective().root().unwrap();
-    assert!(root < request.ranks() && (request.has_free_root() || root == request.get_root()));
+    assert!(root < request.ranks() && (request.get_free_root() || root == request.get_root()));
     Some(schedule.simulate(request.get_cost()).unwrap().makespan())
 }
 

@@ -62,7 +62,7 @@ fn mutants_of_registered_algorithms_are_caught() {
                     algorithm.collective.name(),
                     ports.name()
                 );
-                mutate_all(&name, &schedule, request.keeps_order(), &mut counts);
+                mutate_all(&name, &schedule, request.get_keep_order(), &mut counts);
             }
         }
     }

@@ -30,7 +30,7 @@ fn rows() -> impl Iterator<Item = &'static Algorithm> {
 /// The costs without those of combining where the collective does not combine.
 fn effective(request: &Request) -> CostModel {
     let cost = request.get_cost().clone();
-    match request.kind().reduces() {
+    match request.get_collective().reduces() {
         true => cost,
         false => cost.gamma(0.0),
     }
@@ -63,7 +63,7 @@ fn schedules_are_correct_and_take_their_closed_forms() {
                         let several = planned.uses_several_ports();
                         let schedule = planned.materialize().unwrap();
                         let options = Options {
-                            keep_order: request.keeps_order(),
+                            keep_order: request.get_keep_order(),
                             ..Options::default()
                         };
                         let report = schedule.check_with(&options);

@@ -185,7 +185,7 @@ impl site::Job for Comparison<'_> {
             measured = Some(found);
         }
         let output = Output {
-            collective: task.request.kind().name(),
+            collective: task.request.get_collective().name(),
             ranks: task.request.ranks(),
             ports: task.request.get_ports().name(),
             ported: task.request.get_ports().k(),

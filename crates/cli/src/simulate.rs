@@ -10,7 +10,7 @@ use oneport::machine::Pieces;
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::Published;
 use oneport::rules::NodeKind;
-use oneport::simulate::bounds::{LowerBounds, lower_bound_of};
+use oneport::simulate::bounds::LowerBounds;
 use oneport::simulate::{Simulation, Stats, Timed};
 use oneport::{CostModel, Request};
 use serde::Serialize;
@@ -143,7 +143,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let simulation = (args.ranks_table || args.critical_path)
         .then(|| input.schedule.simulate(&input.cost))
         .transpose()?;
-    let bounds = lower_bound_of(&input.schedule, &input.cost);
+    let bounds = input.schedule.lower_bound(&input.cost);
     let series = input.series.as_ref().and_then(|series| {
         let bound = series.min_time(&input.schedule);
         let unknown = |e| output::note(&format!("the series has no known bound: {e}"));

@@ -87,7 +87,10 @@ fn schedules(ranks: usize, elements: usize) -> Vec<(String, Schedule)> {
         (circulant.collective(crate::Kind::Reduce), "circulant"),
     ]
     .map(|(request, algorithm)| {
-        let name = format!("{} {algorithm}, {elements} elements", request.kind());
+        let name = format!(
+            "{} {algorithm}, {elements} elements",
+            request.get_collective()
+        );
         (name, request.plan(algorithm).unwrap())
     })
     .into()

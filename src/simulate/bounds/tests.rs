@@ -67,7 +67,7 @@ fn no_planned_schedule_is_faster_than_its_bounds() {
                         for (alpha, beta, gamma) in costs {
                             let cost = CostModel::new(alpha, beta).gamma(gamma).overlap(overlap);
                             let time = prepared.simulate(&cost).unwrap().makespan();
-                            let bounds = lower_bound_of(&schedule, &cost);
+                            let bounds = schedule.lower_bound(&cost);
                             assert!(
                                 bounds.largest <= time * (1.0 + 1e-12),
                                 "{} {p} {m} {ports:?}: {bounds:?}, {time}",
@@ -121,7 +121,7 @@ fn no_schedule_with_irregular_blocks_is_faster_than_its_bounds() {
                     for (alpha, beta, gamma) in costs {
                         let cost = CostModel::new(alpha, beta).gamma(gamma);
                         let time = prepared.simulate(&cost).unwrap().makespan();
-                        let bounds = lower_bound_of(&schedule, &cost);
+                        let bounds = schedule.lower_bound(&cost);
                         assert!(
                             bounds.largest <= time * (1.0 + 1e-12),
                             "{} {p} {blocks:?} {ports:?}: {bounds:?}, {time}",
@@ -147,7 +147,7 @@ fn bounds_of_irregular_blocks() {
             r = r.segments(Segments::whole(16));
         }
         let schedule = r.plan(name).unwrap();
-        let b = lower_bound_of(&schedule, &COST());
+        let b = schedule.lower_bound(&COST());
         (b.latency, b.bandwidth, b.computation)
     };
     let (uni, bi) = (Ports::UNI, Ports::BI);
@@ -162,7 +162,7 @@ fn bounds_of_irregular_blocks() {
     // All ranks send only to rank 1, which receives from all.
     let r = Request::alltoall(8, 5).blocks(vec![0, 5, 0, 0, 0, 0, 0, 0]);
     let schedule = r.plan("pairwise").unwrap();
-    assert_eq!(lower_bound_of(&schedule, &COST()).latency, 21.0);
+    assert_eq!(schedule.lower_bound(&COST()).latency, 21.0);
 }
 
 /// An exchange between two ranks attains the bounds of an allreduce.
@@ -182,10 +182,10 @@ fn an_exchange_of_two_ranks_attains_the_bounds() {
     let schedule = b.build().unwrap();
     let time = |cost: &CostModel| schedule.simulate(cost).unwrap().makespan();
     for cost in [CostModel::new(1.0, 0.0), CostModel::new(0.0, 1.0)] {
-        assert_eq!(lower_bound_of(&schedule, &cost).largest, time(&cost));
+        assert_eq!(schedule.lower_bound(&cost).largest, time(&cost));
     }
     let regular = lower_bound(Kind::Allreduce, Ports::BI, 2, 6, 1, &COST());
-    assert_eq!(lower_bound_of(&schedule, &COST()), regular);
+    assert_eq!(schedule.lower_bound(&COST()), regular);
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn no_schedule_over_random_links_is_faster_than_its_bounds() {
                     };
                     let schedule = schedule.with_element_bytes(2);
                     let time = schedule.simulate(&cost).unwrap().makespan();
-                    let bounds = lower_bound_of(&schedule, &cost);
+                    let bounds = schedule.lower_bound(&cost);
                     assert!(
                         bounds.largest <= time * (1.0 + 1e-12),
                         "{} {} {p} {ports:?}: {bounds:?}, {time}",

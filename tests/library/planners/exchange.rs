@@ -3,7 +3,7 @@
 use oneport::check::FindingKind;
 use oneport::plan::distribution::Generator;
 use oneport::plan::{Request, choose};
-use oneport::simulate::bounds::{lower_bound, lower_bound_of};
+use oneport::simulate::bounds::lower_bound;
 use oneport::{Collective, CostModel, Kind, Ports, Schedule, Step};
 
 use super::{closed_form, executed, pair_sizes};
@@ -17,7 +17,7 @@ fn dissemination_takes_the_fewest_rounds_and_messages_cost_alpha() {
             let request = Request::barrier(p).ports(ports).element_bytes(8);
             let schedule = request.plan("dissemination").unwrap();
             let time = schedule.simulate(&cost).unwrap().makespan();
-            let bound = lower_bound_of(&schedule, &cost);
+            let bound = schedule.lower_bound(&cost);
             assert_eq!((time, bound.latency), (bound.largest, time), "{p} {k}");
             let rounds = (1..).find(|&q| (k + 1).pow(q) >= p).unwrap();
             assert_eq!(time, 10.0 * f64::from(rounds));

@@ -21,7 +21,7 @@ fn executed(request: &Request, name: &str) -> f64 {
 
 /// The closed form of an algorithm's model time.
 fn closed_form(request: &Request, name: &str) -> Option<f64> {
-    let row = registry::find(request.kind(), name).unwrap();
+    let row = registry::find(request.get_collective(), name).unwrap();
     row.closed_form(request)
 }
 

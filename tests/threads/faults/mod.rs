@@ -323,7 +323,7 @@ fn registered_algorithm(random: &mut Random, team: &mut Team) {
         if algorithm.accepts(&request).is_ok()
             && let Ok(schedule) = algorithm.plan(&request)
         {
-            break (algorithm, request.keeps_order(), schedule);
+            break (algorithm, request.get_keep_order(), schedule);
         }
     };
     let (algorithm, keep_order, schedule) = algorithm;

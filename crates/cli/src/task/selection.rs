@@ -29,7 +29,7 @@ pub(crate) fn apply(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> 
         ranks: request.ranks(),
         ports: request.get_ports(),
         dtype: args.vector.dtype.map(ElementType::name),
-        ordered: request.keeps_order(),
+        ordered: request.get_keep_order(),
         bytes: request.elements() as u64 * request.get_element_bytes(),
     };
     let (rule, choice) = rules.choose(&query).with_context(|| shown.to_string())?;

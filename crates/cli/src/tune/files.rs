@@ -223,7 +223,7 @@ fn parameters(args: &Args, job: &Job) -> Parameters {
         ),
         ("dtype", job.dtype.name().to_string()),
         ("op", job.op.name().to_string()),
-        ("ordered", request.keeps_order().to_string()),
+        ("ordered", request.get_keep_order().to_string()),
         ("clock", clock_name(job.clock).to_string()),
         ("costs", costs),
         ("cores", cores),
@@ -268,7 +268,7 @@ impl Job {
             ports: request.get_ports().name().to_string(),
             ported: request.get_ports().k(),
             dtype: Some(self.dtype.name().to_string()),
-            ordered: request.keeps_order(),
+            ordered: request.get_keep_order(),
             clock: Some(match self.clock {
                 Clock::Paced => format!("paced: {costs}"),
                 _ => "native".to_string(),

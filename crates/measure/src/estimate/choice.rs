@@ -45,7 +45,7 @@ use oneport::schedule::Step;
 /// # Errors
 /// As [`choose()`](oneport::plan::choose::choose); also when there are no cores.
 pub fn choose_native(request: &Request, core_model: &CoreModel) -> Result<Choice> {
-    let kind = request.kind();
+    let kind = request.get_collective();
     choose_native_among(registry::of(kind), request, core_model)?
         .best()
         .map_err(|refusals| none_applies(Some(kind), &refusals))

@@ -4,7 +4,6 @@ use oneport::check::Options;
 use oneport::machine::Links;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::run::Workers;
-use oneport::simulate::bounds::lower_bound_of;
 use oneport::simulate::{Prepared, stream};
 use oneport::{CostModel, Error, Kind, Ports, Request, Schedule};
 use oneport_formats::{Written, dot, goal, msccl, simgrid};
@@ -179,7 +178,7 @@ fn exercise(schedule: &Schedule) {
             assert_eq!(streamed.time.to_bits(), time.to_bits());
         }
         if report.is_correct() {
-            let bound = lower_bound_of(schedule, &cost).largest;
+            let bound = schedule.lower_bound(&cost).largest;
             assert!(bound <= time * (1.0 + 1e-9), "{bound} {time}");
         }
         let trace = Trace::model(schedule, &cost, Unit::Plain);
@@ -225,7 +224,7 @@ fn cost_files() {
             let prepared = Prepared::new(schedule, false).unwrap();
             if let Some(simulation) = accepted(prepared.simulate(&cost)) {
                 assert!(simulation.makespan() >= 0.0);
-                let bound = lower_bound_of(schedule, &cost).largest;
+                let bound = schedule.lower_bound(&cost).largest;
                 assert!(bound >= 0.0, "{bound}");
             }
         }
@@ -261,7 +260,7 @@ fn profiles() {
         // Levels may describe fewer ranks.
         if let Some(simulation) = accepted(prepared.simulate(&cost)) {
             assert!(simulation.makespan() >= 0.0);
-            assert!(lower_bound_of(&schedule, &cost).largest >= 0.0);
+            assert!(schedule.lower_bound(&cost).largest >= 0.0);
         }
         for bytes in [0, 1, 1023, 1024, 1 << 40, u64::MAX] {
             assert!(cost.transfer(0, 1, bytes) >= 0.0);
