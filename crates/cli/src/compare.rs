@@ -431,7 +431,7 @@ fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {
             row.messages.to_string(),
             show_bytes(row.bytes),
         ];
-        cells.extend(row.levels.iter().flatten().map(Level::cell));
+        cells.extend(row.levels.iter().flatten().map(levels::cell));
         cells
     });
     let mut header = String::from(

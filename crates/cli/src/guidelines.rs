@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use oneport::run::{Clock, Place, Processes};
 use oneport::{CostModel, Ports};
 use oneport_measure::Calibration;
-use oneport_measure::guidelines::{self, Comparison, Evaluation, Setting};
+use oneport_measure::guidelines::{self, Comparison, Evaluation, Setting, Unavailable};
 use serde::Serialize;
 
 use crate::args::{Machine, clock_name};
@@ -96,7 +96,7 @@ struct Output<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     mpi: Option<&'a Processes>,
     rows: Vec<OutputRow>,
-    unavailable: Vec<UnavailableRow<'a>>,
+    unavailable: &'a [Unavailable],
     warnings: &'a [String],
 }
 
@@ -117,12 +117,6 @@ struct OutputRow {
     holds: bool,
     /// By how much the left side is slower, as a fraction; negative if it is faster.
     excess: f64,
-}
-
-#[derive(Serialize)]
-struct UnavailableRow<'a> {
-    guideline: &'a str,
-    reason: &'a str,
 }
 
 /// Evaluates the guidelines and prints the result.
@@ -355,7 +349,6 @@ impl Done {
             evaluation,
             ..
         } = self;
-        let unavailable = evaluation.unavailable.iter();
         Output {
             holds: evaluation.holds(),
             violated: evaluation.rows.iter().filter(|r| !r.holds).count(),
@@ -365,12 +358,7 @@ impl Done {
             time_unit: self.unit.name(),
             mpi: self.processes.as_ref(),
             rows: evaluation.rows.iter().map(row).collect(),
-            unavailable: unavailable
-                .map(|entry| UnavailableRow {
-                    guideline: entry.guideline,
-                    reason: &entry.reason,
-                })
-                .collect(),
+            unavailable: &evaluation.unavailable,
             warnings: &evaluation.warnings,
         }
     }

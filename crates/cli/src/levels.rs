@@ -1,30 +1,15 @@
 //! The traffic of a schedule on each level of a machine.
 
 use oneport::{CostModel, Schedule};
-use oneport_pictures::{LevelTraffic, Traffic};
-use serde::Serialize;
+pub(crate) use oneport_pictures::LevelTraffic as Level;
+use oneport_pictures::Traffic;
 
 use crate::units::{counted, show_bytes};
-
-/// The traffic between ranks whose innermost common group is of one level.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct Level {
-    messages: usize,
-    bytes: u64,
-    /// Bytes that the rank with the most of them sends.
-    max_sent: u64,
-}
 
 /// The traffic of every level, from the innermost one; `None` if the costs show no levels.
 pub(crate) fn traffic(schedule: &Schedule, cost: &CostModel) -> Option<Vec<Level>> {
     let levels = cost.levels(schedule.ranks())?;
-    let traffic = Traffic::new(schedule).by_level(&levels);
-    let level = |traffic: LevelTraffic| Level {
-        messages: traffic.messages,
-        bytes: traffic.bytes,
-        max_sent: traffic.max_sent,
-    };
-    Some(traffic.into_iter().map(level).collect())
+    Some(Traffic::new(schedule).by_level(&levels))
 }
 
 /// A line for each level, for the summary of a schedule.
@@ -42,9 +27,7 @@ pub(crate) fn lines(levels: &[Level]) -> Vec<(&'static str, String)> {
     levels.iter().enumerate().map(line).collect()
 }
 
-impl Level {
-    /// Messages and bytes, for a column of a table.
-    pub(crate) fn cell(&self) -> String {
-        format!("{}, {}", self.messages, show_bytes(self.bytes))
-    }
+/// Messages and bytes, for a column of a table.
+pub(crate) fn cell(level: &Level) -> String {
+    format!("{}, {}", level.messages, show_bytes(level.bytes))
 }

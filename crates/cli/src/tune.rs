@@ -2,7 +2,6 @@
 
 mod files;
 mod job;
-mod machine;
 mod plot;
 mod report;
 

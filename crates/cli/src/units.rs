@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+pub(crate) use oneport_pictures::svg::bytes as show_bytes;
+use oneport_pictures::svg::number;
 use serde::{Serialize, Serializer};
 
 /// Upper limit of sizes, so that byte counts are exact in the cost model's floating-point numbers.
@@ -188,20 +190,12 @@ impl TimeUnit {
     }
 }
 
-/// Formats a number with about `digits` significant digits; whole numbers in full.
+/// As [`number`], but with all digits of very small and very large numbers.
 pub(crate) fn significant(value: f64, digits: i32) -> String {
-    if value.fract() == 0.0 && value.abs() < 1e15 {
-        return format!("{value:.0}");
-    }
-    if value == 0.0 || !(1e-4..1e15).contains(&value.abs()) {
-        return format!("{value:e}");
-    }
-    let decimals = (digits - 1 - value.abs().log10().floor() as i32).max(0) as usize;
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_string()
-    } else {
-        text
+    match value.abs() {
+        0.0 => value.to_string(),
+        1e-4..1e15 => number(value, digits),
+        _ => format!("{value:e}"),
     }
 }
 
@@ -218,21 +212,6 @@ pub(crate) fn or_dash(value: Option<impl ToString>) -> String {
 /// A number of things: `1 rank`, `2 ranks`.
 pub(crate) fn counted(n: usize, thing: &str) -> String {
     format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
-}
-
-/// Formats a number of bytes: `64 KiB`, `100 B`.
-pub(crate) fn show_bytes(bytes: u64) -> String {
-    let (unit, name) = match bytes {
-        b if b >= 1 << 60 => (1u64 << 60, "EiB"),
-        b if b >= 1 << 50 => (1 << 50, "PiB"),
-        b if b >= 1 << 40 => (1 << 40, "TiB"),
-        b if b >= 1 << 30 => (1 << 30, "GiB"),
-        b if b >= 1 << 20 => (1 << 20, "MiB"),
-        b if b >= 1 << 10 => (1 << 10, "KiB"),
-        _ => return format!("{bytes} B"),
-    };
-    let n = bytes as f64 / unit as f64;
-    format!("{} {name}", significant(n, 4))
 }
 
 /// A number that serialises without decimals if it is whole: `39`, not `39.0`.

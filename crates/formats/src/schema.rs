@@ -1,4 +1,4 @@
-//! JSON Schemas (draft 2020-12, <https://json-schema.org>) of the files that oneport writes and reads.
+//! JSON Schemas (draft 2020-12, <https://json-schema.org>) of oneport's own files.
 //!
 //! A file that a reader takes is valid; what else the readers demand, such as ranks that exist, no
 //! schema can say.

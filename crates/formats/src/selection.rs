@@ -1,12 +1,13 @@
 //! Selection files: which algorithm MPI libraries use for which sizes.
 //!
 //! ```text
-//! Open MPI, tuned: COUNT { COLLECTIVE COUNT { COMM_SIZE COUNT { BYTES ALGORITHM FANINOUT SEGMENT } } }
+//! Open MPI, tuned: COUNT { COLLECTIVE COUNT { COMM_SIZE COUNT { BYTES ALGORITHM FANINOUT SEGMENT
+//!                  } } }
 //!                  whole numbers, "#" begins a comment; the rule with the largest BYTES that is at
 //!                  most the message's holds, the first is for 0
-//! Open MPI >= 6:   {"rule_file_version": 3, "module": "tuned", "collectives": {NAME: [{"comm_size_min",
-//!                  "comm_size_max", "rules": [{"msg_size_min", "msg_size_max", "alg", "faninout",
-//!                  "seg_size"}]}]}}
+//! Open MPI >= 6:   {"rule_file_version": 3, "module": "tuned", "collectives": {NAME: [
+//!                  {"comm_size_min", "comm_size_max", "rules": [{"msg_size_min",
+//!                  "msg_size_max", "alg", "faninout", "seg_size"}]}]}}
 //! Intel MPI:       I_MPI_ADJUST_<NAME>="<ID>:<FROM>-<TO>[;...]", in the environment
 //! MPICH:           nested tests, see `selection/mpich.rs`
 //! ```

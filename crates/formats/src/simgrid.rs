@@ -9,8 +9,8 @@
 //! ```
 //!
 //! The platform is SimGrid's XML, version 4.1. The grammar is that of
-//! `src/smpi/internals/smpi_replay.cpp` in <https://framagit.org/simgrid/simgrid>; tried with SimGrid
-//! 3.32, where type 6 is the byte. Other versions number types otherwise.
+//! `src/smpi/internals/smpi_replay.cpp` in <https://framagit.org/simgrid/simgrid>; tried with
+//! SimGrid 3.32, where type 6 is the byte. Other versions number types otherwise.
 //!
 //! A rank of a trace is one process, so its steps need one order: that in which they start in the
 //! model. Before a step starts, the process waits for what the step waits for by the rules of time.

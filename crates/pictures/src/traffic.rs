@@ -67,7 +67,7 @@ impl Traffic {
 }
 
 /// Traffic between ranks whose innermost common group is of one level of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 pub struct LevelTraffic {
     /// Number of non-empty messages.
     pub messages: usize,

@@ -13,8 +13,8 @@ use oneport::check;
 use oneport::{Ports, Schedule};
 use oneport_pictures::{Caption, Trace};
 use oneport_steady::{
-    Fraction, Method, Operation, Periodic, Platform, Series, Solution, best_packets, best_single,
-    generate, parse_fraction, show_short, solve,
+    Fraction, Method, Operation, Packets, Periodic, Platform, Robustness, Series, Single, Solution,
+    best_packets, best_single, generate, parse_fraction, show_short, solve,
 };
 
 use crate::args::{PORTS, named};
@@ -25,7 +25,7 @@ use crate::memory::{available_memory, ensure_memory};
 use crate::output;
 use crate::units::{did_you_mean, parse_count, parse_size};
 use execute::execute;
-use report::{Bounds, Drift, LongMessage, Output, Recomputed, exact};
+use report::{Bounds, Output, Recomputed, Run, exact};
 
 /// The best throughput of a series of operations on a platform, and its schedule
 ///
@@ -143,60 +143,123 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Solves, plans, checks and prints.
+/// Solves, plans, checks, perhaps runs, and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    let platform = args.platform()?;
-    let operation = args.operation(&platform);
-    let ports = args.ports;
-    let gantt = args.check_files()?;
-    let solution = solve(&platform, operation, ports, Method::default())?;
-    let drift = args.drift.as_ref().map(|d| solution.robustness(d));
-    let drift = drift.transpose()?;
-    // The robust solution is planned and timed with the worst costs.
-    let mut solution = match &drift {
-        Some(drift) if args.robust => drift.best.clone(),
-        _ => solution,
-    };
-    let (recomputed, agree) = recompute(&solution, args.verify);
-    let bounds = bounds(&mut solution);
-    let solution = solution;
-    let periodic = args.periodic(&solution)?;
-    let messages = args
-        .messages
-        .unwrap_or_else(|| default_messages(&periodic, args.run));
-    let needed = steps(&periodic, messages) as u128 * u128::from(BYTES_PER_STEP);
-    let what = || format!("the schedule of {messages} operations");
-    ensure_memory(what, needed, "take fewer with --messages")?;
-    let schedule = checked_schedule(&periodic, messages, platform.overlaps())?;
-    let model_time = schedule.simulate(&periodic.cost(1.0)?)?.makespan();
-    let single = best_single(&solution)?;
-    let packets = args.size.as_ref();
-    let packets = packets
-        .map(|size| best_packets(&platform, operation, ports, size))
-        .transpose()?;
-    let run = if args.run {
-        let unit = args.time_unit.as_ref();
-        Some(execute(unit, &periodic, messages, &schedule, model_time)?)
-    } else {
-        None
-    };
-    args.write_files(&solution, &periodic, &schedule, gantt)?;
-    let right = run.as_ref().is_none_or(|r| r.verified);
-    let output = Output {
-        recomputed,
-        drift: drift.as_ref().map(Drift::new),
-        bounds,
-        long_message: packets.as_ref().map(LongMessage::new),
-        run,
-        ..Output::new(&solution, &periodic, &single, messages, model_time)
-    };
-    output::answer(out, args.json, &output, |out| {
-        report::print(out, &solution, &periodic, &single, &output)
-    })?;
-    if !right {
-        return Err(output::wrong("the run's result is wrong".into()));
+    let series = Wanted::new(args)?;
+    let found = series.find()?;
+    found.write_files(args, series.gantt)?;
+    found.print(args.json, out)
+}
+
+/// What the options mean.
+struct Wanted<'a> {
+    args: &'a Args,
+    platform: Platform,
+    operation: Operation,
+    /// The kind of the Gantt chart's file.
+    gantt: Option<File>,
+}
+
+/// What was found.
+struct Found {
+    solution: Solution,
+    periodic: Periodic,
+    messages: usize,
+    schedule: Schedule,
+    model_time: f64,
+    single: Single,
+    drift: Option<Robustness>,
+    recomputed: Vec<Recomputed>,
+    /// Whether all methods agree.
+    agree: bool,
+    bounds: Option<Bounds>,
+    packets: Option<Packets>,
+    run: Option<Run>,
+}
+
+impl Wanted<'_> {
+    /// Reads or makes the platform, and checks that the files can be written.
+    fn new(args: &Args) -> Result<Wanted<'_>> {
+        let platform = args.platform()?;
+        // By default a broadcast, or a multicast if not all nodes are targets.
+        let default = match platform.targets_all() {
+            true => Operation::Broadcast,
+            false => Operation::Multicast,
+        };
+        Ok(Wanted {
+            operation: args.collective.unwrap_or(default),
+            gantt: args.check_files()?,
+            platform,
+            args,
+        })
     }
-    Ok(ExitCode::from(u8::from(!agree)))
+
+    fn find(&self) -> Result<Found> {
+        let (args, platform) = (self.args, &self.platform);
+        let solution = solve(platform, self.operation, args.ports, Method::default())?;
+        let drift = args.drift.as_ref().map(|d| solution.robustness(d));
+        let drift = drift.transpose()?;
+        // The robust solution is planned and timed with the worst costs.
+        let mut solution = match &drift {
+            Some(drift) if args.robust => drift.best.clone(),
+            _ => solution,
+        };
+        let (recomputed, agree) = recompute(&solution, args.verify);
+        let bounds = bounds(&mut solution);
+        let periodic = args.periodic(&solution)?;
+        let messages = args
+            .messages
+            .unwrap_or_else(|| default_messages(&periodic, args.run));
+        let needed = steps(&periodic, messages) as u128 * u128::from(BYTES_PER_STEP);
+        let what = || format!("the schedule of {messages} operations");
+        ensure_memory(what, needed, "take fewer with --messages")?;
+        let schedule = checked_schedule(&periodic, messages, platform.overlaps())?;
+        let model_time = schedule.simulate(&periodic.cost(1.0)?)?.makespan();
+        let packets = args.size.as_ref();
+        let packets = packets.map(|size| best_packets(platform, self.operation, args.ports, size));
+        let unit = args.time_unit.as_ref();
+        let run = || execute(unit, &periodic, messages, &schedule, model_time);
+        Ok(Found {
+            single: best_single(&solution)?,
+            packets: packets.transpose()?,
+            run: args.run.then(run).transpose()?,
+            solution,
+            periodic,
+            messages,
+            schedule,
+            model_time,
+            drift,
+            recomputed,
+            agree,
+            bounds,
+        })
+    }
+}
+
+impl Found {
+    /// Writes the schedule and the pictures.
+    fn write_files(&self, args: &Args, gantt: Option<File>) -> Result<()> {
+        if let Some(path) = &args.output {
+            let text = Series::of(&self.periodic).to_json(&self.schedule);
+            output::write_named(path, text.as_bytes())?;
+        }
+        if let Some(path) = &args.draw {
+            output::write_named(path, picture::platform_svg(&self.solution).as_bytes())?;
+        }
+        if let (Some(path), Some(file)) = (&args.gantt, gantt) {
+            output::write_named(path, one_period(&self.periodic, file)?.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn print(&self, json: bool, out: &mut dyn Write) -> Result<ExitCode> {
+        let output = Output::of(self);
+        output::answer(out, json, &output, |out| report::print(out, self, &output))?;
+        if self.run.as_ref().is_some_and(|run| !run.verified) {
+            return Err(output::wrong("the run's result is wrong".into()));
+        }
+        Ok(ExitCode::from(u8::from(!self.agree)))
+    }
 }
 
 /// Computes bounds of the throughput, where its optimum is NP-hard to find. It is optimal if it
@@ -266,15 +329,6 @@ fn checked_schedule(periodic: &Periodic, messages: usize, overlap: bool) -> Resu
 }
 
 impl Args {
-    /// Returns the operation: by default a broadcast, or a multicast if not all nodes are targets.
-    fn operation(&self, platform: &Platform) -> Operation {
-        self.collective.unwrap_or(if platform.targets_all() {
-            Operation::Broadcast
-        } else {
-            Operation::Multicast
-        })
-    }
-
     /// Checks that the files can be written. Returns the kind of the Gantt chart's file.
     fn check_files(&self) -> Result<Option<File>> {
         output::writable(&[
@@ -288,27 +342,6 @@ impl Args {
             bail!("--draw makes a picture: name the file FILE.svg");
         }
         self.gantt.as_deref().map(File::of).transpose()
-    }
-
-    /// Writes the schedule and the pictures.
-    fn write_files(
-        &self,
-        solution: &Solution,
-        periodic: &Periodic,
-        schedule: &Schedule,
-        gantt: Option<File>,
-    ) -> Result<()> {
-        if let Some(path) = &self.output {
-            let text = Series::of(periodic).to_json(schedule);
-            output::write_named(path, text.as_bytes())?;
-        }
-        if let Some(path) = &self.draw {
-            output::write_named(path, picture::platform_svg(solution).as_bytes())?;
-        }
-        if let (Some(path), Some(file)) = (&self.gantt, gantt) {
-            output::write_named(path, one_period(periodic, file)?.as_bytes())?;
-        }
-        Ok(())
     }
 
     /// Returns the periodic schedule. Without a given longest period it tries some lengths and

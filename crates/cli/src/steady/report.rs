@@ -3,15 +3,14 @@
 use std::io::Write;
 
 use anyhow::Result;
-use oneport_steady::{
-    Fraction, Operation, Packets, Periodic, Robustness, Route, Single, Solution, Task, show_short,
-};
+use oneport_steady::{Fraction, Operation, Periodic, Route, Single, Solution, Task, show_short};
 use serde::Serialize;
 
+use super::Found;
 use crate::output;
 
 #[derive(Serialize)]
-pub(super) struct Output {
+pub(super) struct Output<'a> {
     pub(super) collective: &'static str,
     pub(super) ports: &'static str,
     pub(super) nodes: usize,
@@ -23,7 +22,7 @@ pub(super) struct Output {
     /// Whether a certificate of optimality was checked.
     pub(super) proved: bool,
     /// The same throughput, computed by other methods; all agree.
-    pub(super) recomputed: Vec<Recomputed>,
+    pub(super) recomputed: &'a [Recomputed],
     pub(super) trees: Vec<Tree>,
     pub(super) matchings: Vec<Matching>,
     /// The shortest period with whole messages in every slot.
@@ -33,22 +32,17 @@ pub(super) struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) drift: Option<Drift>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) bounds: Option<Bounds>,
+    pub(super) bounds: Option<&'a Bounds>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) long_message: Option<LongMessage>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) run: Option<Run>,
+    pub(super) run: Option<&'a Run>,
 }
 
-impl Output {
-    /// The output without what is requested by options.
-    pub(super) fn new(
-        solution: &Solution,
-        periodic: &Periodic,
-        single: &Single,
-        messages: usize,
-        model_time: f64,
-    ) -> Output {
+impl<'a> Output<'a> {
+    pub(super) fn of(found: &'a Found) -> Output<'a> {
+        let (solution, periodic, single) = (&found.solution, &found.periodic, &found.single);
+        let (messages, model_time) = (found.messages, found.model_time);
         Output {
             collective: solution.operation.name(),
             ports: solution.ports.name(),
@@ -57,7 +51,7 @@ impl Output {
             throughput: exact(&solution.throughput),
             optimal: solution.is_optimal,
             proved: solution.certificate.is_some(),
-            recomputed: Vec::new(),
+            recomputed: &found.recomputed,
             trees: trees(solution),
             matchings: matchings(solution),
             period: period(solution),
@@ -76,10 +70,16 @@ impl Output {
                 throughput: exact(&single.throughput),
                 optimal: single.is_optimal,
             },
-            drift: None,
-            bounds: None,
-            long_message: None,
-            run: None,
+            drift: found.drift.as_ref().map(|drift| Drift {
+                guaranteed: exact(&drift.guaranteed),
+                best_guaranteed: exact(&drift.best_guaranteed),
+            }),
+            bounds: found.bounds.as_ref(),
+            long_message: found.packets.as_ref().map(|packets| LongMessage {
+                packets: packets.count,
+                model_time: packets.time,
+            }),
+            run: found.run.as_ref(),
         }
     }
 }
@@ -190,24 +190,6 @@ pub(super) struct Run {
     pub(super) kept_pace: bool,
 }
 
-impl Drift {
-    pub(super) fn new(robustness: &Robustness) -> Drift {
-        Drift {
-            guaranteed: exact(&robustness.guaranteed),
-            best_guaranteed: exact(&robustness.best_guaranteed),
-        }
-    }
-}
-
-impl LongMessage {
-    pub(super) fn new(packets: &Packets) -> LongMessage {
-        LongMessage {
-            packets: packets.count,
-            model_time: packets.time,
-        }
-    }
-}
-
 pub(super) fn exact(value: &Fraction) -> Exact {
     Exact {
         fraction: value.to_string(),
@@ -300,16 +282,10 @@ fn plain(value: f64) -> String {
 }
 
 /// Prints the summary, and the first trees and matchings.
-pub(super) fn print(
-    out: &mut dyn Write,
-    solution: &Solution,
-    periodic: &Periodic,
-    single: &Single,
-    output: &Output,
-) -> Result<()> {
-    let mut summary = throughput_lines(solution, single, output);
-    summary.extend(schedule_lines(periodic, output));
-    summary.extend(optional_lines(solution, output));
+pub(super) fn print(out: &mut dyn Write, found: &Found, output: &Output) -> Result<()> {
+    let mut summary = throughput_lines(&found.solution, &found.single, output);
+    summary.extend(schedule_lines(&found.periodic, output));
+    summary.extend(optional_lines(&found.solution, output));
     output::summary(out, &summary)?;
     let trees = output.trees.iter().map(|tree| {
         let way = if tree.tasks.is_empty() {

@@ -24,7 +24,7 @@ impl Vector {
     }
 
     /// Converts `bytes` into elements.
-    pub(super) fn elements(&self, what: &str, bytes: u64) -> Result<usize> {
+    pub(crate) fn elements(&self, what: &str, bytes: u64) -> Result<usize> {
         let size = self.element_bytes();
         if !bytes.is_multiple_of(size) {
             bail!(

@@ -5,9 +5,10 @@ use oneport::plan::Segments;
 use oneport::plan::registry::Algorithm;
 use oneport::run::{Clock, ElementType, Op, Place, Processes, TeamOptions, Teams};
 use oneport::{Error, Kind};
+use oneport_measure::Machine;
 use oneport_measure::tune::{Sweep, Tuning};
 
-use super::{Args, machine};
+use super::Args;
 use crate::args::{Common, SegmentCount, Vector, clock_name, default_type};
 use crate::blocks::Blocks;
 use crate::input::show_cost;
@@ -17,7 +18,7 @@ use crate::output::{self, Skipped};
 use crate::site::{Site, ensure_for_processes, summary};
 use crate::sizes::{self, Sizes};
 use crate::task::{Task, algorithms, footprint};
-use crate::units::TimeUnit;
+use crate::units::{TimeUnit, counted};
 
 /// The sweep, its settings and the circumstances of the measurement.
 pub(super) struct Job {
@@ -103,12 +104,8 @@ impl Job {
             machine: args.machine.clone(),
             nodes: Nodes::default(),
         };
-        if let Some(bad) = bytes.iter().find(|b| !b.is_multiple_of(dtype.bytes())) {
-            bail!(
-                "a vector of {bad} bytes is not a whole number of elements of {} bytes (--dtype {})",
-                dtype.bytes(),
-                dtype.name()
-            );
+        for &bytes in &bytes {
+            common.vector.elements("a vector", bytes)?;
         }
         if let Some(world) = &site.world {
             common.take_ranks(world.size());
@@ -132,9 +129,9 @@ impl Job {
             op,
             clock: args.clock,
             skipped,
-            machine: machine::name(),
+            machine: machine(),
             date: oneport_measure::now(),
-            command: machine::command(),
+            command: command(),
             processes: site.processes(),
         })
     }
@@ -256,4 +253,29 @@ fn ensure_fits_memory(task: &Task, bytes: u64) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Processor and cores, such as `Some CPU @ 2 GHz, 2 cores`.
+fn machine() -> String {
+    let Machine { cpu, cores, .. } = Machine::this();
+    format!("{cpu}, {}", counted(cores, "core"))
+}
+
+/// The command line, quoted for a shell.
+fn command() -> String {
+    let quoted = |argument: String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:+@%".contains(c);
+        if !argument.is_empty() && argument.chars().all(plain) {
+            argument
+        } else {
+            format!("'{}'", argument.replace('\'', r"'\''"))
+        }
+    };
+    let arguments = std::env::args_os()
+        .skip(1)
+        .map(|a| quoted(a.to_string_lossy().into_owned()));
+    std::iter::once("oneport".to_string())
+        .chain(arguments)
+        .collect::<Vec<_>>()
+        .join(" ")
 }

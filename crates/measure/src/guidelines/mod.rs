@@ -138,7 +138,7 @@ pub struct Evaluation {
 }
 
 /// A guideline that could not be evaluated.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Unavailable {
     /// Its name.
     pub guideline: &'static str,

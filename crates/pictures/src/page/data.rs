@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use super::buffers::Buffers;
-use super::places::Places;
+use super::positions::Positions;
 use crate::gantt::computations_overlap;
 use crate::legend::{color, color_number, palette, part_name};
 use crate::svg::scale;
@@ -53,7 +53,7 @@ pub(super) struct Data<'a> {
     pub(super) trace: &'a Trace,
     pub(super) report: &'a Report,
     pub(super) history: &'a History,
-    pub(super) places: Places,
+    pub(super) positions: Positions,
 }
 
 impl Data<'_> {
@@ -84,7 +84,7 @@ impl Data<'_> {
             "root": self.schedule.collective().root(),
             "unit": unit, "divisor": divisor, "times": instants,
             "lanes": lanes, "computeLanes": compute_lanes,
-            "places": self.places.at, "size": self.places.size, "edges": self.places.edges,
+            "places": self.positions.at, "size": self.positions.size, "edges": self.positions.edges,
             "correct": self.report.is_correct(),
             "kinds": KINDS.map(What::name),
             "colors": colors, "inks": inks, "legend": legend(trace), "parts": parts.names,

@@ -6,7 +6,7 @@
 
 mod buffers;
 mod data;
-mod places;
+mod positions;
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 
 use self::data::Data;
-use self::places::Places;
+use self::positions::Positions;
 use super::shell::Shell;
 use super::svg::{escape, number, scale};
 use super::{Caption, Trace, Unit};
@@ -97,7 +97,7 @@ pub fn page(
         trace: &trace,
         report: &report,
         history: &history.unwrap_or_else(|| History::empty(schedule)),
-        places: Places::of(schedule)?,
+        positions: Positions::of(schedule)?,
     };
     let packed = compress_to_vec_zlib(data.json()?.to_string().as_bytes(), LEVEL);
     let packed = BASE64_STANDARD.encode(packed);

@@ -1,4 +1,4 @@
-//! Linear programs with known optima, and random ones that the prices prove; bases in exact numbers.
+//! Linear programs with known optima, and random ones that the prices prove; exact bases.
 
 use crate::exact::Basis;
 use crate::fraction::{Fraction, over_common, parse_fraction, sum, whole};

@@ -18,7 +18,7 @@ const MARGIN: f64 = 28.0;
 
 /// The positions of the ranks in a picture.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Positions {
     /// By rank: the middle of its node, in whole pixels.
     pub(super) at: Vec<[i64; 2]>,
     /// Width and height of the picture.
@@ -27,12 +27,12 @@ pub(super) struct Places {
     pub(super) edges: Vec<[usize; 2]>,
 }
 
-impl Places {
-    /// Places the ranks of a schedule.
+impl Positions {
+    /// Finds the positions of the ranks of a schedule.
     ///
     /// # Errors
     /// When there are more steps than can be numbered.
-    pub(super) fn of(schedule: &Schedule) -> Result<Places> {
+    pub(super) fn of(schedule: &Schedule) -> Result<Positions> {
         let ranks = schedule.ranks();
         let tree = Tree::of(schedule)?;
         let edges = tree
@@ -50,7 +50,7 @@ impl Places {
             .map(|p| [pixels(p[0], 0), pixels(p[1], 1)])
             .collect();
         let end = |axis: usize| at.iter().map(|p| p[axis]).max().unwrap_or(0) + MARGIN as i64;
-        Ok(Places {
+        Ok(Positions {
             size: [end(0), end(1)],
             at,
             edges,
