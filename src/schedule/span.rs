@@ -61,6 +61,15 @@ impl Spans {
     pub fn push(&mut self, span: Span) {
         self.0.push(span);
     }
+
+    /// Appends the elements of a span: one that begins where the last one ends makes that longer.
+    pub fn append(&mut self, span: Span) {
+        match self.0.last_mut() {
+            _ if span.len == 0 => {}
+            Some(last) if last.end() == span.offset => last.len += span.len,
+            _ => self.0.push(span),
+        }
+    }
 }
 
 impl Deref for Spans {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use oneport::error::Result;
 use oneport::internal::{Matching, NONE};
-use oneport::schedule::{Schedule, Span, Spans, Step};
+use oneport::schedule::{Schedule, Spans, Step};
 
 /// The distinct segments of a schedule in order, and for every step (numbered over all ranks) the
 /// index of its segment.
@@ -28,7 +28,8 @@ pub(crate) fn segments(schedule: &Schedule) -> Result<(Vec<Spans>, Vec<Option<us
             },
             Step::Copy { dst, .. } | Step::Combine { dst, .. } => dst,
         };
-        let key = joined(spans);
+        let mut key = Spans::new();
+        spans.iter().for_each(|&span| key.append(span));
         let next = found.len();
         of_step.push((!key.is_empty()).then(|| *found.entry(key).or_insert(next)));
     }
@@ -45,16 +46,4 @@ pub(crate) fn segments(schedule: &Schedule) -> Result<(Vec<Spans>, Vec<Option<us
         sorted.into_iter().map(|(spans, _)| spans).collect(),
         of_step,
     ))
-}
-
-/// The spans without empty ones, with adjacent spans joined.
-fn joined(spans: &[Span]) -> Spans {
-    let mut joined = Spans::new();
-    for span in spans.iter().filter(|s| s.len > 0) {
-        match joined.last_mut() {
-            Some(last) if last.end() == span.offset => last.len += span.len,
-            _ => joined.push(*span),
-        }
-    }
-    joined
 }

@@ -6,7 +6,7 @@ use dashu_int::{IBig, UBig};
 use super::fraction::{Fraction, over_common, sum, whole};
 use super::lp::{Column, Pricing, maximise_from};
 use super::matching::maximum;
-use super::ports::{PortGraph, Slot, rounded, trimmed};
+use super::ports::{PortGraph, Slot, bipartite_slots, rounded, trimmed};
 use oneport::error::Result;
 
 /// The result of a fractional edge colouring.
@@ -21,7 +21,8 @@ pub(super) enum Slotted {
 const MAX_STARTS: usize = 100;
 
 /// Finds a sequence of matchings in which every edge is busy exactly as long as its load, if that
-/// takes at most all the time. `sets` are odd sets that are known to matter.
+/// takes at most all the time. `sets` are odd sets that are known to matter; bidirectional ports
+/// need none.
 ///
 /// The matchings are found one by one. Each covers every *tight* port and odd set (one that is busy
 /// for all the remaining time), and lasts until an edge is finished or a port or odd set becomes
@@ -33,6 +34,9 @@ pub(super) fn general_slots(
     loads: &[Fraction],
     sets: &[Vec<usize>],
 ) -> Result<Slotted> {
+    if graph.bidirectional {
+        return Ok(Slotted::Fits(bipartite_slots(graph, loads)));
+    }
     let mut sets = sets.to_vec();
     for _ in 0..MAX_STARTS {
         let overloaded = |s: &&Vec<usize>| within(graph, loads, s) > whole((s.len() - 1) / 2);
@@ -74,7 +78,7 @@ impl Peeling<'_> {
     /// Finds the next matching. `None` if it cannot cover everything that is tight, because an
     /// overloaded odd set was missed.
     fn next(&mut self) -> Option<Slot> {
-        let busy = self.busy_ports();
+        let busy = self.graph.busy(&self.left);
         let slack: Vec<Fraction> = self.sets.iter().map(|s| self.slack(s)).collect();
         if slack.iter().any(|a| *a < Fraction::ZERO) {
             return None;
@@ -82,16 +86,6 @@ impl Peeling<'_> {
         let chosen = self.covering_matching(&busy, &slack)?;
         let share = self.share_until_tight(&chosen, &busy, &slack);
         self.take(chosen, share)
-    }
-
-    /// Returns how long each port is still busy.
-    fn busy_ports(&self) -> Vec<Fraction> {
-        let mut busy = vec![Fraction::ZERO; self.graph.len()];
-        for (&(a, b), w) in self.graph.links().iter().zip(&self.left) {
-            busy[a] += w;
-            busy[b] += w;
-        }
-        busy
     }
 
     /// Returns the time that the remaining matchings can spend on edges within an odd set, beyond

@@ -1,7 +1,6 @@
 //! Exact fractions: parsing, formatting and common denominators.
 
 use std::fmt;
-use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 use std::str::FromStr;
 
@@ -177,18 +176,6 @@ impl Neg for &Fraction {
     type Output = Fraction;
     fn neg(self) -> Fraction {
         Fraction(-&self.0)
-    }
-}
-
-impl Sum for Fraction {
-    fn sum<I: Iterator<Item = Fraction>>(values: I) -> Fraction {
-        values.fold(Fraction::ZERO, |sum, value| sum + value)
-    }
-}
-
-impl<'a> Sum<&'a Fraction> for Fraction {
-    fn sum<I: Iterator<Item = &'a Fraction>>(values: I) -> Fraction {
-        values.fold(Fraction::ZERO, |sum, value| sum + value)
     }
 }
 

@@ -20,7 +20,7 @@ use dashu_int::{IBig, UBig};
 use super::colouring::{Slotted, general_slots};
 use super::fraction::{Fraction, common_denominator, lcm, magnitude, scaled, whole};
 use super::items::{Cut, items};
-use super::ports::{PortGraph, Slot, bipartite_slots};
+use super::ports::{PortGraph, Slot};
 use super::problem::Solution;
 use super::route::Route;
 use super::scan::time_of;
@@ -199,9 +199,6 @@ impl Solution {
         let loads = edge_loads(&self.platform, &costs, &used);
         let graph = PortGraph::new(&self.platform, self.ports, self.computing());
         let time = time_of(&graph, &loads)?;
-        if self.ports.is_bidirectional() {
-            return Ok((time, bipartite_slots(&graph, &loads)));
-        }
         let shares: Vec<Fraction> = loads.iter().map(|w| w / &time).collect();
         let slots = match general_slots(&graph, &shares, &[])? {
             Slotted::Fits(slots) => slots,

@@ -2,6 +2,7 @@
 //! matchings.
 
 use std::collections::HashMap;
+use std::ops::AddAssign;
 
 use super::fraction::{Fraction, over_common, sum};
 use super::matching::maximum;
@@ -91,6 +92,19 @@ impl PortGraph {
     /// The two ports of each edge, followed by those of each node's combining.
     pub(super) fn links(&self) -> &[(usize, usize)] {
         &self.links
+    }
+
+    /// Returns how long each port is busy with these loads of the edges.
+    pub(super) fn busy<W: Clone + Default + for<'w> AddAssign<&'w W>>(
+        &self,
+        loads: &[W],
+    ) -> Vec<W> {
+        let mut busy = vec![W::default(); self.len()];
+        for (&(a, b), load) in self.links.iter().zip(loads) {
+            busy[a] += load;
+            busy[b] += load;
+        }
+        busy
     }
 
     /// Returns a symmetric matrix of weights between ports. Of two opposite edges, the heavier one

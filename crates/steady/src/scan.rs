@@ -23,7 +23,7 @@ use super::colouring::{Slotted, general_slots, violated_sets, within};
 use super::fraction::{Fraction, to_finite, whole};
 use super::partial_results::PartialResults;
 use super::platform::Platform;
-use super::ports::{PortGraph, Slot, bipartite_slots};
+use super::ports::{PortGraph, Slot};
 use super::route::{Route, Task, TaskGraph};
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
@@ -82,16 +82,15 @@ fn best_in_units(platform: &Platform, ports: Ports) -> Result<Best> {
         task_graph,
     };
     let loads = shares(&scans.costs, platform, &route, &time);
-    let slots = match fitted(&scans.graph, &loads)? {
-        Ok(slots) => slots,
-        Err(_) => return Err(Error::system("a scan does not fit into its own time")),
-    };
-    Ok(Best {
-        route,
-        time,
-        slots,
-        is_optimal,
-    })
+    match general_slots(&scans.graph, &loads, &[])? {
+        Slotted::Fits(slots) => Ok(Best {
+            route,
+            time,
+            slots,
+            is_optimal,
+        }),
+        Slotted::Violates(_) => Err(Error::system("a scan does not fit into its own time")),
+    }
 }
 
 /// Returns the time per operation when all operations follow `route`: that of the busiest port or
@@ -118,29 +117,10 @@ fn shares(
     super::solve::edge_loads(platform, costs, &once)
 }
 
-/// Returns slots for the loads, or odd sets of ports that the loads overload.
-fn fitted(
-    graph: &PortGraph,
-    loads: &[Fraction],
-) -> Result<std::result::Result<Vec<Slot>, Vec<Vec<usize>>>> {
-    if graph.bidirectional {
-        return Ok(Ok(bipartite_slots(graph, loads)));
-    }
-    Ok(match general_slots(graph, loads, &[])? {
-        Slotted::Fits(slots) => Ok(slots),
-        Slotted::Violates(sets) => Err(sets),
-    })
-}
-
 /// Returns the least time that these times of activities fit into: that of the busiest port or odd
 /// set of ports.
 pub(super) fn time_of(graph: &PortGraph, loads: &[Fraction]) -> Result<Fraction> {
-    let mut ports = vec![Fraction::ZERO; graph.len()];
-    for (&(a, b), load) in graph.links().iter().zip(loads) {
-        ports[a] += load;
-        ports[b] += load;
-    }
-    let mut time = ports.into_iter().max().unwrap_or_default();
+    let mut time = graph.busy(loads).into_iter().max().unwrap_or_default();
     if graph.bidirectional || time.is_zero() {
         return Ok(time);
     }
@@ -148,9 +128,9 @@ pub(super) fn time_of(graph: &PortGraph, loads: &[Fraction]) -> Result<Fraction>
         let shares: Vec<Fraction> = loads.iter().map(|w| w / &time).collect();
         let mut sets = violated_sets(graph, &shares);
         if sets.is_empty() {
-            match fitted(graph, &shares)? {
-                Ok(_) => return Ok(time),
-                Err(violated) => sets = violated,
+            match general_slots(graph, &shares, &[])? {
+                Slotted::Fits(_) => return Ok(time),
+                Slotted::Violates(violated) => sets = violated,
             }
         }
         let busiest = sets
@@ -250,13 +230,9 @@ impl<'a> Scans<'a> {
 
     /// Returns how long each port is busy.
     fn busy(&self, task_graph: &TaskGraph) -> Vec<f64> {
-        let mut busy = vec![0.0; self.graph.len()];
-        for (&(a, b), load) in self.graph.links().iter().zip(self.loads(task_graph)) {
-            let load = to_finite(&load);
-            busy[a] += load;
-            busy[b] += load;
-        }
-        busy
+        let loads = self.loads(task_graph);
+        self.graph
+            .busy(&loads.iter().map(to_finite).collect::<Vec<f64>>())
     }
 
     /// Keeps `task_graph` if it is the best so far.

@@ -304,12 +304,7 @@ impl Periodic {
 /// Joins adjacent spans, in order.
 fn joined(spans: impl IntoIterator<Item = Span>) -> Spans {
     let mut all = Spans::new();
-    for span in spans {
-        match all.last_mut() {
-            Some(last) if last.end() == span.offset => last.len += span.len,
-            _ => all.push(span),
-        }
-    }
+    spans.into_iter().for_each(|span| all.append(span));
     all
 }
 

@@ -410,15 +410,10 @@ pub(crate) fn cyclic(blocks: &[Span], first: usize, count: usize) -> Spans {
 
 /// The blocks in ascending order, adjacent ones as one span. No span is empty.
 pub(in crate::plan) fn joined(blocks: impl Iterator<Item = Span>) -> Spans {
-    let mut blocks: Vec<Span> = blocks.filter(|block| block.len > 0).collect();
+    let mut blocks: Vec<Span> = blocks.collect();
     blocks.sort_unstable();
     let mut spans = Spans::new();
-    for block in blocks {
-        match spans.last_mut() {
-            Some(last) if last.end() == block.offset => last.len += block.len,
-            _ => spans.push(block),
-        }
-    }
+    blocks.into_iter().for_each(|block| spans.append(block));
     spans
 }
 

@@ -160,14 +160,7 @@ impl Allgatherv {
             let Some(part) = round.block(self.recv[me * q + round.k]) else {
                 continue;
             };
-            let span = self.spans[root * self.parts + part];
-            if span.len == 0 {
-                continue;
-            }
-            match message.last_mut() {
-                Some(last) if last.end() == span.offset => last.len += span.len,
-                _ => message.push(span),
-            }
+            message.append(self.spans[root * self.parts + part]);
         }
         message
     }

@@ -223,11 +223,7 @@ impl Kept {
         let class = j & ((1 << bits) - 1);
         let mut spans = Spans::new();
         for &span in self.members.iter().skip(class).step_by(1 << bits) {
-            match spans.last_mut() {
-                _ if span.len == 0 => {}
-                Some(last) if last.end() == span.offset => last.len += span.len,
-                _ => spans.push(span),
-            }
+            spans.append(span);
         }
         spans
     }

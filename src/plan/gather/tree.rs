@@ -452,12 +452,8 @@ impl BlockOffsets {
                 && first < run.1
             {
                 parts.next();
-                let span = Span::new(offset + self.run((run.0, first)), self.run((first, end)));
-                match spans.last_mut() {
-                    _ if span.len == 0 => {}
-                    Some(last) if last.end() == span.offset => last.len += span.len,
-                    _ => spans.push(span),
-                }
+                let start = offset + self.run((run.0, first));
+                spans.append(Span::new(start, self.run((first, end))));
             }
             offset += self.run(run);
         }

@@ -146,10 +146,7 @@ impl Map {
         let mut moved = Spans::new();
         for part in spans.iter().flat_map(|&span| parts(&self.runs, span)) {
             let Some(offset) = part.offset else { continue };
-            match moved.last_mut() {
-                Some(last) if last.end() == offset => last.len += part.phase.len,
-                _ => moved.push(Span::new(offset, part.phase.len)),
-            }
+            moved.append(Span::new(offset, part.phase.len));
         }
         moved
     }

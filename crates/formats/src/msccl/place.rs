@@ -101,14 +101,11 @@ impl Parts {
 
     /// The spans at their new places, neighbours joined.
     fn moved(&self, spans: &[Span]) -> Spans {
-        let mut moved: Vec<Span> = Vec::new();
+        let mut moved = Spans::new();
         for part in spans.iter().flat_map(|&s| &self.parts[self.of(s)]) {
-            match moved.last_mut() {
-                Some(last) if last.end() == part.at => last.len += part.len,
-                _ => moved.push(Span::new(part.at, part.len)),
-            }
+            moved.append(Span::new(part.at, part.len));
         }
-        moved.into()
+        moved
     }
 }
 

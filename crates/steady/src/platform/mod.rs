@@ -92,10 +92,12 @@ impl Edge {
 
     fn wrong<T>(&self, why: &str) -> Result<T> {
         let (src, dst) = (self.src, self.dst);
-        Err(Error::malformed(format!(
-            "platform: edge {src} -> {dst} {why}"
-        )))
+        malformed(format!("edge {src} -> {dst} {why}"))
     }
+}
+
+fn malformed<T>(why: String) -> Result<T> {
+    Err(Error::malformed(format!("platform: {why}")))
 }
 
 /// Checks that node `v`, which is called `name`, is one of `nodes` nodes.
@@ -103,10 +105,10 @@ fn check_node(nodes: usize, name: &str, v: usize) -> Result<()> {
     if v < nodes {
         return Ok(());
     }
-    Err(Error::malformed(format!(
-        "platform: {name} {v} is not one of the nodes 0 to {}",
+    malformed(format!(
+        "{name} {v} is not one of the nodes 0 to {}",
         nodes - 1
-    )))
+    ))
 }
 
 /// Checks and sorts the targets.
@@ -114,20 +116,15 @@ fn sorted_targets(nodes: usize, source: usize, mut targets: Vec<usize>) -> Resul
     for &t in &targets {
         check_node(nodes, "target", t)?;
         if t == source {
-            return Err(Error::malformed(format!(
-                "platform: target {t} is the source itself"
-            )));
+            return malformed(format!("target {t} is the source itself"));
         }
     }
     targets.sort_unstable();
     if let Some(twice) = targets.windows(2).find(|w| w[0] == w[1]) {
-        return Err(Error::malformed(format!(
-            "platform: target {} is there twice",
-            twice[0]
-        )));
+        return malformed(format!("target {} is there twice", twice[0]));
     }
     if targets.is_empty() {
-        return Err(Error::malformed("platform: there is no target"));
+        return malformed("there is no target".into());
     }
     Ok(targets)
 }
@@ -148,14 +145,14 @@ impl Platform {
         mut edges: Vec<Edge>,
     ) -> Result<Platform> {
         if nodes < 2 {
-            return Err(Error::malformed(format!(
-                "platform: {nodes} nodes are too few: there must be a source and a target"
-            )));
+            return malformed(format!(
+                "{nodes} nodes are too few: there must be a source and a target"
+            ));
         }
         if nodes > MAX_NODES {
-            return Err(Error::malformed(format!(
-                "platform: {nodes} nodes are more than the {MAX_NODES} that are planned for"
-            )));
+            return malformed(format!(
+                "{nodes} nodes are more than the {MAX_NODES} that are planned for"
+            ));
         }
         check_node(nodes, "source", source)?;
         let mut seen = HashSet::new();
@@ -186,21 +183,19 @@ impl Platform {
     /// digits in its numerator or denominator.
     pub fn with_compute(mut self, compute: Vec<Fraction>) -> Result<Platform> {
         if !compute.is_empty() && compute.len() != self.nodes {
-            return Err(Error::malformed(format!(
-                "platform: compute has {} entries for {} nodes",
+            return malformed(format!(
+                "compute has {} entries for {} nodes",
                 compute.len(),
                 self.nodes
-            )));
+            ));
         }
         if let Some(v) = compute.iter().position(|c| *c < Fraction::ZERO) {
-            return Err(Error::malformed(format!(
-                "platform: compute time of node {v} is negative"
-            )));
+            return malformed(format!("compute time of node {v} is negative"));
         }
         if let Some(v) = compute.iter().position(|c| !is_short(c)) {
-            return Err(Error::malformed(format!(
-                "platform: compute time of node {v} is a number of more than {MAX_DIGITS} digits"
-            )));
+            return malformed(format!(
+                "compute time of node {v} is a number of more than {MAX_DIGITS} digits"
+            ));
         }
         self.compute = compute;
         Ok(self)
@@ -226,10 +221,11 @@ impl Platform {
             ..e.clone()
         });
         let targets = Some(self.targets.clone());
-        let platform = Platform::new(self.nodes, self.source, targets, edges.collect())?;
-        Ok(platform
-            .with_compute(self.compute.clone())?
-            .with_overlap(self.overlap))
+        let edges = Platform::new(self.nodes, self.source, targets, edges.collect())?.edges;
+        Ok(Platform {
+            edges,
+            ..self.clone()
+        })
     }
 
     /// Returns the platform with every edge reversed: a gather or reduction on this platform is a
@@ -249,10 +245,12 @@ impl Platform {
     /// # Errors
     /// When the node does not exist.
     pub fn with_source(&self, source: usize) -> Result<Platform> {
-        let platform = Platform::new(self.nodes, source, None, self.edges.clone())?;
-        Ok(platform
-            .with_compute(self.compute.clone())?
-            .with_overlap(self.overlap))
+        let targets = Platform::new(self.nodes, source, None, self.edges.clone())?.targets;
+        Ok(Platform {
+            source,
+            targets,
+            ..self.clone()
+        })
     }
 
     /// Returns [`Platform::reversed`] and, for each of its edges, the number of that edge in
@@ -360,12 +358,8 @@ impl Platform {
         let seen = self.reachable(from);
         match to.iter().find(|&&t| !seen[t]) {
             None => Ok(()),
-            Some(t) if reversed => Err(Error::malformed(format!(
-                "platform: node {t} cannot reach node {from}"
-            ))),
-            Some(t) => Err(Error::malformed(format!(
-                "platform: node {t} cannot be reached from node {from}"
-            ))),
+            Some(t) if reversed => malformed(format!("node {t} cannot reach node {from}")),
+            Some(t) => malformed(format!("node {t} cannot be reached from node {from}")),
         }
     }
 

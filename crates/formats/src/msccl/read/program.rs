@@ -122,11 +122,7 @@ impl<'f> Program<'f> {
 
     /// Appends spans to those of the last step.
     fn extend(&mut self, src: Option<Span>, dst: Option<Span>) {
-        let push = |spans: &mut Spans, span: Option<Span>| match (spans.last_mut(), span) {
-            (Some(last), Some(span)) if last.end() == span.offset => last.len += span.len,
-            (_, Some(span)) => spans.push(span),
-            (_, None) => {}
-        };
+        let push = |spans: &mut Spans, span: Option<Span>| spans.append(span.unwrap_or(EMPTY));
         match self.steps.last_mut() {
             Some(Step::Send { spans, .. }) => push(spans, src),
             Some(Step::Recv { spans, .. } | Step::RecvCombine { spans, .. }) => push(spans, dst),
