@@ -183,7 +183,7 @@ impl Args {
 /// Measures, writes the files and prints.
 pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     let done = site.perform(Prepared::new(args, site))?;
-    done.print(args, out)
+    done.print(out)
 }
 
 /// A sweep whose files can be written.
@@ -194,9 +194,8 @@ struct Prepared<'a> {
 }
 
 /// What has come of a sweep.
-struct Done {
-    job: Job,
-    files: Files,
+struct Done<'a> {
+    sweep: Prepared<'a>,
     threads: Threads,
     tuning: Tuning,
     /// Whether the rows could be saved during the sweep.
@@ -210,23 +209,22 @@ impl<'a> Prepared<'a> {
         Ok(Prepared { args, job, files })
     }
 
-    fn tune<T: Element>(self, site: &mut Site) -> Result<Done> {
-        let Prepared { args, job, files } = self;
+    fn tune<T: Element>(self, site: &mut Site) -> Result<Done<'a>> {
+        let (args, job) = (self.args, &self.job);
         let operator = match job.kind.reduces() {
             true => Operator::<T>::named(job.op.name())?,
             false => Operator::none(),
         };
-        let threads = Threads::of(args, &job, site)?;
+        let threads = Threads::of(args, job, site)?;
         // Processes cannot stop at the same step: a signal ends them as it always does.
         let stop = match site.world {
             None => stop_on_signals()?,
             Some(_) => Arc::default(),
         };
         let mut live = Live::new(site, operator, args.clock).with_library();
-        let (tuning, saved) = measure(&job, &files, &mut live, &stop)?;
+        let (tuning, saved) = measure(job, &self.files, &mut live, &stop)?;
         Ok(Done {
-            job,
-            files,
+            sweep: self,
             threads,
             tuning,
             saved,
@@ -234,8 +232,8 @@ impl<'a> Prepared<'a> {
     }
 }
 
-impl site::Job for Prepared<'_> {
-    type Done = Done;
+impl<'a> site::Job for Prepared<'a> {
+    type Done = Done<'a>;
 
     fn fact(&self) -> String {
         let sweep = &self.job.sweep;
@@ -248,32 +246,27 @@ impl site::Job for Prepared<'_> {
         )
     }
 
-    fn perform(self, site: &mut Site) -> Result<Done> {
+    fn perform(self, site: &mut Site) -> Result<Done<'a>> {
         oneport::with_element_type!(self.job.dtype, T => self.tune::<T>(site))
     }
 }
 
-impl Done {
+impl Done<'_> {
     /// Writes the files and prints.
-    fn print(self, args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-        let Done {
-            job,
-            files,
-            threads,
-            tuning,
-            saved,
-        } = self;
-        let warnings = job.warnings(args, &threads, &tuning);
+    fn print(self, out: &mut dyn Write) -> Result<ExitCode> {
+        let Prepared { args, job, files } = &self.sweep;
+        let (threads, tuning) = (&self.threads, &self.tuning);
+        let warnings = job.warnings(args, threads, tuning);
         // Results are printed even if writing a file fails.
-        let written = saved.and(files.write(&job, &threads, &tuning, &warnings));
+        let written = self.saved.and(files.write(job, threads, tuning, &warnings));
         for warning in &warnings {
             output::note(warning);
         }
         if args.json {
             let resumed = files.known.len();
-            output::json(out, &job.output(&threads, &tuning, &warnings, resumed))?;
+            output::json(out, &job.output(threads, tuning, &warnings, resumed))?;
         } else {
-            report::print(out, &job, &threads, &tuning)?;
+            report::print(out, job, threads, tuning)?;
         }
         written?;
         if !tuning.interrupted {
@@ -281,12 +274,10 @@ impl Done {
         }
         out.flush()?;
         output::note(&format!(
-            "interrupted: {} row{} kept; {}",
-            tuning.rows.len(),
-            if tuning.rows.len() == 1 {
-                " is"
-            } else {
-                "s are"
+            "interrupted: {} kept; {}",
+            match tuning.rows.len() {
+                1 => "1 row is".to_string(),
+                n => format!("{n} rows are"),
             },
             match &args.csv {
                 Some(path) => format!("the same command continues from {}", path.display()),

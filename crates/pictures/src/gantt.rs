@@ -7,7 +7,7 @@
 //! that ranks share.
 
 use super::legend::{Legend, color, color_number, frame, mark, part_name, styles};
-use super::svg::{Anchor, LINE, MARGIN, Svg, TEXT, bytes, nice_step, number, scale, width};
+use super::svg::{Anchor, GREY, LINE, MARGIN, Svg, TEXT, bytes, nice_step, number, scale, width};
 use super::trace::{Activity, Source, Trace, Unit, What};
 use super::{Caption, MAX_BOXES};
 use oneport::error::{Error, Result};
@@ -75,12 +75,7 @@ impl<'t> Chart<'t> {
         let ports = trace.lists();
         let separate_compute_lanes = computations_overlap(trace);
         let (computing, compute_lanes) = trace.compute_lanes();
-        let lanes = ports
-            + if separate_compute_lanes {
-                compute_lanes
-            } else {
-                0
-            };
+        let lanes = ports + usize::from(separate_compute_lanes) * compute_lanes;
         let (lane_height, gap) = match (lanes, trace.ranks()) {
             (1, ..=32) => (18.0, 4.0),
             (1, _) => (14.0, 3.0),
@@ -102,10 +97,9 @@ impl<'t> Chart<'t> {
             Source::Wall => (times.len() / 2, MAX_WIDTH_OF_RUN),
         };
         let typical = times.get(typical).copied().unwrap_or(end);
-        let preferred_width = if typical > 0.0 {
-            end / typical * 30.0
-        } else {
-            0.0
+        let preferred_width = match typical > 0.0 {
+            true => end / typical * 30.0,
+            false => 0.0,
         };
         let mut chart = Chart {
             trace,
@@ -117,8 +111,7 @@ impl<'t> Chart<'t> {
             width: preferred_width.clamp(MIN_WIDTH, max_width),
             end,
         };
-        let names = (0..lanes).map(|l| width(&chart.lane_name(l), 8.0));
-        let names = names.fold(0.0, f64::max);
+        let names = chart.names_width();
         let ranks = width(&(trace.ranks() - 1).to_string(), TEXT);
         let shared = trace.shared_ports().iter();
         let shared = shared.map(|(name, _)| width(name, SHARED_NAME) + 5.0);
@@ -156,6 +149,12 @@ impl<'t> Chart<'t> {
         }
     }
 
+    /// The width of the longest name of a lane.
+    fn names_width(&self) -> f64 {
+        let names = (0..self.lanes).map(|l| width(&self.lane_name(l), 8.0));
+        names.fold(0.0, f64::max)
+    }
+
     fn x(&self, time: f64) -> f64 {
         if self.end > 0.0 {
             self.left + self.width * (time / self.end)
@@ -188,8 +187,7 @@ impl<'t> Chart<'t> {
         y = legend.draw(&mut svg, y, room);
         if let Some(note) = self.untimed() {
             for line in super::svg::wrapped(&note, TEXT, room - 2.0 * MARGIN) {
-                let grey = "fill=\"#444\"";
-                svg.text((MARGIN, y + 12.0), &line, Anchor::Start, TEXT, grey);
+                svg.text((MARGIN, y + 12.0), &line, Anchor::Start, TEXT, GREY);
                 y += LINE;
             }
         }
@@ -199,14 +197,7 @@ impl<'t> Chart<'t> {
     /// The note on activities without a box:
     /// `Not drawn, since they take no time: 12 combine, 3 send`.
     fn untimed(&self) -> Option<String> {
-        let kinds = [
-            What::Send,
-            What::Receive,
-            What::ReceiveCombine,
-            What::Combine,
-            What::Copy,
-        ];
-        let counts: Vec<String> = kinds
+        let counts: Vec<String> = What::ALL
             .into_iter()
             .filter_map(|what| {
                 let untimed = |a: &&Activity| a.what == what && !takes_time(a);
@@ -219,13 +210,9 @@ impl<'t> Chart<'t> {
     }
 
     fn rows(&self, svg: &mut Svg, top: f64) {
-        svg.text(
-            (self.left - 12.0, top - 6.0),
-            "rank",
-            Anchor::End,
-            TEXT,
-            "fill=\"#444\"",
-        );
+        let heading = (self.left - 12.0, top - 6.0);
+        svg.text(heading, "rank", Anchor::End, TEXT, GREY);
+        let names = self.names_width();
         for rank in 0..self.trace.ranks() {
             let y = top + rank as f64 * self.row_height();
             if rank % 2 == 0 {
@@ -233,21 +220,14 @@ impl<'t> Chart<'t> {
                 svg.rect((self.left, y), size, "fill=\"#f3f4f6\"");
             }
             let middle = y + self.row_height() / 2.0;
-            let names = (0..self.lanes).map(|l| width(&self.lane_name(l), 8.0));
-            let names = names.fold(0.0, f64::max);
             let x = self.left - 6.0 - if names > 0.0 { names + 5.0 } else { 0.0 };
             svg.text((x, middle + 4.0), &rank.to_string(), Anchor::End, TEXT, "");
             for lane in 0..self.lanes {
                 let name = self.lane_name(lane);
                 if !name.is_empty() {
                     let y = y + self.gap / 2.0 + (lane as f64 + 0.5) * self.lane_height + 2.5;
-                    svg.text(
-                        (self.left - 5.0, y),
-                        &name,
-                        Anchor::End,
-                        8.0,
-                        "fill=\"#666\"",
-                    );
+                    let (at, grey) = ((self.left - 5.0, y), "fill=\"#666\"");
+                    svg.text(at, &name, Anchor::End, 8.0, grey);
                 }
             }
         }
@@ -257,7 +237,7 @@ impl<'t> Chart<'t> {
     fn shared_ports(&self, svg: &mut Svg, mut y: f64) {
         for (name, activities) in self.trace.shared_ports() {
             let at = (self.left - 5.0, y + self.shared_height() / 2.0 + 3.5);
-            svg.text(at, name, Anchor::End, SHARED_NAME, "fill=\"#444\"");
+            svg.text(at, name, Anchor::End, SHARED_NAME, GREY);
             for a in activities.iter().map(|&i| &self.trace.activities()[i]) {
                 if takes_time(a) {
                     self.mark(svg, a, y + self.gap / 2.0, 1);
@@ -285,11 +265,8 @@ impl<'t> Chart<'t> {
             if i <= count && end > 0.0 && time > end * (1.0 - 1e-9) {
                 continue;
             }
-            svg.line(
-                (x, top - 4.0),
-                (x, bottom + 4.0),
-                "stroke=\"#cfd3d8\" stroke-width=\"0.7\"",
-            );
+            let style = "stroke=\"#cfd3d8\" stroke-width=\"0.7\"";
+            svg.line((x, top - 4.0), (x, bottom + 4.0), style);
             // Removes the rounding error of the sum of steps.
             let label = number(format!("{time:.9e}").parse().unwrap_or(time), 6);
             let room = (label_width(&label) + label_width(&last)) / 2.0;
@@ -304,14 +281,8 @@ impl<'t> Chart<'t> {
             (Source::Model, Unit::Nanoseconds) => format!("model time in {name}"),
             (Source::Wall, _) => format!("wall-clock since the start, in {name}"),
         };
-        let middle = self.left + self.width / 2.0;
-        svg.text(
-            (middle, bottom + 32.0),
-            &what,
-            Anchor::Middle,
-            TEXT,
-            "fill=\"#444\"",
-        );
+        let middle = (self.left + self.width / 2.0, bottom + 32.0);
+        svg.text(middle, &what, Anchor::Middle, TEXT, GREY);
     }
 
     fn activity(&self, svg: &mut Svg, i: usize, a: &Activity, top: f64) {
@@ -330,13 +301,7 @@ impl<'t> Chart<'t> {
         let size = (self.x(a.end) - x, lanes as f64 * self.lane_height);
         // Leave space between neighbouring lanes.
         let (y, size) = (y + 0.5, (size.0, size.1 - 1.0));
-        let class = match a.what {
-            What::Send => "send",
-            What::Receive => "receive",
-            What::ReceiveCombine => "receive-combine",
-            What::Combine => "combine",
-            What::Copy => "copy",
-        };
+        let class = a.what.name().replace(" and ", "-");
         svg.open(&format!("class=\"{class}\""), &self.describe(a));
         let n = color(color_number(self.trace, a));
         mark(svg, a.what, n, (x, y), size);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::blocks::ranges;
-use super::svg::{Anchor, At, LINE, MARGIN, Svg, TEXT, hex, width};
+use super::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, hex, width};
 use super::trace::{Activity, Trace, What};
 
 /// One colour per segment, with distinct neighbours; reused cyclically if there are more segments.
@@ -28,8 +28,6 @@ const COLORS: [[u8; 3]; 16] = [
 
 /// The colour of activities without a segment.
 const NONE: [u8; 3] = [0xa0, 0xa0, 0xa0];
-
-const GREY: &str = "fill=\"#444\"";
 
 /// Maximal number of segments in a legend.
 const MAX_LISTED: usize = 2 * COLORS.len();

@@ -12,6 +12,8 @@ pub const TEXT: f64 = 12.0;
 /// Distance between lines of text.
 pub const LINE: f64 = 17.0;
 const TITLE: f64 = 16.0;
+/// Attribute of text beside the matter.
+pub(crate) const GREY: &str = "fill=\"#444\"";
 
 /// A drawing under construction.
 #[derive(Debug, Default)]
@@ -180,8 +182,7 @@ impl Svg {
         }
         for line in caption.lines.iter().flat_map(|l| wrapped(l, TEXT, room)) {
             y += LINE;
-            let grey = "fill=\"#444\"";
-            self.text((MARGIN, y - 4.0), &line, Anchor::Start, TEXT, grey);
+            self.text((MARGIN, y - 4.0), &line, Anchor::Start, TEXT, GREY);
         }
         y + 8.0
     }

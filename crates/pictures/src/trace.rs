@@ -45,6 +45,14 @@ pub enum What {
 }
 
 impl What {
+    pub(crate) const ALL: [What; 5] = [
+        What::Send,
+        What::Receive,
+        What::ReceiveCombine,
+        What::Combine,
+        What::Copy,
+    ];
+
     /// The kind in words.
     pub fn name(self) -> &'static str {
         match self {

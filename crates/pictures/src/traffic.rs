@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::svg::{Anchor, At, LINE, MARGIN, Svg, TEXT, bytes, hex, width};
+use super::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes, hex, width};
 use super::{Caption, MAX_BOXES};
 use oneport::error::{Error, Result};
 use oneport::machine::Levels;
@@ -157,8 +157,6 @@ pub fn traffic(traffic: &Traffic, caption: &Caption) -> Result<String> {
     Ok(svg.finish(room, y + MARGIN, &caption.title))
 }
 
-const GREY: &str = "fill=\"#444\"";
-
 /// The cells of the heat map.
 struct Grid {
     ranks: usize,
@@ -229,13 +227,8 @@ fn scale(svg: &mut Svg, (x, y): (f64, f64), max_bytes: u64) -> f64 {
         svg.rect((x + 14.0 + 6.0 * i as f64, y), (6.3, 13.0), &fill);
     }
     let end = x + 14.0 + 6.0 * STEPS as f64;
-    svg.text(
-        (end + 6.0, y + 11.0),
-        &bytes(max_bytes),
-        Anchor::Start,
-        11.0,
-        "",
-    );
+    let most = bytes(max_bytes);
+    svg.text((end + 6.0, y + 11.0), &most, Anchor::Start, 11.0, "");
     y + LINE
 }
 

@@ -122,16 +122,8 @@ impl Files {
             None => Ok(()),
         };
         let rules = match &self.rules {
-            // An incomplete sweep has no winners.
-            Some(path) if tuning.interrupted => {
-                output::note(&format!(
-                    "{} is left as it was: the sweep is not complete",
-                    path.display()
-                ));
-                Ok(())
-            }
-            Some(path) => add_rule(path, job.rule(tuning)),
-            None => Ok(()),
+            Some(path) if has_winners(path, tuning) => add_rule(path, job.rule(tuning)),
+            _ => Ok(()),
         };
         rows.and(page).and(rules).and(self.export(job, tuning))
     }
@@ -139,11 +131,7 @@ impl Files {
     /// Writes the selection files of MPI libraries.
     fn export(&self, job: &Job, tuning: &Tuning) -> Result<()> {
         for (library, path) in &self.exports {
-            if tuning.interrupted {
-                output::note(&format!(
-                    "{} is left as it was: the sweep is not complete",
-                    path.display()
-                ));
+            if !has_winners(path, tuning) {
                 continue;
             }
             let written = selection::write(*library, &job.times(tuning))?;
@@ -154,6 +142,17 @@ impl Files {
         }
         Ok(())
     }
+}
+
+/// Whether a sweep has winners, which an incomplete one has not; says so for the file of winners.
+fn has_winners(path: &Path, tuning: &Tuning) -> bool {
+    if tuning.interrupted {
+        let path = path.display();
+        output::note(&format!(
+            "{path} is left as it was: the sweep is not complete"
+        ));
+    }
+    !tuning.interrupted
 }
 
 /// Adds a rule to the file and keeps all other rules, including those that another sweep has added

@@ -26,6 +26,7 @@ mod readme;
 #[allow(dead_code, reason = "for the program")]
 mod sizes;
 mod steady;
+mod tables;
 #[path = "../../src/units.rs"]
 #[allow(dead_code, reason = "for the program")]
 mod units;

@@ -11,8 +11,8 @@ fn read_default(text: &str) -> Result<Schedule> {
     read(text, &ReadOptions::default())
 }
 
-/// What only oneport reads.
-fn stripped(text: &str) -> String {
+/// The file without what only oneport reads.
+pub(crate) fn stripped(text: &str) -> String {
     let own = ["root", "ports", "ported", "n", "port", "order"];
     let mut text = text.to_string();
     for name in own {

@@ -7,6 +7,8 @@ use oneport::plan::registry;
 use oneport::{Request, Schedule};
 use oneport_formats::msccl::{self, ReadOptions};
 
+use super::msccl::stripped;
+
 /// A place in a rank's memory. Aliases in place are resolved.
 type Cell = (char, usize);
 
@@ -287,19 +289,6 @@ impl File {
     }
 }
 
-/// Without what only oneport reads.
-fn stripped(text: &str) -> String {
-    let own = ["root", "ports", "ported", "n", "port", "order"].map(|n| format!(" {n}=\""));
-    let mut text = text.to_string();
-    for start in own {
-        while let Some(at) = text.find(&start) {
-            let end = at + start.len() + text[at + start.len()..].find('"').unwrap();
-            text.replace_range(at..=end, "");
-        }
-    }
-    text
-}
-
 /// The file with the dependences of one step, or of two, dropped, shifted or moved to another
 /// thread block.
 fn mutants(text: &str) -> Vec<String> {
@@ -345,10 +334,8 @@ fn read(text: &str, root: Option<usize>) -> Result<Schedule, String> {
     };
     let schedule = msccl::read(text, &options).map_err(|e| e.to_string())?;
     let report = schedule.check();
-    match report.is_correct() {
-        true => Ok(schedule),
-        false => Err(report.to_string()),
-    }
+    let right = report.is_correct().then_some(schedule);
+    right.ok_or_else(|| report.to_string())
 }
 
 /// Files that oneport writes: several thread blocks a rank, with and without segments.

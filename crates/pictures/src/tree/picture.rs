@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Tree;
 use crate::blocks::ranges;
-use crate::svg::{Anchor, LINE, MARGIN, Svg, TEXT, bytes, width};
+use crate::svg::{Anchor, GREY, LINE, MARGIN, Svg, TEXT, bytes, width};
 use crate::traffic::Flow;
 use crate::{Caption, legend};
 use oneport::error::{Error, Result};
@@ -68,7 +68,7 @@ pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
     let wrapped = |note: &String| crate::svg::wrapped(note, TEXT, room - 2.0 * MARGIN);
     for line in notes.iter().flat_map(wrapped) {
         let at = (MARGIN, y + 14.0);
-        svg.text(at, &line, Anchor::Start, TEXT, "fill=\"#444\"");
+        svg.text(at, &line, Anchor::Start, TEXT, GREY);
         y += LINE;
     }
     Ok(svg.finish(room, y + MARGIN, &caption.title))

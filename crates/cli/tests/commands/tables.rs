@@ -1,0 +1,108 @@
+//! Tests of the tables that `run` makes of a range of sizes.
+
+use super::options::{folder, json_in};
+use crate::support::run::{failure, oneport, text};
+
+#[test]
+fn a_range_of_sizes_makes_a_table() {
+    let folder = folder("sweep");
+    let sweep = "run allreduce -p 2 --bytes 8..1KiB --dtype f32 --repetitions 12";
+    let table = json_in(&folder, &format!("{sweep} --csv a.csv"));
+    let rows = table["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 8);
+    assert_eq!(table["verified"], true);
+    for (i, row) in rows.iter().enumerate() {
+        assert_eq!(row["bytes"], 8 << i);
+        let of = |name: &str| {
+            row[name]
+                .as_f64()
+                .unwrap_or_else(|| panic!("{name} in {row}"))
+        };
+        let ordered = ["min_ns", "low_ns", "median_ns", "high_ns", "max_ns"].map(of);
+        assert!(ordered.is_sorted(), "{row}");
+        // Two ranks: half of the size twice.
+        assert!((of("busbw_gb_per_s") / of("algbw_gb_per_s") - 1.0).abs() < 1e-12);
+        assert!((of("algbw_gb_per_s") * of("median_ns") / of("bytes") - 1.0).abs() < 1e-9);
+        assert!((of("x_model") * of("model_ns") / of("median_ns") - 1.0).abs() < 1e-9);
+        assert!(of("deviation_ns") >= 0.0 && of("mean_ns") >= of("min_ns") * 0.99);
+    }
+    // The same run again, and against a table in which it was a thousand times slower.
+    let again = json_in(&folder, &format!("{sweep} --baseline a.csv"));
+    assert!(again["rows"][7]["baseline"]["ratio"].as_f64().unwrap() > 0.0);
+    let csv = std::fs::read_to_string(folder.join("a.csv")).unwrap();
+    let mut slow = csv::Reader::from_reader(csv.as_bytes());
+    let header = slow.headers().unwrap().clone();
+    let mut writer = csv::Writer::from_path(folder.join("slow.csv")).unwrap();
+    writer.write_record(&header).unwrap();
+    for record in slow.records() {
+        let record = record.unwrap();
+        let fields = record.iter().zip(&header).map(|(field, name)| match name {
+            "median_ns" | "low_ns" | "high_ns" => format!("{field}000000"),
+            _ => field.to_string(),
+        });
+        writer.write_record(fields).unwrap();
+    }
+    writer.flush().unwrap();
+    let faster = json_in(&folder, &format!("{sweep} --baseline slow.csv"));
+    assert_eq!(faster["rows"][3]["baseline"]["change"], "faster");
+    let mut command = oneport(&format!("{sweep} --baseline slow.csv"));
+    let shown = command.current_dir(&folder).output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    for word in [
+        "algbw",
+        "busbw",
+        "interval",
+        "deviation",
+        "outliers",
+        "x baseline",
+        "faster",
+    ] {
+        assert!(shown.contains(word), "{word} in {shown}");
+    }
+    let many = text("run broadcast -p 2 --bytes 8..32 --repetitions 100");
+    assert!(
+        many.contains("p99") && !many.contains("deviation"),
+        "{many}"
+    );
+}
+
+#[test]
+fn wrong_tables_are_refused_before_anything_runs() {
+    let folder = folder("sweep-wrong");
+    std::fs::write(folder.join("bad.csv"), "bytes,median\n1,2\n").unwrap();
+    std::fs::write(folder.join("empty.csv"), "").unwrap();
+    for (arguments, expected) in [
+        (
+            "run broadcast -p 2 --bytes 8..64 --baseline none.csv",
+            "cannot read none.csv",
+        ),
+        (
+            "run broadcast -p 2 --bytes 8..64 --baseline bad.csv",
+            "bad.csv: line 2: not a table",
+        ),
+        (
+            "run broadcast -p 2 --bytes 8..64 --baseline empty.csv",
+            "a table without rows",
+        ),
+        (
+            "run broadcast -p 2 --bytes 8..64 --trace t.svg --csv o.csv",
+            "--trace and --histogram",
+        ),
+        (
+            "run broadcast -p 2 --bytes 2..64 --dtype f64 --csv o.csv",
+            "2 bytes are not a whole number",
+        ),
+        ("run broadcast -p 2 --bytes 64..8 --csv o.csv", "is empty"),
+        ("run broadcast -p 2 --csv o.csv", "a table needs sizes"),
+        (
+            "run broadcast -p 2 --bytes 8..64 --csv no/o.csv",
+            "no/o.csv",
+        ),
+        ("simulate broadcast -p 2 --bytes 8..64", "a range of sizes"),
+        ("compare broadcast -p 2 --bytes 8..64", "a range of sizes"),
+    ] {
+        let message = failure(oneport(arguments).current_dir(&folder), 2);
+        assert!(message.contains(expected), "{arguments}: {message}");
+        assert!(!folder.join("o.csv").exists(), "{arguments}");
+    }
+}
