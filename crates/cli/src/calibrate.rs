@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Measure between threads of this process, or between the processes that mpirun or srun
     /// started [default: mpi if started by a launcher]
     #[arg(long, value_name = "threads|mpi")]
-    engine: Option<Engine>,
+    pub(crate) engine: Option<Engine>,
 
     /// Fewer sizes, less time
     #[arg(long)]
@@ -61,13 +61,6 @@ pub(crate) struct Args {
     /// Print the profile, one JSON object, instead of text
     #[arg(long)]
     json: bool,
-}
-
-impl Args {
-    /// Where the ranks run.
-    pub(crate) fn engine(&self) -> Engine {
-        Engine::given_or_implied(self.engine)
-    }
 }
 
 /// Calibrates, saves the profile and prints it.

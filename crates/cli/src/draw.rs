@@ -137,13 +137,59 @@ impl File {
     }
 }
 
-impl Args {
+/// Draws and writes the files.
+pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    let drawing = Drawing::new(args)?;
+    let (picture, trace) = drawing.draw()?;
+    if let Some((path, trace)) = args.trace.as_ref().zip(trace) {
+        output::write_named(path, trace.as_bytes())?;
+    }
+    output::write_to(out, drawing.to_file, &picture)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the options mean.
+struct Drawing<'a> {
+    args: &'a Args,
+    /// `None` if only a trace is requested.
+    picture: Option<Form>,
+    to_file: Option<&'a Path>,
+}
+
+impl Drawing<'_> {
+    /// What to draw, if the files can be written and may hold it.
+    fn new(args: &Args) -> Result<Drawing<'_>> {
+        let to_file = output::file_of(args.output.as_deref());
+        let picture = match &args.trace {
+            Some(trace) if File::of(trace)? == File::Svg => {
+                bail!("--trace writes JSON: name the file FILE.json")
+            }
+            Some(_) if args.form.is_none() && args.output.is_none() && !args.common.json => None,
+            _ => Some(form(args, to_file)?),
+        };
+        if args.dark && !picture.is_some_and(|form| !matches!(form, Form::Trace | Form::Page)) {
+            bail!("--dark changes the colours of a picture: write one, with -o FILE.svg");
+        }
+        if args.critical_path && picture != Some(Form::Gantt) {
+            bail!("--critical-path is for Gantt charts: write one, with -o FILE.svg");
+        }
+        output::writable(&[("--trace", args.trace.as_deref()), ("-o", to_file)])?;
+        let drawing = Drawing {
+            args,
+            picture,
+            to_file,
+        };
+        drawing.ensure_ranks()?;
+        Ok(drawing)
+    }
+
     /// Rejects more ranks than a picture can have before a schedule for them is planned: every
     /// rank but one sends or receives.
-    fn ensure_ranks(&self, picture: Option<Form>) -> Result<()> {
-        let planned = self.common.schedule.is_none();
-        let ranks = self.common.ranks.filter(|_| planned).unwrap_or(0);
-        let max = match picture {
+    fn ensure_ranks(&self) -> Result<()> {
+        let common = &self.args.common;
+        let planned = common.schedule.is_none();
+        let ranks = common.ranks.filter(|_| planned).unwrap_or(0);
+        let max = match self.picture {
             Some(Form::Trace) | None => MAX_EVENTS,
             Some(Form::Page) if ranks > MAX_PAGE_RANKS => bail!(
                 "a page shows at most {MAX_PAGE_RANKS} ranks, not {ranks}: take fewer ranks, or draw a Gantt chart (.svg)"
@@ -158,48 +204,28 @@ impl Args {
         }
         Ok(())
     }
-}
 
-/// Draws and writes the files.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    let to_file = output::file_of(args.output.as_deref());
-    let picture = match &args.trace {
-        Some(trace) if File::of(trace)? == File::Svg => {
-            bail!("--trace writes JSON: name the file FILE.json")
-        }
-        // Only a trace is requested.
-        Some(_) if args.form.is_none() && args.output.is_none() && !args.common.json => None,
-        _ => Some(form(args, to_file)?),
-    };
-    if args.dark && !picture.is_some_and(|form| !matches!(form, Form::Trace | Form::Page)) {
-        bail!("--dark changes the colours of a picture: write one, with -o FILE.svg");
+    /// The picture (empty without one) and the trace.
+    fn draw(&self) -> Result<(String, Option<String>)> {
+        let args = self.args;
+        let mut input = args.common.input()?;
+        input.print_warnings(&args.common);
+        let text = match self.picture {
+            Some(Form::Gantt) => timed(&input, File::Svg, args.critical_path)?,
+            Some(Form::Trace) => timed(&input, File::Json, false)?,
+            Some(Form::Page) => drawn_page(&input)?,
+            Some(Form::Tree) => drawn_tree(&input)?,
+            Some(Form::Traffic) => drawn_traffic(&input, "traffic")?,
+            None => String::new(),
+        };
+        let text = match args.dark {
+            true => oneport_pictures::dark(&text),
+            false => text,
+        };
+        let trace = args.trace.as_ref();
+        let trace = trace.map(|_| timed(&input, File::Json, false));
+        Ok((text, trace.transpose()?))
     }
-    if args.critical_path && picture != Some(Form::Gantt) {
-        bail!("--critical-path is for Gantt charts: write one, with -o FILE.svg");
-    }
-    output::writable(&[("--trace", args.trace.as_deref()), ("-o", to_file)])?;
-    args.ensure_ranks(picture)?;
-    let mut input = args.common.input()?;
-    input.print_warnings(&args.common);
-    let text = match picture {
-        Some(Form::Gantt) => timed(&input, File::Svg, args.critical_path)?,
-        Some(Form::Trace) => timed(&input, File::Json, false)?,
-        Some(Form::Page) => drawn_page(&input)?,
-        Some(Form::Tree) => drawn_tree(&input)?,
-        Some(Form::Traffic) => drawn_traffic(&input, "traffic")?,
-        None => String::new(),
-    };
-    let text = if args.dark {
-        oneport_pictures::dark(&text)
-    } else {
-        text
-    };
-    if let Some(path) = &args.trace {
-        let trace = timed(&input, File::Json, false)?;
-        output::write_named(path, trace.as_bytes())?;
-    }
-    output::write_to(out, to_file, &text)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Determines what to draw; an error if options and file name contradict each other.

@@ -59,7 +59,7 @@ pub(crate) struct Args {
     /// Measure on threads, or on the processes that mpirun or srun started [default: mpi if they
     /// did]
     #[arg(long, value_enum)]
-    engine: Option<Engine>,
+    pub(crate) engine: Option<Engine>,
 
     /// Measure too, at the pace of the cost model [default costs: 200us, 1ns per byte]
     #[arg(long)]
@@ -149,13 +149,6 @@ struct Done {
     evaluation: Evaluation,
     /// The processes, if the engine is MPI.
     processes: Option<Processes>,
-}
-
-impl Args {
-    /// Where the ranks run.
-    pub(crate) fn engine(&self) -> Engine {
-        Engine::given_or_implied(self.engine)
-    }
 }
 
 impl Job {

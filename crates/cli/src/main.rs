@@ -89,14 +89,15 @@ enum Command {
 impl Command {
     /// Where ranks run, of commands that run any.
     fn engine(&self) -> Option<Engine> {
-        match self {
-            Command::Run(args) => Some(args.engine()),
-            Command::Calibrate(args) => Some(args.engine()),
-            Command::Compare(args) => args.engine(),
-            Command::Tune(args) => Some(args.engine()),
-            Command::Guidelines(args) => Some(args.engine()),
-            _ => None,
-        }
+        let given = match self {
+            Command::Run(args) => return Some(args.engine()),
+            Command::Compare(args) => return args.engine(),
+            Command::Calibrate(args) => args.engine,
+            Command::Tune(args) => args.engine,
+            Command::Guidelines(args) => args.engine,
+            _ => return None,
+        };
+        Some(Engine::given_or_implied(given))
     }
 }
 

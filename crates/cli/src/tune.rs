@@ -132,7 +132,7 @@ pub(crate) struct Args {
     /// Run ranks as threads, or as the processes that mpirun or srun started [default: mpi if they
     /// did]
     #[arg(long, value_enum, help_heading = "Measurement")]
-    engine: Option<Engine>,
+    pub(crate) engine: Option<Engine>,
 
     /// Cores to pin the ranks to, in turn, such as 0,2,4 [default: all]
     #[arg(
@@ -171,13 +171,6 @@ pub(crate) struct Args {
 
     #[command(flatten, next_help_heading = "Machine")]
     machine: Machine,
-}
-
-impl Args {
-    /// Where the ranks run.
-    pub(crate) fn engine(&self) -> Engine {
-        Engine::given_or_implied(self.engine)
-    }
 }
 
 /// Measures, writes the files and prints.
