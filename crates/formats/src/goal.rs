@@ -29,13 +29,12 @@
 
 mod read;
 
-use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
 pub use self::read::read;
-use super::{Written, ensure_own_ports};
+use super::{Written, computation, ensure_own_ports, tags};
 use oneport::error::{Error, Result};
 use oneport::internal::bytes;
 use oneport::internal::json_line;
@@ -80,6 +79,12 @@ impl Options {
 struct Terms {
     cost: CostModel,
     element_bytes: u64,
+}
+
+impl Terms {
+    fn computation(&self, rank: usize, step: &Step) -> f64 {
+        computation(&self.cost, rank, step, self.element_bytes)
+    }
 }
 
 /// The largest time that LogGOPSim's flags take.
@@ -152,7 +157,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
     };
     let _ = writeln!(text, "// {}", json_line(&head));
     let _ = writeln!(text, "num_ranks {}", schedule.ranks());
-    let mut tags = Tags::new();
+    let tags = tags(schedule);
     let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
     for (rank, program) in schedule.programs().iter().enumerate() {
         order.analyse(
@@ -166,8 +171,8 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
             "\nrank {rank} {{\n// {}\n",
             json_line(&schedule.layout()[rank])
         );
-        for i in 0..program.len() {
-            Ranked { rank, program, i }.write(&mut text, &sizes, &mut tags, &order);
+        for (i, &tag) in tags[rank].iter().enumerate() {
+            Ranked { rank, program, i }.write(&mut text, &sizes, tag, &order);
         }
         text.push_str("}\n");
     }
@@ -190,20 +195,9 @@ impl Sizes<'_> {
 
     fn computation(&self, rank: usize, step: &Step) -> u64 {
         match self {
-            Sizes::Uniform(clock) => clock.count(computation(rank, step, &clock.terms)),
-            Sizes::Bytes(terms) => computation(rank, step, terms).round() as u64,
+            Sizes::Uniform(clock) => clock.count(clock.terms.computation(rank, step)),
+            Sizes::Bytes(terms) => terms.computation(rank, step).round() as u64,
         }
-    }
-}
-
-/// Time of the local part of a step.
-fn computation(rank: usize, step: &Step, terms: &Terms) -> f64 {
-    let n = bytes(step.len(), terms.element_bytes);
-    match step {
-        Step::Send { .. } | Step::Recv { .. } => 0.0,
-        Step::RecvCombine { .. } => terms.cost.combine(rank, n),
-        Step::Copy { .. } => terms.cost.copy(rank, n),
-        Step::Combine { .. } => terms.cost.combine_local(rank, n),
     }
 }
 
@@ -211,7 +205,7 @@ fn computation(rank: usize, step: &Step, terms: &Terms) -> f64 {
 fn computations(schedule: &Schedule, terms: &Terms) -> impl Iterator<Item = f64> {
     let ranks = schedule.programs().iter().enumerate();
     ranks.flat_map(move |(rank, program)| {
-        let time = move |step| computation(rank, step, terms);
+        let time = move |step| terms.computation(rank, step);
         program.iter().map(time)
     })
 }
@@ -349,9 +343,6 @@ fn senders_wait_for_none(schedule: &Schedule, simulation: &Simulation) -> Result
     Ok(true)
 }
 
-/// By sender, receiver and end: the number of messages so far, which is the next one's tag.
-type Tags = HashMap<(usize, usize, bool), usize>;
-
 /// Step `i` of a rank's program.
 struct Ranked<'a> {
     rank: usize,
@@ -361,7 +352,7 @@ struct Ranked<'a> {
 
 impl Ranked<'_> {
     /// Writes a comment with the step, the lines of its operations, and what they require.
-    fn write(&self, text: &mut String, sizes: &Sizes, tags: &mut Tags, order: &LocalOrder) {
+    fn write(&self, text: &mut String, sizes: &Sizes, tag: usize, order: &LocalOrder) {
         let (i, step) = (self.i, &self.program[self.i]);
         let _ = writeln!(text, "// {}", json_line(step));
         let started = self.label(Event::transferred(i));
@@ -371,14 +362,6 @@ impl Ranked<'_> {
             } else {
                 ("recv", "from")
             };
-            let (from, to_rank) = if step.is_send() {
-                (self.rank, peer)
-            } else {
-                (peer, self.rank)
-            };
-            let next = tags.entry((from, to_rank, step.is_send())).or_default();
-            let tag = *next;
-            *next += 1;
             let n = sizes.message(step);
             let _ = write!(text, "{started}: {what} {n}b {to} {peer} tag {tag}");
             if let Some(port @ 1..) = step.port() {

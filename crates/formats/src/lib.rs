@@ -36,8 +36,12 @@ pub mod schema;
 pub mod selection;
 pub mod simgrid;
 
+use std::collections::HashMap;
+
 use oneport::error::{Error, Result};
-use oneport::schedule::Schedule;
+use oneport::internal::bytes;
+use oneport::machine::CostModel;
+use oneport::schedule::{Schedule, Step};
 
 /// The text of a file, and what its reader should know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,6 +77,33 @@ fn ensure_own_ports(schedule: &Schedule, format: &str) -> Result<()> {
             "{format} has no order of the transfers of several ranks, which the shared port {:?} states",
             first.name
         ))),
+    }
+}
+
+/// By rank and step: the number of a message among those of its pair of ranks.
+fn tags(schedule: &Schedule) -> Vec<Vec<usize>> {
+    let mut next: HashMap<(usize, usize, bool), usize> = HashMap::new();
+    let ranks = schedule.programs().iter().enumerate();
+    let of_rank = |(rank, program): (usize, &Vec<Step>)| {
+        let number = |step: &Step| {
+            let peer = step.peer().unwrap_or(rank);
+            let next = next.entry((rank, peer, step.is_send())).or_default();
+            *next += 1;
+            *next - 1
+        };
+        program.iter().map(number).collect()
+    };
+    ranks.map(of_rank).collect()
+}
+
+/// Time of the local part of a step.
+fn computation(cost: &CostModel, rank: usize, step: &Step, element_bytes: u64) -> f64 {
+    let n = bytes(step.len(), element_bytes);
+    match step {
+        Step::Send { .. } | Step::Recv { .. } => 0.0,
+        Step::RecvCombine { .. } => cost.combine(rank, n),
+        Step::Copy { .. } => cost.copy(rank, n),
+        Step::Combine { .. } => cost.combine_local(rank, n),
     }
 }
 

@@ -18,10 +18,10 @@
 //! time. With the options that [`COMMAND`] has, SimGrid then computes the model's time there; on
 //! the other networks messages share links.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use super::ensure_own_ports;
+use super::{computation, ensure_own_ports, tags};
 use oneport::error::{Error, Result};
 use oneport::internal::bytes;
 use oneport::machine::CostModel;
@@ -141,22 +141,6 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Vec<(String, Stri
     Ok(files)
 }
 
-/// By rank and step: the number of a message among those of its pair of ranks.
-fn tags(schedule: &Schedule) -> Vec<Vec<usize>> {
-    let mut next: HashMap<(usize, usize, bool), usize> = HashMap::new();
-    let ranks = schedule.programs().iter().enumerate();
-    let of_rank = |(rank, program): (usize, &Vec<Step>)| {
-        let number = |step: &Step| {
-            let peer = step.peer().unwrap_or(rank);
-            let next = next.entry((rank, peer, step.is_send())).or_default();
-            *next += 1;
-            *next - 1
-        };
-        program.iter().map(number).collect()
-    };
-    ranks.map(of_rank).collect()
-}
-
 struct Trace<'a> {
     rank: usize,
     program: &'a [Step],
@@ -205,7 +189,9 @@ impl Trace<'_> {
                     let _ = writeln!(text, "{} {what} {peer} {tag} {n} {BYTE}", self.rank);
                 }
                 _ => {
-                    let flops = self.time(step) * self.options.second * 1e9;
+                    let cost = &self.options.cost;
+                    let time = computation(cost, self.rank, step, self.element_bytes);
+                    let flops = time * self.options.second * 1e9;
                     if flops > 0.0 {
                         let _ = writeln!(text, "{} compute {flops}", self.rank);
                     }
@@ -231,17 +217,6 @@ impl Trace<'_> {
                 false => (peer, self.rank),
             };
             let _ = writeln!(text, "{} wait {src} {dst} {}", self.rank, self.tags[i]);
-        }
-    }
-
-    /// Time of a computation.
-    fn time(&self, step: &Step) -> f64 {
-        let n = bytes(step.len(), self.element_bytes);
-        let cost = &self.options.cost;
-        match step {
-            Step::Copy { .. } => cost.copy(self.rank, n),
-            Step::Combine { .. } => cost.combine_local(self.rank, n),
-            _ => cost.combine(self.rank, n),
         }
     }
 }

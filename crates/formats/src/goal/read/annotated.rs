@@ -29,7 +29,7 @@ pub(super) fn schedule(head: Head, ranks: &[Graph]) -> Result<Schedule> {
     let ports = ports.with_k(head.ported);
     let mut programs = Vec::with_capacity(ranks.len());
     let mut layout = Vec::with_capacity(ranks.len());
-    let mut bytes = BytesPerElement::default();
+    let mut messages = Vec::new();
     let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
     for (rank, graph) in ranks.iter().enumerate() {
         let Some(((first, _, line), steps)) = graph.comments.split_first() else {
@@ -50,7 +50,7 @@ pub(super) fn schedule(head: Head, ranks: &[Graph]) -> Result<Schedule> {
         let mut ends = Vec::with_capacity(2 * steps.len());
         for &(text, before, line) in steps {
             let step = serde_json::from_str(text).map_err(|e| json(text, line, e))?;
-            let count = same_ops(&step, &graph.ops[before..], &mut bytes)
+            let count = same_ops(&step, &graph.ops[before..], &mut messages)
                 .filter(|_| before == ops)
                 .ok_or_else(|| at_line(line, DIFFERS))?;
             ends.extend([ops, ops + count - 1]);
@@ -66,50 +66,39 @@ pub(super) fn schedule(head: Head, ranks: &[Graph]) -> Result<Schedule> {
         same_requirements(graph, &program, &order, &ends)?;
         programs.push(program);
     }
+    same_sizes(&messages)?;
     Schedule::new(ports, head.collective, layout, programs)
 }
 
 const DIFFERS: &str = "the operations are not those of the step in the comment (remove all JSON comments to \
                        read the graph alone)";
 
-/// Bytes of an element, the same in the whole file; `None` until a message tells. In the uniform
-/// form all messages have one byte.
-#[derive(Default)]
-struct BytesPerElement {
-    uniform: Option<bool>,
-    bytes: Option<usize>,
+/// A message: its elements by its step, and its bytes by its operation.
+struct Message {
+    elements: usize,
+    bytes: usize,
+    line: usize,
 }
 
-impl BytesPerElement {
-    fn agrees(&mut self, elements: usize, size: usize) -> bool {
-        let mut fits = |uniform: bool| match uniform {
-            true => size == 1,
-            false => match self.bytes {
-                Some(bytes) => elements.checked_mul(bytes) == Some(size),
-                None if elements == 0 => size == 0,
-                None => {
-                    self.bytes = size.is_multiple_of(elements).then(|| size / elements);
-                    self.bytes.is_some()
-                }
-            },
-        };
-        match self.uniform {
-            Some(uniform) => fits(uniform),
-            None if size == 1 && elements != 1 => {
-                self.uniform = Some(true);
-                true
-            }
-            None if size == 1 => true,
-            None => {
-                self.uniform = Some(false);
-                fits(false)
-            }
-        }
+/// Checks the sizes of a file's messages: elements have the same size in all of it, or all messages
+/// one byte, in the uniform form.
+fn same_sizes(messages: &[Message]) -> Result<()> {
+    let telling = messages.iter().find(|m| m.elements != 1);
+    let uniform = telling.is_some_and(|m| m.bytes == 1);
+    let first = messages.iter().find(|m| m.elements > 0);
+    let size = first.map_or(0, |m| m.bytes / m.elements);
+    let fits = |m: &&Message| match uniform {
+        true => m.bytes == 1,
+        false => m.elements.checked_mul(size) == Some(m.bytes),
+    };
+    match messages.iter().find(|m| !fits(m)) {
+        Some(message) => Err(at_line(message.line, DIFFERS)),
+        None => Ok(()),
     }
 }
 
-/// The number of operations of a step, if these start with them.
-fn same_ops(step: &Step, ops: &[Op], bytes: &mut BytesPerElement) -> Option<usize> {
+/// The number of operations of a step, if these start with them. Notes its message.
+fn same_ops(step: &Step, ops: &[Op], messages: &mut Vec<Message>) -> Option<usize> {
     let transfer = match (step, ops.first()?.kind) {
         (&Step::Send { to: peer, port, .. }, OpKind::Send { to, nic, .. }) => {
             peer == to && port == nic
@@ -126,9 +115,14 @@ fn same_ops(step: &Step, ops: &[Op], bytes: &mut BytesPerElement) -> Option<usiz
         (Step::Copy { .. } | Step::Combine { .. }, OpKind::Calc) => return Some(1),
         _ => false,
     };
-    if !transfer || !bytes.agrees(step.len(), ops[0].size) {
+    if !transfer {
         return None;
     }
+    messages.push(Message {
+        elements: step.len(),
+        bytes: ops[0].size,
+        line: ops[0].line,
+    });
     match step.computes() {
         false => Some(1),
         true => (ops.get(1)?.kind == OpKind::Calc).then_some(2),
