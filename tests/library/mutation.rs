@@ -40,7 +40,10 @@ struct Counts {
 fn mutants_of_registered_algorithms_are_caught() {
     let mut counts = Counts::default();
     for algorithm in registry::all() {
-        for (p, q) in [(2, 3), (3, 1), (5, 3), (8, 2)] {
+        for (p, q) in cases(
+            vec![(2, 3), (3, 1), (5, 3)],
+            vec![(2, 3), (3, 1), (5, 3), (8, 2)],
+        ) {
             for ports in [Ports::UNI, Ports::BI] {
                 if !algorithm.ports.allow(ports) {
                     continue;

@@ -9,7 +9,7 @@ use oneport::simulate::bounds::lower_bound;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
 use super::registry::assert_delivers;
-use crate::support::cases::cases;
+use crate::support::cases::{Sample, cases};
 use crate::support::ranks::rank_counts;
 
 /// Collectives without a gather or a scatter: those have tests of their own.
@@ -38,7 +38,7 @@ fn effective(request: &Request) -> CostModel {
 
 #[test]
 fn schedules_are_correct_and_take_their_closed_forms() {
-    let (mut checked, mut compared) = (0, 0);
+    let (mut checked, mut compared, mut sample) = (0, 0, Sample::each(3));
     for algorithm in rows() {
         for p in cases(vec![1, 2, 4, 5, 9, 16, 27], rank_counts()) {
             for ports in [2, 3, 5]
@@ -53,7 +53,7 @@ fn schedules_are_correct_and_take_their_closed_forms() {
                             .root(p / 3)
                             .keep_order(keep_order && algorithm.collective.reduces())
                             .cost(CostModel::new(10.0, 2.0).gamma(3.0));
-                        if algorithm.accepts(&request).is_err() {
+                        if algorithm.accepts(&request).is_err() || !sample.takes() {
                             continue;
                         }
                         let name = format!("{} {request:?}", algorithm.name());
@@ -85,7 +85,7 @@ fn schedules_are_correct_and_take_their_closed_forms() {
             }
         }
     }
-    assert!(checked > 3000 && compared > 1500, "{checked}, {compared}");
+    assert!(checked > 1000 && compared > 500, "{checked}, {compared}");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn more_ports_never_take_longer() {
     let (mut worse, mut compared) = (Vec::new(), 0);
     let kinds = Kind::ALL.into_iter();
     for kind in kinds.filter(|&kind| registry::of(kind).next().is_some()) {
-        for p in [2, 3, 5, 8, 9, 16] {
+        for p in cases(vec![2, 3, 5, 8, 9], (2..=16).collect()) {
             for (m, gamma) in [(1, 0.0), (40_000, 0.5)] {
                 let cost = CostModel::new(1000.0, 1.0).gamma(gamma);
                 let choice = |ports: Ports| {

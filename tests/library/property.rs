@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 
 use self::built::{Built, ProgramBuilder};
-use crate::support::cases::cases;
+use crate::support::cases::{Sample, cases};
 use crate::support::random::Random;
 use crate::support::ranks::rank_counts;
 
@@ -195,9 +195,11 @@ fn every_algorithm_is_correct_at_critical_sizes() {
     let (teams, operators) = (Teams::default(), operators());
     let mut random = Random::new(5);
     let mut rotation = 0;
+    // Large teams take long.
+    let mut sample = Sample::each(3);
     for p in rank_counts() {
         let sizes = [(2 * p + 1, 3), (997, 6), (0, 3), (1, 2), (p / 2, 4)];
-        // Large teams take long, and small vectors are nothing special for them.
+        // Small vectors are nothing special for large teams.
         let few = match p {
             0..=5 => sizes.len(),
             6..=17 => cases(2, sizes.len()),
@@ -215,7 +217,7 @@ fn every_algorithm_is_correct_at_critical_sizes() {
                         .ports(ports)
                         .keep_order(name == "affine")
                         .cost(costs(&mut random, p));
-                    if algorithm.accepts(&request).is_err() {
+                    if algorithm.accepts(&request).is_err() || p > 5 && !sample.takes() {
                         continue;
                     }
                     let schedule = algorithm.plan(&request).unwrap();

@@ -9,7 +9,7 @@ use oneport::plan::{Segments, registry};
 use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
-use crate::support::cases::is_long;
+use crate::support::cases::{Sample, is_long};
 use crate::support::ranks::rank_counts;
 
 #[test]
@@ -40,7 +40,7 @@ fn closed_forms_distinguish_received_from_local_operands() {
 /// form that does not apply to these costs.
 fn assert_closed_forms(cost: &CostModel) -> Vec<Cow<'static, str>> {
     let mut inapplicable = Vec::new();
-    let mut compared = 0;
+    let (mut compared, mut sample) = (0, Sample::each(3));
     for algorithm in registry::all() {
         let before = compared;
         for p in rank_counts().into_iter().chain([31, 63, 64, 70]) {
@@ -51,7 +51,7 @@ fn assert_closed_forms(cost: &CostModel) -> Vec<Cow<'static, str>> {
                         .ports(ports)
                         .root(p / 2)
                         .cost(cost.clone());
-                    if !algorithm.ports.allow(ports) {
+                    if !algorithm.ports.allow(ports) || !sample.takes() {
                         continue;
                     }
                     let schedule = algorithm.plan(&request).unwrap();
@@ -126,7 +126,7 @@ fn closed_forms_answer_only_what_they_cover() {
 
 #[test]
 fn every_schedule_passes_the_checker() {
-    let mut checked = 0;
+    let (mut checked, mut sample) = (0, Sample::each(5));
     for algorithm in registry::all() {
         for p in rank_counts() {
             for sizes in [
@@ -158,7 +158,7 @@ fn every_schedule_passes_the_checker() {
                                 continue;
                             }
                             request = request.keep_order(keep_order);
-                            if algorithm.accepts(&request).is_err() {
+                            if algorithm.accepts(&request).is_err() || !sample.takes() {
                                 continue;
                             }
                             let schedule = algorithm.plan(&request).unwrap();
@@ -234,7 +234,7 @@ fn irregular_by_rank(p: usize) -> Vec<Vec<usize>> {
 
 #[test]
 fn schedules_with_irregular_blocks_are_correct() {
-    let mut ran = 0;
+    let (mut ran, mut sample) = (0, Sample::each(5));
     for p in rank_counts() {
         let mut team = Team::new(p).unwrap();
         for algorithm in registry::all().iter().filter(|a| a.collective.has_blocks()) {
@@ -250,11 +250,7 @@ fn schedules_with_irregular_blocks_are_correct() {
                     .cost(CostModel::new(10.0, 2.0).gamma(3.0).gamma_copy(1.0));
                 for ports in [Ports::UNI, Ports::BI] {
                     request = request.ports(ports);
-                    // Each second one by default: with blocks of each kind, and through both ports.
-                    if !is_long() && (p + which + usize::from(ports == Ports::BI)) % 2 > 0 {
-                        continue;
-                    }
-                    if algorithm.accepts(&request).is_err() {
+                    if algorithm.accepts(&request).is_err() || !sample.takes() {
                         continue;
                     }
                     let name = format!(
