@@ -32,9 +32,9 @@ const MAX_ELEMENTS: usize = 1 << 60;
 /// # Ok::<(), oneport::Error>(())
 /// ```
 ///
-/// A method with the name of a property sets it, and `get_` before the name reads it; what cannot be
-/// set, the numbers of ranks and elements, is read by its name. A value that is not valid is
-/// reported when the request is planned. Times are in the unit of the cost model.
+/// A method with the name of a property sets it, and `get_` before the name reads it; the numbers
+/// of ranks and elements, which have no such method, are read by their names. A value that is not
+/// valid is reported when the request is planned. Times are in the unit of the cost model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     pub(in crate::plan) kind: Kind,

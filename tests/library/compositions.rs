@@ -12,7 +12,8 @@ use oneport::{CostModel, Kind, Ports, Request};
 use oneport_measure::Profile;
 
 use crate::oracle::{self, Outcome};
-use crate::support::cases::{Sample, cases};
+use crate::support::cases::cases;
+use crate::support::sample::Sample;
 
 const KINDS: [Kind; 6] = [
     Kind::Broadcast,

@@ -12,7 +12,8 @@ use oneport::simulate::Prepared;
 use oneport::simulate::bounds::lower_bound;
 use oneport::{Collective, CostModel, Error, Kind, Layout, Ports, Request, Schedule, Span, Step};
 
-use crate::support::cases::{Sample, cases};
+use crate::support::cases::cases;
+use crate::support::sample::Sample;
 
 const PORTS: [Ports; 2] = [Ports::UNI, Ports::BI];
 

@@ -38,4 +38,5 @@ mod support {
     pub(crate) mod cases;
     pub(crate) mod random;
     pub(crate) mod ranks;
+    pub(crate) mod sample;
 }

@@ -9,8 +9,9 @@ use oneport::simulate::bounds::lower_bound;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
 use super::registry::assert_delivers;
-use crate::support::cases::{Sample, cases};
+use crate::support::cases::cases;
 use crate::support::ranks::rank_counts;
+use crate::support::sample::Sample;
 
 /// Collectives without a gather or a scatter: those have tests of their own.
 const KINDS: [Kind; 7] = [

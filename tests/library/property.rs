@@ -13,9 +13,10 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestCaseResult, TestRunner};
 
 use self::built::{Built, ProgramBuilder};
-use crate::support::cases::{Sample, cases};
+use crate::support::cases::cases;
 use crate::support::random::Random;
 use crate::support::ranks::rank_counts;
+use crate::support::sample::Sample;
 
 mod built;
 

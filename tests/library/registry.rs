@@ -9,8 +9,9 @@ use oneport::plan::{Segments, registry};
 use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
-use crate::support::cases::{Sample, is_long};
+use crate::support::cases::is_long;
 use crate::support::ranks::rank_counts;
+use crate::support::sample::Sample;
 
 #[test]
 fn model_times_equal_the_closed_forms() {

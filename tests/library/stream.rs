@@ -8,9 +8,10 @@ use oneport::simulate::{Prepared, Timed, stream};
 use oneport::{Collective, CostModel, Kind, Order, Ports, Request, Schedule, Span, Step};
 
 use crate::hand;
-use crate::support::cases::{Sample, cases};
+use crate::support::cases::cases;
 use crate::support::random::Random;
 use crate::support::ranks::rank_counts;
+use crate::support::sample::Sample;
 
 /// Costs whose sums are inexact, so that only the same additions in the same order give the same
 /// bits.

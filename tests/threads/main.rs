@@ -23,5 +23,6 @@ mod support {
     pub(crate) mod plans;
     pub(crate) mod random;
     pub(crate) mod ranks;
+    pub(crate) mod sample;
     pub(crate) mod watch;
 }

@@ -14,8 +14,9 @@ use oneport::{
 };
 
 use crate::support::alone::shared;
-use crate::support::cases::{Sample, cases, is_long};
+use crate::support::cases::{cases, is_long};
 use crate::support::ranks::rank_counts;
+use crate::support::sample::Sample;
 
 mod wrong;
 

@@ -10,7 +10,7 @@ use oneport::run::{
 use oneport::{Collective, Kind, Order, Ports, Request, Schedule, Span, Step};
 
 use crate::support::alone::shared;
-use crate::support::cases::Sample;
+use crate::support::sample::Sample;
 
 mod mutants;
 
