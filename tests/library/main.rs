@@ -6,6 +6,7 @@
 
 mod best_segments;
 mod builder;
+mod choose;
 mod circulant_constructions;
 mod collectives;
 mod compositions;

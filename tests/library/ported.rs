@@ -252,3 +252,71 @@ fn more_ports_never_take_longer() {
     }
     assert!(worse.is_empty(), "{compared}: {}", worse.join("\n"));
 }
+
+#[test]
+fn pairs_of_ports_take_the_time_of_bidirectional_ones() {
+    let cost = CostModel::new(10.0, 1.0).gamma(0.5);
+    for name in ["bruck", "circulant-blocks"] {
+        let algorithm = registry::find(Kind::Allgather, name).unwrap();
+        for (p, k) in [(9, 1), (16, 2), (27, 1)] {
+            let request = Request::allgather(p, 12).cost(cost.clone());
+            let [pairs, whole] = [
+                request.clone().ports(Ports::UNI.with_k(2 * k)),
+                request.ports(Ports::BI.with_k(k)),
+            ]
+            .map(|request| {
+                let planned = algorithm.planned(&request).unwrap();
+                let schedule = algorithm.plan(&request).unwrap();
+                assert!(schedule.check().is_correct());
+                let time = schedule.simulate(&cost).unwrap().makespan();
+                assert_eq!(planned.timed(&cost, |_| ()).unwrap().time, time);
+                assert_eq!(planned.materialize().unwrap(), schedule);
+                time
+            });
+            assert_eq!(pairs, whole, "{name} p={p} k={k}");
+        }
+    }
+}
+
+#[test]
+fn an_odd_port_is_in_no_pair() {
+    let request = |k| Request::allgather(4, 12).ports(Ports::UNI.with_k(k));
+    assert!(request(1).plan("circulant-blocks").is_err());
+    let uses_third = |name: &str| {
+        let schedule = request(3).plan(name).unwrap();
+        let mut steps = schedule.programs().iter().flatten();
+        assert_eq!(schedule.ports(), Ports::UNI.with_k(3));
+        steps.any(|step| step.port() == Some(2))
+    };
+    assert!(!uses_third("circulant-blocks") && uses_third("all-pairs"));
+}
+
+#[test]
+fn rows_say_whether_they_depend_on_the_number_of_ports() {
+    // A gossip is the best allgather for the ports.
+    for algorithm in registry::all().iter().filter(|a| a.name() != "gossip") {
+        let kind = algorithm.collective;
+        let ports = match algorithm.ports.allow(Ports::BI) {
+            false => Ports::UNI,
+            true => Ports::BI,
+        };
+        let differ = [5, 12].into_iter().any(|p| {
+            let sizes: Vec<usize> = (0..p).map(|r| 3 * r % 7).collect();
+            let elements = match kind.reduces() && kind.has_blocks() {
+                true => sizes.iter().sum(),
+                false => 30,
+            };
+            let irregular = kind.has_blocks() && !algorithm.regular_only;
+            let request = Request::new(kind, p, elements)
+                .segment_count(4)
+                .blocks(irregular.then_some(sizes));
+            let plan = |k| {
+                let request = request.clone().ports(ports.with_k(k));
+                algorithm.plan(&request).unwrap().programs().to_vec()
+            };
+            let one = plan(1);
+            (2..=4).any(|k| plan(k) != one)
+        });
+        assert_eq!(differ, algorithm.k_ported, "{kind} {}", algorithm.name());
+    }
+}

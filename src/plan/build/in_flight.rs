@@ -135,25 +135,3 @@ impl<R: Rounds> Rounds for InFlight<R> {
         i % ports
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::CostModel;
-
-    #[test]
-    fn last_rounds_are_split_where_that_takes_less_time() {
-        let of = |k, count, alpha| {
-            let request = Request::alltoall(16, 12).ports(Ports::BI.with_k(k));
-            let request = request.cost(CostModel::new(alpha, 1.0));
-            (split(&request, count, 12), time(&request, count, 12))
-        };
-        // Of 5 rounds through 3 ports the last two: 2 messages of 4 elements instead of one of 12.
-        assert_eq!(of(3, 5, 1.0), ((3, 3), Some(13.0 + 2.0 * 5.0)));
-        assert_eq!(of(3, 5, 4.0), ((3, 1), Some(2.0 * 16.0)));
-        // Halves for ports that have nothing to do need no more messages one after another.
-        assert_eq!(of(4, 2, 100.0), ((0, 2), Some(106.0)));
-        assert_eq!(of(3, 6, 1.0), ((6, 1), Some(2.0 * 13.0)));
-        assert_eq!(of(1, 5, 1.0), ((5, 1), Some(5.0 * 13.0)));
-    }
-}

@@ -80,30 +80,3 @@ impl Round {
         Round { k, shift, ..self }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rounds_follow_each_other() {
-        for (q, n) in [(1, 1), (3, 1), (3, 7), (5, 5), (5, 6), (4, 40)] {
-            let phases = Phases::new(q, n);
-            assert_eq!(phases.rounds(), n - 1 + q);
-            let key = |r: Round| (r.k, r.shift);
-            let (mut before, last) = (phases.round(0), phases.rounds() - 1);
-            for i in 1..=last {
-                let round = phases.round(i);
-                assert_eq!(key(before.next(q)), key(round));
-                assert_eq!(key(round.previous(q)), key(before));
-                before = round;
-            }
-            // The last phase is complete, and ends with the last block.
-            assert_eq!((before.k, before.block(0)), (q - 1, Some(n - 1)));
-        }
-        // Four blocks in phases of three rounds: the first phase is complete, block 3 is the last.
-        let round = Phases::new(3, 4).round(3);
-        let blocks = [-4, -3, -1, 0, 1].map(|v| round.block(v));
-        assert_eq!(blocks, [None, Some(0), Some(2), Some(3), Some(3)]);
-    }
-}

@@ -168,33 +168,3 @@ impl Blocks {
         rounds
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn gather_sends_every_block_once_in_full_messages() {
-        for p in 1..200 {
-            let graph = Circulant::new(p);
-            let skips = graph.skips().to_vec();
-            let blocks = Blocks {
-                graph,
-                elements: p,
-                root: 0,
-            };
-            let mut holds: Vec<usize> = vec![1; p];
-            for (k, round) in blocks.gather_rounds().iter().enumerate() {
-                for &(from, to, count) in round {
-                    assert_eq!(from, to + skips[k]);
-                    assert!(count <= skips[k + 1] - skips[k]);
-                    assert_eq!((holds[from], holds[to]), (count, skips[k]), "p={p} k={k}");
-                }
-                for &(_, to, count) in round {
-                    holds[to] += count;
-                }
-            }
-            assert_eq!(holds[0], p);
-        }
-    }
-}

@@ -337,39 +337,3 @@ impl RankPositions {
         rank_positions
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::build::block_pairs::pair_sizes;
-    use crate::plan::build::rounds::{assert_consistent, block_sizes};
-
-    #[test]
-    fn both_ends_agree_about_every_message() {
-        for p in 1..=17 {
-            for sizes in block_sizes(p).chain(pair_sizes(p)) {
-                for k in 1..=3 {
-                    let request = Request::alltoall(p, 2)
-                        .ports(Ports::UNI.with_k(k))
-                        .blocks(sizes.clone());
-                    let positions = Positions::new(&request).unwrap();
-                    assert_consistent(&positions, p, false, &format!("{k} {sizes:?}"));
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn digits_are_counted() {
-        for p in 1..70usize {
-            for k in 1..7 {
-                for digit in Digit::all(p, k) {
-                    let has = |i: usize| i / digit.weight % (k + 1) == digit.value;
-                    let numbers: Vec<usize> = (0..p).filter(|&i| has(i)).collect();
-                    assert_eq!(digit.count(p), numbers.len(), "p={p} {digit:?}");
-                    assert!(digit.numbers(p).eq(numbers), "p={p} {digit:?}");
-                }
-            }
-        }
-    }
-}

@@ -153,27 +153,3 @@ pub(super) fn time(request: &Request, shares: fn(usize) -> Vec<Share>) -> Option
     };
     in_step.then(|| shares.iter().map(round).sum())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::super::{pat, sparbit};
-    use super::*;
-    use crate::plan::build::rounds::{assert_consistent, block_sizes};
-    use crate::plan::consecutive;
-
-    #[test]
-    fn both_ends_agree_about_every_message() {
-        let planners = [
-            (pat::shares as fn(usize) -> Vec<Share>, BlockOrder::Joined),
-            (sparbit::shares, BlockOrder::AsListed),
-        ];
-        for (shares, order) in planners {
-            for p in 1..40 {
-                for sizes in block_sizes(p) {
-                    let rounds = ByDistance::new(consecutive(&sizes), shares, order, Ports::UNI);
-                    assert_consistent(&rounds, p, true, &format!("{sizes:?}"));
-                }
-            }
-        }
-    }
-}

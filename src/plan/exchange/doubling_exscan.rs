@@ -152,22 +152,3 @@ fn time(request: &Request, rounds: Rounds) -> Option<f64> {
     let (transfer, combine) = (request.transfer_time(m), request.local_combine_time(m));
     Some(f64::from(messages) * transfer + f64::from(combinations) * combine)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_order_of_rounds_collects_more() {
-        for p in 2..200usize {
-            let Rounds { all, inclusive } = Rounds::fewest(p);
-            assert!((1 << all) >= p && (1 << (all - 1)) < p);
-            // Every choice of inclusive rounds is a binary number: the contributions collected.
-            let least = (p - 1..1 << all).map(|n: usize| n.count_ones()).min();
-            assert_eq!(Some(inclusive), least, "p={p}");
-            assert!(Rounds::fewest(p).before(all) >= p - 1);
-            let shifted = Rounds::shifted(p);
-            assert!(shifted.before(shifted.all) >= p - 1);
-        }
-    }
-}

@@ -279,26 +279,3 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
         Some(_) => before + exchange + middle + end,
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_number_of_pairs_is_reached() {
-        for pairs in 2..3000 {
-            let rounds = Rounds::new(pairs);
-            // By side: the number of pairs in its sum.
-            let mut sums = [1, 1];
-            for round in &rounds.middle {
-                let less = usize::from(round.is_exclusive);
-                let sent = sums[1 - round.receives] - less;
-                assert_eq!(round.distance + less, sums[round.receives], "{pairs} pairs");
-                assert!(sent > 0, "{pairs} pairs");
-                sums[round.receives] += sent;
-            }
-            assert_eq!(sums[0] + sums[1], pairs);
-            assert!(rounds.last.is_some_and(|last| !last.is_exclusive));
-        }
-    }
-}

@@ -260,38 +260,3 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     });
     Some(before_and_after + rounds.sum::<f64>())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::build::rounds::{assert_consistent, block_sizes};
-
-    #[test]
-    fn both_ends_agree_about_every_message() {
-        for p in 1..=20 {
-            for sizes in block_sizes(p) {
-                let request = Request::reduce_scatter(p, 2)
-                    .ports(Ports::UNI)
-                    .blocks(sizes.clone());
-                let halving = Halving::new(&request).unwrap();
-                let rounds = &halving.exchange.rounds;
-                assert_consistent(rounds, p, false, &format!("{sizes:?}"));
-            }
-        }
-    }
-
-    #[test]
-    fn every_member_ends_with_its_own_blocks() {
-        for p in 1..=20 {
-            let members = members_of(p, 0);
-            let blocks: Vec<_> = (0..p).map(|r| Span::new(2 * r, 2)).collect();
-            let kept = Kept::new(&members, &blocks, 2 * p);
-            for (j, &r) in members.iter().enumerate() {
-                let last = kept.spans(j, members.len().ilog2());
-                let len = if j < folded(p) { 4 } else { 2 };
-                assert_eq!(last.to_vec(), [Span::new(2 * r, len)], "p={p} rank {r}");
-            }
-            assert_eq!(kept.spans(0, 0).to_vec(), [Span::new(0, 2 * p)]);
-        }
-    }
-}

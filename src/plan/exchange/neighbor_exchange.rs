@@ -119,20 +119,3 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     let others = (request.ranks / 2 - 1) as f64;
     Some(time_of_round(request, b) + others * time_of_round(request, 2 * b))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::build::rounds::{assert_consistent, block_sizes};
-    use crate::plan::consecutive;
-
-    #[test]
-    fn both_ends_agree_about_every_message() {
-        for p in (2..=16).step_by(2) {
-            for sizes in block_sizes(p) {
-                let blocks = consecutive(&sizes);
-                assert_consistent(&Neighbors { blocks }, p, true, &format!("{sizes:?}"));
-            }
-        }
-    }
-}

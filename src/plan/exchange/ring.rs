@@ -188,22 +188,3 @@ pub(super) fn rounds_of(request: &Request) -> Option<f64> {
     let rounds = p.checked_sub(1)? as f64;
     Some(rounds)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::build::rounds::{assert_consistent, block_sizes};
-    use crate::plan::consecutive;
-
-    #[test]
-    fn both_ends_agree_about_every_message() {
-        for p in 1..=17 {
-            for sizes in block_sizes(p) {
-                for first in [0, p / 2, p - 1] {
-                    let ring = Ring::from(first, consecutive(&sizes));
-                    assert_consistent(&ring, p, true, &format!("from {first} {sizes:?}"));
-                }
-            }
-        }
-    }
-}

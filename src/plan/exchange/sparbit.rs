@@ -56,19 +56,3 @@ pub(super) fn shares(p: usize) -> Vec<Share> {
     };
     (0..doublings(p)).rev().map(share).collect()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_block_is_sent_once_to_every_rank() {
-        for p in 1..2000 {
-            let mut targets: Vec<_> = shares(p).into_iter().flat_map(|s| s.targets).collect();
-            assert!(targets.iter().all(|x| *x < 2 * p), "p={p}");
-            targets.iter_mut().for_each(|x| *x %= p);
-            targets.sort_unstable();
-            assert!(targets.into_iter().eq(1..p), "p={p}");
-        }
-    }
-}

@@ -260,35 +260,3 @@ fn parts(runs: &[Run], span: Span) -> Vec<Part> {
     }
     parts
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn phases_keep_their_input_where_they_return_it() {
-        // Output 2..6 of the phase at 10..14; input 0..4, of which 2..4 are output, too.
-        let layout = Layout {
-            len: 8,
-            input: Span::new(0, 4).into(),
-            output: Span::new(2, 4).into(),
-        };
-        let place = |input: Spans| Place {
-            input,
-            output: Span::new(10, 4).into(),
-        };
-        let (map, copies) = Map::new(&layout, &place([20..22, 10..12].into()), 30).unwrap();
-        assert!(copies.is_empty());
-        assert_eq!(map.scratch, 2);
-        assert_eq!(
-            map.spans(&[Span::new(1, 6)]),
-            Spans::from([21..22, 10..14, 30..31])
-        );
-        // What is elsewhere is copied before.
-        let (map, copies) = Map::new(&layout, &place((20..24).into()), 30).unwrap();
-        assert_eq!(copies, [Step::copy(22..24, 10..12)]);
-        assert_eq!(map.spans(&[Span::new(0, 2)]), Spans::from(20..22));
-        // Places of another size are refused.
-        assert!(Map::new(&layout, &place((20..23).into()), 30).is_err());
-    }
-}

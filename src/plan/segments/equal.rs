@@ -375,32 +375,3 @@ impl Size {
         (self.0.ceil() as usize).max(1)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::registry;
-    use crate::{CostModel, Kind};
-
-    /// Segments of few elements are best where start-up times are almost free.
-    #[test]
-    fn searches_keep_within_their_limits_and_say_so() {
-        for (kind, name) in [
-            (Kind::Broadcast, "two-tree"),
-            (Kind::Reduce, "two-tree"),
-            (Kind::Broadcast, "binary"),
-        ] {
-            let algorithm = registry::find(kind, name).unwrap();
-            for (m, alpha, limited) in [(720_720, 1e-4, true), (720, 10.0, false)] {
-                let request = Request::new(kind, 5, m).cost(CostModel::new(alpha, 1.0));
-                let mut trial = Trial::new(&algorithm, &request, usize::MAX);
-                trial.search().unwrap();
-                assert!(trial.simulated <= Trial::MAX_TOTAL, "{}", trial.simulated);
-                let found = best_segment(&algorithm, &request).unwrap();
-                // The closed form of "binary" bounds the times of all sizes.
-                let limited = limited && name != "binary";
-                assert_eq!(found.method == Method::LimitedSearch, limited, "{name} {m}");
-            }
-        }
-    }
-}

@@ -193,26 +193,3 @@ fn extra_children(levels: u32, extra: usize) -> Vec<usize> {
     }
     counts
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn subtrees_are_consecutive_ranks() {
-        for p in 1..200 {
-            let tree = Tree::new(p);
-            assert_eq!(tree.parent.len(), p);
-            let mut size = vec![1; p];
-            for v in (1..p).rev() {
-                size[tree.parent[v]] += size[v];
-            }
-            for v in 1..p {
-                let parent = tree.parent[v];
-                let before = (parent + 1..v).filter(|&u| tree.parent[u] == parent);
-                assert_eq!(v, parent + 1 + before.map(|u| size[u]).sum::<usize>());
-                assert!(tree.children[parent] <= 2);
-            }
-        }
-    }
-}

@@ -209,21 +209,3 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     }
     Some((4.0 * levels - 3.0) * tc + (2.0 * levels - 1.0) * tp + 3.0 * (q - 1.0) * (tc + tp))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn postorder() {
-        let mut nodes = Vec::new();
-        grow(&mut nodes, 10, 7, None, 0);
-        nodes.sort_by_key(|n| n.rank);
-        let parents: Vec<_> = nodes.iter().map(|n| n.parent.map(|p| p - 10)).collect();
-        let depths: Vec<_> = nodes.iter().map(|n| n.depth).collect();
-        let below = [Some(2), Some(2), Some(6), Some(5), Some(5), Some(6), None];
-        assert_eq!(parents, below);
-        assert_eq!(depths, [2, 2, 1, 2, 2, 1, 0]);
-        assert_eq!(nodes[6].children, [15, 12]);
-    }
-}

@@ -287,3 +287,140 @@ fn rounds_and_messages_of_pat_are_those_of_the_source() {
         }
     }
 }
+
+/// Block sizes: equal ones, and irregular ones some of which are empty.
+fn block_sizes(ranks: usize) -> impl Iterator<Item = Vec<usize>> {
+    let size = |r: usize, seed: usize| (r * r * seed + 3 * r + seed) % 5 / 2;
+    let irregular = move |seed| (0..ranks).map(|r| size(r, seed)).collect();
+    let equal = [0, 2].map(|size| vec![size; ranks]);
+    equal.into_iter().chain((1..8).map(irregular))
+}
+
+/// On unidirectional ports the ranks of a round alternate between sending and receiving first. So a
+/// round takes two messages, or three along an odd cycle, whichever of the messages are empty.
+#[test]
+fn rounds_of_unidirectional_ranks_take_up_to_three_messages() {
+    let cost = CostModel::new(1.0, 0.0);
+    let alltoalls = ["pairwise", "bruck"];
+    let allgathers = [
+        "ring",
+        "neighbor-exchange",
+        "swing",
+        "pat",
+        "sparbit",
+        "bruck",
+    ];
+    let reduce_scatters = ["ring", "recursive-halving", "swing", "pat", "bruck"];
+    let rows = [
+        (Kind::Alltoall, &alltoalls[..]),
+        (Kind::Allgather, &allgathers),
+        (Kind::ReduceScatter, &reduce_scatters),
+    ];
+    for (kind, names) in rows {
+        for (name, p) in names
+            .iter()
+            .flat_map(|name| (2..=20).map(move |p| (name, p)))
+        {
+            let blocks = |ports, sizes: Vec<usize>| {
+                let elements = if kind == Kind::ReduceScatter {
+                    sizes.iter().sum()
+                } else {
+                    2
+                };
+                let request = Request::new(kind, p, elements).blocks(sizes);
+                request.ports(ports).cost(cost.clone())
+            };
+            let rounds = executed(&blocks(Ports::BI, vec![1; p]), name);
+            let messages = if p.is_power_of_two() { 2.0 } else { 3.0 };
+            let pairs = pair_sizes(p).filter(|_| kind == Kind::Alltoall);
+            for sizes in block_sizes(p).chain(pairs) {
+                let request = blocks(Ports::UNI, sizes);
+                let schedule = request.plan(name).unwrap();
+                assert!(schedule.check().is_correct(), "{name} {request:?}");
+                let time = schedule.simulate(&cost).unwrap().makespan();
+                assert!(time <= messages * rounds, "{name} {time} {request:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn blocks_of_an_allgather_are_sent_once_to_every_rank() {
+    for name in [
+        "ring",
+        "neighbor-exchange",
+        "swing",
+        "pat",
+        "sparbit",
+        "bruck",
+    ] {
+        for p in (1..130).chain([240, 255, 256]) {
+            let schedule = Request::allgather(p, 1).plan(name).unwrap();
+            let volume = schedule.stats().unwrap().elements;
+            assert!(
+                volume == p * (p - 1) || (name == "swing" && !p.is_power_of_two()),
+                "{name} {p}"
+            );
+        }
+    }
+}
+
+#[test]
+fn partners_of_swing_are_those_of_the_paper() {
+    let schedule = Request::allgather(32, 1).plan("swing").unwrap();
+    let sends = schedule.programs()[0].iter().filter(|step| step.is_send());
+    let partners: Vec<_> = sends.filter_map(Step::peer).collect();
+    // 1, -1, 3, -5, 11, from far to near.
+    assert_eq!(partners, [11, 27, 3, 31, 1]);
+}
+
+#[test]
+fn an_exclusive_scan_takes_the_fewest_rounds_and_then_the_fewest_combinations() {
+    let time = |p, name, cost: CostModel| closed_form(&Request::exscan(p, 1).cost(cost), name);
+    for p in 2..200usize {
+        let rounds = p.next_power_of_two().ilog2();
+        // Every choice of inclusive rounds is a binary number: the contributions collected.
+        let least = (p - 1..1 << rounds).map(|n: usize| n.count_ones()).min();
+        let combinations = (rounds + least.unwrap()).saturating_sub(2);
+        let expected = [
+            (CostModel::new(1.0, 0.0), rounds),
+            (CostModel::new(0.0, 0.0).gamma(1.0), combinations),
+        ];
+        for (cost, count) in expected {
+            let found = time(p, "recursive-doubling", cost);
+            assert_eq!(found, Some(f64::from(count)), "p={p}");
+        }
+        let shifted = time(p, "shifted-doubling", CostModel::new(1.0, 0.0));
+        let rounds = 1 + (p - 1).next_power_of_two().ilog2();
+        assert_eq!(shifted, Some(f64::from(rounds)), "p={p}");
+    }
+}
+
+/// Of an alltoall of blocks of 12 elements, whose rounds do not depend on each other.
+#[test]
+fn last_rounds_are_split_where_that_takes_less_time() {
+    let time = |k, p, alpha| {
+        let request = Request::alltoall(p, 12).ports(Ports::BI.with_k(k));
+        executed(&request.cost(CostModel::new(alpha, 1.0)), "pairwise")
+    };
+    // Of 5 rounds through 3 ports the last two: 2 messages of 4 elements instead of one of 12.
+    assert_eq!(time(3, 6, 1.0), 13.0 + 2.0 * 5.0);
+    assert_eq!(time(3, 6, 4.0), 2.0 * 16.0);
+    // Halves for ports that have nothing to do need no more messages one after another.
+    assert_eq!(time(4, 3, 100.0), 106.0);
+    assert_eq!(time(3, 7, 1.0), 2.0 * 13.0);
+    assert_eq!(time(1, 6, 1.0), 5.0 * 13.0);
+}
+
+/// Sizes by destination are those of as many equal rows.
+#[test]
+fn alltoall_buffers_by_destination_are_those_of_equal_rows() {
+    for p in 1..=9 {
+        let row: Vec<usize> = (0..p).map(|to| to * to % 4).collect();
+        let layout = |sizes: Vec<usize>| {
+            let schedule = Request::alltoall(p, 3).blocks(sizes).plan("pairwise");
+            schedule.unwrap().layout().to_vec()
+        };
+        assert_eq!(layout(row.clone()), layout(row.repeat(p)));
+    }
+}

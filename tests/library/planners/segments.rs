@@ -159,3 +159,22 @@ fn never_worse_than_equal_segments() {
         }
     }
 }
+
+/// Segments of few elements are best where start-up times are almost free.
+#[test]
+fn searches_that_end_at_their_limits_say_so() {
+    for (kind, name) in [
+        (Kind::Broadcast, "two-tree"),
+        (Kind::Reduce, "two-tree"),
+        (Kind::Broadcast, "binary"),
+    ] {
+        let algorithm = registry::find(kind, name).unwrap();
+        for (m, alpha, limited) in [(720_720, 1e-4, true), (720, 10.0, false)] {
+            let request = Request::new(kind, 5, m).cost(CostModel::new(alpha, 1.0));
+            let found = best_segment(&algorithm, &request).unwrap();
+            // The closed form of "binary" bounds the times of all sizes.
+            let limited = limited && name != "binary";
+            assert_eq!(found.method == Method::LimitedSearch, limited, "{name} {m}");
+        }
+    }
+}

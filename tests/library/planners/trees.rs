@@ -1,5 +1,7 @@
 //! Trees and pipelines.
 
+use std::collections::HashSet;
+
 use oneport::check::Options;
 use oneport::machine::Links;
 use oneport::plan::Request;
@@ -290,4 +292,81 @@ fn bi_greedy_of_four_ranks_and_two_segments() {
         [(true, 0, 0), (false, 1, 1), (false, 3, 1), (true, 0, 1)]
     );
     assert_eq!(steps(3), [(true, 1, 0), (true, 2, 1)]);
+}
+
+#[test]
+fn two_trees_bring_the_first_segment_in_about_two_rounds_a_level() {
+    for p in 2..=300usize {
+        let levels = f64::from(p.next_power_of_two().trailing_zeros());
+        let request = Request::reduce(p, 1).cost(CostModel::new(1.0, 0.0));
+        let rounds = executed(&request, "two-tree");
+        let most = 2.0 * levels - 1.0;
+        let all = rounds == most || !p.is_power_of_two();
+        assert!(rounds <= most && all, "p={p}: {rounds}");
+    }
+}
+
+/// By segment of a multi-tree broadcast: who sends it to whom, and through which port.
+fn multi_trees(p: usize, k: usize, q: usize) -> Vec<Vec<[usize; 3]>> {
+    let ports = Ports::BI.with_k(k);
+    let request = Request::broadcast(p, q).segment_count(q).ports(ports);
+    let schedule = request.plan("multi-tree").unwrap();
+    let mut trees = vec![Vec::new(); q];
+    for (from, program) in schedule.programs().iter().enumerate() {
+        for step in program.iter().filter(|step| step.is_send()) {
+            let edge = [from, step.peer().unwrap(), step.port().unwrap()];
+            step.reads().iter().for_each(|s| trees[s.offset].push(edge));
+        }
+    }
+    trees
+}
+
+#[test]
+fn multi_trees_have_ports_of_their_own_and_the_depth_of_complete_trees() {
+    let (mut deeper, mut all) = (0, 0);
+    for p in (2..70).chain([121, 122, 341, 342]) {
+        for k in 2..9 {
+            // No row of fewer ports is as fast: all of them are used.
+            let trees = multi_trees(p, k, k);
+            // The number of levels of a complete `k`-ary tree of the ranks but the root.
+            let (mut held, mut width, mut levels) = (0, 1, 0);
+            while held < p - 1 {
+                (held, width, levels) = (held + width, width * k, levels + 1);
+            }
+            let mut used = HashSet::new();
+            for tree in &trees {
+                assert_eq!(tree.len(), p - 1, "p={p} k={k}");
+                let mut parent = vec![0; p];
+                for &[from, to, port] in tree {
+                    used.insert((from, port, tree.as_ptr()));
+                    parent[to] = from;
+                }
+                let depth = |&rank: &usize| {
+                    let up = std::iter::successors(Some(rank), |&r| (r > 0).then(|| parent[r]));
+                    up.count() - 1
+                };
+                let deepest = (1..p).map(|rank| depth(&rank)).max().unwrap();
+                let max = if p > k { 1 } else { 3 };
+                assert!(deepest <= levels + max, "p={p} k={k}: {deepest} levels");
+                deeper += usize::from(deepest > levels);
+                all += 1;
+            }
+            let ports: HashSet<_> = used.iter().map(|(rank, port, _)| (rank, port)).collect();
+            assert_eq!(ports.len(), used.len(), "p={p} k={k}: a port of two trees");
+        }
+    }
+    assert!(50 * deeper < all, "{deeper} of {all} trees are deeper");
+}
+
+/// The example of the planner's header.
+#[test]
+fn two_multi_trees_of_five_ranks() {
+    let edges = |tree: &Vec<[usize; 3]>| -> Vec<_> {
+        let mut edges: Vec<_> = tree.iter().map(|&[from, to, _]| (from, to)).collect();
+        edges.sort_unstable();
+        edges
+    };
+    let trees = multi_trees(5, 2, 2);
+    assert_eq!(edges(&trees[0]), [(0, 1), (1, 2), (1, 3), (3, 4)]);
+    assert_eq!(edges(&trees[1]), [(0, 2), (2, 1), (2, 4), (4, 3)]);
 }
