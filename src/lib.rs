@@ -85,10 +85,6 @@ pub mod run;
 pub mod schedule;
 pub mod simulate;
 
-#[cfg(test)]
-#[path = "../tests/support/cases.rs"]
-mod cases;
-
 pub use error::{Error, ErrorKind, Result};
 pub use machine::{CostModel, Ports};
 pub use plan::Request;
