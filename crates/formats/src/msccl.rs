@@ -5,7 +5,8 @@
 //!   <gpu id i_chunks o_chunks s_chunks>                     one for each rank
 //!     <tb id send recv chan>                                at most one peer each way, -1: none
 //!       <step s type srcbuf srcoff dstbuf dstoff cnt depid deps hasdep/>
-//! type   = s | r | rcs | rrs | rrc | rrcs | cpy | re | nop  send, receive, reduce, copy; cpy, re: local
+//! type   = s | r | rcs | rrs | rrc | rrcs                   send, receive, reduce, copy
+//!        | cpy | re | nop                                  local: copy, reduce, nothing
 //! srcbuf = i | o | s                                        input, output, scratch
 //! coll   = broadcast | reduce | allreduce | gather | scatter | allgather
 //!        | reducescatter (or reduce_scatter) | alltoall

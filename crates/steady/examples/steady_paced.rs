@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run --release -p oneport-steady --example steady_paced              all platforms
-//! cargo run --release -p oneport-steady --example steady_paced -- fig3      those with this in their name
+//! cargo run --release -p oneport-steady --example steady_paced -- fig3      by part of a name
 //! ```
 //!
 //! Each schedule is run for `N` and for `2N` operations. The steady throughput is `N` divided by
