@@ -487,7 +487,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             )
         } else {
             format!(
-                "deadlock: rank {rank}, step {index} ({name}) and rank {peer} wait in vain, for each other or for others that do"
+                "deadlock: rank {rank} waits at step {index} ({name}) for rank {peer}, which never becomes ready"
             )
         })
     }
