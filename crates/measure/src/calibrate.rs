@@ -37,15 +37,13 @@
 
 mod fits;
 mod pairs;
-#[cfg(test)]
-mod tests;
 mod warnings;
 
 use fits::{Fits, Line, meaningful_line};
-use pairs::{levels, matrices, pair_of_one_host, pairs_of};
-use warnings::{quality_warnings, setup_warnings};
+use pairs::{levels, lines, matrices, pair_of_one_host, pairs_of};
+use warnings::{noise, quality_warnings, setup_warnings};
 
-use super::fit::{Measured, median};
+use super::fit::Measured;
 use super::probe::{Effort, Pair, Probe, Work, measure, team_of_two};
 use super::profile::{self, Machine, Point, Profile};
 use oneport::error::{Error, Result};
@@ -309,34 +307,12 @@ impl Profile {
     }
 }
 
-/// How often a pair is measured at most.
-const ATTEMPTS: usize = 3;
-
 /// The effort for pairs other than the first.
 const OF_PAIR: Effort = Effort::QUICK;
 
 /// Number of steps of the progress for a pair that is measured with this effort.
 fn steps(effort: Effort) -> usize {
     effort.batches * effort.sizes().len()
-}
-
-/// Measures alpha and beta of other pairs than the first, whose line is known. A pair that was
-/// disturbed so much that its line has no meaning is measured again, a few times.
-fn lines(
-    first: [usize; 2],
-    others: &[[usize; 2]],
-    fits: &Fits,
-    mut line: impl FnMut([usize; 2]) -> Result<Line>,
-) -> Result<Vec<([usize; 2], Line)>> {
-    let mut lines = vec![(first, fits.line)];
-    for &pair in others {
-        let mut measured = line(pair);
-        for _ in 1..ATTEMPTS {
-            measured = measured.or_else(|_| line(pair));
-        }
-        lines.push((pair, measured?));
-    }
-    Ok(lines)
 }
 
 /// Measures alpha and beta between two ranks.
@@ -352,9 +328,4 @@ fn one_pair(place: &mut impl Place, pair: Pair, mut progress: impl FnMut(usize))
         .map(|p| Measured::new(p.bytes, p.time()))
         .collect();
     Ok(meaningful_line(&points)?.0)
-}
-
-/// Median noise of the probes.
-fn noise(probes: &[Probe]) -> f64 {
-    median(&mut probes.iter().map(Probe::noise).collect::<Vec<_>>())
 }

@@ -2,7 +2,11 @@
 
 use super::super::fit::median;
 use super::fits::{Fits, Line};
+use oneport::error::Result;
 use oneport::machine::{Level, Links};
+
+/// How often a pair is measured at most.
+const ATTEMPTS: usize = 3;
 
 /// All pairs of ranks.
 pub(super) fn pairs_of(ranks: usize) -> impl Iterator<Item = [usize; 2]> {
@@ -12,6 +16,25 @@ pub(super) fn pairs_of(ranks: usize) -> impl Iterator<Item = [usize; 2]> {
 /// The first pair of ranks on one host, of the hosts by rank.
 pub(super) fn pair_of_one_host(hosts: &[String]) -> Option<[usize; 2]> {
     pairs_of(hosts.len()).find(|&[i, j]| hosts[i] == hosts[j])
+}
+
+/// Measures alpha and beta of other pairs than the first, whose line is known. A pair that was
+/// disturbed so much that its line has no meaning is measured again, a few times.
+pub(super) fn lines(
+    first: [usize; 2],
+    others: &[[usize; 2]],
+    fits: &Fits,
+    mut line: impl FnMut([usize; 2]) -> Result<Line>,
+) -> Result<Vec<([usize; 2], Line)>> {
+    let mut lines = vec![(first, fits.line)];
+    for &pair in others {
+        let mut measured = line(pair);
+        for _ in 1..ATTEMPTS {
+            measured = measured.or_else(|_| line(pair));
+        }
+        lines.push((pair, measured?));
+    }
+    Ok(lines)
 }
 
 /// Arranges the pairs' lines as matrices; a rank has no link to itself.
@@ -60,52 +83,4 @@ fn ranks_by_host(hosts: &[String]) -> Vec<Vec<usize>> {
         }
     }
     groups
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn hosts(names: &str) -> Vec<String> {
-        names.split(' ').map(String::from).collect()
-    }
-
-    #[test]
-    fn levels_are_the_medians_of_pairs_on_one_host_and_on_two() {
-        let of = hosts("b a b a a");
-        // Pairs on one host: 0-2, 1-3, 1-4, 3-4.
-        let line = |[i, j]: [usize; 2]| match of[i] == of[j] {
-            true => ((10 * i + j) as f64, 0.25),
-            false => ((100 * (i + j)) as f64, (i + j) as f64),
-        };
-        let lines: Vec<_> = pairs_of(5).map(|pair| (pair, line(pair))).collect();
-        let expected = [
-            Level {
-                groups: Some(vec![vec![0, 2], vec![1, 3, 4]]),
-                alpha: 13.5,
-                beta: 0.25,
-            },
-            // The sums of the ranks are 1, 3, 4, 3, 5, 6.
-            Level {
-                groups: None,
-                alpha: 350.0,
-                beta: 3.5,
-            },
-        ];
-        assert_eq!(levels(&of, &lines), expected);
-        // One pair of each class is enough.
-        let few = [lines[0], lines[1]];
-        let costs = levels(&of, &few).into_iter().map(|l| (l.alpha, l.beta));
-        assert_eq!(costs.collect::<Vec<_>>(), [line([0, 2]), line([0, 1])]);
-        assert_eq!(pair_of_one_host(&of), Some([0, 2]));
-    }
-
-    #[test]
-    fn one_class_of_pairs_has_no_levels() {
-        for names in ["a a a", "a b c"] {
-            let lines: Vec<_> = pairs_of(3).map(|pair| (pair, (1.0, 2.0))).collect();
-            assert_eq!(levels(&hosts(names), &lines), []);
-        }
-        assert_eq!(pair_of_one_host(&hosts("a b c")), None);
-    }
 }

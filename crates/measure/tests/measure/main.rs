@@ -2,6 +2,30 @@
 
 #![allow(missing_docs)]
 
+/// The crate's own sources, of which calibration is made: what they offer to each other is private.
+#[allow(dead_code, unreachable_pub)]
+#[path = "."]
+mod sources {
+    #[path = "../../src/fit.rs"]
+    mod fit;
+    #[path = "../../src/interleave.rs"]
+    mod interleave;
+    #[path = "../../src/probe.rs"]
+    mod probe;
+
+    #[path = "."]
+    mod calibrate {
+        #[path = "../../src/calibrate/fits.rs"]
+        mod fits;
+        #[path = "../../src/calibrate/pairs.rs"]
+        mod pairs;
+        #[path = "calibrate.rs"]
+        mod tests;
+        #[path = "../../src/calibrate/warnings.rs"]
+        mod warnings;
+    }
+}
+
 mod csv;
 mod estimate;
 mod fit;

@@ -1,8 +1,12 @@
-//! Tests of the calibration, on synthetic times.
+//! Tests of the calibration, on synthetic times: its parts, whose functions are private.
 
-use super::warnings::MAX_ERROR;
-use super::*;
-use oneport::machine::CostModel;
+use super::fits::Fits;
+use super::pairs::{levels, lines, matrices, pair_of_one_host, pairs_of};
+use super::warnings::{MAX_ERROR, noise, quality_warnings};
+use crate::sources::probe::{Effort, Pair, Probe, Work};
+use oneport::Error;
+use oneport::machine::{CostModel, Level};
+use oneport_measure::{Calibration, calibrate, calibrate_on};
 
 /// Probes whose times follow the given model.
 fn probes(model: impl Fn(Work, f64) -> f64) -> Vec<Probe> {
@@ -159,5 +163,89 @@ fn calibration_needs_two_ranks() {
         let expected = format!("there are {ranks}");
         assert!(error.to_string().contains(&expected), "{error}");
         assert_eq!(error.exit_code(), 2);
+    }
+}
+
+fn hosts(names: &str) -> Vec<String> {
+    names.split(' ').map(String::from).collect()
+}
+
+#[test]
+fn levels_are_the_medians_of_pairs_on_one_host_and_on_two() {
+    let of = hosts("b a b a a");
+    // Pairs on one host: 0-2, 1-3, 1-4, 3-4.
+    let line = |[i, j]: [usize; 2]| match of[i] == of[j] {
+        true => ((10 * i + j) as f64, 0.25),
+        false => ((100 * (i + j)) as f64, (i + j) as f64),
+    };
+    let lines: Vec<_> = pairs_of(5).map(|pair| (pair, line(pair))).collect();
+    let expected = [
+        Level {
+            groups: Some(vec![vec![0, 2], vec![1, 3, 4]]),
+            alpha: 13.5,
+            beta: 0.25,
+        },
+        // The sums of the ranks are 1, 3, 4, 3, 5, 6.
+        Level {
+            groups: None,
+            alpha: 350.0,
+            beta: 3.5,
+        },
+    ];
+    assert_eq!(levels(&of, &lines), expected);
+    // One pair of each class is enough.
+    let few = [lines[0], lines[1]];
+    let costs = levels(&of, &few).into_iter().map(|l| (l.alpha, l.beta));
+    assert_eq!(costs.collect::<Vec<_>>(), [line([0, 2]), line([0, 1])]);
+    assert_eq!(pair_of_one_host(&of), Some([0, 2]));
+}
+
+#[test]
+fn one_class_of_pairs_has_no_levels() {
+    for names in ["a a a", "a b c"] {
+        let lines: Vec<_> = pairs_of(3).map(|pair| (pair, (1.0, 2.0))).collect();
+        assert_eq!(levels(&hosts(names), &lines), []);
+    }
+    assert_eq!(pair_of_one_host(&hosts("a b c")), None);
+}
+
+#[test]
+fn sizes_cover_the_range() {
+    for quick in [false, true] {
+        let sizes = Effort::new(quick).sizes();
+        let last = if quick { 1 << 24 } else { 1 << 25 };
+        assert_eq!((sizes[0], sizes[sizes.len() - 1]), (0, last));
+        assert!(sizes.windows(2).all(|w| w[0] < w[1]));
+        assert!(sizes.iter().all(|n| n % 4 == 0));
+        let ratio = |w: &[u64]| w[0] < 8 || w[1] <= w[0] * if quick { 4 } else { 2 };
+        assert!(sizes.windows(2).all(ratio), "{sizes:?}");
+    }
+}
+
+#[test]
+fn schedules_are_timed_as_meant() {
+    let cost = CostModel::new(100.0, 1.0).gamma(0.5).gamma_copy(0.25);
+    for (work, bytes, time) in [
+        (Work::Message, 400, 2.0 * 500.0),
+        (Work::Message, 0, 0.0),
+        (Work::Combine, 400, 2.0 * 700.0),
+        (Work::Exchange, 400, 500.0),
+        (Work::CombineOwn, 400, 700.0),
+        (Work::Copy, 400, 100.0),
+        (Work::Copy, 0, 0.0),
+    ] {
+        let among_many = Pair {
+            ranks: 5,
+            ends: [3, 1],
+        };
+        for pair in [Pair::ALONE, among_many] {
+            let schedule = work.schedule(bytes, pair).unwrap();
+            let simulated = schedule
+                .with_element_bytes(4)
+                .simulate(&cost)
+                .unwrap()
+                .makespan();
+            assert_eq!(simulated, time, "{work:?} {bytes} {pair:?}");
+        }
     }
 }
