@@ -15,7 +15,8 @@ use oneport::CostModel;
 use oneport::internal::gather::optimal::DynamicProgram;
 use oneport::internal::gather::{GatherProblem, binary, heterogeneous, optimal, rank_ordered};
 use oneport::machine::Links;
-use oneport::plan::distribution::{Distribution, Generator};
+use oneport::plan::distribution::Distribution;
+use oneport::random::Generator;
 
 fn main() {
     if !selected::selected("gather/trees") {

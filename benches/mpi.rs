@@ -22,7 +22,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use oneport::mpi::{World, launch};
+use oneport::mpi::{World, is_launched};
 use oneport::plan::choose::{Choice, none_applies, rank, with_best_segments};
 use oneport::plan::{Segments, registry};
 use oneport::run::{Op, Operator, Place, Run};
@@ -77,7 +77,7 @@ const SIZES: [u32; 2] = [3, 22];
 const SHORT: usize = 1 << 10;
 
 fn main() -> ExitCode {
-    let done = match launch::is_launched() {
+    let done = match is_launched() {
         true => of_process(),
         false => of_all_libraries(),
     };

@@ -60,7 +60,8 @@ use oneport::internal::gather::{
     GatherProblem, GatherTree, binomial, degrading, linear, noncontiguous, optimal, ported,
     rank_ordered, two_groups, weakly_ordered,
 };
-use oneport::plan::distribution::{Distribution, Generator};
+use oneport::plan::distribution::Distribution;
+use oneport::random::Generator;
 use oneport::{CostModel, Result};
 
 type Plan = fn(&GatherProblem) -> Result<GatherTree>;

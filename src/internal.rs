@@ -1,9 +1,10 @@
 //! What the other crates of this workspace use of this one and its API does not promise.
 
-pub use crate::machine::{bytes, refuses_cost};
+pub use crate::check::history::{Held, History};
+pub use crate::machine::numbers::{bytes, refuses_cost};
 pub use crate::plan::Transfer;
+pub use crate::rules::accesses::max_time;
 pub use crate::rules::matching::{Grouped, Matching, Mismatch, NONE};
-pub use crate::rules::max_time;
 pub use crate::run::clock_work;
 pub use crate::run::exec::longest_messages;
 pub use crate::run::exec::sealed;
@@ -28,6 +29,12 @@ pub mod gather {
 /// As [`circulant`].
 pub mod pipeline {
     pub use crate::plan::pipeline::{out_of_order, uni_greedy};
+}
+
+/// What the environment tells about the launch of this process.
+#[cfg(feature = "mpi")]
+pub mod launch {
+    pub use crate::mpi::launch::{has_others, local_rank, rank};
 }
 
 /// Bytes of the shortest message that both partners copy.

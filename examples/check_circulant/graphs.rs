@@ -8,7 +8,7 @@ use std::thread::Builder;
 
 use oneport::internal::circulant::schedule::Circulant;
 use oneport::internal::circulant::tables::Tables;
-use oneport::plan::distribution::Generator;
+use oneport::random::Generator;
 
 use super::prove::{Violation, check_rank, violations};
 

@@ -44,7 +44,7 @@
 
 mod deadlock;
 mod finding;
-mod history;
+pub(crate) mod history;
 mod memory;
 mod proof;
 mod shared_ports;
@@ -52,14 +52,13 @@ mod structure;
 mod symbols;
 
 pub use finding::{Finding, FindingKind, Report, Waiting};
-pub use history::{Contributions, Held, History};
 
 use crate::machine::Ports;
 use crate::rules::matching::{Matching, Mismatch};
 use crate::rules::{Graph, Ordered};
 use crate::schedule::{Schedule, Step};
 use finding::Findings;
-use history::Recorder;
+use history::{History, Recorder};
 
 /// The assumptions and limits of [`Schedule::check_with`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,6 +114,7 @@ impl Schedule {
     /// assert_eq!(words, ["x0", "x0..x3"]);
     /// # Ok::<(), oneport::Error>(())
     /// ```
+    #[doc(hidden)]
     pub fn check_recorded(&self, options: &Options) -> (Report, Option<History>) {
         let mut recorder = None;
         let report = check(self, options, Some(&mut recorder));

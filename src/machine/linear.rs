@@ -1,5 +1,7 @@
 //! Costs that are the same for all ranks.
 
+use super::numbers::float;
+
 /// Costs that are the same for all ranks and linear in the size.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Linear {
@@ -16,7 +18,7 @@ pub struct Linear {
 impl Linear {
     /// Time of a message of `bytes` bytes.
     #[inline]
-    pub fn transfer(&self, bytes: u64) -> f64 {
+    pub(crate) fn transfer(&self, bytes: u64) -> f64 {
         if bytes == 0 {
             return 0.0;
         }
@@ -25,19 +27,13 @@ impl Linear {
 
     /// Time to combine `bytes` bytes.
     #[inline]
-    pub fn combine(&self, bytes: u64) -> f64 {
+    pub(crate) fn combine(&self, bytes: u64) -> f64 {
         self.gamma * float(bytes)
     }
 
     /// Time to copy `bytes` bytes locally.
     #[inline]
-    pub fn copy(&self, bytes: u64) -> f64 {
+    pub(crate) fn copy(&self, bytes: u64) -> f64 {
         self.gamma_copy * float(bytes)
     }
-}
-
-/// Converts a number of bytes; exact up to 2^53.
-#[inline]
-pub(super) fn float(bytes: u64) -> f64 {
-    bytes as f64
 }

@@ -7,6 +7,7 @@ mod levels;
 mod linear;
 mod links;
 mod nodes;
+pub(crate) mod numbers;
 mod pieces;
 mod ports;
 
@@ -14,10 +15,11 @@ use std::sync::Arc;
 
 pub use levels::Level;
 pub use linear::Linear;
-use linear::float;
 pub use links::Links;
 use links::Platform;
 pub use nodes::Levels;
+pub(crate) use numbers::bytes;
+use numbers::{float, refuses_cost};
 pub use pieces::{Piece, Pieces};
 pub use ports::Ports;
 
@@ -57,21 +59,6 @@ impl Default for CostModel {
     /// Everything is free.
     fn default() -> Self {
         CostModel::new(0.0, 0.0)
-    }
-}
-
-/// Upper limit of every cost, in any unit. It keeps all times, over all possible sizes and
-/// schedules, and the values computed from them finite.
-const MAX_COST: f64 = 1e100;
-
-/// Returns the reason if the number is not a valid cost.
-pub fn refuses_cost(cost: f64) -> Option<&'static str> {
-    if !(cost.is_finite() && cost >= 0.0) {
-        Some("a cost is finite and not negative")
-    } else if cost > MAX_COST {
-        Some("too large, a cost is at most 1e100")
-    } else {
-        None
     }
 }
 
@@ -447,12 +434,6 @@ impl CostModel {
             }
         }
     }
-}
-
-/// Bytes of `elements` elements; saturates, far above the size of any memory.
-#[inline]
-pub fn bytes(elements: usize, element_bytes: u64) -> u64 {
-    (elements as u64).saturating_mul(element_bytes)
 }
 
 /// The time given by `pieces`, or by `line` if there are none. Not inlined, to keep the loops over

@@ -42,11 +42,12 @@
 mod binding;
 mod ends;
 mod idle;
-pub mod launch;
+pub(crate) mod launch;
 mod process;
 mod run;
 mod summary;
 mod watchdog;
 mod world;
 
+pub use launch::is_launched;
 pub use world::World;

@@ -25,7 +25,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
-pub use crate::random::Generator;
+use crate::random::Generator;
 
 /// A family of block sizes: see the [module documentation](self).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -5,8 +5,13 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
-use super::max_time;
 use crate::schedule::Span;
+
+/// The maximum of two times (neither is NaN).
+#[inline]
+pub fn max_time(a: f64, b: f64) -> f64 {
+    if b > a { b } else { a }
+}
 
 /// Times under several cost models at once.
 pub(crate) type Times<const N: usize> = [f64; N];

@@ -40,7 +40,7 @@ pub struct Node {
 impl Node {
     /// Duration of the node under `cost`, with elements of `element_bytes` bytes.
     #[inline]
-    pub fn time(&self, cost: &CostModel, element_bytes: u64) -> f64 {
+    pub(crate) fn time(&self, cost: &CostModel, element_bytes: u64) -> f64 {
         let bytes = self.elements.saturating_mul(element_bytes);
         match self.kind {
             NodeKind::Transfer => cost.transfer(self.from as usize, self.to as usize, bytes),
@@ -64,7 +64,7 @@ impl Node {
 
 /// A schedule's transfers and computations, each after everything it waits for.
 #[derive(Debug, Clone)]
-pub struct OrderedGraph {
+pub(crate) struct OrderedGraph {
     nodes: Vec<Node>,
     /// By node: the nodes that it waits for, all smaller.
     waits: Grouped,
@@ -75,15 +75,8 @@ pub struct OrderedGraph {
 }
 
 impl OrderedGraph {
-    /// Matches and orders the steps of `schedule`. `overlap` is [`CostModel::overlap`].
-    ///
-    /// Time and space are linear in the number of steps and of the distinct parts of the buffers
-    /// that they access, apart from sorting each rank's receives by sender.
-    ///
-    /// # Errors
-    /// When a send or receive has no partner, partners disagree on a length, a port does not exist,
-    /// or steps wait for each other in a cycle. [`crate::check`] gives more details.
-    pub fn new(schedule: &Schedule, overlap: bool) -> Result<OrderedGraph> {
+    /// See [`Prepared::new`](crate::simulate::Prepared::new).
+    pub(crate) fn new(schedule: &Schedule, overlap: bool) -> Result<OrderedGraph> {
         let mut first = None;
         let matching = Matching::new(schedule, |m| first = first.or(Some(m)))?;
         if let Some(mismatch) = first {
@@ -92,25 +85,16 @@ impl OrderedGraph {
         Graph::new(schedule, schedule.ports(), overlap, &matching)?.ordered()
     }
 
-    /// Transfers and computations, each after everything it waits for.
-    pub fn nodes(&self) -> &[Node] {
+    pub(crate) fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// The node whose end is `event` of `rank`; `None` if the step has no such event.
-    ///
-    /// # Panics
-    /// When the schedule has no such rank or step.
-    pub fn node(&self, rank: usize, event: Event) -> Option<usize> {
+    pub(crate) fn node(&self, rank: usize, event: Event) -> Option<usize> {
         let node = self.event_nodes[self.rank_events[rank] + event.index()];
         (node != NONE).then_some(node as usize)
     }
 
-    /// Nodes that node `node` waits for.
-    ///
-    /// # Panics
-    /// When there is no such node.
-    pub fn waits(&self, node: usize) -> &[u32] {
+    pub(crate) fn waits(&self, node: usize) -> &[u32] {
         self.waits.of(node)
     }
 

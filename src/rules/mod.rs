@@ -28,7 +28,7 @@
 //! Two analyses apply rules 1 to 3:
 //!
 //! - *Static*, for programs that are known as a whole: [`LocalOrder`] lists what each step waits
-//!   for. With the matching of rule 4 it makes the precedence graph ([`OrderedGraph`]), which
+//!   for. With the matching of rule 4 it makes the precedence graph (`graph.rs`), which
 //!   [`Schedule::simulate`](crate::Schedule::simulate) and the checker follow. Executors follow it
 //!   rank by rank; of shared ports they learn the ends of transfers at other ranks (`shared.rs`).
 //! - *Incremental*, for steps as they come (`online.rs`): the
@@ -36,20 +36,14 @@
 //!
 //! Tests hold that both give the same times, to the last bit.
 
-mod accesses;
+pub(crate) mod accesses;
 mod graph;
 pub(crate) mod matching;
 pub(crate) mod online;
 mod order;
 pub(crate) mod shared;
 
-pub(crate) use accesses::{Times, advance};
-pub(crate) use graph::{Graph, Ordered};
-pub use graph::{Node, NodeKind, OrderedGraph};
+pub(crate) use accesses::{Times, advance, max_time};
+pub(crate) use graph::{Graph, Ordered, OrderedGraph};
+pub use graph::{Node, NodeKind};
 pub use order::{Event, LocalOrder, OrderScratch};
-
-/// The maximum of two times (neither is NaN).
-#[inline]
-pub fn max_time(a: f64, b: f64) -> f64 {
-    if b > a { b } else { a }
-}

@@ -28,7 +28,7 @@ impl Event {
     }
 
     /// The last event of `step`, step number `index`: the one that finishes it.
-    pub fn finished(index: usize, step: &Step) -> Event {
+    fn finished(index: usize, step: &Step) -> Event {
         if step.computes() {
             Event::computed(index)
         } else {

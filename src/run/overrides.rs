@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tuning::cache_bytes;
 use crate::error::{Error, Result};
-use crate::machine::refuses_cost;
+use crate::machine::numbers::refuses_cost;
 
 /// The constants that differ most between machines. The default values hold for the machines that
 /// were measured; the object `tuning` of a profile may override any of them. Times are in

@@ -302,6 +302,7 @@ impl Kind {
 
     /// What its messages cost under `cost`: tokens have no bytes, so a message of them takes the
     /// time of one byte, but for beta.
+    #[doc(hidden)]
     pub fn costs(self, cost: &CostModel) -> Cow<'_, CostModel> {
         match self.has_data() {
             true => Cow::Borrowed(cost),
@@ -379,7 +380,7 @@ impl Collective {
 
     /// Input and output of `rank`, if it has them: `whole`, which is the vector or the blocks of
     /// all ranks, or its own `block`.
-    pub fn input_and_output<T: Clone>(
+    pub(crate) fn input_and_output<T: Clone>(
         &self,
         rank: usize,
         whole: &T,

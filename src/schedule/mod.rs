@@ -119,6 +119,7 @@ impl Schedule {
     ///
     /// # Errors
     /// [`ErrorKind::NoLink`] for the first message without a link, rank by rank.
+    #[doc(hidden)]
     pub fn ensure_links(&self, cost: &CostModel) -> Result<()> {
         if cost.links().is_none() {
             return Ok(());

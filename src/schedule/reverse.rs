@@ -41,6 +41,7 @@ impl Schedule {
     }
 
     /// As [`Schedule::reversed`], but in place, so that a long schedule is not stored twice.
+    #[doc(hidden)]
     pub fn into_reversed(mut self) -> Result<Schedule> {
         self.collective = self.collective.reversed().ok_or_else(|| {
             Error::usage(format!(

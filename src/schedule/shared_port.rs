@@ -46,7 +46,7 @@ pub enum Direction {
 
 impl Direction {
     /// Whether it includes sends (`sends`) or receives.
-    pub fn carries(self, sends: bool) -> bool {
+    fn carries(self, sends: bool) -> bool {
         match self {
             Direction::Out => sends,
             Direction::In => !sends,

@@ -77,6 +77,7 @@ pub trait ScheduleSource {
 
     /// The buffer length of rank `rank` in elements, as in its layout. Implementations can compute
     /// it without listing the layout, as this default does.
+    #[doc(hidden)]
     fn buffer_len(&self, rank: usize) -> usize {
         self.layout_of(rank).len
     }

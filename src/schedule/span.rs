@@ -47,13 +47,8 @@ impl Spans {
         Spans::default()
     }
 
-    /// All spans, in order.
-    pub fn as_slice(&self) -> &[Span] {
-        &self.0
-    }
-
     /// Keeps the spans for which `keep` holds, in order. Linear in the number of spans.
-    pub fn retain(&mut self, mut keep: impl FnMut(&Span) -> bool) {
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&Span) -> bool) {
         self.0.retain(|span| keep(span));
     }
 

@@ -277,7 +277,7 @@ mod one_or_many {
     }
 
     pub(super) fn serialize<S: Serializer>(spans: &Spans, s: S) -> Result<S::Ok, S::Error> {
-        match spans.as_slice() {
+        match spans[..] {
             [one] => one.serialize(s),
             _ => spans.serialize(s),
         }

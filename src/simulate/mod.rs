@@ -8,7 +8,7 @@
 //!   no graph: it is several times as fast and needs a tenth of the memory.
 //!
 //! Times are in the unit of the cost model. Preparing takes the time of
-//! [`OrderedGraph::new`](crate::rules::OrderedGraph::new), and timing is linear in the number of
+//! [`Prepared::new`], and timing is linear in the number of
 //! nodes and of their waits.
 
 pub mod bounds;
@@ -114,8 +114,12 @@ impl Schedule {
 impl Prepared {
     /// Matches and orders the steps of `schedule`. `overlap` is [`CostModel::overlap`].
     ///
+    /// Time and space are linear in the number of steps and of the distinct parts of the buffers
+    /// that they access, apart from sorting each rank's receives by sender.
+    ///
     /// # Errors
-    /// As [`OrderedGraph::new`].
+    /// When a send or receive has no partner, partners disagree on a length, a port does not exist,
+    /// or steps wait for each other in a cycle. [`crate::check`] gives more details.
     pub fn new(schedule: &Schedule, overlap: bool) -> Result<Prepared> {
         Ok(Prepared {
             ranks: schedule.ranks(),
@@ -127,22 +131,23 @@ impl Prepared {
         })
     }
 
-    /// Number of ranks.
-    pub fn ranks(&self) -> usize {
-        self.ranks
-    }
-
     /// Transfers and computations, each after everything it waits for.
     pub fn nodes(&self) -> &[Node] {
         self.graph.nodes()
     }
 
-    /// The node whose end is `event` of `rank`: see [`OrderedGraph::node`].
+    /// The node whose end is `event` of `rank`; `None` if the step has no such event.
+    ///
+    /// # Panics
+    /// When the schedule has no such rank or step.
     pub fn node(&self, rank: usize, event: Event) -> Option<usize> {
         self.graph.node(rank, event)
     }
 
-    /// Nodes that node `node` waits for: see [`OrderedGraph::waits`].
+    /// Nodes that node `node` waits for.
+    ///
+    /// # Panics
+    /// When there is no such node.
     pub fn waits(&self, node: usize) -> &[u32] {
         self.graph.waits(node)
     }

@@ -1,6 +1,6 @@
 //! Reproducible random numbers: a seed gives the same numbers on every machine.
 
-use oneport::plan::distribution::Generator;
+use oneport::random::Generator;
 
 /// The library's generator with the methods that tests need.
 #[derive(Debug, Clone)]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
-use oneport::mpi::{World, launch};
+use oneport::internal::launch;
+use oneport::mpi::{World, is_launched};
 use oneport::run::{Element, Outcome, Place, Processes, Run, Teams};
 use oneport::{Error, ErrorKind};
 use signal_hook::consts::SIGTERM;
@@ -29,7 +30,7 @@ impl Engine {
 
     /// The given engine, or MPI if a launcher started this process.
     pub(crate) fn if_any(given: Option<Engine>) -> Option<Engine> {
-        given.or_else(|| launch::is_launched().then_some(Engine::Mpi))
+        given.or_else(|| is_launched().then_some(Engine::Mpi))
     }
 
     /// The name on the command line.

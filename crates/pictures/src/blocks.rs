@@ -1,6 +1,7 @@
 //! The blocks that messages carry, for collectives in which every rank has a block of its own.
 
-use oneport::check::{Held, History, Options};
+use oneport::check::Options;
+use oneport::internal::{Held, History};
 use oneport::internal::{Matching, NONE};
 use oneport::schedule::Schedule;
 use oneport::schedule::collective::Extent;

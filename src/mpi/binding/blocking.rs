@@ -49,9 +49,9 @@ impl Communicator {
             else {
                 continue;
             };
-            let [span] = spans.as_slice() else { continue };
+            let [span] = spans[..] else { continue };
             let (at, n, peer) = (
-                memory.address(*span).cast::<std::ffi::c_void>(),
+                memory.address(span).cast::<std::ffi::c_void>(),
                 span.len as c_int,
                 *peer as c_int,
             );

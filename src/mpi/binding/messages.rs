@@ -164,7 +164,7 @@ impl<'b, 'j> Messages<'b, 'j> {
     fn message(&mut self, transfer: Transfer<'j>) -> *mut u8 {
         match (
             self.requests.ends[transfer.step].scratch,
-            transfer.spans.as_slice(),
+            &transfer.spans[..],
         ) {
             (Some(offset), spans) => self.requests.scratch.message(offset, spans).as_mut_ptr(),
             (None, [span]) => self.memory.address(*span),

@@ -23,8 +23,8 @@
 use super::subsets::Sets;
 use super::{GatherProblem, GatherTree, optimal, two_groups};
 use crate::error::Result;
-use crate::plan::distribution::Generator;
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
+use crate::random::Generator;
 
 tree_rows!(
     GATHER, SCATTER: "unordered", tree {

@@ -42,19 +42,6 @@ pub enum Method {
     LimitedSearch,
 }
 
-impl Method {
-    /// Returns `"whole"`, `"closed form"`, `"exhaustive"`, `"search"` or `"limited search"`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Method::Whole => "whole",
-            Method::ClosedForm => "closed form",
-            Method::Exhaustive => "exhaustive",
-            Method::Search => "search",
-            Method::LimitedSearch => "limited search",
-        }
-    }
-}
-
 /// Finds the best segments of an algorithm for the request's vector, of one
 /// [size](Segments::of_size) or of a [number](Segments::of_count). The request's own segments are
 /// ignored.

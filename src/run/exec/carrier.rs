@@ -64,7 +64,7 @@ impl<'r> Carrier<'r> for RankMemory<'_, 'r> {
         let Transfer {
             list, wire, peer, ..
         } = transfer;
-        let borrowed = match transfer.spans.as_slice() {
+        let borrowed = match &transfer.spans[..] {
             [one] => SendSpans::One(*one),
             many => SendSpans::Many(many),
         };

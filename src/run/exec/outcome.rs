@@ -63,18 +63,6 @@ impl<T> Outcome<T> {
     pub fn is_verified(&self) -> bool {
         self.compared > 0 && self.mismatch.is_none()
     }
-
-    /// Adds the repetitions of a later run of the same description.
-    pub fn add(&mut self, later: Outcome<T>) -> Result<()> {
-        self.wall.add(&later.wall)?;
-        self.compared += later.compared;
-        self.mismatch = self.mismatch.take().or(later.mismatch);
-        // They differ in figures at most.
-        if self.warnings.len() < later.warnings.len() {
-            self.warnings = later.warnings;
-        }
-        Ok(())
-    }
 }
 
 /// What a place reports of a run: an outcome without data.

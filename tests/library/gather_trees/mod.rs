@@ -7,7 +7,7 @@ mod optimal;
 
 use oneport::internal::gather::{GatherProblem, GatherTree};
 use oneport::machine::{Piece, Pieces};
-use oneport::plan::distribution::Generator;
+use oneport::random::Generator;
 use oneport::{CostModel, Ports, Result};
 
 type Plan = fn(&GatherProblem) -> Result<GatherTree>;

@@ -2,7 +2,7 @@
 //! sequences of matchings.
 
 use oneport::plan::Request;
-use oneport::plan::distribution::Generator;
+use oneport::random::Generator;
 use oneport::{CostModel, Ports};
 
 use super::{closed_form, executed, pair_sizes};

@@ -1,8 +1,8 @@
 //! Algorithms that work in rounds.
 
 use oneport::check::FindingKind;
-use oneport::plan::distribution::Generator;
 use oneport::plan::{Request, choose};
+use oneport::random::Generator;
 use oneport::simulate::bounds::lower_bound;
 use oneport::{Collective, CostModel, Kind, Ports, Schedule, Step};
 

@@ -6,9 +6,9 @@ use oneport::internal::pipeline::out_of_order::{
 };
 use oneport::internal::pipeline::uni_greedy;
 use oneport::machine::Links;
-use oneport::plan::distribution::Generator;
 use oneport::plan::segments::best_segment;
 use oneport::plan::{Request, Segments, registry};
+use oneport::random::Generator;
 use oneport::{CostModel, Kind, Ports};
 
 /// The closed form of the time.

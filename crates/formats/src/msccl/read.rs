@@ -13,9 +13,9 @@ use self::program::Program;
 use crate::sum;
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
-use oneport::rules::OrderedGraph;
 use oneport::schedule::collective::{Collective, Extent, Holders};
 use oneport::schedule::{Layout, Schedule, Span, Spans};
+use oneport::simulate::Prepared;
 
 /// How an algorithm is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl File<'_> {
         let memory = |rank| self.memory(rank, root);
         races::ensure_none(&graph, memory)?;
         drop(graph);
-        if given || OrderedGraph::new(&schedule, false).is_ok() {
+        if given || Prepared::new(&schedule, false).is_ok() {
             return Ok(schedule);
         }
         for buffered in [Buffered::Reductions, Buffered::All] {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::blocks::Owners;
 use crate::legend::color;
-use oneport::check::{Held, History};
+use oneport::internal::{Held, History};
 use oneport::schedule::Schedule;
 
 /// The buffers of all ranks.

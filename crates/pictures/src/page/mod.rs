@@ -18,8 +18,9 @@ use self::positions::Positions;
 use super::shell::Shell;
 use super::svg::{escape, number, scale};
 use super::{Caption, Trace, Unit};
-use oneport::check::{History, Options, Report};
+use oneport::check::{Options, Report};
 use oneport::error::{Error, Result};
+use oneport::internal::History;
 use oneport::machine::CostModel;
 use oneport::schedule::Schedule;
 
