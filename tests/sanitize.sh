@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the tests of the executors and the endpoints under sanitizers.
+# Runs the tests of transfers, executors and endpoints under sanitizers.
 #
 #   tests/sanitize.sh                  the long pass: thread sanitizer, then address sanitizer
 #   tests/sanitize.sh thread|address   the long pass under one of them
@@ -98,10 +98,10 @@ if [ $kind = address ]; then
     set -- "$@" --skip a_panic_that_panics_when_dropped
 fi
 if [ $quick = yes ]; then
-    tests="faults:: endpoint:: stress::"
+    tests="faults:: endpoint:: stress:: transfer::"
     export ONEPORT_FAULTS="${ONEPORT_FAULTS:-100}"
 else
-    tests="faults:: endpoint:: run:: stress::"
+    tests="faults:: endpoint:: run:: stress:: transfer::"
     export ONEPORT_FAULTS="${ONEPORT_FAULTS:-1000}"
 fi
 # shellcheck disable=SC2086

@@ -14,6 +14,7 @@ mod mutants;
 mod oracle;
 mod run;
 mod stress;
+mod transfer;
 mod verify;
 
 #[path = "../support"]

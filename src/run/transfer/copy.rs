@@ -121,31 +121,3 @@ unsafe fn copy_streaming(dst: *mut u8, src: *const u8, bytes: usize) {
     // SAFETY: guaranteed by the caller.
     unsafe { std::ptr::copy_nonoverlapping(src, dst, bytes) };
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_length_and_alignment() {
-        let source: Vec<u8> = (0..2000).map(|i| (i % 251) as u8).collect();
-        for bytes in (0..300).chain([1024, 1500]) {
-            for (a, b) in [(0, 0), (1, 0), (0, 3), (17, 40), (63, 64)] {
-                for stream in [false, true] {
-                    let mut target = vec![0xffu8; 2000];
-                    let (dst, src) = (target[b..].as_mut_ptr(), source[a..].as_ptr());
-                    if bytes <= 16 && !stream {
-                        // SAFETY: both vectors hold that many bytes from the pointers on.
-                        unsafe { copy_short(dst, src, bytes) };
-                    } else {
-                        // SAFETY: as above.
-                        unsafe { copy(dst, src, bytes, stream) };
-                    }
-                    assert_eq!(target[b..b + bytes], source[a..a + bytes]);
-                    assert!(target[..b].iter().all(|&x| x == 0xff));
-                    assert!(target[b + bytes..].iter().all(|&x| x == 0xff));
-                }
-            }
-        }
-    }
-}

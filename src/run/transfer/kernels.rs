@@ -30,27 +30,3 @@ fn combine_plain<T: Copy>(acc: &mut [T], other: &[T], f: impl Fn(T, T) -> T) {
 fn combine_wide<T: Copy>(acc: &mut [T], other: &[T], f: impl Fn(T, T) -> T) {
     combine_plain(acc, other, f);
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn wide_and_plain_agree() {
-        for n in [0, 1, 63, 64, 65, 1000, 1003] {
-            let a: Vec<f32> = (0..n).map(|i| i as f32 * 0.37 - 5.0).collect();
-            let b: Vec<f32> = (0..n).map(|i| 11.0 - i as f32 * 0.11).collect();
-            for f in [
-                |x: f32, y: f32| x + y,
-                |x: f32, y: f32| x * y,
-                |x: f32, y: f32| if y < x { y } else { x },
-            ] {
-                let (mut wide, mut plain) = (a.clone(), a.clone());
-                combine_each(&mut wide, &b, f);
-                combine_plain(&mut plain, &b, f);
-                let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-                assert_eq!(bits(&wide), bits(&plain));
-            }
-        }
-    }
-}

@@ -33,8 +33,6 @@ mod scoped_job;
 mod send;
 mod shared;
 mod slots;
-#[cfg(test)]
-mod tests;
 
 pub(crate) use elements::{Buffer, Combiner, Elements};
 pub(crate) use kernels::combine_each;
@@ -47,3 +45,12 @@ pub(crate) use scoped_job::{ScopedJob, run_on_all};
 pub(crate) use slots::Slots;
 
 use super::sync;
+use super::tuning::CACHE_LINE_BYTES;
+
+// Both lanes between two ranks are on one cache line, so the line travels to the receiver with a
+// message and comes back with the reply.
+const _: () = assert!(2 * size_of::<Lane>() <= CACHE_LINE_BYTES);
+const _: () = assert!(size_of::<protocol::Pieces>() == CACHE_LINE_BYTES);
+const _: () = assert!(size_of::<Wire>() == 4 * CACHE_LINE_BYTES);
+// What `copy_short` copies at most.
+const _: () = assert!(protocol::INLINE_BYTES <= 16);
