@@ -14,6 +14,7 @@ mod mutants;
 mod oracle;
 mod run;
 mod stress;
+mod testdata;
 mod transfer;
 mod verify;
 
