@@ -167,12 +167,6 @@ impl<const N: usize> OnlineOrder<N> {
             }
         }
     }
-
-    /// Number of parts of the buffer whose accesses are kept.
-    #[cfg(test)]
-    pub(crate) fn parts(&self) -> usize {
-        self.accesses.len()
-    }
 }
 
 /// Whether `earlier`, which has not finished, must finish before `later`, a later step of the same

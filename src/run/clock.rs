@@ -120,21 +120,3 @@ impl OnlineClock {
         end
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sending_the_same_again_adds_nothing() {
-        let mut clock = OnlineClock::new(Ports::BI, false);
-        let vector = Span::new(0, 8);
-        for end in 1..=100 {
-            clock.transferred(OUT, &[vector], &[], f64::from(end));
-        }
-        assert_eq!(clock.order.parts(), 1);
-        // A step that overwrites the span waits for the last send.
-        assert_eq!(clock.start(IN, &[], &[vector]), 100.0);
-        assert_eq!(clock.start(IN, &[], &[Span::new(8, 1)]), 0.0);
-    }
-}
