@@ -97,19 +97,3 @@ impl Tuning {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_runs_that_exceed_the_cache_are_streamed() {
-        let mut tuning = Tuning::default();
-        assert_eq!(tuning.streams_from(0), usize::MAX);
-        assert!(tuning.streams_from(usize::MAX) <= 1 << 20);
-        tuning.cache_bytes = Some(100);
-        tuning.min_stream_bytes = 7;
-        assert_eq!(tuning.streams_from(99), usize::MAX);
-        assert_eq!(tuning.streams_from(100), 7);
-    }
-}

@@ -50,7 +50,7 @@ impl Placement {
 
     /// Places a team of `ranks` ranks where the process may use the cores `available`, the best
     /// first, and `granted` of them at the same time.
-    fn new(
+    pub(super) fn new(
         ranks: usize,
         workers: Workers,
         named: Option<&[usize]>,
@@ -132,93 +132,14 @@ fn in_use(core_of: &[usize]) -> usize {
     core_of.iter().max().map_or(0, |last| last + 1)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The first of the `ranks` ranks that worker `worker` of `workers` runs, at most as many as ranks.
+pub(super) fn first_rank(worker: usize, workers: usize, ranks: usize) -> usize {
+    // This cannot overflow: there are fewer workers than ranks, and fewer ranks than fit into
+    // memory.
+    worker * ranks / workers
+}
 
-    fn place(
-        ranks: usize,
-        workers: Workers,
-        named: Option<&[usize]>,
-        granted: usize,
-    ) -> (Vec<usize>, Vec<usize>, usize) {
-        let placement = Placement::new(ranks, workers, named, &[0, 1, 4, 5], granted).unwrap();
-        assert_eq!(placement.threads(), placement.pins.len());
-        let pins = placement.pins.iter().map(|c| c.id).collect();
-        (pins, placement.core_of, placement.cores)
-    }
-
-    #[test]
-    fn ranks_go_round_the_cores() {
-        use Workers::Ranks;
-        let all = place(6, Ranks, None, 4);
-        assert_eq!(
-            all,
-            (vec![0, 1, 4, 5, 0, 1], vec![0, 1, 2, 3, 0, 1], 4),
-            "all that there are"
-        );
-        assert_eq!(
-            place(2, Ranks, Some(&[5, 4]), 4),
-            (vec![5, 4], vec![0, 1], 2)
-        );
-        assert_eq!(
-            place(2, Ranks, None, 4).2,
-            2,
-            "only cores with a rank count"
-        );
-    }
-
-    #[test]
-    fn a_core_named_twice_counts_once() {
-        use Workers::{Cores, Ranks};
-        assert_eq!(
-            place(2, Ranks, Some(&[1, 1]), 4),
-            (vec![1, 1], vec![0, 0], 1)
-        );
-        // Neighbours share a core.
-        let pairs = place(4, Ranks, Some(&[0, 0, 1, 1]), 4);
-        assert_eq!(pairs, (vec![0, 0, 1, 1], vec![0, 0, 1, 1], 2));
-        // Two ranks do not reach the second core.
-        assert_eq!(
-            place(2, Ranks, Some(&[0, 0, 1]), 4),
-            (vec![0, 0], vec![0, 0], 1)
-        );
-        assert_eq!(
-            place(9, Cores, Some(&[1, 1, 0]), 4),
-            (vec![1, 0], vec![0, 1], 2)
-        );
-    }
-
-    #[test]
-    fn a_quota_limits_the_cores() {
-        use Workers::{Cores, Ranks};
-        assert_eq!(
-            place(4, Ranks, None, 2),
-            (vec![0, 1, 0, 1], vec![0, 1, 0, 1], 2)
-        );
-        assert_eq!(place(4, Cores, None, 1), (vec![0], vec![0], 1));
-        // Threads stay on the named cores, and share what the quota grants.
-        let spread = place(4, Ranks, Some(&[0, 1, 4, 5]), 2);
-        assert_eq!(spread, (vec![0, 1, 4, 5], vec![0, 1, 2, 3], 2));
-        assert_eq!(
-            place(4, Cores, Some(&[0, 1, 4, 5]), 2),
-            (vec![0, 1], vec![0, 1], 2)
-        );
-    }
-
-    #[test]
-    fn cores_may_be_unknown() {
-        for workers in [Workers::Ranks, Workers::Cores] {
-            let placement = Placement::new(3, workers, None, &[], 2).unwrap();
-            assert!(placement.pins.is_empty());
-            assert_eq!(placement.cores, 2);
-        }
-        let error = Placement::new(3, Workers::Ranks, Some(&[7]), &[0, 1], 2).unwrap_err();
-        assert!(
-            error
-                .to_string()
-                .contains("core 7 is not available: this process may use 0, 1"),
-            "{error}"
-        );
-    }
+/// The worker that runs `rank`: the last one whose first rank is at most `rank`.
+pub(super) fn worker_of(rank: usize, workers: usize, ranks: usize) -> usize {
+    ((rank + 1) * workers - 1) / ranks
 }

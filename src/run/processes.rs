@@ -67,23 +67,3 @@ impl Processes {
         }
     }
 }
-
-#[cfg(all(test, feature = "mpi"))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn processes_in_words() {
-        let hosts = |counts: &[usize]| {
-            let host = |&processes: &usize| Host {
-                name: format!("node{processes}"),
-                processes,
-            };
-            counts.iter().map(host).collect()
-        };
-        let of = |counts| Processes::new("libmpi.so", "X 1".into(), "MPICH".into(), hosts(counts));
-        assert_eq!(of(&[1]).to_string(), "X 1, 1 process on 1 host");
-        assert_eq!(of(&[2, 3]).to_string(), "X 1, 5 processes on 2 hosts");
-        assert_ne!(of(&[4]).timing, of(&[2, 2]).timing);
-    }
-}

@@ -226,7 +226,7 @@ fn process_limit() -> Option<AvailableMemory> {
 /// Reads a text file of the system, if it exists.
 type Read<'a> = &'a dyn Fn(&Path) -> Option<String>;
 
-fn min_available(read: Read<'_>) -> Option<AvailableMemory> {
+pub(super) fn min_available(read: Read<'_>) -> Option<AvailableMemory> {
     let all = [
         free(read).map(|bytes| (bytes, MemoryLimit::Free)),
         control_groups(read).map(|bytes| (bytes, MemoryLimit::ControlGroup)),
@@ -377,6 +377,3 @@ impl Version {
         Some(limit_bytes.saturating_sub(used.saturating_sub(cached)))
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -69,7 +69,11 @@ impl Topology {
 
     /// The topology of the cores `ids`; `file` returns the content of a file below
     /// `/sys/devices/system/cpu`.
-    fn read(ids: &[usize], granted: usize, file: impl Fn(&str) -> Option<String>) -> Topology {
+    pub(super) fn read(
+        ids: &[usize],
+        granted: usize,
+        file: impl Fn(&str) -> Option<String>,
+    ) -> Topology {
         let number = |path: String| file(&path)?.trim().parse::<usize>().ok();
         let first_of = |path: String| first_of_list(&file(&path)?);
         let mut siblings: HashMap<usize, usize> = HashMap::new();
@@ -217,148 +221,4 @@ fn partners(schedule: &Schedule) -> Vec<HashMap<usize, u64>> {
 fn first_of_list(list: &str) -> Option<usize> {
     let first = list.trim().split([',', '-']).next()?;
     first.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Request;
-
-    /// The files of a machine, by the package, the cache and the physical core of each core.
-    fn machine(cores: usize, of: impl Fn(usize) -> [usize; 3]) -> Topology {
-        let ids: Vec<usize> = (0..cores).collect();
-        let sharing = |id: usize, what: usize| {
-            let same = ids.iter().filter(|&&other| of(other)[what] == of(id)[what]);
-            let same: Vec<_> = same.map(usize::to_string).collect();
-            format!("{}\n", same.join(","))
-        };
-        Topology::read(&ids, cores, |path| {
-            let (cpu, file) = path.strip_prefix("cpu")?.split_once('/')?;
-            let id: usize = cpu.parse().ok()?;
-            Some(match file {
-                "topology/physical_package_id" => format!("{}\n", of(id)[0]),
-                "topology/core_cpus_list" => sharing(id, 2),
-                "cache/index0/level" => "1\n".into(),
-                "cache/index0/shared_cpu_list" => sharing(id, 2),
-                "cache/index1/level" => "3\n".into(),
-                "cache/index1/shared_cpu_list" => sharing(id, 1),
-                _ => return None,
-            })
-        })
-    }
-
-    /// Two sockets whose cores alternate in the system's numbers, as on many servers with Intel
-    /// processors; the second hardware threads have the numbers from 8 on.
-    fn two_sockets() -> Topology {
-        machine(16, |id| [id % 2, id % 2, id % 8])
-    }
-
-    /// Two sockets with two caches of two cores each; the hardware threads of a physical core have
-    /// consecutive numbers, as in many virtual machines.
-    fn small_caches() -> Topology {
-        machine(16, |id| [id / 8, id / 4, id / 2])
-    }
-
-    #[test]
-    fn physical_cores_come_first() {
-        let compact = two_sockets().in_order(CoreOrder::Compact);
-        assert_eq!(
-            compact,
-            [0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15]
-        );
-        let spread = two_sockets().in_order(CoreOrder::Spread);
-        assert_eq!(spread, (0..16).collect::<Vec<_>>());
-
-        let compact = small_caches().in_order(CoreOrder::Compact);
-        assert_eq!(
-            compact,
-            [0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15]
-        );
-        // Packages in turn, then their caches, then the cores of a cache.
-        let spread = small_caches().in_order(CoreOrder::Spread);
-        assert_eq!(
-            spread,
-            [0, 8, 4, 12, 2, 10, 6, 14, 1, 9, 5, 13, 3, 11, 7, 15]
-        );
-    }
-
-    #[test]
-    fn cores_may_be_missing_or_unknown() {
-        // A process that may use both hardware threads of one physical core, and one of another.
-        let files = |path: &str| {
-            path.ends_with("core_cpus_list").then(|| {
-                if path.starts_with("cpu7") {
-                    "7\n"
-                } else {
-                    "2-3\n"
-                }
-                .to_string()
-            })
-        };
-        let topology = Topology::read(&[7, 3, 2], 9, files);
-        assert_eq!(topology.in_order(CoreOrder::Compact), [2, 7, 3]);
-        let unknown = Topology::read(&[4, 0, 1], 9, |_| None);
-        assert_eq!(unknown.in_order(CoreOrder::Compact), [0, 1, 4]);
-        assert_eq!(unknown.in_order(CoreOrder::Spread), [0, 1, 4]);
-        // A quota of two cores.
-        let quota = Topology::read(&[4, 0, 1], 2, |_| None);
-        assert_eq!(quota.in_order(CoreOrder::Compact), [0, 1]);
-        let none = Topology::read(&[], 1, |_| None);
-        assert!(none.in_order(CoreOrder::Compact).is_empty());
-        let schedule = Request::broadcast(3, 1).plan("chain").unwrap();
-        assert!(none.near_partners(&schedule).is_empty());
-    }
-
-    /// Elements that pass between caches, where `core_of` gives the core of each rank.
-    fn between_caches(topology: &Topology, schedule: &Schedule, core_of: &[usize]) -> u64 {
-        let cache = |rank: usize| {
-            let core = topology.cores.iter().find(|c| c.id == core_of[rank]);
-            core.unwrap().cache
-        };
-        let partners = partners(schedule);
-        let pairs = partners.iter().enumerate();
-        let all = pairs.flat_map(|(a, with)| with.iter().map(move |(&b, &n)| (a, b, n)));
-        let apart = all.filter(|&(a, b, _)| a < b && cache(a) != cache(b));
-        apart.map(|(_, _, n)| n).sum()
-    }
-
-    #[test]
-    fn partners_of_a_schedule_share_caches() {
-        let topology = small_caches();
-        for (p, request, algorithm) in [
-            (8, Request::allgather(8, 6), "recursive-doubling"),
-            (8, Request::reduce(8, 6), "binomial"),
-            (8, Request::alltoall(8, 6), "pairwise"),
-            (16, Request::broadcast(16, 6), "chain"),
-            (13, Request::gather(13, 6), "oblivious"),
-            (21, Request::broadcast(21, 6), "binary"),
-        ] {
-            let schedule = request.plan(algorithm).unwrap();
-            let core_of = topology.near_partners(&schedule);
-            assert_eq!(core_of.len(), p);
-            let loads: Vec<usize> = (0..16)
-                .map(|id| core_of.iter().filter(|&&core| core == id).count())
-                .collect();
-            let most = loads.iter().max();
-            assert_eq!(most, Some(&p.div_ceil(16)), "{algorithm}: {loads:?}");
-            let compact = topology.in_order(CoreOrder::Compact);
-            let compact: Vec<usize> = (0..p).map(|rank| compact[rank % 16]).collect();
-            let near = between_caches(&topology, &schedule, &core_of);
-            let far = between_caches(&topology, &schedule, &compact);
-            assert!(near <= far, "{algorithm}: {near} of {far}");
-        }
-        // Both orders of a chain cross from cache to cache three times.
-        let chain = Request::broadcast(8, 1).plan("chain").unwrap();
-        let near = topology.near_partners(&chain);
-        assert_eq!(between_caches(&topology, &chain, &near), 3);
-        // Ranks that are far apart in number but exchange everything are placed together.
-        let mut pairs = Schedule::alltoall(4, 1);
-        for (a, b) in [(0, 2), (1, 3)] {
-            pairs.transfer(a, b, 0..4);
-        }
-        let pairs = pairs.build().unwrap();
-        let near = topology.near_partners(&pairs);
-        assert_eq!(between_caches(&topology, &pairs, &near), 0);
-        assert_eq!(near, [0, 4, 2, 6]);
-    }
 }

@@ -10,6 +10,8 @@ mod choose;
 mod circulant_constructions;
 mod collectives;
 mod compositions;
+#[cfg(feature = "mpi")]
+mod early_receives;
 mod edges;
 mod free_root;
 mod gather;
@@ -30,6 +32,7 @@ mod property;
 mod random;
 mod registry;
 mod rules;
+mod run;
 mod shared_ports;
 mod stream;
 mod table4;
@@ -40,4 +43,12 @@ mod support {
     pub(crate) mod random;
     pub(crate) mod ranks;
     pub(crate) mod sample;
+}
+
+/// What the files that `run` compiles find in their own crate.
+use oneport::{error, schedule};
+
+/// As above.
+mod machine {
+    pub(crate) use oneport::internal as numbers;
 }

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use super::executor::{Peers, RankExecutor};
 use super::runner::{AtStep, Job, Runner, TeamThread};
 use crate::run::failure::Failure;
+use crate::run::placement::{first_rank, worker_of};
 use crate::run::sync::{AtomicU64, Ordering};
 use crate::run::transfer::{Buffer, RankMemory};
 use crate::run::tuning::WORKER_POLLS_BEFORE_CHECK;
@@ -45,9 +46,7 @@ impl<'f> WorkerSet<'f> {
 
     /// First rank of worker `worker`.
     fn first(&self, worker: usize) -> usize {
-        // This cannot overflow: there are fewer workers than ranks, and fewer ranks than fit into
-        // memory.
-        worker * self.ranks / self.inboxes.len()
+        first_rank(worker, self.inboxes.len(), self.ranks)
     }
 
     /// The ranks of worker `worker`.
@@ -56,8 +55,7 @@ impl<'f> WorkerSet<'f> {
     }
 
     fn owner(&self, rank: usize) -> usize {
-        // The last worker whose first rank is at most `rank`.
-        ((rank + 1) * self.inboxes.len() - 1) / self.ranks
+        worker_of(rank, self.inboxes.len(), self.ranks)
     }
 }
 
@@ -248,27 +246,6 @@ impl Runner for Worker<'_> {
             }
             idle_polls = idle_polls.saturating_add(1);
             self.wait(idle_polls, &mut waiter, programs, memories, run)?;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_rank_has_one_owner() {
-        let state = TeamState::new(&[0], 1, Vec::new());
-        for workers in 1..9 {
-            for ranks in workers..60 {
-                let set = WorkerSet::new(&state, ranks, workers);
-                for worker in 0..workers {
-                    let own = set.ranks_of(worker);
-                    assert!(!own.is_empty());
-                    assert!(own.into_iter().all(|rank| set.owner(rank) == worker));
-                }
-                assert_eq!(set.first(workers), ranks);
-            }
         }
     }
 }

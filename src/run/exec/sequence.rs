@@ -85,7 +85,7 @@ impl Sequence {
 
     /// The receives to be opened before action `i` starts: see [`Sequence::open_early`].
     #[inline]
-    pub(crate) fn opens(&self, i: usize) -> &[u32] {
+    pub fn opens(&self, i: usize) -> &[u32] {
         if self.opens.is_empty() {
             return &[];
         }
@@ -98,7 +98,7 @@ impl Sequence {
     /// end in the model before the message starts. Those that `buffered` names are received into
     /// one of `buffers` buffers, used round-robin.
     #[cfg(feature = "mpi")]
-    pub(crate) fn open_early(
+    pub fn open_early(
         &mut self,
         steps: &[Step],
         simulation: &Simulation,
@@ -283,48 +283,5 @@ pub fn own_event(i: usize, step: &Step) -> Event {
     match step {
         Step::Copy { .. } | Step::Combine { .. } => Event::computed(i),
         _ => Event::transferred(i),
-    }
-}
-
-#[cfg(all(test, feature = "mpi"))]
-mod tests {
-    use super::*;
-    use crate::machine::CostModel;
-    use crate::run::exec::program::Program;
-    use crate::schedule::collective::Collective;
-    use crate::schedule::{Layout, Schedule};
-
-    /// The receives that rank 0 opens before its first action, of programs on two ranks.
-    fn opened_at_once(programs: [Vec<Step>; 2]) -> Vec<u32> {
-        let layout = || Layout {
-            len: 8,
-            input: Span::new(0, 4).into(),
-            output: Span::new(0, 4).into(),
-        };
-        let layouts = vec![layout(), layout()];
-        let all = Collective::Allreduce;
-        let schedule = Schedule::new(Ports::BI, all, layouts, programs.into()).unwrap();
-        let program = Program::new(&schedule, false).unwrap();
-        let simulation = schedule.simulate(&CostModel::new(1000.0, 0.1)).unwrap();
-        let own = &program.ranks[0];
-        let lane = |i: usize| i;
-        let (steps, order) = (own.steps, &own.order);
-        let mut sequence = Sequence::new(0, steps, order, &simulation, Ports::BI, 0, lane).unwrap();
-        sequence.open_early(steps, &simulation, 0, 64, 4, |_| false);
-        sequence.opens(0).to_vec()
-    }
-
-    #[test]
-    fn an_answer_is_awaited_after_the_question() {
-        let (here, there) = (Span::new(0, 4), Span::new(4, 4));
-        let asks = vec![Step::send(1, here), Step::recv(1, there)];
-        let answers = vec![
-            Step::recv(0, there),
-            Step::copy(there, here),
-            Step::send(0, here),
-        ];
-        assert!(opened_at_once([asks.clone(), answers]).is_empty());
-        let at_once = vec![Step::send(0, here), Step::recv(0, there)];
-        assert_eq!(opened_at_once([asks, at_once]), [1]);
     }
 }

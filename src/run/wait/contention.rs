@@ -26,35 +26,35 @@ use crate::run::tuning::{
     FOREIGN_PERIOD, MAX_BLOCK, MIN_BLOCK, PATIENCE, SWITCH, TIMED_YIELDS, WATCH,
 };
 
-const YIELDS: u32 = 0;
+pub(super) const YIELDS: u32 = 0;
 const WATCHES: u32 = 1;
-const BLOCKS: u32 = 2;
+pub(super) const BLOCKS: u32 = 2;
 
 /// What is known about the cores of a team. All of it is a hint: if ranks of one core disagree,
 /// only time is lost.
 #[derive(Debug)]
 pub(crate) struct Contention {
-    cores: Box<[CachePadded<Core>]>,
+    pub(super) cores: Box<[CachePadded<Core>]>,
     /// The system's numbers of these cores.
     ids: Vec<usize>,
     epoch: Instant,
     /// Whether ranks of some core have begun to block in this run.
-    noticed: AtomicBool,
+    pub(super) noticed: AtomicBool,
     /// The load at the beginning of this run, or when `noticed` was set.
     before: Mutex<Option<Load>>,
 }
 
 /// The state of one core. Times are in nanoseconds; points in time count from the epoch.
 #[derive(Debug)]
-struct Core {
-    mode: AtomicU32,
+pub(super) struct Core {
+    pub(super) mode: AtomicU32,
     patience: Duration,
     /// When the mode ends.
-    until: AtomicU64,
+    pub(super) until: AtomicU64,
     /// While watching: the last time at which a rank is known to have had the core.
     given: AtomicU64,
     /// While watching: for how long others have had the core.
-    lost: AtomicU64,
+    pub(super) lost: AtomicU64,
     /// Length of the current period of blocking.
     block: AtomicU64,
 }
@@ -138,7 +138,7 @@ impl Contention {
         Load::now(&self.ids)?.percent_by_others_since(&before)
     }
 
-    fn any_blocks(&self) -> bool {
+    pub(super) fn any_blocks(&self) -> bool {
         let mut cores = self.cores.iter();
         cores.any(|core| core.mode.load(Relaxed) == BLOCKS)
     }
@@ -177,7 +177,7 @@ impl Contention {
         true
     }
 
-    fn watch(&self, core: &Core, now: u64) {
+    pub(super) fn watch(&self, core: &Core, now: u64) {
         core.lost.store(0, Relaxed);
         core.given.store(now, Relaxed);
         core.until.store(now + nanoseconds(WATCH), Relaxed);
@@ -185,7 +185,7 @@ impl Contention {
     }
 
     /// Chooses the mode that follows `WATCHES`.
-    fn decide(&self, core: &Core, now: u64) {
+    pub(super) fn decide(&self, core: &Core, now: u64) {
         let watched = nanoseconds(WATCH) + now.saturating_sub(core.until.load(Relaxed));
         if core.lost.load(Relaxed) < watched / 2 {
             core.mode.store(YIELDS, Relaxed);
@@ -209,46 +209,6 @@ impl Contention {
     }
 }
 
-fn nanoseconds(time: Duration) -> u64 {
+pub(super) fn nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The mode of a core that has been watched until `now`, and that others had for `lost`.
-    fn watched(contention: &Contention, now: u64, lost: Duration) -> u32 {
-        let core = &contention.cores[0];
-        contention.watch(core, now - nanoseconds(WATCH));
-        core.lost.store(nanoseconds(lost), Relaxed);
-        contention.decide(core, now);
-        core.mode.load(Relaxed)
-    }
-
-    #[test]
-    fn ranks_block_where_others_have_the_core() {
-        // So long after the epoch that no mode ends while the test runs.
-        const LONG_AFTER: u64 = 1 << 60;
-        let contention = Contention::new([3].into_iter(), Vec::new(), Instant::now());
-        let (core, yields) = (&contention.cores[0], AtomicU32::new(0));
-        assert!(contention.try_yield(0, &yields));
-        assert_eq!(watched(&contention, LONG_AFTER, WATCH / 4), YIELDS);
-        assert!(contention.try_yield(0, &yields));
-        assert!(!contention.noticed.load(Relaxed));
-        // As long as nothing changes, each period is twice as long as the one before, within
-        // limits.
-        for block in [100, 200, 400, 800, 1000, 1000] {
-            let block = Duration::from_millis(block);
-            assert_eq!(watched(&contention, LONG_AFTER, WATCH), BLOCKS);
-            assert_eq!(core.until.load(Relaxed), LONG_AFTER + nanoseconds(block));
-            assert!(!contention.try_yield(0, &yields));
-        }
-        assert!(contention.noticed.load(Relaxed) && contention.any_blocks());
-        // After a period of blocking, ranks yield again in order to measure.
-        core.until.store(0, Relaxed);
-        assert!(contention.try_yield(0, &yields));
-        assert_eq!(watched(&contention, LONG_AFTER, Duration::ZERO), YIELDS);
-        assert!(contention.try_yield(0, &yields));
-    }
 }

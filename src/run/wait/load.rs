@@ -22,7 +22,7 @@ impl Load {
         Load::read(ids, &cores, &process)
     }
 
-    fn read(ids: &[usize], cores: &str, process: &str) -> Option<Load> {
+    pub(super) fn read(ids: &[usize], cores: &str, process: &str) -> Option<Load> {
         let (mut found, mut all, mut busy) = (0, 0, 0);
         for line in cores.lines() {
             let Some(rest) = line.strip_prefix("cpu") else {
@@ -70,44 +70,5 @@ impl Load {
         let margin = self.cores + 2;
         (100 * by_others.saturating_sub(margin) > MIN_FOREIGN_PERCENT * all)
             .then(|| 100 * by_others / all)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const BEFORE: (&str, &str) = (
-        "cpu  30 0 30 300 0 0 0 0 0 0\ncpu0 10 0 10 100 0 0 0 0 0 0\ncpu1 10 0 10 100 0 0 0 0 0 0\ncpu12 10 0 10 100 0 0 0 0 0 0\nintr 5\n",
-        "7 (a (b) c) R 1 7 7 0 -1 4 0 0 0 0 3 4 0 0 20 0 1 0",
-    );
-
-    fn after(core: &str, own: &str) -> Option<u64> {
-        let cores = BEFORE.0.replace("cpu1 10 0 10 100 0 0 0 0", core);
-        let process = BEFORE.1.replace("3 4", own);
-        let before = Load::read(&[1], BEFORE.0, BEFORE.1).unwrap();
-        Load::read(&[1], &cores, &process)
-            .unwrap()
-            .percent_by_others_since(&before)
-    }
-
-    #[test]
-    fn others_had_the_busy_time_beyond_this_process() {
-        // A hundred ticks: fifty idle, thirty of this process.
-        assert_eq!(after("cpu1 40 0 20 150 0 0 0 10", "23 14"), Some(20));
-        // All of this process, then hardly anything of others.
-        assert_eq!(after("cpu1 100 0 20 100 0 0 0 0", "83 24"), None);
-        assert_eq!(after("cpu1 100 0 20 100 0 0 0 0", "80 20"), None);
-        // Too short to tell.
-        assert_eq!(after("cpu1 13 0 10 100 0 0 0 0", "3 4"), None);
-    }
-
-    #[test]
-    fn unknown_loads_are_none() {
-        assert_eq!(Load::read(&[2], BEFORE.0, BEFORE.1), None);
-        assert_eq!(Load::read(&[1], "cpu1 1 2\n", BEFORE.1), None);
-        assert_eq!(Load::read(&[1], BEFORE.0, "7 (x) R 1 2"), None);
-        let both = Load::read(&[0, 12], BEFORE.0, BEFORE.1).unwrap();
-        assert_eq!((both.cores, both.all, both.busy), (2, 240, 40));
     }
 }
