@@ -34,16 +34,3 @@ impl Generator {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_generator_is_the_documented_one() {
-        // First numbers for seed 0, as published with the algorithm.
-        let mut g = Generator::new(0);
-        assert_eq!(g.next_u64(), 0xe220_a839_7b1d_cdaf);
-        assert_eq!(g.next_u64(), 0x6e78_9e6a_a1b9_65f4);
-    }
-}

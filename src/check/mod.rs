@@ -270,6 +270,3 @@ fn direction(ports: Ports) -> &'static str {
         "unidirectional"
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -333,7 +333,8 @@ impl CostModel {
     /// such that no message of at least one byte takes less than `alpha` or less than `beta` per
     /// byte, and no combination less than `gamma` per byte. Ignores the links of a heterogeneous
     /// model.
-    pub(crate) fn min_rates(&self) -> (f64, f64, f64) {
+    #[doc(hidden)]
+    pub fn min_rates(&self) -> (f64, f64, f64) {
         let linear = self.rates();
         let Some(pieces) = self.size_pieces() else {
             return (linear.alpha, linear.beta, linear.gamma);
@@ -355,7 +356,8 @@ impl CostModel {
 
     /// Lines `(alpha, beta)` that no message of at least one byte takes less than, for the costs of
     /// a homogeneous model. Ignores the links of a heterogeneous model.
-    pub(crate) fn lines_below(&self) -> Vec<(f64, f64)> {
+    #[doc(hidden)]
+    pub fn lines_below(&self) -> Vec<(f64, f64)> {
         match self.size_pieces() {
             Some(pieces) if !pieces.transfer.is_empty() => pieces::lines_below(&pieces.transfer),
             _ => vec![(self.rates().alpha, self.rates().beta)],

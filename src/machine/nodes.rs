@@ -102,7 +102,8 @@ impl CostModel {
     ///
     /// # Errors
     /// None in practice: the links have already been validated.
-    pub(crate) fn among(&self, ranks: &[usize]) -> Result<CostModel> {
+    #[doc(hidden)]
+    pub fn among(&self, ranks: &[usize]) -> Result<CostModel> {
         let Some(platform) = self.platform() else {
             return Ok(self.clone());
         };
@@ -158,73 +159,4 @@ fn components(ranks: usize, near: impl Fn(usize, usize) -> bool) -> Vec<Vec<usiz
         all.push(component);
     }
     all
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn cost(levels: &str) -> CostModel {
-        let links = Links::from_json(&format!(r#"{{"levels": {levels}}}"#)).unwrap();
-        CostModel::heterogeneous(links).unwrap()
-    }
-
-    #[test]
-    fn nodes_are_the_groups_within_the_outermost_level() {
-        let three = cost(
-            r#"[{"groups": [[0, 1], [2, 3], [4, 5]], "alpha": 1, "beta": 1},
-                {"groups": [[0, 1, 2, 3], [4, 5, 6, 7]], "alpha": 2, "beta": 1},
-                {"alpha": 3, "beta": 1}]"#,
-        );
-        let nodes = vec![vec![0, 1, 2, 3], vec![4, 5, 6, 7]];
-        assert_eq!(three.nodes(8).unwrap(), nodes);
-        // Fewer ranks than the costs describe: those beyond are left out.
-        assert_eq!(three.nodes(5).unwrap(), [vec![0, 1, 2, 3], vec![4]]);
-        let levels = three.levels(8).unwrap();
-        assert_eq!(levels.count(), 3);
-        let of_zero: Vec<_> = (1..8).map(|rank| levels.of(0, rank)).collect();
-        assert_eq!(of_zero, [0, 1, 1, 2, 2, 2, 2]);
-        assert_eq!([levels.of(4, 5), levels.of(6, 7)], [0, 1]);
-        assert_eq!(CostModel::new(1.0, 1.0).levels(8), None);
-        let within = three.among(&nodes[1]).unwrap();
-        assert_eq!(within.nodes(4).unwrap(), [vec![0, 1], vec![2], vec![3]]);
-        assert_eq!(three.among(&[0, 4]).unwrap(), CostModel::new(3.0, 1.0));
-        assert_eq!(three.among(&[5]).unwrap(), CostModel::new(0.0, 0.0));
-        // One node, and nodes of one rank, are no nodes.
-        assert_eq!(three.nodes(1), None);
-        assert_eq!(three.nodes(2), None);
-        assert_eq!(CostModel::new(1.0, 1.0).nodes(8), None);
-        assert_eq!(
-            cost(r#"[{"groups": [[0, 1, 2]], "alpha": 1, "beta": 1}]"#).nodes(3),
-            None
-        );
-        // Without links between the groups nothing can be composed.
-        assert_eq!(
-            cost(r#"[{"groups": [[0, 1], [2, 3]], "alpha": 1, "beta": 1}]"#).nodes(4),
-            None
-        );
-    }
-
-    #[test]
-    fn costs_of_two_directions_and_of_ranks_are_kept() {
-        let links = Links {
-            alpha: vec![
-                vec![None, Some(1.0), Some(9.0)],
-                vec![Some(2.0), None, Some(9.0)],
-                vec![Some(9.0), Some(9.0), None],
-            ],
-            beta: vec![vec![Some(1.0); 3]; 3],
-            gamma: vec![1.0, 1.0, 2.0],
-            gamma_copy: Vec::new(),
-        };
-        let cost = CostModel::heterogeneous(links).unwrap().overlap(true);
-        assert_eq!(cost.nodes(3).unwrap(), [vec![0, 1], vec![2]]);
-        let pair = cost.among(&[1, 0]).unwrap();
-        assert_eq!(pair.transfer(0, 1, 1), 3.0);
-        assert_eq!(pair.transfer(1, 0, 1), 2.0);
-        assert!(pair.overlaps());
-        let far = cost.among(&[0, 2]).unwrap();
-        assert_eq!([far.combine(0, 1), far.combine(1, 1)], [1.0, 2.0]);
-        assert!(far.links().is_some());
-    }
 }

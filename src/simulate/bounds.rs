@@ -480,5 +480,3 @@ fn number(n: usize) -> f64 {
 
 mod links;
 mod rounds;
-#[cfg(test)]
-mod tests;

@@ -5,7 +5,9 @@
 //! tests inspect its threads. `tests/commands` tests the command line.
 
 mod best_segments;
+mod bounds;
 mod builder;
+mod checker;
 mod choose;
 mod circulant_constructions;
 mod collectives;
@@ -20,6 +22,7 @@ mod gather_trees;
 mod hand;
 mod json;
 mod layers;
+mod machine;
 #[path = "../mutants/mod.rs"]
 mod mutants;
 mod mutation;

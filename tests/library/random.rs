@@ -8,7 +8,8 @@
 
 use oneport::check::{FindingKind, Options};
 use oneport::plan::Segments;
-use oneport::{Collective, CostModel, Order, Ports, Schedule, Span, Step};
+use oneport::random::Generator;
+use oneport::{Collective, CostModel, Error, Order, Ports, Schedule, Span, Step};
 use proptest::prelude::*;
 
 use crate::oracle::{self, Operator, Outcome};
@@ -252,4 +253,27 @@ fn reductions_of_a_thousand_ranks_are_accepted() {
             start.elapsed() - planned
         );
     }
+}
+
+#[test]
+fn messages_are_short_and_have_no_control_characters() {
+    let shown = |message: &str| Error::malformed(message).to_string();
+    assert_eq!(shown("plain, with \u{e9}"), "plain, with \u{e9}");
+    assert_eq!(shown("a\u{1b}[31mb\u{7}\nc"), "a\\u{1b}[31mb\\u{7}\\nc");
+    let long = format!(
+        "unknown field `{}`, expected one of a, b",
+        "x".repeat(1 << 20)
+    );
+    let cut = format!("unknown field `{}... expected one of a, b", "x".repeat(199));
+    assert_eq!(shown(&long), cut);
+    let words = "word \u{7} ".repeat(1 << 16);
+    assert!(shown(&words).len() < 4 * 4_000);
+}
+
+#[test]
+fn the_generator_is_the_documented_one() {
+    // First numbers for seed 0, as published with the algorithm.
+    let mut g = Generator::new(0);
+    assert_eq!(g.next_u64(), 0xe220_a839_7b1d_cdaf);
+    assert_eq!(g.next_u64(), 0x6e78_9e6a_a1b9_65f4);
 }

@@ -1,12 +1,14 @@
 //! Tests of the lower bounds: the formulas of the tables, and no schedule is faster than its
 //! bounds.
 
-use super::*;
-use crate::machine::Links;
-use crate::plan::{Request, Segments, registry};
-use crate::random::Generator;
-use crate::simulate::Prepared;
-use crate::{Order, Span, Step};
+use oneport::machine::Links;
+use oneport::plan::{Segments, registry};
+use oneport::random::Generator;
+use oneport::simulate::Prepared;
+use oneport::simulate::bounds::{lower_bound, lower_bound_of_layouts};
+use oneport::{Collective, CostModel, Kind, Layout, Order, Ports, Request, Schedule, Span, Step};
+
+use crate::support::cases::is_long;
 
 const COST: fn() -> CostModel = || CostModel::new(7.0, 3.0).gamma(2.0);
 
@@ -43,7 +45,6 @@ fn symbols_of_the_tables() {
 
 #[test]
 fn no_planned_schedule_is_faster_than_its_bounds() {
-    let is_long = std::env::var_os("ONEPORT_LONG").is_some();
     let costs = [
         (7.0, 3.0, 2.0),
         (0.0, 1.0, 0.0),
@@ -53,7 +54,7 @@ fn no_planned_schedule_is_faster_than_its_bounds() {
     ];
     for algorithm in registry::all() {
         for ports in [Ports::UNI, Ports::BI] {
-            for p in (1..=20).filter(|p| is_long || *p <= 6 || p % 4 == 1) {
+            for p in (1..=20).filter(|p| is_long() || *p <= 6 || p % 4 == 1) {
                 for (m, s) in [(0, 1), (1, 1), (5, 2), (40, 40), (40, 1), (64, 8)] {
                     for overlap in [false, true] {
                         let r = Request::new(algorithm.collective, p, m)
@@ -201,21 +202,23 @@ fn irregular_blocks() {
         };
         blocks.iter().map(own).collect()
     };
-    let demand = |collective: &Collective, layouts: &[Layout]| {
-        Demand::of(collective, layouts.len(), layouts.iter())
+    let bounds = |collective, ports, layouts: &[Layout]| {
+        let (p, all) = (layouts.len(), layouts.iter());
+        let b = lower_bound_of_layouts(&collective, ports, p, all, &COST(), 1);
+        (b.latency, b.bandwidth, b.computation)
     };
-    let d = demand(
-        &Collective::Gather { root: 1 },
-        &layout(&[5, 4, 0, 3], false),
-    );
-    assert_eq!((d.reach, d.total, d.received, d.sent), (3, 8.0, 8.0, 5.0));
-    let d = demand(&Collective::Allgather, &layout(&[5, 4, 0, 3], true));
-    assert_eq!(
-        (d.reach, d.received, d.total, d.both),
-        (4, 12.0, 36.0, 12.0)
-    );
-    let d = demand(&Collective::Allgather, &layout(&[0, 0], true));
-    assert_eq!(d.reach, 0);
+    let (uni, bi) = (Ports::UNI, Ports::BI);
+    // Three ranks have data, of which the root receives 8 elements.
+    let to_root = layout(&[5, 4, 0, 3], false);
+    let gather = Collective::Gather { root: 1 };
+    assert_eq!(bounds(gather, bi, &to_root), (14.0, 24.0, 0.0));
+    // The empty rank receives 12 elements; together all receive 36.
+    let to_all = layout(&[5, 4, 0, 3], true);
+    let allgather = Collective::Allgather;
+    assert_eq!(bounds(allgather.clone(), bi, &to_all), (14.0, 36.0, 0.0));
+    assert_eq!(bounds(allgather.clone(), uni, &to_all), (21.0, 54.0, 0.0));
+    let empty = layout(&[0, 0], true);
+    assert_eq!(bounds(allgather, bi, &empty), (0.0, 0.0, 0.0));
 }
 
 #[test]
@@ -341,4 +344,36 @@ fn no_schedule_over_random_links_is_faster_than_its_bounds() {
     let gap = |kind: Kind| gaps[kind.name()].0 / gaps[kind.name()].1;
     // With the least alpha and the least beta of all links these were about 9 and 4.
     assert!(gap(Kind::Broadcast) < 3.5 && gap(Kind::Gather) < 3.2);
+}
+
+fn chain_reduce(p: usize, q: usize) -> Schedule {
+    let mut b = Schedule::builder(p, Ports::BI, Collective::Reduce { root: 0 });
+    for r in 0..p {
+        let out = (r == 0).then_some(Span::new(0, q));
+        b.layout(r, q, [Span::new(0, q)], out);
+        for s in 0..q {
+            let span = Span::new(s, 1);
+            if r + 1 < p {
+                b.step(r, Step::recv_combine(r + 1, span, Order::MineFirst));
+            }
+            if r > 0 {
+                b.step(r, Step::send(r - 1, span));
+            }
+        }
+    }
+    b.build().unwrap()
+}
+
+#[test]
+fn chain_takes_its_closed_form() {
+    for p in 2..12usize {
+        for q in 1..9usize {
+            let s = chain_reduce(p, q);
+            let cost = CostModel::new(1.0, 1.0).gamma(1.0);
+            let time = s.simulate(&cost).unwrap().makespan();
+            let expected = (p + q - 2) as f64 * 3.0;
+            assert_eq!(time, expected, "p={p} q={q}");
+            assert_eq!(s.stats().unwrap().segments_held, 1);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Tests of the checker: one hand-written schedule for every kind of error, with the exact message.
 
-use super::*;
+use oneport::check::{FindingKind, Options};
+use oneport::{Ports, Schedule};
 
 /// A schedule with the given layouts, each written as `len input output`.
 fn schedule(ports: &str, collective: &str, layout: &[&str], programs: &[&str]) -> Schedule {
@@ -22,7 +23,7 @@ fn schedule(ports: &str, collective: &str, layout: &[&str], programs: &[&str]) -
 }
 
 fn messages(s: &Schedule) -> Vec<String> {
-    let report = check(s, &Options::default(), None);
+    let report = s.check();
     report.errors.iter().map(ToString::to_string).collect()
 }
 
