@@ -39,3 +39,11 @@ pub mod launch {
 
 /// Bytes of the shortest message that both partners copy.
 pub const MIN_LONG_BYTES: u64 = crate::run::tuning::MIN_LONG_BYTES;
+
+/// What threads write, by cache line.
+#[cfg(debug_assertions)]
+pub mod recorded {
+    pub use crate::run::sync::recorded::*;
+    /// Bytes of a cache line.
+    pub const CACHE_LINE_BYTES: usize = crate::run::tuning::CACHE_LINE_BYTES;
+}

@@ -301,30 +301,3 @@ fn any_overlap_sorted(mut a: &[Span], mut b: &[Span]) -> bool {
     }
     false
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::random::Generator;
-
-    #[test]
-    fn sorted_and_pairwise_overlap_agree() {
-        let mut random = Generator::new(1);
-        let mut below = |n: usize| random.below(n);
-        let mut seen = [0, 0];
-        for _ in 0..20_000 {
-            let mut list = |n: usize| -> Vec<Span> {
-                let mut spans: Vec<Span> = (0..below(n))
-                    .map(|_| Span::new(below(120), below(4)))
-                    .collect();
-                spans.sort_by_key(|s| s.offset);
-                spans
-            };
-            let (a, b) = (list(7), list(12));
-            let expected = a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
-            assert_eq!(any_overlap_sorted(&a, &b), expected, "{a:?} {b:?}");
-            seen[usize::from(expected)] += 1;
-        }
-        assert!(seen.iter().all(|&n| n > 1000), "{seen:?}");
-    }
-}

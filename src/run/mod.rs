@@ -58,7 +58,7 @@ mod placement;
 mod processes;
 mod rank;
 mod scope;
-mod sync;
+pub(crate) mod sync;
 #[doc(hidden)]
 pub mod system;
 mod team;

@@ -1,23 +1,23 @@
 //! The synchronization primitives of runs, in one place: all that several ranks may write goes
 //! through them. `tests/model` compiles the sources of transfers, the parker, the inbox and the
-//! barrier against loom's primitives instead. In unit tests they record who writes which cache line
-//! (`recorded`).
+//! barrier against loom's primitives instead. In builds with debug assertions they can record who
+//! writes which cache line (`recorded`), for `tests/threads/lines.rs`.
 
 use std::ptr;
 
-#[cfg(not(test))]
+#[cfg(not(debug_assertions))]
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 pub(crate) use std::sync::atomic::{Ordering, fence};
 
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::thread::yield_now;
 
-#[cfg(not(test))]
+#[cfg(not(debug_assertions))]
 pub(crate) use parking_lot::{Condvar, Mutex};
 
-#[cfg(test)]
+#[cfg(debug_assertions)]
 pub(crate) use recorded::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
-#[cfg(test)]
+#[cfg(debug_assertions)]
 pub(crate) use recorded::{Condvar, Mutex};
 
 /// [`std::cell::UnsafeCell`] with the access functions of loom's.
@@ -31,17 +31,17 @@ impl<T> UnsafeCell<T> {
     }
 
     #[inline(always)]
-    #[cfg_attr(test, track_caller)]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
-        #[cfg(test)]
+        #[cfg(debug_assertions)]
         recorded::reads(self);
         f(self.0.get())
     }
 
     #[inline(always)]
-    #[cfg_attr(test, track_caller)]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-        #[cfg(test)]
+        #[cfg(debug_assertions)]
         recorded::writes(self);
         f(self.0.get())
     }
@@ -61,13 +61,13 @@ impl Word {
     }
 
     #[inline(always)]
-    #[cfg_attr(test, track_caller)]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn set(&self, value: *mut ()) {
         self.0.store(value, Ordering::Relaxed);
     }
 
     #[inline(always)]
-    #[cfg_attr(test, track_caller)]
+    #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn get(&self) -> *mut () {
         self.0.load(Ordering::Relaxed)
     }
@@ -79,9 +79,6 @@ impl Word {
     }
 }
 
-#[cfg(test)]
-mod lines;
-#[cfg(test)]
+#[cfg(debug_assertions)]
+#[doc(hidden)]
 pub(crate) mod recorded;
-#[cfg(test)]
-mod tests;

@@ -23,12 +23,13 @@ fn time(random: &mut Random, n: usize) -> f64 {
 
 const BUFFER: usize = 14;
 
-/// Random disjoint spans of `len` elements in total, in any order; some may be empty.
+/// Random disjoint spans of `len` elements in total, in any order; some may be empty. Lists of more
+/// than eight take other paths in the analyses than shorter ones.
 fn spans(random: &mut Random, len: usize) -> Spans {
-    let parts = if random.chance(70) {
-        1
-    } else {
-        2 + random.below(2)
+    let parts = match random.below(20) {
+        0..14 => 1,
+        14..17 => 2 + random.below(2),
+        _ => 9 + random.below(4),
     };
     let mut cuts: Vec<usize> = (1..parts).map(|_| random.below(len + 1)).collect();
     cuts.sort_unstable();

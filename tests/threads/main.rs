@@ -7,6 +7,8 @@ mod endpoint;
 mod examples;
 mod faults;
 mod gather_distributed;
+#[cfg(debug_assertions)]
+mod lines;
 #[path = "../mutants/mod.rs"]
 mod mutants;
 #[path = "../oracle/mod.rs"]

@@ -1,8 +1,6 @@
-//! The primitives of unit tests: they record which bytes a thread reads and writes, and at which
-//! place of the code. They are as large as those that they stand for, so the same values share a
-//! cache line.
-//!
-//! A thread records nothing unless it has called [`begin`]. What the standard library, parking_lot
+//! The primitives of builds with debug assertions: while [`record`] asks for it, they record which
+//! bytes a thread reads and writes, and at which place of the code. They are as large as those that
+//! they stand for, so the same values share a cache line. What the standard library, parking_lot
 //! and crossbeam-channel do inside is not recorded; a lock counts as one write when it is taken and
 //! one when it is released.
 
@@ -13,35 +11,79 @@ use std::panic::Location;
 use std::sync::atomic::{self, Ordering};
 use std::time::Instant;
 
+use crate::run::Team;
+use crate::run::placement::Workers;
+use crate::run::wait::TeamState;
+
 /// That a thread reads or writes some bytes at one place of the code.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Access {
-    pub(crate) address: usize,
-    pub(crate) bytes: usize,
-    pub(crate) place: &'static Location<'static>,
+pub struct Access {
+    /// Where the bytes start.
+    pub address: usize,
+    /// How many they are.
+    pub bytes: usize,
+    /// The code that reads or writes them.
+    pub place: &'static Location<'static>,
     /// How often it writes them. An exchange that fails counts, since it needs the line as a write
     /// does.
-    pub(crate) writes: u64,
+    pub writes: u64,
 }
 
 /// By address and place.
 type Log = HashMap<(usize, *const Location<'static>), Access>;
 
+/// Whether any thread has ever recorded something: most runs never look at their thread's log.
+static RECORDS: atomic::AtomicBool = atomic::AtomicBool::new(false);
+
 thread_local! {
     static LOG: RefCell<Option<Log>> = const { RefCell::new(None) };
 }
 
-/// Records all accesses of this thread from now on.
-pub(crate) fn begin() {
-    LOG.set(Some(Log::new()));
+/// What each thread of `team` reads and writes while `run` runs.
+pub fn record(team: &mut Team, run: impl FnOnce(&mut Team)) -> Vec<Vec<Access>> {
+    RECORDS.store(true, Ordering::Relaxed);
+    team.run_on_all(&|_| LOG.set(Some(Log::new())));
+    run(team);
+    let threads = parking_lot::Mutex::new(vec![Vec::new(); team.threads()]);
+    team.run_on_all(&|thread| {
+        let log = LOG.take().into_iter().flatten();
+        threads.lock()[thread] = log.map(|(_, access)| access).collect();
+    });
+    threads.into_inner()
 }
 
-/// Ends the record of this thread, and returns it.
-pub(crate) fn end() -> Vec<Access> {
-    LOG.take().into_iter().flatten().map(|(_, a)| a).collect()
+/// Calls `touch` on each thread of `team` with its number.
+pub fn on_all(team: &Team, touch: impl Fn(usize) + Sync) {
+    team.run_on_all(&touch);
 }
 
+/// A team of `ranks` ranks on `threads` threads that runs as on `cores` cores, which this machine
+/// need not have: therefore its ranks yield instead of spinning, and never block.
+///
+/// # Panics
+/// If the threads cannot be started.
+pub fn team(ranks: usize, threads: usize, cores: usize) -> Team {
+    let mut team = Team::new(threads).expect("a team starts");
+    let core_of: Vec<usize> = (0..threads).collect();
+    team.state = TeamState::new(&core_of, 1, Vec::new());
+    team.state.contention.never_block();
+    team.share_copies = cores == ranks;
+    if threads < ranks {
+        team.workers = Workers::Cores;
+    }
+    (team.ranks, team.cores) = (ranks, cores);
+    team
+}
+
+#[inline]
 fn note(address: usize, bytes: usize, place: &'static Location<'static>, writes: bool) {
+    if RECORDS.load(Ordering::Relaxed) {
+        log(address, bytes, place, writes);
+    }
+}
+
+#[cold]
+fn log(address: usize, bytes: usize, place: &'static Location<'static>, writes: bool) {
     LOG.with_borrow_mut(|log| {
         let Some(log) = log else { return };
         let access = log
@@ -59,13 +101,13 @@ fn note(address: usize, bytes: usize, place: &'static Location<'static>, writes:
 
 /// The calling thread reads `value`.
 #[track_caller]
-pub(super) fn reads<T>(value: *const T) {
+pub(crate) fn reads<T>(value: *const T) {
     note(value.addr(), size_of::<T>(), Location::caller(), false);
 }
 
 /// The calling thread writes `value`.
 #[track_caller]
-pub(super) fn writes<T>(value: *const T) {
+pub(crate) fn writes<T>(value: *const T) {
     wrote(value.cast(), size_of::<T>());
 }
 
@@ -79,34 +121,34 @@ macro_rules! atomic {
     ($name:ident$(<$parameter:ident>)?, $value:ty) => {
         #[derive(Debug, Default)]
         #[repr(transparent)]
-        pub(crate) struct $name$(<$parameter>)?(atomic::$name$(<$parameter>)?);
+        pub struct $name$(<$parameter>)?(atomic::$name$(<$parameter>)?);
 
         #[allow(dead_code, reason = "not every type needs all of them")]
         impl$(<$parameter>)? $name$(<$parameter>)? {
-            pub(crate) fn new(value: $value) -> Self {
+            pub fn new(value: $value) -> Self {
                 $name(atomic::$name::new(value))
             }
 
             #[track_caller]
-            pub(crate) fn load(&self, order: Ordering) -> $value {
+            pub fn load(&self, order: Ordering) -> $value {
                 reads(self);
                 self.0.load(order)
             }
 
             #[track_caller]
-            pub(crate) fn store(&self, value: $value, order: Ordering) {
+            pub fn store(&self, value: $value, order: Ordering) {
                 writes(self);
                 self.0.store(value, order);
             }
 
             #[track_caller]
-            pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
+            pub fn swap(&self, value: $value, order: Ordering) -> $value {
                 writes(self);
                 self.0.swap(value, order)
             }
 
             #[track_caller]
-            pub(crate) fn compare_exchange(
+            pub fn compare_exchange(
                 &self,
                 current: $value,
                 new: $value,
@@ -127,7 +169,7 @@ macro_rules! number {
         #[allow(dead_code, reason = "not every type needs it")]
         impl $name {
             #[track_caller]
-            pub(crate) fn fetch_add(&self, value: $value, order: Ordering) -> $value {
+            pub fn fetch_add(&self, value: $value, order: Ordering) -> $value {
                 writes(self);
                 self.0.fetch_add(value, order)
             }
@@ -143,22 +185,22 @@ number!(AtomicUsize, usize);
 
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub(crate) struct Mutex<T>(parking_lot::Mutex<T>);
+pub struct Mutex<T>(parking_lot::Mutex<T>);
 
 #[derive(Debug)]
-pub(crate) struct Guard<'m, T> {
+pub struct Guard<'m, T> {
     /// Dropped after the release is recorded.
     held: parking_lot::MutexGuard<'m, T>,
     place: &'static Location<'static>,
 }
 
 impl<T> Mutex<T> {
-    pub(crate) fn new(value: T) -> Self {
+    pub fn new(value: T) -> Self {
         Mutex(parking_lot::Mutex::new(value))
     }
 
     #[track_caller]
-    pub(crate) fn lock(&self) -> Guard<'_, T> {
+    pub fn lock(&self) -> Guard<'_, T> {
         writes(self);
         Guard {
             held: self.0.lock(),
@@ -166,7 +208,7 @@ impl<T> Mutex<T> {
         }
     }
 
-    pub(crate) fn into_inner(self) -> T {
+    pub fn into_inner(self) -> T {
         self.0.into_inner()
     }
 }
@@ -195,12 +237,12 @@ impl<T> Drop for Guard<'_, T> {
 
 #[derive(Debug, Default)]
 #[repr(transparent)]
-pub(crate) struct Condvar(parking_lot::Condvar);
+pub struct Condvar(parking_lot::Condvar);
 
 impl Condvar {
     /// Releases the lock and takes it again.
     #[track_caller]
-    pub(crate) fn wait_until<T>(
+    pub fn wait_until<T>(
         &self,
         guard: &mut Guard<'_, T>,
         until: Instant,
@@ -211,7 +253,7 @@ impl Condvar {
     }
 
     #[track_caller]
-    pub(crate) fn notify_one(&self) {
+    pub fn notify_one(&self) {
         writes(self);
         self.0.notify_one();
     }

@@ -60,7 +60,7 @@ pub(super) unsafe fn copy_short(dst: *mut u8, src: *const u8, bytes: usize) {
 /// thread that sees a later release store of this thread.
 #[inline]
 pub(super) unsafe fn copy(dst: *mut u8, src: *const u8, bytes: usize, stream: bool) {
-    #[cfg(test)]
+    #[cfg(debug_assertions)]
     super::sync::recorded::wrote(dst, bytes);
     if stream {
         // SAFETY: guaranteed by the caller.

@@ -101,7 +101,7 @@ impl Contention {
     }
 
     /// No rank blocks, however busy others keep the cores.
-    #[cfg(test)]
+    #[cfg(debug_assertions)]
     pub(crate) fn never_block(&mut self) {
         for core in &mut self.cores {
             core.patience = Duration::MAX;

@@ -77,29 +77,3 @@ fn ones(n: usize) -> Vec<u64> {
     }
     words
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranks_are_visited_cyclically() {
-        for p in [1, 63, 64, 65, 4_095, 4_096, 4_097, 10_000] {
-            let mut list = Worklist::all(p);
-            for rank in 0..p {
-                assert_eq!(list.take(), Some(rank));
-                // Both are behind the current position, so they belong to the next pass.
-                list.insert(rank / 2);
-                list.insert(rank);
-                if rank / 2 < rank {
-                    list.insert(p - 1);
-                }
-            }
-            let again: Vec<_> = (0..p).map_while(|_| list.take()).collect();
-            assert_eq!(again, (0..p).collect::<Vec<_>>(), "p={p}");
-            assert_eq!(list.take(), None);
-            list.insert(p / 3);
-            assert_eq!((list.take(), list.take()), (Some(p / 3), None));
-        }
-    }
-}

@@ -2,21 +2,20 @@
 //!
 //! A message may only touch lines that two threads use: those of its sender and its receiver. Then
 //! its cost does not depend on how many other cores the machine has. All other lines that threads
-//! share are in [`EXCEPTIONS`](super::lines::EXCEPTIONS). The tests print what they find:
-//! `cargo test --lib sync::tests::lines -- --nocapture`.
+//! share are in `EXCEPTIONS`. The tests print what they find:
+//! `cargo test --test threads lines -- --nocapture`.
 
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
 
 use crossbeam_utils::CachePadded;
+use oneport::internal::recorded::{self, AtomicBool, AtomicU64, AtomicUsize, Mutex};
+use oneport::run::{Bidirectional, Clock, Endpoint, Op, Operator, Run, ScopeOptions, Team};
+use oneport::{CostModel, Kind, Request, Schedule};
 
-use super::lines::{Facts, Record};
-use super::{AtomicBool, AtomicU64, AtomicUsize};
-use crate::machine::CostModel;
-use crate::plan::Request;
-use crate::run::wait::TeamState;
-use crate::run::{Bidirectional, Clock, Endpoint, Op, Operator, Run, ScopeOptions, Team, Workers};
-use crate::schedule::Schedule;
+use self::record::{EXCEPTIONS, Exception, Facts, Record};
+use crate::support::alone::shared;
+
+mod record;
 
 /// How ranks are mapped to threads, and which messages are eager.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,30 +28,29 @@ enum Cores {
     Workers(usize),
 }
 
-/// A team of `ranks` ranks whose barrier is that of as many cores as threads. Its ranks yield
-/// instead of spinning, since this machine may have fewer.
-fn team(ranks: usize, cores: Cores) -> Team {
-    let threads = match cores {
-        Cores::Workers(threads) => threads,
-        _ => ranks,
-    };
-    let mut team = Team::new(threads).unwrap();
-    let core_of: Vec<usize> = (0..threads).collect();
-    team.state = TeamState::new(&core_of, 1, Vec::new());
-    team.state.contention.never_block();
-    team.cores = if cores == Cores::Shared { 1 } else { ranks };
-    team.share_copies = cores == Cores::Own;
-    if let Cores::Workers(threads) = cores {
-        team.workers = Workers::Cores;
-        (team.ranks, team.cores) = (ranks, threads);
+impl Cores {
+    fn threads(self, ranks: usize) -> usize {
+        match self {
+            Cores::Workers(threads) => threads,
+            _ => ranks,
+        }
     }
-    team
+
+    fn team(self, ranks: usize) -> Team {
+        let cores = match self {
+            Cores::Own => ranks,
+            Cores::Shared => 1,
+            Cores::Workers(threads) => threads,
+        };
+        recorded::team(ranks, self.threads(ranks), cores)
+    }
 }
 
 /// Runs `schedule` and records it.
 fn run(name: &str, schedule: &Schedule, cores: Cores, clock: Clock, eager: bool) -> Record {
     const REPETITIONS: usize = 2;
-    let mut team = team(schedule.ranks(), cores);
+    let _shared = shared();
+    let mut team = cores.team(schedule.ranks());
     let name = format!("{name}, {cores:?}, {clock:?}");
     Record::of(&mut team, &name, |team| {
         let run = Run::<u64>::new(schedule).op(Op::SUM).verified();
@@ -66,7 +64,7 @@ fn run(name: &str, schedule: &Schedule, cores: Cores, clock: Clock, eager: bool)
         let messages = steps.filter(|step| step.is_send()).count() as u64;
         Facts {
             ranks: schedule.ranks() as u64,
-            threads: team.threads() as u64,
+            threads: cores.threads(schedule.ranks()) as u64,
             repetitions,
             meetings: repetitions * if clock == Clock::Paced { 3 } else { 2 },
             messages: repetitions * messages,
@@ -84,7 +82,7 @@ fn schedules(ranks: usize, elements: usize) -> Vec<(String, Schedule)> {
         (Request::alltoall(ranks, elements), "bruck"),
         (Request::broadcast(ranks, elements), "binomial"),
         (circulant.clone(), "circulant"),
-        (circulant.collective(crate::Kind::Reduce), "circulant"),
+        (circulant.collective(Kind::Reduce), "circulant"),
     ]
     .map(|(request, algorithm)| {
         let name = format!(
@@ -141,14 +139,6 @@ fn lines_of_paced_runs() {
     run("ring", &schedule, Cores::Own, Clock::Paced, false).check();
 }
 
-/// However late ranks are in a paced run on a busy machine.
-#[test]
-fn lines_of_threads_that_keep_their_pace() {
-    let soon = || Instant::now() + Duration::from_millis(1);
-    let found = planted(|team, me| team.state.pace(me, soon(), false));
-    assert!(found.is_empty(), "{found:?}");
-}
-
 #[test]
 fn lines_of_shared_ports() {
     let schedule = Request::alltoall(16, 10)
@@ -166,7 +156,8 @@ fn lines_of_endpoints() {
     const RANKS: usize = 16;
     const ROUNDS: usize = 100;
     const SHIFTS: [usize; 3] = [1, 3, 8];
-    let mut team = team(RANKS, Cores::Own);
+    let _shared = shared();
+    let mut team = Cores::Own.team(RANKS);
     let record = Record::of(&mut team, "endpoints", |team| {
         let mut buffers = vec![vec![1u64; 8]; RANKS];
         let options = ScopeOptions::new(Operator::named("sum").unwrap());
@@ -194,10 +185,15 @@ fn lines_of_endpoints() {
 }
 
 /// What is found if each of four threads calls `touch` with its number a hundred times.
-fn planted(touch: impl Fn(&Team, usize) + Sync) -> Vec<String> {
-    let mut team = team(4, Cores::Own);
+fn planted(touch: impl Fn(usize) + Sync) -> Vec<String> {
+    planted_within(EXCEPTIONS, touch)
+}
+
+fn planted_within(exceptions: &[Exception], touch: impl Fn(usize) + Sync) -> Vec<String> {
+    let _shared = shared();
+    let mut team = Cores::Own.team(4);
     let record = Record::of(&mut team, "planted", |team| {
-        team.run_on_all(&|thread| (0..100).for_each(|_| touch(team, thread)));
+        recorded::on_all(team, |thread| (0..100).for_each(|_| touch(thread)));
         Facts {
             ranks: 4,
             threads: 4,
@@ -207,13 +203,13 @@ fn planted(touch: impl Fn(&Team, usize) + Sync) -> Vec<String> {
             shares_copies: false,
         }
     });
-    record.findings()
+    record.findings(exceptions)
 }
 
 #[test]
 fn shared_counters_are_found() {
     let counter = AtomicU64::new(0);
-    let found = planted(|_, _| {
+    let found = planted(|_| {
         counter.fetch_add(1, Relaxed);
     });
     assert!(!found.is_empty());
@@ -226,47 +222,55 @@ fn shared_counters_are_found() {
     }
     // One that writes suffices, and an exchange that fails, and a lock.
     let flag = AtomicBool::new(false);
-    let one_writes = planted(|_, me| {
+    let one_writes = planted(|me| {
         if me > 0 || flag.swap(true, Relaxed) {
             flag.load(Relaxed);
         }
     });
     let word = AtomicUsize::new(1);
-    let fails = planted(|_, _| assert!(word.compare_exchange(0, 0, Relaxed, Relaxed).is_err()));
-    let lock = super::Mutex::new(0);
-    let locks = planted(|_, _| *lock.lock() += 1);
+    let fails = planted(|_| assert!(word.compare_exchange(0, 0, Relaxed, Relaxed).is_err()));
+    let lock = Mutex::new(0);
+    let locks = planted(|_| *lock.lock() += 1);
     assert!(!one_writes.is_empty() && !fails.is_empty() && !locks.is_empty());
-    assert!(planted(|_, _| assert!(flag.load(Relaxed))).is_empty());
+    assert!(planted(|_| assert!(flag.load(Relaxed))).is_empty());
 }
 
 #[test]
 fn false_sharing_is_found() {
     let neighbours = CachePadded::new([0; 4].map(AtomicU64::new));
-    let own = planted(|_, me| neighbours[me].store(1, Relaxed));
+    let own = planted(|me| neighbours[me].store(1, Relaxed));
     assert!(
         own.iter().any(|f| f.contains("a line with 4 values")),
         "{own:?}"
     );
-    let pairs = planted(|_, me| neighbours[me / 2].store(1, Relaxed));
+    let pairs = planted(|me| neighbours[me / 2].store(1, Relaxed));
     assert!(
         pairs.iter().any(|f| f.contains("a line with 2 values")),
         "{pairs:?}"
     );
     let apart = [0; 4].map(|n| CachePadded::new(AtomicU64::new(n)));
-    assert!(planted(|_, me| apart[me].store(1, Relaxed)).is_empty());
-    assert!(planted(|_, me| apart[me / 2].store(1, Relaxed)).is_empty());
+    assert!(planted(|me| apart[me].store(1, Relaxed)).is_empty());
+    assert!(planted(|me| apart[me / 2].store(1, Relaxed)).is_empty());
 }
 
 #[test]
 fn exceptions_have_limits() {
-    let leaves = |team: &Team, me: usize, often: bool| {
-        let left = team.state.has_left(0, 1);
-        if me == 0 && (often || !left) {
-            team.state.leave(0, 1);
-        }
+    let once = Exception {
+        file: "threads/lines.rs",
+        writes: |run, _| run.repetitions,
+        why: "the first thread says something",
     };
-    assert!(planted(|team, me| leaves(team, me, false)).is_empty());
-    let found = planted(|team, me| leaves(team, me, true));
+    let findings = |often: bool| {
+        let said = AtomicU64::new(0);
+        planted_within(std::slice::from_ref(&once), |me| {
+            if said.load(Relaxed) == 0 || often {
+                let first = me == 0;
+                first.then(|| said.store(1, Relaxed));
+            }
+        })
+    };
+    assert!(findings(false).is_empty());
+    let found = findings(true);
     assert!(
         found.iter().any(|f| f.contains("1 are allowed")),
         "{found:?}"
