@@ -12,6 +12,7 @@ mod choose;
 mod circulant_constructions;
 mod collectives;
 mod compositions;
+mod cost_models;
 #[cfg(feature = "mpi")]
 mod early_receives;
 mod edges;
@@ -22,7 +23,6 @@ mod gather_trees;
 mod hand;
 mod json;
 mod layers;
-mod machine;
 #[path = "../mutants/mod.rs"]
 mod mutants;
 mod mutation;
