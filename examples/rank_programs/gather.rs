@@ -22,7 +22,7 @@
 //! root, if that is another rank. Now four ranks can compute which gather root receives, how much,
 //! and which one sends. The higher fixed root becomes that of the joined subcube.
 
-use oneport::internal::gather::binomial::Cube;
+use oneport::internal::gather::binomial::Subcube;
 use oneport::run::{Bidirectional, Element, Endpoint, PortModel};
 use oneport::schedule::{Layout, Span};
 use oneport::{Error, ErrorKind, Result};
@@ -82,7 +82,7 @@ impl GatherPart {
                 "the buffer has fewer than the {CONTROL} elements that control messages take"
             )));
         }
-        let own = Cube {
+        let own = Subcube {
             root: me,
             block: block as u64,
             others: 0,
@@ -252,18 +252,18 @@ impl GatherPart {
 /// Exchanges what two fixed roots know about their subcubes; returns what the other one knows.
 fn exchanged(
     endpoint: &mut Endpoint<'_, u64, Bidirectional>,
-    mine: Cube,
+    mine: Subcube,
     peer: usize,
-) -> Result<Cube> {
+) -> Result<Subcube> {
     let words = [mine.root as u64, mine.block, mine.others];
     endpoint.data_mut()?[..3].copy_from_slice(&words);
     endpoint.exchange(peer, MINE, peer, THEIRS)?;
     read(endpoint)
 }
 
-fn read(endpoint: &mut Endpoint<'_, u64, Bidirectional>) -> Result<Cube> {
+fn read(endpoint: &mut Endpoint<'_, u64, Bidirectional>) -> Result<Subcube> {
     match endpoint.data()[3..6] {
-        [root, block, others] => Ok(Cube {
+        [root, block, others] => Ok(Subcube {
             root: elements(root)?,
             block,
             others,
@@ -273,7 +273,7 @@ fn read(endpoint: &mut Endpoint<'_, u64, Bidirectional>) -> Result<Cube> {
 }
 
 /// Whether the gather root of `mine` receives from that of `other`.
-fn receives(root: Option<usize>, low: bool, mine: Cube, other: Cube) -> bool {
+fn receives(root: Option<usize>, low: bool, mine: Subcube, other: Subcube) -> bool {
     match root {
         Some(root) if mine.root == root => true,
         Some(root) if other.root == root => false,

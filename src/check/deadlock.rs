@@ -26,7 +26,7 @@ pub(super) struct Stuck<'a> {
 
 /// One step of a rank that waits for another step, of the same rank or on a shared port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Link {
+struct WaitLink {
     rank: usize,
     step: usize,
     waits_for: Event,
@@ -70,7 +70,7 @@ impl Stuck<'_> {
         }
     }
 
-    fn push_findings(&self, links: &[Link], cause: Cause, findings: &mut Findings) {
+    fn push_findings(&self, links: &[WaitLink], cause: Cause, findings: &mut Findings) {
         let mut found = false;
         if cause == Cause::Ports {
             for link in links.iter().filter(|l| self.only_shares_port(l)) {
@@ -197,10 +197,10 @@ impl Stuck<'_> {
 
     /// The steps through which each node of the cycle waits for the next one, starting with the
     /// lowest rank.
-    fn links(&self, cycle: &[u32], owners: &[[Option<(usize, usize)>; 2]]) -> Vec<Link> {
+    fn links(&self, cycle: &[u32], owners: &[[Option<(usize, usize)>; 2]]) -> Vec<WaitLink> {
         let mut orders: HashMap<usize, LocalOrder> = HashMap::new();
         let mut scratch = OrderScratch::default();
-        let mut links: Vec<Link> = Vec::new();
+        let mut links: Vec<WaitLink> = Vec::new();
         let ports = self.schedule.shared_ports();
         for (i, &node) in cycle.iter().enumerate() {
             let next = cycle[(i + 1) % cycle.len()];
@@ -224,7 +224,7 @@ impl Stuck<'_> {
                 let shared = || self.shared_wait(ports, (rank, step), next);
                 let found = own.or_else(|| if second { None } else { shared() });
                 if let Some((waits_for, shared)) = found {
-                    links.push(Link {
+                    links.push(WaitLink {
                         rank,
                         step,
                         waits_for,
@@ -261,7 +261,7 @@ impl Stuck<'_> {
 
     /// Whether both steps are transfers that conflict only through their port: neither step
     /// accesses an element that the other one writes.
-    fn only_shares_port(&self, link: &Link) -> bool {
+    fn only_shares_port(&self, link: &WaitLink) -> bool {
         if link.shared.is_some() {
             // The step that it waits for is another rank's.
             return false;
@@ -285,8 +285,8 @@ impl Stuck<'_> {
             && !overlaps(earlier, later)
     }
 
-    fn two_ports(&self, link: &Link, links: &[Link]) -> Finding {
-        let Link { rank, step, .. } = *link;
+    fn two_ports(&self, link: &WaitLink, links: &[WaitLink]) -> Finding {
+        let WaitLink { rank, step, .. } = *link;
         let earlier = link.waits_for.step();
         let (a, b) = (self.step(rank, earlier), self.step(rank, step));
         let port = b.port().unwrap_or(0);
@@ -317,7 +317,7 @@ impl Stuck<'_> {
         }
     }
 
-    fn deadlock(&self, links: &[Link]) -> Finding {
+    fn deadlock(&self, links: &[WaitLink]) -> Finding {
         const MAX: usize = 8;
         let cycle = self.waiting(links);
         let mut words: Vec<String> = cycle
@@ -355,7 +355,7 @@ impl Stuck<'_> {
         Finding { cycle, ..finding }
     }
 
-    fn waiting(&self, links: &[Link]) -> Vec<Waiting> {
+    fn waiting(&self, links: &[WaitLink]) -> Vec<Waiting> {
         links
             .iter()
             // A combining receive always waits for its own transfer.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::memory::{Memory, Piece};
+use super::memory::{Memory, SymbolPiece};
 use super::symbols::{ListId, Symbols, Value};
 use crate::schedule::{Schedule, Span};
 
@@ -78,7 +78,7 @@ impl History {
 pub(super) struct Recorder {
     history: History,
     numbers: HashMap<ListId, usize>,
-    pieces: Vec<Piece>,
+    pieces: Vec<SymbolPiece>,
 }
 
 impl Recorder {
@@ -111,7 +111,7 @@ impl Recorder {
             self.pieces.clear();
             memory.read(*span, &mut self.pieces);
             let mut offset = span.offset;
-            for &Piece { len, value } in &self.pieces {
+            for &SymbolPiece { len, value } in &self.pieces {
                 let contents = &mut self.history.contents;
                 let number = *self.numbers.entry(value.list).or_insert_with(|| {
                     contents.push(contributions(symbols, value));

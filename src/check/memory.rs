@@ -18,26 +18,26 @@ pub(super) struct Memory {
 
 /// Part of a message.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Piece {
+pub(super) struct SymbolPiece {
     pub(super) len: usize,
     pub(super) value: Value,
 }
 
 /// Takes elements from the front of a message.
 #[derive(Debug)]
-pub(super) struct Cursor<'a> {
-    pieces: &'a [Piece],
+pub(super) struct MessageCursor<'a> {
+    pieces: &'a [SymbolPiece],
     /// Number of elements of the first piece that have already been taken.
     taken: usize,
 }
 
-impl<'a> Cursor<'a> {
-    pub(super) fn new(pieces: &'a [Piece]) -> Self {
-        Cursor { pieces, taken: 0 }
+impl<'a> MessageCursor<'a> {
+    pub(super) fn new(pieces: &'a [SymbolPiece]) -> Self {
+        MessageCursor { pieces, taken: 0 }
     }
 
     /// Takes at most `max` elements that belong to one run.
-    pub(super) fn take(&mut self, max: usize) -> Option<Piece> {
+    pub(super) fn take(&mut self, max: usize) -> Option<SymbolPiece> {
         let first = self.pieces.first()?;
         let (value, left) = (first.value.plus(self.taken), first.len - self.taken);
         let len = left.min(max);
@@ -47,7 +47,7 @@ impl<'a> Cursor<'a> {
         } else {
             self.taken += len;
         }
-        Some(Piece { len, value })
+        Some(SymbolPiece { len, value })
     }
 }
 
@@ -76,7 +76,7 @@ impl Memory {
     }
 
     /// Appends the content of `span` to `pieces`, joining runs that continue each other.
-    pub(super) fn read(&self, span: Span, pieces: &mut Vec<Piece>) {
+    pub(super) fn read(&self, span: Span, pieces: &mut Vec<SymbolPiece>) {
         let (mut at, end) = (span.offset, span.end());
         if at == end {
             return;
@@ -87,7 +87,7 @@ impl Memory {
             let value = self.values[run].plus(at - self.starts[run]);
             match pieces.last_mut() {
                 Some(last) if last.value.plus(last.len) == value => last.len += next - at,
-                _ => pieces.push(Piece {
+                _ => pieces.push(SymbolPiece {
                     len: next - at,
                     value,
                 }),
@@ -101,7 +101,7 @@ impl Memory {
     pub(super) fn write(
         &mut self,
         span: Span,
-        message: &mut Cursor<'_>,
+        message: &mut MessageCursor<'_>,
         fresh: &mut Fresh,
         mut merge: impl FnMut(Value, Value) -> Value,
     ) {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::finding::Findings;
 use super::history::Recorder;
-use super::memory::{Cursor, Fresh, Memory, Piece};
+use super::memory::{Fresh, Memory, MessageCursor, SymbolPiece};
 
 use super::symbols::{ListId, MAX_EXAMINED, Symbols, Value};
 use super::{Finding, FindingKind};
@@ -30,7 +30,7 @@ pub(super) fn prove(
     findings: &mut Findings,
     mut recorder: Option<&mut Recorder>,
 ) -> bool {
-    let mut machine = Machine::new(schedule);
+    let mut machine = SymbolMachine::new(schedule);
     if let Some(recorder) = &mut recorder {
         recorder.start(schedule, &machine.symbols, &machine.memories);
     }
@@ -79,16 +79,16 @@ fn receivers(schedule: &Schedule, graph: &Graph) -> Vec<(u32, u32)> {
     receivers
 }
 
-struct Machine {
+struct SymbolMachine {
     symbols: Symbols,
     memories: Vec<Memory>,
-    message: Vec<Piece>,
+    message: Vec<SymbolPiece>,
     fresh: Fresh,
 }
 
-impl Machine {
-    fn new(schedule: &Schedule) -> Machine {
-        let mut machine = Machine {
+impl SymbolMachine {
+    fn new(schedule: &Schedule) -> SymbolMachine {
+        let mut machine = SymbolMachine {
             symbols: Symbols::new(schedule.ranks()),
             memories: Vec::with_capacity(schedule.ranks()),
             message: Vec::new(),
@@ -112,13 +112,13 @@ impl Machine {
             let mut memory = Memory::new(layout.len, nothing, cuts);
             let (list, mut index) = (machine.symbols.input(rank), 0);
             for &span in &layout.input {
-                let piece = [Piece {
+                let piece = [SymbolPiece {
                     len: span.len,
                     value: Value { list, index },
                 }];
                 memory.write(
                     span,
-                    &mut Cursor::new(&piece),
+                    &mut MessageCursor::new(&piece),
                     &mut machine.fresh,
                     |_, new| new,
                 );
@@ -177,13 +177,13 @@ impl Machine {
         spans: &Spans,
         mut merge: impl FnMut(&mut Symbols, Value, Value) -> Value,
     ) {
-        let Machine {
+        let SymbolMachine {
             symbols,
             memories,
             message,
             fresh,
         } = self;
-        let mut cursor = Cursor::new(message);
+        let mut cursor = MessageCursor::new(message);
         for &span in spans {
             memories[rank].write(span, &mut cursor, fresh, |old, new| {
                 merge(symbols, old, new)
@@ -205,7 +205,7 @@ impl Machine {
         self.message.clear();
         self.read(rank, output);
         let message = std::mem::take(&mut self.message);
-        let mut cursor = Cursor::new(&message);
+        let mut cursor = MessageCursor::new(&message);
         let (mut in_order, mut element) = (true, 0);
         for part in expected {
             let (first, count) = (part.ranks.start, part.ranks.len());
@@ -307,7 +307,7 @@ impl Wrong<'_> {
         words
     }
 
-    fn parts(&self, list: ListId) -> impl Iterator<Item = super::symbols::Part> {
+    fn parts(&self, list: ListId) -> impl Iterator<Item = super::symbols::ListPart> {
         self.symbols.examined(list)
     }
 

@@ -14,18 +14,18 @@ pub(super) fn check(schedule: &Schedule, findings: &mut Findings) {
         nodes.entry(ranks).or_default().push(port);
     }
     for (ranks, ports) in nodes {
-        Node { ranks, ports }.check(schedule, findings);
+        SharingNode { ranks, ports }.check(schedule, findings);
     }
 }
 
 /// A node and its ports.
-struct Node<'s> {
+struct SharingNode<'s> {
     /// Sorted.
     ranks: Vec<usize>,
     ports: Vec<&'s SharedPort>,
 }
 
-impl Node<'_> {
+impl SharingNode<'_> {
     fn check(&self, schedule: &Schedule, findings: &mut Findings) {
         // By rank and step: how many of the ports list it.
         let mut listed: HashMap<(usize, usize), usize> = HashMap::new();

@@ -37,7 +37,7 @@ impl Value {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Node {
+enum ListNode {
     /// Inputs of `count` ranks starting at `first`, in rank order, all with the same index.
     Inputs { first: u32, count: u32 },
     /// The initial content of the buffer of `rank`, before any write.
@@ -53,7 +53,7 @@ enum Node {
 
 /// A part of a list: `count` contributions of consecutive ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct ListPart {
     /// First rank.
     pub(super) first: usize,
     /// Number of ranks.
@@ -68,10 +68,10 @@ pub(super) struct Part {
 #[derive(Debug)]
 pub(super) struct Symbols {
     ranks: u64,
-    nodes: Vec<Node>,
+    nodes: Vec<ListNode>,
     /// Number of contributions of each list (saturating).
     lens: Vec<u64>,
-    ids: HashMap<Node, ListId>,
+    ids: HashMap<ListNode, ListId>,
     /// Results of [`Symbols::as_set`].
     sets: HashMap<ListId, Option<(usize, usize)>>,
 }
@@ -95,12 +95,12 @@ impl Symbols {
 
     /// The initial content of the buffer of `rank`.
     pub(super) fn nothing(&mut self, rank: usize) -> ListId {
-        self.id(Node::Nothing { rank: narrow(rank) })
+        self.id(ListNode::Nothing { rank: narrow(rank) })
     }
 
     /// Inputs of `count` ranks starting at `first`, combined in rank order.
     pub(super) fn inputs(&mut self, first: usize, count: usize) -> ListId {
-        self.id(Node::Inputs {
+        self.id(ListNode::Inputs {
             first: narrow(first),
             count: narrow(count),
         })
@@ -112,16 +112,16 @@ impl Symbols {
         let nodes = (self.nodes[left.list.at()], self.nodes[right.list.at()]);
         let node = match nodes {
             (
-                Node::Inputs { first, count },
-                Node::Inputs {
+                ListNode::Inputs { first, count },
+                ListNode::Inputs {
                     first: next,
                     count: more,
                 },
-            ) if shift == 0 && first + count == next => Node::Inputs {
+            ) if shift == 0 && first + count == next => ListNode::Inputs {
                 first,
                 count: count + more,
             },
-            _ => Node::Pair {
+            _ => ListNode::Pair {
                 left: left.list,
                 right: right.list,
                 shift,
@@ -139,15 +139,15 @@ impl Symbols {
     }
 
     /// The parts of a list, in order.
-    pub(super) fn parts(&self, list: ListId) -> Parts<'_> {
-        Parts {
+    pub(super) fn parts(&self, list: ListId) -> ListParts<'_> {
+        ListParts {
             symbols: self,
             open: vec![(list, 0)],
         }
     }
 
     /// The first [`MAX_EXAMINED`] parts of a list.
-    pub(super) fn examined(&self, list: ListId) -> impl Iterator<Item = Part> {
+    pub(super) fn examined(&self, list: ListId) -> impl Iterator<Item = ListPart> {
         let max = usize::try_from(MAX_EXAMINED).unwrap_or(usize::MAX);
         self.parts(list).take(max)
     }
@@ -183,7 +183,7 @@ impl Symbols {
     /// Returns `(first, count)` if the list holds the inputs of the ranks `first .. first + count`
     /// exactly once each, all with the same index, in any order; otherwise `None`.
     pub(super) fn as_set(&mut self, list: ListId) -> Option<(usize, usize)> {
-        if let Node::Inputs { first, count } = self.nodes[list.at()] {
+        if let ListNode::Inputs { first, count } = self.nodes[list.at()] {
             return Some((first as usize, count as usize));
         }
         if let Some(known) = self.sets.get(&list) {
@@ -218,15 +218,15 @@ impl Symbols {
         Some((first, end - first))
     }
 
-    fn id(&mut self, node: Node) -> ListId {
+    fn id(&mut self, node: ListNode) -> ListId {
         let next = ListId(narrow(self.nodes.len()));
         let id = *self.ids.entry(node).or_insert(next);
         if id == next {
             self.nodes.push(node);
             self.lens.push(match node {
-                Node::Inputs { count, .. } => u64::from(count),
-                Node::Nothing { .. } => 1,
-                Node::Pair { left, right, .. } => {
+                ListNode::Inputs { count, .. } => u64::from(count),
+                ListNode::Nothing { .. } => 1,
+                ListNode::Pair { left, right, .. } => {
                     self.lens[left.at()].saturating_add(self.lens[right.at()])
                 }
             });
@@ -249,27 +249,27 @@ fn narrow(n: usize) -> u32 {
 
 /// Iterator of [`Symbols::parts`].
 #[derive(Debug)]
-pub(super) struct Parts<'a> {
+pub(super) struct ListParts<'a> {
     symbols: &'a Symbols,
     open: Vec<(ListId, usize)>,
 }
 
-impl Iterator for Parts<'_> {
-    type Item = Part;
+impl Iterator for ListParts<'_> {
+    type Item = ListPart;
 
-    fn next(&mut self) -> Option<Part> {
+    fn next(&mut self) -> Option<ListPart> {
         loop {
             let (list, base) = self.open.pop()?;
             let (rank, count, nothing) = match self.symbols.nodes[list.at()] {
-                Node::Pair { left, right, shift } => {
+                ListNode::Pair { left, right, shift } => {
                     self.open.push((right, base.wrapping_add(shift)));
                     self.open.push((left, base));
                     continue;
                 }
-                Node::Inputs { first, count } => (first, count, false),
-                Node::Nothing { rank } => (rank, 1, true),
+                ListNode::Inputs { first, count } => (first, count, false),
+                ListNode::Nothing { rank } => (rank, 1, true),
             };
-            return Some(Part {
+            return Some(ListPart {
                 first: rank as usize,
                 count: count as usize,
                 shift: base,

@@ -22,7 +22,7 @@ use crate::error::Error;
 /// # Ok::<(), oneport::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Written")]
+#[serde(try_from = "LinksFile")]
 pub struct Links {
     /// `alpha[from][to]`, `p` by `p`.
     pub alpha: Vec<Vec<Option<f64>>>,
@@ -37,7 +37,7 @@ pub struct Links {
 /// The two JSON forms of [`Links`].
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct LinksFile {
     alpha: Option<Vec<Vec<Option<f64>>>>,
     beta: Option<Vec<Vec<Option<f64>>>>,
     levels: Option<Vec<Level>>,
@@ -47,15 +47,15 @@ struct Written {
     gamma_copy: Vec<f64>,
 }
 
-impl TryFrom<Written> for Links {
+impl TryFrom<LinksFile> for Links {
     type Error = String;
 
-    fn try_from(written: Written) -> Result<Links, String> {
+    fn try_from(written: LinksFile) -> Result<Links, String> {
         written.links(None)
     }
 }
 
-impl Written {
+impl LinksFile {
     /// The costs, of this many ranks if they are those of levels none of which names a rank.
     fn links(self, ranks: Option<usize>) -> Result<Links, String> {
         let written = self;
@@ -103,7 +103,7 @@ impl Links {
     /// # Errors
     /// As [`Links::from_json`].
     pub fn for_ranks(text: &str, ranks: Option<usize>) -> crate::Result<Links> {
-        let written: Written =
+        let written: LinksFile =
             serde_json::from_str(text).map_err(|e| Error::json("not a cost file", &e))?;
         let links = written.links(ranks);
         links.map_err(|why| Error::malformed(format!("not a cost file: {why}")))
@@ -112,7 +112,7 @@ impl Links {
 
 /// A heterogeneous platform.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Platform {
+pub(super) struct LinkPlatform {
     pub(super) links: Links,
     /// `(alpha, beta)` from rank `a` to rank `b` at `a * ranks + b`; alpha is infinite without a
     /// link.
@@ -121,9 +121,9 @@ pub(super) struct Platform {
     pub(super) slowest: (f64, f64),
 }
 
-impl Platform {
-    pub(super) fn new(links: Links) -> Platform {
-        let mut platform = Platform {
+impl LinkPlatform {
+    pub(super) fn new(links: Links) -> LinkPlatform {
+        let mut platform = LinkPlatform {
             pairs: Vec::with_capacity(links.alpha.len() * links.alpha.len()),
             slowest: (0.0, 0.0),
             links,
@@ -146,12 +146,12 @@ impl Platform {
     }
 
     /// The same platform with beta 0.
-    pub(super) fn start_up_alone(&self) -> Platform {
+    pub(super) fn start_up_alone(&self) -> LinkPlatform {
         let mut links = self.links.clone();
         for beta in links.beta.iter_mut().flatten().flatten() {
             *beta = 0.0;
         }
-        Platform::new(links)
+        LinkPlatform::new(links)
     }
 
     #[inline]

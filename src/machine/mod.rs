@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 pub use levels::Level;
 pub use linear::Linear;
+use links::LinkPlatform;
 pub use links::Links;
-use links::Platform;
 pub use nodes::Levels;
 pub(crate) use numbers::bytes;
 use numbers::{float, refuses_cost};
@@ -52,7 +52,7 @@ enum Costs {
     /// The same for all ranks, linear in ranges of sizes where there are pieces.
     Pieces(Linear, Arc<Pieces>),
     /// Different between ranks.
-    Links(Arc<Platform>),
+    Links(Arc<LinkPlatform>),
 }
 
 impl Default for CostModel {
@@ -181,7 +181,7 @@ impl CostModel {
             )));
         }
         Ok(CostModel {
-            costs: Costs::Links(Arc::new(Platform::new(links))),
+            costs: Costs::Links(Arc::new(LinkPlatform::new(links))),
             overlap: false,
         })
     }
@@ -279,7 +279,7 @@ impl CostModel {
         self.platform().map(|p| &p.links)
     }
 
-    fn platform(&self) -> Option<&Platform> {
+    fn platform(&self) -> Option<&LinkPlatform> {
         match &self.costs {
             Costs::Links(platform) => Some(platform),
             _ => None,

@@ -27,7 +27,7 @@ pub(crate) fn advance<const N: usize>(time: &mut Times<N>, other: &Times<N>) {
 /// A part of the buffer, with the end of the last step that wrote it, and the last end of that step
 /// and of those that have read it since.
 #[derive(Debug, Clone, Copy)]
-struct Part<const N: usize> {
+struct AccessedPart<const N: usize> {
     start: usize,
     end: usize,
     written: Times<N>,
@@ -39,7 +39,7 @@ struct Part<const N: usize> {
 pub(super) struct Accesses<const N: usize> {
     /// Unused places, then the parts. A reversed schedule goes through the buffer backwards: long
     /// lists have room in front, so that this does not move all parts with each new one.
-    places: SmallVec<[Part<N>; 2]>,
+    places: SmallVec<[AccessedPart<N>; 2]>,
     /// Number of unused places.
     room: usize,
     /// Number of parts from which on it is worth while to look for accesses that can be dropped.
@@ -54,12 +54,12 @@ impl<const N: usize> Accesses<N> {
     }
 
     #[inline]
-    fn parts(&self) -> &[Part<N>] {
+    fn parts(&self) -> &[AccessedPart<N>] {
         &self.places[self.room..]
     }
 
     #[inline]
-    fn parts_mut(&mut self) -> &mut [Part<N>] {
+    fn parts_mut(&mut self) -> &mut [AccessedPart<N>] {
         &mut self.places[self.room..]
     }
 
@@ -84,7 +84,7 @@ impl<const N: usize> Accesses<N> {
     pub(super) fn wait_sorted(&self, spans: &[Span], writes: bool, time: &mut Times<N>) {
         let mut parts = self.parts();
         for &span in spans.iter().filter(|s| s.len > 0) {
-            let ended = |part: &&Part<N>| part.end <= span.offset;
+            let ended = |part: &&AccessedPart<N>| part.end <= span.offset;
             parts = &parts[parts.iter().take_while(ended).count()..];
             Self::wait_for(parts, span, writes, time);
         }
@@ -92,7 +92,7 @@ impl<const N: usize> Accesses<N> {
 
     /// Delays `time` by the accesses in `parts`, the parts that end after the start of `span`.
     #[inline]
-    fn wait_for(parts: &[Part<N>], span: Span, writes: bool, time: &mut Times<N>) {
+    fn wait_for(parts: &[AccessedPart<N>], span: Span, writes: bool, time: &mut Times<N>) {
         for part in parts.iter().take_while(|part| part.start < span.end()) {
             advance(
                 time,
@@ -128,7 +128,7 @@ impl<const N: usize> Accesses<N> {
         let first = self.cut(start);
         let last = self.cut(end);
         if writes {
-            let part = Part {
+            let part = AccessedPart {
                 start,
                 end,
                 written: *time,
@@ -152,7 +152,7 @@ impl<const N: usize> Accesses<N> {
                 }
                 next => {
                     let to = next.map_or(end, |part| part.start.min(end));
-                    let part = Part {
+                    let part = AccessedPart {
                         start: from,
                         end: to,
                         written: [0.0; N],
@@ -179,7 +179,7 @@ impl<const N: usize> Accesses<N> {
                 next = old.next();
             }
             if let Some(part) = next.as_mut().filter(|part| part.start < start) {
-                parts.push(Part {
+                parts.push(AccessedPart {
                     end: start,
                     ..*part
                 });
@@ -191,7 +191,7 @@ impl<const N: usize> Accesses<N> {
                 let Some(part) = known else {
                     let to = next.as_ref().map_or(end, |part| part.start.min(end));
                     if !writes {
-                        parts.push(Part {
+                        parts.push(AccessedPart {
                             start: from,
                             end: to,
                             written: [0.0; N],
@@ -203,7 +203,7 @@ impl<const N: usize> Accesses<N> {
                 };
                 let to = part.end.min(end);
                 if !writes {
-                    let mut read = Part { end: to, ..*part };
+                    let mut read = AccessedPart { end: to, ..*part };
                     advance(&mut read.accessed, time);
                     parts.push(read);
                 }
@@ -214,7 +214,7 @@ impl<const N: usize> Accesses<N> {
                 from = to;
             }
             if writes {
-                parts.push(Part {
+                parts.push(AccessedPart {
                     start,
                     end,
                     written: *time,
@@ -229,7 +229,7 @@ impl<const N: usize> Accesses<N> {
     /// Drops accesses that ended before `time`, if that is cheap or `thorough` is set.
     #[inline]
     pub(super) fn forget(&mut self, time: &Times<N>, thorough: bool) {
-        let recent = |part: &mut Part<N>| {
+        let recent = |part: &mut AccessedPart<N>| {
             let mut times = part.accessed.iter().zip(time);
             times.any(|(accessed, time)| accessed > time)
         };
@@ -272,7 +272,7 @@ impl<const N: usize> Accesses<N> {
     }
 
     /// Inserts a part before the part with number `at`.
-    fn insert(&mut self, at: usize, part: Part<N>) {
+    fn insert(&mut self, at: usize, part: AccessedPart<N>) {
         /// Shorter lists are moved quickly.
         const LONG: usize = 32;
         let parts = self.parts().len();
@@ -296,7 +296,7 @@ impl<const N: usize> Accesses<N> {
         let at = self.parts().partition_point(|part| part.end <= offset);
         match self.parts_mut().get_mut(at) {
             Some(part) if part.start < offset => {
-                let lower = Part {
+                let lower = AccessedPart {
                     end: offset,
                     ..*part
                 };

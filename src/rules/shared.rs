@@ -9,11 +9,11 @@ use super::accesses::{Times, advance};
 use crate::schedule::SharedPort;
 
 /// A rank and its step, a transfer.
-type Listed = (usize, usize);
+type ListedStep = (usize, usize);
 
 /// Every listed transfer that waits, with the one before it on a shared port, at whose end it may
 /// start.
-pub(crate) fn waits(ports: &[SharedPort]) -> impl Iterator<Item = (Listed, Listed)> {
+pub(crate) fn waits(ports: &[SharedPort]) -> impl Iterator<Item = (ListedStep, ListedStep)> {
     let pairs = ports.iter().flat_map(|port| port.steps.windows(2));
     pairs.map(|pair| (pair[1], pair[0]))
 }
@@ -21,7 +21,7 @@ pub(crate) fn waits(ports: &[SharedPort]) -> impl Iterator<Item = (Listed, Liste
 /// What the steps on shared ports wait for, for those who follow programs rank by rank.
 #[derive(Debug, Default)]
 pub(crate) struct SharedOrder {
-    numbers: HashMap<Listed, usize>,
+    numbers: HashMap<ListedStep, usize>,
     /// By number: the numbers of the steps before it, and the ranks of the steps after it.
     before: Vec<SmallVec<[usize; 2]>>,
     then: Vec<SmallVec<[usize; 2]>>,
@@ -38,7 +38,7 @@ impl SharedOrder {
         order
     }
 
-    fn add(&mut self, listed: Listed) -> usize {
+    fn add(&mut self, listed: ListedStep) -> usize {
         let next = self.numbers.len();
         let number = *self.numbers.entry(listed).or_insert(next);
         if number == next {

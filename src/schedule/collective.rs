@@ -21,7 +21,7 @@ use crate::schedule::{Layout, Span};
 
 /// The parameters of a collective: those that it does not have are `None`.
 #[derive(Debug, Clone, Copy, Default)]
-struct Parameters<'a> {
+struct CollectiveParameters<'a> {
     root: Option<&'a usize>,
     targets: Option<&'a Vec<usize>>,
 }
@@ -72,7 +72,7 @@ macro_rules! collectives {
                 }
             }
 
-            fn with(self, parameters: Parameters<'_>) -> Collective {
+            fn with(self, parameters: CollectiveParameters<'_>) -> Collective {
                 match self {
                     $(
                         Kind::$kind => Collective::$kind $({
@@ -92,12 +92,12 @@ macro_rules! collectives {
             }
 
             #[allow(clippy::needless_update, reason = "some have all parameters")]
-            fn parameters(&self) -> Parameters<'_> {
+            fn parameters(&self) -> CollectiveParameters<'_> {
                 match self {
                     $(
-                        Collective::$kind $({ $($field),* })? => Parameters {
+                        Collective::$kind $({ $($field),* })? => CollectiveParameters {
                             $($($field: Some($field),)*)?
-                            ..Parameters::default()
+                            ..CollectiveParameters::default()
                         },
                     )*
                 }
@@ -254,7 +254,7 @@ impl Kind {
 
     /// The collective of this kind, with this root if it has one, and without targets.
     pub fn with_root(self, root: usize) -> Collective {
-        self.with(Parameters {
+        self.with(CollectiveParameters {
             root: Some(&root),
             targets: None,
         })
@@ -354,7 +354,7 @@ impl Collective {
 
     /// The same collective with another root, if it has one.
     pub(super) fn rooted(&self, root: usize) -> Collective {
-        self.kind().with(Parameters {
+        self.kind().with(CollectiveParameters {
             root: Some(&root),
             ..self.parameters()
         })

@@ -10,7 +10,7 @@ use crate::schedule::collective::Collective;
 
 #[derive(Serialize, Deserialize, Clone, Copy)]
 #[serde(rename_all = "snake_case")]
-enum Direction {
+enum PortDirection {
     Uni,
     Bi,
 }
@@ -19,7 +19,7 @@ enum Direction {
 #[serde(deny_unknown_fields)]
 struct Input {
     ranks: usize,
-    ports: Direction,
+    ports: PortDirection,
     #[serde(default = "one")]
     ported: usize,
     collective: Collective,
@@ -35,7 +35,7 @@ struct Input {
 #[derive(Serialize)]
 struct Output<'a> {
     ranks: usize,
-    ports: Direction,
+    ports: PortDirection,
     ported: usize,
     collective: &'a Collective,
     layout: &'a [Layout],
@@ -53,9 +53,9 @@ impl Serialize for Schedule {
         Output {
             ranks: self.ranks(),
             ports: if self.ports.is_bidirectional() {
-                Direction::Bi
+                PortDirection::Bi
             } else {
-                Direction::Uni
+                PortDirection::Uni
             },
             ported: self.ports.k(),
             collective: &self.collective,
@@ -90,8 +90,8 @@ impl Schedule {
             )));
         }
         let ports = match input.ports {
-            Direction::Uni => Ports::UNI,
-            Direction::Bi => Ports::BI,
+            PortDirection::Uni => Ports::UNI,
+            PortDirection::Bi => Ports::BI,
         };
         Schedule::new(
             ports.with_k(input.ported),

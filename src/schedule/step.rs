@@ -271,7 +271,7 @@ mod one_or_many {
         untagged,
         expecting = "expected a span [offset, len] or a list of spans"
     )]
-    enum Form {
+    enum SpansForm {
         One(Span),
         Many(Spans),
     }
@@ -284,9 +284,9 @@ mod one_or_many {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Spans, D::Error> {
-        Ok(match Form::deserialize(d)? {
-            Form::One(span) => span.into(),
-            Form::Many(spans) => spans,
+        Ok(match SpansForm::deserialize(d)? {
+            SpansForm::One(span) => span.into(),
+            SpansForm::Many(spans) => spans,
         })
     }
 }

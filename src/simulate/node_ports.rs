@@ -62,7 +62,8 @@ impl Schedule {
         prepared.simulate(cost)?;
         let cost = &*schedule.collective().kind().costs(cost);
         let ports = schedule.ports().with_k(k);
-        let mut contention = Contention::new(&schedule, &prepared, &node_of, nodes.len(), ports);
+        let mut contention =
+            PortContention::new(&schedule, &prepared, &node_of, nodes.len(), ports);
         contention.serve(|node| prepared.nodes()[node].time(cost, schedule.element_bytes()));
         let shared = contention.shared_ports(nodes);
         schedule.with_shared_ports(shared)
@@ -93,7 +94,7 @@ fn node_of(nodes: &[Vec<usize>], ranks: usize) -> Result<Vec<Option<usize>>> {
 
 /// One end of a transfer between nodes: its node, and its rank and step.
 #[derive(Debug, Clone, Copy)]
-struct End {
+struct BorderEnd {
     node: usize,
     sends: bool,
     step: (usize, usize),
@@ -108,17 +109,17 @@ struct Port {
 }
 
 /// The transfers and computations of a schedule, and the ports that they compete for.
-struct Contention<'a> {
+struct PortContention<'a> {
     prepared: &'a Prepared,
     /// By transfer: its ends, as far as they pass through ports of nodes.
-    ends: Vec<[Option<End>; 2]>,
+    ends: Vec<[Option<BorderEnd>; 2]>,
     /// The ports of each node, as a rank has them.
     ports: Ports,
     /// By node and list number.
     lists: Vec<Vec<Port>>,
 }
 
-impl<'a> Contention<'a> {
+impl<'a> PortContention<'a> {
     fn new(
         schedule: &Schedule,
         prepared: &'a Prepared,
@@ -135,11 +136,11 @@ impl<'a> Contention<'a> {
                 if let (true, Some(transfer)) = (crosses, transfer) {
                     let sends = step.is_send();
                     let step = (rank, i);
-                    ends[transfer][usize::from(sends)] = Some(End { node, sends, step });
+                    ends[transfer][usize::from(sends)] = Some(BorderEnd { node, sends, step });
                 }
             }
         }
-        Contention {
+        PortContention {
             prepared,
             ends,
             ports,
@@ -205,7 +206,7 @@ impl<'a> Contention<'a> {
 
     /// The port for one end of a transfer: of those of its node that serve its direction, the one
     /// that is free first.
-    fn port(&self, end: End) -> (usize, usize) {
+    fn port(&self, end: BorderEnd) -> (usize, usize) {
         let lists = (0..self.ports.k()).map(|port| self.ports.list(end.sends, port));
         let free = |list: &usize| self.lists[end.node][*list].free;
         let first = lists.min_by(|a, b| free(a).total_cmp(&free(b)));

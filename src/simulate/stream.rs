@@ -35,8 +35,8 @@ mod window;
 mod worklist;
 
 use self::model::{Model, end};
-use self::slots::{DONE, EMPTY, Slots};
-use self::window::{INITIAL_WINDOW, Kind, Pending, Rank, State};
+use self::slots::{DONE, EMPTY, PortSlots};
+use self::window::{Act, INITIAL_WINDOW, Pending, StepState, StreamRank};
 use self::worklist::Worklist;
 use crate::error::{Error, ErrorKind, Result};
 use crate::machine::{CostModel, Ports};
@@ -167,7 +167,7 @@ fn run<const N: usize>(
     limit: f64,
     watch: &mut dyn FnMut(u64),
 ) -> Result<Option<(Finished, Times<N>)>> {
-    let mut run = Run::new(programs, costs)?;
+    let mut run = StreamRun::new(programs, costs)?;
     let within = run.all(limit, watch)?;
     Ok(within.then(|| run.finished()))
 }
@@ -176,15 +176,15 @@ fn run<const N: usize>(
 const VISITS_PER_REPORT: u32 = 1 << 16;
 
 /// The state of a run: all ranks with the progress in their programs.
-struct Run<'a, I, const N: usize> {
+struct StreamRun<'a, I, const N: usize> {
     ports: Ports,
     overlap: bool,
     /// Whether some pairs of ranks may have no link.
     platform: bool,
     models: [Model<'a>; N],
-    ranks: Vec<Rank<I, N>>,
+    ranks: Vec<StreamRank<I, N>>,
     /// Stored apart from the ranks, because partners access nothing else.
-    slots: Slots<N>,
+    slots: PortSlots<N>,
     shared: SharedTurns<N>,
     work: Worklist,
     limit: usize,
@@ -198,7 +198,7 @@ struct Run<'a, I, const N: usize> {
     latest: f64,
 }
 
-impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
+impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
     fn new<P: ScheduleSource<Program<'a> = I>>(
         programs: &'a P,
         costs: [(&'a CostModel, u64); N],
@@ -211,14 +211,14 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         }
         ports.validate()?;
         let overlap = costs[0].0.overlaps();
-        let rank = |r| Rank::new(programs.program_of(r), programs.buffer_len(r), ports);
-        Ok(Run {
+        let rank = |r| StreamRank::new(programs.program_of(r), programs.buffer_len(r), ports);
+        Ok(StreamRun {
             ports,
             overlap,
             platform: costs[0].0.links().is_some(),
             models: costs.map(Model::from),
             ranks: (0..p).map(rank).collect(),
-            slots: Slots::new(p, ports),
+            slots: PortSlots::new(p, ports),
             shared: SharedTurns::new(programs.shared_ports()),
             work: Worklist::all(p),
             limit: INITIAL_WINDOW,
@@ -269,7 +269,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
 
     /// Puts those ranks whose programs have not ended on the work-list for which `condition` holds;
     /// returns whether there are any.
-    fn insert_where(&mut self, condition: impl Fn(&Rank<I, N>) -> bool) -> bool {
+    fn insert_where(&mut self, condition: impl Fn(&StreamRank<I, N>) -> bool) -> bool {
         let mut any = false;
         for (rank, state) in self.ranks.iter().enumerate() {
             if !state.ended && condition(state) {
@@ -309,7 +309,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         while let Some((list, slot)) = self.slots.find(rank, DONE) {
             slot.key = EMPTY;
             let time = slot.time;
-            let open = |p: &Pending| p.state == State::Open && p.list() == list;
+            let open = |p: &Pending| p.state == StepState::Open && p.list() == list;
             let place = self.ranks[rank].window.iter().position(open);
             self.transferred(rank, place.expect("a slot belongs to a step"), time);
         }
@@ -321,8 +321,8 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
     fn try_step(&mut self, rank: usize, place: usize) -> Result<bool> {
         let state = &mut self.ranks[rank];
         match state.window[place].state {
-            State::Open => return Ok(true),
-            State::Transferred => {
+            StepState::Open => return Ok(true),
+            StepState::Transferred => {
                 if !may_combine(place, self.overlap) {
                     return Ok(true);
                 }
@@ -332,7 +332,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
                 self.compute(rank, place, from);
                 return Ok(false);
             }
-            State::Waits => {}
+            StepState::Waits => {}
         }
         if !state.may_open(place, self.overlap) {
             return Ok(true);
@@ -350,10 +350,10 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         if !self.shared.delay(rank, step.index as usize, &mut time) {
             return Ok(true);
         }
-        step.state = State::Open;
+        step.state = StepState::Open;
         let (peer, elements) = (step.peer(), step.elements());
         let (key, partner_key) = (step.key(), step.partner_key(rank as u32));
-        let (sends, heavy) = (step.kind == Kind::Send, step.is_heavy());
+        let (sends, heavy) = (step.kind == Act::Send, step.is_heavy());
         let Some((_, theirs)) = self.slots.find(peer, partner_key) else {
             let mine = self.slots.get(rank, list);
             (mine.time, mine.elements, mine.key) = (time, elements, key);
@@ -416,7 +416,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
             let from = OnlineOrder::combining_start(&ports, time, self.overlap);
             self.compute(rank, place, from);
         } else {
-            step.state = State::Transferred;
+            step.state = StepState::Transferred;
             return false;
         }
         true
@@ -430,8 +430,8 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
         let me = rank as u32;
         let node = Node {
             kind: match step.kind {
-                Kind::Copy => NodeKind::Copy,
-                Kind::Combine => NodeKind::CombineLocal,
+                Act::Copy => NodeKind::Copy,
+                Act::Combine => NodeKind::CombineLocal,
                 _ => NodeKind::Combine,
             },
             from: me,
@@ -476,7 +476,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> Run<'a, I, N> {
                 "deadlock: rank {rank}, step {index} ({name}) never runs"
             ));
         }
-        let (peer, sends) = (pending.peer(), pending.kind == Kind::Send);
+        let (peer, sends) = (pending.peer(), pending.kind == Act::Send);
         let theirs = &self.ranks[peer];
         let mut matching = theirs.window.iter().filter(|p| p.is_transfer(!sends, rank));
         let alone = theirs.ended && matching.next().is_none();

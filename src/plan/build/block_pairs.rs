@@ -147,7 +147,7 @@ impl BlockPairs {
     pub(in crate::plan) fn schedule(
         &self,
         request: &Request,
-        parts: impl IntoIterator<Item = Part>,
+        parts: impl IntoIterator<Item = BlockPart>,
     ) -> Result<Schedule> {
         let mut b = Schedule::builder(self.ranks, request.get_ports(), Collective::Alltoall);
         for rank in 0..self.ranks {
@@ -188,7 +188,7 @@ impl BlockPairs {
 
 /// A part of a block, sent as one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::plan) struct Part {
+pub(in crate::plan) struct BlockPart {
     /// Source and destination.
     pub(in crate::plan) pair: [usize; 2],
     /// Where it starts in the block.

@@ -4,7 +4,7 @@
 use super::rounds::{self, Arrival, Exchange, Message, Rounds};
 use crate::error::Result;
 use crate::machine::Ports;
-use crate::plan::build::stream::{DynScheduleSource, Sequence, StepAt, Stream};
+use crate::plan::build::stream::{Consecutive, DynScheduleSource, StepAt, Stream};
 use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Builder, Layout, Schedule, Span, Step};
@@ -196,12 +196,12 @@ pub(in crate::plan) fn allreduce_by<R: Rounds>(
     request: &Request,
     rounds: impl Fn(Vec<Span>) -> R,
     longest: impl Fn(&[Span]) -> usize,
-) -> Result<Sequence<Blocks<R>, Blocks<R>>> {
+) -> Result<Consecutive<Blocks<R>, Blocks<R>>> {
     request.validate()?;
     let blocks = consecutive(&evenly(request.elements(), request.ranks));
     let scratch = scratch_after(request, &blocks, longest);
     let collective = Collective::Allreduce;
-    Ok(Sequence {
+    Ok(Consecutive {
         first: Blocks::backwards(
             request,
             collective.clone(),

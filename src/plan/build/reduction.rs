@@ -1,6 +1,6 @@
 //! [`Reduction`]: a reduction given as transfers round by round, turned into steps on demand.
 
-use super::stream::{Reversed, Sequence, StepAt, Stream};
+use super::stream::{Consecutive, Reversed, StepAt, Stream};
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
@@ -124,12 +124,12 @@ impl Reduction {
     pub(crate) fn allreduce(
         request: &Request,
         [first, second]: [fn(&Request) -> Result<Reduction>; 2],
-    ) -> Result<Stream<Sequence<Reduction, Reversed<Reduction>>>> {
+    ) -> Result<Stream<Consecutive<Reduction, Reversed<Reduction>>>> {
         request.validate()?;
         let request = request.clone().root(0);
         let first = first(&request)?;
         let second = second(&request.without_computation())?;
-        Ok(Stream(Sequence {
+        Ok(Stream(Consecutive {
             first,
             second: Reversed::new(second)?,
             collective: Collective::Allreduce,

@@ -2,7 +2,7 @@
 //! that rank's program.
 //!
 //! A planner whose rounds have a closed form implements [`StepAt`]. [`Stream`] turns that into a
-//! [`ScheduleSource`]; [`Reversed`] and [`Sequence`] combine such planners into new ones. A
+//! [`ScheduleSource`]; [`Reversed`] and [`Consecutive`] combine such planners into new ones. A
 //! generated schedule has the same steps whether it is simulated as it is generated or stored
 //! first.
 
@@ -244,14 +244,14 @@ impl<S: StepAt> StepAt for Reversed<S> {
 /// Two schedules one after the other over the same buffers. Input spans are those of the first,
 /// output spans those of the second.
 #[derive(Debug, Clone)]
-pub(crate) struct Sequence<A, B> {
+pub(crate) struct Consecutive<A, B> {
     pub(crate) first: A,
     pub(crate) second: B,
     /// The collective that both together implement.
     pub(crate) collective: Collective,
 }
 
-impl<A: StepAt, B: StepAt> StepAt for Sequence<A, B> {
+impl<A: StepAt, B: StepAt> StepAt for Consecutive<A, B> {
     fn ranks(&self) -> usize {
         self.first.ranks()
     }

@@ -104,7 +104,7 @@ fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
 }
 
 impl ScheduleSource for NBlocks {
-    type Program<'a> = Program<'a>;
+    type Program<'a> = NBlockSteps<'a>;
 
     fn ranks(&self) -> usize {
         self.graph.ranks()
@@ -124,7 +124,7 @@ impl ScheduleSource for NBlocks {
         collective.layout(rank, whole.len, whole, whole)
     }
 
-    fn program_of(&self, rank: usize) -> Program<'_> {
+    fn program_of(&self, rank: usize) -> NBlockSteps<'_> {
         let (p, q) = (self.graph.ranks(), self.graph.rounds());
         let me = (rank + p - self.root) % p;
         let mut schedules = [[0; MAX_ROUNDS]; 2];
@@ -133,7 +133,7 @@ impl ScheduleSource for NBlocks {
         let left = self.phases.rounds();
         let reduces = self.kind != Kind::Broadcast;
         let first = if reduces { left.saturating_sub(1) } else { 0 };
-        Program {
+        NBlockSteps {
             all: self,
             me,
             schedules,
@@ -147,7 +147,7 @@ impl ScheduleSource for NBlocks {
 
 /// The steps of one rank, generated in constant time each.
 #[derive(Debug, Clone)]
-struct Program<'a> {
+struct NBlockSteps<'a> {
     all: &'a NBlocks,
     /// The rank, counted from the root.
     me: usize,
@@ -162,7 +162,7 @@ struct Program<'a> {
     reduces: bool,
 }
 
-impl Program<'_> {
+impl NBlockSteps<'_> {
     /// The message between this rank and the one `skip[k]` ahead: that rank, and the block. A
     /// broadcast sends it ahead; a reduction receives it from there.
     #[inline]
@@ -202,7 +202,7 @@ impl Program<'_> {
     }
 }
 
-impl Iterator for Program<'_> {
+impl Iterator for NBlockSteps<'_> {
     type Item = Step;
 
     #[inline]

@@ -56,7 +56,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     for r in 0..p {
         b.layout(r, vector.len, [vector], (r == root).then_some(vector));
     }
-    let blocks = Blocks {
+    let blocks = VectorBlocks {
         graph: Circulant::new(p),
         elements: vector.len,
         root,
@@ -85,13 +85,13 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 }
 
 /// A vector divided into one block per rank.
-struct Blocks {
+struct VectorBlocks {
     graph: Circulant,
     elements: usize,
     root: usize,
 }
 
-impl Blocks {
+impl VectorBlocks {
     /// The rank whose number, counted from the root, is `v`.
     fn rank(&self, v: usize) -> usize {
         (v + self.root) % self.graph.ranks()

@@ -103,7 +103,7 @@ impl Circulant {
     /// When the length of `recv` is not `q`.
     pub fn recv_into(&self, r: usize, recv: &mut [i8]) {
         assert_eq!(recv.len(), self.rounds(), "one place a round");
-        Search::new(self, r).run(recv);
+        ReceiveSearch::new(self, r).run(recv);
     }
 
     /// As [`Circulant::send_schedule`], into the caller's memory.
@@ -143,7 +143,7 @@ impl Circulant {
                 // round.
                 let receiver = (r + skip[k]) % p;
                 let mut recv = [0; usize::BITS as usize];
-                Search::new(self, receiver).run(&mut recv[..=k]);
+                ReceiveSearch::new(self, receiver).run(&mut recv[..=k]);
                 recv[k]
             };
         }
@@ -160,7 +160,7 @@ pub(crate) fn block(k: usize) -> i8 {
 /// For round `k` it stops at a sum that is a rank at least `skip[k]` behind the target and farther
 /// than those of earlier rounds. The last skip taken on the way determines the block that arrives
 /// in round `k`. That skip is then removed, since every block arrives once.
-struct Search<'a> {
+struct ReceiveSearch<'a> {
     skips: &'a [usize],
     base: i8,
     /// The rank plus `p`, so that differences stay positive.
@@ -174,11 +174,11 @@ struct Search<'a> {
     position: usize,
 }
 
-impl Search<'_> {
-    fn new(graph: &Circulant, r: usize) -> Search<'_> {
+impl ReceiveSearch<'_> {
+    fn new(graph: &Circulant, r: usize) -> ReceiveSearch<'_> {
         let q = graph.rounds();
         let base = graph.baseblock(r);
-        Search {
+        ReceiveSearch {
             skips: graph.skips(),
             base: block(base),
             target: r + graph.ranks(),

@@ -29,7 +29,7 @@
 use super::pairwise;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::plan::build::block_pairs::{BlockPairs, Part};
+use crate::plan::build::block_pairs::{BlockPairs, BlockPart};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::schedule::Schedule;
@@ -61,7 +61,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
             let offset = &mut sent[from * p + to];
             let len = matching.len.min(len(blocks, from, to) - *offset);
             if len > 0 {
-                parts.push(Part {
+                parts.push(BlockPart {
                     pair: [from, to],
                     offset: *offset,
                     len,
@@ -80,7 +80,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
         return None;
     }
     let blocks = BlockPairs::new(request).ok()?;
-    let times = |matching: Matching| request.transfer_time(matching.len);
+    let times = |matching: WeightedMatching| request.transfer_time(matching.len);
     Some(Decomposition::new(&blocks).map(times).sum())
 }
 
@@ -93,7 +93,7 @@ fn len(blocks: &BlockPairs, from: usize, to: usize) -> usize {
 }
 
 /// Each rank sends at most this many elements, to one other rank.
-struct Matching {
+struct WeightedMatching {
     /// By sender.
     receivers: Vec<usize>,
     len: usize,
@@ -173,9 +173,9 @@ impl Decomposition {
 }
 
 impl Iterator for Decomposition {
-    type Item = Matching;
+    type Item = WeightedMatching;
 
-    fn next(&mut self) -> Option<Matching> {
+    fn next(&mut self) -> Option<WeightedMatching> {
         if self.sum == 0 {
             return None;
         }
@@ -198,6 +198,6 @@ impl Iterator for Decomposition {
             }
         }
         self.sum -= len;
-        Some(Matching { receivers, len })
+        Some(WeightedMatching { receivers, len })
     }
 }

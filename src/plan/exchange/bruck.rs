@@ -86,7 +86,7 @@ pub(super) fn allgather(
 }
 
 /// What each rank receives through a port in a round.
-struct Share {
+struct PortShare {
     /// How far the source is.
     distance: usize,
     /// Number of blocks: those from the source's own on.
@@ -94,7 +94,7 @@ struct Share {
 }
 
 /// The shares of all rounds, by round and port, for `k` ports.
-fn shares(p: usize, k: usize) -> Vec<Vec<Share>> {
+fn shares(p: usize, k: usize) -> Vec<Vec<PortShare>> {
     let mut rounds = Vec::new();
     let mut known = 1;
     while known < p {
@@ -103,7 +103,7 @@ fn shares(p: usize, k: usize) -> Vec<Vec<Share>> {
         let counts = evenly(next, k.min(next)).into_iter();
         let share = |count| {
             distance += count;
-            Share {
+            PortShare {
                 distance: distance - count,
                 count,
             }
@@ -131,11 +131,11 @@ pub(super) fn sum_of_rounds(
     time: impl Fn(&[usize]) -> f64,
 ) -> Option<f64> {
     let rounds = shares(request.ranks, request.ports.k());
-    let is_even = |share: &Share| cycle(request.ranks, share.distance).is_multiple_of(2);
+    let is_even = |share: &PortShare| cycle(request.ranks, share.distance).is_multiple_of(2);
     if !request.ports.is_bidirectional() && !rounds.iter().flatten().all(is_even) {
         return None;
     }
-    let time = |round: Vec<Share>| {
+    let time = |round: Vec<PortShare>| {
         let elements: Vec<usize> = round.iter().map(|share| share.count * block).collect();
         time(&elements)
     };

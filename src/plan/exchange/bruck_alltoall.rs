@@ -142,11 +142,11 @@ fn times(mut n: usize, radix: usize) -> usize {
 
 /// The steps of the alltoall.
 #[derive(Debug)]
-struct Bruck(Exchange<Positions>);
+struct Bruck(Exchange<BlockPositions>);
 
 /// The positions of all blocks between the rounds.
 #[derive(Debug)]
-struct Positions {
+struct BlockPositions {
     blocks: BlockPairs,
     /// By rank, or a single entry if all blocks have the same size.
     positions: Vec<RankPositions>,
@@ -170,7 +170,7 @@ impl Bruck {
     fn new(request: &Request) -> Result<Bruck> {
         request.validate()?;
         Ok(Bruck(Exchange {
-            rounds: Positions::new(request)?,
+            rounds: BlockPositions::new(request)?,
             backwards: false,
             arrival: Arrival::Stored,
             ports: request.ports,
@@ -212,13 +212,13 @@ impl StepAt for Bruck {
     }
 }
 
-impl Positions {
-    fn new(request: &Request) -> Result<Positions> {
+impl BlockPositions {
+    fn new(request: &Request) -> Result<BlockPositions> {
         let p = request.ranks;
         let blocks = BlockPairs::new(request)?;
         let equal = blocks.are_equal();
         let radix = request.ports.k().saturating_add(1);
-        let mut positions = Positions {
+        let mut positions = BlockPositions {
             positions: (0..if equal { 1 } else { p })
                 .map(|rank| RankPositions::new(rank, radix, &blocks))
                 .collect(),
@@ -264,7 +264,7 @@ impl Positions {
     }
 }
 
-impl Rounds for Positions {
+impl Rounds for BlockPositions {
     fn count(&self) -> usize {
         self.digits.len()
     }

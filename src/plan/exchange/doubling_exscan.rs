@@ -36,9 +36,9 @@ pub(in crate::plan) const DOUBLING: Row = Row {
     source: "Träff 2026 (two exclusive scans)",
     rounds: "ceil(log2 p) (bi), 2 ceil(log2 p)-1 (uni)",
     volume: "(q (p-1) - 2^q + 2^(q-i) + i) m, q rounds, i inclusive",
-    closed_form: ClosedForm::Of(|request| time(request, Rounds::fewest(request.ranks))),
+    closed_form: ClosedForm::Of(|request| time(request, ExscanRounds::fewest(request.ranks))),
     ..row::new("recursive-doubling", Kind::Exscan, |request| {
-        plan(request, Rounds::fewest(request.ranks))
+        plan(request, ExscanRounds::fewest(request.ranks))
     })
 };
 
@@ -46,34 +46,34 @@ pub(in crate::plan) const SHIFTED: Row = Row {
     source: "folklore",
     rounds: "1+ceil(log2(p-1)) (bi), 1+2 ceil(log2(p-1)) (uni)",
     volume: "(q (p-1) - 2^(q-1) + 1) m, q rounds",
-    closed_form: ClosedForm::Of(|request| time(request, Rounds::shifted(request.ranks))),
+    closed_form: ClosedForm::Of(|request| time(request, ExscanRounds::shifted(request.ranks))),
     ..row::new("shifted-doubling", Kind::Exscan, |request| {
-        plan(request, Rounds::shifted(request.ranks))
+        plan(request, ExscanRounds::shifted(request.ranks))
     })
 };
 
 /// Which rounds are inclusive.
 #[derive(Debug, Clone, Copy)]
-struct Rounds {
+struct ExscanRounds {
     all: u32,
     /// The first ones.
     inclusive: u32,
 }
 
-impl Rounds {
+impl ExscanRounds {
     /// As few rounds as possible, and as few of them inclusive as that allows.
-    fn fewest(p: usize) -> Rounds {
+    fn fewest(p: usize) -> ExscanRounds {
         let all = doublings(p);
         let reaches = |&inclusive: &u32| (1 << all) - (1 << (all - inclusive)) + 1 >= p;
         let inclusive = (0..=all).find(reaches).unwrap_or(all);
-        Rounds { all, inclusive }
+        ExscanRounds { all, inclusive }
     }
 
     /// A shift by one rank, then an inclusive scan of what has arrived.
-    fn shifted(p: usize) -> Rounds {
+    fn shifted(p: usize) -> ExscanRounds {
         match p {
-            0 | 1 => Rounds::fewest(p),
-            _ => Rounds {
+            0 | 1 => ExscanRounds::fewest(p),
+            _ => ExscanRounds {
                 all: 1 + doublings(p - 1),
                 inclusive: 1,
             },
@@ -87,7 +87,7 @@ impl Rounds {
     }
 }
 
-fn plan(request: &Request, rounds: Rounds) -> Result<Schedule> {
+fn plan(request: &Request, rounds: ExscanRounds) -> Result<Schedule> {
     request.validate()?;
     let (p, m) = (request.ranks, request.elements());
     // What a rank sends in inclusive rounds, in the place of its input.
@@ -138,7 +138,7 @@ fn message(from: usize, to: usize, sent: Span, stored: Span) -> Message {
 }
 
 /// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
-fn time(request: &Request, rounds: Rounds) -> Option<f64> {
+fn time(request: &Request, rounds: ExscanRounds) -> Option<f64> {
     if !request.closed_forms_hold() {
         return None;
     }

@@ -25,7 +25,7 @@
 use super::pairwise;
 use crate::error::Result;
 use crate::plan::Request;
-use crate::plan::build::block_pairs::{BlockPairs, Part};
+use crate::plan::build::block_pairs::{BlockPairs, BlockPart};
 use crate::plan::build::edge_colouring::{edge_colouring, min_colours};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Row};
@@ -49,7 +49,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let blocks = &BlockPairs::new(request)?;
     let messages = rounds(request, blocks);
     let k = request.ports.k();
-    let parts = messages.into_iter().map(|(round, pair)| Part {
+    let parts = messages.into_iter().map(|(round, pair)| BlockPart {
         pair,
         offset: 0,
         len: blocks.len(pair[0], pair[1]),

@@ -73,10 +73,10 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 }
 
 /// The sender and the receiver of each message of a round.
-type Pairs = &'static [(usize, usize)];
+type RoundPairs = &'static [(usize, usize)];
 
 /// The rounds for few odd ranks.
-const FEW_ODD: [(usize, &[Pairs]); 2] = [
+const FEW_ODD: [(usize, &[RoundPairs]); 2] = [
     (
         5,
         &[
@@ -101,7 +101,7 @@ const FEW_ODD: [(usize, &[Pairs]); 2] = [
 ];
 
 /// The messages between these ranks, each with all that its receiver lacks.
-fn lacking(blocks: &[Span], rounds: &[Pairs]) -> Vec<Vec<Message>> {
+fn lacking(blocks: &[Span], rounds: &[RoundPairs]) -> Vec<Vec<Message>> {
     let mut known: Vec<u16> = (0..blocks.len()).map(|rank| 1 << rank).collect();
     let mut message = |&(from, to): &(usize, usize)| {
         let new = known[from] & !known[to];
@@ -109,7 +109,7 @@ fn lacking(blocks: &[Span], rounds: &[Pairs]) -> Vec<Vec<Message>> {
         let sent = (0..blocks.len()).filter(|i| new >> i & 1 == 1);
         Message::new(from, to, joined(sent.map(|i| blocks[i])))
     };
-    let round = |round: &Pairs| round.iter().map(&mut message).collect();
+    let round = |round: &RoundPairs| round.iter().map(&mut message).collect();
     rounds.iter().map(round).collect()
 }
 

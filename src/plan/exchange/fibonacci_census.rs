@@ -57,7 +57,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     request.validate()?;
     let (p, m) = (request.ranks, request.elements());
-    let rounds = Rounds::new(p / 2);
+    let rounds = CensusRounds::new(p / 2);
     let areas = match rounds.middle.iter().any(|r| r.is_exclusive) {
         _ if p < 2 || m == 0 => 1,
         false => 2,
@@ -93,17 +93,17 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 }
 
 /// The rounds for a number of pairs.
-struct Rounds {
+struct CensusRounds {
     pairs: usize,
     /// The rounds between the first exchange and the last one.
-    middle: Vec<Round>,
+    middle: Vec<CensusRound>,
     /// The exchange of the last two rounds; `None` for a single pair.
-    last: Option<Round>,
+    last: Option<CensusRound>,
 }
 
 /// A round in which each `X_j` sends to a `Y_i`, or each `Y_j` to an `X_i`.
 #[derive(Clone, Copy)]
-struct Round {
+struct CensusRound {
     /// 0 if `X` receives, 1 if `Y` receives.
     receives: usize,
     /// `j - i`.
@@ -116,8 +116,8 @@ struct Round {
     keeps: bool,
 }
 
-impl Rounds {
-    fn new(pairs: usize) -> Rounds {
+impl CensusRounds {
+    fn new(pairs: usize) -> CensusRounds {
         // `F_0`, `F_1`, .. up to the first that is at least the number of pairs: `F_(k-1)`.
         let mut fibonacci = vec![0, 1];
         while let [.., a, b] = fibonacci[..]
@@ -142,7 +142,7 @@ impl Rounds {
             let less = usize::from(exclusive[j]);
             let distance = receiver - less;
             (receiver, sender) = (sender, receiver + sender - less);
-            Round {
+            CensusRound {
                 receives: j % 2,
                 distance,
                 is_exclusive: exclusive[j],
@@ -150,9 +150,9 @@ impl Rounds {
                 keeps: (j + 1..=k).step_by(2).any(|later| exclusive[later]),
             }
         };
-        let mut middle: Vec<Round> = (3..k).map(round).collect();
+        let mut middle: Vec<CensusRound> = (3..k).map(round).collect();
         let last = middle.pop();
-        Rounds {
+        CensusRounds {
             pairs,
             middle,
             last,
@@ -183,7 +183,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn run(&self, b: &mut Builder, rounds: &Rounds) {
+    fn run(&self, b: &mut Builder, rounds: &CensusRounds) {
         let n = rounds.pairs;
         for i in 0..n {
             self.exchange(b, 2 * i, 2 * i + 1);
@@ -202,7 +202,7 @@ impl Sums {
         }
     }
 
-    fn message(&self, b: &mut Builder, round: &Round, from: usize, to: usize) {
+    fn message(&self, b: &mut Builder, round: &CensusRound, from: usize, to: usize) {
         let sent = if round.is_exclusive {
             self.without
         } else {
@@ -238,7 +238,7 @@ impl Sums {
     }
 }
 
-impl Round {
+impl CensusRound {
     /// The ranks that send to and receive at number `i`.
     fn ends(&self, i: usize, pairs: usize) -> (usize, usize) {
         let from = (i + self.distance) % pairs;
@@ -255,10 +255,10 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     if p < 2 || m == 0 {
         return Some(0.0);
     }
-    let rounds = Rounds::new(p / 2);
+    let rounds = CensusRounds::new(p / 2);
     let message = request.transfer_time(m);
     let (received, local) = (request.combine_time(m), request.local_combine_time(m));
-    let combined = |round: &Round| match (round.keeps, round.is_first) {
+    let combined = |round: &CensusRound| match (round.keeps, round.is_first) {
         (false, _) => received,
         (true, true) => local,
         (true, false) => 2.0 * local,

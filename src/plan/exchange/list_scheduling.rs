@@ -29,7 +29,7 @@ use super::pairwise;
 use crate::error::Result;
 use crate::machine::bytes;
 use crate::plan::Request;
-use crate::plan::build::block_pairs::{BlockPairs, Part};
+use crate::plan::build::block_pairs::{BlockPairs, BlockPart};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Row};
 use crate::schedule::Schedule;
@@ -65,7 +65,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 
 /// The messages in the order of their starts, and when the last one finishes.
 struct List {
-    parts: Vec<Part>,
+    parts: Vec<BlockPart>,
     finish: f64,
 }
 
@@ -109,7 +109,7 @@ fn list(request: &Request, blocks: &BlockPairs, pairs: &[[usize; 2]], priority: 
         }
     }
     let mut started = vec![false; pairs.len()];
-    let mut parts: Vec<Part> = Vec::with_capacity(pairs.len());
+    let mut parts: Vec<BlockPart> = Vec::with_capacity(pairs.len());
     // Messages by the times when they finish, which are not negative: so their bits have the same
     // order.
     let mut running: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
@@ -138,7 +138,7 @@ fn list(request: &Request, blocks: &BlockPairs, pairs: &[[usize; 2]], priority: 
                     left[at] -= time(pairs[i]);
                 }
                 running.push(Reverse(((now + time(pairs[i])).to_bits(), parts.len())));
-                parts.push(Part {
+                parts.push(BlockPart {
                     pair: pairs[i],
                     offset: 0,
                     len: len(pairs[i]),

@@ -21,7 +21,7 @@ use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::build::rounds::{Rounds, time_of_combining, time_of_round};
-use crate::plan::build::stream::{DynScheduleSource, Sequence, Stream};
+use crate::plan::build::stream::{Consecutive, DynScheduleSource, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, Row};
 use crate::plan::segments::{Best, Method};
@@ -50,11 +50,12 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     request.validate()?;
     let blocks = consecutive(&evenly(request.elements(), request.ranks));
-    let parts = |blocks: Vec<Span>| Parts::new(&blocks, request.segments.count());
-    let longest = |blocks: &[Span]| ring::longest(&Parts::of(blocks, request.segments.count(), 0));
+    let parts = |blocks: Vec<Span>| RingParts::new(&blocks, request.segments.count());
+    let longest =
+        |blocks: &[Span]| ring::longest(&RingParts::of(blocks, request.segments.count(), 0));
     let scratch = scratch_after(request, &blocks, longest);
     let collective = Collective::Allreduce;
-    Ok(Box::new(Stream(Sequence {
+    Ok(Box::new(Stream(Consecutive {
         first: Blocks::backwards(request, collective.clone(), parts, blocks.clone(), scratch),
         second: Blocks::forwards(request, collective.clone(), Ring::new, blocks),
         collective,
@@ -63,11 +64,11 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
 
 /// The rounds of the ring, each as often as there are parts.
 #[derive(Debug)]
-struct Parts(Vec<Ring>);
+struct RingParts(Vec<Ring>);
 
-impl Parts {
-    fn new(blocks: &[Span], count: usize) -> Parts {
-        Parts(
+impl RingParts {
+    fn new(blocks: &[Span], count: usize) -> RingParts {
+        RingParts(
             (0..count)
                 .map(|part| Ring::new(Self::of(blocks, count, part)))
                 .collect(),
@@ -85,7 +86,7 @@ impl Parts {
     }
 }
 
-impl Rounds for Parts {
+impl Rounds for RingParts {
     fn count(&self) -> usize {
         self.0.iter().map(Ring::count).sum()
     }

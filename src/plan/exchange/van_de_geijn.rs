@@ -30,7 +30,7 @@ use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::build::rounds::{
     self, Arrival, Message, Rounds, cyclic, equal_block, powers, round, time_of_round,
 };
-use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, Stream};
+use crate::plan::build::stream::{Consecutive, DynScheduleSource, Reversed, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{BestRoot, ClosedForm, Planner, PortModels, Row};
 use crate::plan::{Request, consecutive, evenly};
@@ -104,14 +104,14 @@ pub(super) fn ring_broadcast_programs(request: &Request) -> Result<Box<dyn DynSc
 fn over_ring(
     request: &Request,
     with_scratch: bool,
-) -> Result<Sequence<Blocks<Ring>, Blocks<Gather>>> {
+) -> Result<Consecutive<Blocks<Ring>, Blocks<Gather>>> {
     let blocks = blocks(request)?;
     let root = request.root;
     let collective = Collective::Reduce { root };
     let scratch = scratch_after(request, &blocks, ring::longest).filter(|_| with_scratch);
     let ring = |blocks| Ring::from(root, blocks);
     let gather = |blocks| Gather::new(request, blocks);
-    Ok(Sequence {
+    Ok(Consecutive {
         first: Blocks::backwards(request, collective.clone(), ring, blocks.clone(), scratch),
         second: Blocks::forwards(request, collective.clone(), gather, blocks),
         collective,

@@ -80,7 +80,7 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
         return heterogeneous::binary(problem);
     }
     let method = DynamicProgram::for_class(problem, "binary")?;
-    let mut program = Program(Ranges::new(problem));
+    let mut program = BinaryTimes(Ranges::new(problem));
     for (start, end) in program.0.needed(problem.root()) {
         match method {
             DynamicProgram::Quadratic => program.fill_fast(start, end),
@@ -91,7 +91,7 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Shape {
+enum Fork {
     /// The first rank receives `[i+1,k]` and `[k+1,j]`.
     First(usize),
     /// Rank `k` receives `[i,k-1]` and `[k+1,j]`.
@@ -106,39 +106,39 @@ enum Shape {
 
 /// `C`.
 #[derive(Debug)]
-struct Program<'a>(Ranges<'a>);
+struct BinaryTimes<'a>(Ranges<'a>);
 
-impl Program<'_> {
+impl BinaryTimes<'_> {
     #[inline]
-    fn time(&self, i: usize, j: usize, shape: Shape) -> f64 {
+    fn time(&self, i: usize, j: usize, shape: Fork) -> f64 {
         let Ranges { costs, .. } = &self.0;
         let received =
             |t: f64, a: usize, b: usize| max_time(t, self.0.at(a, b)) + costs.message(a, b);
         match shape {
-            Shape::First(k) => received(received(costs.copy(i), i + 1, k), k + 1, j),
-            Shape::Middle(k) => received(received(0.0, i, k - 1) + costs.copy(k), k + 1, j),
-            Shape::Last(k) => received(received(0.0, i, k), k + 1, j - 1) + costs.copy(j),
-            Shape::FirstAlone => received(costs.copy(i), i + 1, j),
-            Shape::LastAlone => received(0.0, i, j - 1) + costs.copy(j),
+            Fork::First(k) => received(received(costs.copy(i), i + 1, k), k + 1, j),
+            Fork::Middle(k) => received(received(0.0, i, k - 1) + costs.copy(k), k + 1, j),
+            Fork::Last(k) => received(received(0.0, i, k), k + 1, j - 1) + costs.copy(j),
+            Fork::FirstAlone => received(costs.copy(i), i + 1, j),
+            Fork::LastAlone => received(0.0, i, j - 1) + costs.copy(j),
         }
     }
 
     /// All shapes of `[i, j]`, `i < j`; with a given `root`, only those rooted there.
-    fn shapes(i: usize, j: usize, root: Option<usize>) -> impl Iterator<Item = Shape> {
+    fn shapes(i: usize, j: usize, root: Option<usize>) -> impl Iterator<Item = Fork> {
         let is = move |r: usize| root.is_none_or(|root| root == r);
-        let first = (i + 1..j).filter(move |_| is(i)).map(Shape::First);
-        let middle = (i + 1..j).filter(move |&k| is(k)).map(Shape::Middle);
-        let last = (i..j - 1).filter(move |_| is(j)).map(Shape::Last);
-        let alone = is(i).then_some(Shape::FirstAlone);
-        let alone = alone.into_iter().chain(is(j).then_some(Shape::LastAlone));
+        let first = (i + 1..j).filter(move |_| is(i)).map(Fork::First);
+        let middle = (i + 1..j).filter(move |&k| is(k)).map(Fork::Middle);
+        let last = (i..j - 1).filter(move |_| is(j)).map(Fork::Last);
+        let alone = is(i).then_some(Fork::FirstAlone);
+        let alone = alone.into_iter().chain(is(j).then_some(Fork::LastAlone));
         alone.chain(first).chain(middle).chain(last)
     }
 
-    fn best(&self, i: usize, j: usize, root: Option<usize>) -> (f64, Shape) {
+    fn best(&self, i: usize, j: usize, root: Option<usize>) -> (f64, Fork) {
         let timed = Self::shapes(i, j, root).map(|s| (self.time(i, j, s), s));
         timed
             .reduce(|best, next| if next.0 < best.0 { next } else { best })
-            .unwrap_or((0.0, Shape::FirstAlone))
+            .unwrap_or((0.0, Fork::FirstAlone))
     }
 
     /// Fills the ranges within `start..end` by trying every shape of each.
@@ -173,8 +173,8 @@ impl Program<'_> {
                     previous = j;
                 }
                 let mut best =
-                    self.time(i, j, Shape::FirstAlone)
-                        .min(self.time(i, j, Shape::LastAlone));
+                    self.time(i, j, Fork::FirstAlone)
+                        .min(self.time(i, j, Fork::LastAlone));
                 if j - i >= 2 {
                     best = best.min(self.first(i, j, &mut first[j]));
                     best = best.min(self.last(i, j, &mut last[j]));
@@ -204,7 +204,7 @@ impl Program<'_> {
             *crossover = k;
         }
         if *crossover < j {
-            best = best.min(self.time(i, j, Shape::First(*crossover)));
+            best = best.min(self.time(i, j, Fork::First(*crossover)));
         }
         best
     }
@@ -224,7 +224,7 @@ impl Program<'_> {
             *crossover = k;
         }
         if *crossover < j - 1 {
-            best = best.min(self.time(i, j, Shape::Last(*crossover)));
+            best = best.min(self.time(i, j, Fork::Last(*crossover)));
         }
         best
     }
@@ -247,7 +247,7 @@ impl Program<'_> {
             roots.pop_front();
         }
         let both = roots.iter().take(2);
-        both.map(|&(k, _)| self.time(i, j, Shape::Middle(k)))
+        both.map(|&(k, _)| self.time(i, j, Fork::Middle(k)))
             .fold(f64::INFINITY, f64::min)
     }
 
@@ -261,12 +261,12 @@ impl Program<'_> {
         let firsts = [after.map_or(j - 1, |a| a - 1), previous];
         let middles = [next, next.saturating_sub(1), previous, previous + 1];
         let lasts = [next.saturating_sub(1), before.unwrap_or(i)];
-        let firsts = firsts.into_iter().filter(inner).map(Shape::First);
-        let middles = middles.into_iter().filter(inner).map(Shape::Middle);
+        let firsts = firsts.into_iter().filter(inner).map(Fork::First);
+        let middles = middles.into_iter().filter(inner).map(Fork::Middle);
         let lasts = lasts
             .into_iter()
             .filter(|k| (i..j - 1).contains(k))
-            .map(Shape::Last);
+            .map(Fork::Last);
         firsts
             .chain(middles)
             .chain(lasts)
@@ -283,11 +283,11 @@ impl Program<'_> {
                 (i, None, None)
             } else {
                 match self.best(i, j, root).1 {
-                    Shape::First(k) => (i, None, Some((i + 1, k, k + 1, j))),
-                    Shape::Middle(k) => (k, Some((i, k - 1)), Some((k + 1, j, 0, 0))),
-                    Shape::Last(k) => (j, Some((i, k)), Some((k + 1, j - 1, 0, 0))),
-                    Shape::FirstAlone => (i, None, Some((i + 1, j, 0, 0))),
-                    Shape::LastAlone => (j, Some((i, j - 1)), None),
+                    Fork::First(k) => (i, None, Some((i + 1, k, k + 1, j))),
+                    Fork::Middle(k) => (k, Some((i, k - 1)), Some((k + 1, j, 0, 0))),
+                    Fork::Last(k) => (j, Some((i, k)), Some((k + 1, j - 1, 0, 0))),
+                    Fork::FirstAlone => (i, None, Some((i + 1, j, 0, 0))),
+                    Fork::LastAlone => (j, Some((i, j - 1)), None),
                 }
             };
             match receiver {

@@ -100,7 +100,7 @@ pub fn adaptive_to_data(problem: &GatherProblem) -> Result<GatherTree> {
 
 /// A subcube whose data has been gathered at its root. Sizes are in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cube {
+pub struct Subcube {
     /// The rank at which its data is gathered.
     pub root: usize,
     /// Size of the root's own block.
@@ -109,11 +109,11 @@ pub struct Cube {
     pub others: u64,
 }
 
-impl Cube {
+impl Subcube {
     /// Whether this subcube receives when joined with its higher-numbered neighbour `high`, if both
     /// may.
-    pub fn receives_from(self, high: Cube) -> bool {
-        let weight = |c: Cube| (c.others, c.others + c.block);
+    pub fn receives_from(self, high: Subcube) -> bool {
+        let weight = |c: Subcube| (c.others, c.others + c.block);
         weight(self) > weight(high)
     }
 
@@ -123,8 +123,8 @@ impl Cube {
     }
 
     /// This subcube after it has received the data of `sender`.
-    pub fn with(self, sender: Cube) -> Cube {
-        Cube {
+    pub fn with(self, sender: Subcube) -> Subcube {
+        Subcube {
             others: self.others + sender.data(),
             ..self
         }
@@ -136,11 +136,11 @@ impl Cube {
 fn join_subcubes(
     problem: &GatherProblem,
     root: Option<usize>,
-    low_receives: impl Fn(Cube, Cube) -> bool,
+    low_receives: impl Fn(Subcube, Subcube) -> bool,
 ) -> GatherTree {
     let p = problem.ranks();
-    let mut cubes: Vec<Cube> = (0..p)
-        .map(|r| Cube {
+    let mut cubes: Vec<Subcube> = (0..p)
+        .map(|r| Subcube {
             root: r,
             block: problem.sizes()[r],
             others: 0,
@@ -171,7 +171,7 @@ fn join_subcubes(
 
 /// The first of the best of `roots` for the oblivious tree, each timed in `O(log p)`.
 fn best_of(problem: &GatherProblem, roots: impl Iterator<Item = usize>) -> usize {
-    let cubes = Levels::new(problem);
+    let cubes = SubcubeLevels::new(problem);
     let timed = roots.map(|root| (cubes.time(problem, root), root));
     timed
         .reduce(|best, next| if next.0 < best.0 { next } else { best })
@@ -179,10 +179,10 @@ fn best_of(problem: &GatherProblem, roots: impl Iterator<Item = usize>) -> usize
 }
 
 /// Size and time of every subcube rooted at its last rank: `levels[dimension][subcube]`.
-struct Levels(Vec<Vec<(u64, f64)>>);
+struct SubcubeLevels(Vec<Vec<(u64, f64)>>);
 
-impl Levels {
-    fn new(problem: &GatherProblem) -> Levels {
+impl SubcubeLevels {
+    fn new(problem: &GatherProblem) -> SubcubeLevels {
         let (sizes, cost, p) = (problem.sizes(), problem.cost(), problem.ranks());
         let mut levels = vec![sizes.iter().map(|&s| (s, 0.0)).collect::<Vec<_>>()];
         for d in 0.. {
@@ -207,7 +207,7 @@ impl Levels {
             let next = below.chunks(2).enumerate().map(combine).collect();
             levels.push(next);
         }
-        Levels(levels)
+        SubcubeLevels(levels)
     }
 
     /// The time of the oblivious tree rooted at `root`.

@@ -55,8 +55,8 @@ const MAX_KEPT: usize = (4 << 30) / 24;
 /// When there are more than [`MAX_RANKS`] ranks, the links do not connect them, or the kept offers
 /// need more than 4 GiB.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
-    let platform = Platform::of(problem)?;
-    let mut program = Program::new(&platform)?;
+    let platform = GatherCosts::of(problem)?;
+    let mut program = RangeCells::new(&platform)?;
     program.fill()?;
     program.tree(problem.root())
 }
@@ -81,21 +81,21 @@ pub(crate) fn reduction_tree(
             "root {root} is not one of {ranks} ranks (numbered from 0)"
         )));
     }
-    let platform = Platform {
+    let platform = GatherCosts {
         cost,
         before: vec![0; ranks + 1],
         same: Some(size),
         copy: vec![0.0; ranks],
         combine,
     };
-    let mut program = Program::new(&platform)?;
+    let mut program = RangeCells::new(&platform)?;
     program.fill()?;
     program.tree(root)
 }
 
 /// The costs of messages and copies, for blocks of different sizes or messages of equal size.
 #[derive(Debug)]
-struct Platform<'a> {
+struct GatherCosts<'a> {
     cost: &'a CostModel,
     /// Total size in bytes of the blocks of all lower ranks; the last entry is the size of all
     /// blocks.
@@ -107,15 +107,15 @@ struct Platform<'a> {
     combine: Vec<f64>,
 }
 
-impl<'a> Platform<'a> {
-    fn of(problem: &'a GatherProblem) -> Result<Platform<'a>> {
+impl<'a> GatherCosts<'a> {
+    fn of(problem: &'a GatherProblem) -> Result<GatherCosts<'a>> {
         let (p, cost) = (problem.ranks(), problem.cost());
         let mut before = vec![0];
         before.extend(problem.sizes().iter().scan(0, |sum, &size| {
             *sum += size;
             Some(*sum)
         }));
-        Ok(Platform {
+        Ok(GatherCosts {
             cost,
             before,
             same: None,
@@ -141,15 +141,15 @@ type Range = (usize, usize);
 
 /// The last message that the root of a range receives.
 #[derive(Debug, Clone, Copy)]
-struct Last {
+struct LastMessage {
     /// The received range, and below its root.
     range: Range,
     from: usize,
 }
 
 #[derive(Debug)]
-struct Program<'a> {
-    platform: &'a Platform<'a>,
+struct RangeCells<'a> {
+    platform: &'a GatherCosts<'a>,
     /// `C[i, j, r]`.
     cells: Vec<f64>,
 }
@@ -157,10 +157,10 @@ struct Program<'a> {
 /// The roots of a range that can be best for one receiver, by rising time of the root and falling
 /// time of the message.
 #[derive(Debug, Clone, Default)]
-struct Offers(Vec<Offer>);
+struct Offers(Vec<SenderOffer>);
 
 #[derive(Debug, Clone, Copy)]
-struct Offer {
+struct SenderOffer {
     ready: f64,
     message: f64,
     /// The minimum of `ready + message` over this offer and all later ones.
@@ -180,8 +180,8 @@ impl Offers {
     }
 }
 
-impl<'a> Program<'a> {
-    fn new(platform: &'a Platform<'a>) -> Result<Program<'a>> {
+impl<'a> RangeCells<'a> {
+    fn new(platform: &'a GatherCosts<'a>) -> Result<RangeCells<'a>> {
         let p = platform.ranks();
         if p == 0 {
             return Err(Error::usage("a collective needs at least one rank"));
@@ -191,7 +191,7 @@ impl<'a> Program<'a> {
                 "{p} ranks are more than the {MAX_RANKS} for which the best tree on a heterogeneous platform is computed"
             )));
         }
-        let mut program = Program {
+        let mut program = RangeCells {
             platform,
             cells: vec![f64::INFINITY; p * p * (p + 1) / 2],
         };
@@ -226,14 +226,14 @@ impl<'a> Program<'a> {
     }
 
     fn offers(&self, range: Range, roots: &[(f64, usize)], receiver: usize) -> Offers {
-        let mut offers: Vec<Offer> = Vec::new();
+        let mut offers: Vec<SenderOffer> = Vec::new();
         for &(ready, s) in roots {
             let message = self.platform.message(s, receiver, range);
             if offers
                 .last()
                 .map_or(message.is_finite(), |o| message < o.message)
             {
-                offers.push(Offer {
+                offers.push(SenderOffer {
                     ready,
                     message,
                     min_end: ready + message,
@@ -301,7 +301,7 @@ impl<'a> Program<'a> {
     }
 
     /// The best last message to `r` as the root of `[i, j]`.
-    fn last(&self, i: usize, j: usize, r: usize) -> Last {
+    fn last(&self, i: usize, j: usize, r: usize) -> LastMessage {
         let mut best = (f64::INFINITY, None);
         let mut offer = |range: Range, ready: f64, after: f64| {
             for from in range.0..=range.1 {
@@ -309,7 +309,7 @@ impl<'a> Program<'a> {
                     + self.platform.message(from, r, range)
                     + after;
                 if best.1.is_none() || time < best.0 {
-                    best = (time, Some(Last { range, from }));
+                    best = (time, Some(LastMessage { range, from }));
                 }
             }
         };

@@ -53,11 +53,11 @@ const EXACT: usize = 10;
 pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
     let (p, k) = (problem.ranks(), problem.ported());
     let mut tree = GatherTree::unconnected(p, 0);
-    let mut cubes: Vec<super::binomial::Cube> = problem
+    let mut cubes: Vec<super::binomial::Subcube> = problem
         .sizes()
         .iter()
         .enumerate()
-        .map(|(root, &block)| super::binomial::Cube {
+        .map(|(root, &block)| super::binomial::Subcube {
             root,
             block,
             others: 0,

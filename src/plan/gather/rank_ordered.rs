@@ -66,7 +66,7 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
             "rank-ordered trees are planned for links that all cost the same: choose optimal",
         ));
     }
-    let mut program = Program {
+    let mut program = RankTimes {
         ranges: Ranges::new(problem),
         fast: method == DynamicProgram::Quadratic,
     };
@@ -80,13 +80,13 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
 }
 
 #[derive(Debug)]
-struct Program<'a> {
+struct RankTimes<'a> {
     /// `B`.
     ranges: Ranges<'a>,
     fast: bool,
 }
 
-impl Program<'_> {
+impl RankTimes<'_> {
     /// The time at which a rank has received `[x, y-1]`, if it was ready at `ready` with everything
     /// before `x`.
     #[inline]
@@ -219,7 +219,7 @@ impl Window {
     /// The minimum time, over all `x`, at which a rank that is ready at `times[x - base]` has
     /// received `[x, y-1]`.
     #[inline]
-    fn min_time(&mut self, program: &Program<'_>, times: &[f64], base: usize, y: usize) -> f64 {
+    fn min_time(&mut self, program: &RankTimes<'_>, times: &[f64], base: usize, y: usize) -> f64 {
         if !program.fast {
             return program.last(times, base, self.first, y).0;
         }

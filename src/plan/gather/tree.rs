@@ -34,11 +34,11 @@ pub struct Child {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherTree {
     root: usize,
-    nodes: Vec<Node>,
+    nodes: Vec<TreeNode>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Node {
+struct TreeNode {
     children: Vec<Child>,
     /// Number of children received from before the rank copies its own block.
     copy_after: usize,
@@ -50,7 +50,7 @@ impl GatherTree {
     pub(in crate::plan) fn unconnected(ranks: usize, root: usize) -> GatherTree {
         GatherTree {
             root,
-            nodes: vec![Node::default(); ranks],
+            nodes: vec![TreeNode::default(); ranks],
         }
     }
 
@@ -93,7 +93,7 @@ impl GatherTree {
         let nodes = children
             .into_iter()
             .zip(copy_after)
-            .map(|(children, copy_after)| Node {
+            .map(|(children, copy_after)| TreeNode {
                 children,
                 copy_after,
             })
@@ -168,7 +168,7 @@ impl GatherTree {
 
     /// Replaces the children of `rank`, which then copies its own block first.
     pub(super) fn set_children(&mut self, rank: usize, children: Vec<Child>) {
-        self.nodes[rank] = Node {
+        self.nodes[rank] = TreeNode {
             children,
             copy_after: 0,
         };
@@ -260,7 +260,7 @@ impl GatherTree {
     /// Whether the tree is weakly ordered, and every rank receives in rank order, with its own copy
     /// in its turn (Definition 3 of the paper).
     pub fn is_rank_ordered(&self) -> bool {
-        let ordered = |(r, node): (usize, &Node)| {
+        let ordered = |(r, node): (usize, &TreeNode)| {
             let (before, after) = node.children.split_at(node.copy_after);
             let rising = node.children.is_sorted_by_key(|c| c.rank);
             node.children.is_empty()
@@ -273,7 +273,7 @@ impl GatherTree {
     /// ranks it already holds, so that it always holds consecutive ranks.
     pub fn is_adjacent(&self) -> bool {
         let ranges = self.ranges();
-        let touches = |(r, node): (usize, &Node)| {
+        let touches = |(r, node): (usize, &TreeNode)| {
             let mut held = (r, r);
             node.children.iter().all(|c| {
                 let Some((low, high)) = ranges[c.rank] else {

@@ -27,7 +27,7 @@
 //! Example, `m = 10,10,2,50`, `alpha = 5`, `beta = 1`, `gamma = 0`: 32, root 3 receives `{0}`, then
 //! `{1,2}`.
 
-use super::optimal::table::Costs;
+use super::optimal::table::RangeCosts;
 use super::{Child, GatherProblem, GatherTree, optimal, rank_ordered};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
@@ -109,8 +109,8 @@ pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
             "the best weakly ordered tree is computed only where all links cost the same",
         ));
     }
-    let mut program = Program {
-        costs: Costs::new(problem),
+    let mut program = WeakTimes {
+        costs: RangeCosts::new(problem),
         whole_is_best: problem.cost().linear().is_some(),
         times: vec![0.0; p * p],
     };
@@ -141,8 +141,8 @@ pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
 }
 
 #[derive(Debug)]
-struct Program<'a> {
-    costs: Costs<'a>,
+struct WeakTimes<'a> {
+    costs: RangeCosts<'a>,
     /// Whether one message takes no longer than the same data in several messages.
     whole_is_best: bool,
     times: Vec<f64>,
@@ -150,27 +150,27 @@ struct Program<'a> {
 
 /// A received range, the time at which it is complete, and the time of its message.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct ReceivedRange {
     range: (usize, usize),
     ready: f64,
     message: f64,
 }
 
-impl Program<'_> {
+impl WeakTimes<'_> {
     /// The best time of `[i, j]` over all `roots`, the best root, and the parts it receives, in
     /// order.
     fn best(
         &self,
         (i, j): (usize, usize),
         roots: impl Iterator<Item = usize>,
-    ) -> (f64, usize, Vec<Part>) {
+    ) -> (f64, usize, Vec<ReceivedRange>) {
         let mut best = (f64::INFINITY, i, Vec::new());
         if i == j {
             best.0 = 0.0;
             return best;
         }
         for r in roots {
-            let mut search = Search {
+            let mut search = RangeSearch {
                 program: self,
                 range: (i, j),
                 root: r,
@@ -186,8 +186,8 @@ impl Program<'_> {
         best
     }
 
-    fn part(&self, a: usize, b: usize) -> Part {
-        Part {
+    fn part(&self, a: usize, b: usize) -> ReceivedRange {
+        ReceivedRange {
             range: (a, b),
             ready: self.times[a * self.costs.ranks() + b],
             message: self.costs.message(a, b),
@@ -197,17 +197,17 @@ impl Program<'_> {
 
 /// The search through all divisions of a range for its root, except those that cannot beat the best
 /// one so far.
-struct Search<'a> {
-    program: &'a Program<'a>,
+struct RangeSearch<'a> {
+    program: &'a WeakTimes<'a>,
     range: (usize, usize),
     root: usize,
     /// The parts chosen so far, by the time at which they are complete.
-    parts: Vec<Part>,
+    parts: Vec<ReceivedRange>,
     best: f64,
-    found: Option<Vec<Part>>,
+    found: Option<Vec<ReceivedRange>>,
 }
 
-impl Search<'_> {
+impl RangeSearch<'_> {
     /// Divides the ranks of the range outside `[low, high]`. The messages of the parts chosen so
     /// far take `spent`.
     fn divide(&mut self, low: usize, high: usize, spent: f64) {
@@ -258,7 +258,7 @@ impl Search<'_> {
         }
     }
 
-    fn with_part(&mut self, part: Part, then: impl FnOnce(&mut Self)) {
+    fn with_part(&mut self, part: ReceivedRange, then: impl FnOnce(&mut Self)) {
         let at = self.parts.partition_point(|p| p.ready <= part.ready);
         self.parts.insert(at, part);
         then(self);

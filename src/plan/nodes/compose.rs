@@ -37,7 +37,7 @@
 //! half); 0→2, 1→3 (halves); 0↔1, 2↔3 (halves).
 
 use super::embed::{Embedding, Group};
-use super::phases::Machine;
+use super::phases::NodeRequest;
 use crate::error::Result;
 use crate::plan::choose::{self, Choice, with_best_segments};
 use crate::plan::registry::{self, Algorithm, Composition, Nodes, Planner, Row, Scope, Shape, row};
@@ -142,7 +142,7 @@ const fn composition(
 /// Plans the composition.
 fn plan(algorithm: &Algorithm, composition: &Composition, request: &Request) -> Result<Schedule> {
     request.validate()?;
-    let machine = Machine::new(request, composition.shape)?;
+    let machine = NodeRequest::new(request, composition.shape)?;
     let (collective, layout) = machine.layout()?;
     let mut all = Embedding::new(request.ports, collective, layout);
     for group in phases(algorithm, composition, &machine, request)?
@@ -167,7 +167,7 @@ struct Chosen {
 fn phases(
     algorithm: &Algorithm,
     composition: &Composition,
-    machine: &Machine<'_>,
+    machine: &NodeRequest<'_>,
     request: &Request,
 ) -> Result<Vec<Vec<Chosen>>> {
     // Most groups of a phase are alike.
@@ -258,7 +258,7 @@ impl Algorithm {
             return Ok(self.clone());
         };
         self.accepts(request)?;
-        let machine = Machine::new(request, composition.shape)?;
+        let machine = NodeRequest::new(request, composition.shape)?;
         let mut parts = Vec::new();
         for groups in phases(self, &composition, &machine, request)? {
             let mut of_groups = groups.iter().map(|group| &group.choice.algorithm);

@@ -8,7 +8,7 @@ use crate::schedule::{Layout, Schedule, Span, Spans, Step, total_len};
 /// Where a rank has the input of a phase in its buffer, and where it wants the output. Elements of
 /// both may be the same.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Place {
+pub(super) struct PhasePlace {
     pub(super) input: Spans,
     pub(super) output: Spans,
 }
@@ -22,7 +22,7 @@ pub(super) struct Group {
     /// Elements of the block of each member, or of the vector alone.
     pub(super) sizes: Vec<usize>,
     /// By member: where its data is.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<PhasePlace>,
 }
 
 /// A schedule made of phases, each a schedule of some of the ranks.
@@ -84,7 +84,7 @@ impl Embedding {
 
 /// Elements `0..len` of a phase's buffer that are at `offset + 0..len` in the buffer of the rank.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct PhaseRun {
     phase: Span,
     offset: usize,
 }
@@ -93,7 +93,7 @@ struct Run {
 #[derive(Debug)]
 struct Map {
     /// In ascending order, of all elements.
-    runs: Vec<Run>,
+    runs: Vec<PhaseRun>,
     /// Number of elements that are neither input nor output.
     scratch: usize,
 }
@@ -101,7 +101,7 @@ struct Map {
 impl Map {
     /// The map of a phase with this layout, and copies to make before. Scratch of the phase is
     /// after `len` elements.
-    fn new(layout: &Layout, place: &Place, len: usize) -> Result<(Map, Vec<Step>)> {
+    fn new(layout: &Layout, place: &PhasePlace, len: usize) -> Result<(Map, Vec<Step>)> {
         let mut runs = paired(&layout.output, &place.output)?;
         runs.sort_unstable_by_key(|run| run.phase.offset);
         // Where the phase returns what it gets, it has it where it returns it.
@@ -110,7 +110,7 @@ impl Map {
             for part in parts(&runs, input.phase) {
                 let from = input.offset + (part.phase.offset - input.phase.offset);
                 match part.offset {
-                    None => inputs.push(Run {
+                    None => inputs.push(PhaseRun {
                         phase: part.phase,
                         offset: from,
                     }),
@@ -132,7 +132,7 @@ impl Map {
                 end = end.saturating_add(part.phase.len);
                 offset
             });
-            Run {
+            PhaseRun {
                 phase: part.phase,
                 offset,
             }
@@ -196,7 +196,7 @@ impl Map {
 }
 
 /// The elements of `phase`, which are packed in this order in `real`.
-fn paired(phase: &Spans, real: &Spans) -> Result<Vec<Run>> {
+fn paired(phase: &Spans, real: &Spans) -> Result<Vec<PhaseRun>> {
     let (expected, given) = (total_len(phase), total_len(real));
     if expected != given {
         return Err(Error::malformed(format!(
@@ -217,7 +217,7 @@ fn paired(phase: &Spans, real: &Spans) -> Result<Vec<Run>> {
                 continue;
             }
             let len = rest.len.min(span.end() - at);
-            runs.push(Run {
+            runs.push(PhaseRun {
                 phase: Span::new(at, len),
                 offset: rest.offset,
             });
@@ -229,7 +229,7 @@ fn paired(phase: &Spans, real: &Spans) -> Result<Vec<Run>> {
 }
 
 /// A part of a phase's buffer.
-struct Part {
+struct PhasePart {
     phase: Span,
     /// Where it is in the buffer of the rank, if that is known.
     offset: Option<usize>,
@@ -237,7 +237,7 @@ struct Part {
 
 /// The span, split where the runs begin and end. Takes `O(log r)` time for `r` runs, and constant
 /// time for each part.
-fn parts(runs: &[Run], span: Span) -> Vec<Part> {
+fn parts(runs: &[PhaseRun], span: Span) -> Vec<PhasePart> {
     let mut parts = Vec::new();
     let mut at = span.offset;
     let mut next = runs.partition_point(|run| run.phase.end() <= at);
@@ -252,7 +252,7 @@ fn parts(runs: &[Run], span: Span) -> Vec<Part> {
             None => (span.end(), None),
         };
         let end = end.min(span.end());
-        parts.push(Part {
+        parts.push(PhasePart {
             phase: Span::from(at..end),
             offset,
         });

@@ -4,7 +4,7 @@
 //! holds the vector, or all blocks in rank order; that of an alltoall its blocks for all ranks,
 //! then those of phases.
 
-use super::embed::{Group, Place};
+use super::embed::{Group, PhasePlace};
 use crate::error::{Error, Result};
 use crate::plan::registry::{Scope, Shape};
 use crate::plan::{Request, consecutive, evenly};
@@ -13,7 +13,7 @@ use crate::schedule::{Layout, Span, Spans};
 
 /// A request on a machine with nodes.
 #[derive(Debug)]
-pub(super) struct Machine<'r> {
+pub(super) struct NodeRequest<'r> {
     request: &'r Request,
     shape: Shape,
     /// By node: its ranks.
@@ -26,10 +26,10 @@ pub(super) struct Machine<'r> {
     whole: Span,
 }
 
-impl<'r> Machine<'r> {
+impl<'r> NodeRequest<'r> {
     /// # Errors
     /// When the costs show no nodes.
-    pub(super) fn new(request: &'r Request, shape: Shape) -> Result<Machine<'r>> {
+    pub(super) fn new(request: &'r Request, shape: Shape) -> Result<NodeRequest<'r>> {
         let nodes = request.cost.nodes(request.ranks);
         let nodes = nodes.ok_or_else(|| Error::usage("the costs show no nodes"))?;
         let number = |node: &Vec<usize>| node.iter().position(|&rank| rank == request.root);
@@ -41,7 +41,7 @@ impl<'r> Machine<'r> {
             _ => Vec::new(),
         };
         let len = blocks.last().map_or(request.elements(), |b| b.end());
-        Ok(Machine {
+        Ok(NodeRequest {
             request,
             shape,
             nodes,
@@ -172,9 +172,9 @@ impl Group {
 }
 
 /// Where a rank has its input and wants its output, of everything or of its own block.
-fn place(collective: &Collective, rank: usize, all: &Spans, own: impl Fn() -> Spans) -> Place {
+fn place(collective: &Collective, rank: usize, all: &Spans, own: impl Fn() -> Spans) -> PhasePlace {
     let [input, output] = collective.input_and_output(rank, all, own);
-    Place {
+    PhasePlace {
         input: input.unwrap_or_default(),
         output: output.unwrap_or_default(),
     }
@@ -194,7 +194,7 @@ fn concat<'s>(all: impl Iterator<Item = &'s Spans>) -> Spans {
 /// each buffer: where it was at first, if the rank is its source, or after all blocks of the rank,
 /// in the order in which they arrive.
 struct Alltoall<'m> {
-    machine: &'m Machine<'m>,
+    machine: &'m NodeRequest<'m>,
     /// Number of ranks of each node.
     n: usize,
 }
@@ -202,7 +202,7 @@ struct Alltoall<'m> {
 impl<'m> Alltoall<'m> {
     /// # Errors
     /// When the number of elements of a leader's buffer overflows.
-    fn new(machine: &'m Machine<'m>) -> Result<Alltoall<'m>> {
+    fn new(machine: &'m NodeRequest<'m>) -> Result<Alltoall<'m>> {
         let n = machine.nodes[0].len();
         let areas = machine.request.ranks + n + 2;
         if machine.whole.len.checked_mul(areas).is_none() {
@@ -336,7 +336,7 @@ impl<'m> Alltoall<'m> {
             all.map(|(i, j)| self.at(s, number_in(s), (from, i), (at, j)))
                 .collect()
         };
-        let place = |s: usize| Place {
+        let place = |s: usize| PhasePlace {
             input: nodes.clone().flat_map(|d| blocks(s, s, d)).collect(),
             output: nodes.clone().flat_map(|d| blocks(s, d, s)).collect(),
         };
@@ -359,7 +359,7 @@ impl<'m> Alltoall<'m> {
             let at = |d| self.at(s, mine, (s, from), (d, lane));
             nodes.clone().map(at).collect()
         };
-        let place = |i: usize| Place {
+        let place = |i: usize| PhasePlace {
             input: (0..self.n).flat_map(|j| blocks(i, i, j)).collect(),
             output: (0..self.n).flat_map(|j| blocks(i, j, i)).collect(),
         };

@@ -15,7 +15,7 @@
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
-use crate::plan::build::stream::{DynScheduleSource, Reversed, Sequence, StepAt, Stream};
+use crate::plan::build::stream::{Consecutive, DynScheduleSource, Reversed, StepAt, Stream};
 use crate::plan::registry::row;
 use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
 use crate::plan::segments::{Published, TABLE_I, TABLE_III};
@@ -79,7 +79,7 @@ pub(super) fn broadcast(request: &Request) -> Result<Box<dyn DynScheduleSource>>
 pub(super) fn allreduce(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let mut request = request.clone();
     request.root = 0;
-    Ok(Box::new(Stream(Sequence {
+    Ok(Box::new(Stream(Consecutive {
         first: Chain::new(&request)?,
         second: Reversed::new(Chain::new(&request.without_computation())?)?,
         collective: Collective::Allreduce,

@@ -13,7 +13,7 @@ use crate::plan::Request;
 use crate::plan::build::stream::Stream;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::request::MAX_TRANSFERS;
-use crate::plan::segments::{Published, Symbols};
+use crate::plan::segments::{Published, SymbolValues};
 use crate::plan::tree::reduce_broadcast;
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -177,7 +177,7 @@ impl Algorithm {
         let forwarded = reduces && request.keep_order && request.root != 0;
         let covered = covered && !forwarded && request.closed_forms_hold();
         let published = self.published.filter(|_| covered)?;
-        published(&Symbols::of(&self.effective(request))?)
+        published(&SymbolValues::of(&self.effective(request))?)
     }
 
     /// Checks whether [`Algorithm::plan`] accepts `request`, without planning it, in `O(p + q)`

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::circulant::table::Table;
-use crate::plan::segments::{Best, Published, Symbols};
+use crate::plan::segments::{Best, Published, SymbolValues};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
@@ -71,7 +71,7 @@ pub struct Row {
     /// How the best size of equal segments is found, where the vector is split.
     pub(in crate::plan) best_segment: BestSegment,
     /// What a published table prints for it.
-    pub(in crate::plan) published: Option<fn(&Symbols) -> Option<Published>>,
+    pub(in crate::plan) published: Option<fn(&SymbolValues) -> Option<Published>>,
 }
 
 /// A function of the request, `None` for requests that it does not cover.
@@ -94,7 +94,7 @@ pub(in crate::plan) enum BestSegment {
     /// By a search over the number of segments.
     Search,
     /// The real number that minimizes the closed form.
-    Formula(fn(&Symbols) -> f64),
+    Formula(fn(&SymbolValues) -> f64),
     /// By a search of its own, `None` for requests that it does not cover.
     Own(fn(&Algorithm, &Request) -> Result<Option<Best>>),
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::Split;
-use super::published::Symbols;
+use super::published::SymbolValues;
 use crate::error::{Error, Result};
 use crate::plan::registry::{Algorithm, BestSegment};
 use crate::plan::{Request, Segments};
@@ -98,7 +98,7 @@ pub fn best_segment_within(
     let used = algorithm.on_used_ports(request);
     let request = used.as_ref().unwrap_or(request);
     let m = request.elements();
-    let mut trial = Trial::new(algorithm, request, max_transfers);
+    let mut trial = TriedSegments::new(algorithm, request, max_transfers);
     if !algorithm.segmented || m <= 1 || request.ranks < 2 {
         trial.try_size(m.max(1))?;
         return trial.best(Method::Whole);
@@ -106,7 +106,8 @@ pub fn best_segment_within(
     let first = match algorithm.best_segment {
         BestSegment::Search => None,
         BestSegment::Formula(size) => {
-            let optimum = Symbols::of(&algorithm.effective(request)).map(|x| Size(size(&x)));
+            let optimum =
+                SymbolValues::of(&algorithm.effective(request)).map(|x| RealSize(size(&x)));
             optimum.map_or(Ok(None), |optimum| trial.near(optimum))?
         }
         BestSegment::Own(best) => match best(algorithm, request)? {
@@ -125,7 +126,7 @@ pub fn best_segment_within(
 }
 
 /// Segments of one algorithm that have been tried.
-struct Trial<'a> {
+struct TriedSegments<'a> {
     algorithm: &'a Algorithm,
     request: Request,
     /// By split: its time, and whether that is the executed time.
@@ -140,7 +141,7 @@ struct Trial<'a> {
     max_transfers: usize,
 }
 
-impl<'a> Trial<'a> {
+impl<'a> TriedSegments<'a> {
     /// Limit of the transfers of one simulation.
     const MAX_SIMULATION: usize = 1 << 19;
     /// Limit of the transfers of all simulations of a search.
@@ -151,7 +152,7 @@ impl<'a> Trial<'a> {
     const MAX_EXHAUSTIVE: usize = 1 << 16;
 
     fn new(algorithm: &'a Algorithm, request: &Request, max_transfers: usize) -> Self {
-        Trial {
+        TriedSegments {
             algorithm,
             request: request.clone(),
             times: BTreeMap::new(),
@@ -230,7 +231,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Tries the sizes near the optimum of the closed form. `None` if that does not hold.
-    fn near(&mut self, optimum: Size) -> Result<Option<Best>> {
+    fn near(&mut self, optimum: RealSize) -> Result<Option<Best>> {
         let m = self.request.elements();
         let count = even_size(m, m.div_ceil(optimum.ceil()));
         let fewer = even_size(m, m / optimum.floor());
@@ -351,9 +352,9 @@ pub(in crate::plan) fn even_size(elements: usize, count: usize) -> usize {
 
 /// A segment size that need not be an integer.
 #[derive(Debug, Clone, Copy)]
-struct Size(f64);
+struct RealSize(f64);
 
-impl Size {
+impl RealSize {
     fn floor(self) -> usize {
         (self.0.floor() as usize).max(1)
     }

@@ -16,7 +16,7 @@ mod unequal;
 pub use equal::{Best, Method, best_segment, best_segment_within};
 pub(in crate::plan) use equal::{even_size, is_better};
 pub use published::Published;
-pub(in crate::plan) use published::{Symbols, TABLE_I, TABLE_III, ceil_log2};
+pub(in crate::plan) use published::{SymbolValues, TABLE_I, TABLE_III, ceil_log2};
 #[doc(hidden)]
 pub use published::{Terms, published_bounds};
 pub use unequal::{BestSizes, best_unequal};

@@ -59,7 +59,7 @@ pub fn published_bounds(request: &Request) -> Option<Terms> {
     if request.ranks <= 3 || request.elements() == 0 {
         return None;
     }
-    let x = Symbols::of(request)?;
+    let x = SymbolValues::of(request)?;
     (!request.ports.is_bidirectional()).then_some(Terms {
         latency: x.l * x.alpha,
         bandwidth: 2.0 * x.m * x.beta,
@@ -69,7 +69,7 @@ pub fn published_bounds(request: &Request) -> Option<Terms> {
 
 /// The symbols of the tables as numbers.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::plan) struct Symbols {
+pub(in crate::plan) struct SymbolValues {
     pub(in crate::plan) ranks: usize,
     pub(in crate::plan) bidirectional: bool,
     pub(in crate::plan) p: f64,
@@ -83,13 +83,13 @@ pub(in crate::plan) struct Symbols {
     pub(in crate::plan) gamma: f64,
 }
 
-impl Symbols {
+impl SymbolValues {
     /// Those of a request, if its costs are linear and the same for all ranks.
-    pub(in crate::plan) fn of(request: &Request) -> Option<Symbols> {
+    pub(in crate::plan) fn of(request: &Request) -> Option<SymbolValues> {
         let cost = request.cost.linear()?;
         let (p, bytes) = (request.ranks, request.element_bytes as f64);
         let largest = request.segments.sizes().iter().max().copied().unwrap_or(0);
-        Some(Symbols {
+        Some(SymbolValues {
             ranks: p,
             bidirectional: request.ports.is_bidirectional(),
             p: p as f64,

@@ -101,7 +101,7 @@ pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> 
 /// improves the time or after `trials` evaluations, and those of the start points. Memory: all
 /// sizes that were evaluated.
 pub fn best_sizes(start: &[usize], trials: usize, time: impl FnMut(&[usize]) -> f64) -> BestSizes {
-    let mut search = Search::new(start, time);
+    let mut search = SizeSearch::new(start, time);
     let elements: usize = start.iter().sum();
     if elements <= MAX_EXHAUSTIVE && 1 << elements.saturating_sub(1) <= trials {
         for sizes in compositions(elements) {
@@ -142,7 +142,7 @@ fn starts(elements: usize, count: usize) -> Vec<Vec<usize>> {
     starts
 }
 
-struct Search<F> {
+struct SizeSearch<F> {
     time: F,
     best: Vec<usize>,
     best_time: f64,
@@ -151,10 +151,10 @@ struct Search<F> {
     tried: HashSet<Vec<usize>>,
 }
 
-impl<F: FnMut(&[usize]) -> f64> Search<F> {
+impl<F: FnMut(&[usize]) -> f64> SizeSearch<F> {
     fn new(start: &[usize], mut time: F) -> Self {
         let best_time = time(start);
-        Search {
+        SizeSearch {
             time,
             best: start.to_vec(),
             best_time,

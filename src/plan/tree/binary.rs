@@ -81,7 +81,7 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
     } else {
         3
     };
-    let tree = Tree::new(request.ranks);
+    let tree = BinaryTree::new(request.ranks);
     let first = tree.first_sends();
     let rounds = first
         .iter()
@@ -118,7 +118,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 }
 
 /// A binary tree over ranks numbered in preorder.
-struct Tree {
+struct BinaryTree {
     /// By rank; the root is its own parent.
     parent: Vec<usize>,
     /// By rank: 0 for a left (or only) child, 1 for a right child.
@@ -127,11 +127,11 @@ struct Tree {
     children: Vec<usize>,
 }
 
-impl Tree {
-    fn new(p: usize) -> Tree {
+impl BinaryTree {
+    fn new(p: usize) -> BinaryTree {
         let levels = (p + 1).ilog2();
         let extra = extra_children(levels, p + 1 - (1 << levels));
-        let mut tree = Tree {
+        let mut tree = BinaryTree {
             parent: Vec::with_capacity(p),
             side: Vec::with_capacity(p),
             children: Vec::with_capacity(p),

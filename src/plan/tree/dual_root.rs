@@ -34,7 +34,7 @@ use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, PortModels, Row};
-use crate::plan::segments::{Published, Symbols, ceil_log2};
+use crate::plan::segments::{Published, SymbolValues, ceil_log2};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Builder, Order, Schedule, Span, Step};
@@ -73,7 +73,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
             b.layout(node.rank, vector.len + largest, [vector], [vector]);
         }
         let Some(up) = up else { continue };
-        let program = RankProgram {
+        let program = DualSteps {
             node,
             up,
             segments: &segments,
@@ -87,7 +87,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 }
 
 /// A rank and its neighbours in its tree.
-struct Node {
+struct DualNode {
     rank: usize,
     depth: usize,
     parent: Option<usize>,
@@ -96,7 +96,13 @@ struct Node {
 }
 
 /// Appends the nodes of the tree over ranks `first .. first + count`.
-fn grow(nodes: &mut Vec<Node>, first: usize, count: usize, parent: Option<usize>, depth: usize) {
+fn grow(
+    nodes: &mut Vec<DualNode>,
+    first: usize,
+    count: usize,
+    parent: Option<usize>,
+    depth: usize,
+) {
     let Some(below) = count.checked_sub(1) else {
         return;
     };
@@ -109,7 +115,7 @@ fn grow(nodes: &mut Vec<Node>, first: usize, count: usize, parent: Option<usize>
     if left > 0 {
         children.push(first + left - 1);
     }
-    nodes.push(Node {
+    nodes.push(DualNode {
         rank,
         depth,
         parent,
@@ -120,17 +126,17 @@ fn grow(nodes: &mut Vec<Node>, first: usize, count: usize, parent: Option<usize>
 }
 
 /// Generates the steps of one rank. `up` is its parent or, for a root, the other root.
-struct RankProgram<'a> {
-    node: &'a Node,
+struct DualSteps<'a> {
+    node: &'a DualNode,
     up: usize,
     segments: &'a [Span],
     scratch: usize,
 }
 
-impl RankProgram<'_> {
+impl DualSteps<'_> {
     /// Appends the steps of one iteration.
     fn iteration(&self, b: &mut Builder, iteration: usize) {
-        let Node { rank, depth, .. } = *self.node;
+        let DualNode { rank, depth, .. } = *self.node;
         let own = self.segment(Some(iteration));
         let for_children = self.segment(iteration.checked_sub(depth + 1));
         for &child in &self.node.children {
@@ -165,7 +171,7 @@ impl RankProgram<'_> {
 
 /// The time over two trees of `h` levels that are full, or fuller than the request's:
 /// `(4 h - 3) tc + (2 h - 1) tp + 3 (q - 1)(tc + tp)`.
-fn published(x: &Symbols) -> Option<Published> {
+fn published(x: &SymbolValues) -> Option<Published> {
     let h = f64::from(ceil_log2(x.ranks.saturating_add(2)) - 1);
     let (starts, combined) = (4.0 * h - 6.0, 2.0 * h - 4.0);
     // (starts + 3 m / s) alpha + slope s + whole

@@ -47,15 +47,15 @@ pub(in crate::plan) const REDUCE: Row = Row {
 };
 
 /// The tree over the numbers of all ranks.
-struct Tree {
+struct KaryTree {
     ranks: usize,
     root: usize,
     k: usize,
 }
 
-impl Tree {
-    fn of(request: &Request) -> Tree {
-        Tree {
+impl KaryTree {
+    fn of(request: &Request) -> KaryTree {
+        KaryTree {
             ranks: request.ranks,
             root: request.root,
             k: request.ports.k(),
@@ -97,7 +97,7 @@ impl Tree {
 /// Plans the broadcast.
 pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
     request.validate()?;
-    let (tree, root) = (Tree::of(request), request.root);
+    let (tree, root) = (KaryTree::of(request), request.root);
     let vector = Span::new(0, request.elements());
     let mut b = Schedule::builder(request.ranks, request.ports, Collective::Broadcast { root });
     for v in 0..request.ranks {
@@ -119,7 +119,7 @@ pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
 /// Plans the reduction.
 pub(crate) fn reduce(request: &Request) -> Result<Schedule> {
     request.validate()?;
-    let (tree, root) = (Tree::of(request), request.root);
+    let (tree, root) = (KaryTree::of(request), request.root);
     let vector = Span::new(0, request.elements());
     let segments = request.segments.spans();
     let longest = segments.iter().map(|s| s.len).max().unwrap_or(0);
@@ -169,7 +169,7 @@ pub(crate) fn reduce_time(request: &Request) -> Option<f64> {
         1 => request.combine_time(s),
         k => k as f64 * request.local_combine_time(s),
     };
-    let is_full = Tree::of(request).is_full();
+    let is_full = KaryTree::of(request).is_full();
     is_full.then(|| rounds * (request.transfer_time(s) + combined))
 }
 
@@ -178,7 +178,7 @@ fn rounds(request: &Request) -> Option<(f64, usize)> {
     let (q, s) = request.equal_segments()?;
     let rounds = match request.ranks {
         0 | 1 => 0,
-        _ => Tree::of(request).depth() + q - 1,
+        _ => KaryTree::of(request).depth() + q - 1,
     };
     let is_bidirectional = request.ports.is_bidirectional();
     is_bidirectional.then_some((rounds as f64, s))

@@ -107,10 +107,10 @@ fn levels(p: usize, k: usize) -> usize {
 struct Trees {
     count: usize,
     /// The edges of all trees, in each from the top down.
-    edges: Vec<Edge>,
+    edges: Vec<PortEdge>,
 }
 
-struct Edge {
+struct PortEdge {
     tree: usize,
     parent: usize,
     child: usize,
@@ -162,7 +162,7 @@ impl Trees {
         let segments = request.segments.spans();
         let rank = move |v: usize| (v + root) % ranks;
         (0..self.count_rounds(segments.len())).map(move |t| {
-            let message = |e: &Edge| {
+            let message = |e: &PortEdge| {
                 let segment = segments.get(t.checked_sub(e.level)? * self.count + e.tree)?;
                 let message = Message::new(rank(e.parent), rank(e.child), *segment);
                 Some(message.on_ports([e.port, e.tree]))
@@ -173,19 +173,19 @@ impl Trees {
 
     /// Number of rounds for `q` segments.
     fn count_rounds(&self, q: usize) -> usize {
-        let end = |e: &Edge| e.level + (q - e.tree).div_ceil(self.count);
+        let end = |e: &PortEdge| e.level + (q - e.tree).div_ceil(self.count);
         self.edges.iter().map(end).max().unwrap_or(0)
     }
 }
 
 /// The edges of a tree over `0..p` in which these ranks, from the top down, serve children through
 /// these ports; the root serves the first of them.
-fn edges(p: usize, tree: usize, parents: &[(usize, Range<usize>)]) -> Vec<Edge> {
+fn edges(p: usize, tree: usize, parents: &[(usize, Range<usize>)]) -> Vec<PortEdge> {
     let mut is_parent = vec![false; p];
     parents.iter().for_each(|&(v, _)| is_parent[v] = true);
     let leaves = (1..p).filter(|&v| !is_parent[v]);
     let mut below = parents.iter().map(|&(v, _)| v).chain(leaves);
-    let top = Edge {
+    let top = PortEdge {
         tree,
         parent: 0,
         child: below.next().expect("there is a rank besides the root"),
@@ -195,7 +195,7 @@ fn edges(p: usize, tree: usize, parents: &[(usize, Range<usize>)]) -> Vec<Edge> 
     let mut edges = vec![top];
     for (i, (parent, ports)) in parents.iter().enumerate() {
         for port in ports.clone() {
-            edges.push(Edge {
+            edges.push(PortEdge {
                 tree,
                 parent: *parent,
                 child: below.next().expect("ports for all ranks but the first"),

@@ -74,14 +74,14 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 }
 
 /// An edge from a rank to its parent: `2 * rank + tree`.
-type Edge = usize;
+type ParentEdge = usize;
 
 /// Two trees over ranks `1..p`, both below the root 0, and the rounds of their edges.
 struct TwoTrees {
     /// By edge: the parent. The root's two edges are unused.
     parent: Vec<usize>,
     /// By rank: the edges into it, at most two.
-    incoming: Vec<Vec<Edge>>,
+    incoming: Vec<Vec<ParentEdge>>,
     /// By edge: the round of the first segment. Its parity is the edge's colour.
     first: Vec<usize>,
     /// The tree (0 or 1) that completes its first segment earlier.
@@ -174,7 +174,7 @@ impl TwoTrees {
 
     /// Sets the rounds of `edge` and of the edges below it in its tree. Returns the round of
     /// `edge`.
-    fn schedule_subtree(&mut self, edge: Edge, odd: &[bool]) -> usize {
+    fn schedule_subtree(&mut self, edge: ParentEdge, odd: &[bool]) -> usize {
         let mut ready = 0;
         for i in 0..self.incoming[edge / 2].len() {
             let child = self.incoming[edge / 2][i];
@@ -194,7 +194,7 @@ impl TwoTrees {
 
     /// The transfers of round `t`.
     fn round(&self, t: usize, segments: usize) -> Vec<Transfer> {
-        let transfer = |edge: Edge| {
+        let transfer = |edge: ParentEdge| {
             let since = t.checked_sub(self.first[edge])?;
             let segment = since + usize::from(edge % 2 != self.faster);
             (since % 2 == 0 && segment < segments)

@@ -150,7 +150,7 @@ impl Needs {
         let Some(links) = cost.links() else {
             return (0.0, 0.0);
         };
-        let graph = Graph {
+        let graph = LinkGraph {
             links,
             ranks: self.sent.len(),
             bytes: element_bytes as f64,
@@ -209,13 +209,13 @@ enum Towards {
 }
 
 /// The links as a graph whose lengths are times.
-struct Graph<'a> {
+struct LinkGraph<'a> {
     links: &'a Links,
     ranks: usize,
     bytes: f64,
 }
 
-impl Graph<'_> {
+impl LinkGraph<'_> {
     /// Time of a message of `elements` elements between `r` and `other`; infinite without a link.
     fn time(&self, r: usize, other: usize, elements: f64, towards: Towards) -> f64 {
         let (from, to) = match towards {

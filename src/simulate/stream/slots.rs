@@ -6,7 +6,7 @@ use crate::rules::{Times, advance};
 
 /// The state of one port: an open transfer, a transfer that the partner has finished, or none.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slot<const N: usize> {
+pub(super) struct PortSlot<const N: usize> {
     /// The earliest start of an open transfer; otherwise the time from which the port is free.
     pub(super) time: Times<N>,
     pub(super) elements: usize,
@@ -30,7 +30,7 @@ pub(super) fn key(peer: u32, number: u32, sends: bool) -> u64 {
 
 /// The ports of all ranks.
 #[derive(Debug)]
-pub(super) struct Slots<const N: usize> {
+pub(super) struct PortSlots<const N: usize> {
     lists: usize,
     /// By rank: the first two port lists, which are the only ones of one-ported ranks.
     first: Vec<First<N>>,
@@ -41,19 +41,19 @@ pub(super) struct Slots<const N: usize> {
 /// Two slots, aligned to a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct First<const N: usize>([Slot<N>; 2]);
+struct First<const N: usize>([PortSlot<N>; 2]);
 
 #[derive(Debug, Clone)]
 struct More<const N: usize> {
     /// The third and further lists, as far as they have been used.
-    slots: Vec<Slot<N>>,
+    slots: Vec<PortSlot<N>>,
     /// The time from which the unused lists are free.
     free: Times<N>,
 }
 
-impl<const N: usize> Slots<N> {
-    pub(super) fn new(p: usize, ports: Ports) -> Slots<N> {
-        let slot = Slot {
+impl<const N: usize> PortSlots<N> {
+    pub(super) fn new(p: usize, ports: Ports) -> PortSlots<N> {
+        let slot = PortSlot {
             time: [0.0; N],
             elements: 0,
             key: EMPTY,
@@ -63,7 +63,7 @@ impl<const N: usize> Slots<N> {
             free: [0.0; N],
         };
         let lists = ports.lists();
-        Slots {
+        PortSlots {
             lists,
             first: vec![First([slot; 2]); p],
             more: vec![more; if lists > 2 { p } else { 0 }],
@@ -72,13 +72,13 @@ impl<const N: usize> Slots<N> {
 
     /// The slot of a port list of `rank`.
     #[inline]
-    pub(super) fn get(&mut self, rank: usize, list: usize) -> &mut Slot<N> {
+    pub(super) fn get(&mut self, rank: usize, list: usize) -> &mut PortSlot<N> {
         if list < 2 {
             return &mut self.first[rank].0[list];
         }
         let More { slots, free } = &mut self.more[rank];
         if slots.len() <= list - 2 {
-            let slot = Slot {
+            let slot = PortSlot {
                 time: *free,
                 elements: 0,
                 key: EMPTY,
@@ -90,7 +90,7 @@ impl<const N: usize> Slots<N> {
 
     /// The slot of `rank` with this key, and its list.
     #[inline]
-    pub(super) fn find(&mut self, rank: usize, key: u64) -> Option<(usize, &mut Slot<N>)> {
+    pub(super) fn find(&mut self, rank: usize, key: u64) -> Option<(usize, &mut PortSlot<N>)> {
         let first = &mut self.first[rank].0;
         if let Some(list) = first.iter().position(|slot| slot.key == key) {
             return Some((list, &mut first[list]));
@@ -121,7 +121,7 @@ impl<const N: usize> Slots<N> {
 /// The ports of one rank.
 #[derive(Debug)]
 pub(super) struct RankSlots<'a, const N: usize> {
-    slots: &'a mut Slots<N>,
+    slots: &'a mut PortSlots<N>,
     rank: usize,
 }
 

@@ -12,7 +12,7 @@ pub(super) struct Two<'a, P>(pub(super) &'a P);
 
 impl<'a, P: ScheduleSource> ScheduleSource for Two<'a, P> {
     type Program<'b>
-        = Side<P::Program<'a>>
+        = UniformSide<P::Program<'a>>
     where
         Self: 'b;
 
@@ -37,7 +37,7 @@ impl<'a, P: ScheduleSource> ScheduleSource for Two<'a, P> {
     }
 
     fn program_of(&self, rank: usize) -> Self::Program<'_> {
-        Side {
+        UniformSide {
             steps: self.0.program_of(0),
             peer: 1 - rank,
             receives_first: rank == 1 && !self.ports().is_bidirectional(),
@@ -47,7 +47,7 @@ impl<'a, P: ScheduleSource> ScheduleSource for Two<'a, P> {
 }
 
 /// The program of one of the two.
-pub(super) struct Side<I> {
+pub(super) struct UniformSide<I> {
     steps: I,
     peer: usize,
     receives_first: bool,
@@ -55,7 +55,7 @@ pub(super) struct Side<I> {
     sent: Option<Step>,
 }
 
-impl<I: Iterator<Item = Step>> Iterator for Side<I> {
+impl<I: Iterator<Item = Step>> Iterator for UniformSide<I> {
     type Item = Step;
 
     fn next(&mut self) -> Option<Step> {

@@ -21,7 +21,7 @@ const MIN_HEAVY_SPANS: usize = 256;
 
 /// The state of one rank: its program, window and past accesses.
 #[derive(Debug)]
-pub(super) struct Rank<I, const N: usize> {
+pub(super) struct StreamRank<I, const N: usize> {
     program: I,
     pub(super) window: SmallVec<[Pending; INITIAL_WINDOW]>,
     /// The finished steps.
@@ -58,12 +58,12 @@ pub(super) struct Pending {
     number: u32,
     /// The port list of a transfer.
     list: u16,
-    pub(super) kind: Kind,
-    pub(super) state: State,
+    pub(super) kind: Act,
+    pub(super) state: StepState,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Act {
     Send,
     Recv,
     RecvCombine,
@@ -72,32 +72,32 @@ pub(super) enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum StepState {
     Waits,
     Open,
     /// A combining receive whose transfer has ended.
     Transferred,
 }
 
-impl Kind {
+impl Act {
     #[inline]
     pub(super) fn is_transfer(self) -> bool {
-        matches!(self, Kind::Send | Kind::Recv | Kind::RecvCombine)
+        matches!(self, Act::Send | Act::Recv | Act::RecvCombine)
     }
 
     #[inline]
     pub(super) fn computes(self) -> bool {
-        !matches!(self, Kind::Send | Kind::Recv)
+        !matches!(self, Act::Send | Act::Recv)
     }
 
     /// As [`Step::name`].
     pub(super) fn name(self) -> &'static str {
         match self {
-            Kind::Send => "send",
-            Kind::Recv => "recv",
-            Kind::RecvCombine => "recv_combine",
-            Kind::Copy => "copy",
-            Kind::Combine => "combine",
+            Act::Send => "send",
+            Act::Recv => "recv",
+            Act::RecvCombine => "recv_combine",
+            Act::Copy => "copy",
+            Act::Combine => "combine",
         }
     }
 }
@@ -108,14 +108,16 @@ impl Pending {
     #[inline(always)]
     fn new(step: Step, index: u32, p: usize, len: usize, ports: Ports) -> Result<Pending> {
         let (kind, peer, port, spans) = match step {
-            Step::Send { to, spans, port } => (Kind::Send, to, port, spans),
-            Step::Recv { from, spans, port } => (Kind::Recv, from, port, spans),
+            Step::Send { to, spans, port } => (Act::Send, to, port, spans),
+            Step::Recv { from, spans, port } => (Act::Recv, from, port, spans),
             Step::RecvCombine {
                 from, spans, port, ..
-            } => (Kind::RecvCombine, from, port, spans),
-            Step::Copy { src, dst } => return Pending::local(Kind::Copy, &src, dst, index, len),
+            } => (Act::RecvCombine, from, port, spans),
+            Step::Copy { src, dst } => {
+                return Pending::local(Act::Copy, &src, dst, index, len);
+            }
             Step::Combine { src, dst, .. } => {
-                return Pending::local(Kind::Combine, &src, dst, index, len);
+                return Pending::local(Act::Combine, &src, dst, index, len);
             }
         };
         if peer >= p {
@@ -139,15 +141,15 @@ impl Pending {
             peer: rank_u32(peer)?,
             index,
             number: 0,
-            list: u16::try_from(ports.list(kind == Kind::Send, port))
+            list: u16::try_from(ports.list(kind == Act::Send, port))
                 .map_err(|_| Error::usage("more than 2^15 ports"))?,
             kind,
-            state: State::Waits,
+            state: StepState::Waits,
         })
     }
 
     /// A local step.
-    fn local(kind: Kind, src: &[Span], dst: Spans, index: u32, len: usize) -> Result<Pending> {
+    fn local(kind: Act, src: &[Span], dst: Spans, index: u32, len: usize) -> Result<Pending> {
         let writes = u32::try_from(dst.len()).map_err(|_| Error::usage("more than 2^32 spans"))?;
         let mut spans = dst;
         spans.extend(src.iter().copied());
@@ -162,7 +164,7 @@ impl Pending {
             number: 0,
             list: 0,
             kind,
-            state: State::Waits,
+            state: StepState::Waits,
         })
     }
 
@@ -186,19 +188,19 @@ impl Pending {
     /// The key of a transfer.
     #[inline]
     pub(super) fn key(&self) -> u64 {
-        key(self.peer, self.number, self.kind == Kind::Send)
+        key(self.peer, self.number, self.kind == Act::Send)
     }
 
     /// The key that the matching step of a transfer has, if `me` is the rank of this step.
     #[inline]
     pub(super) fn partner_key(&self, me: u32) -> u64 {
-        key(me, self.number, self.kind != Kind::Send)
+        key(me, self.number, self.kind != Act::Send)
     }
 
     /// Number of elements moved, copied or combined.
     #[inline]
     pub(super) fn elements(&self) -> usize {
-        total_len(if self.kind == Kind::Send {
+        total_len(if self.kind == Act::Send {
             &self.spans
         } else {
             self.writes()
@@ -209,9 +211,9 @@ impl Pending {
     #[inline]
     fn writes(&self) -> &[Span] {
         match self.kind {
-            Kind::Send => &[],
-            Kind::Recv | Kind::RecvCombine => &self.spans,
-            Kind::Copy | Kind::Combine => &self.spans[..self.peer as usize],
+            Act::Send => &[],
+            Act::Recv | Act::RecvCombine => &self.spans,
+            Act::Copy | Act::Combine => &self.spans[..self.peer as usize],
         }
     }
 
@@ -219,8 +221,8 @@ impl Pending {
     pub(super) fn is_transfer(&self, sends: bool, peer: usize) -> bool {
         self.kind.is_transfer()
             && self.peer as usize == peer
-            && (self.kind == Kind::Send) == sends
-            && self.state != State::Transferred
+            && (self.kind == Act::Send) == sends
+            && self.state != StepState::Transferred
     }
 }
 
@@ -228,9 +230,9 @@ impl Unfinished for Pending {
     #[inline]
     fn access(&self) -> Access<'_> {
         let reads: &[Span] = match self.kind {
-            Kind::Send => &self.spans,
-            Kind::Recv | Kind::RecvCombine => &[],
-            Kind::Copy | Kind::Combine => &self.spans[self.peer as usize..],
+            Act::Send => &self.spans,
+            Act::Recv | Act::RecvCombine => &[],
+            Act::Copy | Act::Combine => &self.spans[self.peer as usize..],
         };
         Access {
             reads,
@@ -250,7 +252,7 @@ impl Unfinished for Pending {
 }
 
 #[inline]
-fn in_bounds(kind: Kind, spans: &[Span], len: usize) -> Result<()> {
+fn in_bounds(kind: Act, spans: &[Span], len: usize) -> Result<()> {
     match spans.iter().find(|s| s.end() > len) {
         None => Ok(()),
         Some(s) => Err(Error::malformed(format!(
@@ -262,9 +264,9 @@ fn in_bounds(kind: Kind, spans: &[Span], len: usize) -> Result<()> {
     }
 }
 
-impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
-    pub(super) fn new(program: I, len: usize, ports: Ports) -> Rank<I, N> {
-        Rank {
+impl<I: Iterator<Item = Step>, const N: usize> StreamRank<I, N> {
+    pub(super) fn new(program: I, len: usize, ports: Ports) -> StreamRank<I, N> {
+        StreamRank {
             program,
             window: SmallVec::new(),
             order: OnlineOrder::default(),
@@ -303,7 +305,7 @@ impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
         if let Some(counts) = &mut self.counts
             && pending.kind.is_transfer()
         {
-            let sends = pending.kind == Kind::Send;
+            let sends = pending.kind == Act::Send;
             let count = counts.entry((pending.peer, sends)).or_default();
             pending.number = *count;
             *count = count.wrapping_add(1);
@@ -316,7 +318,7 @@ impl<I: Iterator<Item = Step>, const N: usize> Rank<I, N> {
         Ok(true)
     }
 
-    /// The index of the step that [`Rank::take`] takes next.
+    /// The index of the step that [`StreamRank::take`] takes next.
     pub(super) fn taken(&self) -> u32 {
         self.taken
     }

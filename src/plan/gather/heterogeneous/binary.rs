@@ -1,7 +1,7 @@
 //! Binary trees on a platform whose links and ranks differ in cost: at most two children, received
 //! in rank order.
 
-use super::{Last, Platform, Program, Range};
+use super::{GatherCosts, LastMessage, Range, RangeCells};
 use crate::error::Result;
 use crate::plan::gather::{GatherProblem, GatherTree};
 use crate::rules::max_time;
@@ -12,13 +12,13 @@ use crate::rules::max_time;
 /// When there are more than [`MAX_RANKS`](super::MAX_RANKS) ranks, or the links do not connect
 /// them.
 pub fn binary(problem: &GatherProblem) -> Result<GatherTree> {
-    let platform = Platform::of(problem)?;
-    let mut program = Program::new(&platform)?;
+    let platform = GatherCosts::of(problem)?;
+    let mut program = RangeCells::new(&platform)?;
     program.fill_binary();
     program.binary_tree(problem.root())
 }
 
-impl Program<'_> {
+impl RangeCells<'_> {
     /// The time at which `to`, ready at `time`, has received `range`, and the best root of the
     /// range.
     fn received(&self, time: f64, range: Range, to: usize) -> (f64, usize) {
@@ -59,11 +59,11 @@ impl Program<'_> {
 
     /// The ranges that `r` receives in the best tree over `[i, j]` rooted at it, in order, and the
     /// number of them before its copy.
-    fn children(&self, i: usize, j: usize, r: usize) -> (Vec<Last>, usize) {
+    fn children(&self, i: usize, j: usize, r: usize) -> (Vec<LastMessage>, usize) {
         let copy = self.platform.copy[r];
         let receive = |time: f64, range: Range| {
             let (end, from) = self.received(time, range, r);
-            (end, Last { range, from })
+            (end, LastMessage { range, from })
         };
         if i == j {
             return (Vec::new(), 0);

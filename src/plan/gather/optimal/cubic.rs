@@ -3,12 +3,12 @@
 //! It is correct for any costs that are the same on all links, and is the reference for the faster
 //! one.
 
-use super::table::Table;
+use super::table::RangeTimes;
 use crate::plan::gather::GatherProblem;
 
 /// Fills the table by evaluating every option.
-pub(super) fn fill(problem: &GatherProblem, root: Option<usize>) -> Table<'_> {
-    let mut table = Table::new(problem, root);
+pub(super) fn fill(problem: &GatherProblem, root: Option<usize>) -> RangeTimes<'_> {
+    let mut table = RangeTimes::new(problem, root);
     for j in 1..problem.ranks() {
         for i in (0..j).rev() {
             let mut best = f64::INFINITY;

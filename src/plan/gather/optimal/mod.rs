@@ -209,7 +209,7 @@ pub fn time_by(problem: &GatherProblem, method: DynamicProgram) -> Result<f64> {
     Ok(fill_table(problem, method)?.at(0, problem.ranks() - 1))
 }
 
-fn fill_table(problem: &GatherProblem, method: DynamicProgram) -> Result<table::Table<'_>> {
+fn fill_table(problem: &GatherProblem, method: DynamicProgram) -> Result<table::RangeTimes<'_>> {
     let p = problem.ranks();
     let (max, name, why) = match method {
         DynamicProgram::Quadratic => (MAX_RANKS, "O(p^2)", ""),

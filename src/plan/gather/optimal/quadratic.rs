@@ -19,8 +19,8 @@ mod windows;
 
 use std::ops::Range;
 
-use self::windows::{Columns, Line, Work};
-use super::table::{TILE, Table, place};
+use self::windows::{Columns, RowWindow, TileState};
+use super::table::{RangeTimes, TILE, place};
 use crate::plan::gather::GatherProblem;
 use crate::rules::max_time;
 
@@ -33,12 +33,12 @@ fn min_time(a: f64, b: f64) -> f64 {
 }
 
 /// Fills the table in `O(p^2)`.
-pub(super) fn fill(problem: &GatherProblem, root: Option<usize>) -> Table<'_> {
-    let mut table = Table::new(problem, root);
+pub(super) fn fill(problem: &GatherProblem, root: Option<usize>) -> RangeTimes<'_> {
+    let mut table = RangeTimes::new(problem, root);
     if problem.sizes().contains(&0) {
-        Program::<2>::new(problem).fill(&mut table);
+        QuadraticCosts::<2>::new(problem).fill(&mut table);
     } else {
-        Program::<1>::new(problem).fill(&mut table);
+        QuadraticCosts::<1>::new(problem).fill(&mut table);
     }
     table
 }
@@ -46,7 +46,7 @@ pub(super) fn fill(problem: &GatherProblem, root: Option<usize>) -> Table<'_> {
 /// Costs in a form that is quick to access. `N` is the number of classes of ranks: 2 if some blocks
 /// are empty, otherwise 1.
 #[derive(Debug)]
-struct Program<const N: usize> {
+struct QuadraticCosts<const N: usize> {
     alpha: f64,
     /// The time to send the blocks of all lower ranks, without latency.
     sent: Vec<f64>,
@@ -59,7 +59,7 @@ struct Program<const N: usize> {
     starts: Vec<usize>,
 }
 
-impl<const N: usize> Program<N> {
+impl<const N: usize> QuadraticCosts<N> {
     fn new(problem: &GatherProblem) -> Self {
         let (p, cost) = (problem.ranks(), problem.cost());
         let linear = cost.rates();
@@ -76,7 +76,7 @@ impl<const N: usize> Program<N> {
             next[of] = r as u32 + 1;
             below.push(next);
         }
-        Program {
+        QuadraticCosts {
             alpha: linear.alpha,
             sent,
             copy: (0..p).map(|r| cost.copy(r, problem.sizes()[r])).collect(),
@@ -144,7 +144,7 @@ impl<const N: usize> Program<N> {
         (crossover, before)
     }
 
-    fn fill(&self, table: &mut Table<'_>) {
+    fn fill(&self, table: &mut RangeTimes<'_>) {
         let p = self.copy.len();
         let root = table.root;
         let cells = table.cells_mut();
@@ -160,7 +160,7 @@ impl<const N: usize> Program<N> {
 
     /// Fills the ranges within `start..end`, each with the best root.
     fn triangle(&self, cells: &mut [f64], start: usize, end: usize) {
-        let mut work = Work::<N>::new(end);
+        let mut work = TileState::<N>::new(end);
         let mut first = start;
         while first < end {
             let last = ((first / TILE + 1) * TILE).min(end);
@@ -184,7 +184,7 @@ impl<const N: usize> Program<N> {
                     self.join(&mut work.columns, cells, i, from..last);
                     self.row(cells, &mut work, i, from..last);
                 } else {
-                    self.finish_row(cells, &mut work, Line::new(i), last);
+                    self.finish_row(cells, &mut work, RowWindow::new(i), last);
                 }
             }
             first = last;
@@ -223,10 +223,10 @@ impl<const N: usize> Program<N> {
 
     /// Computes the entries of row `i` in these columns.
     #[inline(always)]
-    fn row(&self, cells: &mut [f64], work: &mut Work<N>, i: usize, range: Range<usize>) {
+    fn row(&self, cells: &mut [f64], work: &mut TileState<N>, i: usize, range: Range<usize>) {
         let row = i * TILE;
         let row_term = self.alpha - self.sent[i];
-        let mut line = Line::new(i);
+        let mut line = RowWindow::new(i);
         let (first, place) = (work.columns.first, work.columns.place);
         let mut left = cells[self.starts[range.start - 1] + row];
         for c in range.start - first..range.end - first {
@@ -262,7 +262,7 @@ impl<const N: usize> Program<N> {
     /// Fills the ranges that contain `root`, rooted there.
     fn rectangle(&self, cells: &mut [f64], root: usize) {
         let p = self.copy.len();
-        let mut work = Work::<N>::new(p);
+        let mut work = TileState::<N>::new(p);
         let mut first = root;
         while first < p {
             let last = ((first / TILE + 1) * TILE).min(p);
@@ -284,7 +284,7 @@ impl<const N: usize> Program<N> {
                     }
                     self.rooted_row(cells, &mut work, root, i, from..last);
                 } else {
-                    self.finish_row(cells, &mut work, Line::new(i), last);
+                    self.finish_row(cells, &mut work, RowWindow::new(i), last);
                 }
             }
             first = last;
@@ -296,14 +296,14 @@ impl<const N: usize> Program<N> {
     fn rooted_row(
         &self,
         cells: &mut [f64],
-        work: &mut Work<N>,
+        work: &mut TileState<N>,
         root: usize,
         i: usize,
         range: Range<usize>,
     ) {
         let row = i * TILE;
         let row_term = self.alpha - self.sent[i];
-        let mut line = Line::new(i);
+        let mut line = RowWindow::new(i);
         let (first, place) = (work.columns.first, work.columns.place);
         let mut left = cells[self.starts[range.start - 1] + row];
         for c in range.start - first..range.end - first {

@@ -17,15 +17,15 @@ pub(super) fn place(i: usize, j: usize) -> usize {
 
 /// Times of ranges `[i, j]`, `i <= j`. If a root is given, ranges that contain it are rooted there.
 #[derive(Debug)]
-pub(super) struct Table<'a> {
-    pub(super) costs: Costs<'a>,
+pub(super) struct RangeTimes<'a> {
+    pub(super) costs: RangeCosts<'a>,
     pub(super) root: Option<usize>,
     cells: Vec<f64>,
 }
 
 /// Sizes of ranges, and the costs of messages and copies.
 #[derive(Debug)]
-pub(in super::super) struct Costs<'a> {
+pub(in super::super) struct RangeCosts<'a> {
     problem: &'a GatherProblem,
     /// Total size in bytes of the blocks of all lower ranks; the last entry is the size of all
     /// blocks.
@@ -39,7 +39,7 @@ pub(in super::super) struct Costs<'a> {
 /// The costs, and times of ranges `[i, j]`, `i <= j`, row after row, each from the diagonal on.
 #[derive(Debug)]
 pub(in super::super) struct Ranges<'a> {
-    pub(in super::super) costs: Costs<'a>,
+    pub(in super::super) costs: RangeCosts<'a>,
     cells: Vec<f64>,
 }
 
@@ -47,7 +47,7 @@ impl Ranges<'_> {
     pub(in super::super) fn new(problem: &GatherProblem) -> Ranges<'_> {
         let p = problem.ranks();
         Ranges {
-            costs: Costs::new(problem),
+            costs: RangeCosts::new(problem),
             cells: vec![0.0; p * (p + 1) / 2],
         }
     }
@@ -92,8 +92,8 @@ pub(super) enum Last {
     UpTo(usize),
 }
 
-impl<'a> Costs<'a> {
-    pub(in super::super) fn new(problem: &'a GatherProblem) -> Costs<'a> {
+impl<'a> RangeCosts<'a> {
+    pub(in super::super) fn new(problem: &'a GatherProblem) -> RangeCosts<'a> {
         let mut before = vec![0];
         let mut empty_from = vec![0];
         let mut sum = 0;
@@ -105,7 +105,7 @@ impl<'a> Costs<'a> {
         let sent = before
             .iter()
             .map(|&b| problem.cost().rates().beta * b as f64);
-        Costs {
+        RangeCosts {
             problem,
             sent: sent.collect(),
             before,
@@ -154,12 +154,12 @@ impl<'a> Costs<'a> {
     }
 }
 
-impl<'a> Table<'a> {
+impl<'a> RangeTimes<'a> {
     /// A table in which all times are 0.
-    pub(super) fn new(problem: &'a GatherProblem, root: Option<usize>) -> Table<'a> {
+    pub(super) fn new(problem: &'a GatherProblem, root: Option<usize>) -> RangeTimes<'a> {
         let p = problem.ranks();
-        Table {
-            costs: Costs::new(problem),
+        RangeTimes {
+            costs: RangeCosts::new(problem),
             root,
             cells: vec![0.0; place(p - 1, p - 1) + 1],
         }
@@ -184,7 +184,7 @@ impl<'a> Table<'a> {
     /// resulting time.
     #[inline]
     pub(super) fn options(&self, i: usize, j: usize, mut each: impl FnMut(f64, Last)) {
-        let Table { costs, root, .. } = self;
+        let RangeTimes { costs, root, .. } = self;
         let root = root.filter(|&r| i <= r && r <= j);
         if root.is_none_or(|r| r == i) {
             let time = max_time(costs.copy(i), self.at(i + 1, j)) + costs.message(i + 1, j);

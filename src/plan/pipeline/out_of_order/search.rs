@@ -8,7 +8,7 @@ use crate::rules::max_time;
 
 /// A reduction plan: its transfers with their starting times, sorted by these.
 #[derive(Debug)]
-pub(super) struct Timed {
+pub(super) struct Plan {
     pub(super) plan: Vec<(f64, Transfer)>,
     pub(super) makespan: f64,
     /// Elementary steps spent on finding it. One step takes one or two nanoseconds.
@@ -41,11 +41,11 @@ impl Effort {
 }
 
 /// The shortest plan found within `effort`.
-pub(super) fn best(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort) -> Timed {
+pub(super) fn best(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort) -> Plan {
     let q = transfer_time.len().min(combine_time.len());
     let q = if p < 2 { 0 } else { q };
     let (transfer_time, combine_time) = (&transfer_time[..q], &combine_time[..q]);
-    let mut best = Timed::run(
+    let mut best = Plan::run(
         p,
         uni_greedy(p, transfer_time, combine_time),
         transfer_time,
@@ -54,7 +54,7 @@ pub(super) fn best(p: usize, transfer_time: &[f64], combine_time: &[f64], effort
     let is_valid = |t: &f64| t.is_finite() && *t >= 0.0;
     if q > 0 && transfer_time.iter().chain(combine_time).all(is_valid) {
         if p == 4 {
-            best.improve(Timed::run(
+            best.improve(Plan::run(
                 p,
                 backwards(four_rank_broadcast(q)),
                 transfer_time,
@@ -69,7 +69,7 @@ pub(super) fn best(p: usize, transfer_time: &[f64], combine_time: &[f64], effort
 }
 
 /// Tries several caps and seeds: each cap twice, then only the most successful one.
-fn search(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort, best: &mut Timed) {
+fn search(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort, best: &mut Plan) {
     /// Noise below 1 only breaks ties. More noise moves a few ranks out of an unfavourable period.
     const NOISE: [f64; 4] = [0.9, 2.0, 0.9, 5.0];
     if Broadcast::min_steps(p, transfer_time.len()) > effort.first {
@@ -95,7 +95,7 @@ fn search(p: usize, transfer_time: &[f64], combine_time: &[f64], effort: Effort,
         let steps = effort.first - budget;
         best.steps += steps;
         let Some(plan) = plan else { return };
-        let candidate = Timed::run(p, backwards(plan), transfer_time, combine_time);
+        let candidate = Plan::run(p, backwards(plan), transfer_time, combine_time);
         if candidate.makespan < best_cap.0 {
             best_cap = (candidate.makespan, cap);
         }
@@ -128,14 +128,14 @@ fn concurrency_caps(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Ve
     caps
 }
 
-impl Timed {
+impl Plan {
     /// Times a plan by the rules: a transfer starts when both partners are free.
     fn run(
         p: usize,
         plan: impl IntoIterator<Item = Transfer>,
         transfer_time: &[f64],
         combine_time: &[f64],
-    ) -> Timed {
+    ) -> Plan {
         let mut free_at = vec![0.0f64; p];
         let plan = plan.into_iter().map(|transfer| {
             let segment = transfer.segment as usize;
@@ -146,7 +146,7 @@ impl Timed {
             (start, transfer)
         });
         let plan = plan.collect();
-        Timed {
+        Plan {
             plan,
             makespan: free_at.into_iter().fold(0.0, max_time),
             steps: 0,
@@ -154,7 +154,7 @@ impl Timed {
     }
 
     /// Replaces the plan if the other one is shorter.
-    fn improve(&mut self, other: Timed) {
+    fn improve(&mut self, other: Plan) {
         if other.makespan < self.makespan {
             self.plan = other.plan;
             self.makespan = other.makespan;

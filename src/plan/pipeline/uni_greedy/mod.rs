@@ -122,13 +122,13 @@ pub(super) fn costs(request: &Request) -> impl Iterator<Item = (f64, f64)> {
 pub struct Greedy {
     /// Holders that have not taken part in the current segment, sorted. Entries before
     /// `first_waiting` have been consumed.
-    waiting: Vec<State>,
+    waiting: Vec<FreeRank>,
     first_waiting: usize,
     /// Holders that have received, sorted. Entries before `first_combined` have been consumed.
-    combined: Vec<State>,
+    combined: Vec<FreeRank>,
     first_combined: usize,
     /// Ranks that have finished the current segment, sorted.
-    done: Vec<State>,
+    done: Vec<FreeRank>,
     segments: usize,
     transfer_time: f64,
     combine_time: f64,
@@ -137,7 +137,7 @@ pub struct Greedy {
 
 /// A rank and the time from which it is free.
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct FreeRank {
     free: f64,
     rank: usize,
 }
@@ -150,7 +150,9 @@ impl Greedy {
             first_waiting: 0,
             combined: Vec::with_capacity(ranks),
             first_combined: 0,
-            done: (0..ranks).map(|rank| State { free: 0.0, rank }).collect(),
+            done: (0..ranks)
+                .map(|rank| FreeRank { free: 0.0, rank })
+                .collect(),
             segments: 0,
             transfer_time: 0.0,
             combine_time: 0.0,
@@ -176,7 +178,7 @@ impl Greedy {
     }
 
     /// Removes the holder with the smallest state from the queues.
-    fn pop_smallest(&mut self) -> Option<State> {
+    fn pop_smallest(&mut self) -> Option<FreeRank> {
         let waiting = self.waiting.get(self.first_waiting).copied();
         let combined = self.combined.get(self.first_combined).copied();
         if waiting.is_some_and(|w| combined.is_none_or(|c| w.free <= c.free)) {
@@ -201,11 +203,11 @@ impl Iterator for Greedy {
         let sent = b.free + self.transfer_time;
         let combined = sent + self.combine_time;
         let (from, to) = (a.rank.max(b.rank), a.rank.min(b.rank));
-        self.done.push(State {
+        self.done.push(FreeRank {
             free: sent,
             rank: from,
         });
-        self.combined.push(State {
+        self.combined.push(FreeRank {
             free: combined,
             rank: to,
         });

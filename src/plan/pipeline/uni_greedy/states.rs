@@ -34,16 +34,16 @@ pub fn makespan(ranks: usize, costs: impl IntoIterator<Item = (f64, f64)>) -> f6
 pub struct States {
     /// The smallest state. The runs are relative to it.
     base: f64,
-    runs: Vec<Run>,
-    done: Vec<Run>,
-    combined: Vec<Run>,
+    runs: Vec<StateRun>,
+    done: Vec<StateRun>,
+    combined: Vec<StateRun>,
     /// The earlier pattern that the current one is compared with to detect a period.
-    earlier: Vec<Run>,
+    earlier: Vec<StateRun>,
 }
 
 /// This many ranks with the same state.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Run {
+struct StateRun {
     free: f64,
     count: usize,
 }
@@ -69,7 +69,7 @@ impl States {
     pub fn reset(&mut self, ranks: usize) {
         self.base = 0.0;
         self.runs.clear();
-        self.runs.extend((ranks > 0).then_some(Run {
+        self.runs.extend((ranks > 0).then_some(StateRun {
             free: 0.0,
             count: ranks,
         }));
@@ -175,9 +175,9 @@ impl States {
 
 /// Appends a run to a sorted list. Merges it with the last run if their states are equal or, from
 /// index `live` on, differ only by rounding.
-fn push(runs: &mut Vec<Run>, live: usize, free: f64, count: usize, tolerance: f64) {
+fn push(runs: &mut Vec<StateRun>, live: usize, free: f64, count: usize, tolerance: f64) {
     match runs[live..].last_mut() {
         Some(last) if free - last.free <= tolerance * free => last.count += count,
-        _ => runs.push(Run { free, count }),
+        _ => runs.push(StateRun { free, count }),
     }
 }

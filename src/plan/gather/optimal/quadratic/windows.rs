@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{NEVER, Program, min_time};
+use super::{NEVER, QuadraticCosts, min_time};
 use crate::plan::gather::optimal::table::{TILE, place};
 
 /// State of the columns that are filled together.
@@ -44,7 +44,7 @@ pub(super) struct Windows<const N: usize> {
 
 /// State of a triangle or rectangle that is being filled.
 #[derive(Debug)]
-pub(super) struct Work<const N: usize> {
+pub(super) struct TileState<const N: usize> {
     pub(super) columns: Columns<N>,
     /// For the current row, by class of the column and of the split: the minimum time of the splits
     /// from one up to the last of its group that has joined.
@@ -59,9 +59,9 @@ pub(super) struct Work<const N: usize> {
 /// a split is that with the root in the left part, without the terms that depend only on the
 /// column.
 #[derive(Debug)]
-pub(super) struct Line<const N: usize> {
+pub(super) struct RowWindow<const N: usize> {
     i: usize,
-    /// By class of the column and of the split: `Work::from` holds the splits up to here, in the
+    /// By class of the column and of the split: `TileState::from` holds the splits up to here, in the
     /// group in which the window starts.
     high: [[usize; N]; N],
     /// The minimum time of all splits above `high`.
@@ -70,11 +70,11 @@ pub(super) struct Line<const N: usize> {
     present: [f64; N],
 }
 
-impl<const N: usize> Work<N> {
+impl<const N: usize> TileState<N> {
     /// State for the columns below `end`.
     pub(super) fn new(end: usize) -> Self {
         let count = end.div_ceil(TILE);
-        Work {
+        TileState {
             columns: Columns::new(end),
             from: [[[NEVER; TILE]; N]; N],
             groups: std::array::from_fn(|_| vec![NEVER; end * count]),
@@ -83,10 +83,10 @@ impl<const N: usize> Work<N> {
     }
 }
 
-impl<const N: usize> Line<N> {
+impl<const N: usize> RowWindow<N> {
     #[inline(always)]
     pub(super) fn new(i: usize) -> Self {
-        Line {
+        RowWindow {
             i,
             high: [[0; N]; N],
             after: [[NEVER; N]; N],
@@ -130,7 +130,7 @@ impl<const N: usize> Columns<N> {
 
     pub(super) fn start(
         &mut self,
-        program: &Program<N>,
+        program: &QuadraticCosts<N>,
         range: Range<usize>,
         crossover: impl Fn(usize) -> (usize, usize),
     ) {
@@ -172,7 +172,7 @@ impl<const N: usize> Windows<N> {
     }
 }
 
-impl<const N: usize> Program<N> {
+impl<const N: usize> QuadraticCosts<N> {
     /// The minimum time of the splits of a column from `i` up to, but excluding, `end`.
     #[inline(always)]
     pub(super) fn min_below(
@@ -227,8 +227,8 @@ impl<const N: usize> Program<N> {
     pub(super) fn min_from(
         &self,
         cells: &[f64],
-        work: &mut Work<N>,
-        line: &mut Line<N>,
+        work: &mut TileState<N>,
+        line: &mut RowWindow<N>,
         class: usize,
         j: usize,
         start: usize,
@@ -250,7 +250,7 @@ impl<const N: usize> Program<N> {
     fn rebuild_row(
         &self,
         cells: &[f64],
-        work: &mut Work<N>,
+        work: &mut TileState<N>,
         i: usize,
         (cj, class): (usize, usize),
         splits: Range<usize>,
@@ -280,8 +280,8 @@ impl<const N: usize> Program<N> {
     pub(super) fn finish_row(
         &self,
         cells: &[f64],
-        work: &mut Work<N>,
-        mut line: Line<N>,
+        work: &mut TileState<N>,
+        mut line: RowWindow<N>,
         end: usize,
     ) {
         let (i, k) = (line.i, end - 1);
