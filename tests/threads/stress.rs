@@ -1,5 +1,5 @@
 //! Stress tests: random programs, correct and faulty, on teams that are used again after every
-//! failure. Each run ends in time with the correct data or an error, and no thread outlives a test.
+//! failure. Each run ends with the correct data or an error, and no thread outlives a test.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -13,17 +13,14 @@ use crate::support::plans::{
     Plan, Shape, has_transfers, initial_buffer, initial_buffers, ports, schedule,
 };
 use crate::support::random::Random;
+use crate::support::watch::Watch;
 
 const LONG_DEADLINE: Duration = Duration::from_secs(30);
 const SHORT_DEADLINE: Duration = Duration::from_millis(150);
-/// Time beyond its deadline that a run may take on a busy machine.
-const SLACK: Duration = Duration::from_secs(15);
 
-fn timed<R>(deadline: Duration, f: impl FnOnce() -> R) -> R {
-    let start = Instant::now();
-    let result = f();
-    assert!(start.elapsed() < deadline + SLACK, "{:?}", start.elapsed());
-    result
+/// Aborts a test of this file that hangs.
+fn watch(test: &str) -> Watch {
+    Watch::new(format!("cargo test --test threads stress::{test}"))
 }
 
 fn run(
@@ -36,13 +33,13 @@ fn run(
     let run = Run::new(schedule).op(operator).inputs(&inputs);
     let cost = CostModel::new(1000.0, 0.1).overlap(schedule.steps().is_multiple_of(2));
     let run = run.cost(cost).repetitions(2).deadline(deadline);
-    let outcome = timed(deadline, || run.on(team));
-    outcome.map(|o| o.outputs)
+    run.on(team).map(|outcome| outcome.outputs)
 }
 
 #[test]
 fn random_schedules_succeed_and_faulty_ones_fail() {
     let _alone = alone();
+    let _watch = watch("random_schedules_succeed_and_faulty_ones_fail");
     let affine = Operator::<u64>::named("affine").unwrap();
     let mut random = Random::new(1);
     let until = Instant::now() + Duration::from_secs(4);
@@ -138,6 +135,7 @@ fn ring(e: &mut Endpoint<u64, Unidirectional>, rounds: usize, len: usize) -> Res
 #[test]
 fn failing_rank_programs_leave_the_team_usable() {
     let _alone = alone();
+    let _watch = watch("failing_rank_programs_leave_the_team_usable");
     let mut options = ScopeOptions::new(Operator::<u64>::named("sum").unwrap());
     let mut random = Random::new(2);
     let until = Instant::now() + Duration::from_secs(2);
@@ -152,32 +150,28 @@ fn failing_rank_programs_leave_the_team_usable() {
             let mut buffers: Vec<_> = (0..p).map(|r| vec![r as u64; 2 * len]).collect();
             let (bad, rounds, fault) = (random.below(p), random.below(4), random.below(4));
             options.deadline = SHORT_DEADLINE;
-            let result = timed(SHORT_DEADLINE, || {
-                team.scope(&mut buffers, &options, |e| {
-                    ring(e, rounds, len)?;
-                    if e.rank() != bad {
-                        return ring(e, 1, len);
+            let result = team.scope(&mut buffers, &options, |e| {
+                ring(e, rounds, len)?;
+                if e.rank() != bad {
+                    return ring(e, 1, len);
+                }
+                match fault {
+                    0 => panic!("enough"),
+                    // Panics during a send, while the partner may be reading the span.
+                    1 => {
+                        let _open = e.open_send((bad + 1) % p, 0..len)?;
+                        panic!("enough");
                     }
-                    match fault {
-                        0 => panic!("enough"),
-                        // Panics during a send, while the partner may be reading the span.
-                        1 => {
-                            let _open = e.open_send((bad + 1) % p, 0..len)?;
-                            panic!("enough");
-                        }
-                        2 => e.send(p, 0..1),
-                        // Returns too early.
-                        _ => Ok(()),
-                    }
-                })
+                    2 => e.send(p, 0..1),
+                    // Returns too early.
+                    _ => Ok(()),
+                }
             });
             result.unwrap_err();
             options.deadline = LONG_DEADLINE;
-            let result = timed(LONG_DEADLINE, || {
-                buffers[0].fill(77);
-                team.scope(&mut buffers, &options, |e| ring(e, 3, len))
-            });
-            result.unwrap();
+            buffers[0].fill(77);
+            team.scope(&mut buffers, &options, |e| ring(e, 3, len))
+                .unwrap();
             assert!(buffers.iter().flatten().all(|&x| x == 77));
         }
     }
@@ -258,25 +252,18 @@ fn two_ports_may_send_to_one_partner_at_once() {
 #[test]
 fn an_operator_that_panics_after_the_program_is_an_error() {
     let _alone = alone();
+    let _watch = watch("an_operator_that_panics_after_the_program_is_an_error");
     let mut team = Team::new(2).unwrap();
     let len = 100_000;
     for _ in 0..5 {
         let bad = Operator::<u64>::new("bad", true, |_, _| panic!("no such sum"));
         let mut buffers = vec![vec![1u64; len]; 2];
-        let error = timed(LONG_DEADLINE, || {
-            team.scope(
-                &mut buffers,
-                &ScopeOptions::new(bad),
-                |e: &mut Endpoint<u64, Bidirectional>| {
-                    if e.rank() == 0 {
-                        e.send(1, 0..len)
-                    } else {
-                        e.recv_combine(0, 0..len, Order::MineFirst)
-                    }
-                },
-            )
-        })
-        .unwrap_err();
+        let body = |e: &mut Endpoint<u64, Bidirectional>| match e.rank() {
+            0 => e.send(1, 0..len),
+            _ => e.recv_combine(0, 0..len, Order::MineFirst),
+        };
+        let error = team.scope(&mut buffers, &ScopeOptions::new(bad), body);
+        let error = error.unwrap_err();
         assert!(
             matches!(error.kind(), ErrorKind::Panicked { .. }),
             "{error}"
@@ -372,9 +359,9 @@ fn a_deadline_may_be_unlimited_and_does_not_count_pacing() {
     }
     // Pacing may take longer than the deadline.
     let mut options = ScopeOptions::new(sum);
-    options.deadline = Duration::from_millis(400);
+    options.deadline = Duration::from_secs(1);
     options.clock = oneport::run::Clock::Paced;
-    options.cost = oneport::CostModel::new(300e6, 0.0);
+    options.cost = CostModel::new(600e6, 0.0);
     let mut buffers = vec![vec![0u64; 4]; 3];
     team.scope(&mut buffers, &options, |e| ring(e, 1, 2))
         .unwrap();
