@@ -92,7 +92,8 @@ pub use plan::distribution::Distribution;
 pub use schedule::collective::{Collective, Kind};
 pub use schedule::{Layout, Order, Schedule, Span, Spans, Step};
 
-/// Compiles the README's examples as documentation tests.
+/// Compiles the examples of the README and of ARCHITECTURE as documentation tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
+#[cfg_attr(feature = "mpi", doc = include_str!("../ARCHITECTURE.md"))]
 struct Readme;

@@ -15,7 +15,7 @@
 //! - `-- --folded` also measures multiplexed runs, in which one worker per core executes all ranks'
 //!   programs.
 //! - `-- --every` measures every registered algorithm and reports how far the automatic choice is
-//!   from the best of them. If another algorithm was faster, both are measured again in turns, and
+//!   from the best of them. If another algorithm was faster, both are measured again, interleaved, and
 //!   those medians count: the minimum of many times is partly luck.
 //!
 //! Sizes are those of the whole vector of `f32`, or of all blocks together. With one rank per core,

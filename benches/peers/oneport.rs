@@ -22,7 +22,7 @@ pub(crate) struct Measured {
     pub(crate) timing: Timing,
     /// Median of every registered algorithm, if requested.
     pub(crate) every: BTreeMap<String, u64>,
-    /// Medians of the chosen algorithm and of the apparently best one, measured again in turns.
+    /// Medians of the chosen algorithm and of the apparently best one, measured again interleaved.
     pub(crate) again: Option<(u64, u64)>,
     /// The result of a multiplexed run, if requested.
     pub(crate) folded: Option<(String, Timing)>,
@@ -109,7 +109,7 @@ impl Oneport {
         }
     }
 
-    /// Measures the chosen algorithm and an apparently better one again, in turns. Among several
+    /// Measures the chosen algorithm and an apparently better one again, interleaved. Among several
     /// equally fast algorithms, another one has the smallest measured time by chance. Whether it is
     /// better must therefore be decided by new measurements.
     pub(crate) fn confirm(&self, p: usize, all: &mut BTreeMap<Point, Measured>) {

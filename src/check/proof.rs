@@ -326,7 +326,7 @@ impl Wrong<'_> {
         }
         if self.symbols.len(self.found.list) > MAX_EXAMINED {
             return format!(
-                "{} contributions, where {} are wanted",
+                "found {} contributions, expected {}",
                 self.symbols.len(self.found.list),
                 self.expected_ranks.1
             );
@@ -345,7 +345,7 @@ impl Wrong<'_> {
             }
         }
         if nothing {
-            reasons.push("nobody has written there".to_string());
+            reasons.push("never written".to_string());
         }
         let (first, count) = self.expected_ranks;
         let wanted = first..first + count;

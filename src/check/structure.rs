@@ -10,7 +10,7 @@ use crate::machine::Ports;
 use crate::schedule::collective::Totals;
 use crate::schedule::{Schedule, Span, Step, total_len};
 
-/// The facts that later stages depend on.
+/// What later stages depend on.
 pub(super) struct Structure {
     /// Ports for the deadlock analysis: the schedule's own, or as many as its steps name; `None` if
     /// that number is unreasonable.

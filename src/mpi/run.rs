@@ -355,7 +355,7 @@ impl World {
         let mut warnings = Vec::new();
         if !schedule.shared_ports().is_empty() {
             warnings.push(
-                "over MPI no transfer waits for its turn on a shared port: wall-clock has the order that comes about, model time that of the schedule"
+                "over MPI no transfer waits for a grant of a shared port: wall-clock has the order that comes about, model time that of the schedule"
                     .to_string(),
             );
         }

@@ -199,20 +199,20 @@ impl World {
     ///
     /// # Errors
     /// As described, in all processes.
-    pub fn ensure_same(&mut self, facts: &[String]) -> Result<()> {
-        let mine: Vec<u64> = facts.iter().map(digest).collect();
+    pub fn ensure_same(&mut self, summaries: &[String]) -> Result<()> {
+        let mine: Vec<u64> = summaries.iter().map(digest).collect();
         let all = self.all.gather_to_all(&mine)?;
-        let of = |rank: usize, fact: usize| all[rank * facts.len() + fact];
+        let of = |rank: usize, number: usize| all[rank * summaries.len() + number];
         let differs = |fact: usize| {
             let rank = (1..self.size()).find(|&rank| of(rank, fact) != of(0, fact));
             Some((fact, rank?))
         };
-        let Some((fact, rank)) = (0..facts.len()).find_map(differs) else {
+        let Some((number, rank)) = (0..summaries.len()).find_map(differs) else {
             return Ok(());
         };
         let (theirs, first) = (
-            self.text_of(rank, &facts[fact])?,
-            self.text_of(0, &facts[fact])?,
+            self.text_of(rank, &summaries[number])?,
+            self.text_of(0, &summaries[number])?,
         );
         Err(Error::usage(format!(
             "process {rank} {theirs}, process 0 {first}: all processes have to do the same"

@@ -74,25 +74,25 @@ impl SharedOrder {
     }
 }
 
-/// The turns on shared ports of programs that are followed step by step, under `N` cost models.
+/// The grants of shared ports to programs that are followed step by step, under `N` cost models.
 #[derive(Debug)]
-pub(crate) struct SharedTurns<const N: usize> {
+pub(crate) struct SharedGrants<const N: usize> {
     order: SharedOrder,
     /// By number: the end of the transfer.
     ends: Vec<Option<Times<N>>>,
 }
 
-impl<const N: usize> SharedTurns<N> {
+impl<const N: usize> SharedGrants<N> {
     pub(crate) fn new(ports: &[SharedPort]) -> Self {
         let order = SharedOrder::new(ports);
-        SharedTurns {
+        SharedGrants {
             ends: vec![None; order.len()],
             order,
         }
     }
 
     /// Delays `start`, the earliest start of a step, until its shared ports are free for it. False
-    /// if it is not its turn yet.
+    /// if it is not granted yet.
     #[inline]
     pub(crate) fn delay(&self, rank: usize, step: usize, start: &mut Times<N>) -> bool {
         let Some(number) = self.order.number(rank, step) else {

@@ -6,7 +6,7 @@
 //! matching send and receive (rule 4) are both open, both finish, which may open later steps of
 //! both ranks. Open transfers are kept in [`slots`], one for each port, in which partners find each
 //! other. The side that opened first finds the end of the transfer in its slot. A transfer on a
-//! port that ranks share opens when it is its turn there. A [`worklist`]
+//! port that ranks share opens when it is granted. A [`worklist`]
 //! holds the ranks whose state may have changed. They are visited in order of their numbers, so
 //! that ranks with similar programs are visited one after another.
 //!
@@ -42,7 +42,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::machine::{CostModel, Ports};
 use crate::rules::matching::rank_u32;
 use crate::rules::online::{OnlineOrder, PortTimes, Unfinished, may_combine};
-use crate::rules::shared::SharedTurns;
+use crate::rules::shared::SharedGrants;
 use crate::rules::{Node, NodeKind, Times, advance, max_time};
 use crate::schedule::{ScheduleSource, Step};
 
@@ -185,7 +185,7 @@ struct StreamRun<'a, I, const N: usize> {
     ranks: Vec<StreamRank<I, N>>,
     /// Stored apart from the ranks, because partners access nothing else.
     slots: PortSlots<N>,
-    shared: SharedTurns<N>,
+    shared: SharedGrants<N>,
     work: Worklist,
     limit: usize,
     /// With overlap, by rank: the end of the last computation.
@@ -219,7 +219,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
             models: costs.map(Model::from),
             ranks: (0..p).map(rank).collect(),
             slots: PortSlots::new(p, ports),
-            shared: SharedTurns::new(programs.shared_ports()),
+            shared: SharedGrants::new(programs.shared_ports()),
             work: Worklist::all(p),
             limit: INITIAL_WINDOW,
             computed: vec![[0.0; N]; if overlap { p } else { 0 }],

@@ -352,13 +352,13 @@ fn contributions() {
     let s = sum("bi", &[&all, send, scratch]);
     assert_eq!(
         messages(&s)[1],
-        "rank 0, output element 1 (position 1 of its buffer): expected x0..x2 [1], found x0+x1+nothing [1]: nobody has written there, x2 missing"
+        "rank 0, output element 1 (position 1 of its buffer): expected x0..x2 [1], found x0+x1+nothing [1]: never written, x2 missing"
     );
     let s = two(["[]", "[]"]);
     assert_eq!(
         messages(&s),
         [
-            "rank 1, output elements 0 to 3 (from position 0 of its buffer): expected x0 [0], found nothing: nobody has written there, x0 missing"
+            "rank 1, output elements 0 to 3 (from position 0 of its buffer): expected x0 [0], found nothing: never written, x0 missing"
         ]
     );
     // The blocks of an allgather are in the wrong places.
@@ -402,7 +402,7 @@ fn repeated_doubling_terminates() {
     assert_eq!(
         messages(&s),
         [format!(
-            "rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0 [0], found {}+... ({} contributions) [0]: {} contributions, where 1 are wanted",
+            "rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0 [0], found {}+... ({} contributions) [0]: found {} contributions, expected 1",
             ["x0"; 12].join("+"),
             u64::MAX,
             u64::MAX

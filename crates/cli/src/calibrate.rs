@@ -187,7 +187,7 @@ fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
                 ),
             ),
             (
-                "in turns",
+                "one core",
                 match profile.shared_alpha {
                     Some(alpha) => format!(
                         "{} a message between ranks that share a core",

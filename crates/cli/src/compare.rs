@@ -41,7 +41,7 @@ Examples:
   mpirun -n 4 oneport compare allreduce --bytes 64KiB --dtype f32  beside the library's own
 
 Every algorithm gets the segment size that is best for it, unless --segment, --segments or --segment-sizes is \
-given. Algorithms that cannot be used here are listed with the reason. Measured times are medians of verified runs in turns; over MPI the \
+given. Algorithms that cannot be used here are listed with the reason. Measured times are medians of verified runs, interleaved; over MPI the \
 library's own function is a row of its own.")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -264,7 +264,7 @@ impl Args {
     }
 }
 
-/// The title of the table: a free root is not one, but all that the algorithms have taken.
+/// The title of the table. With a free root it lists every root chosen.
 fn title(info: &ScheduleInfo, rows: &[Row]) -> String {
     if info.root_choice != "free" || info.root.is_none() {
         return info.title();

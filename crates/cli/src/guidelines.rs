@@ -39,7 +39,7 @@ Examples:
 A guideline compares two ways to the same end, such as one broadcast with a scatter followed by an allgather: for p ranks and m bytes \
 the left side may not take longer than the right one. Each call is performed by the algorithm that is the fastest in the model, with its \
 best segments. Of gather, scatter, allgather and alltoall, m bytes are all blocks together. Guidelines about collectives for which no \
-algorithm is registered are listed as not available, and become active with the first one. Measured are medians, both sides in turns, \
+algorithm is registered are listed as not available, and become active with the first one. Measured are medians, both sides interleaved, \
 verified; without costs, --native calibrates first. Over MPI the library's own functions are measured beside the schedules: where \
 MPI_Gather takes longer than MPI_Allgather, the library is at fault. Exit code: 0 when all hold, 1 when one is violated by more than the tolerance.")]
 pub(crate) struct Args {

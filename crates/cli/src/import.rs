@@ -55,7 +55,7 @@ struct From {
 
 /// MSCCL XML, the algorithms of MSCCL and its tools.
 ///
-/// Every thread block has a port of its own, unless --ported gives fewer: then they take turns, and
+/// Every thread block has a port of its own, unless --ported gives fewer: then they share them, and
 /// a note says how many rounds that costs.
 #[derive(Debug, clap::Args)]
 struct Msccl {

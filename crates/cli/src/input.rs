@@ -146,7 +146,7 @@ impl Common {
         })
     }
 
-    /// Verifies that options which repeat facts of the file agree with it.
+    /// Verifies that options that repeat what the file says agree with it.
     fn agrees(&self, schedule: &Schedule, cost: &CostModel) -> Result<()> {
         let p = schedule.ranks();
         if let Some(ranks) = self.ranks.filter(|&ranks| ranks != p) {

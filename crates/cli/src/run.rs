@@ -88,7 +88,7 @@ pub(crate) struct Args {
     #[arg(long, value_enum, help_heading = "Run")]
     engine: Option<Engine>,
 
-    /// Over MPI: measure the library's own collective, too, in turns with the schedule
+    /// Over MPI: measure the library's own collective, too, interleaved with the schedule
     #[arg(long, help_heading = "Run")]
     library: bool,
 

@@ -181,7 +181,7 @@ impl Task {
             Some(choice) => choice.request,
             None => rooted(self.request.clone())?,
         };
-        // Among many candidates the note would be about algorithms that nobody asked for.
+        // Among many candidates the note would be about algorithms that were not asked for.
         if !self.auto && missed.get() {
             output::note(&format!(
                 "{} may have a better root: planning for each takes too long for {} ranks",
@@ -280,7 +280,7 @@ impl Task {
         let max = max.map_or(usize::MAX, |max| max.try_into().unwrap_or(usize::MAX));
         let failed = |error| algorithm.refusal(request, Reason::Planner(error));
         let best = segments::best_segment_within(algorithm, request, max).map_err(failed)?;
-        // Among many candidates the note would be about algorithms that nobody asked for.
+        // Among many candidates the note would be about algorithms that were not asked for.
         if best.method == Method::LimitedSearch && !self.auto {
             output::note(&format!(
                 "{} may have better segments: the search left out sizes that take too long to simulate",

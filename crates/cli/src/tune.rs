@@ -46,7 +46,7 @@ medians) or differ by no more than --tolerance, or --budget is spent. Costs with
 Ctrl-C ends the sweep: what was measured is kept, written to --csv and --html (not to --rules) and printed, and the exit code is 130. \
 The same command with the same --csv FILE continues there; rows in FILE are not measured again. \
 A second Ctrl-C ends at once. SIGTERM and SIGHUP end the sweep in the same way; under nohup it goes on. Over MPI the library's own \
-function is measured in turns with the best of each algorithm, and Ctrl-C ends at once: what --csv holds is kept.")]
+function is measured interleaved with the best of each algorithm, and Ctrl-C ends at once: what --csv holds is kept.")]
 pub(crate) struct Args {
     /// The collective (`oneport list` shows those that can be planned)
     #[arg(value_parser = parse_kind)]

@@ -37,7 +37,7 @@ pub const COMMAND: &str = "smpirun -replay traces.txt -platform platform.xml -ho
     --cfg=network/TCP-gamma:0 --cfg=network/crosstraffic:0 --cfg=network/weight-S:0 \
     --cfg=smpi/async-small-thresh:0 --cfg=smpi/send-is-detached-thresh:0 --cfg=smpi/host-speed:1Gf";
 
-/// SMPI sends so many bytes of its own with every message.
+/// Bytes of its own that SMPI sends with every message.
 const ENVELOPE_BYTES: f64 = 16.0;
 
 /// The type of the sizes: bytes.

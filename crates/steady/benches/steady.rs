@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo bench -p oneport-steady         all of it
-//! cargo bench -p oneport-steady -- 5      only so many of the 20
+//! cargo bench -p oneport-steady -- 5      only 5 of the 20
 //! ```
 
 #![allow(clippy::print_stdout, reason = "a bench prints its measurements")]

@@ -67,7 +67,7 @@ fn main() -> oneport::Result<()> {
     Ok(())
 }
 
-/// Wall-clock time in seconds of a verified run of so many operations.
+/// Wall-clock time in seconds of a verified run of `operations` operations.
 fn seconds(periodic: &Periodic, operations: usize) -> oneport::Result<f64> {
     let schedule = periodic.schedule(operations)?;
     let operator = Operator::<u64>::named("affine")?;

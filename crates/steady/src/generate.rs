@@ -97,7 +97,7 @@ pub fn generate(name: &str, seed: u64) -> Result<Platform> {
     Platform::new(nodes, 0, None, links.0)
 }
 
-/// Returns `nodes` if so many can be generated.
+/// Returns `nodes` if a platform of that size can be generated.
 fn ensure_small(name: &str, nodes: usize) -> Result<usize> {
     if (2..=MAX_NODES).contains(&nodes) {
         return Ok(nodes);
@@ -107,7 +107,7 @@ fn ensure_small(name: &str, nodes: usize) -> Result<usize> {
     )))
 }
 
-/// Checks that so many edges can connect all nodes without two of them being the same.
+/// Checks that `edges` different edges can connect all nodes.
 fn ensure_possible(name: &str, nodes: usize, edges: usize) -> Result<()> {
     let (min, max) = (nodes - 1, nodes * (nodes - 1));
     if (min..=max).contains(&edges) {

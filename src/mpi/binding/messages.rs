@@ -190,7 +190,7 @@ impl<'b, 'j> Messages<'b, 'j> {
         };
         let mut request = Handle(0);
         // SAFETY: `count` elements of the datatype, in bounds of the buffer or of the scratch
-        // memory, which nobody writes before the request has ended.
+        // memory, which is not written before the request has ended.
         let code = unsafe {
             send(
                 from,
@@ -254,7 +254,7 @@ impl<'j> Carrier<'j> for Messages<'_, 'j> {
         let (dtype, comm) = (self.requests.datatype, self.communicator.handle);
         let mut request = Handle(0);
         // SAFETY: room for `count` elements of the datatype, in bounds of the buffer or of the
-        // scratch memory, which nobody touches before the request has ended.
+        // scratch memory, which is not touched before the request has ended.
         let code = unsafe {
             (mpi.functions.irecv)(
                 into,

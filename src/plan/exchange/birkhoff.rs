@@ -18,9 +18,8 @@
 //! have the sum `d`. Such a matrix has a matching of all senders to all receivers over entries that
 //! are not 0. Every rank sends as many elements to its receiver as the smallest of these entries
 //! has, fewer where they are idle ones; and so on with what is left. A rank with `d` elements has
-//! no idle ones, so that it sends, or receives, all the time. Long matchings come first: all
-//! entries of a matching have at least so many elements, and this number is halved whenever there
-//! is no matching.
+//! no idle ones, so that it sends, or receives, all the time. Long matchings come first: the
+//! entries of a matching are not below a threshold, which is halved whenever no matching exists.
 //!
 //! If all blocks are equal, the schedule is that of pairwise, which is such a decomposition.
 //!

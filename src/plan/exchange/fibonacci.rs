@@ -18,7 +18,7 @@
 //!
 //! Pair `i` is `X_i = 2i` and `Y_i = 2i + 1`. They exchange their blocks in two rounds. Then each
 //! `X_i` knows the pairs `i .. i + x` and each `Y_i` the pairs `i .. i + y`, modulo `n`, for
-//! `x = y = 1`. In turns, `Y_i` receives what `X_(i+y)` knows, so that `y` becomes `x + y`, and
+//! `x = y = 1`. Alternately, `Y_i` receives what `X_(i+y)` knows, so that `y` becomes `x + y`, and
 //! `X_i` receives what `Y_(i+x)` knows, so that `x` becomes `x + y`: Fibonacci numbers. If `n` is
 //! none of them, some messages have fewer blocks, early ones if possible. Blocks arrive at their
 //! final position.

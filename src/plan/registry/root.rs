@@ -114,7 +114,7 @@ impl Algorithm {
 
     /// Whether evaluating all roots takes too long: a second or two where the planner takes a root.
     fn takes_too_long(&self, request: &Request, by_request: bool) -> bool {
-        /// A step takes as long as so many bytes of tables.
+        /// Bytes of tables that take as long as a step.
         const STEP_WORK: u64 = 64;
         /// What the search for the best segments of a root simulates, roughly: schedules and their
         /// segments.

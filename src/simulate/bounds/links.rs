@@ -30,7 +30,7 @@ pub(super) struct Needs {
     path: Path,
 }
 
-/// From which ranks to which data must move.
+/// Which ranks must exchange data.
 enum Path {
     /// From one rank to those that receive.
     From(usize),
@@ -163,15 +163,15 @@ impl Needs {
         };
         let (mut path, mut port) = (0.0f64, 0.0f64);
         let single = match self.path {
-            Path::From(root) => Some((graph.paths(root, Towards::Others), Towards::This)),
-            Path::To(root) => Some((graph.paths(root, Towards::This), Towards::Others)),
+            Path::From(root) => Some((graph.paths(root, Towards::Peers), Towards::This)),
+            Path::To(root) => Some((graph.paths(root, Towards::This), Towards::Peers)),
             Path::All | Path::Unknown => None,
         };
         for r in 0..graph.ranks {
             let (received, sent) = (self.received[r], self.sent[r]);
             let each = [
                 work(r, received, Towards::This),
-                work(r, sent, Towards::Others),
+                work(r, sent, Towards::Peers),
             ];
             port = port.max(match ports.is_bidirectional() {
                 true => each[0].max(each[1]),
@@ -182,7 +182,7 @@ impl Needs {
             if let Some((paths, towards)) = &single {
                 let (needs, work) = match towards {
                     Towards::This => (received > 0.0, each[0]),
-                    Towards::Others => (sent > 0.0, each[1]),
+                    Towards::Peers => (sent > 0.0, each[1]),
                 };
                 if needs {
                     let first = graph.nearest(r, paths, *towards);
@@ -192,7 +192,7 @@ impl Needs {
         }
         if matches!(self.path, Path::All) && graph.ranks <= MAX_RANKS {
             for s in (0..graph.ranks).filter(|&s| self.sent[s] > 0.0) {
-                let paths = graph.paths(s, Towards::Others).into_iter().enumerate();
+                let paths = graph.paths(s, Towards::Peers).into_iter().enumerate();
                 let needed = paths.filter(|&(r, _)| self.received[r] > 0.0);
                 path = needed.fold(path, |path, (_, d)| path.max(finite(d)));
             }
@@ -205,7 +205,7 @@ impl Needs {
 #[derive(Debug, Clone, Copy)]
 enum Towards {
     This,
-    Others,
+    Peers,
 }
 
 /// The links as a graph whose lengths are times.
@@ -220,7 +220,7 @@ impl LinkGraph<'_> {
     fn time(&self, r: usize, other: usize, elements: f64, towards: Towards) -> f64 {
         let (from, to) = match towards {
             Towards::This => (other, r),
-            Towards::Others => (r, other),
+            Towards::Peers => (r, other),
         };
         match (self.links.alpha[from][to], self.links.beta[from][to]) {
             (Some(alpha), Some(beta)) => alpha + beta * (elements * self.bytes),

@@ -38,8 +38,8 @@ pub(super) fn steps(n: usize, k: usize) -> u32 {
     steps
 }
 
-/// The number of messages that follow each other until `n` of `p` ranks know each other's data: at
-/// least so many through unidirectional ports. 0 for bidirectional ones.
+/// Lower bound of the number of consecutive messages until `n` of `p` ranks know each other's data
+/// through unidirectional ports. 0 for bidirectional ones.
 pub(super) fn gossip(n: usize, p: usize, ports: Ports) -> u32 {
     if ports.is_bidirectional() {
         return 0;

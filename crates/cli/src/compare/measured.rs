@@ -131,7 +131,7 @@ impl Measured {
         let mut lines = vec![(
             "measured",
             format!(
-                "{} repetitions of each in turns, {}, verified",
+                "{} repetitions of each, interleaved, {}, verified",
                 self.repetitions, self.dtype
             ),
         )];

@@ -138,7 +138,7 @@ pub(super) fn memory_of(input: &Input) -> u64 {
     memory_of_schedule(&input.schedule)
 }
 
-/// As [`memory_of`], of a schedule with elements of so many bytes.
+/// As [`memory_of`], of a schedule.
 pub(crate) fn memory_of_schedule(schedule: &Schedule) -> u64 {
     /// Dependencies and times of a step, measured.
     const BYTES_PER_STEP: u64 = 160;

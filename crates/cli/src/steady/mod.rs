@@ -310,7 +310,7 @@ fn recompute(solution: &Solution, all: bool) -> (Vec<Recomputed>, bool) {
     (recomputed, agree)
 }
 
-/// Builds the schedule of so many operations and checks it.
+/// Builds the schedule of `messages` operations and checks it.
 fn checked_schedule(periodic: &Periodic, messages: usize, overlap: bool) -> Result<Schedule> {
     let schedule = periodic.schedule(messages)?;
     let options = check::Options {
@@ -400,7 +400,7 @@ impl Args {
     }
 }
 
-/// Lower bound of the fraction of the throughput that so many operations reach.
+/// Lower bound of the fraction of the throughput that `messages` operations reach.
 fn reached(periodic: &Periodic, messages: usize) -> f64 {
     let best = periodic.solution().throughput.to_f64();
     messages as f64 / periodic.time_bound(messages).to_f64() / best
@@ -432,7 +432,7 @@ fn default_messages(periodic: &Periodic, runs: bool) -> usize {
 /// measured.
 const BYTES_PER_STEP: u64 = 200;
 
-/// Approximate number of steps of so many operations.
+/// Approximate number of steps of `operations` operations.
 fn steps(periodic: &Periodic, operations: usize) -> u64 {
     let periods = operations.div_ceil(periodic.operations().max(1)) as u64;
     periods.saturating_mul(2 * periodic.transfers() as u64)

@@ -71,7 +71,7 @@ fn messages(solution: &Solution) -> Vec<Fraction> {
     messages
 }
 
-/// Returns the caption, with lines of at most so many characters for the trees.
+/// Returns the caption, with lines of at most `characters` characters for the trees.
 fn caption(solution: &Solution, characters: usize) -> Caption {
     let mut caption = Caption::new(format!(
         "series of {}, {} ports: {} a time unit",

@@ -41,7 +41,7 @@ fn measured_algorithms_are_sorted_by_their_medians() {
     let text = compare(arguments).assert().success();
     let text = String::from_utf8(text.get_output().stdout.clone()).unwrap();
     assert!(
-        text.contains("6 repetitions of each in turns, u8, verified"),
+        text.contains("6 repetitions of each, interleaved, u8, verified"),
         "{text}"
     );
 }

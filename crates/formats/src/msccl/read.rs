@@ -23,7 +23,7 @@ pub struct ReadOptions {
     /// Number of elements of a chunk.
     pub chunk: usize,
     /// Number of ports of each kind; without it as many as the busiest rank has thread blocks that
-    /// send, or that receive. With fewer ports, thread blocks take turns on them.
+    /// send, or that receive. With fewer ports, thread blocks share them.
     pub ported: Option<usize>,
     /// The root of a rooted collective, if the file does not tell.
     pub root: Option<usize>,

@@ -64,7 +64,7 @@ impl Edge {
         }
     }
 
-    /// Checks the edge by itself, on a platform of so many nodes.
+    /// Checks the edge by itself, on a platform of `nodes` nodes.
     fn check(&self, nodes: usize) -> Result<()> {
         let end = format!("edge {} -> {}: node", self.src, self.dst);
         check_node(nodes, &end, self.src)?;
