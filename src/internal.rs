@@ -6,10 +6,12 @@ pub use crate::plan::Transfer;
 pub use crate::rules::accesses::max_time;
 pub use crate::rules::matching::{Grouped, Matching, Mismatch, NONE};
 pub use crate::run::clock_work;
-pub use crate::run::exec::longest_messages;
-pub use crate::run::exec::sealed;
 pub use crate::run::exec::sequence::{Action, Longest, Sequence, own_event};
+pub use crate::run::exec::{Carrier, Transfer as HalfTransfer, VirtualRanks, VirtualRun};
+pub use crate::run::exec::{longest_messages, sealed};
+pub use crate::run::placement::worker_of;
 pub use crate::run::system;
+pub use crate::run::transfer::{Combiner, Due, Received, RecvOp, Sent, Slots, Wire};
 pub use crate::run::wall::{histogram, median_tail};
 pub use crate::schedule::json::json_line;
 

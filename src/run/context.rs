@@ -31,6 +31,11 @@ pub(crate) struct Copying {
     pub(crate) streams_from: usize,
 }
 
+/// Whether both partners can copy parts of a message: each of `ranks` ranks has one of the `cores`.
+pub(crate) fn both_copy(ranks: usize, cores: usize) -> bool {
+    ranks <= cores
+}
+
 #[cfg(feature = "mpi")]
 impl Copying {
     /// One partner copies all messages, through the caches.

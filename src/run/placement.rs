@@ -140,6 +140,6 @@ pub(super) fn first_rank(worker: usize, workers: usize, ranks: usize) -> usize {
 }
 
 /// The worker that runs `rank`: the last one whose first rank is at most `rank`.
-pub(super) fn worker_of(rank: usize, workers: usize, ranks: usize) -> usize {
+pub fn worker_of(rank: usize, workers: usize, ranks: usize) -> usize {
     ((rank + 1) * workers - 1) / ranks
 }

@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use super::context::Copying;
+use super::context::{Copying, both_copy};
 use super::overrides::Tuning;
 use super::placement::{Placement, Workers};
 use super::transfer::{ScopedJob, run_on_all};
@@ -124,7 +124,7 @@ impl Team {
             ranks,
             workers: options.workers,
             state: TeamState::new(&placement.core_of, placement.cores, placement.ids()),
-            share_copies: options.share_copies && ranks <= placement.cores,
+            share_copies: options.share_copies && both_copy(ranks, placement.cores),
             tuning: options.tuning,
             cores: placement.cores,
             unpaid_cores: placement.in_use() - placement.cores,

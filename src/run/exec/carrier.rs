@@ -7,17 +7,17 @@ use crate::schedule::{Span, Spans};
 
 /// One half of a transfer, as its rank sees it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Transfer<'r> {
+pub struct Transfer<'r> {
     /// The rank's step.
-    pub(crate) step: usize,
+    pub step: usize,
     /// The step's port list.
-    pub(crate) list: usize,
+    pub list: usize,
     /// The rank at the other end.
-    pub(crate) peer: usize,
+    pub peer: usize,
     /// The wire between the two, if the ranks share memory.
-    pub(crate) wire: &'r Wire,
+    pub wire: &'r Wire,
     /// The message, or where it goes.
-    pub(crate) spans: &'r Spans,
+    pub spans: &'r Spans,
 }
 
 /// One rank's buffer, and its transfers with other ranks.
@@ -26,7 +26,7 @@ pub(crate) struct Transfer<'r> {
 /// [`Carrier::open_receive`]) and polled until it ends, or *eager*: [`Carrier::send`] does not wait
 /// for the receiver. Nothing of the buffer that an open transfer reads or writes is touched
 /// meanwhile, provided that the caller starts steps in the order that the rules of time demand.
-pub(crate) trait Carrier<'r> {
+pub trait Carrier<'r> {
     /// Opens a send. `ready` is the model time from which it may start.
     fn open_send(&mut self, transfer: Transfer<'r>, ready: f64);
 

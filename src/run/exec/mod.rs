@@ -19,6 +19,7 @@
 //! | `multiplexed` | several ranks' programs on one worker |
 //! | `repeat` | the loop of repetitions of one thread |
 //! | `recorder` | when each step takes place |
+//! | `virtual_run` | the executors without threads and data, for an estimate |
 
 mod carrier;
 mod eager;
@@ -37,14 +38,15 @@ mod run;
 mod runner;
 pub(crate) mod sequence;
 mod spec;
+mod virtual_run;
 mod warnings;
 
-#[cfg(feature = "mpi")]
-pub(crate) use carrier::{Carrier, Transfer};
+pub use carrier::{Carrier, Transfer};
 pub use eager::longest_messages;
 pub use options::Clock;
 pub use outcome::Outcome;
 pub use run::{Place, Run, sealed};
+pub use virtual_run::{VirtualRanks, VirtualRun};
 #[cfg(feature = "mpi")]
 pub(crate) use {
     eager::Eager,

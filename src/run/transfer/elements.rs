@@ -68,7 +68,7 @@ impl<'b> Buffer<'b> {
 
 /// An operator, whose element type is a value.
 #[derive(Clone, Copy)]
-pub(crate) struct Combiner<'o> {
+pub struct Combiner<'o> {
     operator: &'o (dyn CombineBytes + Sync),
     pub(crate) elements: Elements,
 }
@@ -84,6 +84,18 @@ impl<'o> Combiner<'o> {
         Combiner {
             operator,
             elements: Elements::of::<T>(),
+        }
+    }
+
+    /// That of elements of `bytes` bytes, none of which is ever moved or combined.
+    pub(crate) fn without_data(bytes: usize) -> Self {
+        Combiner {
+            operator: &(),
+            elements: Elements {
+                id: TypeId::of::<()>(),
+                bytes,
+                max_inline_bytes: INLINE_BYTES,
+            },
         }
     }
 
@@ -111,6 +123,11 @@ impl<'o> Combiner<'o> {
         // SAFETY: guaranteed by the caller; the type is that of the operator, as just checked.
         unsafe { self.operator.combine_bytes(acc, other, n, order) };
     }
+}
+
+/// A run without data combines nothing.
+impl CombineBytes for () {
+    unsafe fn combine_bytes(&self, _: *mut u8, _: *const u8, _: usize, _: Order) {}
 }
 
 /// An operator without its type.

@@ -34,15 +34,18 @@ mod send;
 mod shared;
 mod slots;
 
-pub(crate) use elements::{Buffer, Combiner, Elements};
+pub use elements::Combiner;
+pub(crate) use elements::{Buffer, Elements};
 pub(crate) use kernels::combine_each;
 pub(crate) use lazy::Lazy;
 pub(crate) use memory::{RankMemory, SendSpans};
-pub(crate) use packed::{RecvOp, any_overlap};
-pub(crate) use protocol::{Lane, Sent, Wire};
-pub(crate) use receive::{Due, Received};
+pub use packed::RecvOp;
+pub(crate) use packed::any_overlap;
+pub(crate) use protocol::Lane;
+pub use protocol::{Sent, Wire};
+pub use receive::{Due, Received};
 pub(crate) use scoped_job::{ScopedJob, run_on_all};
-pub(crate) use slots::Slots;
+pub use slots::Slots;
 
 use super::sync;
 use super::tuning::CACHE_LINE_BYTES;

@@ -157,7 +157,7 @@ impl Payload {
 
 /// The state of a send.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Sent {
+pub enum Sent {
     /// The receiver has not finished.
     Waiting,
     /// The receiver asks the sender to copy pieces of the message: see [`Wire::pieces`].
@@ -409,7 +409,7 @@ impl Pieces {
 /// Everything that two ranks share.
 #[derive(Debug)]
 #[repr(C, align(128))]
-pub(crate) struct Wire {
+pub struct Wire {
     lanes: [Lane; 2],
     pieces: [Pieces; 2],
 }

@@ -10,24 +10,24 @@ use crate::schedule::{Span, total_len};
 
 /// The receiver's part of a transfer's model time.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Due {
+pub struct Due {
     /// Model time at which the receiver may start.
-    pub(crate) ready: f64,
+    pub ready: f64,
     /// Model time that the transfer takes.
-    pub(crate) takes: f64,
+    pub takes: f64,
 }
 
 impl Due {
     /// Model time at which the transfer ends, if the sender may start at `theirs`.
     #[inline]
-    pub(crate) fn end(self, theirs: f64) -> f64 {
+    pub fn end(self, theirs: f64) -> f64 {
         max_time(self.ready, theirs) + self.takes
     }
 }
 
 /// The result of an attempt to receive.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Received {
+pub enum Received {
     /// No message is offered.
     Nothing,
     /// Received; the model time at which the transfer ended.

@@ -85,44 +85,30 @@ pub fn estimate_native(
     core_model: &CoreModel,
 ) -> Result<Choice, Refusal> {
     algorithm.accepts(request)?;
-    if !algorithm.segmented {
-        return estimate_as_requested(algorithm, request, core_model);
+    let failed = |error| algorithm.refusal(request, Reason::Planner(error));
+    if core_model.cores == 0 {
+        return Err(failed(Error::usage("an estimate needs at least one core")));
     }
-    let max_count = with_best_segments(algorithm, request)?
-        .request
-        .get_segments()
-        .count();
+    let estimated = |request: Request| {
+        let schedule = algorithm.plan(&request).map_err(failed)?;
+        let time = estimate_best(&schedule, request.get_cost(), core_model).map_err(failed)?;
+        finite(algorithm, request, time)
+    };
+    if !algorithm.segmented {
+        return estimated(request.clone());
+    }
+    let in_model = with_best_segments(algorithm, request)?;
+    let max_count = in_model.request.get_segments().count();
     let mut best: Option<Choice> = None;
     let mut count = 1;
     while count <= max_count {
         let size = request.elements().div_ceil(count).max(1);
-        let segments = Segments::of_size(request.elements(), size)
-            .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))?;
-        let request = request.clone().segments(segments);
-        let choice = estimate_as_requested(algorithm, &request, core_model)?;
+        let segments = Segments::of_size(request.elements(), size).map_err(failed)?;
+        let choice = estimated(request.clone().segments(segments))?;
         if best.as_ref().is_none_or(|b| choice.time < b.time) {
             best = Some(choice);
         }
         count *= 2;
     }
     best.ok_or_else(|| algorithm.refusal(request, Reason::NoFiniteTime))
-}
-
-/// Estimates `algorithm` for `request` in a native run, with the request's own segments.
-///
-/// # Errors
-/// As [`estimate_native`].
-fn estimate_as_requested(
-    algorithm: &Algorithm,
-    request: &Request,
-    core_model: &CoreModel,
-) -> Result<Choice, Refusal> {
-    let failed = |error| algorithm.refusal(request, Reason::Planner(error));
-    if core_model.cores == 0 {
-        return Err(failed(Error::usage("an estimate needs at least one core")));
-    }
-    algorithm.accepts(request)?;
-    let schedule = algorithm.plan(request).map_err(failed)?;
-    let time = estimate_best(&schedule, request.get_cost(), core_model).map_err(failed)?;
-    finite(algorithm, request.clone(), time)
 }

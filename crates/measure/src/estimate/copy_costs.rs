@@ -3,13 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::CoreModel;
-use oneport::internal::MIN_LONG_BYTES;
-use oneport::internal::bytes;
-use oneport::internal::max_time;
-use oneport::internal::own_event;
+use oneport::internal::{MIN_LONG_BYTES, bytes, max_time};
 use oneport::machine::CostModel;
 use oneport::schedule::{Schedule, Span, Step};
-use oneport::simulate::Prepared;
 
 /// How a message is copied from another core.
 #[derive(Clone, Copy, PartialEq)]
@@ -25,21 +21,20 @@ pub(super) enum CopyMode {
 
 /// The core time of the parts of transfers, and of computations.
 pub(super) struct CopyCosts<'a> {
-    pub(super) cost: &'a CostModel,
-    pub(super) element_bytes: u64,
-    pub(super) core_model: &'a CoreModel,
+    schedule: &'a Schedule,
+    cost: &'a CostModel,
+    core_model: &'a CoreModel,
     /// Total size, in bytes, of the buffers of a core's ranks. If it exceeds the core's caches, no
     /// part of the buffers is cached.
     resident: u64,
-    ranks: usize,
-    /// By node: whether its sender has received or computed some of the data it sends.
-    pub(super) fresh: Vec<bool>,
+    /// By rank and step: whether it sends data that the rank has received or computed. Empty if the
+    /// other ranks of a core evict it.
+    fresh: Vec<Vec<bool>>,
 }
 
 impl<'a> CopyCosts<'a> {
     pub(super) fn new(
-        schedule: &Schedule,
-        prepared: &Prepared,
+        schedule: &'a Schedule,
         cost: &'a CostModel,
         core_model: &'a CoreModel,
     ) -> CopyCosts<'a> {
@@ -48,25 +43,29 @@ impl<'a> CopyCosts<'a> {
         let buffers = buffers.map(|l| bytes(l.len, element_bytes));
         let buffers = buffers.fold(0, u64::saturating_add);
         CopyCosts {
+            schedule,
             cost,
-            element_bytes,
             core_model,
             resident: buffers / core_model.cores.clamp(1, ranks.max(1)) as u64,
-            ranks,
             fresh: if core_model.cores < ranks {
-                vec![false; prepared.nodes().len()]
+                Vec::new()
             } else {
-                fresh(schedule, prepared)
+                schedule.programs().iter().map(|p| fresh(p)).collect()
             },
         }
     }
 
-    fn bytes(&self, step: &Step) -> u64 {
-        bytes(step.len(), self.element_bytes)
+    /// Step `i` of `rank`.
+    pub(super) fn step(&self, rank: usize, i: usize) -> &'a Step {
+        &self.schedule.programs()[rank][i]
+    }
+
+    fn bytes(&self, elements: usize) -> u64 {
+        bytes(elements, self.schedule.element_bytes())
     }
 
     pub(super) fn core(&self, rank: usize) -> usize {
-        self.core_model.core(rank, self.ranks)
+        self.core_model.core(rank, self.schedule.ranks())
     }
 
     /// The cost `of` `bytes` bytes that are spread among all buffers of the core: at least their
@@ -79,9 +78,9 @@ impl<'a> CopyCosts<'a> {
         max_time(of(bytes), part * of(self.resident))
     }
 
-    /// Time to offer a message, including its copy if it is `copied`.
-    pub(super) fn put(&self, rank: usize, step: &Step, copied: bool) -> f64 {
-        let bytes = self.bytes(step);
+    /// Time of `rank` to offer the message of its step `i`, including its copy if it is `copied`.
+    pub(super) fn put(&self, rank: usize, i: usize, copied: bool) -> f64 {
+        let bytes = self.bytes(self.step(rank, i).len());
         if !copied {
             return self.core_model.overhead;
         }
@@ -93,17 +92,18 @@ impl<'a> CopyCosts<'a> {
         self.core_model.overhead + cold * self.among(bytes, |b| self.cost.copy(rank, b))
     }
 
-    /// Time to take a message from the sender's memory; `fresh` if the sender has itself received
-    /// or computed the data.
+    /// Time of `rank` to take a message in its step `i` from the memory of `from`, which sends it in
+    /// its step `sent`.
     pub(super) fn take(
         &self,
-        from: usize,
-        rank: usize,
-        step: &Step,
+        (from, sent): (usize, usize),
+        (rank, i): (usize, usize),
         how: CopyMode,
-        fresh: bool,
     ) -> f64 {
-        let bytes = self.bytes(step);
+        let step = self.step(rank, i);
+        let bytes = self.bytes(step.len());
+        // The sender has itself received or computed the data.
+        let fresh = self.fresh.get(from).is_some_and(|fresh| fresh[sent]);
         let tuning = &self.core_model.tuning;
         let local_time = self.core_model.overhead + self.among(bytes, |b| self.cost.copy(rank, b));
         let transfer_time = if how == CopyMode::Cached || self.core(from) == self.core(rank) {
@@ -133,29 +133,25 @@ impl<'a> CopyCosts<'a> {
         }
     }
 
-    pub(super) fn local(&self, rank: usize, step: &Step) -> f64 {
-        match step {
-            Step::Copy { .. } => self.among(self.bytes(step), |b| self.cost.copy(rank, b)),
-            _ => self.cost.combine_local(rank, self.bytes(step)),
+    /// Time to copy, or combine, `elements` elements in the memory of `rank`.
+    pub(super) fn local(&self, rank: usize, elements: usize, combines: bool) -> f64 {
+        let bytes = self.bytes(elements);
+        match combines {
+            false => self.among(bytes, |b| self.cost.copy(rank, b)),
+            true => self.cost.combine_local(rank, bytes),
         }
     }
 }
 
-/// By node: whether it is a message with data that its sender has written before.
-fn fresh(schedule: &Schedule, prepared: &Prepared) -> Vec<bool> {
-    let mut fresh = vec![false; prepared.nodes().len()];
-    for (rank, steps) in schedule.programs().iter().enumerate() {
-        let mut written = Written::default();
-        for (i, step) in steps.iter().enumerate() {
-            if step.is_send()
-                && let Some(node) = prepared.node(rank, own_event(i, step))
-            {
-                fresh[node] = step.reads().iter().any(|s| written.overlaps(*s));
-            }
-            step.writes().iter().for_each(|s| written.add(*s));
-        }
-    }
-    fresh
+/// By step: whether it sends data that the rank has written before.
+fn fresh(steps: &[Step]) -> Vec<bool> {
+    let mut written = Written::default();
+    let is_fresh = |step: &Step| {
+        let fresh = step.is_send() && step.reads().iter().any(|s| written.overlaps(*s));
+        step.writes().iter().for_each(|s| written.add(*s));
+        fresh
+    };
+    steps.iter().map(is_fresh).collect()
 }
 
 /// Disjoint parts of a buffer, ascending: start and end of each.

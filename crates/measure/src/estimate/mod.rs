@@ -2,8 +2,9 @@
 //! model time.
 //!
 //! Ranks are assigned to the cores round-robin, and each core polls its ranks cyclically. A polled
-//! rank progresses as far as it can, and its actions (offering and taking messages, copies,
-//! combinations) use its core's time. The core then switches to the next rank, whether or not that
+//! rank progresses as far as it can: the executors of a team's runs execute its program
+//! (`VirtualRun`). Their carrier (`Messages`) moves nothing; offering and taking messages, copies
+//! and combinations use the core's time. The core then switches to the next rank, whether or not that
 //! rank can progress, as yielding ranks do. The order in which a core polls its ranks is up to the
 //! operating system, so the estimate is the mean over a few orders.
 //!
@@ -12,22 +13,17 @@
 
 mod choice;
 mod copy_costs;
-mod eager;
-mod rendezvous;
+mod messages;
 
 pub use choice::{choose_native, choose_native_among, estimate_native};
 
 use copy_costs::CopyCosts;
-use eager::Eager;
+use messages::Messages;
 use oneport::error::Result;
-use oneport::internal::bytes;
-use oneport::internal::max_time;
+use oneport::internal::{Longest, VirtualRanks, VirtualRun, max_time, worker_of};
 use oneport::machine::CostModel;
-use oneport::rules::{LocalOrder, OrderScratch};
 use oneport::run::Tuning;
-use oneport::schedule::{Schedule, Step};
-use oneport::simulate::Prepared;
-use rendezvous::Rendezvous;
+use oneport::schedule::Schedule;
 
 /// The cores of a native run and their overheads, in the time unit of the costs (nanoseconds for a
 /// profile's).
@@ -57,8 +53,7 @@ impl CoreModel {
     /// The core of `rank`, for `ranks` ranks in total.
     fn core(&self, rank: usize, ranks: usize) -> usize {
         if self.multiplexed {
-            // The last core whose first rank is at most `rank`.
-            ((rank + 1) * self.cores.min(ranks) - 1) / ranks
+            worker_of(rank, self.cores.min(ranks), ranks)
         } else {
             rank % self.cores
         }
@@ -72,24 +67,17 @@ impl CoreModel {
 /// times the number of steps.
 ///
 /// # Errors
-/// As [`Prepared::new`].
+/// As [`VirtualRun::new`].
 fn estimate_best(schedule: &Schedule, cost: &CostModel, core_model: &CoreModel) -> Result<f64> {
-    let prepared = Prepared::new(schedule, cost.overlaps())?;
-    let mut scratch = OrderScratch::default();
-    let mut programs = Vec::with_capacity(schedule.ranks());
-    for steps in schedule.programs() {
-        let mut order = LocalOrder::default();
-        order.analyse(steps, schedule.ports(), cost.overlaps(), &mut scratch)?;
-        programs.push((steps, order));
-    }
-    let copy_costs = CopyCosts::new(schedule, &prepared, cost, core_model);
+    let longest = Longest {
+        copied: core_model.copied,
+        borrowed: core_model.eager,
+    };
+    let run = VirtualRun::new(schedule, cost, longest, core_model.cores)?;
+    let mut ranks = run.executors();
+    let copy_costs = CopyCosts::new(schedule, cost, core_model);
     let steps: usize = schedule.programs().iter().map(Vec::len).sum();
     let max_polls = 64 * (steps + schedule.ranks());
-    let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
-    let longest = sends
-        .map(|s| bytes(s.len(), schedule.element_bytes()))
-        .max();
-    let eager = longest.is_none_or(|n| n <= core_model.eager);
     // The fewer ranks there are, the more the order matters.
     let orders = if schedule.ranks() <= 16 { 12 } else { 6 };
     let mut sum = 0.0;
@@ -97,13 +85,10 @@ fn estimate_best(schedule: &Schedule, cost: &CostModel, core_model: &CoreModel) 
         let mut cores = Core::all(schedule.ranks(), core_model, order);
         // The second repetition starts where the first one has ended.
         for repetition in 0..2 {
-            let time = if eager {
-                let ranks = Eager::new(&prepared, &programs, &copy_costs, schedule.ports())?;
-                poll_until_done(ranks, &mut cores, core_model, max_polls)
-            } else {
-                let ranks = Rendezvous::new(&prepared, &programs, &copy_costs, schedule.ports());
-                poll_until_done(ranks, &mut cores, core_model, max_polls)
-            };
+            ranks.begin();
+            let mut messages = Messages::new(&run, &copy_costs);
+            let time =
+                poll_until_done(&mut ranks, &mut messages, &mut cores, core_model, max_polls)?;
             if repetition > 0 {
                 sum += time;
             }
@@ -113,8 +98,6 @@ fn estimate_best(schedule: &Schedule, cost: &CostModel, core_model: &CoreModel) 
     Ok(mean)
 }
 
-type Programs<'a> = [(&'a Vec<Step>, LocalOrder)];
-
 /// A pseudo-random number for each rank in each order.
 fn shuffled(rank: usize, order: usize) -> u64 {
     // The final steps of SplitMix64. Each is a permutation, so no two ranks get the same number.
@@ -123,15 +106,6 @@ fn shuffled(rank: usize, order: usize) -> u64 {
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)
-}
-
-/// The ranks of an estimated run, which cores poll.
-trait Ranks {
-    /// Lets `rank` progress from time `now` as far as it can, and sets `now` to the time when it
-    /// stops. Returns whether it progressed.
-    fn progress(&mut self, rank: usize, now: &mut f64) -> bool;
-
-    fn is_done(&self, rank: usize) -> bool;
 }
 
 /// A core with its ranks, in the order in which it polls them.
@@ -188,11 +162,12 @@ impl Core {
 /// it then yields to all other ranks in turn, and the last of these need not yield once all have
 /// arrived.
 fn poll_until_done(
-    mut ranks: impl Ranks,
+    ranks: &mut VirtualRanks<'_>,
+    messages: &mut Messages<'_>,
     cores: &mut [Core],
     core_model: &CoreModel,
     max_polls: usize,
-) -> f64 {
+) -> Result<f64> {
     for core in &mut *cores {
         core.unfinished_ranks = core.ranks.iter().filter(|&&r| !ranks.is_done(r)).count();
         let n = core.ranks.len();
@@ -203,10 +178,15 @@ fn poll_until_done(
     for _ in 0..max_polls {
         let unfinished = cores.iter_mut().filter(|c| c.unfinished_ranks > 0);
         let Some(core) = unfinished.min_by(|a, b| a.now.total_cmp(&b.now)) else {
-            return makespan;
+            return Ok(makespan);
         };
         let rank = core.ranks[core.next];
-        let progressed = !ranks.is_done(rank) && ranks.progress(rank, &mut core.now);
+        (messages.rank, messages.now, messages.progressed) = (rank, core.now, false);
+        if !ranks.is_done(rank) {
+            ranks.poll(rank, messages)?;
+        }
+        let progressed = messages.progressed;
+        core.now = messages.now;
         if progressed {
             core.idle = 0;
             makespan = max_time(makespan, core.now);
@@ -236,5 +216,5 @@ fn poll_until_done(
             }
         }
     }
-    f64::INFINITY
+    Ok(f64::INFINITY)
 }

@@ -1,7 +1,7 @@
 //! Tests of the choice by estimated native times.
 
 use oneport::Error;
-use oneport::machine::CostModel;
+use oneport::machine::{CostModel, Ports};
 use oneport::plan::{Request, registry};
 use oneport::run::Tuning;
 use oneport::schedule::collective::Kind;
@@ -75,6 +75,19 @@ fn algorithms_with_too_many_polls_are_not_chosen() {
     assert!(estimate_native(&chain, &long, &core_model(1)).is_err());
     let choice = choose_native(&long, &core_model(1)).unwrap();
     assert_eq!(choice.algorithm.name(), "linear");
+}
+
+/// Several messages to one rank, each through a port of its own, do not wait for each other.
+#[test]
+fn messages_between_several_ports_overtake_each_other() {
+    for (kind, name, ranks, cores) in [
+        (Kind::ReduceScatter, "all-pairs", 24, 2),
+        (Kind::Allreduce, "two-shot", 4, 1),
+    ] {
+        let request = request(kind, ranks, 100).ports(Ports::BI.with_k(2));
+        let algorithm = registry::find(kind, name).unwrap();
+        assert!(estimate_native(&algorithm, &request, &core_model(cores)).is_ok());
+    }
 }
 
 #[test]

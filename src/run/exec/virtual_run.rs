@@ -1,0 +1,148 @@
+//! The executors of all ranks without threads and data: an estimate polls them on virtual cores, with
+//! a carrier of its own.
+
+use super::carrier::Carrier;
+use super::eager::{Eager, EagerExecutor};
+use super::executor::{Peers, RankExecutor};
+use super::options::Clock;
+use super::program::Program;
+use super::rendezvous::RendezvousExecutor;
+use super::sequence::Longest;
+use crate::error::Result;
+use crate::machine::CostModel;
+use crate::run::context::{Copying, RunContext, both_copy};
+use crate::run::failure::Failure;
+use crate::run::transfer::Combiner;
+use crate::run::tuning::DEADLINE;
+use crate::schedule::Schedule;
+
+/// A schedule prepared for a native run without data.
+#[derive(Debug)]
+pub struct VirtualRun<'s> {
+    program: Program<'s>,
+    eager: Option<Eager>,
+    context: RunContext<'s>,
+}
+
+/// The executors of all ranks of a [`VirtualRun`].
+#[derive(Debug)]
+pub struct VirtualRanks<'r>(Executors<'r>);
+
+#[derive(Debug)]
+enum Executors<'r> {
+    Eager(Vec<EagerExecutor<'r>>),
+    Rendezvous(Vec<RendezvousExecutor<'r>>),
+}
+
+impl<'s> VirtualRun<'s> {
+    /// Prepares `schedule`, whose ranks share `cores` cores. Senders of messages of up to `longest`
+    /// do not wait, if a team could run the schedule so.
+    ///
+    /// # Errors
+    /// When a step is not sound on its own.
+    pub fn new(
+        schedule: &'s Schedule,
+        cost: &'s CostModel,
+        longest: Longest,
+        cores: usize,
+    ) -> Result<Self> {
+        let element_bytes = usize::try_from(schedule.element_bytes()).unwrap_or(usize::MAX);
+        let combiner = Combiner::without_data(element_bytes);
+        let program = Program::new(schedule, cost.overlaps())?;
+        let eager = Eager::of(schedule, &program, combiner.elements, cost, longest);
+        let copying = Copying {
+            shared: both_copy(schedule.ranks(), cores),
+            streams_from: usize::MAX,
+        };
+        let (ports, native) = (schedule.ports(), Clock::Native);
+        let context = RunContext::new(combiner, cost, ports, native, DEADLINE, copying);
+        Ok(VirtualRun {
+            program,
+            eager,
+            context,
+        })
+    }
+
+    /// Whether senders do not wait for their receivers.
+    pub fn is_eager(&self) -> bool {
+        self.eager.is_some()
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.program.ranks.len()
+    }
+
+    /// Number of lanes, each of which has one message at a time.
+    pub fn lanes(&self) -> usize {
+        2 * self.program.wires.len()
+    }
+
+    /// The lane on which the message of a step of `rank`, half of a transfer with `peer`, travels.
+    pub fn lane(&self, rank: usize, step: usize, peer: usize) -> usize {
+        let program = &self.program.ranks[rank];
+        let up = (peer > rank) == program.steps[step].is_send();
+        2 * program.wire[step] as usize + usize::from(up)
+    }
+
+    /// The executors.
+    pub fn executors(&self) -> VirtualRanks<'_> {
+        let (program, context) = (&self.program, &self.context);
+        let ranks = 0..program.ranks.len();
+        VirtualRanks(match &self.eager {
+            Some(eager) => {
+                let executor = |rank| EagerExecutor::new(rank, eager, program, context);
+                Executors::Eager(ranks.map(executor).collect())
+            }
+            None => {
+                let executor = |rank| RendezvousExecutor::new(rank, program, context, None);
+                Executors::Rendezvous(ranks.map(executor).collect())
+            }
+        })
+    }
+}
+
+impl<'r> VirtualRanks<'r> {
+    /// Goes back to the beginning of all programs.
+    pub fn begin(&mut self) {
+        match &mut self.0 {
+            Executors::Eager(all) => all.iter_mut().for_each(EagerExecutor::begin),
+            Executors::Rendezvous(all) => all.iter_mut().for_each(RendezvousExecutor::begin),
+        }
+    }
+
+    /// Lets `rank` make as much progress as possible.
+    ///
+    /// # Errors
+    /// As [`Run::on`](crate::run::Run::on), during the run.
+    ///
+    /// # Panics
+    /// When `carrier` refuses a message.
+    pub fn poll(&mut self, rank: usize, carrier: &mut impl Carrier<'r>) -> Result<()> {
+        let polled = match &mut self.0 {
+            Executors::Eager(all) => all[rank].poll(carrier, &()),
+            Executors::Rendezvous(all) => all[rank].poll(carrier, &()),
+        };
+        polled.map_err(|failure| match failure {
+            Failure::Own(error) => error,
+            Failure::Aborted => unreachable!("the carrier refused a message"),
+        })
+    }
+
+    /// Whether `rank` has finished its program.
+    pub fn is_done(&self, rank: usize) -> bool {
+        match &self.0 {
+            Executors::Eager(all) => all[rank].is_done(),
+            Executors::Rendezvous(all) => all[rank].is_done(),
+        }
+    }
+}
+
+/// Ranks are polled anyway.
+impl Peers for () {
+    fn wake(&self, _: usize) {}
+
+    fn has_left(&self, _: usize, _: u64) -> bool {
+        false
+    }
+}
