@@ -12,7 +12,7 @@ pub enum Workers {
     /// One thread per rank.
     #[default]
     Ranks,
-    /// One thread per core, which runs the programs of several ranks in turn (a *multiplexed* run).
+    /// One thread per core, which interleaves the programs of several ranks (a *multiplexed* run).
     /// The same steps move the same bytes under the same rules, with the same model clock, but no
     /// rank ever waits for a core, and far more ranks fit. Only for schedules under the native
     /// clock: rank programs written by hand and the paced clock need a thread per rank. Each core

@@ -15,8 +15,8 @@ pub enum CoreOrder {
     /// Cache after cache: neighbouring ranks share a last-level cache.
     #[default]
     Compact,
-    /// The packages, and their last-level caches, in turn: each rank has as much cache and memory
-    /// bandwidth as there is.
+    /// Round-robin over the packages and their last-level caches: each rank has as much cache and
+    /// memory bandwidth as there is.
     Spread,
 }
 

@@ -76,7 +76,7 @@ struct EagerRank {
 
 impl Eager {
     /// The eager form of `schedule`. `None` if a message is longer than `longest`, the schedule
-    /// could deadlock or has shared ports, whose turns only rendezvous take, or memory would not
+    /// could deadlock or has shared ports, whose grants only rendezvous take, or memory would not
     /// suffice.
     pub(super) fn of(
         schedule: &Schedule,

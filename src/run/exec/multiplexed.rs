@@ -1,4 +1,4 @@
-//! Multiplexed runs: one pinned worker per core runs the programs of several ranks in turn.
+//! Multiplexed runs: one pinned worker per core interleaves the programs of several ranks.
 //!
 //! A worker owns a contiguous range of ranks. Each rank has the same executor that otherwise has a
 //! thread of its own, so steps, checks, errors and the model clock are the same. A rank is polled

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 use std::sync::atomic::{self, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::run::Team;
 use crate::run::placement::Workers;
@@ -66,7 +66,9 @@ pub fn team(ranks: usize, threads: usize, cores: usize) -> Team {
     let mut team = Team::new(threads).expect("a team starts");
     let core_of: Vec<usize> = (0..threads).collect();
     team.state = TeamState::new(&core_of, 1, Vec::new());
-    team.state.contention.never_block();
+    for core in &mut team.state.contention.cores {
+        core.patience = Duration::MAX;
+    }
     team.share_copies = cores == ranks;
     if threads < ranks {
         team.workers = Workers::Cores;

@@ -51,9 +51,9 @@ impl Draw {
     }
 
     /// A draw of `width` bits, at most 64, and a number that no other rank has. For one in two
-    /// elements all ranks have the same draw, which nobody wins.
+    /// elements all ranks have the same draw, so none wins.
     pub(crate) fn often_equal(self, width: u32) -> (Draw, i32) {
-        let turned = (self.rank as u64).wrapping_add(self.shared) % self.ranks as u64;
+        let rotated = (self.rank as u64).wrapping_add(self.shared) % self.ranks as u64;
         let common = Draw {
             bits: self.shared & 0xff,
             rank: usize::MAX,
@@ -64,7 +64,7 @@ impl Draw {
             ..self
         };
         let draw = if self.shared & 1 == 0 { own } else { common };
-        (draw, turned as i32)
+        (draw, rotated as i32)
     }
 
     /// Whether this rank holds the extreme value of the element.
@@ -222,8 +222,8 @@ pub(crate) fn sample_float(
             let max = if stride > 1 { 1 } else { room / ranks };
             let number = (u128::from(rest) * u128::from(2 * max + 1)) >> rest_bits;
             let number = u64::try_from(number).unwrap_or(max);
-            let turn = draw.rank as u64 + draw.shared % stride;
-            if number == max || !turn.is_multiple_of(stride) {
+            let shifted = draw.rank as u64 + draw.shared % stride;
+            if number == max || !shifted.is_multiple_of(stride) {
                 -1.0
             } else {
                 // `2^(number - max)`, by its bits: the exponent, with bias 1023, is stored above

@@ -34,7 +34,7 @@ pub(super) const BLOCKS: u32 = 2;
 /// only time is lost.
 #[derive(Debug)]
 pub(crate) struct Contention {
-    pub(super) cores: Box<[CachePadded<Core>]>,
+    pub(in crate::run) cores: Box<[CachePadded<Core>]>,
     /// The system's numbers of these cores.
     ids: Vec<usize>,
     epoch: Instant,
@@ -46,9 +46,10 @@ pub(crate) struct Contention {
 
 /// The state of one core. Times are in nanoseconds; points in time count from the epoch.
 #[derive(Debug)]
-pub(super) struct Core {
+pub(in crate::run) struct Core {
     pub(super) mode: AtomicU32,
-    patience: Duration,
+    /// How long a yield may take before the core is watched.
+    pub(in crate::run) patience: Duration,
     /// When the mode ends.
     pub(super) until: AtomicU64,
     /// While watching: the last time at which a rank is known to have had the core.
@@ -98,14 +99,6 @@ impl Contention {
             std::thread::yield_now();
         }
         true
-    }
-
-    /// No rank blocks, however busy others keep the cores.
-    #[cfg(debug_assertions)]
-    pub(crate) fn never_block(&mut self) {
-        for core in &mut self.cores {
-            core.patience = Duration::MAX;
-        }
     }
 
     /// Notes that a rank of core `core` is about to block.

@@ -34,7 +34,7 @@ pub(super) struct RankState {
     left: AtomicU64,
     /// One more than the generation of the last barrier at which it has arrived.
     pub(super) arrived: AtomicUsize,
-    /// How often it has yielded: the rank's own, which nobody else reads.
+    /// How often it has yielded: no other rank reads it.
     yields: CachePadded<AtomicU32>,
 }
 
