@@ -54,19 +54,19 @@ struct Goal {
 
     /// Sizes of messages
     #[arg(long, value_parser = named(&FORMS), value_name = "FORM", default_value = "uniform")]
-    form: goal::Form,
+    form: goal::GoalForm,
 }
 
-const FORMS: [Named<goal::Form>; 2] = [
+const FORMS: [Named<goal::GoalForm>; 2] = [
     (
         "uniform",
         "One byte each; times are those of the one-port model",
-        goal::Form::Uniform,
+        goal::GoalForm::Uniform,
     ),
     (
         "bytes",
         "The messages' bytes, for studies with other costs",
-        goal::Form::Bytes,
+        goal::GoalForm::Bytes,
     ),
 ];
 
@@ -154,7 +154,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         Format::Goal(args) => args.to.write(out, text_bytes, |input| {
             Ok(goal::write(
                 &input.schedule,
-                &goal::Options {
+                &goal::GoalOptions {
                     form: args.form,
                     cost: input.cost.clone(),
                 },
@@ -198,7 +198,7 @@ impl Simgrid {
             (input.schedule.steps() as u128 + pairs * pairs) * BYTES_PER_STEP,
             "take fewer ranks or larger segments",
         )?;
-        let options = simgrid::Options {
+        let options = simgrid::SimgridOptions {
             network: self.network,
             cost: input.cost.clone(),
             second: match input.unit {

@@ -46,7 +46,7 @@ use oneport::simulate::Simulation;
 
 /// The sizes in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Form {
+pub enum GoalForm {
     /// Every message has one byte, and times are those of the one-port model: see the [module
     /// documentation](self).
     #[default]
@@ -57,18 +57,18 @@ pub enum Form {
 
 /// How a schedule is written.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct GoalOptions {
     /// The sizes.
-    pub form: Form,
+    pub form: GoalForm,
     /// The costs.
     pub cost: CostModel,
 }
 
-impl Options {
+impl GoalOptions {
     /// The uniform form.
-    pub fn new(cost: CostModel) -> Options {
-        Options {
-            form: Form::Uniform,
+    pub fn new(cost: CostModel) -> GoalOptions {
+        GoalOptions {
+            form: GoalForm::Uniform,
             cost,
         }
     }
@@ -76,12 +76,12 @@ impl Options {
 
 /// The costs, and the size of an element in bytes.
 #[derive(Clone)]
-struct Terms {
+struct GoalTerms {
     cost: CostModel,
     element_bytes: u64,
 }
 
-impl Terms {
+impl GoalTerms {
     fn computation(&self, rank: usize, step: &Step) -> f64 {
         computation(&self.cost, rank, step, self.element_bytes)
     }
@@ -92,7 +92,7 @@ const MAX_TIME: f64 = i32::MAX as f64;
 
 /// What the importer needs beside the dependence graph, as the first comment of a file.
 #[derive(Serialize)]
-struct Head<'a> {
+struct HeadLine<'a> {
     ports: &'static str,
     ported: usize,
     overlap: bool,
@@ -106,23 +106,23 @@ struct Head<'a> {
 /// costs that differ between ranks, overlap, times that are not whole in any decimal unit, and
 /// transfers that use ports of different numbers at their ends. In both forms: shared ports, and a
 /// schedule that the model cannot time.
-pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
+pub fn write(schedule: &Schedule, options: &GoalOptions) -> Result<Written> {
     ensure_own_ports(schedule, "GOAL")?;
     let kind = schedule.collective().kind();
-    let terms = &Terms {
+    let terms = &GoalTerms {
         cost: kind.costs(&options.cost).into_owned(),
         element_bytes: schedule.element_bytes(),
     };
     let simulation = schedule.simulate(&terms.cost)?;
     let mut notes = Vec::new();
     let sizes = match options.form {
-        Form::Uniform => Sizes::Uniform(Clock::of(schedule, terms)?),
-        Form::Bytes => Sizes::Bytes(terms),
+        GoalForm::Uniform => GoalSizes::Uniform(UniformClock::of(schedule, terms)?),
+        GoalForm::Bytes => GoalSizes::Bytes(terms),
     };
     let mut text = String::from("// GOAL, written by oneport\n");
     let (kind, k) = (schedule.ports().name(), schedule.ports().k());
     match &sizes {
-        Sizes::Uniform(clock) => {
+        GoalSizes::Uniform(clock) => {
             let waits = !senders_wait_for_none(schedule, &simulation)?;
             let time = clock.count(simulation.makespan());
             let (unit, t) = (&clock.unit, clock.message);
@@ -138,7 +138,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
             let _ = writeln!(text, "// {remark}");
             notes.push(remark.to_string());
         }
-        Sizes::Bytes(_) => {
+        GoalSizes::Bytes(_) => {
             let remark = format!(
                 "the ports are {kind}, {k} of each kind, in the order of requires lines only"
             );
@@ -149,7 +149,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
             }
         }
     }
-    let head = Head {
+    let head = HeadLine {
         ports: kind,
         ported: k,
         overlap: terms.cost.overlaps(),
@@ -172,7 +172,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
             json_line(&schedule.layout()[rank])
         );
         for (i, &tag) in tags[rank].iter().enumerate() {
-            Ranked { rank, program, i }.write(&mut text, &sizes, tag, &order);
+            RankedStep { rank, program, i }.write(&mut text, &sizes, tag, &order);
         }
         text.push_str("}\n");
     }
@@ -180,29 +180,29 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Written> {
 }
 
 /// The sizes and times of a file.
-enum Sizes<'a> {
-    Uniform(Clock),
-    Bytes(&'a Terms),
+enum GoalSizes<'a> {
+    Uniform(UniformClock),
+    Bytes(&'a GoalTerms),
 }
 
-impl Sizes<'_> {
+impl GoalSizes<'_> {
     fn message(&self, step: &Step) -> u64 {
         match self {
-            Sizes::Uniform(_) => 1,
-            Sizes::Bytes(terms) => bytes(step.len(), terms.element_bytes),
+            GoalSizes::Uniform(_) => 1,
+            GoalSizes::Bytes(terms) => bytes(step.len(), terms.element_bytes),
         }
     }
 
     fn computation(&self, rank: usize, step: &Step) -> u64 {
         match self {
-            Sizes::Uniform(clock) => clock.count(clock.terms.computation(rank, step)),
-            Sizes::Bytes(terms) => terms.computation(rank, step).round() as u64,
+            GoalSizes::Uniform(clock) => clock.count(clock.terms.computation(rank, step)),
+            GoalSizes::Bytes(terms) => terms.computation(rank, step).round() as u64,
         }
     }
 }
 
 /// The times of all computations.
-fn computations(schedule: &Schedule, terms: &Terms) -> impl Iterator<Item = f64> {
+fn computations(schedule: &Schedule, terms: &GoalTerms) -> impl Iterator<Item = f64> {
     let ranks = schedule.programs().iter().enumerate();
     ranks.flat_map(move |(rank, program)| {
         let time = move |step| terms.computation(rank, step);
@@ -211,8 +211,8 @@ fn computations(schedule: &Schedule, terms: &Terms) -> impl Iterator<Item = f64>
 }
 
 /// The whole numbers that stand for the times of the uniform form.
-struct Clock {
-    terms: Terms,
+struct UniformClock {
+    terms: GoalTerms,
     /// Number of units in one time unit of the model.
     scale: f64,
     /// Time of a message, in units.
@@ -221,8 +221,8 @@ struct Clock {
     unit: String,
 }
 
-impl Clock {
-    fn of(schedule: &Schedule, terms: &Terms) -> Result<Clock> {
+impl UniformClock {
+    fn of(schedule: &Schedule, terms: &GoalTerms) -> Result<UniformClock> {
         let refusal = |why: String| {
             Error::usage(format!(
                 "the uniform form of GOAL: {why}; the byte form takes it (--form bytes)"
@@ -268,7 +268,7 @@ impl Clock {
                 (t * scale - n).abs() <= 1e-12 * n && n <= MAX_TIME
             })
         };
-        let clock = |scale: f64, message: f64, unit: String| Clock {
+        let clock = |scale: f64, message: f64, unit: String| UniformClock {
             terms: terms.clone(),
             scale,
             message: message.round() as u64,
@@ -344,15 +344,15 @@ fn senders_wait_for_none(schedule: &Schedule, simulation: &Simulation) -> Result
 }
 
 /// Step `i` of a rank's program.
-struct Ranked<'a> {
+struct RankedStep<'a> {
     rank: usize,
     program: &'a [Step],
     i: usize,
 }
 
-impl Ranked<'_> {
+impl RankedStep<'_> {
     /// Writes a comment with the step, the lines of its operations, and what they require.
-    fn write(&self, text: &mut String, sizes: &Sizes, tag: usize, order: &LocalOrder) {
+    fn write(&self, text: &mut String, sizes: &GoalSizes, tag: usize, order: &LocalOrder) {
         let (i, step) = (self.i, &self.program[self.i]);
         let _ = writeln!(text, "// {}", json_line(step));
         let started = self.label(Event::transferred(i));

@@ -21,7 +21,7 @@
 //! use oneport::{CostModel, Request};
 //!
 //! let schedule = Request::broadcast(8, 64).plan("binomial")?;
-//! let written = goal::write(&schedule, &goal::Options::new(CostModel::new(10.0, 1.0)))?;
+//! let written = goal::write(&schedule, &goal::GoalOptions::new(CostModel::new(10.0, 1.0)))?;
 //! let read = goal::read(&written.text)?;
 //! assert_eq!(read, schedule);
 //! # Ok::<(), oneport::Error>(())

@@ -156,15 +156,15 @@ fn collective(schedule: &Schedule) -> Result<(&'static str, usize)> {
 }
 
 /// A thread block: steps in order, with one peer at most.
-struct Block {
+struct ThreadBlock {
     send: Option<usize>,
     recv: Option<usize>,
     channel: usize,
-    steps: Vec<Line>,
+    steps: Vec<ThreadStep>,
 }
 
 /// A step of a thread block, in chunks.
-struct Line {
+struct ThreadStep {
     what: &'static str,
     /// Buffer and first chunk that is read, and that is written.
     src: (char, usize),
@@ -178,7 +178,7 @@ struct Line {
     origin: Option<(usize, usize, bool)>,
 }
 
-impl Block {
+impl ThreadBlock {
     fn write(&self, text: &mut String, id: usize) {
         let peer = |peer: Option<usize>| peer.map_or("-1".to_string(), |p| p.to_string());
         let (send, recv, channel) = (peer(self.send), peer(self.recv), self.channel);
@@ -187,7 +187,7 @@ impl Block {
             "  <tb id=\"{id}\" send=\"{send}\" recv=\"{recv}\" chan=\"{channel}\">"
         );
         for (s, line) in self.steps.iter().enumerate() {
-            let Line {
+            let ThreadStep {
                 what,
                 src,
                 dst,
@@ -224,7 +224,7 @@ impl Block {
 }
 
 /// The thread blocks of every rank.
-fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Vec<Block>>> {
+fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Vec<ThreadBlock>>> {
     let programs: Vec<&[Step]> = placed.iter().map(|p| &*p.program).collect();
     let mates = mates(schedule, &programs)?;
     let channels = channels(&programs);
@@ -233,7 +233,7 @@ fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Ve
     for (rank, program) in programs.iter().enumerate() {
         // Rules 1 and 2: with overlap, computation holds up nothing but what needs its result.
         order.analyse(program, schedule.ports(), true, &mut scratch)?;
-        let mut blocks: Vec<Block> = Vec::new();
+        let mut blocks: Vec<ThreadBlock> = Vec::new();
         let mut found: HashMap<(bool, Option<usize>), usize> = HashMap::new();
         // By step: the thread block and step at which it is done.
         let mut done: Vec<(usize, usize)> = Vec::with_capacity(program.len());
@@ -246,7 +246,7 @@ fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Ve
             };
             let id = *found.entry((sends, peer)).or_insert(blocks.len());
             if id == blocks.len() {
-                blocks.push(Block {
+                blocks.push(ThreadBlock {
                     send: peer.filter(|_| sends),
                     recv: peer.filter(|_| !sends),
                     channel,
@@ -261,7 +261,7 @@ fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Ve
                 blocks[block].steps[step].awaited = true;
             }
             let last = waits.pop();
-            let nop = |wait| Line {
+            let nop = |wait| ThreadStep {
                 what: "nop",
                 src: ('i', 0),
                 dst: ('o', 0),
@@ -294,7 +294,7 @@ fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Ve
                     Step::Combine { .. } => ("re", src, dst),
                 };
                 let origin = Some((i, step.port().unwrap_or(0), theirs_first));
-                steps.push(Line {
+                steps.push(ThreadStep {
                     what,
                     src,
                     dst,
@@ -307,7 +307,7 @@ fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Ve
             match steps.get_mut(first) {
                 Some(line) => line.waits = last,
                 // A wrong local step, with no source for what others wait for.
-                None if total_len(step.writes()) > 0 => steps.push(Line {
+                None if total_len(step.writes()) > 0 => steps.push(ThreadStep {
                     waits: last,
                     ..nop((0, 0))
                 }),
@@ -392,7 +392,7 @@ fn channels(programs: &[&[Step]]) -> HashMap<(usize, usize), usize> {
 }
 
 /// A buffer and a chunk in it.
-type At = (char, usize);
+type ChunkAt = (char, usize);
 
 /// The parts of a step that are contiguous on both sides, in chunks: source, destination, number.
 fn parts(
@@ -400,7 +400,7 @@ fn parts(
     mine: &Placed,
     mate: Option<(&Placed, &Step)>,
     chunk: usize,
-) -> Vec<(At, At, usize)> {
+) -> Vec<(ChunkAt, ChunkAt, usize)> {
     let (src, dst) = match (step, mate) {
         (Step::Send { spans, .. }, Some((theirs, mate))) => {
             ((mine, &**spans), (theirs, mate.writes()))
@@ -414,11 +414,11 @@ fn parts(
     };
     let (mut src, mut dst) = (runs(src), runs(dst));
     let (mut a, mut b) = (src.next(), dst.next());
-    let mut parts: Vec<(At, At, usize)> = Vec::new();
+    let mut parts: Vec<(ChunkAt, ChunkAt, usize)> = Vec::new();
     while let (Some(x), Some(y)) = (&mut a, &mut b) {
         let len = x.len.min(y.len);
         let (from, to) = ((x.buffer, x.offset / chunk), (y.buffer, y.offset / chunk));
-        let follows = |at: At, next: At, n: usize| at.0 == next.0 && at.1 + n == next.1;
+        let follows = |at: ChunkAt, next: ChunkAt, n: usize| at.0 == next.0 && at.1 + n == next.1;
         match parts.last_mut() {
             Some((f, t, n)) if follows(*f, from, *n) && follows(*t, to, *n) => *n += len / chunk,
             _ => parts.push((from, to, len / chunk)),
@@ -432,7 +432,7 @@ fn parts(
             b = dst.next();
         }
     }
-    let pieces = |(from, to, count): (At, At, usize)| {
+    let pieces = |(from, to, count): (ChunkAt, ChunkAt, usize)| {
         (0..count).step_by(MAX_COUNT).map(move |at| {
             (
                 (from.0, from.1 + at),
@@ -445,9 +445,10 @@ fn parts(
 }
 
 /// What the executor would not take, or would do otherwise.
-fn notes(blocks: &[Vec<Block>]) -> Vec<String> {
+fn notes(blocks: &[Vec<ThreadBlock>]) -> Vec<String> {
     let mut notes = Vec::new();
-    let nodes = |blocks: &Vec<Block>| 2 + blocks.iter().map(|b| 1 + b.steps.len()).sum::<usize>();
+    let nodes =
+        |blocks: &Vec<ThreadBlock>| 2 + blocks.iter().map(|b| 1 + b.steps.len()).sum::<usize>();
     let most_nodes = blocks.iter().map(nodes).max().unwrap_or(0);
     if most_nodes > MAX_NODES {
         notes.push(format!(
@@ -465,7 +466,7 @@ fn notes(blocks: &[Vec<Block>]) -> Vec<String> {
             "a thread block has {most_steps} steps, MSCCL's executor takes {MAX_STEPS}: take fewer segments or ranks"
         ));
     }
-    let numbers = |block: &Block| {
+    let numbers = |block: &ThreadBlock| {
         let mut numbers: Vec<_> = block
             .steps
             .iter()

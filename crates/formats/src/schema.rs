@@ -15,21 +15,21 @@ type Maker = (&'static str, &'static str, fn() -> Schema);
 
 const SCHEMAS: [Maker; 5] = [
     ("schedule", "A schedule of oneport", || {
-        schema_for!(files::Schedule)
+        schema_for!(files::ScheduleSchema)
     }),
     ("platform", "A platform of oneport", || {
-        schema_for!(files::Platform)
+        schema_for!(files::PlatformSchema)
     }),
     ("cost", "Costs of each pair of ranks, for oneport", || {
-        schema_for!(files::Links)
+        schema_for!(files::LinksSchema)
     }),
     (
         "profile",
         "A machine's profile, measured by oneport calibrate",
-        || schema_for!(files::Profile),
+        || schema_for!(files::ProfileSchema),
     ),
     ("rules", "Selection rules of oneport tune", || {
-        schema_for!(files::Rules)
+        schema_for!(files::RulesSchema)
     }),
 ];
 
@@ -62,5 +62,6 @@ pub fn schema(name: &str) -> Result<String> {
     RecursiveTransform(plain).transform(&mut schema);
     schema.insert("title".into(), (*title).into());
     let text = serde_json::to_string_pretty(&schema).expect("a schema is plain data");
-    Ok(text + "\n")
+    // `StepSchema` describes a `Step`.
+    Ok(text.replace("Schema\"", "\"") + "\n")
 }

@@ -74,7 +74,7 @@ impl fmt::Display for Origin {
 
 /// The time of one algorithm for one size.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Timed {
+pub struct TimedChoice {
     /// Size of the vector or block, as `--bytes`.
     pub bytes: u64,
     /// Name of the algorithm here.
@@ -87,13 +87,13 @@ pub struct Timed {
 
 /// What a selection file is made from.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Table {
+pub struct SelectionTable {
     /// The collective.
     pub collective: Kind,
     /// Number of ranks.
     pub ranks: usize,
     /// Times, by increasing size.
-    pub rows: Vec<Timed>,
+    pub rows: Vec<TimedChoice>,
     /// Where the times come from, for readers of the file.
     pub origin: Origin,
 }
@@ -145,13 +145,13 @@ impl Library {
 }
 
 /// A rule of a file.
-struct Rule<'a> {
+struct SelectionRule<'a> {
     /// The smallest size, in the library's terms.
     from: u64,
     /// Number and name in the library.
     id: u32,
     name: &'static str,
-    row: &'a Timed,
+    row: &'a TimedChoice,
 }
 
 /// Writes the file of a library: for each size the fastest of the algorithms that it has. Linear in
@@ -159,7 +159,7 @@ struct Rule<'a> {
 ///
 /// # Errors
 /// When the library has no file for the collective, or none of the algorithms.
-pub fn write(library: Library, table: &Table) -> Result<Written> {
+pub fn write(library: Library, table: &SelectionTable) -> Result<Written> {
     let kind = table.collective.name();
     let Some(family) = Family::find(library.table(), table.collective) else {
         return Err(Error::usage(format!(
@@ -168,8 +168,8 @@ pub fn write(library: Library, table: &Table) -> Result<Written> {
         )));
     };
     let family = &family;
-    let known = |row: &&Timed| family.algorithms.iter().any(|a| a.2 == row.algorithm);
-    let mut rules: Vec<Rule> = Vec::new();
+    let known = |row: &&TimedChoice| family.algorithms.iter().any(|a| a.2 == row.algorithm);
+    let mut rules: Vec<SelectionRule> = Vec::new();
     let (mut missing, mut beyond) = (Vec::new(), Vec::new());
     for rows in table.rows.chunk_by(|a, b| a.bytes == b.bytes) {
         let mapped = rows.iter().filter(known);
@@ -193,7 +193,7 @@ pub fn write(library: Library, table: &Table) -> Result<Written> {
             beyond.push(row.bytes.to_string());
             continue;
         }
-        rules.push(Rule {
+        rules.push(SelectionRule {
             from,
             id,
             name,
@@ -235,17 +235,17 @@ pub fn write(library: Library, table: &Table) -> Result<Written> {
 }
 
 /// Bytes of a segment, 0 for none: one that holds all is none.
-fn segment(row: &Timed) -> u64 {
+fn segment(row: &TimedChoice) -> u64 {
     row.segment.filter(|&s| s < row.bytes).unwrap_or(0)
 }
 
 /// What a rule stands for, in a comment; its algorithm is called `name`.
-fn described(rule: &Rule, name: &str) -> String {
+fn described(rule: &SelectionRule, name: &str) -> String {
     let segment = match segment(rule.row) {
         0 => String::new(),
         bytes => format!(" in segments of {bytes}"),
     };
-    let Timed {
+    let TimedChoice {
         bytes, algorithm, ..
     } = rule.row;
     format!(
@@ -258,7 +258,7 @@ fn described(rule: &Rule, name: &str) -> String {
 /// version 6 has one, and never ends with 0.
 const FAN_OUT: u32 = 2;
 
-fn open_mpi(family: &Family, table: &Table, rules: &[Rule]) -> String {
+fn open_mpi(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) -> String {
     let mut text = format!(
         "# {} over {} ranks; times: {}\n# mpirun --mca coll_tuned_use_dynamic_rules 1 --mca \
          coll_tuned_dynamic_rules_filename FILE --mca coll_tuned_priority 100\n",
@@ -291,7 +291,7 @@ fn line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
-fn open_mpi_json(family: &Family, table: &Table, rules: &[Rule]) -> String {
+fn open_mpi_json(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) -> String {
     let next = rules
         .iter()
         .skip(1)
@@ -315,7 +315,7 @@ fn open_mpi_json(family: &Family, table: &Table, rules: &[Rule]) -> String {
     text
 }
 
-fn intel(family: &Family, table: &Table, rules: &[Rule]) -> String {
+fn intel(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) -> String {
     let mut text = format!(
         "# {} over {} ranks; times: {}\n",
         family.name,
@@ -327,7 +327,7 @@ fn intel(family: &Family, table: &Table, rules: &[Rule]) -> String {
     }
     let next = rules.iter().skip(1).map(|rule| rule.from.saturating_sub(1));
     let ends = next.chain([Library::Intel.max_size()]);
-    let one = |(rule, end): (&Rule, u64)| format!("{}:{}-{end}", rule.id, rule.from);
+    let one = |(rule, end): (&SelectionRule, u64)| format!("{}:{}-{end}", rule.id, rule.from);
     let all: Vec<String> = rules.iter().zip(ends).map(one).collect();
     let _ = writeln!(
         text,

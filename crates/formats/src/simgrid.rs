@@ -59,7 +59,7 @@ pub enum Network {
 
 /// How a schedule is written.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Options {
+pub struct SimgridOptions {
     /// The network.
     pub network: Network,
     /// The costs. Between neighbours of a network that is no crossbar, messages have these as well.
@@ -78,11 +78,11 @@ pub struct Options {
 /// Messages without elements (SimGrid charges them a latency, the model nothing), costs in pieces,
 /// links of different costs in another network than the crossbar, overlap, shared ports, and a
 /// schedule that the model cannot time.
-pub fn write(schedule: &Schedule, options: &Options) -> Result<Vec<(String, String)>> {
+pub fn write(schedule: &Schedule, options: &SimgridOptions) -> Result<Vec<(String, String)>> {
     ensure_own_ports(schedule, "SimGrid")?;
     let kind = schedule.collective().kind();
     let cost = kind.costs(&options.cost).into_owned();
-    let options = &Options {
+    let options = &SimgridOptions {
         cost,
         ..options.clone()
     };
@@ -128,7 +128,7 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Vec<(String, Stri
     let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
     for (rank, program) in schedule.programs().iter().enumerate() {
         order.analyse(program, schedule.ports(), false, &mut scratch)?;
-        let trace = Trace {
+        let trace = SimgridTrace {
             rank,
             program,
             tags: &tags[rank],
@@ -141,16 +141,16 @@ pub fn write(schedule: &Schedule, options: &Options) -> Result<Vec<(String, Stri
     Ok(files)
 }
 
-struct Trace<'a> {
+struct SimgridTrace<'a> {
     rank: usize,
     program: &'a [Step],
     tags: &'a [usize],
     order: &'a LocalOrder,
-    options: &'a Options,
+    options: &'a SimgridOptions,
     element_bytes: u64,
 }
 
-impl Trace<'_> {
+impl SimgridTrace<'_> {
     fn text(&self, simulation: &Simulation) -> String {
         let start = |event: Event| {
             let node = simulation.prepared().node(self.rank, event);
@@ -224,7 +224,7 @@ impl Trace<'_> {
 /// A bandwidth where a byte takes no time, in bytes per second.
 const NO_LIMIT: f64 = 1e18;
 
-fn platform(p: usize, options: &Options) -> String {
+fn platform(p: usize, options: &SimgridOptions) -> String {
     let mut text = String::from(
         "<?xml version=\"1.0\"?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n",
     );
@@ -303,7 +303,7 @@ fn pairs(p: usize, cost: &CostModel) -> impl Iterator<Item = (usize, usize, (f64
     })
 }
 
-fn crossbar(text: &mut String, p: usize, options: &Options, bandwidth: impl Fn(f64) -> f64) {
+fn crossbar(text: &mut String, p: usize, options: &SimgridOptions, bandwidth: impl Fn(f64) -> f64) {
     text.push_str(" <zone id=\"all\" routing=\"Full\">\n");
     for rank in 0..p {
         let _ = writeln!(text, "  <host id=\"host-{rank}\" speed=\"1Gf\"/>");

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use oneport::plan::registry;
 use oneport::run::Clock;
-use oneport_formats::selection::{self, Library, Origin, Table, Timed};
+use oneport_formats::selection::{self, Library, Origin, SelectionTable, TimedChoice};
 use oneport_measure::tune::csv::{self, Parameters};
 use oneport_measure::tune::page::page;
 use oneport_measure::tune::rules::{Rule, Rules};
@@ -282,7 +282,7 @@ impl Job {
 
     /// The times of all rows: those over MPI, if ranks are processes, or else the model's, since
     /// runs on threads say little about a library on a network.
-    fn times(&self, tuning: &Tuning) -> Table {
+    fn times(&self, tuning: &Tuning) -> SelectionTable {
         let request = &self.sweep.request;
         let origin = match &tuning.processes {
             Some(processes) => Origin::Measured(format!("{processes}; {}", self.command)),
@@ -291,7 +291,7 @@ impl Job {
                 Origin::Modelled(format!("{costs}; {}", self.command))
             }
         };
-        let row = |row: &Trial| Timed {
+        let row = |row: &Trial| TimedChoice {
             bytes: row.bytes,
             algorithm: row.algorithm.clone(),
             segment: (row.segments > 1).then_some(row.segment),
@@ -301,7 +301,7 @@ impl Job {
             },
         };
         let rows = tuning.rows.iter().map(row).collect();
-        Table {
+        SelectionTable {
             collective: self.kind,
             ranks: request.ranks(),
             rows,

@@ -73,7 +73,7 @@ pub(super) fn place(schedule: &Schedule) -> Result<Vec<Placed>> {
 
 /// Where the part of a buffer from one cut to the next is placed.
 #[derive(Debug, Clone, Copy, Default)]
-struct Part {
+struct PlacedPart {
     len: usize,
     used: bool,
     written: bool,
@@ -84,13 +84,13 @@ struct Part {
     at: usize,
 }
 
-struct Parts {
+struct PlacedParts {
     /// Ascending offsets; part `n` lies between cuts `n` and `n + 1`.
     cuts: Vec<usize>,
-    parts: Vec<Part>,
+    parts: Vec<PlacedPart>,
 }
 
-impl Parts {
+impl PlacedParts {
     fn of(&self, span: Span) -> std::ops::Range<usize> {
         if span.len == 0 {
             return 0..0;
@@ -118,11 +118,11 @@ fn of_rank(layout: &Layout, program: &[Step]) -> Placed {
     let mut cuts: Vec<usize> = spans.flat_map(|s| [s.offset, s.end()]).collect();
     cuts.sort_unstable();
     cuts.dedup();
-    let part = |w: &[usize]| Part {
+    let part = |w: &[usize]| PlacedPart {
         len: w[1] - w[0],
-        ..Part::default()
+        ..PlacedPart::default()
     };
-    let mut parts = Parts {
+    let mut parts = PlacedParts {
         parts: cuts.windows(2).map(part).collect(),
         cuts,
     };

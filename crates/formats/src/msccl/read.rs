@@ -7,9 +7,9 @@ mod races;
 
 use roxmltree::Document;
 
-use self::file::{Block, File, Gpu, at};
-use self::order::{Buffered, Graph, Orders};
-use self::program::Program;
+use self::file::{Gpu, GpuBlock, MscclFile, at};
+use self::order::{Buffered, LineGraph, Orders};
+use self::program::GrowingProgram;
 use crate::sum;
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
@@ -67,14 +67,14 @@ impl Default for ReadOptions {
 pub fn read(text: &str, options: &ReadOptions) -> Result<Schedule> {
     file::ensure_few_attributes(text)?;
     let document = Document::parse(text).map_err(|e| Error::malformed(format!("not XML: {e}")))?;
-    let file = File::parse(&document)?;
+    let file = MscclFile::parse(&document)?;
     // It takes more memory than all that follows.
     drop(document);
     file.schedule(options)
 }
 
 /// Where the buffers of a rank lie in one buffer, in chunks.
-struct Memory {
+struct BufferStarts {
     /// First chunk of input, output, scratch.
     starts: [usize; 3],
     /// Chunks that there may be: those of the collective, and the scratch.
@@ -82,7 +82,7 @@ struct Memory {
     len: usize,
 }
 
-impl File<'_> {
+impl MscclFile<'_> {
     fn schedule(&self, options: &ReadOptions) -> Result<Schedule> {
         let p = self.gpus.len();
         if self.kind.has_blocks() && !self.chunks.is_multiple_of(p) {
@@ -96,7 +96,7 @@ impl File<'_> {
         }
         let busiest = |g: &Gpu| {
             let count =
-                |peer: fn(&Block) -> Option<usize>| g.blocks.iter().filter_map(peer).count();
+                |peer: fn(&GpuBlock) -> Option<usize>| g.blocks.iter().filter_map(peer).count();
             count(|b| b.send).max(count(|b| b.recv))
         };
         let needed = self.gpus.iter().map(busiest).max().unwrap_or(0).max(1);
@@ -106,7 +106,7 @@ impl File<'_> {
             (None, None) => Ports::BI.with_k(needed),
         };
         ports.validate()?;
-        let graph = Graph::new(self, Buffered::None)?;
+        let graph = LineGraph::new(self, Buffered::None)?;
         let (order, given) = graph.order()?;
         let schedule = self.in_order(&order, ports, options)?;
         let root = schedule.collective().root();
@@ -117,7 +117,7 @@ impl File<'_> {
             return Ok(schedule);
         }
         for buffered in [Buffered::Reductions, Buffered::All] {
-            if let Some(order) = Graph::new(self, buffered)?.order_of_messages() {
+            if let Some(order) = LineGraph::new(self, buffered)?.order_of_messages() {
                 return self.in_order(&order, ports, options);
             }
         }
@@ -133,7 +133,7 @@ impl File<'_> {
         for (rank, (gpu, order)) in self.gpus.iter().zip(order).enumerate() {
             let memory = self.memory(rank, root)?;
             let numbers = gpu.port_numbers(ports.k(), kept);
-            let mut program = Program::new(self.text, gpu, memory, options.chunk, numbers);
+            let mut program = GrowingProgram::new(self.text, gpu, memory, options.chunk, numbers);
             order.iter().try_for_each(|&node| program.add(node))?;
             let (len, steps) = program.finish()?;
             layout.push(self.layout(rank, root, len, options.chunk)?);
@@ -177,7 +177,7 @@ impl File<'_> {
         (of(self.kind.row().input), of(self.kind.row().output))
     }
 
-    fn memory(&self, rank: usize, root: Option<usize>) -> Result<Memory> {
+    fn memory(&self, rank: usize, root: Option<usize>) -> Result<BufferStarts> {
         let gpu = &self.gpus[rank];
         let (input, output) = self.regions(rank, root);
         for (what, has, may) in [("i", gpu.sizes[0], input), ("o", gpu.sizes[1], output)] {
@@ -204,7 +204,7 @@ impl File<'_> {
             _ => (0, 0, size_i.max(size_o)),
         };
         let scratch = gpu.sizes[2];
-        Ok(Memory {
+        Ok(BufferStarts {
             starts: [start_i, start_o, end],
             sizes: [size_i, size_o, scratch],
             len: sum(end, scratch, what)?,
@@ -239,7 +239,7 @@ impl Gpu {
     /// that the file gives.
     fn port_numbers(&self, k: usize, kept: bool) -> Vec<Option<(usize, usize)>> {
         let (mut sending, mut receiving) = (0, 0);
-        let number = |b: &Block| {
+        let number = |b: &GpuBlock| {
             let ports = (sending % k, receiving % k);
             sending += usize::from(b.send.is_some());
             receiving += usize::from(b.recv.is_some());

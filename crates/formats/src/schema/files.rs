@@ -15,26 +15,26 @@ use serde_json::{Map, Value, json};
 /// elements of a rank's buffer.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(super) struct Schedule {
+pub(super) struct ScheduleSchema {
     /// Number of ranks.
     #[schemars(range(min = 1))]
     ranks: usize,
     /// One port for both directions, or one out and one in.
-    ports: Ports,
+    ports: PortsSchema,
     /// Number of ports of each kind; 1 if it is left out.
     #[schemars(default, range(min = 1, max = 4096))]
     ported: usize,
     /// What the schedule must achieve.
-    collective: Collective,
+    collective: CollectiveSchema,
     /// The buffer of each rank.
     #[schemars(length(min = 1))]
-    layout: Vec<Layout>,
+    layout: Vec<LayoutSchema>,
     /// The steps of each rank, in order.
     #[schemars(length(min = 1))]
-    programs: Vec<Vec<Step>>,
+    programs: Vec<Vec<StepSchema>>,
     /// Ports that several ranks share; none if it is left out.
     #[schemars(default)]
-    shared_ports: Vec<SharedPort>,
+    shared_ports: Vec<SharedPortSchema>,
     /// What the schedule of a series keeps beside it.
     #[schemars(default)]
     series: Value,
@@ -42,49 +42,49 @@ pub(super) struct Schedule {
 
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
-enum Ports {
+enum PortsSchema {
     Uni,
     Bi,
 }
 
-type Span = [usize; 2];
+type SpanSchema = [usize; 2];
 
 /// One span, or a list of them.
 #[derive(JsonSchema)]
 #[schemars(untagged)]
 enum OneOrMany {
-    One(Span),
-    Many(Vec<Span>),
+    One(SpanSchema),
+    Many(Vec<SpanSchema>),
 }
 
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Layout {
+struct LayoutSchema {
     /// Length of the buffer.
     len: usize,
     /// Where the input stands at the start.
-    input: Vec<Span>,
+    input: Vec<SpanSchema>,
     /// Where the output must stand at the end.
-    output: Vec<Span>,
+    output: Vec<SpanSchema>,
 }
 
 /// A port of a node, with the transfers that use it, in order.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct SharedPort {
+struct SharedPortSchema {
     /// A name for people.
     name: String,
     /// The ranks of the node.
     ranks: Vec<usize>,
     /// Whether it carries what leaves the node, enters it, or both.
-    direction: Direction,
+    direction: DirectionSchema,
     /// Rank and step of each transfer.
     steps: Vec<[usize; 2]>,
 }
 
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case")]
-enum Direction {
+enum DirectionSchema {
     Out,
     In,
     Both,
@@ -92,27 +92,27 @@ enum Direction {
 
 #[derive(JsonSchema)]
 #[schemars(rename_all = "snake_case", deny_unknown_fields)]
-enum Step {
+enum StepSchema {
     /// One message to rank `to`, the spans packed in order.
     Send {
         to: usize,
-        spans: Vec<Span>,
+        spans: Vec<SpanSchema>,
         #[schemars(default)]
         port: usize,
     },
     /// A message from rank `from`, stored into the spans.
     Recv {
         from: usize,
-        spans: Vec<Span>,
+        spans: Vec<SpanSchema>,
         #[schemars(default)]
         port: usize,
     },
     /// A message from rank `from`, combined element-wise into the spans.
     RecvCombine {
         from: usize,
-        spans: Vec<Span>,
+        spans: Vec<SpanSchema>,
         #[schemars(default)]
-        order: Order,
+        order: OrderSchema,
         #[schemars(default)]
         port: usize,
     },
@@ -123,23 +123,23 @@ enum Step {
         src: OneOrMany,
         dst: OneOrMany,
         #[schemars(default)]
-        order: Order,
+        order: OrderSchema,
     },
 }
 
 /// Which operand is the left one.
 #[derive(JsonSchema, Default)]
 #[schemars(rename_all = "snake_case")]
-enum Order {
+enum OrderSchema {
     #[default]
     MineFirst,
     TheirsFirst,
 }
 
 /// A collective: its kind, and what that has.
-struct Collective;
+struct CollectiveSchema;
 
-impl JsonSchema for Collective {
+impl JsonSchema for CollectiveSchema {
     fn schema_name() -> Cow<'static, str> {
         "Collective".into()
     }
@@ -189,7 +189,7 @@ impl JsonSchema for KindName {
 /// a fraction in quotes such as "1/2".
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(super) struct Platform {
+pub(super) struct PlatformSchema {
     /// Number of nodes.
     nodes: usize,
     /// The source; 0 if it is left out.
@@ -197,10 +197,10 @@ pub(super) struct Platform {
     source: usize,
     /// The targets; all other nodes if they are left out.
     targets: Option<Vec<usize>>,
-    edges: Vec<Edge>,
+    edges: Vec<EdgeSchema>,
     /// Time of one combination, by node.
     #[schemars(default)]
-    compute: Vec<Number>,
+    compute: Vec<NumberSchema>,
     /// Whether nodes combine while they communicate.
     #[schemars(default)]
     overlap: bool,
@@ -208,19 +208,19 @@ pub(super) struct Platform {
 
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Edge {
+struct EdgeSchema {
     src: usize,
     dst: usize,
     /// Time of one message.
-    cost: Number,
-    latency: Option<Number>,
+    cost: NumberSchema,
+    latency: Option<NumberSchema>,
     /// Largest relative growth of the cost.
-    drift: Option<Number>,
+    drift: Option<NumberSchema>,
 }
 
 #[derive(JsonSchema)]
 #[schemars(untagged)]
-enum Number {
+enum NumberSchema {
     Number(f64),
     Fraction(String),
 }
@@ -239,12 +239,12 @@ struct Cost(#[schemars(range(min = 0.0, max = 1e100))] f64);
     deny_unknown_fields,
     extend("anyOf" = [{ "required": ["alpha", "beta"] }, { "required": ["levels"] }])
 )]
-pub(super) struct Links {
+pub(super) struct LinksSchema {
     /// Start-up times.
     alpha: Vec<Vec<Option<Cost>>>,
     /// Times per byte.
     beta: Vec<Vec<Option<Cost>>>,
-    levels: Vec<Level>,
+    levels: Vec<LevelSchema>,
     /// Time per byte combined, by rank.
     gamma: Vec<Cost>,
     /// Time per byte copied, by rank.
@@ -253,19 +253,19 @@ pub(super) struct Links {
 
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Level {
-    groups: Option<Vec<Vec<Rank>>>,
+struct LevelSchema {
+    groups: Option<Vec<Vec<RankSchema>>>,
     alpha: Cost,
     beta: Cost,
 }
 
 #[derive(JsonSchema)]
-struct Rank(#[schemars(range(max = 4095))] usize);
+struct RankSchema(#[schemars(range(max = 4095))] usize);
 
 /// Times in nanoseconds, sizes in bytes. Other properties are ignored.
 #[derive(JsonSchema, Default)]
 #[schemars(default, extend("required" = ["alpha", "beta"]))]
-pub(super) struct Profile {
+pub(super) struct ProfileSchema {
     /// Start-up time of a message.
     alpha: Cost,
     /// Time per byte of a message.
@@ -281,37 +281,37 @@ pub(super) struct Profile {
     line_error: f64,
     line_error_worst: f64,
     noise: f64,
-    machine: Machine,
+    machine: MachineSchema,
     /// The measured cores, or ranks.
     cores: Vec<usize>,
     date: String,
     version: String,
     warnings: Vec<String>,
-    points: Vec<Point>,
-    combine_points: Vec<Point>,
-    combine_local_points: Vec<Point>,
-    copy_points: Vec<Point>,
+    points: Vec<PointSchema>,
+    combine_points: Vec<PointSchema>,
+    combine_local_points: Vec<PointSchema>,
+    copy_points: Vec<PointSchema>,
     /// Piecewise linear costs.
-    pieces: Option<Pieces>,
+    pieces: Option<PiecesSchema>,
     /// The host of each rank, measured over MPI.
     hosts: Vec<String>,
     /// Costs of each pair of cores or ranks: a cost file.
-    pairs: Option<Links>,
+    pairs: Option<LinksSchema>,
     /// Costs by level, of ranks on several hosts, the innermost first: as in a cost file.
-    levels: Vec<Level>,
+    levels: Vec<LevelSchema>,
     /// Constants of the machine that differ from the default ones; written by hand.
-    tuning: Tuning,
+    tuning: TuningSchema,
 }
 
 #[derive(JsonSchema, Default)]
-struct Machine {
+struct MachineSchema {
     cpu: String,
     os: String,
     cores: usize,
 }
 
 #[derive(JsonSchema)]
-struct Point {
+struct PointSchema {
     bytes: u64,
     time: f64,
     predicted: f64,
@@ -320,16 +320,16 @@ struct Point {
 
 #[derive(JsonSchema, Default)]
 #[schemars(default, deny_unknown_fields)]
-struct Pieces {
-    transfer: Vec<Piece>,
-    combine: Vec<Piece>,
-    combine_local: Vec<Piece>,
-    copy: Vec<Piece>,
+struct PiecesSchema {
+    transfer: Vec<PieceSchema>,
+    combine: Vec<PieceSchema>,
+    combine_local: Vec<PieceSchema>,
+    copy: Vec<PieceSchema>,
 }
 
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Piece {
+struct PieceSchema {
     from: u64,
     alpha: f64,
     beta: f64,
@@ -337,7 +337,7 @@ struct Piece {
 
 #[derive(JsonSchema, Default)]
 #[schemars(deny_unknown_fields, default)]
-struct Tuning {
+struct TuningSchema {
     cache_bytes: Option<u64>,
     min_stream_bytes: u64,
     own_work_ns: f64,
@@ -351,19 +351,19 @@ struct Tuning {
 /// The algorithm and segment size to use for each size.
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-pub(super) struct Rules {
+pub(super) struct RulesSchema {
     /// Version of the form.
     #[schemars(extend("const" = 1))]
     oneport_rules: u32,
-    rules: Vec<Rule>,
+    rules: Vec<RuleSchema>,
 }
 
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Rule {
+struct RuleSchema {
     collective: KindName,
     ranks: usize,
-    ports: Ports,
+    ports: PortsSchema,
     ported: usize,
     dtype: Option<String>,
     #[schemars(default)]
@@ -371,12 +371,12 @@ struct Rule {
     clock: Option<String>,
     source: Option<String>,
     /// By increasing size; the first that the size does not exceed holds, the last for longer ones.
-    choices: Vec<Selection>,
+    choices: Vec<SelectionSchema>,
 }
 
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
-struct Selection {
+struct SelectionSchema {
     up_to_bytes: u64,
     algorithm: String,
     /// Bytes of a segment; null if the algorithm does not segment.

@@ -16,7 +16,7 @@ use std::iter::Peekable;
 use std::str::SplitWhitespace;
 
 use super::tables::Family;
-use super::{Rule, Table, described, line, segment};
+use super::{SelectionRule, SelectionTable, described, line, segment};
 use oneport::schedule::collective::Kind;
 
 /// What MPICH does without a file, by collective: `NAME: NODE;`, where a node is
@@ -25,26 +25,26 @@ const AUTOMATIC: &str = include_str!("mpich.txt");
 
 /// A decision.
 #[derive(Debug, Clone)]
-enum Node {
+enum Decision {
     /// The words of an algorithm: its name, and parameters.
     Algorithm(Vec<String>),
     Test {
         test: String,
-        yes: Box<Node>,
-        no: Box<Node>,
+        yes: Box<Decision>,
+        no: Box<Decision>,
     },
-    Comment(String, Box<Node>),
+    Comment(String, Box<Decision>),
 }
 
-impl Node {
-    fn test(test: String, yes: Node, no: Node) -> Node {
+impl Decision {
+    fn test(test: String, yes: Decision, no: Decision) -> Decision {
         let (yes, no) = (Box::new(yes), Box::new(no));
-        Node::Test { test, yes, no }
+        Decision::Test { test, yes, no }
     }
 
     /// Reads `TEST ? NODE : NODE` or an algorithm, where `auto` stands for the node `auto`.
-    fn parse(text: &str, auto: Option<&Node>) -> Node {
-        fn node(words: &mut Peekable<SplitWhitespace>, auto: Option<&Node>) -> Node {
+    fn parse(text: &str, auto: Option<&Decision>) -> Decision {
+        fn node(words: &mut Peekable<SplitWhitespace>, auto: Option<&Decision>) -> Decision {
             let mut head = Vec::new();
             while let Some(word) = words.next_if(|word| !matches!(*word, "?" | ":")) {
                 head.push(word.to_string());
@@ -52,11 +52,11 @@ impl Node {
             if words.next_if_eq(&"?").is_some() {
                 let yes = node(words, auto);
                 words.next();
-                return Node::test(head.concat(), yes, node(words, auto));
+                return Decision::test(head.concat(), yes, node(words, auto));
             }
             match auto {
                 Some(auto) if head == ["auto"] => auto.clone(),
-                _ => Node::Algorithm(head),
+                _ => Decision::Algorithm(head),
             }
         }
         node(&mut text.split_whitespace().peekable(), auto)
@@ -66,12 +66,12 @@ impl Node {
     fn write(&self, name: &str, depth: usize, out: &mut String) {
         let indent = "  ".repeat(depth);
         match self {
-            Node::Comment(text, node) => {
+            Decision::Comment(text, node) => {
                 // The text may hold anything.
                 let _ = write!(out, "/* {} */ ", text.replace("*/", "* /"));
                 node.write(name, depth, out);
             }
-            Node::Algorithm(words) => {
+            Decision::Algorithm(words) => {
                 let (first, rest) = name.split_at(1);
                 let parameters: Vec<_> = words[1..]
                     .iter()
@@ -85,7 +85,7 @@ impl Node {
                     parameters.join(", ")
                 );
             }
-            Node::Test { test, yes, no } => {
+            Decision::Test { test, yes, no } => {
                 // Tests of one name stand in one object: MPICH's reader nests at most 32 deep.
                 let otherwise = otherwise(test);
                 let (mut test, mut yes, mut no) = (test, yes, no);
@@ -95,7 +95,7 @@ impl Node {
                     yes.write(name, depth + 1, out);
                     out.push_str(",\n");
                     match &**no {
-                        Node::Test {
+                        Decision::Test {
                             test: t,
                             yes: y,
                             no: n,
@@ -125,7 +125,7 @@ fn otherwise(test: &str) -> String {
 }
 
 /// Writes the file: the rules for `table.ranks` ranks, and for all else what MPICH does without it.
-pub(super) fn write(family: &Family, table: &Table, rules: &[Rule]) -> String {
+pub(super) fn write(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) -> String {
     let mut text = format!(
         "/* {} over {} ranks; times: {}\n   MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=FILE \
          MPIR_CVAR_DEVICE_COLLECTIVES=none mpiexec ... */\n{{\n",
@@ -136,7 +136,7 @@ pub(super) fn write(family: &Family, table: &Table, rules: &[Rule]) -> String {
     let automatic = AUTOMATIC.split_terminator(";\n");
     let automatic = automatic.filter_map(|entry| entry.split_once(": "));
     for (index, (name, automatic)) in automatic.enumerate() {
-        let mut node = Node::parse(automatic, None);
+        let mut node = Decision::parse(automatic, None);
         if name.strip_suffix("_block").unwrap_or(name) == family.name {
             node = ruled(node, family, table, rules);
         }
@@ -153,10 +153,15 @@ pub(super) fn write(family: &Family, table: &Table, rules: &[Rule]) -> String {
 }
 
 /// `automatic`, but for the rules.
-fn ruled(automatic: Node, family: &Family, table: &Table, rules: &[Rule]) -> Node {
+fn ruled(
+    automatic: Decision,
+    family: &Family,
+    table: &SelectionTable,
+    rules: &[SelectionRule],
+) -> Decision {
     // Tests of the communicator come first: MPICH decides them once.
     let (test, other, automatic) = match automatic {
-        Node::Test { test, yes, no } if test == "comm_type=inter" => (test, yes, no),
+        Decision::Test { test, yes, no } if test == "comm_type=inter" => (test, yes, no),
         node => return node,
     };
     let size = match family.kind {
@@ -164,24 +169,24 @@ fn ruled(automatic: Node, family: &Family, table: &Table, rules: &[Rule]) -> Nod
         _ => "avg_msg_size",
     };
     let [fewer, ranks] = [table.ranks.saturating_sub(1), table.ranks];
-    let mut ruled: Option<Node> = None;
+    let mut ruled: Option<Decision> = None;
     for (index, rule) in rules.iter().enumerate().rev() {
         let expression = rule
             .name
             .replace("SEGMENT", &segment(rule.row).to_string())
             .replace("PEERS", &fewer.max(1).to_string());
-        let node = Node::parse(&expression, Some(&automatic));
-        let node = Node::Comment(described(rule, &rule.row.algorithm), Box::new(node));
+        let node = Decision::parse(&expression, Some(&automatic));
+        let node = Decision::Comment(described(rule, &rule.row.algorithm), Box::new(node));
         ruled = Some(match ruled {
             None => node,
             Some(longer) => {
                 let end = rules[index + 1].from.saturating_sub(1);
-                Node::test(format!("{size}<={end}"), node, longer)
+                Decision::test(format!("{size}<={end}"), node, longer)
             }
         });
     }
     let these = ruled.unwrap_or_else(|| (*automatic).clone());
-    let or_more = Node::test(format!("comm_size<={ranks}"), these, (*automatic).clone());
-    let by_ranks = Node::test(format!("comm_size<={fewer}"), *automatic, or_more);
-    Node::test(test, *other, by_ranks)
+    let or_more = Decision::test(format!("comm_size<={ranks}"), these, (*automatic).clone());
+    let by_ranks = Decision::test(format!("comm_size<={fewer}"), *automatic, or_more);
+    Decision::test(test, *other, by_ranks)
 }

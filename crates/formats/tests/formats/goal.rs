@@ -1,14 +1,14 @@
 //! GOAL: files are read back, graphs of other tools keep their order and times.
 
 use oneport::{Collective, CostModel, Layout, Ports, Request, Schedule, Span, Spans, Step};
-use oneport_formats::goal::{Form, Options, read, write};
+use oneport_formats::goal::{GoalForm, GoalOptions, read, write};
 
 use crate::grid;
 
-fn options(form: Form) -> Options {
-    Options {
+fn options(form: GoalForm) -> GoalOptions {
+    GoalOptions {
         form,
-        ..Options::new(CostModel::new(3.0, 1.0).gamma(2.0))
+        ..GoalOptions::new(CostModel::new(3.0, 1.0).gamma(2.0))
     }
 }
 
@@ -16,9 +16,9 @@ fn options(form: Form) -> Options {
 fn written_schedules_are_read_back() {
     let (mut uniform, mut refused) = (0, 0);
     for (name, schedule) in grid() {
-        let bytes = write(&schedule, &options(Form::Bytes)).unwrap();
+        let bytes = write(&schedule, &options(GoalForm::Bytes)).unwrap();
         assert_eq!(read(&bytes.text).as_ref(), Ok(&schedule), "{name}");
-        match write(&schedule, &options(Form::Uniform)) {
+        match write(&schedule, &options(GoalForm::Uniform)) {
             Ok(written) => {
                 assert_eq!(read(&written.text).as_ref(), Ok(&schedule), "{name}");
                 uniform += 1;
@@ -38,10 +38,10 @@ fn without_comments_the_graph_is_read() {
         if !schedule.ports().is_bidirectional() {
             continue;
         }
-        let Options { form, .. } = options(Form::Bytes);
-        let options = Options {
+        let GoalOptions { form, .. } = options(GoalForm::Bytes);
+        let options = GoalOptions {
             form,
-            ..Options::new(cost.clone())
+            ..GoalOptions::new(cost.clone())
         };
         let text = write(&schedule, &options).unwrap().text;
         let lines = text.lines().filter(|l| !l.starts_with("// {"));
@@ -64,7 +64,7 @@ fn golden() {
     let mut b = Schedule::reduce(2, 4);
     b.transfer_combine(1, 0, 0..4, oneport::Order::MineFirst);
     let schedule = b.build().unwrap();
-    let options = Options::new(CostModel::new(1.0, 0.5).gamma(0.25));
+    let options = GoalOptions::new(CostModel::new(1.0, 0.5).gamma(0.25));
     let written = write(&schedule, &options).unwrap();
     let expected = r#"// GOAL, written by oneport
 // LogGOPSim -L 3 -g 3 -o 0 -G 0 -O 0 -S 0
@@ -100,13 +100,13 @@ fn units_are_whole() {
         (0.0, 1e-4, "-L 8 -g 8 "),
         (1e12, 0.0, "-L 1 -g 1 "),
     ] {
-        let written = write(&schedule, &Options::new(CostModel::new(alpha, beta)));
+        let written = write(&schedule, &GoalOptions::new(CostModel::new(alpha, beta)));
         let text = written.unwrap().text;
         assert!(text.contains(flag), "{alpha} {beta}: {}", &text[..200]);
     }
     let schedule = Request::reduce(4, 8).plan("binomial").unwrap();
     let cost = CostModel::new(1.0 / 3.0, 0.0).gamma(0.2);
-    let error = write(&schedule, &Options::new(cost))
+    let error = write(&schedule, &GoalOptions::new(cost))
         .unwrap_err()
         .to_string();
     assert!(error.contains("whole in no decimal unit"), "{error}");
@@ -115,7 +115,7 @@ fn units_are_whole() {
 #[test]
 fn what_the_uniform_form_lacks_is_refused() {
     let refuse = |schedule: &Schedule, cost: CostModel, why: &str| {
-        let error = write(schedule, &Options::new(cost)).unwrap_err();
+        let error = write(schedule, &GoalOptions::new(cost)).unwrap_err();
         assert!(
             error.is_usage() && error.to_string().contains(why),
             "{error}"
@@ -292,7 +292,7 @@ fn changed_files_are_refused() {
         .element_bytes(4)
         .plan("binomial")
         .unwrap();
-    for form in [Form::Uniform, Form::Bytes] {
+    for form in [GoalForm::Uniform, GoalForm::Bytes] {
         let text = write(&schedule, &options(form)).unwrap().text;
         for (line, content) in text.lines().enumerate().filter(|(_, l)| !l.is_empty()) {
             let mut lines: Vec<&str> = text.lines().collect();
@@ -307,7 +307,7 @@ fn changed_files_are_refused() {
         let changed = text.replacen("requires r", "requires c", 1);
         assert!(changed != text && read(&changed).is_err());
     }
-    let text = write(&schedule, &options(Form::Bytes)).unwrap().text;
+    let text = write(&schedule, &options(GoalForm::Bytes)).unwrap().text;
     let changed = text.replacen("send 32b", "send 36b", 1);
     assert!(
         changed != text

@@ -57,7 +57,7 @@ fn shared_ports_are_refused() {
     let plain = Request::broadcast(4, 4).plan("binomial").unwrap();
     let nodes = [vec![0, 1], vec![2, 3]];
     let shared = plain.clone().with_node_ports(&nodes, 1, &cost).unwrap();
-    let network = oneport_formats::simgrid::Options {
+    let network = oneport_formats::simgrid::SimgridOptions {
         network: oneport_formats::simgrid::Network::Crossbar,
         cost: cost.clone(),
         second: 1e-6,
@@ -66,7 +66,7 @@ fn shared_ports_are_refused() {
         [
             oneport_formats::goal::write(
                 schedule,
-                &oneport_formats::goal::Options::new(cost.clone()),
+                &oneport_formats::goal::GoalOptions::new(cost.clone()),
             )
             .map(drop),
             oneport_formats::msccl::write(schedule, "name").map(drop),

@@ -2,18 +2,18 @@
 
 use oneport::Kind;
 use oneport::plan::registry;
-use oneport_formats::selection::{Library, Origin, Table, Timed, write};
+use oneport_formats::selection::{Library, Origin, SelectionTable, TimedChoice, write};
 use serde_json::{Value, json};
 
 /// Rows (bytes, algorithm, segment, time).
-fn table(collective: Kind, rows: &[(u64, &str, u64, f64)]) -> Table {
-    let timed = |&(bytes, algorithm, segment, time): &(u64, &str, u64, f64)| Timed {
+fn table(collective: Kind, rows: &[(u64, &str, u64, f64)]) -> SelectionTable {
+    let timed = |&(bytes, algorithm, segment, time): &(u64, &str, u64, f64)| TimedChoice {
         bytes,
         algorithm: algorithm.into(),
         segment: Some(segment),
         time,
     };
-    Table {
+    SelectionTable {
         collective,
         ranks: 4,
         rows: rows.iter().map(timed).collect(),

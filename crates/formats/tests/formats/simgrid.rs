@@ -3,12 +3,12 @@
 use std::collections::HashSet;
 
 use oneport::{CostModel, Ports, Request, Schedule};
-use oneport_formats::simgrid::{Network, Options, write};
+use oneport_formats::simgrid::{Network, SimgridOptions, write};
 
 use crate::grid;
 
-fn options(network: Network) -> Options {
-    Options {
+fn options(network: Network) -> SimgridOptions {
+    SimgridOptions {
         network,
         cost: CostModel::new(18.0, 1.0).gamma(0.5),
         second: 1e-6,
@@ -114,7 +114,7 @@ fn networks_have_room_for_all_ranks() {
 
 #[test]
 fn what_simgrid_lacks_is_refused() {
-    let refuse = |schedule: &Schedule, options: &Options, why: &str| {
+    let refuse = |schedule: &Schedule, options: &SimgridOptions, why: &str| {
         let error = write(schedule, options).unwrap_err();
         assert!(
             error.is_usage() && error.to_string().contains(why),

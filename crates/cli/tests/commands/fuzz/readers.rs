@@ -69,9 +69,9 @@ fn exported(write: impl Fn(&Schedule) -> oneport::Result<Written>) -> Vec<String
 
 #[test]
 fn goal_files() {
-    let options = goal::Options {
-        form: goal::Form::Bytes,
-        ..goal::Options::new(CostModel::new(3.0, 0.5))
+    let options = goal::GoalOptions {
+        form: goal::GoalForm::Bytes,
+        ..goal::GoalOptions::new(CostModel::new(3.0, 0.5))
     };
     let mut examples = exported(|schedule| goal::write(schedule, &options));
     // Without comments with data they are like those of other tools.
@@ -117,10 +117,10 @@ fn consume(schedule: &Schedule, cost: &CostModel) {
         let _ = gantt(&trace.clone().show_critical_path(), &caption).map(|text| dark(&text));
         let _ = trace.to_chrome_json("schedule");
     }
-    for form in [goal::Form::Uniform, goal::Form::Bytes] {
-        let options = goal::Options {
+    for form in [goal::GoalForm::Uniform, goal::GoalForm::Bytes] {
+        let options = goal::GoalOptions {
             form,
-            ..goal::Options::new(cost.clone())
+            ..goal::GoalOptions::new(cost.clone())
         };
         let _ = goal::write(schedule, &options);
     }
@@ -136,7 +136,7 @@ fn consume(schedule: &Schedule, cost: &CostModel) {
         simgrid::Network::Torus,
         simgrid::Network::Dragonfly,
     ] {
-        let options = simgrid::Options {
+        let options = simgrid::SimgridOptions {
             network,
             cost: cost.clone(),
             second: 1e-9,

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::parse::{Graph, Op, OpKind, shortened};
+use super::parse::{GoalOp, OpKind, RankGraph, shortened};
 use crate::at_line;
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
@@ -20,7 +20,7 @@ pub(super) struct Head {
 }
 
 /// The schedule of a file whose comments hold its steps. The operations must be those of the steps.
-pub(super) fn schedule(head: Head, ranks: &[Graph]) -> Result<Schedule> {
+pub(super) fn schedule(head: Head, ranks: &[RankGraph]) -> Result<Schedule> {
     let ports = match &*head.ports {
         "uni" => Ports::UNI,
         "bi" => Ports::BI,
@@ -74,7 +74,7 @@ const DIFFERS: &str = "the operations are not those of the step in the comment (
                        read the graph alone)";
 
 /// A message: its elements by its step, and its bytes by its operation.
-struct Message {
+struct AnnotatedMessage {
     elements: usize,
     bytes: usize,
     line: usize,
@@ -82,12 +82,12 @@ struct Message {
 
 /// Checks the sizes of a file's messages: elements have the same size in all of it, or all messages
 /// one byte, in the uniform form.
-fn same_sizes(messages: &[Message]) -> Result<()> {
+fn same_sizes(messages: &[AnnotatedMessage]) -> Result<()> {
     let telling = messages.iter().find(|m| m.elements != 1);
     let uniform = telling.is_some_and(|m| m.bytes == 1);
     let first = messages.iter().find(|m| m.elements > 0);
     let size = first.map_or(0, |m| m.bytes / m.elements);
-    let fits = |m: &&Message| match uniform {
+    let fits = |m: &&AnnotatedMessage| match uniform {
         true => m.bytes == 1,
         false => m.elements.checked_mul(size) == Some(m.bytes),
     };
@@ -98,7 +98,7 @@ fn same_sizes(messages: &[Message]) -> Result<()> {
 }
 
 /// The number of operations of a step, if these start with them. Notes its message.
-fn same_ops(step: &Step, ops: &[Op], messages: &mut Vec<Message>) -> Option<usize> {
+fn same_ops(step: &Step, ops: &[GoalOp], messages: &mut Vec<AnnotatedMessage>) -> Option<usize> {
     let transfer = match (step, ops.first()?.kind) {
         (&Step::Send { to: peer, port, .. }, OpKind::Send { to, nic, .. }) => {
             peer == to && port == nic
@@ -118,7 +118,7 @@ fn same_ops(step: &Step, ops: &[Op], messages: &mut Vec<Message>) -> Option<usiz
     if !transfer {
         return None;
     }
-    messages.push(Message {
+    messages.push(AnnotatedMessage {
         elements: step.len(),
         bytes: ops[0].size,
         line: ops[0].line,
@@ -131,7 +131,7 @@ fn same_ops(step: &Step, ops: &[Op], messages: &mut Vec<Message>) -> Option<usiz
 
 /// Compares the requirements in the file with those of the program.
 fn same_requirements(
-    graph: &Graph,
+    graph: &RankGraph,
     program: &[Step],
     order: &LocalOrder,
     ends: &[usize],

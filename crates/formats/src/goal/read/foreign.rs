@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-use super::parse::{Graph, Op, OpKind, Tag};
+use super::parse::{GoalOp, OpKind, RankGraph, Tag};
 use crate::{at_line, sum};
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
@@ -11,8 +11,8 @@ use oneport::schedule::collective::Collective;
 use oneport::schedule::{Layout, Schedule, Span, Spans, Step};
 
 /// The schedule of a file without data.
-pub(super) fn schedule(ranks: &[Graph]) -> Result<Schedule> {
-    let nic = |op: &Op| match op.kind {
+pub(super) fn schedule(ranks: &[RankGraph]) -> Result<Schedule> {
+    let nic = |op: &GoalOp| match op.kind {
         OpKind::Send { nic, .. } | OpKind::Recv { nic, .. } => nic,
         OpKind::Calc => 0,
     };
@@ -50,7 +50,7 @@ pub(super) fn schedule(ranks: &[Graph]) -> Result<Schedule> {
 
 /// The operations of a rank such that each comes after those that it requires, else in the order of
 /// the file.
-fn sorted(rank: usize, graph: &Graph) -> Result<Vec<usize>> {
+fn sorted(rank: usize, graph: &RankGraph) -> Result<Vec<usize>> {
     let n = graph.ops.len();
     let mut in_degree = vec![0usize; n];
     let mut successors: Vec<Vec<usize>> = vec![Vec::new(); n];
@@ -86,7 +86,7 @@ fn sorted(rank: usize, graph: &Graph) -> Result<Vec<usize>> {
 /// Every message has elements of its own. A send that requires a receive reads what that receives;
 /// a receive that requires a send writes an element that that reads. On one port the last
 /// requirement implies the earlier ones.
-fn program(graph: &Graph, order: &[usize]) -> Result<(usize, Vec<Step>)> {
+fn program(graph: &RankGraph, order: &[usize]) -> Result<(usize, Vec<Step>)> {
     let ops = &graph.ops;
     let mut place = vec![0; ops.len()];
     for (at, &op) in order.iter().enumerate() {
@@ -152,7 +152,7 @@ enum Required {
 
 /// The requirements of a message that are not before the last barrier, in the program's order.
 fn last_required(
-    ops: &[Op],
+    ops: &[GoalOp],
     required: &[usize],
     place: &[usize],
     barrier: usize,
@@ -181,8 +181,8 @@ fn last_required(
 /// Refuses tags that pair messages in another order than they are sent. Both are all operations, by
 /// rank and in order.
 fn same_tags(
-    sends: impl Iterator<Item = (usize, Op)>,
-    receives: impl Iterator<Item = (usize, Op)>,
+    sends: impl Iterator<Item = (usize, GoalOp)>,
+    receives: impl Iterator<Item = (usize, GoalOp)>,
 ) -> Result<()> {
     let mut sent: HashMap<(usize, usize), VecDeque<Tag>> = HashMap::new();
     for (rank, op) in sends {

@@ -7,7 +7,7 @@ use oneport::error::Result;
 
 /// A line with an operation.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Op {
+pub(super) struct GoalOp {
     pub(super) kind: OpKind,
     /// Bytes of a message, or time of a computation.
     pub(super) size: usize,
@@ -26,18 +26,18 @@ pub(super) type Tag = Option<usize>;
 
 /// The block of one rank.
 #[derive(Debug, Default)]
-pub(super) struct Graph<'t> {
-    pub(super) ops: Vec<Op>,
+pub(super) struct RankGraph<'t> {
+    pub(super) ops: Vec<GoalOp>,
     /// `(a, b, line)`: operation `a` requires operation `b`.
     pub(super) requires: Vec<(usize, usize, usize)>,
     /// JSON comments, with the number of operations before them and their line.
     pub(super) comments: Vec<(&'t str, usize, usize)>,
 }
 
-pub(super) struct File<'t> {
+pub(super) struct GoalFile<'t> {
     /// The JSON comment before the first rank, and its line.
     pub(super) head: Option<(&'t str, usize)>,
-    pub(super) ranks: Vec<Graph<'t>>,
+    pub(super) ranks: Vec<RankGraph<'t>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -170,8 +170,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    pub(super) fn file(&mut self) -> Result<File<'t>> {
-        let mut file = File {
+    pub(super) fn file(&mut self) -> Result<GoalFile<'t>> {
+        let mut file = GoalFile {
             head: None,
             ranks: Vec::new(),
         };
@@ -212,8 +212,8 @@ impl<'t> Parser<'t> {
     }
 
     /// The lines of one rank, up to its closing brace.
-    fn rank(&mut self) -> Result<Graph<'t>> {
-        let mut graph = Graph::default();
+    fn rank(&mut self) -> Result<RankGraph<'t>> {
+        let mut graph = RankGraph::default();
         let mut labels = HashMap::new();
         loop {
             match self.next_but_newlines()? {
@@ -285,7 +285,7 @@ impl<'t> Parser<'t> {
     }
 
     /// OpKind follows `send`, `recv` or `calc`.
-    fn op(&mut self, op: &str, graph: &mut Graph<'t>) -> Result<()> {
+    fn op(&mut self, op: &str, graph: &mut RankGraph<'t>) -> Result<()> {
         if !matches!(op, "send" | "recv" | "calc") {
             return self.not_an_op(Token::Word(op));
         }
@@ -294,7 +294,7 @@ impl<'t> Parser<'t> {
         if op == "calc" {
             self.option("cpu")?;
             let kind = OpKind::Calc;
-            graph.ops.push(Op { kind, size, line });
+            graph.ops.push(GoalOp { kind, size, line });
             return Ok(());
         }
         self.word("b")?;
@@ -319,7 +319,7 @@ impl<'t> Parser<'t> {
                 nic,
             },
         };
-        graph.ops.push(Op { kind, size, line });
+        graph.ops.push(GoalOp { kind, size, line });
         Ok(())
     }
 

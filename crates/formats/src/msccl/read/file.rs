@@ -9,7 +9,7 @@ use oneport::schedule::collective::Kind;
 
 /// An element, with what error messages say of it.
 #[derive(Clone, Copy)]
-struct Element<'a, 'd>(Node<'a, 'd>);
+struct XmlElement<'a, 'd>(Node<'a, 'd>);
 
 /// An error at byte `pos` of the text. Lines are counted here, because counting them for every
 /// element takes quadratic time.
@@ -71,7 +71,7 @@ pub(super) fn ensure_few_attributes(text: &str) -> Result<()> {
     Ok(())
 }
 
-impl<'a> Element<'a, '_> {
+impl<'a> XmlElement<'a, '_> {
     fn error(self, what: impl std::fmt::Display) -> Error {
         let name = self.0.tag_name().name();
         let (text, pos) = (self.0.document().input_text(), self.0.range().start);
@@ -98,7 +98,7 @@ impl<'a> Element<'a, '_> {
     }
 
     fn children(self, name: &'static str) -> impl Iterator<Item = Result<Self>> {
-        let elements = self.0.children().filter(|n| n.is_element()).map(Element);
+        let elements = self.0.children().filter(|n| n.is_element()).map(XmlElement);
         elements.map(move |child| match child.0.has_tag_name(name) {
             true => Ok(child),
             false => Err(child.error(format!("only {name} elements stand here"))),
@@ -106,7 +106,7 @@ impl<'a> Element<'a, '_> {
     }
 }
 
-pub(super) struct File<'t> {
+pub(super) struct MscclFile<'t> {
     pub(super) text: &'t str,
     pub(super) kind: Kind,
     pub(super) in_place: bool,
@@ -122,20 +122,20 @@ pub(super) struct File<'t> {
 pub(super) struct Gpu {
     /// Chunks of input, output, scratch.
     pub(super) sizes: [usize; 3],
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<GpuBlock>,
     /// First byte of its element.
     pub(super) pos: usize,
 }
 
-pub(super) struct Block {
+pub(super) struct GpuBlock {
     pub(super) send: Option<usize>,
     pub(super) recv: Option<usize>,
     pub(super) channel: usize,
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<GpuLine>,
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Line {
+pub(super) struct GpuLine {
     pub(super) kind: StepKind,
     pub(super) src: (usize, usize),
     pub(super) dst: (usize, usize),
@@ -221,9 +221,9 @@ fn collectives() -> impl Iterator<Item = (&'static str, Kind)> {
         .flatten()
 }
 
-impl<'t> File<'t> {
-    pub(super) fn parse(document: &Document<'t>) -> Result<File<'t>> {
-        let algo = Element(document.root_element());
+impl<'t> MscclFile<'t> {
+    pub(super) fn parse(document: &Document<'t>) -> Result<MscclFile<'t>> {
+        let algo = XmlElement(document.root_element());
         if !algo.0.has_tag_name("algo") {
             return Err(algo.error("an MSCCL algorithm starts with <algo>"));
         }
@@ -276,7 +276,7 @@ impl<'t> File<'t> {
                 );
             }
         };
-        Ok(File {
+        Ok(MscclFile {
             text: document.input_text(),
             kind,
             in_place: algo.optional("inplace")?.unwrap_or(0) != 0,
@@ -289,7 +289,7 @@ impl<'t> File<'t> {
 }
 
 impl Gpu {
-    fn parse(gpu: Element, ranks: usize) -> Result<Gpu> {
+    fn parse(gpu: XmlElement, ranks: usize) -> Result<Gpu> {
         let rank = gpu.number("id")?;
         let mut parsed = Gpu {
             sizes: [
@@ -326,14 +326,14 @@ impl Gpu {
                     )));
                 }
             }
-            let mut block = Block {
+            let mut block = GpuBlock {
                 send,
                 recv,
                 channel,
                 lines: Vec::new(),
             };
             for step in tb.children("step") {
-                let line = Line::parse(step?, &block)?;
+                let line = GpuLine::parse(step?, &block)?;
                 block.lines.push(line);
             }
             parsed.blocks.push(block);
@@ -342,8 +342,8 @@ impl Gpu {
     }
 }
 
-impl Line {
-    fn parse(step: Element, block: &Block) -> Result<Line> {
+impl GpuLine {
+    fn parse(step: XmlElement, block: &GpuBlock) -> Result<GpuLine> {
         let s = step.number("s")?;
         if s != block.lines.len() {
             let next = block.lines.len();
@@ -384,7 +384,7 @@ impl Line {
         if count == 0 && kind != StepKind::Nop {
             return Err(step.error("cnt=\"0\": a step moves a chunk at least"));
         }
-        Ok(Line {
+        Ok(GpuLine {
             kind,
             src: place(uses_src, "srcbuf", "srcoff")?,
             dst: place(uses_dst, "dstbuf", "dstoff")?,

@@ -4,13 +4,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::file::{Block, File, Line, StepKind, at};
+use super::file::{GpuBlock, GpuLine, MscclFile, StepKind, at};
 use oneport::error::{Error, Result};
 use oneport::internal::Grouped;
 
 /// What of a line a node of the graph is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum LinePart {
     Whole,
     /// The receive of a line that also sends.
     Receive,
@@ -32,23 +32,23 @@ pub(super) enum Buffered {
 
 impl Buffered {
     /// The parts of a line, in order.
-    fn parts(self, kind: StepKind) -> &'static [Part] {
+    fn parts(self, kind: StepKind) -> &'static [LinePart] {
         let is_buffered = match self {
             Buffered::None => false,
             Buffered::Reductions => kind.reduces() && kind.receives(),
             Buffered::All => kind.receives(),
         };
         match (is_buffered, kind.receives(), kind.sends()) {
-            (true, _, true) => &[Part::Buffer, Part::Unpack, Part::Send],
-            (true, _, false) => &[Part::Buffer, Part::Unpack],
-            (false, true, true) => &[Part::Receive, Part::Send],
-            (false, ..) => &[Part::Whole],
+            (true, _, true) => &[LinePart::Buffer, LinePart::Unpack, LinePart::Send],
+            (true, _, false) => &[LinePart::Buffer, LinePart::Unpack],
+            (false, true, true) => &[LinePart::Receive, LinePart::Send],
+            (false, ..) => &[LinePart::Whole],
         }
     }
 }
 
 /// Thread block, line and part.
-pub(super) type NodeId = (usize, usize, Part);
+pub(super) type NodeId = (usize, usize, LinePart);
 
 /// By rank: its nodes, in the order of its program.
 pub(super) type Orders = Vec<Vec<NodeId>>;
@@ -67,46 +67,46 @@ enum Class {
 }
 
 /// A node, and a predecessor of it.
-type Edge = (u32, u32);
+type LineEdge = (u32, u32);
 
-pub(super) struct Node<'f> {
+pub(super) struct LineNode<'f> {
     pub(super) rank: usize,
     pub(super) block: usize,
     pub(super) step: usize,
-    pub(super) part: Part,
-    pub(super) line: &'f Line,
+    pub(super) part: LinePart,
+    pub(super) line: &'f GpuLine,
 }
 
-impl Node<'_> {
+impl LineNode<'_> {
     fn class(&self) -> Class {
         let kind = self.line.kind;
         match self.part {
-            Part::Receive | Part::Buffer => Class::Receive,
-            Part::Whole if kind.receives() => Class::Receive,
-            Part::Send => Class::Send,
-            Part::Whole if kind.sends() => Class::Send,
-            Part::Whole | Part::Unpack => Class::Local,
+            LinePart::Receive | LinePart::Buffer => Class::Receive,
+            LinePart::Whole if kind.receives() => Class::Receive,
+            LinePart::Send => Class::Send,
+            LinePart::Whole if kind.sends() => Class::Send,
+            LinePart::Whole | LinePart::Unpack => Class::Local,
         }
     }
 }
 
 /// The lines of all ranks, and their predecessors.
-pub(super) struct Graph<'f> {
-    pub(super) file: &'f File<'f>,
+pub(super) struct LineGraph<'f> {
+    pub(super) file: &'f MscclFile<'f>,
     /// By rank, thread block, line and part.
-    pub(super) nodes: Vec<Node<'f>>,
-    edges: Vec<Edge>,
+    pub(super) nodes: Vec<LineNode<'f>>,
+    edges: Vec<LineEdge>,
     /// The nodes that send and receive each message.
     messages: Vec<(u32, u32)>,
     /// Whether some rank sends to another on two channels.
     parallel: bool,
 }
 
-impl<'f> Graph<'f> {
+impl<'f> LineGraph<'f> {
     /// # Errors
     /// When steps wait for steps that are not there, or messages do not match.
-    pub(super) fn new(file: &'f File<'f>, buffered: Buffered) -> Result<Graph<'f>> {
-        let mut graph = Graph {
+    pub(super) fn new(file: &'f MscclFile<'f>, buffered: Buffered) -> Result<LineGraph<'f>> {
+        let mut graph = LineGraph {
             file,
             nodes: Vec::new(),
             edges: Vec::new(),
@@ -130,7 +130,7 @@ impl<'f> Graph<'f> {
         &mut self,
         rank: usize,
         block: usize,
-        of: &'f Block,
+        of: &'f GpuBlock,
         buffered: Buffered,
     ) -> Result<Vec<u32>> {
         let mut last = Vec::with_capacity(of.lines.len());
@@ -141,7 +141,7 @@ impl<'f> Graph<'f> {
                 let Ok(me) = u32::try_from(self.nodes.len()) else {
                     return Err(Error::malformed("more than 2^32 steps"));
                 };
-                let node = Node {
+                let node = LineNode {
                     rank,
                     block,
                     step,
@@ -149,10 +149,10 @@ impl<'f> Graph<'f> {
                     line,
                 };
                 let receives = node.class() == Class::Receive;
-                if part != Part::Buffer {
+                if part != LinePart::Buffer {
                     self.edges.extend(before.replace(me).map(|b| (me, b)));
                 }
-                if part == Part::Unpack || receives && buffered != Buffered::None {
+                if part == LinePart::Unpack || receives && buffered != Buffered::None {
                     self.edges.extend(received.map(|r| (me, r)));
                 }
                 if receives {
@@ -172,7 +172,7 @@ impl<'f> Graph<'f> {
             let Some((block, step)) = node.line.waits else {
                 continue;
             };
-            if matches!(node.part, Part::Buffer | Part::Send) {
+            if matches!(node.part, LinePart::Buffer | LinePart::Send) {
                 continue;
             }
             let found = last.get(block).and_then(|lines| lines.get(step));
@@ -231,7 +231,7 @@ impl<'f> Graph<'f> {
     }
 
     /// The edges, and each receive after its send.
-    pub(super) fn all_edges(&self, more: &[Edge]) -> Vec<Edge> {
+    pub(super) fn all_edges(&self, more: &[LineEdge]) -> Vec<LineEdge> {
         let messages = self.messages.iter().map(|&(send, receive)| (receive, send));
         let edges = self.edges.iter().copied().chain(messages);
         edges.chain(more.iter().copied()).collect()
@@ -291,7 +291,7 @@ impl<'f> Graph<'f> {
 
     /// The numbers as keys, after a check that they are a topological order.
     fn keys_of_numbers(&self, numbers: Vec<usize>) -> Result<Vec<Key>> {
-        let early = |&&(a, b): &&Edge| numbers[a as usize] < numbers[b as usize];
+        let early = |&&(a, b): &&LineEdge| numbers[a as usize] < numbers[b as usize];
         if let Some(&(a, _)) = self.edges.iter().find(early) {
             return Err(at(
                 self.file.text,
@@ -316,7 +316,7 @@ impl<'f> Graph<'f> {
             events[receive as usize] = event;
         }
         let event = |node: u32| events[node as usize];
-        let edges: Vec<Edge> = self
+        let edges: Vec<LineEdge> = self
             .edges
             .iter()
             .map(|&(a, b)| (event(a), event(b)))
@@ -352,7 +352,7 @@ impl<'f> Graph<'f> {
     }
 
     /// Keys, each greater than those of the node's predecessors.
-    fn topological_keys(&self, more: &[Edge]) -> Result<Vec<Key>> {
+    fn topological_keys(&self, more: &[LineEdge]) -> Result<Vec<Key>> {
         let class = |i: usize| self.nodes[i].class();
         let weight = |i| usize::from(class(i) != Class::Local);
         let paths = longest_paths(self.nodes.len(), &self.all_edges(more), weight);
@@ -364,7 +364,7 @@ impl<'f> Graph<'f> {
     }
 
     /// For ranks that send to another on several channels: sends and receives in one order.
-    fn edges_in_order_of_sends(&self, keys: &[Key]) -> Vec<Edge> {
+    fn edges_in_order_of_sends(&self, keys: &[Key]) -> Vec<LineEdge> {
         let messages = self.messages.iter().map(|&(send, receive)| {
             let [from, to] = [send, receive].map(|i| self.nodes[i as usize].rank);
             (from, to, keys[send as usize], send, receive)
@@ -379,7 +379,7 @@ impl<'f> Graph<'f> {
     }
 
     /// Delays each send to its receive's level, so that local steps run first.
-    fn delay_sends(&self, keys: &mut [Key], more: &[Edge]) {
+    fn delay_sends(&self, keys: &mut [Key], more: &[LineEdge]) {
         let edges = self.all_edges(more);
         let successors = Grouped::new(keys.len(), edges.iter().map(|&(a, b)| (b, a)));
         let sends = (0..keys.len()).filter(|&i| self.nodes[i].class() == Class::Send);
@@ -410,7 +410,7 @@ impl<'f> Graph<'f> {
         for _ in 0..self.nodes.len() {
             node = predecessor[node].unwrap_or(node);
         }
-        let Node { rank, line, .. } = self.nodes[node];
+        let LineNode { rank, line, .. } = self.nodes[node];
         let what = format!("rank {rank}: this step and others wait for each other in a cycle");
         at(self.file.text, line.pos, what)
     }
@@ -420,7 +420,7 @@ impl<'f> Graph<'f> {
 /// number of nodes. Kahn's algorithm. With a cycle, the error has the in-degrees that are left.
 pub(super) fn longest_paths(
     nodes: usize,
-    edges: &[Edge],
+    edges: &[LineEdge],
     weight: impl Fn(usize) -> usize,
 ) -> Result<Vec<(usize, usize)>, Vec<u32>> {
     let mut in_degree = vec![0u32; nodes];

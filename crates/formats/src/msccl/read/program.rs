@@ -2,18 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::file::{Gpu, Line, StepKind, at};
-use super::order::{NodeId, Part};
-use super::{Memory, times};
+use super::file::{Gpu, GpuLine, StepKind, at};
+use super::order::{LinePart, NodeId};
+use super::{BufferStarts, times};
 use crate::sum;
 use oneport::error::Result;
 use oneport::schedule::{Order, Span, Spans, Step};
 
 /// The program of one rank, as it grows.
-pub(super) struct Program<'f> {
+pub(super) struct GrowingProgram<'f> {
     text: &'f str,
     gpu: &'f Gpu,
-    memory: Memory,
+    memory: BufferStarts,
     /// Elements of a chunk.
     chunk: usize,
     /// By thread block: the ports it sends and receives through; `None` for those that the file
@@ -26,15 +26,15 @@ pub(super) struct Program<'f> {
     last: Option<(usize, usize, StepKind)>,
 }
 
-impl<'f> Program<'f> {
+impl<'f> GrowingProgram<'f> {
     pub(super) fn new(
         text: &'f str,
         gpu: &'f Gpu,
-        memory: Memory,
+        memory: BufferStarts,
         chunk: usize,
         ports: Vec<Option<(usize, usize)>>,
-    ) -> Program<'f> {
-        Program {
+    ) -> GrowingProgram<'f> {
+        GrowingProgram {
             text,
             gpu,
             memory,
@@ -60,14 +60,14 @@ impl<'f> Program<'f> {
             return Err(at(self.text, line.pos, "source and destination overlap"));
         }
         // Lines that become several steps are not parts of one.
-        let several = part != Part::Whole || line.kind.receives() && reads && src != dst;
+        let several = part != LinePart::Whole || line.kind.receives() && reads && src != dst;
         let number = line.n.filter(|_| !several).map(|n| (block, n, line.kind));
         if number.is_some() && number == self.last {
             self.extend(src, dst);
             return Ok(());
         }
         self.last = number;
-        let buffer = match line.kind == StepKind::RecvReduceSend || part == Part::Buffer {
+        let buffer = match line.kind == StepKind::RecvReduceSend || part == LinePart::Buffer {
             true => self.own_buffer((block, step), line.count)?,
             false => self.buffers.get(&(block, step)).copied().unwrap_or(EMPTY),
         };
@@ -83,13 +83,13 @@ impl<'f> Program<'f> {
         };
         use StepKind::{Copy, Nop, Recv, RecvCopySend, RecvReduceSend, Reduce, Send};
         let steps = match (part, line.kind) {
-            (Part::Send, _) => [Some(send(dst)), None],
-            (Part::Buffer, _) => [Some(recv(buffer)), None],
-            (Part::Unpack, Recv | RecvCopySend) => [Some(Step::copy(buffer, dst)), None],
-            (Part::Unpack, RecvReduceSend) => {
+            (LinePart::Send, _) => [Some(send(dst)), None],
+            (LinePart::Buffer, _) => [Some(recv(buffer)), None],
+            (LinePart::Unpack, Recv | RecvCopySend) => [Some(Step::copy(buffer, dst)), None],
+            (LinePart::Unpack, RecvReduceSend) => {
                 [Some(Step::combine(src, buffer, onto_message)), None]
             }
-            (Part::Unpack, _) => [
+            (LinePart::Unpack, _) => [
                 (src != dst).then(|| Step::copy(src, dst)),
                 Some(Step::combine(buffer, dst, line.order)),
             ],
@@ -135,7 +135,7 @@ impl<'f> Program<'f> {
     }
 
     /// The elements that the chunks of a line cover from `offset` of a buffer on.
-    fn span(&self, (buffer, offset): (usize, usize), line: &Line) -> Result<Span> {
+    fn span(&self, (buffer, offset): (usize, usize), line: &GpuLine) -> Result<Span> {
         let size = self.memory.sizes[buffer];
         if offset.checked_add(line.count).is_none_or(|end| end > size) {
             let what = format!(

@@ -13,16 +13,16 @@ use std::collections::BTreeMap;
 
 use smallvec::SmallVec;
 
-use super::Memory;
+use super::BufferStarts;
 use super::file::at;
-use super::order::{Graph, Part, longest_paths};
+use super::order::{LineGraph, LinePart, longest_paths};
 use oneport::error::{Error, Result};
 use oneport::internal::Grouped;
 
 /// In place of a node: none.
 const NONE: u32 = u32::MAX;
-/// Nodes that a search for one pair visits before the pair is left for [`Search::far_pairs`]. Other
-/// tools and oneport let steps wait for the last access itself, or for one a few steps later.
+/// Nodes that a search for one pair visits before the pair is left for [`RaceSearch::far_pairs`].
+/// Other tools and oneport let steps wait for the last access itself, or for one a few steps later.
 const NEAR: usize = 256;
 /// Pairs that one pass decides together, in words of 64.
 const WORDS: usize = 4;
@@ -38,8 +38,11 @@ const MAX_VISITS: usize = 1 << 28;
 ///
 /// # Errors
 /// When there is a race, or steps that overlap in so many pairs that it takes too long to tell.
-pub(super) fn ensure_none(graph: &Graph, memory: impl Fn(usize) -> Result<Memory>) -> Result<()> {
-    let mut search = Search::new(graph);
+pub(super) fn ensure_none(
+    graph: &LineGraph,
+    memory: impl Fn(usize) -> Result<BufferStarts>,
+) -> Result<()> {
+    let mut search = RaceSearch::new(graph);
     let mut order: Vec<u32> = Vec::new();
     let (mut first, mut before) = (0, Vec::new());
     for (rank, gpu) in graph.file.gpus.iter().enumerate() {
@@ -63,7 +66,7 @@ pub(super) fn ensure_none(graph: &Graph, memory: impl Fn(usize) -> Result<Memory
             let accesses = [(reads, line.src, false), (writes, line.dst, true)];
             let used = accesses
                 .iter()
-                .filter(|&&(used, ..)| used && part != Part::Send);
+                .filter(|&&(used, ..)| used && part != LinePart::Send);
             for &(_, (buffer, offset), write) in used {
                 let start = memory.starts[buffer] + offset;
                 let range = start..start + line.count;
@@ -81,7 +84,7 @@ pub(super) fn ensure_none(graph: &Graph, memory: impl Fn(usize) -> Result<Memory
 
 /// A part of a rank's buffer.
 #[derive(Default, Clone)]
-struct Region {
+struct RankRegion {
     end: usize,
     /// The last node that wrote it, and those that have read it since.
     write: Option<u32>,
@@ -90,7 +93,7 @@ struct Region {
 
 /// Disjoint parts of a rank's buffer by their start. What is between them was not accessed.
 #[derive(Default)]
-struct Chunks(BTreeMap<usize, Region>);
+struct Chunks(BTreeMap<usize, RankRegion>);
 
 impl Chunks {
     /// Records that `node` accesses `range`, and adds to `before` the nodes that must come before.
@@ -99,7 +102,7 @@ impl Chunks {
         range: std::ops::Range<usize>,
         writes: bool,
         node: u32,
-        search: &mut Search,
+        search: &mut RaceSearch,
         before: &mut Vec<u32>,
     ) {
         self.cut(range.start);
@@ -116,7 +119,7 @@ impl Chunks {
             }
             let (end, write) = (range.end, Some(node));
             let reads = SmallVec::new();
-            self.0.insert(range.start, Region { end, write, reads });
+            self.0.insert(range.start, RankRegion { end, write, reads });
             return;
         }
         let (mut from, mut gaps) = (range.start, SmallVec::<[(usize, usize); 4]>::new());
@@ -139,7 +142,7 @@ impl Chunks {
         for (start, end) in gaps {
             let reads = SmallVec::from_slice(&[node]);
             let write = None;
-            self.0.insert(start, Region { end, write, reads });
+            self.0.insert(start, RankRegion { end, write, reads });
         }
     }
 
@@ -156,8 +159,8 @@ impl Chunks {
 }
 
 /// Which nodes come before which.
-struct Search<'g, 'f> {
-    graph: &'g Graph<'f>,
+struct RaceSearch<'g, 'f> {
+    graph: &'g LineGraph<'f>,
     predecessors: Grouped,
     /// By node: the number of nodes on the longest path to it.
     depth: Vec<u32>,
@@ -171,19 +174,19 @@ struct Search<'g, 'f> {
     far: Vec<(u32, u32)>,
 }
 
-impl<'g, 'f> Search<'g, 'f> {
-    fn new(graph: &'g Graph<'f>) -> Self {
+impl<'g, 'f> RaceSearch<'g, 'f> {
+    fn new(graph: &'g LineGraph<'f>) -> Self {
         let (n, edges) = (graph.nodes.len(), graph.all_edges(&[]));
         let paths = longest_paths(n, &edges, |_| 0).unwrap_or_default();
         let mut last_wait: Vec<u32> = Vec::with_capacity(n);
         for (node, i) in graph.nodes.iter().zip(0..) {
             last_wait.push(match last_wait.last() {
-                _ if node.line.waits.is_some() && node.part != Part::Send => i,
-                Some(&last) if node.step > 0 || node.part == Part::Send => last,
+                _ if node.line.waits.is_some() && node.part != LinePart::Send => i,
+                Some(&last) if node.step > 0 || node.part == LinePart::Send => last,
                 _ => NONE,
             });
         }
-        Search {
+        RaceSearch {
             graph,
             predecessors: Grouped::new(n, edges.into_iter()),
             depth: paths.into_iter().map(|(_, depth)| depth as u32).collect(),

@@ -61,8 +61,8 @@ pub(super) struct TileState<const N: usize> {
 #[derive(Debug)]
 pub(super) struct RowWindow<const N: usize> {
     i: usize,
-    /// By class of the column and of the split: `TileState::from` holds the splits up to here, in the
-    /// group in which the window starts.
+    /// By class of the column and of the split: `TileState::from` holds the splits up to here, in
+    /// the group in which the window starts.
     high: [[usize; N]; N],
     /// The minimum time of all splits above `high`.
     after: [[f64; N]; N],
