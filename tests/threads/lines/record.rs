@@ -231,6 +231,7 @@ impl Record {
     }
 
     /// Prints the lines, and fails if there are findings.
+    #[expect(clippy::print_stdout, reason = "the tests' report")]
     pub(super) fn check(&self) {
         println!("{self}");
         let by_transfers = |a: &&Access| a.place.file().ends_with("transfer/protocol.rs");
