@@ -15,6 +15,7 @@ use oneport::simulate::{Simulation, Stats, Timed};
 use oneport::{CostModel, Request};
 use serde::Serialize;
 
+use self::stream::Streamed;
 use crate::args::Common;
 use crate::input::{Input, ScheduleInfo};
 use crate::levels::{self, Level};
@@ -124,14 +125,48 @@ struct Link {
 /// Memory of a step of a stored schedule while it is timed, in bytes.
 const BYTES_PER_STEP: u64 = 160;
 
+/// What is timed.
+enum Subject {
+    Stored(Box<Input>),
+    Streamed(Box<Streamed>),
+}
+
 /// Simulates and prints.
 pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    let mut input = match stream::run(args, out)? {
-        stream::Outcome::Done(code) => return Ok(code),
-        stream::Outcome::Stored(input) => *input,
-        stream::Outcome::Nothing => args.common.input()?,
+    let subject = Subject::of(args)?;
+    let output = match &subject {
+        Subject::Stored(input) => time(args, input)?,
+        Subject::Streamed(streamed) => streamed.time()?,
     };
-    input.print_warnings(&args.common);
+    output::answer(out, args.common.json, &output, |out| {
+        print(out, &subject, &output)
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Subject {
+    /// The schedule that the options describe, not stored if it is long.
+    fn of(args: &Args) -> Result<Subject> {
+        let mut subject = match stream::subject(args)? {
+            Some(subject) => subject,
+            None => Subject::Stored(Box::new(args.common.input()?)),
+        };
+        if let Subject::Stored(input) = &mut subject {
+            input.print_warnings(&args.common);
+        }
+        Ok(subject)
+    }
+
+    fn summary(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Subject::Stored(input) => input.summary(),
+            Subject::Streamed(s) => s.info.summary(s.request.get_cost(), s.unit),
+        }
+    }
+}
+
+/// Times a stored schedule.
+fn time<'i>(args: &Args, input: &'i Input) -> Result<Output<'i>> {
     let needed = input.schedule.steps() as u128 * u128::from(BYTES_PER_STEP);
     ensure_memory(
         || "the times".into(),
@@ -154,19 +189,18 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
     let planned = planned.filter(|_| input.schedule.shared_ports().is_empty());
     let planned = planned.map(|p| (&p.algorithm, &p.request));
     let size = input.schedule.element_bytes();
-    let output = Output {
+    let simulated = simulation.as_ref();
+    Ok(Output {
         levels: levels::traffic(&input.schedule, &input.cost),
         rank_times: args
             .ranks_table
             .then(|| timed.rank_times.iter().copied().map(Number).collect()),
-        port_busy: simulation
-            .as_ref()
+        port_busy: simulated
             .filter(|_| args.ranks_table)
-            .map(|simulation| busy(simulation, &input)),
-        critical_path: simulation
-            .as_ref()
+            .map(|simulation| busy(simulation, input)),
+        critical_path: simulated
             .filter(|_| args.critical_path)
-            .map(|simulation| path(simulation, input.schedule.element_bytes())),
+            .map(|simulation| path(simulation, size)),
         ..Output::new(
             &timed,
             bounds,
@@ -176,11 +210,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
             planned,
             &input.info,
         )
-    };
-    output::answer(out, args.common.json, &output, |out| {
-        print(out, &input, &output)
-    })?;
-    Ok(ExitCode::SUCCESS)
+    })
 }
 
 impl<'a> Output<'a> {
@@ -270,9 +300,15 @@ fn path(simulation: &Simulation, element_bytes: u64) -> Vec<Link> {
     simulation.critical_path().into_iter().map(link).collect()
 }
 
-fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> {
-    let unit = input.unit;
-    print_summary(out, input.summary(), unit, output)?;
+fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<()> {
+    let unit = match subject {
+        Subject::Stored(input) => input.unit,
+        Subject::Streamed(streamed) => streamed.unit,
+    };
+    print_summary(out, subject.summary(), unit, output)?;
+    let Subject::Stored(input) = subject else {
+        return Ok(());
+    };
     if let Some(times) = &output.rank_times {
         writeln!(out)?;
         ranks_table(

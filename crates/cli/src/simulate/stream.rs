@@ -1,45 +1,41 @@
 //! Timing of schedules that are too long to store, step by step.
 
-use std::io::Write;
-use std::process::ExitCode;
-
 use anyhow::Result;
 use oneport::Request;
 use oneport::plan::Segments;
-use oneport::plan::registry::Algorithm;
+use oneport::plan::registry::{Algorithm, Planned};
 use oneport::simulate::bounds::lower_bound_of_layouts;
 
-use super::{Args, Output, print_summary};
+use super::{Args, Output, Subject};
 use crate::input::{Input, ScheduleInfo, warnings_about};
-use crate::output;
 use crate::progress::Progress;
 use crate::task::{Task, Timing, finite, steps};
+use crate::units::TimeUnit;
 
 /// Maximum number of steps of a schedule that is stored.
 const MAX_STORED: u64 = 1 << 20;
 /// Schedules over fewer ranks are stored too: their steps are in the segments.
 const MIN_RANKS: usize = 1 << 10;
 
-/// Result of an attempt to stream a schedule.
-pub(super) enum Outcome {
-    /// The schedule was timed and printed.
-    Done(ExitCode),
-    /// The schedule was planned and stored instead. It is passed on because the choice of the
-    /// algorithm may take long.
-    Stored(Box<Input>),
-    /// Nothing has been done.
-    Nothing,
+/// A schedule that is timed while it is generated.
+pub(super) struct Streamed {
+    algorithm: Algorithm,
+    pub(super) request: Request,
+    planned: Planned,
+    pub(super) unit: TimeUnit,
+    pub(super) info: ScheduleInfo,
 }
 
-/// Times the requested schedule without storing it, if it is long and the algorithm and the options
-/// allow that.
-pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
+/// The requested schedule, if it is long and the options allow it to be timed without being stored:
+/// streamed, or stored if the algorithm that was chosen cannot be streamed. `None` if nothing has
+/// been planned.
+pub(super) fn subject(args: &Args) -> Result<Option<Subject>> {
     let common = &args.common;
     let Some(kind) = common.collective.filter(|_| common.schedule.is_none()) else {
-        return Ok(Outcome::Nothing);
+        return Ok(None);
     };
     if !may_stream(args) {
-        return Ok(Outcome::Nothing);
+        return Ok(None);
     }
     let mut task = Task::new(common, kind)?;
     let long = |segments| {
@@ -50,19 +46,28 @@ pub(super) fn run(args: &Args, out: &mut dyn Write) -> Result<Outcome> {
     // may be long.
     let segments = task.segments.known();
     if !long(segments.map_or(task.request.elements().max(1), Segments::count)) {
-        return Ok(Outcome::Nothing);
+        return Ok(None);
     }
     task.timed_only = Some(Timing::Chosen);
     let (algorithm, request) = task.choose()?;
     if !algorithm.is_streamed()
         || steps(&algorithm, request.ranks(), request.get_segments().count()) <= MAX_STORED
     {
-        return Ok(Outcome::Stored(Box::new(Input::planned_by(
-            &task, &algorithm, request,
-        )?)));
+        let input = Input::planned_by(&task, &algorithm, request)?;
+        return Ok(Some(Subject::Stored(Box::new(input))));
     }
-    print_timed(args, &task, &algorithm, &request, out)?;
-    Ok(Outcome::Done(ExitCode::SUCCESS))
+    let planned = algorithm.planned(&request)?;
+    let collective = planned.collective();
+    let several = planned.uses_several_ports();
+    warnings_about(common, &collective, planned.ports(), several);
+    let info = ScheduleInfo::planned(&task, &algorithm, &request, collective.root());
+    Ok(Some(Subject::Streamed(Box::new(Streamed {
+        algorithm,
+        request,
+        planned,
+        unit: task.unit,
+        info,
+    }))))
 }
 
 /// Whether the options ask only for results that streaming provides, for enough ranks.
@@ -76,38 +81,28 @@ fn may_stream(args: &Args) -> bool {
     many && plain && !whole && common.algorithm != "all"
 }
 
-/// Times the algorithm's schedule while it is generated, and prints the result.
-fn print_timed(
-    args: &Args,
-    task: &Task,
-    algorithm: &Algorithm,
-    request: &Request,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let planned = algorithm.planned(request)?;
-    let collective = planned.collective();
-    let several = planned.uses_several_ports();
-    warnings_about(&args.common, &collective, planned.ports(), several);
-    // Each transfer consists of two steps.
-    let transfers = steps(algorithm, request.ranks(), request.get_segments().count()) / 2;
-    let progress = Progress::new(
-        transfers << u32::from(request.get_cost().overlaps()),
-        "timing {wide_bar} {percent}% of {human_len} transfers, {eta} left",
-    );
-    let cost = request.get_cost();
-    let size = request.get_element_bytes();
-    let timed = planned.timed(cost, |more| progress.add(more));
-    progress.finish();
-    let timed = timed?;
-    finite(timed.time)?;
-    let layouts = planned.layouts();
-    let (ports, ranks) = (request.get_ports(), request.ranks());
-    let bounds = lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, size);
-    let info = ScheduleInfo::planned(task, algorithm, request, collective.root());
-    let planned = Some((algorithm, request));
-    let output = Output::new(&timed, bounds, None, cost, size, planned, &info);
-    output::answer(out, args.common.json, &output, |out| {
-        print_summary(out, info.summary(cost, task.unit), task.unit, &output)
-    })?;
-    Ok(())
+impl Streamed {
+    /// Times the schedule while it is generated.
+    pub(super) fn time(&self) -> Result<Output<'_>> {
+        let (planned, request) = (&self.planned, &self.request);
+        let (cost, size) = (request.get_cost(), request.get_element_bytes());
+        // Each transfer consists of two steps.
+        let segments = request.get_segments().count();
+        let transfers = steps(&self.algorithm, request.ranks(), segments) / 2;
+        let progress = Progress::new(
+            transfers << u32::from(cost.overlaps()),
+            "timing {wide_bar} {percent}% of {human_len} transfers, {eta} left",
+        );
+        let timed = planned.timed(cost, |more| progress.add(more));
+        progress.finish();
+        let timed = timed?;
+        finite(timed.time)?;
+        let collective = planned.collective();
+        let (ports, ranks, layouts) = (request.get_ports(), request.ranks(), planned.layouts());
+        let bounds = lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, size);
+        let planned = Some((&self.algorithm, request));
+        Ok(Output::new(
+            &timed, bounds, None, cost, size, planned, &self.info,
+        ))
+    }
 }
