@@ -26,6 +26,14 @@ mod sources {
     }
 }
 
+#[path = "."]
+mod support {
+    #[path = "../../../../tests/support/cases.rs"]
+    pub(crate) mod cases;
+    #[path = "../../../../tests/support/sample.rs"]
+    pub(crate) mod sample;
+}
+
 mod csv;
 mod estimate;
 mod fit;
