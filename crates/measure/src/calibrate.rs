@@ -39,11 +39,10 @@ mod fits;
 mod pairs;
 mod warnings;
 
-use fits::{Fits, Line, meaningful_line};
-use pairs::{levels, lines, matrices, pair_of_one_host, pairs_of};
+use fits::{Fits, meaningful_line, messages};
+use pairs::{PairLine, levels, lines, matrices, pair_of_one_host, pairs_of};
 use warnings::{noise, quality_warnings, setup_warnings};
 
-use super::fit::Measured;
 use super::probe::{Effort, Pair, Probe, Work, measure, team_of_two};
 use super::profile::{self, Machine, Point, Profile};
 use oneport::error::{Error, Result};
@@ -79,40 +78,30 @@ pub struct Calibration {
 /// - [`ErrorKind::Usage`](oneport::ErrorKind::Usage) if cores do not exist or are listed twice.
 /// - [`ErrorKind::System`](oneport::ErrorKind::System) if there are fewer than two cores, or if the
 ///   measurements are meaningless; the message gives the reason.
-pub fn calibrate(options: &Calibration, mut progress: impl FnMut(usize, usize)) -> Result<Profile> {
+pub fn calibrate(options: &Calibration, progress: impl FnMut(usize, usize)) -> Result<Profile> {
     let mut cores = two_or_more(options.cores.clone())?;
     if !options.pairs {
         cores.truncate(2);
     }
-    let effort = Effort::new(options.quick);
-    let others: Vec<_> = pairs_of(cores.len()).skip(1).collect();
-    let all_steps = steps(effort) + others.len() * steps(OF_PAIR);
-    let mut team = team_of_two(&cores[..2])?;
-    let pinned = team.pinned();
-    let (mut profile, fits) = measured(&mut team, Pair::ALONE, pinned, options, |done| {
-        progress(done, all_steps);
-    })?;
-    drop(team);
+    let pairs: Vec<_> = pairs_of(cores.len()).collect();
+    let names = |[i, j]: [usize; 2]| format!("cores {} and {}", cores[i], cores[j]);
+    let on_cores = |[i, j]: [usize; 2], works: &[Work], effort, progress: Part<'_>| {
+        let mut team = team_of_two(&[cores[i], cores[j]])?;
+        let mut probes = probes_of(works, effort, Pair::ALONE)?;
+        measure(&mut team, &mut probes, effort, progress)?;
+        Ok((probes, team.pinned()))
+    };
+    let (mut profile, _) = measured(&pairs, cores.len(), names, on_cores, options, progress)?;
     let mut shared = [Probe::new(Work::Message, 8, Pair::ALONE)?];
+    let mut team = team_of_two(&cores[..1])?;
     measure(
-        &mut team_of_two(&cores[..1])?,
+        &mut team,
         &mut shared,
-        effort,
+        Effort::new(options.quick),
         |_, _| {},
     )?;
     profile.shared_alpha = Some(shared[0].time());
-    let mut done = steps(effort);
-    let lines = lines([0, 1], &others, &fits, |[i, j]| {
-        let of_two = [cores[i], cores[j]];
-        let line = one_pair(&mut team_of_two(&of_two)?, Pair::ALONE, |part| {
-            progress(done + part, all_steps);
-        });
-        done += steps(OF_PAIR);
-        line.map_err(|e| Error::system(format!("cores {} and {}: {e}", of_two[0], of_two[1])))
-    })?;
-    profile.pairs = options.pairs.then(|| matrices(cores.len(), &lines, &fits));
     profile.cores = cores;
-    progress(all_steps, all_steps);
     Ok(profile)
 }
 
@@ -130,7 +119,7 @@ pub fn calibrate_on(
     place: &mut impl Place,
     hosts: &[String],
     options: &Calibration,
-    mut progress: impl FnMut(usize, usize),
+    progress: impl FnMut(usize, usize),
 ) -> Result<Profile> {
     let ranks = hosts.len();
     if options.cores.is_some() {
@@ -144,27 +133,18 @@ pub fn calibrate_on(
     let other = hosts.iter().position(|host| *host != hosts[0]);
     let first = [0, other.unwrap_or(1)];
     let others: Vec<_> = match options.pairs {
-        true => pairs_of(ranks).filter(|pair| *pair != first).collect(),
-        false => pair_of_one_host(hosts)
-            .filter(|pair| *pair != first)
-            .into_iter()
-            .collect(),
+        true => pairs_of(ranks).collect(),
+        false => pair_of_one_host(hosts).into_iter().collect(),
     };
-    let effort = Effort::new(options.quick);
-    let all_steps = steps(effort) + others.len() * steps(OF_PAIR);
-    let pair = Pair { ranks, ends: first };
-    let (mut profile, fits) = measured(place, pair, true, options, |done| {
-        progress(done, all_steps);
-    })?;
-    let mut done = steps(effort);
-    let lines = lines(first, &others, &fits, |ends| {
-        let line = one_pair(place, Pair { ranks, ends }, |part| {
-            progress(done + part, all_steps);
-        });
-        done += steps(OF_PAIR);
-        line.map_err(|e| Error::system(format!("ranks {} and {}: {e}", ends[0], ends[1])))
-    })?;
-    profile.pairs = options.pairs.then(|| matrices(ranks, &lines, &fits));
+    let others = others.into_iter().filter(|pair| *pair != first);
+    let pairs: Vec<_> = [first].into_iter().chain(others).collect();
+    let names = |[i, j]: [usize; 2]| format!("ranks {i} and {j}");
+    let in_place = |ends, works: &[Work], effort, progress: Part<'_>| {
+        let mut probes = probes_of(works, effort, Pair { ranks, ends })?;
+        measure(place, &mut probes, effort, progress)?;
+        Ok((probes, true))
+    };
+    let (mut profile, lines) = measured(&pairs, ranks, names, in_place, options, progress)?;
     profile.levels = levels(hosts, &lines);
     if !profile.levels.is_empty()
         && let Err(error) = Level::ranks(&profile.levels)
@@ -174,23 +154,28 @@ pub fn calibrate_on(
     }
     profile.hosts = hosts.to_vec();
     profile.cores = (0..ranks).collect();
-    progress(all_steps, all_steps);
     Ok(profile)
 }
 
-/// Measures one pair of ranks at all sizes: a profile without pairs, and what was fitted.
+/// The progress of one measurement: the number of finished batches and their total.
+type Part<'p> = &'p mut dyn FnMut(usize, usize);
+
+/// Measures `pairs` of `ranks` ranks or cores by `measure_pair`, which returns the probes and whether
+/// the ranks were pinned: the first one at all sizes, for the profile, and the line of each.
 fn measured(
-    place: &mut impl Place,
-    pair: Pair,
-    pinned: bool,
+    pairs: &[[usize; 2]],
+    ranks: usize,
+    names: impl Fn([usize; 2]) -> String,
+    mut measure_pair: impl FnMut([usize; 2], &[Work], Effort, Part<'_>) -> Result<(Vec<Probe>, bool)>,
     options: &Calibration,
-    mut progress: impl FnMut(usize),
-) -> Result<(Profile, Fits)> {
+    mut progress: impl FnMut(usize, usize),
+) -> Result<(Profile, Vec<PairLine>)> {
     let effort = Effort::new(options.quick);
+    let steps = |effort: Effort| effort.batches * effort.sizes().len();
+    let all_steps = steps(effort) + (pairs.len() - 1) * steps(OF_PAIR);
     let mut warnings = setup_warnings(options.quick);
-    let mut probes = all_probes(effort, pair)?;
-    measure(place, &mut probes, effort, |done, of| {
-        progress(steps(effort) * done / of.max(1));
+    let (probes, pinned) = measure_pair(pairs[0], &Work::ALL, effort, &mut |done, of| {
+        progress(steps(effort) * done / of.max(1), all_steps);
     })?;
     let fits = Fits::of(&probes)?;
     let noise = noise(&probes);
@@ -216,17 +201,28 @@ fn measured(
         ..Profile::from_json(r#"{"alpha": 0, "beta": 0}"#)?
     };
     profile.fill_points(&fits)?;
-    Ok((profile, fits))
+    let mut done = steps(effort);
+    let lines = lines(pairs, &fits, |pair| {
+        let measured = measure_pair(pair, &[Work::Message], OF_PAIR, &mut |part, of| {
+            progress(done + steps(OF_PAIR) * part / of.max(1), all_steps);
+        });
+        done += steps(OF_PAIR);
+        let line = measured.and_then(|(probes, _)| Ok(meaningful_line(&messages(&probes))?.0));
+        line.map_err(|e| Error::system(format!("{}: {e}", names(pair))))
+    })?;
+    profile.pairs = options.pairs.then(|| matrices(ranks, &lines, &fits));
+    progress(all_steps, all_steps);
+    Ok((profile, lines))
 }
 
-/// A probe of every operation and size.
-fn all_probes(effort: Effort, pair: Pair) -> Result<Vec<Probe>> {
+/// A probe of each of these operations and every size.
+fn probes_of(works: &[Work], effort: Effort, pair: Pair) -> Result<Vec<Probe>> {
     let sizes = effort.sizes();
-    let probe = |work: Work| {
+    let probe = |&work: &Work| {
         let measured = sizes.iter().filter(move |&&bytes| work.measures(bytes));
         measured.map(move |&bytes| Probe::new(work, bytes, pair))
     };
-    Work::ALL.into_iter().flat_map(probe).collect()
+    works.iter().flat_map(probe).collect()
 }
 
 /// Returns the cores to measure: at least two, all different.
@@ -309,23 +305,3 @@ impl Profile {
 
 /// The effort for pairs other than the first.
 const OF_PAIR: Effort = Effort::QUICK;
-
-/// Number of steps of the progress for a pair that is measured with this effort.
-fn steps(effort: Effort) -> usize {
-    effort.batches * effort.sizes().len()
-}
-
-/// Measures alpha and beta between two ranks.
-fn one_pair(place: &mut impl Place, pair: Pair, mut progress: impl FnMut(usize)) -> Result<Line> {
-    let sizes = OF_PAIR.sizes().into_iter();
-    let probes = sizes.map(|n| Probe::new(Work::Message, n, pair));
-    let mut probes = probes.collect::<Result<Vec<_>>>()?;
-    measure(place, &mut probes, OF_PAIR, |done, of| {
-        progress(steps(OF_PAIR) * done / of.max(1));
-    })?;
-    let points: Vec<Measured> = probes
-        .iter()
-        .map(|p| Measured::new(p.bytes, p.time()))
-        .collect();
-    Ok(meaningful_line(&points)?.0)
-}

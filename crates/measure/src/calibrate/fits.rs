@@ -36,9 +36,7 @@ impl Fits {
             let probes = probes.iter().filter(move |p| p.work == work);
             probes.map(|p| (p.bytes, p.time()))
         };
-        let message: Vec<Measured> = times(Work::Message)
-            .map(|(n, t)| Measured::new(n, t))
-            .collect();
+        let message = messages(probes);
         let (line, line_error) = meaningful_line(&message)?;
         let transfer = fit::curve(&message, false).ok_or_else(too_few)?;
         let error = transfer.error(&message);
@@ -114,6 +112,12 @@ impl Fits {
         };
         (!pieces.is_empty()).then_some(pieces)
     }
+}
+
+/// The times of messages.
+pub(super) fn messages(probes: &[Probe]) -> Vec<Measured> {
+    let messages = probes.iter().filter(|p| p.work == Work::Message);
+    messages.map(|p| Measured::new(p.bytes, p.time())).collect()
 }
 
 /// Fits the time per byte, and a curve if it fits better.

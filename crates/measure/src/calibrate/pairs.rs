@@ -18,16 +18,18 @@ pub(super) fn pair_of_one_host(hosts: &[String]) -> Option<[usize; 2]> {
     pairs_of(hosts.len()).find(|&[i, j]| hosts[i] == hosts[j])
 }
 
-/// Measures alpha and beta of other pairs than the first, whose line is known. A pair that was
-/// disturbed so much that its line has no meaning is measured again, a few times.
+/// A pair of ranks, and the line of its messages.
+pub(super) type PairLine = ([usize; 2], Line);
+
+/// The lines of `pairs`, the first of which is known. A pair that was disturbed so much that its line
+/// has no meaning is measured again, a few times.
 pub(super) fn lines(
-    first: [usize; 2],
-    others: &[[usize; 2]],
+    pairs: &[[usize; 2]],
     fits: &Fits,
     mut line: impl FnMut([usize; 2]) -> Result<Line>,
-) -> Result<Vec<([usize; 2], Line)>> {
-    let mut lines = vec![(first, fits.line)];
-    for &pair in others {
+) -> Result<Vec<PairLine>> {
+    let mut lines = vec![(pairs[0], fits.line)];
+    for &pair in &pairs[1..] {
         let mut measured = line(pair);
         for _ in 1..ATTEMPTS {
             measured = measured.or_else(|_| line(pair));
@@ -38,7 +40,7 @@ pub(super) fn lines(
 }
 
 /// Arranges the pairs' lines as matrices; a rank has no link to itself.
-pub(super) fn matrices(ranks: usize, lines: &[([usize; 2], Line)], fits: &Fits) -> Links {
+pub(super) fn matrices(ranks: usize, lines: &[PairLine], fits: &Fits) -> Links {
     let mut links = Links {
         alpha: vec![vec![None; ranks]; ranks],
         beta: vec![vec![None; ranks]; ranks],
@@ -56,7 +58,7 @@ pub(super) fn matrices(ranks: usize, lines: &[([usize; 2], Line)], fits: &Fits) 
 
 /// The levels of ranks on these hosts, by rank: the medians of the pairs' lines on one host and on
 /// two. None without pairs of both classes.
-pub(super) fn levels(hosts: &[String], lines: &[([usize; 2], Line)]) -> Vec<Level> {
+pub(super) fn levels(hosts: &[String], lines: &[PairLine]) -> Vec<Level> {
     let level = |on_one_host: bool, groups| {
         let class = lines
             .iter()

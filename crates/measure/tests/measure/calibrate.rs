@@ -131,10 +131,10 @@ fn two_different_cores_are_required() {
 #[test]
 fn every_pair_of_ranks_has_its_line() {
     let fits = Fits::of(&probes(|_, n| 1000.0 + 0.1 * n)).unwrap();
-    let others: Vec<_> = pairs_of(4).filter(|pair| *pair != [0, 2]).collect();
-    assert_eq!(others, [[0, 1], [0, 3], [1, 2], [1, 3], [2, 3]]);
+    let others = [[0, 1], [0, 3], [1, 2], [1, 3], [2, 3]];
+    let pairs: Vec<_> = [[0, 2]].into_iter().chain(others).collect();
     let mut measured = Vec::new();
-    let lines = lines([0, 2], &others, &fits, |pair| {
+    let lines = lines(&pairs, &fits, |pair| {
         measured.push(pair);
         // Each is disturbed at first.
         match measured.iter().filter(|of| **of == pair).count() {
