@@ -2,11 +2,15 @@
 //! disturbance affects all of them. Everything that is measured here beside something else is
 //! measured by this loop.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::time::Duration;
 
 use oneport::error::Result;
-use oneport::run::{Element, Outcome, Place, Run, WallTimes};
+use oneport::run::{self, Element, Operator, Outcome, Place, Run, WallTimes};
+use oneport::schedule::collective::Kind;
+use oneport::schedule::{Schedule, total_len};
 
 /// How the repetitions of one of several interleaved measurements are divided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,6 +82,28 @@ pub(crate) fn interleaved(
     }
     progress(all, all);
     Ok(medians)
+}
+
+/// Test inputs, which schedules of one collective share whose ranks have inputs of the same lengths.
+#[derive(Debug)]
+pub(crate) struct Inputs<T>(HashMap<Lengths, Rc<Vec<Vec<T>>>>);
+
+/// A collective, and by rank the number of elements of its input.
+type Lengths = (Kind, Vec<usize>);
+
+impl<T: Element> Inputs<T> {
+    pub(crate) fn new() -> Self {
+        Inputs(HashMap::new())
+    }
+
+    /// The inputs of `schedule`.
+    pub(crate) fn of(&mut self, schedule: &Schedule, operator: &Operator<T>) -> Rc<Vec<Vec<T>>> {
+        let (collective, layout) = (schedule.collective(), schedule.layout());
+        let lengths = layout.iter().map(|l| total_len(&l.input)).collect();
+        let known = self.0.entry((collective.kind(), lengths));
+        let inputs = known.or_insert_with(|| Rc::new(run::inputs(collective, layout, operator)));
+        Rc::clone(inputs)
+    }
 }
 
 /// What was measured of a schedule, or of the library's own function in its place: an

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use super::{By, Call, Comparison, Guideline, Performer, Scaling, Setting, Size};
 use crate::fit::median;
-use crate::interleave::{Batches, MIN_FITTING, interleaved};
+use crate::interleave::{Batches, Inputs, MIN_FITTING, interleaved};
 use oneport::error::{Error, Result};
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Request, choose};
-use oneport::run::{Clock, Op, Operator, Place, Run, inputs};
-use oneport::schedule::{Schedule, total_len};
+use oneport::run::{Clock, Op, Operator, Place, Run};
+use oneport::schedule::Schedule;
 
 /// How bytes are combined: libraries agree on it, which they do not on sums of short integers.
 const OP: Op = Op::BXOR;
@@ -236,25 +236,18 @@ impl<'a> Plans<'a> {
                 planned.algorithm.plan(&planned.request)
             };
             let schedules = measures.iter().map(plan_of).collect::<Result<Vec<_>>>()?;
-            // Algorithms with the same layout share their inputs.
-            let lengths = |schedule: &Schedule| {
-                let spans = schedule.layout().iter().map(|l| total_len(&l.input));
-                (schedule.collective().kind(), spans.collect::<Vec<_>>())
-            };
             let operator = Operator::try_from(OP)?;
-            let mut data = HashMap::new();
-            for schedule in &schedules {
-                let (collective, layout) = (schedule.collective(), schedule.layout());
-                data.entry(lengths(schedule))
-                    .or_insert_with(|| inputs(collective, layout, &operator));
-            }
+            let mut shared = Inputs::new();
+            let inputs = schedules.iter().map(|s| shared.of(s, &operator));
+            let inputs: Vec<_> = inputs.collect();
             let mut runs = Vec::with_capacity(measures.len());
             let mut names = Vec::with_capacity(measures.len());
-            for (&(plan, by), schedule) in measures.iter().zip(&schedules) {
+            let of_schedules = schedules.iter().zip(&inputs);
+            for (&(plan, by), (schedule, inputs)) in measures.iter().zip(of_schedules) {
                 let planned = &self.planned[plan];
                 let run = self.run(schedule, planned, by, clock);
                 names.push(verify(place, &run, planned, warnings)?);
-                runs.push(run.inputs(&data[&lengths(schedule)]));
+                runs.push(run.inputs(inputs));
             }
             let one_batch = |i: usize, repetitions: usize| {
                 let outcome = runs[i].clone().repetitions(repetitions).on(place)?;

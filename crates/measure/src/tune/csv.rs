@@ -5,7 +5,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::str::FromStr;
 
 use super::{Summary, Trial};
 use oneport::error::{Error, Result};
@@ -129,41 +128,46 @@ fn read_rows(text: &str, header: u64) -> Result<Vec<Trial>> {
     Ok(rows)
 }
 
-fn read_row(record: &csv::StringRecord) -> Option<Trial> {
-    let mut fields = record.iter();
-    let row = Trial {
-        bytes: field(&mut fields)?,
-        algorithm: field(&mut fields)?,
-        segment: field(&mut fields)?,
-        segments: field(&mut fields)?,
-        wall: {
-            let [median, min, p99, max, low, high] = [(); 6].map(|()| field(&mut fields));
-            Summary {
-                median: median?,
-                min: min?,
-                p99: p99?,
-                max: max?,
-                low: low?,
-                high: high?,
-                repetitions: field(&mut fields)?,
-            }
-        },
-        model_time: field(&mut fields)?,
-        best: field(&mut fields)?,
-        best_segment: field(&mut fields)?,
-        settled: field(&mut fields)?,
-    };
-    let sound = row.segment > 0
-        && row.segments > 0
-        && row.wall.repetitions > 0
-        && row.wall.low <= row.wall.high
-        && (row.model_time.is_nan() || row.model_time >= 0.0)
-        && !row.model_time.is_infinite();
-    (sound && fields.next().is_none()).then_some(row)
-}
+/// The fields of a row, in the order of [`HEADER`].
+type Fields = (
+    (u64, String, u64, usize),
+    (u64, u64, u64, u64, u64, u64, usize),
+    (f64, bool, bool, bool),
+);
 
-fn field<'a, T: FromStr>(fields: &mut impl Iterator<Item = &'a str>) -> Option<T> {
-    fields.next()?.parse().ok()
+fn read_row(record: &csv::StringRecord) -> Option<Trial> {
+    let fields: Fields = record.deserialize(None).ok()?;
+    let (
+        (bytes, algorithm, segment, segments),
+        (median, min, p99, max, low, high, repetitions),
+        (model_time, best, best_segment, settled),
+    ) = fields;
+    let sound = segment > 0
+        && segments > 0
+        && repetitions > 0
+        && low <= high
+        && (model_time.is_nan() || model_time >= 0.0)
+        && !model_time.is_infinite()
+        && record.len() == HEADER.split(',').count();
+    sound.then_some(Trial {
+        bytes,
+        algorithm,
+        segment,
+        segments,
+        wall: Summary {
+            median,
+            min,
+            p99,
+            max,
+            low,
+            high,
+            repetitions,
+        },
+        model_time,
+        best,
+        best_segment,
+        settled,
+    })
 }
 
 fn one_line(value: &str) -> String {

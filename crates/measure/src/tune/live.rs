@@ -1,18 +1,16 @@
 //! Measurements for a sweep, by running schedules.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
+use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::Measure;
-use crate::interleave::Row;
+use crate::interleave::{Inputs, Row};
 use oneport::error::{Error, Result};
 use oneport::plan::Request;
 use oneport::plan::registry::Algorithm;
-use oneport::run::{Clock, Element, Operator, Outcome, Place, Processes, Run, inputs};
-use oneport::schedule::collective::Collective;
-use oneport::schedule::{Layout, Schedule};
+use oneport::run::{Clock, Element, Operator, Outcome, Place, Processes, Run};
+use oneport::schedule::Schedule;
 
 /// Measures by running schedules in one place with real data. The first measurement of each
 /// schedule also verifies its result.
@@ -26,20 +24,12 @@ pub struct Live<'p, T, P> {
     now: Duration,
     /// Whether the library's own functions are measured, too.
     library: bool,
-    /// Short schedules for the current vector size, by algorithm and segments.
-    schedules: HashMap<(Cow<'static, str>, Vec<usize>), Schedule>,
-    /// Schedules whose results were correct, by algorithm, segment size and number of segments.
-    verified: HashSet<(Cow<'static, str>, usize, usize)>,
-    data: Option<Data<T>>,
-}
-
-/// The inputs of all schedules for one vector size.
-#[derive(Debug)]
-struct Data<T> {
+    /// Number of elements of the current vector.
     elements: usize,
-    collective: Collective,
-    layout: Vec<Layout>,
-    inputs: Rc<Vec<Vec<T>>>,
+    /// Its schedules whose results were right, by algorithm and segments; long ones are planned again.
+    verified: HashMap<(Cow<'static, str>, Vec<usize>), Option<Schedule>>,
+    /// Its inputs.
+    inputs: Inputs<T>,
 }
 
 impl<'p, T: Element, P: Place> Live<'p, T, P> {
@@ -52,9 +42,9 @@ impl<'p, T: Element, P: Place> Live<'p, T, P> {
             started: Instant::now(),
             now: Duration::ZERO,
             library: false,
-            schedules: HashMap::new(),
-            verified: HashSet::new(),
-            data: None,
+            elements: 0,
+            verified: HashMap::new(),
+            inputs: Inputs::new(),
         }
     }
 
@@ -83,40 +73,6 @@ impl<'p, T: Element, P: Place> Live<'p, T, P> {
         self.now = Duration::from_nanos(self.place.max(elapsed)?);
         Ok(outcome)
     }
-
-    /// Creates the data for vectors of this size and discards data for other sizes.
-    fn prepare(&mut self, request: &Request, schedule: &Schedule) -> Result<()> {
-        let shape = |l: &Layout| (l.input.clone(), l.output.clone());
-        let fits = |data: &Data<T>| {
-            data.elements == request.elements()
-                && data.collective == *schedule.collective()
-                && data
-                    .layout
-                    .iter()
-                    .map(shape)
-                    .eq(schedule.layout().iter().map(shape))
-        };
-        if self.data.as_ref().is_some_and(fits) {
-            return Ok(());
-        }
-        if self
-            .data
-            .as_ref()
-            .is_some_and(|d| d.elements != request.elements())
-        {
-            self.schedules.clear();
-            self.verified.clear();
-        }
-        let (collective, layout) = (schedule.collective(), schedule.layout());
-        let inputs = Rc::new(inputs(collective, layout, &self.operator));
-        self.data = Some(Data {
-            elements: request.elements(),
-            collective: collective.clone(),
-            layout: layout.to_vec(),
-            inputs,
-        });
-        Ok(())
-    }
 }
 
 impl<T: Element, P: Place> Measure for Live<'_, T, P> {
@@ -126,38 +82,37 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         request: &Request,
         repetitions: usize,
     ) -> Result<Vec<u64>> {
-        /// Number of steps up to which a schedule is kept; longer ones are planned again.
+        /// Number of steps up to which a schedule is kept.
         const SHORT: usize = 1 << 14;
-        let sizes = request.get_segments().sizes();
-        let key = (algorithm.name(), sizes.to_vec());
-        let schedule = match self.schedules.remove(&key) {
+        if self.elements != request.elements() {
+            self.elements = request.elements();
+            self.verified.clear();
+            self.inputs = Inputs::new();
+        }
+        let key = (algorithm.name(), request.get_segments().sizes().to_vec());
+        let known = self.verified.remove(&key);
+        let is_verified = known.is_some();
+        let schedule = match known.flatten() {
             Some(schedule) => schedule,
             None => algorithm.plan(request)?,
         };
-        self.prepare(request, &schedule)?;
-        let inputs = self.data.as_ref().map(|data| Rc::clone(&data.inputs));
-        let Some(inputs) = inputs else {
-            return Err(Error::system("no data to measure with"));
-        };
         let run = self.run(&schedule, request, repetitions);
-        let combination = (algorithm.name(), sizes[0], sizes.len());
-        let outcome = if self.verified.contains(&combination) {
+        let outcome = if is_verified {
+            let inputs = self.inputs.of(&schedule, &self.operator);
             self.carry_out(&run.inputs(&inputs))?
         } else {
-            let outcome = self.carry_out(&run.verified())?;
-            if let Some(mismatch) = outcome.mismatch {
-                return Err(Error::wrong(format!(
-                    "{} with {} segments gives a wrong result: {mismatch}",
-                    algorithm.name(),
-                    sizes.len()
-                )));
-            }
-            self.verified.insert(combination);
-            outcome
+            self.carry_out(&run.verified())?
         };
-        if schedule.programs().iter().map(Vec::len).sum::<usize>() <= SHORT {
-            self.schedules.insert(key, schedule);
+        if let Some(mismatch) = outcome.mismatch {
+            return Err(Error::wrong(format!(
+                "{} with {} segments gives a wrong result: {mismatch}",
+                key.0,
+                key.1.len()
+            )));
         }
+        let steps: usize = schedule.programs().iter().map(Vec::len).sum();
+        self.verified
+            .insert(key, (steps <= SHORT).then_some(schedule));
         Ok(Row::from(outcome).times())
     }
 

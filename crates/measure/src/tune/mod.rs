@@ -157,11 +157,11 @@ pub fn tune(
 }
 
 /// Repetitions of every combination, if time allows.
-const BASE: usize = 7;
+const BASE_REPETITIONS: usize = 7;
 /// Repetitions of every combination even if the time is up.
-const MIN: usize = 3;
+const MIN_REPETITIONS: usize = 3;
 /// Maximum number of repetitions.
-const MAX: usize = 5000;
+const MAX_REPETITIONS: usize = 5000;
 /// Short measurements are repeated for at least this long, in nanoseconds.
 const BASE_TIME_NS: u64 = 5_000_000;
 /// Approximate time between two checks of the clock and the observer, in nanoseconds.
@@ -246,10 +246,7 @@ impl<'a> Run<'a> {
 
     fn tune_size(&mut self, size: usize, first: bool) -> Result<()> {
         let algorithms = self.sweep.algorithms.len();
-        let share = |count: usize| {
-            let count = count as f64;
-            1.0 / count
-        };
+        let share = |count: usize| 1.0 / count as f64;
         let end = self.part(self.sweep.budget, share(self.sweep.bytes.len() - size));
         let searches = if algorithms == 1 {
             end
@@ -290,18 +287,21 @@ impl<'a> Run<'a> {
             .collect();
         let best = leaders.iter().map(|(.., s)| s.median).min().unwrap_or(0);
         leaders.retain(|&(point, segment, s)| {
-            s.median / MAX_SLOWDOWN <= best && self.board[point].is_open(segment, MAX)
+            s.median / MAX_SLOWDOWN <= best && self.board[point].is_open(segment, MAX_REPETITIONS)
         });
-        let mut library = self.repeat_library(points[0], MIN)?;
+        let mut library = self.repeat_library(points[0], MIN_REPETITIONS)?;
         if leaders.len() < 2 && library.is_none() {
             return Ok(());
         }
         let repetitions = |(.., summary): &(usize, usize, Summary)| {
-            summary.repetitions.div_ceil(BATCHES).min(MAX / 10)
+            summary
+                .repetitions
+                .div_ceil(BATCHES)
+                .min(MAX_REPETITIONS / 10)
         };
         let mut measured: Vec<usize> = leaders.iter().map(repetitions).collect();
         if library.is_some() {
-            measured.push(measured.last().copied().unwrap_or(MIN));
+            measured.push(measured.last().copied().unwrap_or(MIN_REPETITIONS));
         }
         let batches = |&n: &usize| Batches::Sharing(BATCHES, BATCHES * n);
         let one_batch = |i: usize, repetitions: usize| {
@@ -323,7 +323,7 @@ impl<'a> Run<'a> {
             && let Some(wall) = Summary::of(&library.times())
         {
             self.library.push(LibraryRow {
-                bytes: self.board[points[0]].bytes(),
+                bytes: self.board[points[0]].bytes,
                 function: library.function.unwrap_or_default(),
                 wall,
                 error: library.error,
@@ -339,7 +339,7 @@ impl<'a> Run<'a> {
         repetitions: usize,
     ) -> Result<Option<interleave::Row>> {
         let search = &self.board[point];
-        let (algorithm, request) = (search.algorithm(), search.whole());
+        let (algorithm, request) = (&search.algorithm, &search.whole);
         self.measure
             .measure_library(algorithm, request, repetitions)
     }
@@ -369,13 +369,13 @@ impl<'a> Run<'a> {
         loop {
             let samples = self.board[point].samples(segment);
             let (count, total) = (samples.len(), samples.iter().sum::<u64>());
-            let late = count >= MIN && self.spent() >= end;
+            let late = count >= MIN_REPETITIONS && self.spent() >= end;
             let missing = match count {
-                0 => MIN,
+                0 => MIN_REPETITIONS,
                 _ if late => 0,
-                n if n < BASE => BASE - n,
+                n if n < BASE_REPETITIONS => BASE_REPETITIONS - n,
                 // Short measurements get a few more.
-                n if total < BASE_TIME_NS && n < MAX / 10 => n,
+                n if total < BASE_TIME_NS && n < MAX_REPETITIONS / 10 => n,
                 _ => 0,
             };
             if missing == 0 {
@@ -421,7 +421,7 @@ impl<'a> Run<'a> {
         round.insert(0, &ranked[0]);
         let mut measured = false;
         for &&(summary, point, segment) in &round {
-            if !self.board[point].is_open(segment, MAX) {
+            if !self.board[point].is_open(segment, MAX_REPETITIONS) {
                 continue;
             }
             self.repeat(point, segment, (summary.repetitions / 2).max(4))?;
@@ -440,8 +440,8 @@ impl<'a> Run<'a> {
             let progress = Progress {
                 done: self.done,
                 points: self.board.len(),
-                bytes: search.bytes(),
-                algorithm: search.algorithm(),
+                bytes: search.bytes,
+                algorithm: &search.algorithm,
                 segment: segment as u64 * self.sweep.request.get_element_bytes(),
                 measured: self.board.iter().map(Search::measured).sum(),
                 spent: self.spent(),
@@ -455,14 +455,13 @@ impl<'a> Run<'a> {
             }
             let fits = match search.summary(segment) {
                 None => 1,
-                Some(summary) => {
-                    usize::try_from(CHECK_INTERVAL_NS / summary.median.max(1)).unwrap_or(MAX)
-                }
+                Some(summary) => usize::try_from(CHECK_INTERVAL_NS / summary.median.max(1))
+                    .unwrap_or(MAX_REPETITIONS),
             };
             let count = repetitions.min(fits.max(1));
             let times = self
                 .measure
-                .measure(search.algorithm(), search.request(segment), count)?;
+                .measure(&search.algorithm, search.request(segment), count)?;
             if times.is_empty() {
                 return Err(Error::system("a measurement returned no times"));
             }

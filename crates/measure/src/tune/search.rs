@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::summary::Summary;
-use super::{BASE, Trial};
+use super::{BASE_REPETITIONS, Trial};
 use oneport::error::{Error, Result};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::best_segment;
@@ -19,10 +19,10 @@ const EDGE_RATIO: f64 = 4.0;
 /// Segment sizes tried, in elements, and their times.
 #[derive(Debug)]
 pub(super) struct Search {
-    algorithm: Algorithm,
+    pub(super) algorithm: Algorithm,
     /// The request with the vector in one segment.
-    whole: Request,
-    bytes: u64,
+    pub(super) whole: Request,
+    pub(super) bytes: u64,
     tried: BTreeMap<usize, Candidate>,
     /// Rows of an earlier sweep, by segment size.
     known: BTreeMap<usize, Trial>,
@@ -36,7 +36,7 @@ struct Candidate {
     summary: Option<Summary>,
     /// Whether it comes from an earlier sweep and gets no more repetitions.
     known: bool,
-    /// Whether it is being measured for the first time. It counts once it has [`BASE`] repetitions.
+    /// Whether it is being measured for the first time. It counts once it has [`BASE_REPETITIONS`] repetitions.
     fresh: bool,
 }
 
@@ -77,19 +77,6 @@ impl Search {
         Ok(search)
     }
 
-    pub(super) fn algorithm(&self) -> &Algorithm {
-        &self.algorithm
-    }
-
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// The request with the vector in one segment.
-    pub(super) fn whole(&self) -> &Request {
-        &self.whole
-    }
-
     pub(super) fn request(&self, segment: usize) -> &Request {
         &self.tried[&segment].request
     }
@@ -114,7 +101,7 @@ impl Search {
     fn times(&self) -> impl Iterator<Item = (usize, Summary)> {
         self.tried
             .iter()
-            .filter(|(_, c)| !c.fresh || c.samples.len() >= BASE)
+            .filter(|(_, c)| !c.fresh || c.samples.len() >= BASE_REPETITIONS)
             .filter_map(|(&segment, c)| Some((segment, c.summary?)))
     }
 
@@ -181,11 +168,7 @@ impl Search {
         let sides = [Side::Smaller, Side::Larger];
         let open = sides.into_iter().find(|&side| !self.closed(leader, side));
         if let Some(side) = open {
-            let outermost = match side {
-                Side::Smaller => self.segments().min(),
-                Side::Larger => self.segments().max(),
-            };
-            return Ok(outermost.and_then(|s| self.doubled(s, side)));
+            return Ok(self.further(side));
         }
         for ratio in [2f64.sqrt(), 2f64.sqrt().sqrt()] {
             if let Some(size) = sides
@@ -232,9 +215,13 @@ impl Search {
         })
     }
 
-    /// Twice or half of a segment size; `None` at the end of the range.
-    fn doubled(&self, segment: usize, side: Side) -> Option<usize> {
-        let count = self.count(segment);
+    /// Twice or half of the outermost segment size; `None` at the end of the range.
+    fn further(&self, side: Side) -> Option<usize> {
+        let outermost = match side {
+            Side::Smaller => self.segments().min(),
+            Side::Larger => self.segments().max(),
+        };
+        let count = self.count(outermost?);
         let next = match side {
             Side::Smaller => self.even(count.saturating_mul(2)),
             Side::Larger if count == 1 => return None,
@@ -256,12 +243,7 @@ impl Search {
             distance(s, leader) >= 1.5 && best.clearly(&summary) == Ordering::Less
                 || distance(s, leader) >= EDGE_RATIO
         };
-        let outermost = match side {
-            Side::Smaller => self.segments().min(),
-            Side::Larger => self.segments().max(),
-        };
-        self.times().filter(beyond).any(worse)
-            || outermost.is_none_or(|s| self.doubled(s, side).is_none())
+        self.times().filter(beyond).any(worse) || self.further(side).is_none()
     }
 
     /// The size at `ratio` from the leader, unless one at most as far on that side has been tried.
