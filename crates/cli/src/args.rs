@@ -8,8 +8,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use oneport::run::{Clock, ElementType, Op};
 use oneport::{Kind, Ports};
 
-use crate::blocks::Blocks;
-use crate::nodes::Nodes;
+use crate::blocks::BlockArgs;
+use crate::nodes::NodeArgs;
 use crate::sizes::{Sizes, parse_sizes};
 use crate::units::{TimeArg, did_you_mean, parse_count, parse_size, parse_time};
 
@@ -53,13 +53,13 @@ pub(crate) struct Common {
     pub(crate) vector: Vector,
 
     #[command(flatten, next_help_heading = "Blocks of unequal size")]
-    pub(crate) blocks: Blocks,
+    pub(crate) blocks: BlockArgs,
 
     #[command(flatten, next_help_heading = "Machine")]
-    pub(crate) machine: Machine,
+    pub(crate) machine: MachineArgs,
 
     #[command(flatten)]
-    pub(crate) nodes: Nodes,
+    pub(crate) nodes: NodeArgs,
 }
 
 impl Common {
@@ -129,7 +129,7 @@ pub(crate) struct Vector {
 
 /// Ports and costs of the machine.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Machine {
+pub(crate) struct MachineArgs {
     /// Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]
     #[arg(long, value_name = "uni|bi", value_parser = named(&PORTS))]
     pub(crate) ports: Option<Ports>,
@@ -205,7 +205,7 @@ impl Vector {
     }
 }
 
-impl Machine {
+impl MachineArgs {
     /// Whether any option gives costs.
     pub(crate) fn is_given(&self) -> bool {
         let rates = [self.alpha, self.beta, self.gamma, self.gamma_copy];

@@ -19,7 +19,7 @@ const MAX_DRAWN: u64 = 1 << 27;
 
 /// Unequal block sizes of gather, scatter, allgather, reduce_scatter and alltoall.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Blocks {
+pub(crate) struct BlockArgs {
     /// Size of each rank's block, in rank order, such as 1KiB,0,2KiB; of an alltoall the blocks for
     /// each rank, or of each rank's blocks, such as 0,5,1/2,0,3/4,4,0
     #[arg(
@@ -142,7 +142,7 @@ fn parse_distribution(text: &str) -> Result<Distribution, String> {
     })
 }
 
-impl Blocks {
+impl BlockArgs {
     /// Whether any option gives block sizes.
     pub(crate) fn are_given(&self) -> bool {
         self.are_listed() || self.dist.is_some()

@@ -12,7 +12,7 @@ use oneport_measure::{Calibration, Point, Profile, calibrate, calibrate_on};
 
 use self::far_off::refuse_far_off;
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::WorkBar;
 use crate::site::{self, Engine, Site};
 use crate::units::{or_dash, show_bytes, show_ns, significant};
 
@@ -30,7 +30,7 @@ what it sends. The line alpha + beta*n is fitted to relative errors, and disturb
 does not fit all sizes, pieces do. gamma is what combining adds to receiving. Commands that take --alpha and --beta take the profile by --profile \
 FILE and then calculate in nanoseconds; simulate and the model clock of run use the pieces. The fit is refused (exit 1) where it means \
 nothing: with fewer than two cores or processes, on a machine that is too busy, or where it is off by half at some size (--force takes it then).")]
-pub(crate) struct Args {
+pub(crate) struct CalibrateArgs {
     /// The two cores to measure, or more with --pairs, such as 0,2 [default: the first two; with
     /// --pairs all]
     #[arg(long, value_name = "CORE,CORE,...", value_delimiter = ',')]
@@ -64,9 +64,9 @@ pub(crate) struct Args {
 }
 
 /// Calibrates, saves the profile and prints it.
-pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &CalibrateArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     let files = output::writable(&[("-o", args.output.as_deref())]);
-    let profile = site.perform(files.map(|()| Job::new(args)))?;
+    let profile = site.perform(files.map(|()| CalibrateJob::new(args)))?;
     if let Some(path) = &args.output {
         output::write_file(path, profile.to_json().as_bytes())?;
     }
@@ -82,11 +82,11 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
 }
 
 /// What is measured.
-struct Job(Calibration);
+struct CalibrateJob(Calibration);
 
-impl Job {
-    fn new(args: &Args) -> Job {
-        Job(Calibration {
+impl CalibrateJob {
+    fn new(args: &CalibrateArgs) -> CalibrateJob {
+        CalibrateJob(Calibration {
             cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
             pairs: args.pairs,
             quick: args.quick,
@@ -95,7 +95,7 @@ impl Job {
     }
 }
 
-impl site::Job for Job {
+impl site::Job for CalibrateJob {
     type Done = Profile;
 
     fn fact(&self) -> String {
@@ -108,7 +108,7 @@ impl site::Job for Job {
     }
 
     fn perform(self, site: &mut Site) -> Result<Profile> {
-        let bar = Progress::new(0, "{bar:40} {percent}%, {eta} left");
+        let bar = WorkBar::new(0, "{bar:40} {percent}%, {eta} left");
         let profile = measure(&self.0, site, |done, of| bar.set(done, of));
         bar.finish();
         let profile = profile?;

@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::args::Common;
 use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::output::{self, Skipped};
-use crate::progress::Progress;
-use crate::task::Task;
+use crate::progress::WorkBar;
+use crate::task::PlanTask;
 use crate::units::{counted, or_dash, parse_count};
 
 /// Prove that a schedule is right, or say what is wrong with it.
@@ -29,7 +29,7 @@ Every send must meet its receive, nothing may wait for itself, no port may carry
 every element must be where the collective wants it: for reductions each contribution exactly once, and in rank order if \
 the operator does not commute (--op affine, or --ordered). This is proved with symbols, whatever the data will be. \
 Exit code 1 means that something is wrong.")]
-pub(crate) struct Args {
+pub(crate) struct CheckArgs {
     #[command(flatten)]
     common: Common,
 
@@ -58,23 +58,23 @@ struct One<'a> {
 #[derive(Serialize)]
 struct All {
     ok: bool,
-    errors: Vec<Located>,
+    errors: Vec<AlgorithmFinding>,
     /// Number of errors that are not in `errors`.
     more: usize,
     collective: &'static str,
-    algorithms: Vec<Row>,
+    algorithms: Vec<CheckRow>,
     skipped: Vec<Skipped>,
 }
 
 #[derive(Serialize)]
-struct Located {
+struct AlgorithmFinding {
     algorithm: Cow<'static, str>,
     #[serde(flatten)]
     finding: Finding,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct CheckRow {
     algorithm: Cow<'static, str>,
     ok: bool,
     keeps_order: bool,
@@ -85,10 +85,10 @@ struct Row {
 }
 
 /// Checks and prints.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let report = match args.common.collective {
         Some(kind) if args.common.algorithm == "all" && args.common.schedule.is_none() => {
-            return all(args, &Task::new(&args.common, kind)?, out);
+            return all(args, &PlanTask::new(&args.common, kind)?, out);
         }
         _ => one(args, out)?,
     };
@@ -103,7 +103,7 @@ fn verdict(ok: bool, errors: usize) -> Result<ExitCode> {
     Err(output::wrong(format!("the check failed with {errors}")))
 }
 
-fn one(args: &Args, out: &mut dyn Write) -> Result<Report> {
+fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<Report> {
     let input = args.common.input()?;
     print_warnings(&args.common, &input.schedule);
     let report = input.check(&args.common, args.max_errors);
@@ -126,9 +126,9 @@ fn one(args: &Args, out: &mut dyn Write) -> Result<Report> {
     Ok(report)
 }
 
-fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
+fn all(args: &CheckArgs, task: &PlanTask, out: &mut dyn Write) -> Result<ExitCode> {
     let (mut rows, mut errors, mut skipped, mut more) = (Vec::new(), Vec::new(), Vec::new(), 0);
-    let bar = Progress::new(
+    let bar = WorkBar::new(
         task.algorithms.len() as u64,
         "checking {msg} {wide_bar} {pos}/{len}",
     );
@@ -140,7 +140,7 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
         match input {
             Ok(input) => {
                 let report = input.check(&args.common, args.max_errors);
-                rows.push(Row {
+                rows.push(CheckRow {
                     algorithm: algorithm.name(),
                     ok: report.is_correct(),
                     keeps_order: report.keeps_order,
@@ -150,7 +150,7 @@ fn all(args: &Args, task: &Task, out: &mut dyn Write) -> Result<ExitCode> {
                     steps: input.schedule.steps(),
                 });
                 more += report.more;
-                errors.extend(report.errors.into_iter().map(|finding| Located {
+                errors.extend(report.errors.into_iter().map(|finding| AlgorithmFinding {
                     algorithm: algorithm.name(),
                     finding,
                 }));

@@ -18,15 +18,15 @@ use oneport::simulate::bounds::lower_bound_of_layouts;
 use oneport::{Collective, Request, Schedule};
 use serde::Serialize;
 
-use self::measured::Measured;
+use self::measured::MeasuredPart;
 use crate::args::Common;
 use crate::input::{ScheduleInfo, show_cost, warnings_about};
 use crate::levels::{self, Level};
 use crate::output::{self, Skipped};
-use crate::progress::Progress;
-use crate::run::Wall;
+use crate::progress::WorkBar;
+use crate::run::WallSummary;
 use crate::site::{self, Engine, Site};
-use crate::task::{Task, Timing, finite, steps};
+use crate::task::{PlanTask, Timing, finite, steps};
 use crate::units::{
     Number, TimeUnit, or_dash, parse_count, parse_deadline, show_bytes, significant,
 };
@@ -43,7 +43,7 @@ Examples:
 Every algorithm gets the segment size that is best for it, unless --segment, --segments or --segment-sizes is \
 given. Algorithms that cannot be used here are listed with the reason. Measured times are medians of verified runs, interleaved; over MPI the \
 library's own function is a row of its own.")]
-pub(crate) struct Args {
+pub(crate) struct CompareArgs {
     #[command(flatten)]
     common: Common,
 
@@ -71,7 +71,7 @@ pub(crate) struct Args {
     deadline: Duration,
 }
 
-impl Args {
+impl CompareArgs {
     /// Where to measure, if at all.
     pub(crate) fn engine(&self) -> Option<Engine> {
         Engine::if_any(self.engine)
@@ -89,14 +89,14 @@ struct Output {
     vector_bytes: Option<u64>,
     time_unit: &'static str,
     lower_bound: Number,
-    rows: Vec<Row>,
+    rows: Vec<CompareRow>,
     skipped: Vec<Skipped>,
     #[serde(flatten)]
-    measured: Option<Measured>,
+    measured: Option<MeasuredPart>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct CompareRow {
     algorithm: String,
     root: Option<usize>,
     time: Number,
@@ -112,40 +112,40 @@ struct Row {
     levels: Option<Vec<Level>>,
     /// Measured, in nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
-    wall: Option<Wall>,
+    wall: Option<WallSummary>,
 }
 
 /// Plans, times and sorts all algorithms, and prints them.
-pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    let done = site.perform(Comparison::new(args, site))?;
+pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+    let done = site.perform(CompareJob::new(args, site))?;
     done.print(args, out)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// All algorithms for a task, timed in the model.
-struct Comparison<'a> {
-    args: &'a Args,
-    task: Task,
-    ranked: Ranked,
+struct CompareJob<'a> {
+    args: &'a CompareArgs,
+    task: PlanTask,
+    ranked: RankedAlgorithms,
     /// What is measured, in the order of the choices.
     schedules: Option<Vec<Schedule>>,
 }
 
 /// All algorithms for a task, timed and perhaps measured.
-struct Done {
-    task: Task,
+struct TimedTask {
+    task: PlanTask,
     /// Description of the first schedule.
     info: ScheduleInfo,
     output: Output,
 }
 
-impl<'a> Comparison<'a> {
-    fn new(args: &'a Args, site: &Site) -> Result<Comparison<'a>> {
+impl<'a> CompareJob<'a> {
+    fn new(args: &'a CompareArgs, site: &Site) -> Result<CompareJob<'a>> {
         let task = args.task(site)?;
         let ranked = rank(args, &task)?;
         let measures = args.engine().is_some();
         let schedules = measures.then(|| measured::plan(&ranked.choices));
-        Ok(Comparison {
+        Ok(CompareJob {
             args,
             task,
             ranked,
@@ -154,8 +154,8 @@ impl<'a> Comparison<'a> {
     }
 }
 
-impl site::Job for Comparison<'_> {
-    type Done = Done;
+impl site::Job for CompareJob<'_> {
+    type Done = TimedTask;
 
     fn fact(&self) -> String {
         let names = self
@@ -166,9 +166,9 @@ impl site::Job for Comparison<'_> {
         format!("measures {}", names.collect::<Vec<_>>().join(", "))
     }
 
-    fn perform(self, site: &mut Site) -> Result<Done> {
+    fn perform(self, site: &mut Site) -> Result<TimedTask> {
         let (args, task) = (self.args, self.task);
-        let Ranked {
+        let RankedAlgorithms {
             info,
             lower_bound,
             mut rows,
@@ -197,13 +197,13 @@ impl site::Job for Comparison<'_> {
             skipped,
             measured,
         };
-        Ok(Done { task, info, output })
+        Ok(TimedTask { task, info, output })
     }
 }
 
-impl Done {
-    fn print(&self, args: &Args, out: &mut dyn Write) -> Result<()> {
-        let Done { task, info, output } = self;
+impl TimedTask {
+    fn print(&self, args: &CompareArgs, out: &mut dyn Write) -> Result<()> {
+        let TimedTask { task, info, output } = self;
         if let Some(measured) = &output.measured {
             measured.print_warnings();
         }
@@ -225,9 +225,9 @@ impl Done {
     }
 }
 
-impl Args {
+impl CompareArgs {
     /// The task that every process has.
-    fn task(&self, site: &Site) -> Result<Task> {
+    fn task(&self, site: &Site) -> Result<PlanTask> {
         let Some(kind) = self.common.collective else {
             bail!("give a COLLECTIVE (such as reduce): compare plans all algorithms itself");
         };
@@ -235,7 +235,7 @@ impl Args {
             bail!("--rules chooses one algorithm: compare has all of them");
         }
         if self.engine().is_none() {
-            let mut task = Task::new(&self.common, kind)?;
+            let mut task = PlanTask::new(&self.common, kind)?;
             task.timed_only = Some(Timing::All);
             return Ok(task);
         }
@@ -250,7 +250,7 @@ impl Args {
         if let Some(world) = &site.world {
             common.take_ranks(world.size());
         }
-        let task = Task::new(&common, kind)?;
+        let task = PlanTask::new(&common, kind)?;
         let ranks = task.request.ranks();
         site.ensure_processes(ranks)?;
         site.note_spare(ranks);
@@ -265,7 +265,7 @@ impl Args {
 }
 
 /// The title of the table. With a free root it lists every root chosen.
-fn title(info: &ScheduleInfo, rows: &[Row]) -> String {
+fn title(info: &ScheduleInfo, rows: &[CompareRow]) -> String {
     if info.root_choice != "free" || info.root.is_none() {
         return info.title();
     }
@@ -278,13 +278,13 @@ fn title(info: &ScheduleInfo, rows: &[Row]) -> String {
 const SILENT_SECONDS: f64 = 5.0;
 
 /// All algorithms, timed in the model.
-struct Ranked {
+struct RankedAlgorithms {
     /// Description of the fastest schedule.
     info: ScheduleInfo,
     /// For the roots that were taken.
     lower_bound: f64,
     /// One row for each algorithm, fastest first.
-    rows: Vec<Row>,
+    rows: Vec<CompareRow>,
     /// Those that cannot be used.
     skipped: Vec<Skipped>,
     /// By row: what was timed.
@@ -292,10 +292,10 @@ struct Ranked {
 }
 
 /// Times all algorithms.
-fn rank(args: &Args, task: &Task) -> Result<Ranked> {
+fn rank(args: &CompareArgs, task: &PlanTask) -> Result<RankedAlgorithms> {
     // By root.
     let bounds = Mutex::new(BTreeMap::new());
-    let progress = Progress::new(
+    let progress = WorkBar::new(
         0,
         "timing {msg} {wide_bar} {percent}% of {human_len} transfers",
     );
@@ -322,12 +322,12 @@ fn rank(args: &Args, task: &Task) -> Result<Ranked> {
     let lower_bound = bounds.into_values().fold(f64::INFINITY, f64::min);
     let (info, best) = (fastest.info.clone(), fastest.choice.time);
     let timed = ranking.choices.into_iter();
-    let (mut rows, choices): (Vec<Row>, Vec<Choice>) =
+    let (mut rows, choices): (Vec<CompareRow>, Vec<Choice>) =
         timed.map(|timed| (timed.row, timed.choice)).unzip();
     for row in &mut rows {
         row.ratio = if best > 0.0 { row.time.0 / best } else { 1.0 };
     }
-    Ok(Ranked {
+    Ok(RankedAlgorithms {
         info,
         lower_bound,
         rows,
@@ -342,7 +342,7 @@ struct TimedAlgorithm {
     collective: Collective,
     several_ports: bool,
     info: ScheduleInfo,
-    row: Row,
+    row: CompareRow,
 }
 
 impl AsRef<Choice> for TimedAlgorithm {
@@ -353,10 +353,10 @@ impl AsRef<Choice> for TimedAlgorithm {
 
 impl TimedAlgorithm {
     fn new(
-        task: &Task,
+        task: &PlanTask,
         algorithm: &Algorithm,
         request: &Request,
-        progress: &Progress,
+        progress: &WorkBar,
         bounds: &Mutex<BTreeMap<Option<usize>, f64>>,
     ) -> oneport::Result<TimedAlgorithm> {
         let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
@@ -370,7 +370,7 @@ impl TimedAlgorithm {
         };
         let timed = planned.timed(cost, |more| progress.add(more))?;
         let info = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
-        let row = Row {
+        let row = CompareRow {
             algorithm: algorithm.to_string(),
             root: info.root,
             time: Number(finite(timed.time)?),
@@ -406,7 +406,7 @@ impl TimedAlgorithm {
 }
 
 /// Lower bound for all schedules with the same layout.
-fn bound(task: &Task, planned: &Planned) -> f64 {
+fn bound(task: &PlanTask, planned: &Planned) -> f64 {
     let request = &task.request;
     let (ranks, cost) = (request.ranks(), request.get_cost());
     let element_bytes = request.get_element_bytes();

@@ -34,7 +34,7 @@ A Gantt chart shows model time: a row a rank, a colour a segment (or a message's
 compute. Boxes name the peer where they are long enough; a browser shows more under the pointer. `oneport run --trace` \
 draws the recorded times of a real run the same way. A page (.html) needs no network: it steps through model time and shows every \
 rank, its ports and what its buffer holds, for up to 64 ranks.")]
-pub(crate) struct Args {
+pub(crate) struct DrawArgs {
     #[command(flatten)]
     common: Common,
 
@@ -45,7 +45,7 @@ pub(crate) struct Args {
         value_name = "PICTURE",
         help_heading = "Output"
     )]
-    form: Option<Form>,
+    form: Option<Picture>,
 
     /// Frame the critical path in a Gantt chart: steps that end later if one of them does
     #[arg(long, help_heading = "Output")]
@@ -68,7 +68,7 @@ pub(crate) struct Args {
 
 /// A kind of picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
+enum Picture {
     /// What every rank does when, in model time.
     Gantt,
     /// Who sends to whom, as a tree with sizes; traffic, where it is not one.
@@ -88,21 +88,21 @@ const BYTES_PER_STEP: u64 = 2400;
 
 /// Content of an output file, determined by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum File {
+pub(crate) enum OutputFile {
     /// A picture.
     Svg,
     /// A trace.
     Json,
 }
 
-impl File {
+impl OutputFile {
     /// Determines the content from the file extension. A file without one (a pipe, a device) holds
     /// a picture.
-    pub(crate) fn of(path: &Path) -> Result<File> {
+    pub(crate) fn of(path: &Path) -> Result<OutputFile> {
         match path.extension().map(|e| e.to_string_lossy().to_lowercase()) {
-            None => Ok(File::Svg),
-            Some(svg) if svg == "svg" => Ok(File::Svg),
-            Some(json) if json == "json" => Ok(File::Json),
+            None => Ok(OutputFile::Svg),
+            Some(svg) if svg == "svg" => Ok(OutputFile::Svg),
+            Some(json) if json == "json" => Ok(OutputFile::Json),
             Some(_) => bail!(
                 "{}: pictures are written as FILE.svg, traces as FILE.json",
                 path.display()
@@ -115,10 +115,10 @@ impl File {
         let all = schedule.programs().iter().flatten();
         let steps = all.filter(|s| !s.is_empty()).count();
         match self {
-            File::Svg if steps > MAX_BOXES => bail!(
+            OutputFile::Svg if steps > MAX_BOXES => bail!(
                 "{steps} steps are more than the {MAX_BOXES} boxes that a Gantt chart can have: take fewer ranks or segments, or write a trace (.json)"
             ),
-            File::Json if steps > MAX_EVENTS => bail!(
+            OutputFile::Json if steps > MAX_EVENTS => bail!(
                 "{steps} steps are more than the {MAX_EVENTS} events that a trace can have: take fewer ranks or segments"
             ),
             _ => {}
@@ -131,14 +131,14 @@ impl File {
     /// Formats the trace as the file's content.
     pub(crate) fn content(self, trace: &Trace, caption: &Caption) -> Result<String> {
         Ok(match self {
-            File::Svg => gantt(trace, caption)?,
-            File::Json => trace.to_chrome_json(&caption.title)?,
+            OutputFile::Svg => gantt(trace, caption)?,
+            OutputFile::Json => trace.to_chrome_json(&caption.title)?,
         })
     }
 }
 
 /// Draws and writes the files.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &DrawArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let drawing = Drawing::new(args)?;
     let (picture, trace) = drawing.draw()?;
     if let Some((path, trace)) = args.trace.as_ref().zip(trace) {
@@ -150,27 +150,28 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 
 /// What the options mean.
 struct Drawing<'a> {
-    args: &'a Args,
+    args: &'a DrawArgs,
     /// `None` if only a trace is requested.
-    picture: Option<Form>,
+    picture: Option<Picture>,
     to_file: Option<&'a Path>,
 }
 
 impl Drawing<'_> {
     /// What to draw, if the files can be written and may hold it.
-    fn new(args: &Args) -> Result<Drawing<'_>> {
+    fn new(args: &DrawArgs) -> Result<Drawing<'_>> {
         let to_file = output::file_of(args.output.as_deref());
         let picture = match &args.trace {
-            Some(trace) if File::of(trace)? == File::Svg => {
+            Some(trace) if OutputFile::of(trace)? == OutputFile::Svg => {
                 bail!("--trace writes JSON: name the file FILE.json")
             }
             Some(_) if args.form.is_none() && args.output.is_none() && !args.common.json => None,
             _ => Some(form(args, to_file)?),
         };
-        if args.dark && !picture.is_some_and(|form| !matches!(form, Form::Trace | Form::Page)) {
+        if args.dark && !picture.is_some_and(|form| !matches!(form, Picture::Trace | Picture::Page))
+        {
             bail!("--dark changes the colours of a picture: write one, with -o FILE.svg");
         }
-        if args.critical_path && picture != Some(Form::Gantt) {
+        if args.critical_path && picture != Some(Picture::Gantt) {
             bail!("--critical-path is for Gantt charts: write one, with -o FILE.svg");
         }
         output::writable(&[("--trace", args.trace.as_deref()), ("-o", to_file)])?;
@@ -190,12 +191,12 @@ impl Drawing<'_> {
         let planned = common.schedule.is_none();
         let ranks = common.ranks.filter(|_| planned).unwrap_or(0);
         let max = match self.picture {
-            Some(Form::Trace) | None => MAX_EVENTS,
-            Some(Form::Page) if ranks > MAX_PAGE_RANKS => bail!(
+            Some(Picture::Trace) | None => MAX_EVENTS,
+            Some(Picture::Page) if ranks > MAX_PAGE_RANKS => bail!(
                 "a page shows at most {MAX_PAGE_RANKS} ranks, not {ranks}: take fewer ranks, or draw a Gantt chart (.svg)"
             ),
-            Some(Form::Page) => return Ok(()),
-            Some(Form::Gantt | Form::Tree | Form::Traffic) => MAX_BOXES,
+            Some(Picture::Page) => return Ok(()),
+            Some(Picture::Gantt | Picture::Tree | Picture::Traffic) => MAX_BOXES,
         };
         if ranks > max {
             bail!(
@@ -211,11 +212,11 @@ impl Drawing<'_> {
         let mut input = args.common.input()?;
         input.print_warnings(&args.common);
         let text = match self.picture {
-            Some(Form::Gantt) => timed(&input, File::Svg, args.critical_path)?,
-            Some(Form::Trace) => timed(&input, File::Json, false)?,
-            Some(Form::Page) => drawn_page(&input)?,
-            Some(Form::Tree) => drawn_tree(&input)?,
-            Some(Form::Traffic) => drawn_traffic(&input, "traffic")?,
+            Some(Picture::Gantt) => timed(&input, OutputFile::Svg, args.critical_path)?,
+            Some(Picture::Trace) => timed(&input, OutputFile::Json, false)?,
+            Some(Picture::Page) => drawn_page(&input)?,
+            Some(Picture::Tree) => drawn_tree(&input)?,
+            Some(Picture::Traffic) => drawn_traffic(&input, "traffic")?,
             None => String::new(),
         };
         let text = match args.dark {
@@ -223,13 +224,13 @@ impl Drawing<'_> {
             false => text,
         };
         let trace = args.trace.as_ref();
-        let trace = trace.map(|_| timed(&input, File::Json, false));
+        let trace = trace.map(|_| timed(&input, OutputFile::Json, false));
         Ok((text, trace.transpose()?))
     }
 }
 
 /// Determines what to draw; an error if options and file name contradict each other.
-fn form(args: &Args, to_file: Option<&Path>) -> Result<Form> {
+fn form(args: &DrawArgs, to_file: Option<&Path>) -> Result<Picture> {
     let json = args.common.json;
     let html = |path: &Path| {
         path.extension()
@@ -237,40 +238,40 @@ fn form(args: &Args, to_file: Option<&Path>) -> Result<Form> {
     };
     match (args.form, to_file.is_some_and(html)) {
         (_, true) if json => bail!("--json writes a trace, not a page: name the file FILE.json"),
-        (None | Some(Form::Page), true) => return Ok(Form::Page),
+        (None | Some(Picture::Page), true) => return Ok(Picture::Page),
         (Some(_), true) => {
             bail!("a .html file holds a page (--as page): name the picture FILE.svg")
         }
-        (Some(Form::Page), false) if to_file.is_some_and(|path| path.extension().is_some()) => {
+        (Some(Picture::Page), false) if to_file.is_some_and(|path| path.extension().is_some()) => {
             bail!("--as page writes HTML: name the file FILE.html")
         }
         _ => {}
     }
-    let file = to_file.map(File::of).transpose();
+    let file = to_file.map(OutputFile::of).transpose();
     let file = file.map_err(|e| anyhow!("{e}, pages as FILE.html"))?;
     match (args.form, file) {
-        (_, Some(File::Svg)) if json => {
+        (_, Some(OutputFile::Svg)) if json => {
             bail!("--json writes a trace, not a picture: name the file FILE.json")
         }
-        (Some(Form::Trace), Some(File::Svg)) => {
+        (Some(Picture::Trace), Some(OutputFile::Svg)) => {
             bail!("--as trace writes JSON: name the file FILE.json")
         }
-        (Some(Form::Trace), _) => Ok(Form::Trace),
+        (Some(Picture::Trace), _) => Ok(Picture::Trace),
         (Some(_), _) if json => {
             bail!("--json writes a trace: leave it out, or take --as trace")
         }
-        (Some(_), Some(File::Json)) => {
+        (Some(_), Some(OutputFile::Json)) => {
             bail!("a .json file holds a trace (--as trace): name the picture FILE.svg")
         }
         (Some(form), _) => Ok(form),
-        (None, Some(File::Json)) => Ok(Form::Trace),
-        (None, _) if json => Ok(Form::Trace),
-        (None, _) => Ok(Form::Gantt),
+        (None, Some(OutputFile::Json)) => Ok(Picture::Trace),
+        (None, _) if json => Ok(Picture::Trace),
+        (None, _) => Ok(Picture::Gantt),
     }
 }
 
 /// Model time as a Gantt chart or as a trace.
-fn timed(input: &Input, file: File, critical_path: bool) -> Result<String> {
+fn timed(input: &Input, file: OutputFile, critical_path: bool) -> Result<String> {
     file.ensure_fits_memory(&input.schedule)?;
     let mut trace = Trace::model(&input.schedule, &input.cost, input.trace_unit())?;
     if critical_path {

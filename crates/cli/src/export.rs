@@ -28,16 +28,16 @@ Examples:
   oneport export dot broadcast -p 8 -a binomial --rounds -o b.dot
 
 What a format cannot express is refused, with the reason. `oneport import` reads files of other tools.")]
-pub(crate) struct Args {
+pub(crate) struct ExportArgs {
     #[command(subcommand)]
-    format: Format,
+    format: ExportFormat,
 }
 
 /// The format.
 #[derive(Debug, Subcommand)]
-enum Format {
+enum ExportFormat {
     Goal(Goal),
-    Msccl(Msccl),
+    Msccl(ExportMsccl),
     Simgrid(Simgrid),
     Dot(Dot),
 }
@@ -74,7 +74,7 @@ const FORMS: [Named<goal::GoalForm>; 2] = [
 ///
 /// Chunks of equal size, out of place. Reductions are for operators that commute.
 #[derive(Debug, clap::Args)]
-struct Msccl {
+struct ExportMsccl {
     #[command(flatten)]
     to: To,
 
@@ -147,11 +147,11 @@ struct To {
 }
 
 /// Exports and prints.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &ExportArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let text_bytes = |schedule: &Schedule| schedule.steps() as u128 * BYTES_PER_STEP;
     let msccl_bytes = |schedule: &Schedule| msccl_lines(schedule) * BYTES_PER_MSCCL_LINE;
     match &args.format {
-        Format::Goal(args) => args.to.write(out, text_bytes, |input| {
+        ExportFormat::Goal(args) => args.to.write(out, text_bytes, |input| {
             Ok(goal::write(
                 &input.schedule,
                 &goal::GoalOptions {
@@ -160,7 +160,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
                 },
             )?)
         }),
-        Format::Msccl(args) => args.to.write(out, msccl_bytes, |input| {
+        ExportFormat::Msccl(args) => args.to.write(out, msccl_bytes, |input| {
             let info = &input.info;
             let by = info
                 .algorithm
@@ -171,8 +171,8 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
             let name = args.name.clone().unwrap_or_else(name);
             Ok(msccl::write(&input.schedule, &name)?)
         }),
-        Format::Simgrid(args) => args.write(),
-        Format::Dot(args) => args.to.write(out, text_bytes, |input| {
+        ExportFormat::Simgrid(args) => args.write(),
+        ExportFormat::Dot(args) => args.to.write(out, text_bytes, |input| {
             let text = match args.rounds {
                 true => dot::rounds(&input.schedule)?,
                 false => dot::tree(&input.schedule),

@@ -14,9 +14,9 @@ use oneport_measure::Calibration;
 use oneport_measure::guidelines::{self, Comparison, Evaluation, Setting, Unavailable};
 use serde::Serialize;
 
-use crate::args::{Machine, clock_name};
+use crate::args::{MachineArgs, clock_name};
 use crate::memory::available_memory;
-use crate::progress::Progress;
+use crate::progress::WorkBar;
 use crate::site::{self, Engine, Site, ensure_for_processes};
 use crate::units::{Number, TimeUnit, parse_count, parse_deadline, parse_size, show_bytes};
 use crate::{calibrate, output, parallel};
@@ -42,7 +42,7 @@ best segments. Of gather, scatter, allgather and alltoall, m bytes are all block
 algorithm is registered are listed as not available, and become active with the first one. Measured are medians, both sides interleaved, \
 verified; without costs, --native calibrates first. Over MPI the library's own functions are measured beside the schedules: where \
 MPI_Gather takes longer than MPI_Allgather, the library is at fault. Exit code: 0 when all hold, 1 when one is violated by more than the tolerance.")]
-pub(crate) struct Args {
+pub(crate) struct GuidelinesArgs {
     /// Numbers of ranks [default: 2,3,4,8,16,64; 2,4 when measured; over MPI half and all of the
     /// processes]
     #[arg(short = 'p', long, value_name = "P,P,...", value_parser = parse_count, value_delimiter = ',')]
@@ -79,7 +79,7 @@ pub(crate) struct Args {
     json: bool,
 
     #[command(flatten, next_help_heading = "Machine")]
-    machine: Machine,
+    machine: MachineArgs,
 }
 
 #[derive(Serialize)]
@@ -120,8 +120,8 @@ struct OutputRow {
 }
 
 /// Evaluates the guidelines and prints the result.
-pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    let done = site.perform(Job::new(args, site))?;
+pub(crate) fn run(args: &GuidelinesArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+    let done = site.perform(GuidelinesJob::new(args, site))?;
     for warning in &done.evaluation.warnings {
         output::note(warning);
     }
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<E
 }
 
 /// The guidelines to evaluate.
-struct Job {
+struct GuidelinesJob {
     setting: Setting,
     /// Unit of model times.
     unit: TimeUnit,
@@ -143,7 +143,7 @@ struct Job {
 }
 
 /// The evaluated guidelines.
-struct Done {
+struct Evaluated {
     setting: Setting,
     unit: TimeUnit,
     evaluation: Evaluation,
@@ -151,8 +151,8 @@ struct Done {
     processes: Option<Processes>,
 }
 
-impl Job {
-    fn new(args: &Args, site: &Site) -> Result<Job> {
+impl GuidelinesJob {
+    fn new(args: &GuidelinesArgs, site: &Site) -> Result<GuidelinesJob> {
         let over_mpi = site.world.is_some();
         let clock = match (args.native || over_mpi, args.paced) {
             (_, true) => Some(Clock::Paced),
@@ -199,7 +199,7 @@ impl Job {
             library: over_mpi,
             ..fallback
         };
-        Ok(Job {
+        Ok(GuidelinesJob {
             setting,
             // Wall-clock times are in nanoseconds.
             unit: clock.map_or(unit, |_| TimeUnit::Nanoseconds),
@@ -210,14 +210,14 @@ impl Job {
     }
 }
 
-impl site::Job for Job {
-    type Done = Done;
+impl site::Job for GuidelinesJob {
+    type Done = Evaluated;
 
     fn fact(&self) -> String {
         format!("takes {:?} ranks and {:?} bytes", self.ranks, self.sizes)
     }
 
-    fn perform(mut self, site: &mut Site) -> Result<Done> {
+    fn perform(mut self, site: &mut Site) -> Result<Evaluated> {
         if self.calibrates {
             let quick = Calibration {
                 quick: true,
@@ -232,8 +232,8 @@ impl site::Job for Job {
                 }
             }
         }
-        let bar = Progress::new(0, "{bar:40} {percent}%, {eta} left");
-        let Job {
+        let bar = WorkBar::new(0, "{bar:40} {percent}%, {eta} left");
+        let GuidelinesJob {
             setting,
             ranks,
             sizes,
@@ -247,7 +247,7 @@ impl site::Job for Job {
             }
         };
         bar.finish();
-        Ok(Done {
+        Ok(Evaluated {
             evaluation: evaluation?,
             setting: self.setting,
             unit: self.unit,
@@ -261,7 +261,7 @@ fn in_the_model(
     setting: &Setting,
     ranks: &[usize],
     sizes: &[u64],
-    bar: &Progress,
+    bar: &WorkBar,
 ) -> oneport::Result<Evaluation> {
     let places: Vec<_> = guidelines::all().map(|g| g.name).collect();
     bar.begin("", (places.len() * ranks.len() * sizes.len()) as u64);
@@ -321,7 +321,7 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Sit
     Ok(())
 }
 
-impl Done {
+impl Evaluated {
     fn json(&self) -> Output<'_> {
         let row = |row: &Comparison| OutputRow {
             guideline: row.guideline.name,
@@ -337,7 +337,7 @@ impl Done {
             holds: row.holds,
             excess: row.excess(),
         };
-        let Done {
+        let Evaluated {
             setting,
             evaluation,
             ..

@@ -27,16 +27,16 @@ Examples:
   oneport import goal r.goal
 
 Commands with --schedule read these formats, too, and recognise them by their content.")]
-pub(crate) struct Args {
+pub(crate) struct ImportArgs {
     #[command(subcommand)]
-    format: Format,
+    format: ImportFormat,
 }
 
 /// The format.
 #[derive(Debug, Subcommand)]
-enum Format {
-    Goal(From),
-    Msccl(Msccl),
+enum ImportFormat {
+    Goal(ImportGoal),
+    Msccl(ImportMsccl),
 }
 
 /// GOAL, the schedules of LogGOPSim: a dependency graph of each rank.
@@ -44,7 +44,7 @@ enum Format {
 /// It has no data: unless oneport wrote the file, the schedule proves that messages match and
 /// nothing waits for itself, and times the graph.
 #[derive(Debug, clap::Args)]
-struct From {
+struct ImportGoal {
     /// The file (`-` for standard input)
     file: PathBuf,
 
@@ -58,9 +58,9 @@ struct From {
 /// Every thread block has a port of its own, unless --ported gives fewer: then they share them, and
 /// a note says how many rounds that costs.
 #[derive(Debug, clap::Args)]
-struct Msccl {
+struct ImportMsccl {
     #[command(flatten)]
-    from: From,
+    from: ImportGoal,
 
     /// Number of elements of a chunk
     #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "1")]
@@ -76,10 +76,10 @@ struct Msccl {
 }
 
 /// Imports and prints.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &ImportArgs, out: &mut dyn Write) -> Result<ExitCode> {
     match &args.format {
-        Format::Goal(from) => from.write(out, goal::read),
-        Format::Msccl(args) => args.from.write(out, |text| {
+        ImportFormat::Goal(from) => from.write(out, goal::read),
+        ImportFormat::Msccl(args) => args.from.write(out, |text| {
             let options = msccl::ReadOptions {
                 chunk: args.chunk,
                 ported: args.ported,
@@ -123,7 +123,7 @@ fn price(schedule: &Schedule, free: &Schedule) -> String {
     }
 }
 
-impl From {
+impl ImportGoal {
     fn write(
         &self,
         out: &mut dyn Write,

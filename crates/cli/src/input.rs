@@ -19,7 +19,7 @@ pub(crate) use self::verdict::{first_of, note_if_wrong};
 pub(crate) use self::warnings::{print_warnings, warnings_about};
 use crate::args::{Common, Root};
 use crate::files::{name_of, read_text};
-use crate::task::Task;
+use crate::task::PlanTask;
 use crate::units::TimeUnit;
 
 /// Limit for the sum of all sizes in a schedule, in bytes, so that no sum overflows.
@@ -35,7 +35,7 @@ pub(crate) struct Input {
     /// Unit of model times.
     pub(crate) unit: TimeUnit,
     /// The algorithm and request, unless the schedule was read from a file.
-    pub(crate) planned: Option<Planned>,
+    pub(crate) planned: Option<PlannedBy>,
     /// The series that a schedule from a file performs, if it keeps its platform and no option
     /// gives costs.
     pub(crate) series: Option<Series>,
@@ -45,7 +45,7 @@ pub(crate) struct Input {
 
 /// The plan that a schedule comes from.
 #[derive(Debug)]
-pub(crate) struct Planned {
+pub(crate) struct PlannedBy {
     /// The algorithm.
     pub(crate) algorithm: Algorithm,
     /// Its request.
@@ -70,7 +70,7 @@ impl Common {
         match (&self.schedule, self.collective) {
             (Some(_), _) => self.read(),
             (None, Some(kind)) => {
-                let mut task = Task::new(self, kind)?;
+                let mut task = PlanTask::new(self, kind)?;
                 task.core_model = core_model(task.request.ranks())?;
                 Input::plan(&task)
             }
@@ -172,14 +172,14 @@ impl Common {
 
 impl Input {
     /// Plans `task` with the requested algorithm, or with the best one.
-    pub(crate) fn plan(task: &Task) -> Result<Input> {
+    pub(crate) fn plan(task: &PlanTask) -> Result<Input> {
         let (algorithm, request) = task.choose()?;
         Ok(Input::planned_by(task, &algorithm, request).map_err(Error::from)?)
     }
 
     /// Plans `request`, one of the requests of `task`, with `algorithm`.
     pub(crate) fn planned_by(
-        task: &Task,
+        task: &PlanTask,
         algorithm: &Algorithm,
         request: Request,
     ) -> Result<Input, Refusal> {
@@ -191,7 +191,7 @@ impl Input {
             schedule,
             cost: request.get_cost().clone(),
             unit: task.unit,
-            planned: Some(Planned {
+            planned: Some(PlannedBy {
                 algorithm: algorithm.clone(),
                 request,
             }),

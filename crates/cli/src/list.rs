@@ -21,7 +21,7 @@ Examples:
 
 Symbols: p ranks, m elements, q segments. 'commutes' means that the algorithm needs an operator whose operands \
 may be exchanged.")]
-pub(crate) struct Args {
+pub(crate) struct ListArgs {
     /// Only this collective
     #[arg(value_parser = parse_kind)]
     collective: Option<Kind>,
@@ -33,11 +33,11 @@ pub(crate) struct Args {
 
 #[derive(Serialize)]
 struct Output {
-    algorithms: Vec<Row>,
+    algorithms: Vec<ListRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct ListRow {
     collective: &'static str,
     name: Cow<'static, str>,
     ports: Vec<&'static str>,
@@ -50,9 +50,9 @@ struct Row {
 }
 
 /// Prints the registered algorithms.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<ExitCode> {
     // Grouped by collective, each group in the order of registration.
-    let algorithms: Vec<Row> = Kind::ALL
+    let algorithms: Vec<ListRow> = Kind::ALL
         .into_iter()
         .filter(|&kind| args.collective.is_none_or(|only| only == kind))
         .flat_map(|kind| registry::of(kind).chain(registry::compositions(kind)))
@@ -78,7 +78,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 }
 
 /// Prints the algorithms of one collective, wrapped to 100 columns.
-fn table(out: &mut dyn Write, algorithms: &[Row]) -> Result<()> {
+fn table(out: &mut dyn Write, algorithms: &[ListRow]) -> Result<()> {
     output::wrapped_table(
         out,
         "algorithm|ports|operator|rounds|volume|source",
@@ -101,8 +101,8 @@ fn table(out: &mut dyn Write, algorithms: &[Row]) -> Result<()> {
     )
 }
 
-fn row(algorithm: &Algorithm) -> Row {
-    Row {
+fn row(algorithm: &Algorithm) -> ListRow {
+    ListRow {
         collective: algorithm.collective.name(),
         name: algorithm.name(),
         ports: algorithm.ports.name().split(", ").collect(),
@@ -115,7 +115,7 @@ fn row(algorithm: &Algorithm) -> Row {
     }
 }
 
-fn with_restrictions(row: &Row) -> String {
+fn with_restrictions(row: &ListRow) -> String {
     if row.restrictions.is_empty() {
         row.source.to_string()
     } else {

@@ -9,7 +9,7 @@ use oneport::{CostModel, Ports};
 use oneport_measure::Profile;
 use oneport_measure::estimate::CoreModel;
 
-use crate::args::Machine;
+use crate::args::MachineArgs;
 use crate::files::{name_of, read_text};
 use crate::units::TimeUnit;
 
@@ -18,7 +18,7 @@ use crate::units::TimeUnit;
 const DEFAULT_ALPHA: f64 = 1000.0;
 const DEFAULT_BETA: f64 = 0.1;
 
-impl Machine {
+impl MachineArgs {
     /// Returns the port model; `given` holds unless an option overrides it.
     pub(crate) fn ports(&self, given: Ports) -> Result<Ports> {
         let ports = self.ports.map_or(given, |ports| ports.with_k(given.k()));

@@ -70,20 +70,20 @@ unreadable input.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    List(list::Args),
-    Plan(plan::Args),
-    Check(check::Args),
-    Simulate(simulate::Args),
-    Run(run::Args),
-    Compare(compare::Args),
-    Draw(draw::Args),
-    Calibrate(calibrate::Args),
-    Tune(tune::Args),
-    Guidelines(guidelines::Args),
-    Export(export::Args),
-    Import(import::Args),
-    Schema(schema::Args),
-    Steady(steady::Args),
+    List(list::ListArgs),
+    Plan(plan::PlanArgs),
+    Check(check::CheckArgs),
+    Simulate(simulate::SimulateArgs),
+    Run(run::RunArgs),
+    Compare(compare::CompareArgs),
+    Draw(draw::DrawArgs),
+    Calibrate(calibrate::CalibrateArgs),
+    Tune(tune::TuneArgs),
+    Guidelines(guidelines::GuidelinesArgs),
+    Export(export::ExportArgs),
+    Import(import::ImportArgs),
+    Schema(schema::SchemaArgs),
+    Steady(steady::SteadyArgs),
 }
 
 impl Command {

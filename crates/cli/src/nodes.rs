@@ -8,7 +8,7 @@ use crate::units::parse_count;
 
 /// Nodes whose ranks share ports.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Nodes {
+pub(crate) struct NodeArgs {
     /// Number of ports of each kind that a node has, through which all messages between nodes pass
     /// [default: those of its ranks]
     #[arg(long, value_name = "K", value_parser = parse_count)]
@@ -26,7 +26,7 @@ pub(crate) struct NodePorts {
     k: usize,
 }
 
-impl Nodes {
+impl NodeArgs {
     /// The nodes of `ranks` ranks, if their ports are limited.
     pub(crate) fn of(&self, ranks: usize, cost: &CostModel) -> Result<Option<NodePorts>> {
         let Some(k) = self.node_ports else {

@@ -17,7 +17,7 @@ use crate::input::Input;
 use crate::levels;
 use crate::memory::ensure_memory;
 use crate::output;
-use crate::task::Task;
+use crate::task::PlanTask;
 
 /// Plan a schedule and print it.
 #[derive(Debug, clap::Args)]
@@ -31,13 +31,13 @@ Examples:
 
 Spans are written [offset,length], in elements; step 3 of rank 0 on a shared port 0.3. The JSON form is what --schedule reads everywhere a \
 collective is accepted; it can be written by hand as well.")]
-pub(crate) struct Args {
+pub(crate) struct PlanArgs {
     #[command(flatten)]
     common: Common,
 
     /// How to print the schedule [default: text; json with --json or for a file]
     #[arg(short, long, value_enum, value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<PlanFormat>,
 
     /// Print the base blocks, receive and send schedules of a circulant algorithm as a table, a
     /// column a rank, counted from the root
@@ -50,7 +50,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum PlanFormat {
     /// Every rank's program, step by step.
     Text,
     /// Who sends what to whom, round by round.
@@ -62,16 +62,16 @@ enum Format {
 }
 
 /// Plans and prints.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let to_file = output::file_of(args.output.as_deref());
     output::writable(&[("-o", to_file)])?;
     let format = match (args.format, args.common.json) {
-        (Some(format), true) if format != Format::Json => {
+        (Some(format), true) if format != PlanFormat::Json => {
             bail!("--json and --format contradict each other: leave one of them out")
         }
         (Some(format), _) => format,
-        (None, false) if to_file.is_none() => Format::Text,
-        (None, _) => Format::Json,
+        (None, false) if to_file.is_none() => PlanFormat::Text,
+        (None, _) => PlanFormat::Json,
     };
     if args.table {
         let text = table(&args.common)?;
@@ -87,10 +87,10 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
         advice,
     )?;
     let text = match format {
-        Format::Json => input.schedule.to_json(),
-        Format::Text => heading(&input) + &programs(&input.schedule),
-        Format::Rounds => heading(&input) + &rounds(&input.schedule)?,
-        Format::Dot => dot::tree(&input.schedule),
+        PlanFormat::Json => input.schedule.to_json(),
+        PlanFormat::Text => heading(&input) + &programs(&input.schedule),
+        PlanFormat::Rounds => heading(&input) + &rounds(&input.schedule)?,
+        PlanFormat::Dot => dot::tree(&input.schedule),
     };
     output::write_to(out, to_file, &text)?;
     Ok(ExitCode::SUCCESS)
@@ -114,7 +114,7 @@ fn table(args: &Common) -> Result<String> {
     let Some(kind) = args.collective else {
         bail!("--table needs a COLLECTIVE, such as broadcast");
     };
-    let task = Task::new(args, kind)?;
+    let task = PlanTask::new(args, kind)?;
     let shows = match &task.algorithms[..] {
         [one] => one.schedule_table,
         _ => None,

@@ -13,21 +13,21 @@ const MIN_DURATION: Duration = Duration::from_millis(300);
 /// A progress bar that appears only if the work takes long, and only on a terminal. The working
 /// thread draws it: a separate thread might fail to start under the system's limits.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub(crate) struct WorkBar {
     bar: ProgressBar,
     start: Instant,
     shown: AtomicBool,
 }
 
-impl Progress {
+impl WorkBar {
     /// Creates a bar of `length` units. `template` is its format, in the syntax of the crate
     /// `indicatif`.
-    pub(crate) fn new(length: u64, template: &str) -> Progress {
+    pub(crate) fn new(length: u64, template: &str) -> WorkBar {
         let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
-        Progress {
+        WorkBar {
             bar,
             start: Instant::now(),
             shown: AtomicBool::new(false),

@@ -15,10 +15,10 @@ use anyhow::Result;
 use clap::ValueEnum;
 use oneport::run::{Clock, Workers};
 
-use self::job::Job;
+use self::job::RunJob;
 pub(crate) use self::limits::memory_of_schedule;
-pub(crate) use self::report::{Library, Wall};
-use self::sweep::Sweep;
+pub(crate) use self::report::{LibraryTimes, WallSummary};
+use self::sweep::RunSweep;
 use crate::args::{CLOCKS, Common, Named, named};
 use crate::site::{Engine, Site};
 use crate::sizes::Sizes;
@@ -46,7 +46,7 @@ A range of sizes makes a table, each size twice the one before. algbw is the siz
 reduce_scatter, allgather, alltoall, gather and scatter (p-1)/p of it, for allreduce twice that. The size is that of all blocks where each \
 rank has one. The interval holds the median with 95% confidence; with --baseline a size is faster or slower where the intervals \
 do not touch.")]
-pub(crate) struct Args {
+pub(crate) struct RunArgs {
     #[command(flatten)]
     common: Common,
 
@@ -123,7 +123,7 @@ pub(crate) struct Args {
     /// Which cores get neighbouring ranks, by the machine's caches; the second hardware threads of
     /// cores come last [default: compact]
     #[arg(long, conflicts_with = "cores", help_heading = "Run")]
-    placement: Option<Place>,
+    placement: Option<CoreChoice>,
 
     /// Record when every transfer and computation of the last repetition took place, and write it
     /// to this file: a Gantt chart (.svg), or a trace for Perfetto (.json). All transfers are
@@ -141,7 +141,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Place {
+enum CoreChoice {
     /// Those that share a last-level cache.
     Compact,
     /// Those of different packages and caches.
@@ -154,16 +154,16 @@ enum Place {
 const WORKERS: [Named<Workers>; 2] = [("ranks", "", Workers::Ranks), ("cores", "", Workers::Cores)];
 
 /// Runs, verifies and prints.
-pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &RunArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     if args.is_table() {
-        let table = site.perform(Sweep::new(args, site))?;
+        let table = site.perform(RunSweep::new(args, site))?;
         return table.print(args, out);
     }
-    let done = site.perform(Job::new(args, site))?;
+    let done = site.perform(RunJob::new(args, site))?;
     done.print(args, out)
 }
 
-impl Args {
+impl RunArgs {
     /// Whether a table of several sizes is wanted.
     fn is_table(&self) -> bool {
         let range = self.common.vector.bytes.is_some_and(Sizes::is_range);

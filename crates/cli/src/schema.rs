@@ -15,14 +15,14 @@ Examples:
 
 Editors and validators take it: which fields there are, and of which types. The files are those of --schedule, of `oneport \
 steady`, of --costs, of --profile and of --rules.")]
-pub(crate) struct Args {
+pub(crate) struct SchemaArgs {
     /// The kind of file
     #[arg(value_parser = PossibleValuesParser::new(schema::names()))]
     name: String,
 }
 
 /// Prints.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &SchemaArgs, out: &mut dyn Write) -> Result<ExitCode> {
     out.write_all(schema::schema(&args.name)?.as_bytes())?;
     Ok(ExitCode::SUCCESS)
 }

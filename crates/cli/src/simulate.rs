@@ -27,7 +27,7 @@ use crate::units::{Number, TimeUnit, show_bytes, significant};
 /// Time a schedule exactly in the cost model.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub(crate) struct Args {
+pub(crate) struct SimulateArgs {
     #[command(flatten)]
     common: Common,
 
@@ -84,7 +84,7 @@ struct Output<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     port_busy: Option<Vec<Vec<Number>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    critical_path: Option<Vec<Link>>,
+    critical_path: Option<Vec<PathLink>>,
 }
 
 #[derive(Serialize)]
@@ -113,7 +113,7 @@ struct Print {
 
 /// A transfer or computation on the critical path.
 #[derive(Serialize)]
-struct Link {
+struct PathLink {
     work: &'static str,
     from: u32,
     to: u32,
@@ -132,7 +132,7 @@ enum Subject {
 }
 
 /// Simulates and prints.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &SimulateArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let subject = Subject::of(args)?;
     let output = match &subject {
         Subject::Stored(input) => time(args, input)?,
@@ -146,7 +146,7 @@ pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
 
 impl Subject {
     /// The schedule that the options describe, not stored if it is long.
-    fn of(args: &Args) -> Result<Subject> {
+    fn of(args: &SimulateArgs) -> Result<Subject> {
         let mut subject = match stream::subject(args)? {
             Some(subject) => subject,
             None => Subject::Stored(Box::new(args.common.input()?)),
@@ -166,7 +166,7 @@ impl Subject {
 }
 
 /// Times a stored schedule.
-fn time<'i>(args: &Args, input: &'i Input) -> Result<Output<'i>> {
+fn time<'i>(args: &SimulateArgs, input: &'i Input) -> Result<Output<'i>> {
     let needed = input.schedule.steps() as u128 * u128::from(BYTES_PER_STEP);
     ensure_memory(
         || "the times".into(),
@@ -281,10 +281,10 @@ fn busy(simulation: &Simulation, input: &Input) -> Vec<Vec<Number>> {
         .collect()
 }
 
-fn path(simulation: &Simulation, element_bytes: u64) -> Vec<Link> {
+fn path(simulation: &Simulation, element_bytes: u64) -> Vec<PathLink> {
     let link = |i: usize| {
         let node = simulation.prepared().nodes()[i];
-        Link {
+        PathLink {
             work: match node.kind {
                 NodeKind::Transfer => "transfer",
                 NodeKind::Combine | NodeKind::CombineLocal => "combine",
@@ -412,7 +412,7 @@ fn ranks_table(
     output::table(out, &header, rows)
 }
 
-fn critical_path(out: &mut dyn Write, path: &[Link], unit: TimeUnit) -> Result<()> {
+fn critical_path(out: &mut dyn Write, path: &[PathLink], unit: TimeUnit) -> Result<()> {
     writeln!(out, "critical path:")?;
     let rows = path.iter().map(|link| {
         let place = if link.work == "transfer" {

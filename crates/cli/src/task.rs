@@ -21,7 +21,7 @@ use crate::blocks::Listed;
 use crate::memory::{available_memory, fits_memory};
 use crate::nodes::NodePorts;
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::WorkBar;
 use crate::units::{TimeUnit, did_you_mean};
 
 /// Default number of ranks.
@@ -43,7 +43,7 @@ const BYTES_PER_TRANSFER: u64 = 2 * 110;
 
 /// A collective to plan with one of several algorithms.
 #[derive(Debug, Clone)]
-pub(crate) struct Task {
+pub(crate) struct PlanTask {
     /// The request, with the vector in one segment.
     pub(crate) request: Request,
     /// The segments.
@@ -101,9 +101,9 @@ pub(crate) enum Timing {
     All,
 }
 
-impl Task {
+impl PlanTask {
     /// Validates the options of a command that plans.
-    pub(crate) fn new(args: &Common, kind: Kind) -> Result<Task> {
+    pub(crate) fn new(args: &Common, kind: Kind) -> Result<PlanTask> {
         let listed = args.blocks.listed(kind)?;
         let given = args.ranks.or(listed.as_ref().map(|s| s.ranks(kind)));
         let (cost, unit) = args.machine.cost(given)?;
@@ -152,7 +152,7 @@ impl Task {
             .cost(cost)
             .element_bytes(args.vector.element_bytes());
         let algorithms = algorithms(kind, &args.algorithm, &request)?;
-        let mut task = Task {
+        let mut task = PlanTask {
             request,
             segments,
             auto: algorithms.len() != 1 || args.algorithm == "auto",
@@ -342,13 +342,13 @@ impl Task {
         }
         let segmented = self.segmenting();
         if segmented.len() < self.algorithms.len() {
-            let task = Task {
+            let task = PlanTask {
                 algorithms: segmented,
                 ..self.clone()
             };
             return task.choose();
         }
-        let progress = &Progress::new(0, "choosing the fastest: timing {msg}");
+        let progress = &WorkBar::new(0, "choosing the fastest: timing {msg}");
         let ranking: Ranking = choose::rank(self.side_by_side(|share, algorithm| {
             progress.name(&algorithm.name());
             self.offer(share, algorithm, progress)

@@ -19,14 +19,16 @@ use oneport::run::{Clock, Element, ElementType, Op, Operator};
 use oneport_formats::selection::Library;
 use oneport_measure::tune::{self, Live, Measure, Tuning};
 
-use crate::args::{CLOCKS, Machine, Root, element_types, named, operators, parse_kind, parse_root};
+use crate::args::{
+    CLOCKS, MachineArgs, Root, element_types, named, operators, parse_kind, parse_root,
+};
 use crate::output;
-use crate::progress::Progress;
+use crate::progress::WorkBar;
 use crate::site::{self, Engine, Site};
 use crate::sizes::{Sizes, parse_sizes};
 use crate::units::{parse_count, parse_duration, show_bytes};
 use files::Files;
-use job::{Job, Threads};
+use job::{CoreUse, TuneJob};
 
 /// Measure algorithms and segment sizes over a range of vector sizes, and find the best.
 #[derive(Debug, clap::Args)]
@@ -47,7 +49,7 @@ Ctrl-C ends the sweep: what was measured is kept, written to --csv and --html (n
 The same command with the same --csv FILE continues there; rows in FILE are not measured again. \
 A second Ctrl-C ends at once. SIGTERM and SIGHUP end the sweep in the same way; under nohup it goes on. Over MPI the library's own \
 function is measured interleaved with the best of each algorithm, and Ctrl-C ends at once: what --csv holds is kept.")]
-pub(crate) struct Args {
+pub(crate) struct TuneArgs {
     /// The collective (`oneport list` shows those that can be planned)
     #[arg(value_parser = parse_kind)]
     collective: Kind,
@@ -170,45 +172,45 @@ pub(crate) struct Args {
     json: bool,
 
     #[command(flatten, next_help_heading = "Machine")]
-    machine: Machine,
+    machine: MachineArgs,
 }
 
 /// Measures, writes the files and prints.
-pub(crate) fn run(args: &Args, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    let done = site.perform(Prepared::new(args, site))?;
+pub(crate) fn run(args: &TuneArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+    let done = site.perform(PreparedSweep::new(args, site))?;
     done.print(out)
 }
 
 /// A sweep whose files can be written.
-struct Prepared<'a> {
-    args: &'a Args,
-    job: Job,
+struct PreparedSweep<'a> {
+    args: &'a TuneArgs,
+    job: TuneJob,
     files: Files,
 }
 
 /// What has come of a sweep.
-struct Done<'a> {
-    sweep: Prepared<'a>,
-    threads: Threads,
+struct Tuned<'a> {
+    sweep: PreparedSweep<'a>,
+    threads: CoreUse,
     tuning: Tuning,
     /// Whether the rows could be saved during the sweep.
     saved: Result<()>,
 }
 
-impl<'a> Prepared<'a> {
-    fn new(args: &'a Args, site: &Site) -> Result<Prepared<'a>> {
-        let job = Job::new(args, site)?;
+impl<'a> PreparedSweep<'a> {
+    fn new(args: &'a TuneArgs, site: &Site) -> Result<PreparedSweep<'a>> {
+        let job = TuneJob::new(args, site)?;
         let files = Files::open(args, &job)?;
-        Ok(Prepared { args, job, files })
+        Ok(PreparedSweep { args, job, files })
     }
 
-    fn tune<T: Element>(self, site: &mut Site) -> Result<Done<'a>> {
+    fn tune<T: Element>(self, site: &mut Site) -> Result<Tuned<'a>> {
         let (args, job) = (self.args, &self.job);
         let operator = match job.kind.reduces() {
             true => Operator::<T>::named(job.op.name())?,
             false => Operator::none(),
         };
-        let threads = Threads::of(args, job, site)?;
+        let threads = CoreUse::of(args, job, site)?;
         // Processes cannot stop at the same step: a signal ends them as it always does.
         let stop = match site.world {
             None => stop_on_signals()?,
@@ -216,7 +218,7 @@ impl<'a> Prepared<'a> {
         };
         let mut live = Live::new(site, operator, args.clock).with_library();
         let (tuning, saved) = measure(job, &self.files, &mut live, &stop)?;
-        Ok(Done {
+        Ok(Tuned {
             sweep: self,
             threads,
             tuning,
@@ -225,8 +227,8 @@ impl<'a> Prepared<'a> {
     }
 }
 
-impl<'a> site::Job for Prepared<'a> {
-    type Done = Done<'a>;
+impl<'a> site::Job for PreparedSweep<'a> {
+    type Done = Tuned<'a>;
 
     fn fact(&self) -> String {
         let sweep = &self.job.sweep;
@@ -239,15 +241,15 @@ impl<'a> site::Job for Prepared<'a> {
         )
     }
 
-    fn perform(self, site: &mut Site) -> Result<Done<'a>> {
+    fn perform(self, site: &mut Site) -> Result<Tuned<'a>> {
         oneport::with_element_type!(self.job.dtype, T => self.tune::<T>(site))
     }
 }
 
-impl Done<'_> {
+impl Tuned<'_> {
     /// Writes the files and prints.
     fn print(self, out: &mut dyn Write) -> Result<ExitCode> {
-        let Prepared { args, job, files } = &self.sweep;
+        let PreparedSweep { args, job, files } = &self.sweep;
         let (threads, tuning) = (&self.threads, &self.tuning);
         let warnings = job.warnings(args, threads, tuning);
         // Results are printed even if writing a file fails.
@@ -283,7 +285,7 @@ impl Done<'_> {
 
 /// Performs the sweep and saves rows during it. The second result tells whether saving succeeded.
 fn measure(
-    job: &Job,
+    job: &TuneJob,
     files: &Files,
     live: &mut dyn Measure,
     stop: &AtomicBool,
@@ -293,7 +295,7 @@ fn measure(
             "with a budget of 0 each combination is measured a few times only: no winner is settled",
         );
     }
-    let bar = Progress::new(0, "{bar:24} {wide_msg}");
+    let bar = WorkBar::new(0, "{bar:24} {wide_msg}");
     let mut rows_saved = files.known.len();
     let mut saved = Ok(());
     let tuning = tune::tune(&job.sweep, &files.known, live, &mut |progress| {

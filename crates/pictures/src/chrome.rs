@@ -20,7 +20,7 @@ pub const MAX_EVENTS: usize = 1_000_000;
 
 /// What is written of an activity, in the order at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum ActivityEvent {
     Activity,
     ArrowStart,
     ArrowEnd,
@@ -44,7 +44,7 @@ impl Trace {
                 "{events} events are more than the {MAX_EVENTS} that a trace can have: take fewer ranks or segments"
             )));
         }
-        let threads = Threads::of(self);
+        let threads = RankThreads::of(self);
         let mut lines = Vec::with_capacity(events + 8 * self.ranks());
         for rank in 0..self.ranks() {
             self.name_threads(rank, &threads, &mut lines);
@@ -54,15 +54,15 @@ impl Trace {
         let whole = |i: usize| (self.activities()[i].start * nanoseconds).round();
         // Viewers attach an arrow to the activity that is under way, and know its start before its
         // end: at every time the activities come first, and then the starts of arrows.
-        let mut order: Vec<(f64, Event, usize)> = Vec::with_capacity(events);
+        let mut order: Vec<(f64, ActivityEvent, usize)> = Vec::with_capacity(events);
         for (i, activity) in self.activities().iter().enumerate() {
-            order.push((whole(i), Event::Activity, i));
+            order.push((whole(i), ActivityEvent::Activity, i));
             if messages[i].is_some() {
                 let sends = activity.what == What::Send;
                 let end = if sends {
-                    Event::ArrowStart
+                    ActivityEvent::ArrowStart
                 } else {
-                    Event::ArrowEnd
+                    ActivityEvent::ArrowEnd
                 };
                 order.push((whole(i), end, i));
             }
@@ -76,7 +76,7 @@ impl Trace {
             };
             let tid = threads.number(activity.rank, thread);
             let line = match (kind, messages[i]) {
-                (Event::Activity, _) | (_, None) => event(activity, tid, nanoseconds),
+                (ActivityEvent::Activity, _) | (_, None) => event(activity, tid, nanoseconds),
                 (_, Some(message)) => arrow(activity, tid, nanoseconds, message),
             };
             lines.push(line.to_string());
@@ -121,7 +121,7 @@ impl Trace {
     }
 
     /// Writes the names and the order of a rank's process and threads.
-    fn name_threads(&self, rank: usize, threads: &Threads, lines: &mut Vec<String>) {
+    fn name_threads(&self, rank: usize, threads: &RankThreads, lines: &mut Vec<String>) {
         let mut name = |what: &str, tid: usize, args: Value| {
             let line = json!({"name": what, "ph": "M", "pid": rank, "tid": tid, "args": args});
             lines.push(line.to_string());
@@ -165,7 +165,7 @@ impl Trace {
 }
 
 /// The threads of every rank: first one for each port list, then one for each lane of computations.
-struct Threads {
+struct RankThreads {
     ranks: usize,
     /// Number of port lists of a rank.
     lists: usize,
@@ -176,14 +176,14 @@ struct Threads {
     computing: Vec<usize>,
 }
 
-impl Threads {
-    fn of(trace: &Trace) -> Threads {
+impl RankThreads {
+    fn of(trace: &Trace) -> RankThreads {
         let (lanes, max_lanes) = trace.compute_lanes();
         let mut computing = vec![0; trace.ranks()];
         for (a, lane) in trace.activities().iter().zip(&lanes) {
             computing[a.rank] = computing[a.rank].max(lane.map_or(0, |l| l + 1));
         }
-        Threads {
+        RankThreads {
             ranks: trace.ranks(),
             lists: trace.lists(),
             lanes,

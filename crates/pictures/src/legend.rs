@@ -159,7 +159,7 @@ impl<'t> Legend<'t> {
     /// Draws the legend, starting at `top`, in a picture of width `room`. Returns the position of
     /// its lower end.
     pub(crate) fn draw(&self, svg: &mut Svg, top: f64, room: f64) -> f64 {
-        let mut flow = Flow {
+        let mut flow = EntryFlow {
             x: MARGIN,
             y: top,
             room,
@@ -190,7 +190,7 @@ impl<'t> Legend<'t> {
         flow.y + LINE
     }
 
-    fn colors(&self, svg: &mut Svg, flow: &mut Flow) {
+    fn colors(&self, svg: &mut Svg, flow: &mut EntryFlow) {
         let blocks = !self.trace.blocks().is_empty();
         let (what, heading) = match blocks {
             true => ("blocks", "Rank of the first block that a message carries:"),
@@ -243,13 +243,13 @@ pub(crate) fn span_names(spans: &[oneport::schedule::Span]) -> String {
 }
 
 /// Places entries one after another, in lines.
-struct Flow {
+struct EntryFlow {
     x: f64,
     y: f64,
     room: f64,
 }
 
-impl Flow {
+impl EntryFlow {
     /// The start (on the baseline) of an entry of this width.
     fn entry(&mut self, width: f64) -> (f64, f64) {
         if self.x > MARGIN && self.x + width > self.room - MARGIN {

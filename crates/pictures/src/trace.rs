@@ -118,7 +118,7 @@ pub struct Trace {
 
 /// What [`Trace::build`] learns about one activity: its kind, when it starts and ends, and whether
 /// it is critical.
-type Timed = (What, (f64, f64), bool);
+type TimedActivity = (What, (f64, f64), bool);
 
 impl Trace {
     /// Traces the model times of `schedule` under `cost`.
@@ -152,7 +152,7 @@ impl Trace {
         for node in simulation.critical_path() {
             critical[node] = true;
         }
-        let timed = |what, rank, event| -> Option<Timed> {
+        let timed = |what, rank, event| -> Option<TimedActivity> {
             let node = prepared.node(rank, event)?;
             let times = (simulation.start(node), simulation.finish(node));
             Some((what, times, critical[node]))
@@ -223,7 +223,7 @@ impl Trace {
     fn build(
         schedule: &Schedule,
         (source, unit): (Source, Unit),
-        parts: impl Fn(usize, usize, &Step) -> [Option<Timed>; 2],
+        parts: impl Fn(usize, usize, &Step) -> [Option<TimedActivity>; 2],
     ) -> Result<Trace> {
         let (segments, of_step) = segments(schedule)?;
         let (blocks, blocks_of_step) = distinct_blocks(schedule);

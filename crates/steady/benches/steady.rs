@@ -14,7 +14,7 @@ mod selected;
 use std::time::Instant;
 
 use oneport::Ports;
-use oneport_steady::{Method, Operation, generate, show_short, solve};
+use oneport_steady::{Operation, SolveMethod, generate, show_short, solve};
 
 fn main() {
     if !selected::selected("steady/throughput") {
@@ -41,7 +41,7 @@ fn main() {
 fn timed(name: &str, seed: u64, ports: Ports) -> (f64, String) {
     let platform = generate(name, seed).expect("the name is right");
     let start = Instant::now();
-    let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports);
+    let solution = solve(&platform, Operation::Broadcast, ports, SolveMethod::Ports);
     let time = start.elapsed().as_secs_f64();
     let solution = solution.expect("every node can be reached");
     assert!(solution.certificate.is_some() && solution.is_optimal);

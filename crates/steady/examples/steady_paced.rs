@@ -15,7 +15,7 @@
 
 use oneport::Ports;
 use oneport::run::{Clock, Operator, Run, Team, inputs, oracle};
-use oneport_steady::{Method, Operation, Periodic, Platform, generate, parse_fraction, solve};
+use oneport_steady::{Operation, Periodic, Platform, SolveMethod, generate, parse_fraction, solve};
 
 /// Nanoseconds of a time unit.
 const UNIT_NS: f64 = 2e6;
@@ -45,7 +45,7 @@ fn main() -> oneport::Result<()> {
             continue;
         }
         for ports in [Ports::BI, Ports::UNI] {
-            let solution = solve(&platform, operation, ports, Method::Ports)?;
+            let solution = solve(&platform, operation, ports, SolveMethod::Ports)?;
             let periodic = solution.periodic(None, None)?;
             let rho = solution.throughput.to_f64();
             let periods = (RUN_UNITS * rho / 2.0 / periodic.operations() as f64).ceil();

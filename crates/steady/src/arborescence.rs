@@ -20,7 +20,7 @@ pub(super) struct MinArborescence<W> {
 }
 
 /// The contracted graph of one level.
-struct Level<W> {
+struct Contraction<W> {
     /// Start, end, weight, and the number of the edge in the level below.
     edges: Vec<(usize, usize, W, usize)>,
     /// By node, its cheapest incoming edge.
@@ -44,7 +44,7 @@ pub(super) fn arborescence<W: Weight>(
         .map(|(i, (&(from, to), w))| (from, to, w.clone(), i))
         .collect();
     let mut cuts = Vec::new();
-    let mut levels: Vec<Level<W>> = Vec::new();
+    let mut levels: Vec<Contraction<W>> = Vec::new();
     loop {
         let n = members.len();
         let best = cheapest_entering(n, &current);
@@ -72,7 +72,7 @@ pub(super) fn arborescence<W: Weight>(
             }
         }
         let root_above = above[root_now];
-        levels.push(Level {
+        levels.push(Contraction {
             edges: std::mem::replace(&mut current, next),
             best,
             above,
@@ -144,7 +144,7 @@ fn contracted<W>(
 
 /// Returns the edges of the lowest level, level by level from the highest: a cycle loses its edge
 /// into the node where the arborescence enters it.
-fn expanded<W>(nodes: usize, levels: &[Level<W>]) -> Vec<Option<usize>> {
+fn expanded<W>(nodes: usize, levels: &[Contraction<W>]) -> Vec<Option<usize>> {
     let mut chosen: Vec<Option<usize>> = Vec::new();
     for (depth, level) in levels.iter().enumerate().rev() {
         let mut entering = level.best.clone();

@@ -1,6 +1,6 @@
 //! The proof that no schedule is faster, and a check of it that is independent of how it was found.
 
-use super::demand::{Combining, Demand};
+use super::demand::{Combining, Wanted};
 use super::fraction::{Fraction, sum, whole};
 use super::partial_results::PartialResults;
 use super::platform::{Edge, Platform};
@@ -68,7 +68,7 @@ impl Certificate {
     ///
     /// # Errors
     /// When one does not hold; the message names it.
-    pub(super) fn verify(&self, platform: &Platform, ports: Ports, demand: &Demand) -> Result<()> {
+    pub(super) fn verify(&self, platform: &Platform, ports: Ports, demand: &Wanted) -> Result<()> {
         let computing = demand.combining.is_some() && platform.computes();
         let graph = PortGraph::new(platform, ports, computing);
         let times = platform.activity_costs(computing);
@@ -155,7 +155,7 @@ impl Priced<'_> {
     fn verify_root(
         &self,
         proof: &Proof,
-        demand: &Demand,
+        demand: &Wanted,
         root: usize,
         targets: &[usize],
     ) -> Result<Fraction> {

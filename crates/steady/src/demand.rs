@@ -10,7 +10,7 @@ use super::weight::Weight;
 
 /// The demand of one operation of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Demand {
+pub(super) struct Wanted {
     /// The senders.
     pub(super) roots: Vec<usize>,
     /// By root, the receivers.
@@ -33,7 +33,7 @@ pub(super) enum Combining {
 /// The cheapest tree to some of the nodes is found exactly for up to this many targets.
 pub(super) const MAX_EXACT_TARGETS: usize = 9;
 
-impl Demand {
+impl Wanted {
     /// Whether the cheapest routes are found exactly. Trees to many but not all nodes are not.
     pub(super) fn is_exact(&self, nodes: usize) -> bool {
         if let Some(combining) = &self.combining {

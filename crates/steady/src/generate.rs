@@ -51,7 +51,7 @@ pub fn generate(name: &str, seed: u64) -> Result<Platform> {
     };
     let small = |nodes: usize| ensure_small(name, nodes);
     let mut random = Generator::new(seed);
-    let mut links = Links::default();
+    let mut links = LinkList::default();
     let nodes = match kind {
         "complete" | "ring" | "tree" | "star" => {
             let n = small(count(size)?)?;
@@ -120,9 +120,9 @@ fn ensure_possible(name: &str, nodes: usize, edges: usize) -> Result<()> {
 
 /// The links of a platform.
 #[derive(Debug, Default)]
-struct Links(Vec<Edge>);
+struct LinkList(Vec<Edge>);
 
-impl Links {
+impl LinkList {
     fn add(&mut self, src: usize, dst: usize, cost: Fraction) {
         self.0.push(Edge::new(src, dst, cost));
     }

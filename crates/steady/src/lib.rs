@@ -53,12 +53,12 @@
 //!
 //! ```
 //! use oneport::check;
-//! use oneport_steady::{Method, Operation, generate, solve};
+//! use oneport_steady::{SolveMethod, Operation, generate, solve};
 //! use oneport::simulate::Prepared;
 //! use oneport::Ports;
 //!
 //! let platform = generate("fig3", 0)?;
-//! let solution = solve(&platform, Operation::Broadcast, Ports::UNI, Method::Ports)?;
+//! let solution = solve(&platform, Operation::Broadcast, Ports::UNI, SolveMethod::Ports)?;
 //! assert_eq!(solution.throughput.to_string(), "2/3");
 //! // 2 messages in every 3 time units; 100 of them:
 //! let periodic = solution.periodic(None, None)?;
@@ -112,5 +112,5 @@ pub use robust::Robustness;
 pub use route::{Arborescence, Route, Task, TaskGraph};
 pub use series::Series;
 pub use single::{Single, best_single};
-pub use solve::Method;
+pub use solve::SolveMethod;
 pub use unroll::StepTimes;

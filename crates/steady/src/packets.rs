@@ -8,7 +8,7 @@ use super::fraction::{Fraction, whole};
 use super::periodic::Periodic;
 use super::platform::Platform;
 use super::problem::{Operation, solve};
-use super::solve::Method;
+use super::solve::SolveMethod;
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 
@@ -58,7 +58,7 @@ pub fn best_packets(
     let counts = std::iter::once(1).chain(doubled.flat_map(|n: usize| [n, n + n / 2]));
     for count in counts.take_while(|&n| n <= MAX_PACKETS) {
         let packets = platform.with_costs(|_, e| &e.latency + &e.cost * size / whole(count))?;
-        let solution = solve(&packets, operation, ports, Method::Ports)?;
+        let solution = solve(&packets, operation, ports, SolveMethod::Ports)?;
         let periodic = solution.periodic(None, None)?;
         let periods = periodic.periods(count);
         if best.is_some() && periods.saturating_mul(2 * periodic.transfers()) > MAX_STEPS {

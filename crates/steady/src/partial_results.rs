@@ -38,7 +38,7 @@ pub(super) struct PartialResults {
 
 /// How a partial result gets to a node.
 #[derive(Debug, Clone, Copy)]
-enum From {
+enum Derivation {
     /// It is there from the start.
     There,
     Edge(usize),
@@ -46,9 +46,9 @@ enum From {
 }
 
 /// The least costs of partial results by set and node, with the steps that reach them.
-pub(super) struct Table<W> {
+pub(super) struct CostTable<W> {
     pub(super) costs: Vec<Vec<Option<W>>>,
-    from: Vec<Vec<From>>,
+    from: Vec<Vec<Derivation>>,
 }
 
 impl PartialResults {
@@ -119,7 +119,7 @@ impl PartialResults {
         platform: &Platform,
         prices: &[W],
         computing: &[W],
-    ) -> Table<W> {
+    ) -> CostTable<W> {
         self.table_with(platform, prices, computing, |_| false)
     }
 
@@ -131,7 +131,7 @@ impl PartialResults {
         prices: &[W],
         computing: &[W],
         there: impl Fn((usize, usize)) -> bool,
-    ) -> Table<W> {
+    ) -> CostTable<W> {
         let n = platform.nodes();
         let splits = self.splits();
         let mut costs: Vec<Vec<Option<W>>> = Vec::with_capacity(splits.len());
@@ -142,7 +142,7 @@ impl PartialResults {
         }
         for (set, parts) in splits.iter().enumerate() {
             let mut start: Vec<Option<W>> = vec![None; n];
-            let mut how = vec![From::There; n];
+            let mut how = vec![Derivation::There; n];
             for &(a, b) in parts {
                 for v in 0..n {
                     let (Some(x), Some(y)) = (&costs[a][v], &costs[b][v]) else {
@@ -154,24 +154,24 @@ impl PartialResults {
                     }
                     if start[v].as_ref().is_none_or(|s| both < *s) {
                         start[v] = Some(both);
-                        how[v] = From::Split(a, b);
+                        how[v] = Derivation::Split(a, b);
                     }
                 }
             }
             for v in (0..n).filter(|&v| owner[set] == Some(v) || there((set, v))) {
                 start[v] = Some(W::default());
-                how[v] = From::There;
+                how[v] = Derivation::There;
             }
             let (entering, distance) = paths_from(platform, prices, start);
             for (v, e) in entering.into_iter().enumerate() {
                 if let Some(e) = e {
-                    how[v] = From::Edge(e);
+                    how[v] = Derivation::Edge(e);
                 }
             }
             costs.push(distance);
             from.push(how);
         }
-        Table { costs, from }
+        CostTable { costs, from }
     }
 
     /// Finds the cheapest way to the full result on `root`; `None` if there is none.
@@ -195,7 +195,7 @@ impl PartialResults {
     }
 }
 
-impl<W> Table<W> {
+impl<W> CostTable<W> {
     /// Adds the tasks to `task_graph` that make the partial result `goal.0` on node `goal.1`.
     /// `made` maps a partial result and a node to its value, and is extended. Returns the value of
     /// the goal; `None` if it cannot be made.
@@ -215,8 +215,8 @@ impl<W> Table<W> {
             }
             let (set, v) = state;
             let task = match self.from[set][v] {
-                From::There => return None,
-                From::Edge(edge) => {
+                Derivation::There => return None,
+                Derivation::Edge(edge) => {
                     let before = (set, platform.edges()[edge].src);
                     match made.get(&before) {
                         Some(&value) => Task::Move { edge, value },
@@ -226,7 +226,7 @@ impl<W> Table<W> {
                         }
                     }
                 }
-                From::Split(a, b) => match (made.get(&(a, v)), made.get(&(b, v))) {
+                Derivation::Split(a, b) => match (made.get(&(a, v)), made.get(&(b, v))) {
                     (Some(&left), Some(&right)) => Task::Combine {
                         node: v,
                         left,

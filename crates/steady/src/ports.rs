@@ -192,16 +192,16 @@ pub(super) fn bipartite_slots(graph: &PortGraph, loads: &[Fraction]) -> Vec<Slot
 }
 
 /// An entry of a matrix: row, column, value, and the edge whose load it is.
-type Entry = (usize, usize, IBig, Option<usize>);
+type LoadEntry = (usize, usize, IBig, Option<usize>);
 
 /// Completes the loads to a matrix whose rows and columns have the sum of the busiest port. It is
 /// twice as large: the loads, their transpose, and the missing amounts on two diagonals. Returns
 /// its entries and that sum.
-fn completed(graph: &PortGraph, whole: &[IBig]) -> (Vec<Entry>, IBig) {
+fn completed(graph: &PortGraph, whole: &[IBig]) -> (Vec<LoadEntry>, IBig) {
     let n = graph.len() / 2;
     let mut rows = vec![IBig::ZERO; 2 * n];
     let mut columns = vec![IBig::ZERO; 2 * n];
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries: Vec<LoadEntry> = Vec::new();
     for (i, &(a, b)) in graph.links().iter().enumerate() {
         if whole[i].is_zero() {
             continue;
@@ -238,7 +238,7 @@ struct Permutation {
 }
 
 impl Permutation {
-    fn new(size: usize, entries: &[Entry]) -> Permutation {
+    fn new(size: usize, entries: &[LoadEntry]) -> Permutation {
         let mut by_row = vec![Vec::new(); size];
         for (i, entry) in entries.iter().enumerate() {
             by_row[entry.0].push(i);
@@ -252,7 +252,7 @@ impl Permutation {
     }
 
     /// Completes the matching. Returns the chosen entry of each row.
-    fn complete(&mut self, entries: &[Entry]) -> Option<Vec<usize>> {
+    fn complete(&mut self, entries: &[LoadEntry]) -> Option<Vec<usize>> {
         for row in 0..self.size {
             if let Some(i) = self.row_entry[row]
                 && entries[i].2.is_zero()
@@ -270,7 +270,7 @@ impl Permutation {
     }
 
     /// Finds a shortest augmenting path from a free row and applies it; false if there is none.
-    fn augment(&mut self, row: usize, entries: &[Entry]) -> bool {
+    fn augment(&mut self, row: usize, entries: &[LoadEntry]) -> bool {
         let mut reached_by: Vec<Option<usize>> = vec![None; self.size];
         let mut open = std::collections::VecDeque::from([row]);
         while let Some(at) = open.pop_front() {

@@ -1,7 +1,7 @@
 //! The operations of a series, and the solution: the best throughput and how it is reached.
 
 use super::certificate::Certificate;
-use super::demand::{Combining, Demand};
+use super::demand::{Combining, Wanted};
 use super::flows::flow_bound;
 use super::fraction::{Fraction, common_denominator, lcm, sum, whole};
 use super::partial_results::PartialResults;
@@ -9,7 +9,7 @@ use super::platform::Platform;
 use super::ports::Slot;
 use super::route::Route;
 use super::scan::best_scan;
-use super::solve::{Method, best_rates};
+use super::solve::{SolveMethod, best_rates};
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 
@@ -110,7 +110,7 @@ impl Operation {
 
     /// Returns the demand of one operation on `platform`, which is the reversed one for reversed
     /// operations.
-    pub(super) fn demand(self, platform: &Platform) -> Result<Demand> {
+    pub(super) fn demand(self, platform: &Platform) -> Result<Wanted> {
         let n = platform.nodes();
         let others = |v: usize| (0..n).filter(|&u| u != v).collect::<Vec<usize>>();
         let source = platform.source();
@@ -132,7 +132,7 @@ impl Operation {
             for v in 1..n {
                 platform.reaches(v - 1, &[v], false)?;
             }
-            return Ok(Demand {
+            return Ok(Wanted {
                 roots,
                 targets,
                 personal: false,
@@ -146,7 +146,7 @@ impl Operation {
                 platform.reaches(root, targets, self.is_reversed(platform))?;
             }
         }
-        Ok(Demand {
+        Ok(Wanted {
             roots,
             targets,
             personal: self.is_personal(),
@@ -191,9 +191,9 @@ pub struct Solution {
 /// [module](super).
 ///
 /// # Complexity
-/// With [`Method::Ports`], the program has a row for each port and violated odd set, with
-/// [`Method::Matchings`] one for each edge. Its columns are routes, generated on demand. One takes
-/// `O(nodes * edges)` for an arborescence, `O(nodes^2 + edges)` for paths from one root,
+/// With [`SolveMethod::Ports`], the program has a row for each port and violated odd set, with
+/// [`SolveMethod::Matchings`] one for each edge. Its columns are routes, generated on demand. One
+/// takes `O(nodes * edges)` for an arborescence, `O(nodes^2 + edges)` for paths from one root,
 /// `O(3^k nodes + 2^k nodes^2)` for a tree to `k` targets, and `O(nodes^4)` for a reduction in rank
 /// order.
 ///
@@ -203,7 +203,7 @@ pub fn solve(
     platform: &Platform,
     operation: Operation,
     ports: Ports,
-    method: Method,
+    method: SolveMethod,
 ) -> Result<Solution> {
     if ports.k() != 1 {
         return Err(Error::usage(format!(
@@ -240,7 +240,7 @@ pub fn solve(
 /// # Errors
 /// Those of [`flow_bound`].
 pub fn multicast_bounds(platform: &Platform, ports: Ports) -> Result<(Fraction, Fraction)> {
-    let below = solve(platform, Operation::Scatter, ports, Method::Ports)?.throughput;
+    let below = solve(platform, Operation::Scatter, ports, SolveMethod::Ports)?.throughput;
     Ok((below, flow_bound(platform, ports)?))
 }
 
@@ -310,7 +310,7 @@ impl Solution {
     pub fn bounds(&self) -> Result<Option<(Fraction, Fraction)>> {
         let platform = &self.platform;
         let solve = |platform: &Platform, operation| {
-            Ok::<_, Error>(solve(platform, operation, self.ports, Method::Ports)?.throughput)
+            Ok::<_, Error>(solve(platform, operation, self.ports, SolveMethod::Ports)?.throughput)
         };
         Ok(match self.operation {
             Operation::Multicast => {
@@ -349,8 +349,8 @@ impl Solution {
     ///
     /// - For broadcasts and free reductions with bidirectional ports: the polynomial program of
     ///   edge rates and flows ([`flow_bound`]).
-    /// - The program of routes and matchings ([`Method::Matchings`]), only if `all` is set, as it
-    ///   is slower.
+    /// - The program of routes and matchings ([`SolveMethod::Matchings`]), only if `all` is set, as
+    ///   it is slower.
     pub fn recomputed(&self, all: bool) -> Vec<(&'static str, Result<Fraction>)> {
         let mut others = Vec::new();
         if self.certificate.is_none() {
@@ -367,8 +367,8 @@ impl Solution {
         }
         if all {
             let demand = self.operation.demand(&self.platform);
-            let rates =
-                demand.and_then(|d| best_rates(&self.platform, self.ports, &d, Method::Matchings));
+            let rates = demand
+                .and_then(|d| best_rates(&self.platform, self.ports, &d, SolveMethod::Matchings));
             others.push(("routes and matchings", rates.map(|r| r.throughput)));
         }
         others

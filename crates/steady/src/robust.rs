@@ -18,7 +18,7 @@
 
 use super::fraction::{Fraction, sum, whole};
 use super::problem::{Solution, solve};
-use super::solve::Method;
+use super::solve::SolveMethod;
 use oneport::error::{Error, Result};
 
 /// Guarantees under costs that drift independently of one another, each up to its edge's drift.
@@ -62,7 +62,7 @@ impl Solution {
         } else {
             upper
         };
-        let best = solve(&upper, self.operation, self.ports, Method::Ports)?;
+        let best = solve(&upper, self.operation, self.ports, SolveMethod::Ports)?;
         Ok(Robustness {
             guaranteed,
             best_guaranteed: best.throughput.clone(),

@@ -29,7 +29,7 @@ use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 
 /// The best single route found.
-pub(super) struct Best {
+pub(super) struct BestRoute {
     pub(super) route: Route,
     /// Time for which one operation keeps the busiest port or odd set busy.
     pub(super) time: Fraction,
@@ -51,7 +51,7 @@ const MAX_SEARCHED: usize = 6;
 ///
 /// # Errors
 /// When no route is found.
-pub(super) fn best_scan(platform: &Platform, ports: Ports) -> Result<Best> {
+pub(super) fn best_scan(platform: &Platform, ports: Ports) -> Result<BestRoute> {
     let unit = platform.unit();
     let mut best = best_in_units(&platform.in_units_of(&unit), ports)?;
     best.time *= unit;
@@ -60,7 +60,7 @@ pub(super) fn best_scan(platform: &Platform, ports: Ports) -> Result<Best> {
 
 /// Solves the problem for a platform whose costs are in units of the smallest one. The
 /// floating-point prices then lead to the same route whatever unit of time the costs were given in.
-fn best_in_units(platform: &Platform, ports: Ports) -> Result<Best> {
+fn best_in_units(platform: &Platform, ports: Ports) -> Result<BestRoute> {
     let n = platform.nodes();
     let mut scans = Scans::new(platform, ports);
     let rounds = (MAX_PRICED / n.pow(5)).clamp(1, ROUNDS);
@@ -83,7 +83,7 @@ fn best_in_units(platform: &Platform, ports: Ports) -> Result<Best> {
     };
     let loads = shares(&scans.costs, platform, &route, &time);
     match general_slots(&scans.graph, &loads, &[])? {
-        Slotted::Fits(slots) => Ok(Best {
+        Slotted::Fits(slots) => Ok(BestRoute {
             route,
             time,
             slots,
@@ -159,7 +159,7 @@ struct Scans<'a> {
 }
 
 /// A partial result, by number, on a node.
-type State = (usize, usize);
+type PartialAt = (usize, usize);
 
 impl<'a> Scans<'a> {
     fn new(platform: &'a Platform, ports: Ports) -> Scans<'a> {
@@ -184,7 +184,7 @@ impl<'a> Scans<'a> {
     }
 
     /// The prefix of rank `i` on rank `i`.
-    fn goal(&self, i: usize) -> State {
+    fn goal(&self, i: usize) -> PartialAt {
         (self.partials.interval(0, i + 1), i)
     }
 
@@ -197,7 +197,7 @@ impl<'a> Scans<'a> {
             owners: self.partials.owners.clone(),
             ..TaskGraph::default()
         };
-        let mut made: HashMap<State, usize> =
+        let mut made: HashMap<PartialAt, usize> =
             (0..n).map(|i| ((self.partials.single(i), i), i)).collect();
         let order: Vec<usize> = if upwards {
             (1..n).collect()
@@ -267,7 +267,7 @@ impl<'a> Scans<'a> {
     /// Searches all routes. Returns whether the search ended within its limit.
     fn search(&mut self) -> Result<bool> {
         let n = self.platform.nodes();
-        let mut search = Search {
+        let mut search = RouteSearch {
             made: HashMap::new(),
             order: (1..n).map(|i| self.goal(i)).collect(),
             at: 0,
@@ -278,7 +278,7 @@ impl<'a> Scans<'a> {
         Ok(search.visits < MAX_VISITS)
     }
 
-    fn decide(&mut self, search: &mut Search) -> Result<()> {
+    fn decide(&mut self, search: &mut RouteSearch) -> Result<()> {
         search.visits += 1;
         if search.visits >= MAX_VISITS {
             return Ok(());
@@ -300,7 +300,7 @@ impl<'a> Scans<'a> {
         let moves = moves.map(|&e| (e, vec![(set, self.platform.edges()[e].src)]));
         let joined = self.splits[set].iter();
         let joined = joined.map(|&(a, b)| (edges + v, vec![(a, v), (b, v)]));
-        let mut ways: Vec<(usize, Vec<State>)> = joined.chain(moves).collect();
+        let mut ways: Vec<(usize, Vec<PartialAt>)> = joined.chain(moves).collect();
         // Parts are made recursively. A way that needs the state itself is circular and is skipped.
         ways.retain(|(_, needs)| !needs.iter().any(|&need| search.needs(need, state)));
         for (activity, needs) in ways {
@@ -334,19 +334,19 @@ impl<'a> Scans<'a> {
 }
 
 /// A partly decided route.
-struct Search {
+struct RouteSearch {
     /// By decided state, the activity that produces it and the states that it needs.
-    made: HashMap<State, (usize, Vec<State>)>,
+    made: HashMap<PartialAt, (usize, Vec<PartialAt>)>,
     /// The requested states; those before `at` are decided.
-    order: Vec<State>,
+    order: Vec<PartialAt>,
     at: usize,
     busy: Vec<Fraction>,
     visits: usize,
 }
 
-impl Search {
+impl RouteSearch {
     /// Whether `state` needs `other` according to the decisions so far.
-    fn needs(&self, state: State, other: State) -> bool {
+    fn needs(&self, state: PartialAt, other: PartialAt) -> bool {
         let mut open = vec![state];
         while let Some(s) = open.pop() {
             if s == other {
@@ -366,9 +366,9 @@ impl Search {
             owners: scans.partials.owners.clone(),
             ..TaskGraph::default()
         };
-        let mut value: HashMap<State, usize> =
+        let mut value: HashMap<PartialAt, usize> =
             (0..n).map(|i| ((scans.partials.single(i), i), i)).collect();
-        let mut open: Vec<State> = (1..n).rev().map(|i| scans.goal(i)).collect();
+        let mut open: Vec<PartialAt> = (1..n).rev().map(|i| scans.goal(i)).collect();
         while let Some(&state) = open.last() {
             if value.contains_key(&state) {
                 open.pop();
@@ -378,7 +378,7 @@ impl Search {
                 break;
             };
             let missing = needs.iter().copied().filter(|s| !value.contains_key(s));
-            let missing: Vec<State> = missing.collect();
+            let missing: Vec<PartialAt> = missing.collect();
             if missing.is_empty() {
                 let task = match needs[..] {
                     [from] => Task::Move {

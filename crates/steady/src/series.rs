@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use super::periodic::Periodic;
 use super::platform::Platform;
 use super::problem::{Operation, solve};
-use super::solve::Method;
+use super::solve::SolveMethod;
 use oneport::error::{Error, Result};
 use oneport::internal::json_line;
 use oneport::machine::CostModel;
@@ -30,7 +30,7 @@ pub struct Series {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Field {
+struct SeriesField {
     operation: String,
     elements: usize,
     platform: Box<RawValue>,
@@ -38,9 +38,9 @@ struct Field {
 
 /// A schedule's file as far as it is read here.
 #[derive(Deserialize)]
-struct File {
+struct SeriesFile {
     #[serde(default)]
-    series: Option<Field>,
+    series: Option<SeriesField>,
 }
 
 impl Series {
@@ -60,7 +60,7 @@ impl Series {
 
     /// The JSON form of `schedule`, with the series.
     pub fn to_json(&self, schedule: &Schedule) -> String {
-        let field = Field {
+        let field = SeriesField {
             operation: self.operation.name().to_string(),
             elements: self.elements,
             platform: RawValue::from_string(self.platform.to_json()).unwrap_or_default(),
@@ -77,7 +77,7 @@ impl Series {
     /// When the series is not one, or those of [`Platform::parse`].
     pub fn from_json(text: &str) -> Result<Option<Series>> {
         let malformed = |why: &dyn std::fmt::Display| Error::malformed(format!("series: {why}"));
-        let file: File = serde_json::from_str(text).map_err(|e| Error::json("series", &e))?;
+        let file: SeriesFile = serde_json::from_str(text).map_err(|e| Error::json("series", &e))?;
         let Some(field) = file.series else {
             return Ok(None);
         };
@@ -120,7 +120,7 @@ impl Series {
             &self.platform,
             self.operation,
             schedule.ports(),
-            Method::Ports,
+            SolveMethod::Ports,
         )?;
         let throughput = match solution.bounds()? {
             Some((_, above)) => above,

@@ -5,7 +5,7 @@
 //! time is NP-hard. On platforms with few trees all of them are tried, with bounds. Otherwise,
 //! trees from several starts are improved by exchanging single edges.
 
-use super::demand::Demand;
+use super::demand::Wanted;
 use super::fraction::{Fraction, over_common, whole};
 use super::platform::Platform;
 use super::problem::{Operation, Solution};
@@ -73,7 +73,8 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
             let Some((time, r)) = better else { break };
             (min_time, route) = (time, r);
         }
-        let mut search = Search::new(platform, demand.roots[0], bidirectional, min_time.clone());
+        let mut search =
+            TreeSearch::new(platform, demand.roots[0], bidirectional, min_time.clone());
         is_optimal = search.search_all();
         if let Some(entering) = search.best {
             min_time = search.min_time;
@@ -112,7 +113,7 @@ fn busy(platform: &Platform, route: &Route, bidirectional: bool) -> Fraction {
 /// Returns a better tree that differs by one edge, if there is one.
 fn exchanged(
     platform: &Platform,
-    demand: &Demand,
+    demand: &Wanted,
     route: &Route,
     bidirectional: bool,
     min_time: &Fraction,
@@ -143,7 +144,7 @@ fn exchanged(
 
 /// The search of all trees, node by node. It skips partial trees that are no better than the best
 /// tree.
-struct Search<'a> {
+struct TreeSearch<'a> {
     platform: &'a Platform,
     root: usize,
     bidirectional: bool,
@@ -155,7 +156,7 @@ struct Search<'a> {
     visits: usize,
 }
 
-impl<'a> Search<'a> {
+impl<'a> TreeSearch<'a> {
     fn new(platform: &'a Platform, root: usize, bidirectional: bool, min_time: Fraction) -> Self {
         let n = platform.nodes();
         let mut into = vec![Vec::new(); n];
@@ -165,7 +166,7 @@ impl<'a> Search<'a> {
         for edges in &mut into {
             edges.sort_by(|&a, &b| platform.edges()[a].cost.cmp(&platform.edges()[b].cost));
         }
-        Search {
+        TreeSearch {
             platform,
             root,
             bidirectional,

@@ -23,7 +23,7 @@ use dashu_int::{IBig, UBig};
 use super::arborescence::arborescence;
 use super::certificate::{Certificate, Proof};
 use super::colouring::{Slotted, general_slots, violated_sets};
-use super::demand::{Combining, Demand};
+use super::demand::{Combining, Wanted};
 use super::fraction::{Fraction, common_denominator, over_common, scaled, to_finite, whole};
 use super::lp::{Column, Optimum, Pricing, maximise};
 use super::matching::maximum;
@@ -38,7 +38,7 @@ use oneport::machine::Ports;
 
 /// How a throughput is computed. Both methods give the same result, so each is a test of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Method {
+pub enum SolveMethod {
     /// A program of routes in which no port is busy for more than all the time, with odd sets of
     /// unidirectional ports.
     #[default]
@@ -60,7 +60,7 @@ pub(super) struct Rates {
 
 /// The activity that a column stands for.
 #[derive(Debug, Clone)]
-enum Label {
+enum ColumnActivity {
     Route(Route),
     Slot(Vec<usize>),
 }
@@ -69,7 +69,7 @@ enum Label {
 struct Rows<'a> {
     platform: &'a Platform,
     graph: PortGraph,
-    demand: &'a Demand,
+    demand: &'a Wanted,
     matchings: bool,
     /// Odd sets of nodes; each has a row, after those of the ports.
     odd_sets: Vec<Vec<usize>>,
@@ -83,8 +83,8 @@ struct Rows<'a> {
 pub(super) fn best_rates(
     platform: &Platform,
     ports: Ports,
-    demand: &Demand,
-    method: Method,
+    demand: &Wanted,
+    method: SolveMethod,
 ) -> Result<Rates> {
     let unit = platform.unit();
     let rates = rates_in_units(&platform.in_units_of(&unit), ports, demand, method)?;
@@ -112,8 +112,8 @@ impl Rates {
 fn rates_in_units(
     platform: &Platform,
     ports: Ports,
-    demand: &Demand,
-    method: Method,
+    demand: &Wanted,
+    method: SolveMethod,
 ) -> Result<Rates> {
     let computing = demand.combining.is_some() && platform.computes();
     let graph = PortGraph::new(platform, ports, computing);
@@ -122,7 +122,7 @@ fn rates_in_units(
         platform,
         graph,
         demand,
-        matchings: method == Method::Matchings,
+        matchings: method == SolveMethod::Matchings,
         odd_sets: Vec::new(),
         costs: costs.iter().map(to_finite).collect(),
         whole_costs: over_common(&costs).0,
@@ -136,8 +136,8 @@ fn rates_in_units(
             .used
             .iter()
             .filter_map(|(label, share)| match label {
-                Label::Route(_) => None,
-                Label::Slot(edges) => Some(Slot::new(edges.clone(), share.clone())),
+                ColumnActivity::Route(_) => None,
+                ColumnActivity::Slot(edges) => Some(Slot::new(edges.clone(), share.clone())),
             });
         let slots = trimmed(
             slots.collect(),
@@ -155,10 +155,10 @@ fn rates_in_units(
     })
 }
 
-fn used_routes(optimum: &Optimum<Label>) -> Vec<(Route, Fraction)> {
+fn used_routes(optimum: &Optimum<ColumnActivity>) -> Vec<(Route, Fraction)> {
     let routes = optimum.used.iter().filter_map(|(label, rate)| match label {
-        Label::Route(route) => Some((route.clone(), rate.clone())),
-        Label::Slot(_) => None,
+        ColumnActivity::Route(route) => Some((route.clone(), rate.clone())),
+        ColumnActivity::Slot(_) => None,
     });
     routes.collect()
 }
@@ -186,7 +186,7 @@ pub(super) fn edge_loads(
 
 impl Rows<'_> {
     /// Finds the optimum by ports and odd sets, and its slots.
-    fn within_ports(&mut self) -> Result<(Optimum<Label>, Vec<Slot>)> {
+    fn within_ports(&mut self) -> Result<(Optimum<ColumnActivity>, Vec<Slot>)> {
         let mut columns = self.start()?;
         for _ in 0..MAX_ROUNDS {
             let mut bounds = vec![whole(1); self.graph.len()];
@@ -233,7 +233,7 @@ impl Rows<'_> {
 
     /// Returns the first columns: the cheapest route when the price of each edge is its cost and,
     /// in the form with matchings, a matching of each single edge.
-    fn start(&self) -> Result<Vec<Column<Label>>> {
+    fn start(&self) -> Result<Vec<Column<ColumnActivity>>> {
         let route = self.demand.cheapest(self.platform, &self.costs);
         let route =
             route.ok_or_else(|| Error::malformed("platform: a target cannot be reached"))?;
@@ -245,7 +245,7 @@ impl Rows<'_> {
         Ok(columns)
     }
 
-    fn route_column(&self, route: Route) -> Column<Label> {
+    fn route_column(&self, route: Route) -> Column<ColumnActivity> {
         let mut entries: Vec<(usize, Fraction)> = Vec::new();
         for (e, messages) in route.activities(self.platform.edges().len()) {
             let load = match self.exact_costs.get(e) {
@@ -265,11 +265,11 @@ impl Rows<'_> {
         Column {
             gain: whole(1),
             entries,
-            label: Label::Route(route),
+            label: ColumnActivity::Route(route),
         }
     }
 
-    fn slot_column(&self, edges: Vec<usize>) -> Column<Label> {
+    fn slot_column(&self, edges: Vec<usize>) -> Column<ColumnActivity> {
         let time = self.costs.len();
         let mut entries: Vec<(usize, Fraction)> = edges.iter().map(|&e| (e, -whole(1))).collect();
         entries.sort_unstable_by_key(|(row, _)| *row);
@@ -277,7 +277,7 @@ impl Rows<'_> {
         Column {
             gain: Fraction::ZERO,
             entries,
-            label: Label::Slot(edges),
+            label: ColumnActivity::Slot(edges),
         }
     }
 
@@ -389,7 +389,7 @@ impl Rows<'_> {
         &self,
         weights: impl Iterator<Item = W>,
         matching: impl FnOnce() -> Vec<usize>,
-    ) -> Vec<Column<Label>> {
+    ) -> Vec<Column<ColumnActivity>> {
         let route = self
             .demand
             .cheapest(self.platform, &weights.collect::<Vec<W>>());
@@ -399,14 +399,14 @@ impl Rows<'_> {
     }
 }
 
-impl Pricing<Label> for Rows<'_> {
-    fn improve(&mut self, prices: &[f64]) -> Vec<Column<Label>> {
+impl Pricing<ColumnActivity> for Rows<'_> {
+    fn improve(&mut self, prices: &[f64]) -> Vec<Column<ColumnActivity>> {
         let prices = self.edge_prices(prices);
         let weights = prices.iter().zip(&self.costs).map(|(p, c)| p * c);
         self.columns(weights, || self.graph.heaviest(&rounded(&prices)))
     }
 
-    fn improve_exactly(&mut self, prices: &[IBig], _: &UBig) -> Vec<Column<Label>> {
+    fn improve_exactly(&mut self, prices: &[IBig], _: &UBig) -> Vec<Column<ColumnActivity>> {
         let prices = self.edge_prices(prices);
         let weights = prices.iter().zip(&self.whole_costs).map(|(p, c)| p * c);
         self.columns(weights, || self.graph.heaviest(&prices))

@@ -32,7 +32,7 @@ const MAX_STEPS: usize = 50_000_000;
 
 /// A part of an item that one step handles.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct ItemPart {
     from: Span,
     to: Span,
     left: Option<Span>,
@@ -238,8 +238,8 @@ impl Periodic {
         period: usize,
         operations: usize,
         layout: &BufferLayout,
-    ) -> Vec<Piece> {
-        let mut pieces: Vec<Piece> = Vec::new();
+    ) -> Vec<ItemPart> {
+        let mut pieces: Vec<ItemPart> = Vec::new();
         let mut at = range.start;
         while at < range.end {
             let item = items[at / self.elements];
@@ -257,7 +257,7 @@ impl Periodic {
                 let offset = layout.offset(place) + operation * self.elements + from;
                 Span::new(offset, to - from)
             };
-            pieces.push(Piece {
+            pieces.push(ItemPart {
                 from: span(item.from),
                 to: span(item.to),
                 left: match item.how {
@@ -309,7 +309,7 @@ fn joined(spans: impl IntoIterator<Item = Span>) -> Spans {
 }
 
 /// Combines a piece in place, or in the accumulator at offset `accumulator`.
-fn combine(builder: &mut Builder, rank: usize, piece: &Piece, accumulator: Option<usize>) {
+fn combine(builder: &mut Builder, rank: usize, piece: &ItemPart, accumulator: Option<usize>) {
     let order = match piece.how {
         How::Combine(order) => order,
         How::Carry | How::CopyAndCombine(_) => Order::MineFirst,

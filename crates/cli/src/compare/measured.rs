@@ -7,17 +7,17 @@ use oneport::{Error, ErrorKind, Schedule};
 use oneport_measure::{by_library, interleave};
 use serde::Serialize;
 
-use super::Args;
+use super::CompareArgs;
 use crate::memory::ensure_memory;
 use crate::output;
-use crate::progress::Progress;
-use crate::run::{Library, Wall, memory_of_schedule};
+use crate::progress::WorkBar;
+use crate::run::{LibraryTimes, WallSummary, memory_of_schedule};
 use crate::site::{Site, summary};
 use crate::units::{TimeUnit, or_dash, show_bytes, show_ns, significant};
 
 /// The measured part of a comparison.
 #[derive(Serialize)]
-pub(super) struct Measured {
+pub(super) struct MeasuredPart {
     /// `threads` or `mpi`.
     engine: &'static str,
     repetitions: usize,
@@ -27,20 +27,20 @@ pub(super) struct Measured {
     mpi: Option<Processes>,
     /// By algorithm, in the order of its choices.
     #[serde(skip)]
-    pub(super) walls: Vec<Wall>,
+    pub(super) walls: Vec<WallSummary>,
     /// The library's own function, its ratio to the fastest algorithm.
     #[serde(skip_serializing_if = "Option::is_none")]
-    library: Option<Library>,
+    library: Option<LibraryTimes>,
     warnings: Vec<String>,
 }
 
 /// Measures the `schedules` of `choices`, of which there is at least one.
 pub(super) fn measure(
-    args: &Args,
+    args: &CompareArgs,
     schedules: &[Schedule],
     choices: &[Choice],
     site: &mut Site,
-) -> Result<Measured> {
+) -> Result<MeasuredPart> {
     let dtype = args.common.typed().1;
     oneport::with_element_type!(dtype, T => measure_as::<T>(args, schedules, choices, site))
 }
@@ -59,11 +59,11 @@ pub(super) fn plan(choices: &[Choice]) -> Result<Vec<Schedule>> {
 }
 
 fn measure_as<T: Element>(
-    args: &Args,
+    args: &CompareArgs,
     schedules: &[Schedule],
     choices: &[Choice],
     site: &mut Site,
-) -> Result<Measured> {
+) -> Result<MeasuredPart> {
     let operator = match schedules[0].collective().kind().reduces() {
         true => Operator::<T>::named(args.common.vector.op().name())?,
         false => Operator::none(),
@@ -83,7 +83,7 @@ fn measure_as<T: Element>(
             Err(reason) => output::note(&format!("the library is not measured: {reason}")),
         }
     }
-    let progress = Progress::new(0, "measuring {wide_bar} {percent}%, {eta} left");
+    let progress = WorkBar::new(0, "measuring {wide_bar} {percent}%, {eta} left");
     let mut rows = interleave(site, &runs, |done, of| progress.set(done, of))?;
     progress.finish();
     let library = rows.split_off(choices.len()).pop();
@@ -99,18 +99,18 @@ fn measure_as<T: Element>(
     let warnings = warnings.max_by_key(|warnings| warnings.len());
     let fastest = rows.iter().map(|row| row.wall.median_ns());
     let fastest = fastest.min().unwrap_or(0);
-    Ok(Measured {
+    Ok(MeasuredPart {
         engine: args.engine().map_or("", |engine| engine.name()),
         repetitions: args.repetitions,
         dtype: args.common.typed().1.name(),
         mpi: site.processes(),
-        walls: rows.iter().map(|row| Wall::of(&row.wall)).collect(),
-        library: library.map(|theirs| Library::of(&theirs, fastest)),
+        walls: rows.iter().map(|row| WallSummary::of(&row.wall)).collect(),
+        library: library.map(|theirs| LibraryTimes::of(&theirs, fastest)),
         warnings: warnings.cloned().unwrap_or_default(),
     })
 }
 
-impl Measured {
+impl MeasuredPart {
     /// What a reader of the times should know.
     pub(super) fn print_warnings(&self) {
         for warning in &self.warnings {
@@ -147,12 +147,12 @@ impl Measured {
     pub(super) fn print(
         &self,
         out: &mut dyn std::io::Write,
-        rows: &[super::Row],
+        rows: &[super::CompareRow],
         unit: TimeUnit,
     ) -> Result<()> {
         let walls = rows.iter().filter_map(|row| row.wall.as_ref());
         let best = walls.map(|wall| wall.median).min().unwrap_or(0).max(1);
-        let line = |name: &str, wall: &Wall, others: [String; 5]| {
+        let line = |name: &str, wall: &WallSummary, others: [String; 5]| {
             let mut cells = vec![
                 name.to_string(),
                 show_ns(wall.median as f64),
@@ -166,7 +166,7 @@ impl Measured {
             cells.extend(others);
             (wall.median, cells)
         };
-        let of_row = |row: &super::Row| {
+        let of_row = |row: &super::CompareRow| {
             let wall = row.wall.as_ref()?;
             let ratio = wall.median as f64 / row.time.0;
             let in_ns = unit == TimeUnit::Nanoseconds && ratio.is_finite();

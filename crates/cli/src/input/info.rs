@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::show_cost;
 use crate::nodes::NodePorts;
-use crate::task::{SegmentChoice, Task};
+use crate::task::{PlanTask, SegmentChoice};
 use crate::units::{TimeUnit, counted, show_bytes};
 
 /// Description of a schedule, as fields of JSON output.
@@ -112,7 +112,7 @@ impl ScheduleInfo {
 
     /// Describes the schedule that `algorithm` plans for `request`, one of the requests of `task`.
     pub(crate) fn planned(
-        task: &Task,
+        task: &PlanTask,
         algorithm: &Algorithm,
         request: &Request,
         root: Option<usize>,

@@ -7,17 +7,17 @@ use oneport::simulate::Prepared;
 use oneport_measure::{Row, interleave};
 use oneport_pictures::Trace;
 
-use super::job::Job;
+use super::job::RunJob;
 use super::limits::memory_of;
-use super::report::Done;
-use super::{Args, Place};
+use super::report::Ran;
+use super::{CoreChoice, RunArgs};
 use crate::input::Input;
 use crate::site::Site;
 use crate::task::finite;
 
-impl Job<'_> {
+impl RunJob<'_> {
     /// Runs the schedule with elements of type `T`.
-    pub(super) fn execute<T: Element>(self, site: &mut Site) -> Result<Done> {
+    pub(super) fn execute<T: Element>(self, site: &mut Site) -> Result<Ran> {
         let (args, input) = (self.args, self.input);
         let schedule = &input.schedule;
         if (input.cost.links().is_some() || args.clock == Clock::Paced)
@@ -56,7 +56,7 @@ impl Job<'_> {
         };
         let trace = row.step_times.as_deref();
         let trace = trace.map(|times| Trace::wall(schedule, times));
-        Ok(Done {
+        Ok(Ran {
             trace: self.trace.zip(trace.transpose()?),
             processes: site.processes(),
             dtype: self.dtype,
@@ -69,14 +69,14 @@ impl Job<'_> {
 }
 
 /// The team of threads of a run.
-fn team<'s>(args: &Args, input: &Input, site: &'s mut Site) -> Result<&'s mut Team> {
+fn team<'s>(args: &RunArgs, input: &Input, site: &'s mut Site) -> Result<&'s mut Team> {
     // The threads' stacks must not take the memory that the run needs.
     let reserved = system::reserve_memory("the run", memory_of(input))?;
     let mut options = TeamOptions {
         tuning: args.common.machine.tuning()?,
         ..args.team()
     };
-    if args.placement == Some(Place::Schedule) {
+    if args.placement == Some(CoreChoice::Schedule) {
         options.cores = Some(Topology::here().near_partners(&input.schedule));
     }
     site.teams = Teams::new(options);

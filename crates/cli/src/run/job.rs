@@ -6,21 +6,21 @@ use oneport::run::ElementType;
 use oneport::simulate::Prepared;
 use serde::Serialize;
 
-use super::Args;
-use super::report::Done;
-use crate::draw::File;
+use super::RunArgs;
+use super::report::Ran;
+use crate::draw::OutputFile;
 use crate::input::{Input, ScheduleInfo, first_of, print_warnings};
 use crate::output::{self, Wrong};
 use crate::site::{self, Site};
 
 /// A schedule to run.
-pub(super) struct Job<'a> {
-    pub(super) args: &'a Args,
+pub(super) struct RunJob<'a> {
+    pub(super) args: &'a RunArgs,
     pub(super) input: Input,
     /// The type of its elements.
     pub(super) dtype: ElementType,
     /// What --trace writes.
-    pub(super) trace: Option<File>,
+    pub(super) trace: Option<OutputFile>,
 }
 
 /// JSON output for a wrong schedule, which is not run.
@@ -32,14 +32,14 @@ struct Disproved<'a> {
     info: &'a ScheduleInfo,
 }
 
-impl<'a> Job<'a> {
+impl<'a> RunJob<'a> {
     /// The one run of the options, whose files can be written.
-    pub(super) fn new(args: &'a Args, site: &Site) -> Result<Job<'a>> {
-        let mut job = Job::planned(args, site)?;
+    pub(super) fn new(args: &'a RunArgs, site: &Site) -> Result<RunJob<'a>> {
+        let mut job = RunJob::planned(args, site)?;
         let schedule = &job.input.schedule;
         print_warnings(&args.common.typed().0, schedule);
         site.note_spare(schedule.ranks());
-        job.trace = args.trace.as_deref().map(File::of).transpose()?;
+        job.trace = args.trace.as_deref().map(OutputFile::of).transpose()?;
         if let Some(file) = job.trace {
             file.ensure_fits_memory(schedule)?;
         }
@@ -51,7 +51,7 @@ impl<'a> Job<'a> {
     }
 
     /// What is run, if there is a place for it.
-    pub(super) fn planned(args: &'a Args, site: &Site) -> Result<Job<'a>> {
+    pub(super) fn planned(args: &'a RunArgs, site: &Site) -> Result<RunJob<'a>> {
         let (mut common, dtype) = args.common.typed();
         if let Some(world) = &site.world {
             args.ensure_for_processes()?;
@@ -69,7 +69,7 @@ impl<'a> Job<'a> {
             None => args.ensure_fits(&input)?,
             Some(_) => site.ensure_processes(input.schedule.ranks())?,
         }
-        Ok(Job {
+        Ok(RunJob {
             args,
             input,
             dtype,
@@ -78,7 +78,7 @@ impl<'a> Job<'a> {
     }
 
     /// The job, if its schedule is right. One process finds that out for all.
-    pub(super) fn proved(self, site: &Site) -> Result<Job<'a>> {
+    pub(super) fn proved(self, site: &Site) -> Result<RunJob<'a>> {
         let Some(error) = site.speaks().then(|| self.first_error()).flatten() else {
             return Ok(self);
         };
@@ -117,8 +117,8 @@ impl<'a> Job<'a> {
     }
 }
 
-impl site::Job for Job<'_> {
-    type Done = Done;
+impl site::Job for RunJob<'_> {
+    type Done = Ran;
 
     fn fact(&self) -> String {
         match self.args.library {
@@ -127,7 +127,7 @@ impl site::Job for Job<'_> {
         }
     }
 
-    fn perform(self, site: &mut Site) -> Result<Done> {
+    fn perform(self, site: &mut Site) -> Result<Ran> {
         oneport::with_element_type!(self.dtype, T => self.execute::<T>(site))
     }
 }

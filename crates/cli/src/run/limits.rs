@@ -6,14 +6,14 @@ use oneport::run::{Clock, CoreOrder, Team, TeamOptions, Topology, Workers};
 use oneport::schedule::total_len;
 use oneport_measure::estimate::CoreModel;
 
-use super::{Args, Place};
+use super::{CoreChoice, RunArgs};
 use crate::input::Input;
 use crate::memory::ensure_memory;
 use crate::output;
 use crate::site::ensure_for_processes;
 use crate::units::TimeUnit;
 
-impl Args {
+impl RunArgs {
     /// Returns the core model of a native run, if a profile has one.
     pub(super) fn core_model(&self, ranks: usize) -> Result<Option<CoreModel>> {
         if self.clock == Clock::Paced || self.rendezvous {
@@ -27,8 +27,8 @@ impl Args {
     pub(super) fn team(&self) -> TeamOptions {
         let cores = match self.placement {
             // Where the ranks of a schedule go among the same cores is known later.
-            None | Some(Place::Compact | Place::Schedule) => self.cores.clone(),
-            Some(Place::Spread) => Topology::here().in_order(CoreOrder::Spread),
+            None | Some(CoreChoice::Compact | CoreChoice::Schedule) => self.cores.clone(),
+            Some(CoreChoice::Spread) => Topology::here().in_order(CoreOrder::Spread),
         };
         TeamOptions {
             cores: (!cores.is_empty()).then_some(cores),
@@ -59,7 +59,7 @@ impl Args {
                 "--clock paced needs a thread for each rank: it cannot be combined with --workers cores"
             );
         }
-        if self.workers == Workers::Cores && self.placement == Some(Place::Schedule) {
+        if self.workers == Workers::Cores && self.placement == Some(CoreChoice::Schedule) {
             bail!(
                 "--placement schedule places each rank: with --workers cores a core has neighbouring ranks"
             );
@@ -85,7 +85,7 @@ impl Args {
     }
 }
 
-impl Args {
+impl RunArgs {
     /// Refuses options that ranks which are processes do not have.
     pub(super) fn ensure_for_processes(&self) -> Result<()> {
         ensure_for_processes(&[
@@ -107,7 +107,7 @@ const SILENT_PACED_NS: f64 = 1e9;
 /// Longest duration of a paced run.
 const MAX_PACED_HOURS: f64 = 24.0;
 
-impl Args {
+impl RunArgs {
     /// Rejects a paced run longer than [`MAX_PACED_HOURS`]; each repetition takes `time`
     /// nanoseconds.
     pub(super) fn ensure_ends(&self, time: f64, unit: TimeUnit) -> Result<()> {

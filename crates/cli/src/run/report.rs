@@ -10,16 +10,16 @@ use oneport_measure::{Row, percentile_distribution};
 use oneport_pictures::{Caption, Trace};
 use serde::Serialize;
 
-use super::Args;
+use super::RunArgs;
 use crate::args::clock_name;
-use crate::draw::File;
+use crate::draw::OutputFile;
 use crate::input::{Input, ScheduleInfo};
 use crate::output;
 use crate::site;
 use crate::units::{Number, counted, show_ns};
 
 /// What has come of a run, independent of the element type.
-pub(super) struct Done {
+pub(super) struct Ran {
     pub(super) input: Input,
     pub(super) dtype: ElementType,
     pub(super) row: Row,
@@ -29,7 +29,7 @@ pub(super) struct Done {
     /// The processes, if the engine is MPI.
     pub(super) processes: Option<Processes>,
     /// What --trace writes.
-    pub(super) trace: Option<(File, Trace)>,
+    pub(super) trace: Option<(OutputFile, Trace)>,
 }
 
 #[derive(Serialize)]
@@ -38,7 +38,7 @@ struct Output<'a> {
     verified: Option<bool>,
     model_time: Number,
     /// In nanoseconds.
-    wall: Wall,
+    wall: WallSummary,
     repetitions: usize,
     warmup: usize,
     pinned: bool,
@@ -58,7 +58,7 @@ struct Output<'a> {
     mpi: Option<Processes>,
     /// The library's own collective, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
-    library: Option<Library>,
+    library: Option<LibraryTimes>,
     #[serde(flatten)]
     info: &'a ScheduleInfo,
     /// The first wrong element.
@@ -67,9 +67,9 @@ struct Output<'a> {
     warnings: Vec<String>,
 }
 
-impl Done {
+impl Ran {
     /// Writes the files and prints.
-    pub(super) fn print(self, args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    pub(super) fn print(self, args: &RunArgs, out: &mut dyn Write) -> Result<ExitCode> {
         for warning in &self.row.warnings {
             output::note(warning);
         }
@@ -86,7 +86,7 @@ impl Done {
         let output = Output {
             verified: (!args.no_verify).then_some(row.error.is_none()),
             model_time: Number(row.model_time),
-            wall: Wall::of(&row.wall),
+            wall: WallSummary::of(&row.wall),
             repetitions: args.repetitions,
             warmup: args.warmup,
             pinned: row.pinned,
@@ -99,7 +99,7 @@ impl Done {
             op: reduces.then_some(args.common.vector.op().name()),
             engine: args.engine().name(),
             mpi: self.processes,
-            library: library.map(|theirs| Library::of(&theirs, row.wall.median_ns())),
+            library: library.map(|theirs| LibraryTimes::of(&theirs, row.wall.median_ns())),
             info: &self.input.info,
             error: row.error,
             warnings: row.warnings,
@@ -114,7 +114,7 @@ impl Done {
     }
 
     /// Caption above the picture of a run.
-    fn caption(&self, args: &Args, trace: &Trace) -> Caption {
+    fn caption(&self, args: &RunArgs, trace: &Trace) -> Caption {
         let which = match args.repetitions {
             1 => "one repetition".to_string(),
             n => format!(
@@ -137,22 +137,22 @@ impl Done {
 
 /// The library's own collective beside the schedule.
 #[derive(Serialize)]
-pub(crate) struct Library {
+pub(crate) struct LibraryTimes {
     pub(crate) function: &'static str,
     /// The first wrong element, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) error: Option<String>,
     /// In nanoseconds.
-    pub(crate) wall: Wall,
+    pub(crate) wall: WallSummary,
     /// Its median time in that of the schedule: above 1, the schedule is faster.
     pub(crate) ratio: f64,
 }
 
-impl Library {
+impl LibraryTimes {
     /// The library beside a schedule with this median.
-    pub(crate) fn of(theirs: &Row, median_ns: u64) -> Library {
-        let wall = Wall::of(&theirs.wall);
-        Library {
+    pub(crate) fn of(theirs: &Row, median_ns: u64) -> LibraryTimes {
+        let wall = WallSummary::of(&theirs.wall);
+        LibraryTimes {
             function: theirs.function.unwrap_or_default(),
             error: theirs.error.clone(),
             ratio: wall.median as f64 / median_ns.max(1) as f64,
@@ -161,7 +161,7 @@ impl Library {
     }
 }
 
-impl fmt::Display for Wall {
+impl fmt::Display for WallSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let times = [self.median, self.min, self.p99, self.max];
         let [median, min, p99, max] = times.map(|time| show_ns(time as f64));
@@ -171,7 +171,7 @@ impl fmt::Display for Wall {
 
 /// Wall-clock times of the repetitions, in nanoseconds.
 #[derive(Debug, Serialize)]
-pub(crate) struct Wall {
+pub(crate) struct WallSummary {
     pub(crate) min: u64,
     pub(crate) median: u64,
     pub(crate) p99: u64,
@@ -186,9 +186,9 @@ pub(crate) struct Wall {
     pub(crate) outliers: u64,
 }
 
-impl Wall {
+impl WallSummary {
     /// Summarises the recorded times.
-    pub(crate) fn of(wall: &WallTimes) -> Wall {
+    pub(crate) fn of(wall: &WallTimes) -> WallSummary {
         let times = oneport::internal::histogram(wall);
         let (low, high) = wall.interval_ns().into_inner();
         let [first, third] = [0.25, 0.75].map(|q| times.value_at_quantile(q));
@@ -197,7 +197,7 @@ impl Wall {
         let outliers = times
             .iter_recorded()
             .filter(|v| far(&v.value_iterated_to()));
-        Wall {
+        WallSummary {
             min: times.min(),
             median: times.value_at_quantile(0.5),
             p99: times.value_at_quantile(0.99),

@@ -9,14 +9,14 @@ use oneport::Kind;
 use oneport::run::{Place, Processes};
 use serde::{Deserialize, Serialize};
 
-use super::Args;
-use super::job::Job;
-use super::report::{Done, Library, Wall};
+use super::RunArgs;
+use super::job::RunJob;
+use super::report::{LibraryTimes, Ran, WallSummary};
 use crate::args::clock_name;
 use crate::files::read_text;
 use crate::input::print_warnings;
 use crate::output::{self, Wrong};
-use crate::progress::Progress;
+use crate::progress::WorkBar;
 use crate::site::{self, Site};
 use crate::sizes::{self, Sizes};
 use crate::units::{or_dash, show_bytes, show_ns, significant};
@@ -27,7 +27,7 @@ const MANY: usize = 100;
 
 /// A row of the table. What a run is comes first, then its times.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Row {
+struct RunRow {
     collective: String,
     ranks: usize,
     ports: String,
@@ -65,9 +65,9 @@ struct Row {
 
 /// A row, compared with the one of an earlier table.
 #[derive(Debug, Serialize)]
-struct Compared {
+struct ComparedRow {
     #[serde(flatten)]
-    row: Row,
+    row: RunRow,
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<Change>,
 }
@@ -84,7 +84,7 @@ struct Change {
 #[derive(Serialize)]
 struct Output<'a> {
     verified: Option<bool>,
-    rows: &'a [Compared],
+    rows: &'a [ComparedRow],
     /// `threads` or `mpi`.
     engine: &'static str,
     /// The processes, if the engine is MPI.
@@ -94,10 +94,10 @@ struct Output<'a> {
     baseline: Option<String>,
 }
 
-impl Row {
+impl RunRow {
     /// The row of a run, but for its times.
-    fn is_like(&self, other: &Row) -> bool {
-        let key = |row: &Row| {
+    fn is_like(&self, other: &RunRow) -> bool {
+        let key = |row: &RunRow| {
             let names = [
                 &row.collective,
                 &row.ports,
@@ -111,8 +111,8 @@ impl Row {
         key(self) == key(other)
     }
 
-    fn compared(self, baseline: &[Row]) -> Compared {
-        let change = |old: &Row| Change {
+    fn compared(self, baseline: &[RunRow]) -> ComparedRow {
+        let change = |old: &RunRow| Change {
             median_ns: old.median_ns,
             ratio: (old.median_ns > 0).then(|| self.median_ns as f64 / old.median_ns as f64),
             change: match () {
@@ -122,7 +122,7 @@ impl Row {
             },
         };
         let old = baseline.iter().find(|old| self.is_like(old));
-        Compared {
+        ComparedRow {
             baseline: old.map(change),
             row: self,
         }
@@ -130,24 +130,24 @@ impl Row {
 }
 
 /// The runs of a table, one for each size.
-pub(super) struct Sweep<'a> {
-    args: &'a Args,
+pub(super) struct RunSweep<'a> {
+    args: &'a RunArgs,
     sizes: Vec<u64>,
     /// The table to compare with.
-    baseline: Vec<Row>,
+    baseline: Vec<RunRow>,
 }
 
 /// The rows so far.
-pub(super) struct Table {
-    rows: Vec<Compared>,
+pub(super) struct RunTable {
+    rows: Vec<ComparedRow>,
     /// The processes, if the engine is MPI.
     processes: Option<Processes>,
     /// Why there are no more.
     stopped: Option<anyhow::Error>,
 }
 
-impl<'a> Sweep<'a> {
-    pub(super) fn new(args: &'a Args, site: &Site) -> Result<Sweep<'a>> {
+impl<'a> RunSweep<'a> {
+    pub(super) fn new(args: &'a RunArgs, site: &Site) -> Result<RunSweep<'a>> {
         if args.trace.is_some() || args.histogram.is_some() {
             bail!("--trace and --histogram are for one run, not for a table");
         }
@@ -166,11 +166,11 @@ impl<'a> Sweep<'a> {
         let baseline = args.baseline.as_deref().map(read).transpose()?;
         if let Some(&largest) = sizes.last() {
             let largest = args.with_bytes(largest);
-            let schedule = Job::planned(&largest, site)?.input.schedule;
+            let schedule = RunJob::planned(&largest, site)?.input.schedule;
             print_warnings(&common, &schedule);
             site.note_spare(schedule.ranks());
         }
-        Ok(Sweep {
+        Ok(RunSweep {
             args,
             sizes,
             baseline: baseline.unwrap_or_default(),
@@ -178,8 +178,8 @@ impl<'a> Sweep<'a> {
     }
 }
 
-impl site::Job for Sweep<'_> {
-    type Done = Table;
+impl site::Job for RunSweep<'_> {
+    type Done = RunTable;
 
     fn fact(&self) -> String {
         let library = if self.args.library {
@@ -190,13 +190,13 @@ impl site::Job for Sweep<'_> {
         format!("runs vectors of {:?} bytes{library}", self.sizes)
     }
 
-    fn perform(self, site: &mut Site) -> Result<Table> {
+    fn perform(self, site: &mut Site) -> Result<RunTable> {
         let length = self.sizes.len() as u64;
-        let progress = Progress::new(length, "running {wide_bar} {pos}/{len} sizes");
+        let progress = WorkBar::new(length, "running {wide_bar} {pos}/{len} sizes");
         let (mut rows, mut stopped) = (Vec::new(), None);
         for &bytes in &self.sizes {
             let args = self.args.with_bytes(bytes);
-            let job = Job::planned(&args, site).and_then(|job| job.proved(site));
+            let job = RunJob::planned(&args, site).and_then(|job| job.proved(site));
             let done = match site.perform(job) {
                 Ok(done) => done,
                 Err(error) => {
@@ -216,7 +216,7 @@ impl site::Job for Sweep<'_> {
             }
         }
         progress.finish();
-        Ok(Table {
+        Ok(RunTable {
             rows,
             processes: site.processes(),
             stopped,
@@ -224,9 +224,9 @@ impl site::Job for Sweep<'_> {
     }
 }
 
-impl Table {
+impl RunTable {
     /// Writes and prints the table: also one that ends where something is wrong.
-    pub(super) fn print(self, args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
+    pub(super) fn print(self, args: &RunArgs, out: &mut dyn Write) -> Result<ExitCode> {
         let rows = &self.rows[..];
         let wrong = self.stopped.map(|error| error.downcast::<Wrong>());
         let wrong = wrong.transpose()?;
@@ -265,29 +265,29 @@ impl Table {
     }
 }
 
-impl Args {
+impl RunArgs {
     /// These options with one size.
-    fn with_bytes(&self, bytes: u64) -> Args {
+    fn with_bytes(&self, bytes: u64) -> RunArgs {
         let mut args = self.clone();
         args.common.vector.bytes = Some(Sizes::single(bytes));
         args
     }
 
     /// The row of a run that is done.
-    fn row(&self, bytes: u64, done: &Done) -> Row {
+    fn row(&self, bytes: u64, done: &Ran) -> RunRow {
         let info = &done.input.info;
         let (all, share) = moved(info.kind, info.ranks, bytes);
-        let wall = Wall::of(&done.row.wall);
+        let wall = WallSummary::of(&done.row.wall);
         let (model_ns, median) = (done.row.model_time, wall.median as f64);
         let library = done.library.as_ref();
-        let library = library.map(|theirs| Library::of(theirs, wall.median));
+        let library = library.map(|theirs| LibraryTimes::of(theirs, wall.median));
         let algbw = match wall.median {
             0 => 0.0,
             median => all / median as f64,
         };
         let op = self.common.vector.op().name();
         let dtype = self.common.typed().1;
-        Row {
+        RunRow {
             collective: info.collective.to_string(),
             ranks: info.ranks,
             ports: info.ports.to_string(),
@@ -335,9 +335,9 @@ fn moved(kind: Kind, ranks: usize, bytes: u64) -> (f64, f64) {
 }
 
 /// Reads an earlier table.
-fn read(path: &Path) -> Result<Vec<Row>> {
+fn read(path: &Path) -> Result<Vec<RunRow>> {
     let text = read_text(path)?;
-    let rows: csv::Result<Vec<Row>> = csv::Reader::from_reader(text.as_bytes())
+    let rows: csv::Result<Vec<RunRow>> = csv::Reader::from_reader(text.as_bytes())
         .deserialize()
         .collect();
     let bad = |error: csv::Error| {
@@ -354,7 +354,7 @@ fn read(path: &Path) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-fn print(out: &mut dyn Write, first: &Row, rows: &[Compared]) -> Result<()> {
+fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()> {
     let op = match &*first.op {
         "" => String::new(),
         op => format!(", {op}"),
@@ -392,7 +392,7 @@ fn print(out: &mut dyn Write, first: &Row, rows: &[Compared]) -> Result<()> {
         header += "|>x baseline|>change";
     }
     let factor = |x: Option<f64>| or_dash(x.map(|x| significant(x, 4)));
-    let lines = rows.iter().map(|Compared { row, baseline }| {
+    let lines = rows.iter().map(|ComparedRow { row, baseline }| {
         let mut line = vec![
             show_bytes(row.bytes),
             row.algorithm.clone(),

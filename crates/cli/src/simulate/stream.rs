@@ -6,10 +6,10 @@ use oneport::plan::Segments;
 use oneport::plan::registry::{Algorithm, Planned};
 use oneport::simulate::bounds::lower_bound_of_layouts;
 
-use super::{Args, Output, Subject};
+use super::{Output, SimulateArgs, Subject};
 use crate::input::{Input, ScheduleInfo, warnings_about};
-use crate::progress::Progress;
-use crate::task::{Task, Timing, finite, steps};
+use crate::progress::WorkBar;
+use crate::task::{PlanTask, Timing, finite, steps};
 use crate::units::TimeUnit;
 
 /// Maximum number of steps of a schedule that is stored.
@@ -29,7 +29,7 @@ pub(super) struct Streamed {
 /// The requested schedule, if it is long and the options allow it to be timed without being stored:
 /// streamed, or stored if the algorithm that was chosen cannot be streamed. `None` if nothing has
 /// been planned.
-pub(super) fn subject(args: &Args) -> Result<Option<Subject>> {
+pub(super) fn subject(args: &SimulateArgs) -> Result<Option<Subject>> {
     let common = &args.common;
     let Some(kind) = common.collective.filter(|_| common.schedule.is_none()) else {
         return Ok(None);
@@ -37,7 +37,7 @@ pub(super) fn subject(args: &Args) -> Result<Option<Subject>> {
     if !may_stream(args) {
         return Ok(None);
     }
-    let mut task = Task::new(common, kind)?;
+    let mut task = PlanTask::new(common, kind)?;
     let long = |segments| {
         let mut algorithms = task.algorithms.iter().filter(|a| a.is_streamed());
         algorithms.any(|a| steps(a, task.request.ranks(), segments) > MAX_STORED)
@@ -71,7 +71,7 @@ pub(super) fn subject(args: &Args) -> Result<Option<Subject>> {
 }
 
 /// Whether the options ask only for results that streaming provides, for enough ranks.
-fn may_stream(args: &Args) -> bool {
+fn may_stream(args: &SimulateArgs) -> bool {
     let common = &args.common;
     let profile = common.machine.profile.as_ref();
     let piped = profile.is_some_and(|path| path.as_os_str() == "-");
@@ -89,7 +89,7 @@ impl Streamed {
         // Each transfer consists of two steps.
         let segments = request.get_segments().count();
         let transfers = steps(&self.algorithm, request.ranks(), segments) / 2;
-        let progress = Progress::new(
+        let progress = WorkBar::new(
             transfers << u32::from(cost.overlaps()),
             "timing {wide_bar} {percent}% of {human_len} transfers, {eta} left",
         );

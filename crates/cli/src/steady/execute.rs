@@ -7,7 +7,7 @@ use oneport::Schedule;
 use oneport::run::{self, Clock, Element, Operator, Team};
 use oneport_steady::{Fraction, Operation, Periodic};
 
-use super::report::Run;
+use super::report::MeasuredSeries;
 use crate::output;
 
 /// A run that takes up to this many times its model time has kept pace.
@@ -24,7 +24,7 @@ pub(super) fn execute(
     messages: usize,
     schedule: &Schedule,
     model_time: f64,
-) -> Result<Run> {
+) -> Result<MeasuredSeries> {
     let unit = match time_unit {
         Some(us) if *us > Fraction::ZERO => us.to_f64() * 1e3,
         Some(_) => bail!("--time-unit must be more than 0"),
@@ -67,7 +67,7 @@ pub(super) fn execute(
             unit / 1e3
         ));
     }
-    Ok(Run {
+    Ok(MeasuredSeries {
         kept_pace,
         verified,
         wall,

@@ -13,19 +13,19 @@ use oneport::check;
 use oneport::{Ports, Schedule};
 use oneport_pictures::{Caption, Trace};
 use oneport_steady::{
-    Fraction, Method, Operation, Packets, Periodic, Platform, Robustness, Series, Single, Solution,
-    best_packets, best_single, generate, parse_fraction, show_short, solve,
+    Fraction, Operation, Packets, Periodic, Platform, Robustness, Series, Single, Solution,
+    SolveMethod, best_packets, best_single, generate, parse_fraction, show_short, solve,
 };
 
 use crate::args::{PORTS, named};
-use crate::draw::File;
+use crate::draw::OutputFile;
 use crate::files::{name_of, read_text};
 use crate::machine::read_costs;
 use crate::memory::{available_memory, ensure_memory};
 use crate::output;
 use crate::units::{did_you_mean, parse_count, parse_size};
 use execute::execute;
-use report::{Bounds, Output, Recomputed, Run, exact};
+use report::{MeasuredSeries, Output, Recomputed, ThroughputBounds, exact};
 
 /// The best throughput of a series of operations on a platform, and its schedule
 ///
@@ -47,7 +47,7 @@ An edge may have a \"latency\" (before the first byte of a packet, for --size) a
 --drift); the platform may have \"compute\": [..] (the time of one combination by node, for reductions and scans) and \"overlap\": true (nodes \
 combine while they communicate). The throughput is exact, and proved. It is reached by a schedule that repeats itself: messages \
 travel along weighted trees, and at any time the busy links are one of the weighted matchings.")]
-pub(crate) struct Args {
+pub(crate) struct SteadyArgs {
     /// The platform, a JSON file (- for standard input)
     #[arg(value_name = "PLATFORM.json", required_unless_present_any = ["generate", "costs"])]
     platform: Option<PathBuf>,
@@ -144,20 +144,20 @@ pub(crate) struct Args {
 }
 
 /// Solves, plans, checks, perhaps runs, and prints.
-pub(crate) fn run(args: &Args, out: &mut dyn Write) -> Result<ExitCode> {
-    let series = Wanted::new(args)?;
+pub(crate) fn run(args: &SteadyArgs, out: &mut dyn Write) -> Result<ExitCode> {
+    let series = SteadyJob::new(args)?;
     let found = series.find()?;
     found.write_files(args, series.gantt)?;
     found.print(args.json, out)
 }
 
 /// What the options mean.
-struct Wanted<'a> {
-    args: &'a Args,
+struct SteadyJob<'a> {
+    args: &'a SteadyArgs,
     platform: Platform,
     operation: Operation,
     /// The kind of the Gantt chart's file.
-    gantt: Option<File>,
+    gantt: Option<OutputFile>,
 }
 
 /// What was found.
@@ -172,21 +172,21 @@ struct Found {
     recomputed: Vec<Recomputed>,
     /// Whether all methods agree.
     agree: bool,
-    bounds: Option<Bounds>,
+    bounds: Option<ThroughputBounds>,
     packets: Option<Packets>,
-    run: Option<Run>,
+    run: Option<MeasuredSeries>,
 }
 
-impl Wanted<'_> {
+impl SteadyJob<'_> {
     /// Reads or makes the platform, and checks that the files can be written.
-    fn new(args: &Args) -> Result<Wanted<'_>> {
+    fn new(args: &SteadyArgs) -> Result<SteadyJob<'_>> {
         let platform = args.platform()?;
         // By default a broadcast, or a multicast if not all nodes are targets.
         let default = match platform.targets_all() {
             true => Operation::Broadcast,
             false => Operation::Multicast,
         };
-        Ok(Wanted {
+        Ok(SteadyJob {
             operation: args.collective.unwrap_or(default),
             gantt: args.check_files()?,
             platform,
@@ -196,7 +196,7 @@ impl Wanted<'_> {
 
     fn find(&self) -> Result<Found> {
         let (args, platform) = (self.args, &self.platform);
-        let solution = solve(platform, self.operation, args.ports, Method::default())?;
+        let solution = solve(platform, self.operation, args.ports, SolveMethod::default())?;
         let drift = args.drift.as_ref().map(|d| solution.robustness(d));
         let drift = drift.transpose()?;
         // The robust solution is planned and timed with the worst costs.
@@ -238,7 +238,7 @@ impl Wanted<'_> {
 
 impl Found {
     /// Writes the schedule and the pictures.
-    fn write_files(&self, args: &Args, gantt: Option<File>) -> Result<()> {
+    fn write_files(&self, args: &SteadyArgs, gantt: Option<OutputFile>) -> Result<()> {
         if let Some(path) = &args.output {
             let text = Series::of(&self.periodic).to_json(&self.schedule);
             output::write_named(path, text.as_bytes())?;
@@ -264,14 +264,14 @@ impl Found {
 
 /// Computes bounds of the throughput, where its optimum is NP-hard to find. It is optimal if it
 /// reaches the upper one.
-fn bounds(solution: &mut Solution) -> Option<Bounds> {
+fn bounds(solution: &mut Solution) -> Option<ThroughputBounds> {
     let bounds = solution.bounds().unwrap_or_else(|error| {
         output::note(&format!("the throughput's bounds are not known: {error}"));
         None
     });
     let (lower, upper) = bounds?;
     solution.is_optimal |= solution.throughput == upper;
-    Some(Bounds {
+    Some(ThroughputBounds {
         gap: (&upper / &solution.throughput).to_f64() - 1.0,
         lower: exact(&lower),
         upper: exact(&upper),
@@ -328,20 +328,20 @@ fn checked_schedule(periodic: &Periodic, messages: usize, overlap: bool) -> Resu
     Ok(schedule)
 }
 
-impl Args {
+impl SteadyArgs {
     /// Checks that the files can be written. Returns the kind of the Gantt chart's file.
-    fn check_files(&self) -> Result<Option<File>> {
+    fn check_files(&self) -> Result<Option<OutputFile>> {
         output::writable(&[
             ("-o", self.output.as_deref()),
             ("--draw", self.draw.as_deref()),
             ("--gantt", self.gantt.as_deref()),
         ])?;
         if let Some(path) = &self.draw
-            && File::of(path)? == File::Json
+            && OutputFile::of(path)? == OutputFile::Json
         {
             bail!("--draw makes a picture: name the file FILE.svg");
         }
-        self.gantt.as_deref().map(File::of).transpose()
+        self.gantt.as_deref().map(OutputFile::of).transpose()
     }
 
     /// Returns the periodic schedule. Without a given longest period it tries some lengths and
@@ -439,7 +439,7 @@ fn steps(periodic: &Periodic, operations: usize) -> u64 {
 }
 
 /// One period in the middle of a series, as a Gantt chart or as a trace.
-fn one_period(periodic: &Periodic, file: File) -> Result<String> {
+fn one_period(periodic: &Periodic, file: OutputFile) -> Result<String> {
     let solution = periodic.solution();
     let caption = Caption::new(format!(
         "one period of {}: {} operations in {}",

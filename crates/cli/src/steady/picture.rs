@@ -18,10 +18,10 @@ const ARROWHEAD: &str = "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\
     markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#456\"/></marker></defs>\n";
 
 /// A position in the picture.
-type Point = (f64, f64);
+type Position = (f64, f64);
 
 /// Centre, half the width and height, and text of a label.
-type Label = (Point, (f64, f64), String);
+type PictureLabel = (Position, (f64, f64), String);
 
 /// Draws the platform of a steady-state solution as an SVG document, with nodes on a circle and an
 /// arrow for each link. Wider and darker arrows mark links that are busy for a larger fraction of
@@ -46,7 +46,7 @@ pub(super) fn platform_svg(solution: &Solution) -> String {
     // Draw used links above unused ones.
     let mut order: Vec<usize> = (0..platform.edges().len()).collect();
     order.sort_by(|&a, &b| messages[a].cmp(&messages[b]));
-    let mut labels: Vec<Label> = Vec::new();
+    let mut labels: Vec<PictureLabel> = Vec::new();
     for e in order {
         draw_link(&mut svg, solution, &circle, e, &messages[e], &mut labels);
     }
@@ -94,13 +94,13 @@ fn caption(solution: &Solution, characters: usize) -> Caption {
 /// The circle of the nodes.
 struct Circle {
     nodes: usize,
-    centre: Point,
+    centre: Position,
     radius: f64,
 }
 
 impl Circle {
     /// Returns the position of a node; node 0 is at the top.
-    fn at(&self, v: usize) -> Point {
+    fn at(&self, v: usize) -> Position {
         let turn = std::f64::consts::TAU * v as f64 / self.nodes as f64;
         let angle = turn - std::f64::consts::FRAC_PI_2;
         (
@@ -117,7 +117,7 @@ fn draw_link(
     circle: &Circle,
     e: usize,
     messages: &Fraction,
-    labels: &mut Vec<Label>,
+    labels: &mut Vec<PictureLabel>,
 ) {
     let (from, to) = solution.link(e);
     let cost = &solution.platform().edges()[e].cost;
@@ -161,13 +161,13 @@ fn draw_link(
 /// Places a label beside the line of a link, of this normal and width, where it overlaps no node
 /// and none of the other labels.
 fn placed(
-    (start, end): (Point, Point),
-    (nx, ny): Point,
+    (start, end): (Position, Position),
+    (nx, ny): Position,
     width: f64,
     text: String,
     circle: &Circle,
-    others: &[Label],
-) -> Label {
+    others: &[PictureLabel],
+) -> PictureLabel {
     let half = (2.6 * text.chars().count() as f64, 4.5);
     let away = width / 2.0 + 2.0 + nx.abs() * half.0 + ny.abs() * half.1;
     let along = |part: f64| {
@@ -176,7 +176,7 @@ fn placed(
             start.1 + (end.1 - start.1) * part + ny * away,
         )
     };
-    let clear = |p: &Point| {
+    let clear = |p: &Position| {
         others.iter().all(|(q, other, _)| {
             (p.0 - q.0).abs() > half.0 + other.0 || (p.1 - q.1).abs() > half.1 + other.1
         }) && (0..circle.nodes).map(|v| circle.at(v)).all(|node| {

@@ -23,8 +23,8 @@ pub(super) struct Output<'a> {
     pub(super) proved: bool,
     /// The same throughput, computed by other methods; all agree.
     pub(super) recomputed: &'a [Recomputed],
-    pub(super) trees: Vec<Tree>,
-    pub(super) matchings: Vec<Matching>,
+    pub(super) trees: Vec<WeightedTree>,
+    pub(super) matchings: Vec<MatchingEdges>,
     /// The shortest period with whole messages in every slot.
     pub(super) period: serde_json::Value,
     pub(super) schedule: Repeated,
@@ -32,11 +32,11 @@ pub(super) struct Output<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) drift: Option<Drift>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) bounds: Option<&'a Bounds>,
+    pub(super) bounds: Option<&'a ThroughputBounds>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) long_message: Option<LongMessage>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) run: Option<&'a Run>,
+    pub(super) run: Option<&'a MeasuredSeries>,
 }
 
 impl<'a> Output<'a> {
@@ -86,7 +86,7 @@ impl<'a> Output<'a> {
 
 /// Bounds for problems whose optimum is NP-hard to find.
 #[derive(Serialize)]
-pub(super) struct Bounds {
+pub(super) struct ThroughputBounds {
     pub(super) lower: Exact,
     pub(super) upper: Exact,
     /// Fraction by which the throughput may be higher. It is 0 if the throughput is optimal, which
@@ -113,7 +113,7 @@ pub(super) struct Exact {
 }
 
 #[derive(Serialize)]
-pub(super) struct Tree {
+pub(super) struct WeightedTree {
     pub(super) weight: String,
     pub(super) weight_float: f64,
     pub(super) edges: Vec<(usize, usize)>,
@@ -143,7 +143,7 @@ pub(super) enum TreeTask {
 
 /// A matching. An edge from a node to itself means that the node combines.
 #[derive(Serialize)]
-pub(super) struct Matching {
+pub(super) struct MatchingEdges {
     pub(super) weight: String,
     pub(super) weight_float: f64,
     pub(super) edges: Vec<(usize, usize)>,
@@ -177,7 +177,7 @@ pub(super) struct Drift {
 }
 
 #[derive(Serialize)]
-pub(super) struct Run {
+pub(super) struct MeasuredSeries {
     pub(super) verified: bool,
     /// In nanoseconds.
     pub(super) wall: u64,
@@ -197,7 +197,7 @@ pub(super) fn exact(value: &Fraction) -> Exact {
     }
 }
 
-fn trees(solution: &Solution) -> Vec<Tree> {
+fn trees(solution: &Solution) -> Vec<WeightedTree> {
     let tree = |(route, weight): &(Route, Fraction)| {
         let trees = route.trees.iter();
         let edges = trees.clone().flat_map(|t| t.edges.iter().copied());
@@ -211,7 +211,7 @@ fn trees(solution: &Solution) -> Vec<Tree> {
             });
         let edges = edges.chain(moves).map(|e| solution.link(e));
         let messages: Vec<usize> = trees.flat_map(|t| t.messages.iter().copied()).collect();
-        Tree {
+        WeightedTree {
             weight: weight.to_string(),
             weight_float: weight.to_f64(),
             edges: edges.collect(),
@@ -242,8 +242,8 @@ fn tasks(solution: &Solution, route: &Route) -> Vec<TreeTask> {
     tasks.collect()
 }
 
-fn matchings(solution: &Solution) -> Vec<Matching> {
-    let slots = solution.slots.iter().map(|slot| Matching {
+fn matchings(solution: &Solution) -> Vec<MatchingEdges> {
+    let slots = solution.slots.iter().map(|slot| MatchingEdges {
         weight: slot.share.to_string(),
         weight_float: slot.share.to_f64(),
         edges: slot.edges.iter().map(|&e| solution.link(e)).collect(),
@@ -306,10 +306,10 @@ pub(super) fn print(out: &mut dyn Write, found: &Found, output: &Output) -> Resu
 }
 
 /// A line of the summary: name and text.
-type Line = (&'static str, String);
+type SummaryLine = (&'static str, String);
 
 /// Returns the lines of the platform and its throughput.
-fn throughput_lines(solution: &Solution, single: &Single, output: &Output) -> Vec<Line> {
+fn throughput_lines(solution: &Solution, single: &Single, output: &Output) -> Vec<SummaryLine> {
     let why = match (output.optimal, output.proved, &output.bounds) {
         (true, true, _) => "optimal, proved by a dual certificate".to_string(),
         (true, false, _) => "optimal: it reaches its upper bound".to_string(),
@@ -353,7 +353,7 @@ fn throughput_lines(solution: &Solution, single: &Single, output: &Output) -> Ve
 }
 
 /// Returns the lines of the periodic schedule and of the schedule of all operations.
-fn schedule_lines(periodic: &Periodic, output: &Output) -> [Line; 2] {
+fn schedule_lines(periodic: &Periodic, output: &Output) -> [SummaryLine; 2] {
     let schedule = &output.schedule;
     let period = format!(
         "{} operations in a period of {}, {} elements a message: {} a time unit, loss {:.3}%",
@@ -374,7 +374,7 @@ fn schedule_lines(periodic: &Periodic, output: &Output) -> [Line; 2] {
 }
 
 /// Returns the lines of what was requested by options, and of bounds.
-fn optional_lines(solution: &Solution, output: &Output) -> Vec<Line> {
+fn optional_lines(solution: &Solution, output: &Output) -> Vec<SummaryLine> {
     let drift = output.drift.as_ref().map(|drift| {
         let text = format!(
             "{} guaranteed by the schedule for nominal costs, {} by the one of --robust ({}, {})",

@@ -7,11 +7,11 @@ use oneport::plan::{Segments, segments};
 use oneport::{Kind, Request};
 use oneport_measure::estimate::CoreModel;
 
-use super::{MAX_CHEAP_STEPS, MAX_STEPS, SegmentChoice, Task, finite, model_time, steps};
+use super::{MAX_CHEAP_STEPS, MAX_STEPS, PlanTask, SegmentChoice, finite, model_time, steps};
 use crate::parallel;
-use crate::progress::Progress;
+use crate::progress::WorkBar;
 
-impl Task {
+impl PlanTask {
     /// The candidates for several segments that options give: those that segment, if there are any.
     pub(super) fn segmenting(&self) -> Vec<Algorithm> {
         let several = match &self.segments {
@@ -71,10 +71,10 @@ impl Task {
     /// others are planned, is evaluated again by itself.
     pub(crate) fn side_by_side<'t, R: Send>(
         &'t self,
-        each: impl Fn(&Task, &'t Algorithm) -> Result<R, Refusal> + Sync,
+        each: impl Fn(&PlanTask, &'t Algorithm) -> Result<R, Refusal> + Sync,
     ) -> Vec<Result<R, Refusal>> {
         let work = |algorithm: &Algorithm| self.work(algorithm);
-        let share = |at_once| Task {
+        let share = |at_once| PlanTask {
             at_once,
             ..self.clone()
         };
@@ -91,9 +91,9 @@ impl Task {
     /// long, too.
     pub(super) fn offer<'t>(
         &'t self,
-        share: &Task,
+        share: &PlanTask,
         algorithm: &'t Algorithm,
-        progress: &'t Progress,
+        progress: &'t WorkBar,
     ) -> Result<Offer<'t>, Refusal> {
         let deferred = |min_time, request| Offer::Deferred {
             min_time,

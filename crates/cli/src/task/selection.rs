@@ -8,13 +8,13 @@ use oneport::plan::{Segments, registry};
 use oneport::run::ElementType;
 use oneport_measure::tune::rules::{Query, Rules};
 
-use super::{SegmentChoice, Task};
+use super::{PlanTask, SegmentChoice};
 use crate::args::Common;
 use crate::files::read_text;
 use crate::units::show_bytes;
 
 /// Applies the rules in `path` to `task`. Explicitly given segments are kept.
-pub(crate) fn apply(task: &mut Task, args: &Common, kind: Kind, path: &Path) -> Result<()> {
+pub(crate) fn apply(task: &mut PlanTask, args: &Common, kind: Kind, path: &Path) -> Result<()> {
     if args.algorithm != "auto" {
         bail!(
             "--rules chooses the algorithm, and so does --algorithm {}: give one of them",

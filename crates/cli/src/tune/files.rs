@@ -14,8 +14,8 @@ use oneport_measure::tune::rules::{Rule, Rules};
 use oneport_measure::tune::{Trial, Tuning};
 use oneport_pictures::shell::Heading;
 
-use super::Args;
-use super::job::{Job, Threads};
+use super::TuneArgs;
+use super::job::{CoreUse, TuneJob};
 use crate::args::clock_name;
 use crate::files::read_text;
 use crate::input::show_cost;
@@ -37,7 +37,7 @@ pub(super) struct Files {
 
 impl Files {
     /// Reads the interrupted sweep and makes sure that all files can be written.
-    pub(super) fn open(args: &Args, job: &Job) -> Result<Files> {
+    pub(super) fn open(args: &TuneArgs, job: &TuneJob) -> Result<Files> {
         let mut outputs = vec![
             ("--csv", args.csv.as_deref()),
             ("--html", args.html.as_deref()),
@@ -107,8 +107,8 @@ impl Files {
     /// Writes all files and returns the first error.
     pub(super) fn write(
         &self,
-        job: &Job,
-        threads: &Threads,
+        job: &TuneJob,
+        threads: &CoreUse,
         tuning: &Tuning,
         warnings: &[String],
     ) -> Result<()> {
@@ -129,7 +129,7 @@ impl Files {
     }
 
     /// Writes the selection files of MPI libraries.
-    fn export(&self, job: &Job, tuning: &Tuning) -> Result<()> {
+    fn export(&self, job: &TuneJob, tuning: &Tuning) -> Result<()> {
         for (library, path) in &self.exports {
             if !has_winners(path, tuning) {
                 continue;
@@ -185,7 +185,7 @@ fn as_text<'a>(content: &'a [u8], path: &Path) -> Result<&'a str> {
 }
 
 /// The parameters that the rows depend on.
-fn parameters(args: &Args, job: &Job) -> Parameters {
+fn parameters(args: &TuneArgs, job: &TuneJob) -> Parameters {
     let request = &job.sweep.request;
     let list = |items: Vec<String>| items.join(" ");
     let costs = {
@@ -255,7 +255,7 @@ fn fingerprint(bytes: &[u8]) -> u64 {
     })
 }
 
-impl Job {
+impl TuneJob {
     /// The selection rule that follows from the measurements.
     fn rule(&self, tuning: &Tuning) -> Rule {
         let request = &self.sweep.request;
@@ -310,7 +310,7 @@ impl Job {
     }
 
     /// Heading of the HTML page.
-    fn heading(&self, threads: &Threads, tuning: &Tuning, warnings: &[String]) -> Heading {
+    fn heading(&self, threads: &CoreUse, tuning: &Tuning, warnings: &[String]) -> Heading {
         let own = |name: &str, value: String| (name.to_string(), value);
         let mut summary: Vec<_> = self
             .summary(threads)

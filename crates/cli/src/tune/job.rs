@@ -8,20 +8,20 @@ use oneport::{Error, Kind};
 use oneport_measure::Machine;
 use oneport_measure::tune::{Sweep, Tuning};
 
-use super::Args;
+use super::TuneArgs;
 use crate::args::{Common, SegmentCount, Vector, clock_name, default_type};
-use crate::blocks::Blocks;
+use crate::blocks::BlockArgs;
 use crate::input::show_cost;
 use crate::memory::available_memory;
-use crate::nodes::Nodes;
+use crate::nodes::NodeArgs;
 use crate::output::{self, Skipped};
 use crate::site::{Site, ensure_for_processes, summary};
 use crate::sizes::{self, Sizes};
-use crate::task::{Task, algorithms, footprint};
+use crate::task::{PlanTask, algorithms, footprint};
 use crate::units::{TimeUnit, counted};
 
 /// The sweep, its settings and the circumstances of the measurement.
-pub(super) struct Job {
+pub(super) struct TuneJob {
     pub(super) kind: Kind,
     pub(super) sweep: Sweep,
     pub(super) dtype: ElementType,
@@ -36,17 +36,17 @@ pub(super) struct Job {
 }
 
 /// How ranks, threads or processes, share cores: processes those of this host.
-pub(super) struct Threads {
+pub(super) struct CoreUse {
     pub(super) cores: usize,
     pub(super) pinned: bool,
     pub(super) oversubscribed: bool,
 }
 
-impl Threads {
+impl CoreUse {
     /// Starts the threads, if ranks are threads.
-    pub(super) fn of(args: &Args, job: &Job, site: &mut Site) -> Result<Threads> {
+    pub(super) fn of(args: &TuneArgs, job: &TuneJob, site: &mut Site) -> Result<CoreUse> {
         if let Some(world) = &site.world {
-            return Ok(Threads {
+            return Ok(CoreUse {
                 cores: world.cores(),
                 pinned: world.bound(),
                 oversubscribed: world.oversubscribed(),
@@ -57,7 +57,7 @@ impl Threads {
             ..TeamOptions::default()
         });
         let team = site.teams.team(job.sweep.request.ranks())?;
-        Ok(Threads {
+        Ok(CoreUse {
             cores: team.cores(),
             pinned: team.pinned(),
             oversubscribed: team.oversubscribed(),
@@ -65,8 +65,8 @@ impl Threads {
     }
 }
 
-impl Job {
-    pub(super) fn new(args: &Args, site: &Site) -> Result<Job> {
+impl TuneJob {
+    pub(super) fn new(args: &TuneArgs, site: &Site) -> Result<TuneJob> {
         if site.world.is_some() {
             ensure_for_processes(&[
                 ("--clock paced", args.clock == Clock::Paced),
@@ -100,9 +100,9 @@ impl Job {
                 op: args.op,
                 ordered: args.ordered,
             },
-            blocks: Blocks::default(),
+            blocks: BlockArgs::default(),
             machine: args.machine.clone(),
-            nodes: Nodes::default(),
+            nodes: NodeArgs::default(),
         };
         for &bytes in &bytes {
             common.vector.elements("a vector", bytes)?;
@@ -110,13 +110,13 @@ impl Job {
         if let Some(world) = &site.world {
             common.take_ranks(world.size());
         }
-        let task = Task::new(&common, args.collective)?;
+        let task = PlanTask::new(&common, args.collective)?;
         site.ensure_processes(task.request.ranks())?;
         site.note_spare(task.request.ranks());
         let (algorithms, skipped) = select_algorithms(args, &task)?;
         ensure_fits_memory(&task, max_bytes)?;
         let request = task.request.segments(Segments::whole(0));
-        Ok(Job {
+        Ok(TuneJob {
             kind: args.collective,
             sweep: Sweep {
                 request,
@@ -136,7 +136,12 @@ impl Job {
         })
     }
 
-    pub(super) fn warnings(&self, args: &Args, threads: &Threads, tuning: &Tuning) -> Vec<String> {
+    pub(super) fn warnings(
+        &self,
+        args: &TuneArgs,
+        threads: &CoreUse,
+        tuning: &Tuning,
+    ) -> Vec<String> {
         let mut warnings = Vec::new();
         let ranks = self.sweep.request.ranks();
         if threads.oversubscribed && self.clock == Clock::Native {
@@ -183,7 +188,7 @@ impl Job {
     }
 
     /// Describes the measurement in lines of name and value.
-    pub(super) fn summary(&self, threads: &Threads) -> Vec<(&'static str, String)> {
+    pub(super) fn summary(&self, threads: &CoreUse) -> Vec<(&'static str, String)> {
         let request = &self.sweep.request;
         let ports = match request.get_ports().k() {
             1 => format!("{} ports", request.get_ports().name()),
@@ -223,7 +228,7 @@ impl Job {
 
 /// Returns the requested algorithms. An explicitly named algorithm must be usable; `all` skips
 /// unusable ones.
-fn select_algorithms(args: &Args, task: &Task) -> Result<(Vec<Algorithm>, Vec<Skipped>)> {
+fn select_algorithms(args: &TuneArgs, task: &PlanTask) -> Result<(Vec<Algorithm>, Vec<Skipped>)> {
     let (mut found, mut skipped): (Vec<Algorithm>, Vec<Skipped>) = Default::default();
     for name in &args.algorithms {
         for algorithm in algorithms(args.collective, name, &task.request)? {
@@ -242,7 +247,7 @@ fn select_algorithms(args: &Args, task: &Task) -> Result<(Vec<Algorithm>, Vec<Sk
 }
 
 /// Rejects sweeps that do not fit into memory.
-fn ensure_fits_memory(task: &Task, bytes: u64) -> Result<()> {
+fn ensure_fits_memory(task: &PlanTask, bytes: u64) -> Result<()> {
     /// Buffer, input, output and expected output of each rank.
     const COPIES: u128 = 4;
     let (kind, ranks) = (task.algorithms[0].collective, task.request.ranks());

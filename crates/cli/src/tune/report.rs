@@ -7,7 +7,7 @@ use oneport::run::Processes;
 use oneport_measure::tune::{LibraryRow, Trial, Tuning};
 use serde::Serialize;
 
-use super::job::{Job, Threads};
+use super::job::{CoreUse, TuneJob};
 use super::plot;
 use crate::args::clock_name;
 use crate::output;
@@ -47,11 +47,11 @@ pub(super) struct Output<'a> {
     warnings: &'a [String],
 }
 
-impl Job {
+impl TuneJob {
     /// The result as JSON fields.
     pub(super) fn output<'a>(
         &'a self,
-        threads: &Threads,
+        threads: &CoreUse,
         tuning: &'a Tuning,
         warnings: &'a [String],
         resumed: usize,
@@ -89,8 +89,8 @@ impl Job {
 /// Prints the result as text.
 pub(super) fn print(
     out: &mut dyn Write,
-    job: &Job,
-    threads: &Threads,
+    job: &TuneJob,
+    threads: &CoreUse,
     tuning: &Tuning,
 ) -> Result<()> {
     let mut summary = vec![("tuned", job.kind.name().to_string())];

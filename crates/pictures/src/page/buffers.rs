@@ -10,13 +10,13 @@ use oneport::schedule::Schedule;
 
 /// The buffers of all ranks.
 pub(super) struct Buffers {
-    ranks: Vec<Buffer>,
+    ranks: Vec<RankCells>,
     /// Those of a rank one after another: of its input, and then of each of its steps.
-    entries: Vec<Entry>,
+    entries: Vec<CellEntry>,
 }
 
 /// The buffer of a rank.
-struct Buffer {
+struct RankCells {
     /// Where its cells start, and the end of the last.
     borders: Vec<usize>,
     /// The output as pairs: the first cell of a span, and the number of its cells.
@@ -28,7 +28,7 @@ struct Buffer {
 }
 
 /// What a cell holds.
-struct Entry {
+struct CellEntry {
     cell: usize,
     /// Index into [`History::contents`].
     list: usize,
@@ -59,7 +59,7 @@ impl Buffers {
             let cell = |at: usize| borders.partition_point(|&border| border < at);
             let output = schedule.layout()[rank].output.iter();
             let output = output.map(|s| [cell(s.offset), cell(s.end()) - cell(s.offset)]);
-            Buffer {
+            RankCells {
                 output: output.collect(),
                 borders,
                 initial,
@@ -81,9 +81,10 @@ impl Buffers {
     /// By rank the lengths of the cells, the output and the number of cells of the input; and the
     /// entries in columns, `cell` and `shift` as differences to the entry before.
     pub(super) fn json(&self) -> Value {
-        let of_ranks = |of: &dyn Fn(&Buffer) -> Value| self.ranks.iter().map(of).collect::<Value>();
-        let column = |of: fn(&Entry) -> i64| self.entries.iter().map(of).collect::<Vec<_>>();
-        let lengths = |b: &Buffer| b.borders.windows(2).map(|w| w[1] - w[0]).collect();
+        let of_ranks =
+            |of: &dyn Fn(&RankCells) -> Value| self.ranks.iter().map(of).collect::<Value>();
+        let column = |of: fn(&CellEntry) -> i64| self.entries.iter().map(of).collect::<Vec<_>>();
+        let lengths = |b: &RankCells| b.borders.windows(2).map(|w| w[1] - w[0]).collect();
         json!({
             "cells": of_ranks(&lengths),
             "outputs": of_ranks(&|b| json!(b.output)),
@@ -136,7 +137,7 @@ fn add_cells(
     history: &History,
     owners: Option<&Owners>,
     run: &Held,
-    entries: &mut Vec<Entry>,
+    entries: &mut Vec<CellEntry>,
 ) {
     let cell = |at: usize| borders.partition_point(|&border| border < at);
     for cell in cell(run.span.offset)..cell(run.span.end()) {
@@ -147,7 +148,7 @@ fn add_cells(
             ..*run
         };
         let owner = owners.and_then(|o| o.of_runs(history, &[held]).first().copied());
-        entries.push(Entry {
+        entries.push(CellEntry {
             cell,
             list: run.content,
             index,
@@ -158,7 +159,7 @@ fn add_cells(
 }
 
 /// Colours the entries in the order of their indices, where no rank owns a block.
-fn color_by_index(entries: &mut [Entry]) {
+fn color_by_index(entries: &mut [CellEntry]) {
     let mut indices: Vec<usize> = entries.iter().map(|e| e.index).collect();
     indices.sort_unstable();
     indices.dedup();

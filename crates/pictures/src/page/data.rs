@@ -22,9 +22,9 @@ use oneport::simulate::Simulation;
 /// A transfer or a computation. A transfer has two ends; the second end of a computation is its
 /// first.
 #[derive(Default)]
-struct Node {
+struct PageNode {
     what: usize,
-    ends: [End; 2],
+    ends: [NodeEnd; 2],
     /// Index of the part of the data in the list of their names.
     part: Option<usize>,
     color: usize,
@@ -40,7 +40,7 @@ struct Node {
 
 /// One end of a transfer, or a computation.
 #[derive(Default, Clone, Copy)]
-struct End {
+struct NodeEnd {
     rank: usize,
     step: usize,
     /// The lane of the rank; `None` for a computation that fills all lanes.
@@ -48,7 +48,7 @@ struct End {
 }
 
 /// Everything that a page shows.
-pub(super) struct Data<'a> {
+pub(super) struct PageData<'a> {
     pub(super) schedule: &'a Schedule,
     pub(super) simulation: &'a Simulation,
     pub(super) trace: &'a Trace,
@@ -57,7 +57,7 @@ pub(super) struct Data<'a> {
     pub(super) positions: Positions,
 }
 
-impl Data<'_> {
+impl PageData<'_> {
     /// The data as a JSON object: columns of `nodes` are lists with one entry per transfer or
     /// computation, in the order in which they start.
     ///
@@ -98,7 +98,7 @@ impl Data<'_> {
 
     /// The transfers and computations in the order in which they start; those that start together,
     /// each after what it waits for.
-    fn nodes(&self, instants: &[f64], parts: &mut Numbers, buffers: &Buffers) -> Vec<Node> {
+    fn nodes(&self, instants: &[f64], parts: &mut Numbers, buffers: &Buffers) -> Vec<PageNode> {
         let (trace, prepared) = (self.trace, self.simulation.prepared());
         let mut order: Vec<usize> = (0..prepared.nodes().len()).collect();
         let start = |&node: &usize| self.simulation.start(node);
@@ -107,7 +107,7 @@ impl Data<'_> {
         for (new, &old) in order.iter().enumerate() {
             place[old] = new;
         }
-        let mut nodes: Vec<Node> = order.iter().map(|_| Node::default()).collect();
+        let mut nodes: Vec<PageNode> = order.iter().map(|_| PageNode::default()).collect();
         let instant = |t: f64| instants.partition_point(|&i| i < t);
         let (compute_lanes, _) = trace.compute_lanes();
         let separate = computations_overlap(trace);
@@ -123,7 +123,7 @@ impl Data<'_> {
             let compute_lane = compute_lanes[i].filter(|_| separate);
             let lane = trace.list(a).or(compute_lane.map(|l| trace.lists() + l));
             let (rank, step) = (a.rank, a.step);
-            let end = End { rank, step, lane };
+            let end = NodeEnd { rank, step, lane };
             match a.what {
                 What::Send => node.ends[0] = end,
                 What::Receive | What::ReceiveCombine => node.ends[1] = end,
@@ -155,8 +155,8 @@ impl Data<'_> {
 /// The kinds of nodes; the page knows them by their number here.
 const KINDS: [What; 3] = [What::Receive, What::Combine, What::Copy];
 
-fn columns(nodes: &[Node]) -> Value {
-    let column = |of: &dyn Fn(&Node) -> Value| nodes.iter().map(of).collect::<Value>();
+fn columns(nodes: &[PageNode]) -> Value {
+    let column = |of: &dyn Fn(&PageNode) -> Value| nodes.iter().map(of).collect::<Value>();
     // Small numbers keep pages small: `wait` counts instants since the node before has started,
     // `lasts` counts instants, `after` counts back, and `size` is the place in the list of sizes.
     let before = nodes.iter().scan(0, |start, n| {
@@ -172,7 +172,7 @@ fn columns(nodes: &[Node]) -> Value {
         .collect::<BTreeSet<_>>()
         .into_iter()
         .collect();
-    let lane = |end: &End| json!(end.lane.map_or(-1, |l| l as i64));
+    let lane = |end: &NodeEnd| json!(end.lane.map_or(-1, |l| l as i64));
     let critical = nodes.iter().enumerate().filter(|(_, n)| n.critical);
     json!({
         "kind": column(&|n| json!(n.what)),

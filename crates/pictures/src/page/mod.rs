@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 
-use self::data::Data;
+use self::data::PageData;
 use self::positions::Positions;
 use super::shell::Shell;
 use super::svg::{escape, number, scale};
@@ -92,7 +92,7 @@ pub fn page(
         ..Options::default()
     };
     let (report, history) = schedule.check_recorded(&options);
-    let data = Data {
+    let data = PageData {
         schedule,
         simulation: &simulation,
         trace: &trace,

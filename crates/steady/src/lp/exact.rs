@@ -24,13 +24,13 @@ pub(super) struct Basis {
     /// The factor of each row that makes it whole.
     scale: Vec<UBig>,
     /// Entries by column.
-    columns: Vec<Vec<(usize, Entry)>>,
+    columns: Vec<Vec<(usize, BasisEntry)>>,
     field: Field,
     /// The inverse modulo the prime, by rows.
     inverse: Vec<u64>,
 }
 
-enum Entry {
+enum BasisEntry {
     Small(i64),
     Large(IBig),
 }
@@ -53,12 +53,12 @@ impl Basis {
         let whole = |(row, a): &(usize, Fraction)| {
             let a = scaled(a, &scale[*row]);
             let entry = match i64::try_from(&a) {
-                Ok(small) if small.unsigned_abs() < SMALL => Entry::Small(small),
-                _ => Entry::Large(a),
+                Ok(small) if small.unsigned_abs() < SMALL => BasisEntry::Small(small),
+                _ => BasisEntry::Large(a),
             };
             (*row, entry)
         };
-        let columns: Vec<Vec<(usize, Entry)>> = columns
+        let columns: Vec<Vec<(usize, BasisEntry)>> = columns
             .iter()
             .map(|entries| entries.iter().map(whole).collect())
             .collect();
@@ -134,7 +134,7 @@ impl Basis {
     }
 
     /// The entries of the matrix, or of its transpose: from which place of a vector, to which.
-    fn entries(&self, transposed: bool) -> impl Iterator<Item = (usize, usize, &Entry)> {
+    fn entries(&self, transposed: bool) -> impl Iterator<Item = (usize, usize, &BasisEntry)> {
         let columns = self.columns.iter().enumerate();
         let entries = columns.flat_map(|(c, column)| column.iter().map(move |(r, e)| (c, *r, e)));
         entries.map(move |(column, row, entry)| match transposed {
@@ -149,8 +149,8 @@ impl Basis {
         let mut large: Vec<(usize, IBig)> = Vec::new();
         for (from, to, entry) in self.entries(transposed) {
             match entry {
-                Entry::Small(a) => small[to] += i128::from(*a) * i128::from(digits[from]),
-                Entry::Large(a) => large.push((to, a * IBig::from(digits[from]))),
+                BasisEntry::Small(a) => small[to] += i128::from(*a) * i128::from(digits[from]),
+                BasisEntry::Large(a) => large.push((to, a * IBig::from(digits[from]))),
             }
         }
         let mut sums: Vec<IBig> = small.into_iter().map(IBig::from).collect();
@@ -189,8 +189,8 @@ impl Basis {
         let entries = self.entries(transposed);
         for (from, to, entry) in entries.filter(|(from, ..)| !above[*from].is_zero()) {
             match entry {
-                Entry::Small(a) => sums[to] += &above[from] * IBig::from(*a),
-                Entry::Large(a) => sums[to] += &above[from] * a,
+                BasisEntry::Small(a) => sums[to] += &above[from] * IBig::from(*a),
+                BasisEntry::Large(a) => sums[to] += &above[from] * a,
             }
         }
         sums.iter()
@@ -277,12 +277,12 @@ impl Field {
 }
 
 /// Returns an upper bound of the bits of the determinant, by Hadamard's bound.
-fn determinant_bits(columns: &[Vec<(usize, Entry)>]) -> usize {
-    let bits = |e: &Entry| match e {
-        Entry::Small(a) => 64 - a.unsigned_abs().leading_zeros() as usize,
-        Entry::Large(a) => bit_len(a),
+fn determinant_bits(columns: &[Vec<(usize, BasisEntry)>]) -> usize {
+    let bits = |e: &BasisEntry| match e {
+        BasisEntry::Small(a) => 64 - a.unsigned_abs().leading_zeros() as usize,
+        BasisEntry::Large(a) => bit_len(a),
     };
-    let column = |c: &Vec<(usize, Entry)>| {
+    let column = |c: &Vec<(usize, BasisEntry)>| {
         let most = c.iter().map(|(_, e)| bits(e)).max().unwrap_or(0);
         most + (c.len().max(1).ilog2() as usize).div_ceil(2) + 1
     };
@@ -295,13 +295,13 @@ fn bit_len(value: &IBig) -> usize {
 }
 
 /// Returns the inverse modulo the prime, by rows; `None` if there is none.
-fn inverse(n: usize, columns: &[Vec<(usize, Entry)>], field: Field) -> Option<Vec<u64>> {
+fn inverse(n: usize, columns: &[Vec<(usize, BasisEntry)>], field: Field) -> Option<Vec<u64>> {
     let mut matrix = vec![0u64; n * n];
     for (place, entries) in columns.iter().enumerate() {
         for (row, entry) in entries {
             matrix[row * n + place] = match entry {
-                Entry::Small(a) => a.rem_euclid(field.prime() as i64) as u64,
-                Entry::Large(a) => field.remainder(a),
+                BasisEntry::Small(a) => a.rem_euclid(field.prime() as i64) as u64,
+                BasisEntry::Large(a) => field.remainder(a),
             };
         }
     }

@@ -130,7 +130,7 @@ pub(super) fn maximise_from<T: Clone>(
         simplex.add(&column.entries, to_finite(&column.gain));
     }
     simplex.start(basis);
-    let mut program = Program {
+    let mut program = LinearProgram {
         bounds,
         columns,
         simplex,
@@ -145,7 +145,7 @@ pub(super) fn maximise_from<T: Clone>(
 
 /// A program with the columns known so far. Variables are numbered: first a slack for each row,
 /// then the columns.
-struct Program<'a, T> {
+struct LinearProgram<'a, T> {
     bounds: &'a [Fraction],
     columns: Vec<Column<T>>,
     /// The same program in floating-point numbers.
@@ -162,7 +162,7 @@ struct Corner {
     value: Fraction,
 }
 
-impl<T: Clone> Program<'_, T> {
+impl<T: Clone> LinearProgram<'_, T> {
     /// Runs the simplex method in floating-point numbers.
     fn search(&mut self, pricing: &mut impl Pricing<T>) {
         let columns = &mut self.columns;

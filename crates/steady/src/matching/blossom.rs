@@ -1,9 +1,9 @@
 //! Blossoms: odd cycles of vertices and of other blossoms that act as one vertex.
 
-use super::{Search, Side};
+use super::{MatchingState, Parity};
 use crate::weight::Whole;
 
-impl<W: Whole> Search<'_, W> {
+impl<W: Whole> MatchingState<'_, W> {
     /// Adds a vertex, or all vertices of a blossom, to the queue.
     pub(super) fn enqueue(&mut self, x: usize) {
         if x <= self.n {
@@ -62,7 +62,7 @@ impl<W: Whole> Search<'_, W> {
         let b = unused.unwrap_or(self.top + 1);
         self.top = self.top.max(b);
         self.label[b] = W::default();
-        self.side[b] = Side::Even;
+        self.side[b] = Parity::Even;
         self.mate[b] = self.mate[base];
         let mut cycle = vec![base];
         for (i, start) in [x, y].into_iter().enumerate() {
@@ -117,16 +117,16 @@ impl<W: Whole> Search<'_, W> {
         for i in (0..steps).step_by(2) {
             let (odd, even) = (cycle[i], cycle[i + 1]);
             self.parent[odd] = self.edge(even, odd).0;
-            self.side[odd] = Side::Odd;
-            self.side[even] = Side::Even;
+            self.side[odd] = Parity::Odd;
+            self.side[even] = Parity::Even;
             self.slack[odd] = 0;
             self.find_slack(even);
             self.enqueue(even);
         }
-        self.side[entered] = Side::Odd;
+        self.side[entered] = Parity::Odd;
         self.parent[entered] = self.parent[b];
         for &part in &cycle[steps + 1..] {
-            self.side[part] = Side::Free;
+            self.side[part] = Parity::Free;
             self.find_slack(part);
         }
         self.outer[b] = 0;

@@ -17,7 +17,7 @@ use super::weight::{Whole, min};
 
 /// A matching and its proof. Prices are doubled so that halves stay whole.
 #[derive(Debug, Clone)]
-pub(super) struct Matching<W> {
+pub(super) struct ProvedMatching<W> {
     /// By vertex, its partner.
     pub(super) mate: Vec<Option<usize>>,
     /// By vertex, twice its price.
@@ -28,14 +28,14 @@ pub(super) struct Matching<W> {
 
 /// Finds the heaviest matching of a graph of `n` vertices. `weights[a * n + b]` is symmetric, and 0
 /// where there is no edge.
-pub(super) fn maximum<W: Whole>(n: usize, weights: &[W]) -> Matching<W> {
-    let mut search = Search::new(n, weights);
+pub(super) fn maximum<W: Whole>(n: usize, weights: &[W]) -> ProvedMatching<W> {
+    let mut search = MatchingState::new(n, weights);
     while search.augment_once() {}
     search.outcome()
 }
 
 /// The state of the algorithm. Vertices have the numbers 1 to `n`, blossoms higher ones; 0 is none.
-struct Search<'w, W> {
+struct MatchingState<'w, W> {
     n: usize,
     weights: &'w [W],
     /// The highest number of a vertex or blossom in use.
@@ -56,7 +56,7 @@ struct Search<'w, W> {
     parent: Vec<usize>,
     /// By blossom and vertex, the part of the blossom that contains the vertex.
     part: Vec<usize>,
-    side: Vec<Side>,
+    side: Vec<Parity>,
     seen: Vec<usize>,
     mark: usize,
     /// The parts of a blossom in order round its cycle, from its base.
@@ -65,13 +65,13 @@ struct Search<'w, W> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Side {
+enum Parity {
     Free,
     Even,
     Odd,
 }
 
-impl<'w, W: Whole> Search<'w, W> {
+impl<'w, W: Whole> MatchingState<'w, W> {
     fn new(n: usize, weights: &'w [W]) -> Self {
         let width = 2 * n + 2;
         let mut heaviest = W::default();
@@ -80,7 +80,7 @@ impl<'w, W: Whole> Search<'w, W> {
                 heaviest = w.clone();
             }
         }
-        let mut search = Search {
+        let mut search = MatchingState {
             n,
             weights,
             top: n,
@@ -92,7 +92,7 @@ impl<'w, W: Whole> Search<'w, W> {
             outer: (0..width).map(|v| if v <= n { v } else { 0 }).collect(),
             parent: vec![0; width],
             part: vec![0; width * (n + 1)],
-            side: vec![Side::Free; width],
+            side: vec![Parity::Free; width],
             seen: vec![0; width],
             mark: 0,
             cycle: vec![Vec::new(); width],
@@ -134,7 +134,7 @@ impl<'w, W: Whole> Search<'w, W> {
         for from in 1..=self.n {
             if self.edge(from, to).0 != 0
                 && self.outer[from] != to
-                && self.side[self.outer[from]] == Side::Even
+                && self.side[self.outer[from]] == Parity::Even
             {
                 self.try_slack(from, to);
             }
@@ -180,17 +180,17 @@ impl<'w, W: Whole> Search<'w, W> {
     fn use_edge(&mut self, (a, b): (usize, usize)) -> bool {
         let (x, y) = (self.outer[a], self.outer[b]);
         match self.side[y] {
-            Side::Free => {
+            Parity::Free => {
                 self.parent[y] = a;
-                self.side[y] = Side::Odd;
+                self.side[y] = Parity::Odd;
                 let next = self.outer[self.mate[y]];
                 self.slack[y] = 0;
                 self.slack[next] = 0;
-                self.side[next] = Side::Even;
+                self.side[next] = Parity::Even;
                 self.enqueue(next);
                 false
             }
-            Side::Even => {
+            Parity::Even => {
                 let base = self.meeting(x, y);
                 if base == 0 {
                     self.augment(x, y);
@@ -200,19 +200,19 @@ impl<'w, W: Whole> Search<'w, W> {
                 self.shrink(x, base, y);
                 false
             }
-            Side::Odd => false,
+            Parity::Odd => false,
         }
     }
 
     /// Adds one edge to the matching; false when it is the heaviest already.
     fn augment_once(&mut self) -> bool {
-        self.side.fill(Side::Free);
+        self.side.fill(Parity::Free);
         self.slack.fill(0);
         self.queue.clear();
         for x in 1..=self.top {
             if self.outer[x] == x && self.mate[x] == 0 {
                 self.parent[x] = 0;
-                self.side[x] = Side::Even;
+                self.side[x] = Parity::Even;
                 self.enqueue(x);
             }
         }
@@ -221,7 +221,7 @@ impl<'w, W: Whole> Search<'w, W> {
         }
         loop {
             while let Some(a) = self.queue.pop() {
-                if self.side[self.outer[a]] == Side::Odd {
+                if self.side[self.outer[a]] == Parity::Odd {
                     continue;
                 }
                 for b in 1..=self.n {
@@ -251,7 +251,9 @@ impl<'w, W: Whole> Search<'w, W> {
                 }
             }
             for b in self.n + 1..=self.top {
-                if self.outer[b] == b && self.side[b] == Side::Odd && self.label[b] == W::default()
+                if self.outer[b] == b
+                    && self.side[b] == Parity::Odd
+                    && self.label[b] == W::default()
                 {
                     self.expand(b);
                 }
@@ -270,7 +272,7 @@ impl<'w, W: Whole> Search<'w, W> {
             });
         };
         for b in self.n + 1..=self.top {
-            if self.outer[b] == b && self.side[b] == Side::Odd {
+            if self.outer[b] == b && self.side[b] == Parity::Odd {
                 limit(self.label[b].clone().half());
             }
         }
@@ -280,14 +282,14 @@ impl<'w, W: Whole> Search<'w, W> {
                 continue;
             }
             match self.side[x] {
-                Side::Free => limit(self.excess(self.edge(from, x))),
-                Side::Even => limit(self.excess(self.edge(from, x)).half()),
-                Side::Odd => {}
+                Parity::Free => limit(self.excess(self.edge(from, x))),
+                Parity::Even => limit(self.excess(self.edge(from, x)).half()),
+                Parity::Odd => {}
             }
         }
         let mut lowest: Option<W> = None;
         for v in 1..=self.n {
-            if self.side[self.outer[v]] == Side::Even {
+            if self.side[self.outer[v]] == Parity::Even {
                 let label = self.label[v].clone();
                 lowest = Some(match lowest.take() {
                     None => label,
@@ -303,9 +305,9 @@ impl<'w, W: Whole> Search<'w, W> {
         for v in 1..=self.n {
             let label = self.label[v].clone();
             match self.side[self.outer[v]] {
-                Side::Even => self.label[v] = label - step.clone(),
-                Side::Odd => self.label[v] = label + step.clone(),
-                Side::Free => {}
+                Parity::Even => self.label[v] = label - step.clone(),
+                Parity::Odd => self.label[v] = label + step.clone(),
+                Parity::Free => {}
             }
         }
         for b in self.n + 1..=self.top {
@@ -314,15 +316,15 @@ impl<'w, W: Whole> Search<'w, W> {
             }
             let label = self.label[b].clone();
             match self.side[b] {
-                Side::Even => self.label[b] = label + step.clone() + step.clone(),
-                Side::Odd => self.label[b] = label - step.clone() - step.clone(),
-                Side::Free => {}
+                Parity::Even => self.label[b] = label + step.clone() + step.clone(),
+                Parity::Odd => self.label[b] = label - step.clone() - step.clone(),
+                Parity::Free => {}
             }
         }
         continues
     }
 
-    fn outcome(self) -> Matching<W> {
+    fn outcome(self) -> ProvedMatching<W> {
         let blossoms = (self.n + 1..=self.top)
             .filter(|&b| self.outer[b] != 0 && self.label[b] != W::default());
         let twice_odd = blossoms.map(|b| {
@@ -331,7 +333,7 @@ impl<'w, W: Whole> Search<'w, W> {
             members.sort_unstable();
             (members, self.label[b].clone())
         });
-        Matching {
+        ProvedMatching {
             mate: (1..=self.n).map(|v| self.mate[v].checked_sub(1)).collect(),
             twice_odd: twice_odd.collect(),
             twice_prices: self.label[1..=self.n].to_vec(),

@@ -10,7 +10,7 @@ use oneport::error::{Error, Result};
 /// The JSON form of a platform.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct File {
+struct PlatformFile {
     nodes: usize,
     #[serde(default)]
     source: usize,
@@ -59,7 +59,8 @@ impl Platform {
                 "platform: a list, not an object such as {\"nodes\": 2, \"edges\": [...]}",
             ));
         }
-        let file: File = serde_json::from_str(text).map_err(|e| Error::json("platform", &e))?;
+        let file: PlatformFile =
+            serde_json::from_str(text).map_err(|e| Error::json("platform", &e))?;
         let number = |field: &str, v: &RawValue| {
             fraction_of(v).ok_or_else(|| {
                 Error::malformed(format!(
@@ -110,7 +111,7 @@ impl Platform {
             latency: (!e.latency.is_zero()).then(|| value(&e.latency)),
             drift: e.drift.as_ref().map(value),
         });
-        let file = File {
+        let file = PlatformFile {
             nodes: self.nodes,
             source: self.source,
             targets: Some(self.targets.clone()),

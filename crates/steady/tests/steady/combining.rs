@@ -3,7 +3,9 @@
 use oneport::check;
 use oneport::run::{Clock, Operator, Run, Team, inputs, oracle};
 use oneport::{Ports, Schedule};
-use oneport_steady::{Edge, Fraction, Method, Operation, Platform, Solution, best_single, solve};
+use oneport_steady::{
+    Edge, Fraction, Operation, Platform, Solution, SolveMethod, best_single, solve,
+};
 
 use super::cases::cases;
 use super::{Random, brute};
@@ -92,7 +94,7 @@ fn reductions_with_computation_match_brute_force() {
                         platform.to_json()
                     );
                     let expected = brute::reduction(&platform, ports, ordered);
-                    let solution = solve(&platform, operation, ports, Method::Ports).unwrap();
+                    let solution = solve(&platform, operation, ports, SolveMethod::Ports).unwrap();
                     assert_eq!(
                         solution.throughput.to_string(),
                         expected.to_string(),
@@ -102,7 +104,8 @@ fn reductions_with_computation_match_brute_force() {
                     let single = best_single(&solution).unwrap();
                     assert!(single.throughput <= solution.throughput);
                     if round % 4 == 0 {
-                        let other = solve(&platform, operation, ports, Method::Matchings).unwrap();
+                        let other =
+                            solve(&platform, operation, ports, SolveMethod::Matchings).unwrap();
                         assert_eq!(other.throughput, expected, "{what}");
                     }
                     assert_schedules_are_correct(&solution, ordered, &what);
@@ -122,7 +125,7 @@ fn rank_order_gains_nothing_with_free_combining() {
         let platform = random_platform(&mut random, n, 10);
         let free = platform.with_compute(Vec::new()).unwrap();
         for ports in [Ports::BI, Ports::UNI] {
-            let of = |operation| solve(&free, operation, ports, Method::Ports).unwrap();
+            let of = |operation| solve(&free, operation, ports, SolveMethod::Ports).unwrap();
             let (any, ordered) = (of(Operation::Reduce), of(Operation::ReduceOrdered));
             assert!(ordered.throughput <= any.throughput);
             if n == 2 {
@@ -139,12 +142,18 @@ fn many_contributions_lie_between_their_bounds() {
     let mut random = Random(4);
     let platform = random_platform(&mut random, 11, 30);
     for ports in [Ports::BI, Ports::UNI] {
-        let solution = solve(&platform, Operation::Reduce, ports, Method::Ports).unwrap();
+        let solution = solve(&platform, Operation::Reduce, ports, SolveMethod::Ports).unwrap();
         assert!(!solution.is_optimal && solution.certificate.is_none());
         let (below, above) = solution.bounds().unwrap().unwrap();
         assert!(below == solution.throughput && below <= above);
         assert_schedules_are_correct(&solution, false, "11 nodes");
-        let ordered = solve(&platform, Operation::ReduceOrdered, ports, Method::Ports).unwrap();
+        let ordered = solve(
+            &platform,
+            Operation::ReduceOrdered,
+            ports,
+            SolveMethod::Ports,
+        )
+        .unwrap();
         assert!(ordered.certificate.is_some());
         assert_schedules_are_correct(&ordered, true, "11 nodes in order");
     }
@@ -160,7 +169,8 @@ fn scans_lie_between_their_bounds() {
             let platform = platform.clone().with_overlap(overlap);
             for ports in [Ports::BI, Ports::UNI] {
                 let what = format!("{overlap} {ports:?} {}", platform.to_json());
-                let solution = solve(&platform, Operation::Scan, ports, Method::Ports).unwrap();
+                let solution =
+                    solve(&platform, Operation::Scan, ports, SolveMethod::Ports).unwrap();
                 let (below, above) = solution.bounds().unwrap().unwrap();
                 assert!(below == solution.throughput && below <= above, "{what}");
                 let single = best_single(&solution).unwrap();
@@ -190,7 +200,8 @@ fn multicasts_match_brute_force_and_have_certificates() {
         let platform = Platform::new(n, 0, Some(targets), all.edges().to_vec()).unwrap();
         for ports in [Ports::BI, Ports::UNI] {
             let expected = brute::throughput(&platform, ports);
-            let solution = solve(&platform, Operation::Multicast, ports, Method::Ports).unwrap();
+            let solution =
+                solve(&platform, Operation::Multicast, ports, SolveMethod::Ports).unwrap();
             assert_eq!(solution.throughput, expected, "{}", platform.to_json());
             assert!(solution.is_optimal && solution.certificate.is_some());
             let (below, above) = solution.bounds().unwrap().unwrap();

@@ -3,7 +3,7 @@
 use oneport::Ports;
 use oneport::simulate::Prepared;
 use oneport_steady::{
-    Edge, Fraction, Method, Operation, Platform, generate, parse_fraction, solve,
+    Edge, Fraction, Operation, Platform, SolveMethod, generate, parse_fraction, solve,
 };
 
 use super::cases::cases;
@@ -39,7 +39,8 @@ fn guarantees_are_minima_over_all_extremes() {
             continue;
         }
         for ports in [Ports::BI, Ports::UNI] {
-            let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+            let solution =
+                solve(&platform, Operation::Broadcast, ports, SolveMethod::Ports).unwrap();
             let robust = solution.robustness(&Fraction::ZERO).unwrap();
             assert!(robust.guaranteed <= robust.best_guaranteed);
             assert!(robust.best_guaranteed <= solution.throughput);
@@ -78,7 +79,8 @@ fn schedules_keep_their_guarantee() {
     for name in ["fig3", "ring:4", "clustered:2x3", "random:6:14"] {
         let platform = with_drifts(&generate(name, 2).unwrap(), &mut random);
         for ports in [Ports::BI, Ports::UNI] {
-            let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+            let solution =
+                solve(&platform, Operation::Broadcast, ports, SolveMethod::Ports).unwrap();
             let robust = solution.robustness(&Fraction::ZERO).unwrap();
             for (solution, guaranteed) in [
                 (&solution, &robust.guaranteed),
@@ -117,7 +119,7 @@ fn equal_drifts_scale_the_throughput() {
         .flat_map(|name| [Ports::BI, Ports::UNI].map(|ports| (name, ports)))
     {
         let platform = generate(name, 1).unwrap();
-        let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+        let solution = solve(&platform, Operation::Broadcast, ports, SolveMethod::Ports).unwrap();
         let robust = solution
             .robustness(&parse_fraction("1/4").unwrap())
             .unwrap();

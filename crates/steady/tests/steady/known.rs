@@ -1,9 +1,9 @@
 //! Known throughputs, and schedules within their time bounds.
 
 use oneport::Ports;
-use oneport_steady::{Method, Operation, best_single, generate, solve};
+use oneport_steady::{Operation, SolveMethod, best_single, generate, solve};
 
-fn throughput(name: &str, operation: Operation, ports: Ports, method: Method) -> String {
+fn throughput(name: &str, operation: Operation, ports: Ports, method: SolveMethod) -> String {
     let platform = generate(name, 0).unwrap();
     let solution = solve(&platform, operation, ports, method).unwrap();
     solution.throughput.to_string()
@@ -11,7 +11,7 @@ fn throughput(name: &str, operation: Operation, ports: Ports, method: Method) ->
 
 #[test]
 fn known_throughputs() {
-    let of = |name: &str, operation, ports| throughput(name, operation, ports, Method::Ports);
+    let of = |name: &str, operation, ports| throughput(name, operation, ports, SolveMethod::Ports);
     use Operation::{Broadcast, Reduce};
     assert_eq!(of("fig3", Broadcast, Ports::BI), "1");
     assert_eq!(of("fig3", Broadcast, Ports::UNI), "2/3");
@@ -40,7 +40,7 @@ fn schedules() {
         for ports in [Ports::BI, Ports::UNI] {
             for operation in Operation::ALL {
                 let platform = generate(name, 3).unwrap();
-                let Ok(solution) = solve(&platform, operation, ports, Method::Ports) else {
+                let Ok(solution) = solve(&platform, operation, ports, SolveMethod::Ports) else {
                     continue;
                 };
                 let periodic = solution.periodic(None, None).unwrap();
@@ -68,7 +68,7 @@ fn schedules() {
 fn drift_and_single_trees() {
     let platform = generate("fig3", 0).unwrap();
     for (ports, single) in [(Ports::BI, "1"), (Ports::UNI, "2/3")] {
-        let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+        let solution = solve(&platform, Operation::Broadcast, ports, SolveMethod::Ports).unwrap();
         let best = best_single(&solution).unwrap();
         assert_eq!(best.throughput.to_string(), single);
         assert!(best.is_optimal);

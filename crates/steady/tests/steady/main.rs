@@ -15,8 +15,8 @@ mod series;
 use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::{Ports, Schedule};
 use oneport_steady::{
-    Edge, Fraction, Method, Operation, Platform, best_packets, best_single, flow_bound, generate,
-    multicast_bounds, parse_fraction, solve,
+    Edge, Fraction, Operation, Platform, SolveMethod, best_packets, best_single, flow_bound,
+    generate, multicast_bounds, parse_fraction, solve,
 };
 
 use cases::cases;
@@ -106,7 +106,7 @@ fn throughput_of_random_platforms_matches_brute_force() {
         let platform = random_platform(&mut random);
         for ports in [Ports::BI, Ports::UNI] {
             let expected = brute::throughput(&platform, ports);
-            for method in [Method::Ports, Method::Matchings] {
+            for method in [SolveMethod::Ports, SolveMethod::Matchings] {
                 let solution = solve(&platform, Operation::Broadcast, ports, method).unwrap();
                 assert_eq!(
                     solution.throughput.to_string(),
@@ -135,11 +135,18 @@ fn multicasts_lie_between_their_bounds() {
             .collect();
         let platform = Platform::new(n, 0, Some(targets), all.edges().to_vec()).unwrap();
         for ports in [Ports::BI, Ports::UNI] {
-            let solution = solve(&platform, Operation::Multicast, ports, Method::Ports).unwrap();
+            let solution =
+                solve(&platform, Operation::Multicast, ports, SolveMethod::Ports).unwrap();
             let (below, above) = multicast_bounds(&platform, ports).unwrap();
             assert!(below <= solution.throughput && solution.throughput <= above);
             assert_equations(&solution);
-            let other = solve(&platform, Operation::Multicast, ports, Method::Matchings).unwrap();
+            let other = solve(
+                &platform,
+                Operation::Multicast,
+                ports,
+                SolveMethod::Matchings,
+            )
+            .unwrap();
             assert_eq!(other.throughput, solution.throughput);
         }
     }
@@ -163,7 +170,7 @@ fn long_messages_are_cut_into_packets() {
 fn the_throughput_of_the_papers_example_is_reproduced() {
     let platform = generate("fig3", 0).unwrap();
     for (ports, expected) in [(Ports::BI, "1"), (Ports::UNI, "2/3")] {
-        let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+        let solution = solve(&platform, Operation::Broadcast, ports, SolveMethod::Ports).unwrap();
         assert_eq!(solution.throughput.to_string(), expected);
         assert_equations(&solution);
         let all: Vec<&str> = vec![expected];
@@ -175,7 +182,7 @@ fn the_throughput_of_the_papers_example_is_reproduced() {
 fn complete_graphs_and_triangles_have_the_known_throughput() {
     let of = |name: &str, operation, ports| {
         let platform = generate(name, 0).unwrap();
-        let solution = solve(&platform, operation, ports, Method::Ports).unwrap();
+        let solution = solve(&platform, operation, ports, SolveMethod::Ports).unwrap();
         assert_equations(&solution);
         solution.throughput.to_string()
     };
@@ -192,7 +199,7 @@ fn complete_graphs_and_triangles_have_the_known_throughput() {
 /// Checks a periodic schedule, compares its simulated time with the bound, and runs it on data.
 fn check_simulate_and_run(name: &str, operation: Operation, ports: Ports) {
     let platform = generate(name, 1).unwrap();
-    let solution = solve(&platform, operation, ports, Method::Ports).unwrap();
+    let solution = solve(&platform, operation, ports, SolveMethod::Ports).unwrap();
     let periodic = solution.periodic(None, None).unwrap();
     let n = 3 * periodic.operations() + 1;
     let schedule = periodic.schedule(n).unwrap();
@@ -247,7 +254,8 @@ fn time_is_bounded_by_the_rate_plus_a_constant() {
     for (name, max_operations) in cases {
         let platform = generate(name, 5).unwrap();
         for ports in [Ports::BI, Ports::UNI] {
-            let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+            let solution =
+                solve(&platform, Operation::Broadcast, ports, SolveMethod::Ports).unwrap();
             let periodic = solution.periodic(None, None).unwrap();
             let cost = periodic.cost(1.0).unwrap();
             let (rate, best) = (periodic.throughput().to_f64(), solution.throughput.to_f64());
@@ -269,7 +277,7 @@ fn time_is_bounded_by_the_rate_plus_a_constant() {
 fn short_periods_give_correct_schedules() {
     let platform = generate("random:12:40", 3).unwrap();
     for ports in [Ports::BI, Ports::UNI] {
-        let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+        let solution = solve(&platform, Operation::Broadcast, ports, SolveMethod::Ports).unwrap();
         for max_period in ["60", "200"] {
             let max_period = fraction(max_period);
             let periodic = solution.periodic(Some(&max_period), Some(60)).unwrap();
@@ -294,7 +302,8 @@ fn periods_do_not_exceed_their_maximum() {
     for round in 0..25 {
         let platform = random_platform(&mut random);
         for ports in [Ports::BI, Ports::UNI] {
-            let solution = solve(&platform, Operation::Broadcast, ports, Method::Ports).unwrap();
+            let solution =
+                solve(&platform, Operation::Broadcast, ports, SolveMethod::Ports).unwrap();
             let single = best_single(&solution).unwrap().throughput;
             for part in ["1", "5/4", "7/2", "19/2"] {
                 let max_period = fraction(part) / &single;
@@ -329,7 +338,7 @@ fn methods_agree() {
     for ports in [Ports::BI, Ports::UNI] {
         for operation in Operation::ALL {
             let platform = generate("random:6:16", 4).unwrap();
-            let Ok(solution) = solve(&platform, operation, ports, Method::Ports) else {
+            let Ok(solution) = solve(&platform, operation, ports, SolveMethod::Ports) else {
                 continue;
             };
             let others = solution.recomputed(true);
@@ -345,7 +354,7 @@ fn methods_agree() {
     }
     // The polynomial program is fast on larger platforms as well.
     let platform = generate("random:40:160", 1).unwrap();
-    let solution = solve(&platform, Operation::Reduce, Ports::BI, Method::Ports);
+    let solution = solve(&platform, Operation::Reduce, Ports::BI, SolveMethod::Ports);
     if let Ok(solution) = solution {
         assert_eq!(solution.recomputed(false)[0].1, Ok(solution.throughput));
     }

@@ -2,7 +2,9 @@
 //! mixed magnitudes are solved.
 
 use oneport::Ports;
-use oneport_steady::{Edge, Fraction, Method, Operation, Platform, best_single, flow_bound, solve};
+use oneport_steady::{
+    Edge, Fraction, Operation, Platform, SolveMethod, best_single, flow_bound, solve,
+};
 
 use super::cases::cases;
 use super::{Random, brute, fraction};
@@ -93,7 +95,8 @@ fn throughputs_scale_exactly() {
                     let name = operation.name();
                     format!("{factor} times {name} {ports:?} {}", platform.to_json())
                 };
-                let of = |platform: &Platform| solve(platform, operation, ports, Method::Ports);
+                let of =
+                    |platform: &Platform| solve(platform, operation, ports, SolveMethod::Ports);
                 let (solution, other) = match (of(&platform), of(&scaled)) {
                     (Ok(solution), Ok(other)) => (solution, other),
                     (Err(error), Err(other)) => {
@@ -158,7 +161,7 @@ fn assert_methods_agree(platform: &Platform, all: bool) {
                 continue;
             }
             let what = || format!("{} {ports:?} {}", operation.name(), platform.to_json());
-            let solution = match solve(platform, operation, ports, Method::Ports) {
+            let solution = match solve(platform, operation, ports, SolveMethod::Ports) {
                 Ok(solution) => solution,
                 Err(error) => {
                     assert!(error.to_string().contains("reach"), "{error}: {}", what());
@@ -195,7 +198,7 @@ fn large_platforms_with_mixed_magnitudes_are_solved() {
         let scaled = with_scaled_costs(&platform, &power(-7));
         for ports in [Ports::BI, Ports::UNI] {
             for operation in [Operation::Broadcast, Operation::Scatter] {
-                let of = |p| solve(p, operation, ports, Method::Ports).unwrap();
+                let of = |p| solve(p, operation, ports, SolveMethod::Ports).unwrap();
                 let solution = of(&platform);
                 assert!(solution.certificate.is_some());
                 assert_eq!(solution.throughput, of(&scaled).throughput * power(-7));
@@ -213,7 +216,7 @@ fn scans_need_no_path_back() {
     let edges = [(0, 1), (1, 2)].map(|(a, b)| Edge::new(a, b, fraction("2")));
     let platform = Platform::new(3, 0, None, edges.to_vec()).unwrap();
     for ports in [Ports::BI, Ports::UNI] {
-        let solution = solve(&platform, Operation::Scan, ports, Method::Ports).unwrap();
+        let solution = solve(&platform, Operation::Scan, ports, SolveMethod::Ports).unwrap();
         let expected = if ports == Ports::BI { "1/2" } else { "1/4" };
         assert_eq!(solution.throughput, fraction(expected));
         let single = best_single(&solution).unwrap();
@@ -224,7 +227,7 @@ fn scans_need_no_path_back() {
         Edge::new(1, 2, fraction("2")),
     ];
     let platform = Platform::new(3, 0, None, edges).unwrap();
-    let error = solve(&platform, Operation::Scan, Ports::BI, Method::Ports).unwrap_err();
+    let error = solve(&platform, Operation::Scan, Ports::BI, SolveMethod::Ports).unwrap_err();
     assert!(
         error
             .to_string()

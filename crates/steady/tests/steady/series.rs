@@ -1,14 +1,14 @@
 //! Series in files: they keep their times.
 
 use oneport::{Ports, Schedule};
-use oneport_steady::{Method, Operation, Series, generate, solve};
+use oneport_steady::{Operation, Series, SolveMethod, generate, solve};
 
 #[test]
 fn a_stored_series_keeps_its_times() {
     let platform = generate("complete:4", 0).unwrap();
     for operation in Operation::ALL {
         for ports in [Ports::UNI, Ports::BI] {
-            let solution = solve(&platform, operation, ports, Method::default()).unwrap();
+            let solution = solve(&platform, operation, ports, SolveMethod::default()).unwrap();
             let periodic = solution.periodic(None, None).unwrap();
             let schedule = periodic.schedule(12).unwrap();
             let cost = periodic.cost(1.0).unwrap();
