@@ -2,7 +2,7 @@
 //! use no thread, clock or file.
 //!
 //! The tests read the source text. A file imports every module that a `crate::` path names, in a
-//! `use` line or elsewhere. Unit tests may import anything and are skipped.
+//! `use` line or elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -47,7 +47,7 @@ struct Source {
     path: PathBuf,
     /// The names of its path within its crate.
     module: Vec<String>,
-    /// The text without comments and unit tests.
+    /// The text without comments.
     code: String,
 }
 
@@ -95,18 +95,12 @@ fn sources_below(root: &str, of_crate: Option<&str>) -> Vec<Source> {
             code,
         }
     };
-    let files = files.filter(|path| !path.ends_with("tests.rs"));
     files.map(source).collect()
 }
 
-/// Returns the text before the first `#[cfg(test)]` module, without its comment lines.
+/// Returns the text without its comment lines.
 fn code(text: &str) -> String {
-    let visible = ["", "pub(super) ", "pub(in crate::plan) "];
-    let tests = visible.map(|v| format!("\n#[cfg(test)]\n{v}mod "));
-    let ends = tests.iter().filter_map(|m| text.find(m));
-    let end = ends.min().unwrap_or(text.len());
-    let lines = text[..end].lines();
-    let code = lines.filter(|l| !l.trim_start().starts_with("//"));
+    let code = text.lines().filter(|l| !l.trim_start().starts_with("//"));
     code.collect::<Vec<_>>().join("\n")
 }
 
@@ -427,6 +421,13 @@ fn nothing_is_leaked_and_no_static_grows() {
         "static NAMED: Mutex<BTreeMap<String, Row>> = Mutex::new(BTreeMap::new());"
     ));
     assert!(grows("let name = name.leak();") && !grows("static ALL: [Algorithm; 9] = rows();"));
+}
+
+/// The manifests build the sources without a test harness, so a test there would never run.
+#[test]
+fn sources_have_no_unit_tests() {
+    let is_test = |line: &str| line.contains("#[test]") || line.contains("cfg(test");
+    assert_eq!(lines_that(is_test, &all_folders(), &[]), "");
 }
 
 /// Comments fit into 100 columns, except tables, URLs and blocks of code.
