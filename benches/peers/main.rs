@@ -15,8 +15,8 @@
 //! - `-- --folded` also measures multiplexed runs, in which one worker per core executes all ranks'
 //!   programs.
 //! - `-- --every` measures every registered algorithm and reports how far the automatic choice is
-//!   from the best of them. If another algorithm was faster, both are measured again, interleaved, and
-//!   those medians count: the minimum of many times is partly luck.
+//!   from the best of them. If another algorithm was faster, both are measured again,
+//!   interleaved, and those medians count: the minimum of many times is partly luck.
 //!
 //! Sizes are those of the whole vector of `f32`, or of all blocks together. With one rank per core,
 //! a time is that of the slowest rank; with more ranks than cores, it is the span from the first

@@ -1,5 +1,5 @@
-//! The executors of all ranks without threads and data: an estimate polls them on virtual cores, with
-//! a carrier of its own.
+//! The executors of all ranks without threads and data: an estimate polls them on virtual cores,
+//! with a carrier of its own.
 
 use super::carrier::Carrier;
 use super::eager::{Eager, EagerExecutor};

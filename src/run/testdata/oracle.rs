@@ -84,8 +84,8 @@ pub(super) fn purpose<T: Element>(collective: &Collective, operator: &Operator<T
     }
 }
 
-/// Calls `take` for each rank, in order, with its expected output, and with whether that differs from
-/// the expected output of the previous rank.
+/// Calls `take` for each rank, in order, with its expected output, and with whether that differs
+/// from the expected output of the previous rank.
 pub(super) fn each_output<'i, T: Element>(
     collective: &Collective,
     layout: &[Layout],
