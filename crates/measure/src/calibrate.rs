@@ -43,6 +43,7 @@ use fits::{Fits, meaningful_line, messages};
 use pairs::{PairLine, levels, lines, matrices, pair_of_one_host, pairs_of};
 use warnings::{noise, quality_warnings, setup_warnings};
 
+use super::fit::Measured;
 use super::probe::{Effort, Pair, Probe, Work, measure, team_of_two};
 use super::profile::{self, Machine, Point, Profile};
 use oneport::error::{Error, Result};
@@ -160,13 +161,16 @@ pub fn calibrate_on(
 /// The progress of one measurement: the number of finished batches and their total.
 type Part<'p> = &'p mut dyn FnMut(usize, usize);
 
-/// Measures `pairs` of `ranks` ranks or cores by `measure_pair`, which returns the probes and whether
-/// the ranks were pinned: the first one at all sizes, for the profile, and the line of each.
+/// The probes of a pair, and whether its ranks were pinned.
+type Probed = (Vec<Probe>, bool);
+
+/// Measures `pairs` of `ranks` ranks or cores by `measure_pair`: the first one at all sizes, for the
+/// profile, and the line of each.
 fn measured(
     pairs: &[[usize; 2]],
     ranks: usize,
     names: impl Fn([usize; 2]) -> String,
-    mut measure_pair: impl FnMut([usize; 2], &[Work], Effort, Part<'_>) -> Result<(Vec<Probe>, bool)>,
+    mut measure_pair: impl FnMut([usize; 2], &[Work], Effort, Part<'_>) -> Result<Probed>,
     options: &Calibration,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<(Profile, Vec<PairLine>)> {
@@ -265,38 +269,23 @@ impl Profile {
             0 => first,
             n => cost.transfer(0, 1, n),
         };
-        let point = |bytes: u64, time: f64, predicted: f64| Point {
-            bytes,
-            time,
-            predicted,
-            residual: (predicted - time) / time,
+        let points = |measured: &[Measured], predicted: &dyn Fn(&Measured) -> f64| {
+            let point = |m: &Measured| Point {
+                bytes: m.bytes,
+                time: m.scale,
+                predicted: predicted(m),
+                residual: (predicted(m) - m.scale) / m.scale,
+            };
+            measured.iter().map(point).collect()
         };
-        self.points = fits
-            .message
-            .iter()
-            .map(|m| point(m.bytes, m.time, message(m.bytes)))
-            .collect();
-        self.combine_points = fits
-            .combine
-            .iter()
-            .map(|m| {
-                let predicted = message(m.bytes) + cost.combine(1, m.bytes);
-                point(m.bytes, m.scale, predicted)
-            })
-            .collect();
-        self.combine_local_points = fits
-            .combine_own
-            .iter()
-            .map(|m| {
-                let predicted = m.scale - m.time + cost.combine_local(1, m.bytes);
-                point(m.bytes, m.scale, predicted)
-            })
-            .collect();
-        self.copy_points = fits
-            .copy
-            .iter()
-            .map(|m| point(m.bytes, m.time, cost.copy(0, m.bytes)))
-            .collect();
+        self.points = points(&fits.message, &|m| message(m.bytes));
+        self.combine_points = points(&fits.combine, &|m| {
+            message(m.bytes) + cost.combine(1, m.bytes)
+        });
+        self.combine_local_points = points(&fits.combine_own, &|m| {
+            m.scale - m.time + cost.combine_local(1, m.bytes)
+        });
+        self.copy_points = points(&fits.copy, &|m| cost.copy(0, m.bytes));
         (self.fit_error, self.fit_error_worst) = (fits.error.median, fits.error.worst);
         (self.line_error, self.line_error_worst) = (fits.line_error.median, fits.line_error.worst);
         Ok(())

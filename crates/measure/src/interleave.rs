@@ -84,7 +84,7 @@ pub(crate) fn interleaved(
     Ok(medians)
 }
 
-/// Test inputs, which schedules of one collective share whose ranks have inputs of the same lengths.
+/// Test inputs. Schedules of one collective whose inputs have the same lengths share them.
 #[derive(Debug)]
 pub(crate) struct Inputs<T>(HashMap<Lengths, Rc<Vec<Vec<T>>>>);
 

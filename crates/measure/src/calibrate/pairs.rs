@@ -21,8 +21,8 @@ pub(super) fn pair_of_one_host(hosts: &[String]) -> Option<[usize; 2]> {
 /// A pair of ranks, and the line of its messages.
 pub(super) type PairLine = ([usize; 2], Line);
 
-/// The lines of `pairs`, the first of which is known. A pair that was disturbed so much that its line
-/// has no meaning is measured again, a few times.
+/// The lines of `pairs`, the first of which is known. A pair that was disturbed so much that its
+/// line has no meaning is measured again, a few times.
 pub(super) fn lines(
     pairs: &[[usize; 2]],
     fits: &Fits,

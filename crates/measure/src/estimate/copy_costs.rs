@@ -92,8 +92,8 @@ impl<'a> CopyCosts<'a> {
         self.core_model.overhead + cold * self.among(bytes, |b| self.cost.copy(rank, b))
     }
 
-    /// Time of `rank` to take a message in its step `i` from the memory of `from`, which sends it in
-    /// its step `sent`.
+    /// Time of `rank` to take a message in its step `i` from the memory of `from`, which sends it
+    /// in its step `sent`.
     pub(super) fn take(
         &self,
         (from, sent): (usize, usize),

@@ -4,9 +4,9 @@
 //! Ranks are assigned to the cores round-robin, and each core polls its ranks cyclically. A polled
 //! rank progresses as far as it can: the executors of a team's runs execute its program
 //! (`VirtualRun`). Their carrier (`Messages`) moves nothing; offering and taking messages, copies
-//! and combinations use the core's time. The core then switches to the next rank, whether or not that
-//! rank can progress, as yielding ranks do. The order in which a core polls its ranks is up to the
-//! operating system, so the estimate is the mean over a few orders.
+//! and combinations use the core's time. The core then switches to the next rank, whether or not
+//! that rank can progress, as yielding ranks do. The order in which a core polls its ranks is up to
+//! the operating system, so the estimate is the mean over a few orders.
 //!
 //! In a multiplexed run the single worker of a core schedules its ranks itself: it polls only ranks
 //! that can progress, at almost no cost.

@@ -26,7 +26,8 @@ pub struct Live<'p, T, P> {
     library: bool,
     /// Number of elements of the current vector.
     elements: usize,
-    /// Its schedules whose results were right, by algorithm and segments; long ones are planned again.
+    /// By algorithm and segments: its schedules whose results were right, `None` if they are so
+    /// long that they are planned again.
     verified: HashMap<(Cow<'static, str>, Vec<usize>), Option<Schedule>>,
     /// Its inputs.
     inputs: Inputs<T>,

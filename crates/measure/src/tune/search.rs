@@ -36,7 +36,8 @@ struct Candidate {
     summary: Option<Summary>,
     /// Whether it comes from an earlier sweep and gets no more repetitions.
     known: bool,
-    /// Whether it is being measured for the first time. It counts once it has [`BASE_REPETITIONS`] repetitions.
+    /// Whether it is being measured for the first time. It counts once it has
+    /// [`BASE_REPETITIONS`].
     fresh: bool,
 }
 
