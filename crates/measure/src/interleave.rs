@@ -18,14 +18,14 @@ pub(crate) enum Batches {
     /// This number of batches, which share a number of repetitions that is not less.
     Sharing(usize, usize),
     /// This number of batches, each of as many repetitions as fit into a time, at least
-    /// [`MIN_FITTING`]. A first batch, which does not count, warms up the caches and shows how long
+    /// [`MIN_FITTING_REPETITIONS`]. A first batch, which does not count, warms up the caches and shows how long
     /// a repetition takes.
     Fitting(usize, Duration),
 }
 
 /// Repetitions of a batch whose number follows from the time.
-pub(crate) const MIN_FITTING: usize = 3;
-const MAX_FITTING: usize = 500;
+pub(crate) const MIN_FITTING_REPETITIONS: usize = 3;
+const MAX_FITTING_REPETITIONS: usize = 500;
 
 impl Batches {
     fn count(self) -> usize {
@@ -61,14 +61,15 @@ pub(crate) fn interleaved(
                 Batches::Fitting(_, time) => match fitting[i] {
                     Some(fitting) => fitting,
                     None => {
-                        let ControlFlow::Continue(one) = batch(i, MIN_FITTING)? else {
+                        let ControlFlow::Continue(one) = batch(i, MIN_FITTING_REPETITIONS)? else {
                             return Ok(medians);
                         };
                         // The preparation of a repetition takes about as long. All processes find
                         // the same.
                         let fit = time.as_nanos() / u128::from(2 * one.max(1));
-                        let fit = usize::try_from(fit).unwrap_or(MAX_FITTING);
-                        *fitting[i].insert(fit.clamp(MIN_FITTING, MAX_FITTING))
+                        let fit = usize::try_from(fit).unwrap_or(MAX_FITTING_REPETITIONS);
+                        *fitting[i]
+                            .insert(fit.clamp(MIN_FITTING_REPETITIONS, MAX_FITTING_REPETITIONS))
                     }
                 },
             };

@@ -12,7 +12,7 @@ use oneport::schedule::collective::Collective;
 use oneport::schedule::{Layout, Order, Schedule, Span, Step, total_len};
 
 /// Smallest copy that is measured: shorter ones take less time than the clock resolves.
-const MIN_COPY: u64 = 1 << 10;
+const MIN_COPY_BYTES: u64 = 1 << 10;
 
 /// How much time to spend on measuring.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +25,7 @@ pub(super) struct Effort {
 }
 
 /// Messages longer than this many bytes get fewer batches.
-const VERY_LONG: u64 = 16 << 20;
+const MAX_SHORT_BYTES: u64 = 16 << 20;
 
 impl Effort {
     pub(super) const QUICK: Effort = Effort {
@@ -51,24 +51,14 @@ impl Effort {
     /// Sizes from 0 B to 32 MiB, four for each factor of four. A quick measurement uses half as
     /// many, still fewer of the long ones, and ends at 16 MiB.
     pub(super) fn sizes(self) -> Vec<u64> {
-        let mut sizes = vec![0, 4, 8];
-        for k in 4..24 {
-            let long = k >= 20;
-            if !self.quick {
-                sizes.extend([1 << k, 3 << (k - 1)]);
-            } else if !long || k == 22 {
-                sizes.push(1 << k);
+        let powers: Vec<u64> = match self.quick {
+            true => (4..=20).chain([22, 24]).map(|k| 1 << k).collect(),
+            false => {
+                let two_each = (4..=24).flat_map(|k| [1 << k, 3 << (k - 1)]);
+                two_each.chain([1 << 25]).collect()
             }
-        }
-        if self.quick {
-            sizes.push(1 << 20);
-        }
-        sizes.push(1 << 24);
-        if !self.quick {
-            sizes.extend([3 << 23, 1 << 25]);
-        }
-        sizes.sort_unstable();
-        sizes
+        };
+        [0, 4, 8].into_iter().chain(powers).collect()
     }
 }
 
@@ -102,7 +92,7 @@ impl Work {
         match self {
             Work::Message => true,
             Work::Combine | Work::Exchange | Work::CombineOwn => bytes > 0,
-            Work::Copy => bytes == 0 || bytes >= MIN_COPY,
+            Work::Copy => bytes == 0 || bytes >= MIN_COPY_BYTES,
         }
     }
 
@@ -239,7 +229,7 @@ pub(super) fn measure(
     effort: Effort,
     progress: impl FnMut(usize, usize),
 ) -> Result<()> {
-    let batches = |probe: &Probe| match probe.bytes <= VERY_LONG {
+    let batches = |probe: &Probe| match probe.bytes <= MAX_SHORT_BYTES {
         true => Batches::Fitting(effort.batches, effort.batch),
         // Long messages vary least, so they need fewer batches.
         false => Batches::Fitting(effort.batches.div_ceil(3), effort.batch),

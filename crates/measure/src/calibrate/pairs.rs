@@ -6,7 +6,7 @@ use oneport::error::Result;
 use oneport::machine::{Level, Links};
 
 /// How often a pair is measured at most.
-const ATTEMPTS: usize = 3;
+const MAX_ATTEMPTS: usize = 3;
 
 /// All pairs of ranks.
 pub(super) fn pairs_of(ranks: usize) -> impl Iterator<Item = [usize; 2]> {
@@ -31,7 +31,7 @@ pub(super) fn lines(
     let mut lines = vec![(pairs[0], fits.line)];
     for &pair in &pairs[1..] {
         let mut measured = line(pair);
-        for _ in 1..ATTEMPTS {
+        for _ in 1..MAX_ATTEMPTS {
             measured = measured.or_else(|_| line(pair));
         }
         lines.push((pair, measured?));

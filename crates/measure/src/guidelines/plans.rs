@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{By, Call, Comparison, Guideline, Performer, Scaling, Setting, Size};
 use crate::fit::median;
-use crate::interleave::{Batches, Inputs, MIN_FITTING, interleaved};
+use crate::interleave::{Batches, Inputs, MIN_FITTING_REPETITIONS, interleaved};
 use oneport::error::{Error, Result};
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Request, choose};
@@ -294,7 +294,11 @@ fn verify(
     planned: &Planned,
     warnings: &mut Vec<String>,
 ) -> Result<Cow<'static, str>> {
-    let outcome = run.clone().repetitions(MIN_FITTING).verified().on(place)?;
+    let outcome = run
+        .clone()
+        .repetitions(MIN_FITTING_REPETITIONS)
+        .verified()
+        .on(place)?;
     let function = outcome.function.map(Cow::Borrowed);
     let name = function.unwrap_or_else(|| planned.algorithm.name());
     if let Some(mismatch) = outcome.mismatch {

@@ -84,7 +84,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         repetitions: usize,
     ) -> Result<Vec<u64>> {
         /// Number of steps up to which a schedule is kept.
-        const SHORT: usize = 1 << 14;
+        const MAX_KEPT_STEPS: usize = 1 << 14;
         if self.elements != request.elements() {
             self.elements = request.elements();
             self.verified.clear();
@@ -113,7 +113,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         }
         let steps: usize = schedule.programs().iter().map(Vec::len).sum();
         self.verified
-            .insert(key, (steps <= SHORT).then_some(schedule));
+            .insert(key, (steps <= MAX_KEPT_STEPS).then_some(schedule));
         Ok(Row::from(outcome).times())
     }
 

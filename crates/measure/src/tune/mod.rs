@@ -167,7 +167,7 @@ const BASE_TIME_NS: u64 = 5_000_000;
 /// Approximate time between two checks of the clock and the observer, in nanoseconds.
 const CHECK_INTERVAL_NS: u64 = 200_000_000;
 /// Share of a size's time for the searches; the rest serves to distinguish the algorithms.
-const FOR_SEARCHES: f64 = 0.8;
+const SEARCH_SHARE: f64 = 0.8;
 
 /// Returns point and segment size of the candidates that must be distinguished at one vector size:
 /// the best of each algorithm, and all segment sizes of the best algorithm. `first` is the number
@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
         let searches = if algorithms == 1 {
             end
         } else {
-            self.part(end, FOR_SEARCHES)
+            self.part(end, SEARCH_SHARE)
         };
         let points = size * algorithms..(size + 1) * algorithms;
         for (i, point) in points.clone().enumerate() {
