@@ -20,8 +20,8 @@
 //!
 //! # One-port times from LogGOPSim
 //!
-//! In the [uniform](GoalGoalForm::Uniform) form every message has one byte, and the header names the flags
-//! `-L t -g t -o 0 -G 0 -O 0 -S 0`, with `t` the time of a message: a message then holds the
+//! In the [uniform](GoalForm::Uniform) form every message has one byte, and the header names the
+//! flags `-L t -g t -o 0 -G 0 -O 0 -S 0`, with `t` the time of a message: a message then holds the
 //! sender's port out and, on arrival, the receiver's port in for `t`, and its send is done when it
 //! is received. A sender of LogGOPSim does not wait until its receiver is ready. The times are
 //! therefore those of the model if in the model no sender waits for its receiver, which is decided
