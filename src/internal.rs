@@ -4,7 +4,7 @@ pub use crate::check::history::{Held, History};
 pub use crate::machine::numbers::{bytes, refuses_cost};
 pub use crate::plan::Transfer;
 pub use crate::rules::accesses::max_time;
-pub use crate::rules::matching::{Grouped, Matching, Mismatch, NONE};
+pub use crate::rules::matching::{Grouped, Matching, Mismatched, NONE};
 pub use crate::run::clock_work;
 pub use crate::run::exec::sequence::{Action, Longest, Sequence, own_event};
 pub use crate::run::exec::{Carrier, Transfer as HalfTransfer, VirtualRanks, VirtualRun};

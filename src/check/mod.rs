@@ -54,7 +54,7 @@ mod symbols;
 pub use finding::{Finding, FindingKind, Report, Waiting};
 
 use crate::machine::Ports;
-use crate::rules::matching::{Matching, Mismatch};
+use crate::rules::matching::{Matching, Mismatched};
 use crate::rules::{Graph, Ordered};
 use crate::schedule::{Schedule, Step};
 use finding::Findings;
@@ -180,7 +180,7 @@ fn check(
 /// The matching, and whether every transfer matched.
 fn matched(
     schedule: &Schedule,
-    mut mismatched: impl FnMut(Mismatch),
+    mut mismatched: impl FnMut(Mismatched),
 ) -> Result<(Matching, bool), String> {
     let mut all = true;
     let matching = Matching::new(schedule, |m| {
@@ -190,9 +190,9 @@ fn matched(
     matching.map(|m| (m, all)).map_err(|e| e.to_string())
 }
 
-fn mismatch(schedule: &Schedule, mismatch: Mismatch) -> Finding {
+fn mismatch(schedule: &Schedule, mismatch: Mismatched) -> Finding {
     match mismatch {
-        Mismatch::Alone {
+        Mismatched::Alone {
             rank,
             step,
             peer,
@@ -221,7 +221,7 @@ fn mismatch(schedule: &Schedule, mismatch: Mismatch) -> Finding {
                 ..Finding::at(FindingKind::Unmatched, rank, step, s, message)
             }
         }
-        Mismatch::Length {
+        Mismatched::Length {
             from,
             send_step,
             sent,

@@ -225,7 +225,7 @@ impl SymbolMachine {
                         && self.symbols.as_set(piece.value.list) == Some((first, count));
                     if !permuted || keep_order {
                         findings.push(|| {
-                            let mut wrong = Wrong {
+                            let mut wrong = WrongRun {
                                 symbols: &self.symbols,
                                 rank,
                                 element,
@@ -248,7 +248,7 @@ impl SymbolMachine {
 }
 
 /// A run of wrong output elements; builds its finding.
-struct Wrong<'a> {
+struct WrongRun<'a> {
     symbols: &'a Symbols,
     rank: usize,
     element: usize,
@@ -259,9 +259,9 @@ struct Wrong<'a> {
     found: Value,
 }
 
-impl Wrong<'_> {
+impl WrongRun<'_> {
     fn finding(&mut self, output: &[Span], permuted: bool) -> Finding {
-        let Wrong { rank, element, .. } = *self;
+        let WrongRun { rank, element, .. } = *self;
         let position = position(output, element);
         let (expected, found) = (self.words(self.expected), self.words(self.found));
         let where_ = if self.len == 1 {

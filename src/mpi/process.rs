@@ -9,7 +9,7 @@ use super::idle::Idle;
 use super::watchdog::Watchdog;
 use crate::error::Error;
 use crate::run::engine::{
-    Buffer, Failure, Job, Peers, RankExecutor, RankMemory, Runner, TransferAt, panic_message,
+    Buffer, Failure, Peers, RankExecutor, RankMemory, Runner, RunnerJob, TransferAt, panic_message,
     panicked,
 };
 use crate::schedule::Step;
@@ -48,7 +48,7 @@ impl Runner for Process<'_> {
 
     fn carrier<'b, 'j>(
         &'b self,
-        job: &Job<'j>,
+        job: &RunnerJob<'j>,
         rank: usize,
         buffer: Buffer<'b>,
     ) -> Messages<'b, 'j> {
@@ -149,7 +149,7 @@ impl Runner for OwnProcess<'_> {
 
     fn carrier<'b, 'j>(
         &'b self,
-        job: &Job<'j>,
+        job: &RunnerJob<'j>,
         rank: usize,
         buffer: Buffer<'b>,
     ) -> RankMemory<'b, 'j> {

@@ -10,8 +10,8 @@ use super::summary::summary;
 use super::world::World;
 use crate::error::{Error, Result};
 use crate::run::engine::{
-    Copying, Eager, Job, Performer, Program, Report, Reports, RunBuffers, RunData, RunSpec,
-    ThreadReport, repeat, sealed,
+    Copying, Eager, Program, Reports, RunBuffers, RunData, RunPerformer, RunReport, RunSpec,
+    RunnerJob, ThreadReport, repeat, sealed,
 };
 use crate::run::system::ensure_memory;
 use crate::run::{Clock, Element, Mismatch, Outcome, Place, Processes, Run, Workers};
@@ -27,7 +27,7 @@ struct Accepted {
 }
 
 /// All that a process prepares for a run before it meets the others, besides the data.
-struct Prepared<'s> {
+struct PreparedProcess<'s> {
     program: Program<'s>,
     simulation: Option<Simulation>,
     eager: Option<Eager>,
@@ -94,7 +94,7 @@ impl World {
     /// Refuses what does not fit together.
     fn accept(&self, spec: &RunSpec<'_>) -> Result<Accepted> {
         let own = match spec.options.by {
-            Performer::Schedule => None,
+            RunPerformer::Schedule => None,
             _ => Some(self.all.own_collective(spec)?),
         };
         let schedule = own.as_ref().map_or(spec.schedule, |own| &own.schedule);
@@ -122,7 +122,7 @@ impl World {
     }
 
     /// Prepares a run, without the other processes.
-    fn prepare<'s>(&self, spec: &RunSpec<'s>) -> Result<Prepared<'s>> {
+    fn prepare<'s>(&self, spec: &RunSpec<'s>) -> Result<PreparedProcess<'s>> {
         let (schedule, options) = (spec.schedule, spec.options);
         // The nodes' own ports set the pace; the model time is the simulator's.
         let program = spec.program()?.without_grants();
@@ -145,7 +145,7 @@ impl World {
             Ok(self.all.requests(ends, scratch, spec.element.own()?))
         };
         let requests = own.then(requests).transpose()?;
-        Ok(Prepared {
+        Ok(PreparedProcess {
             program,
             simulation,
             eager,
@@ -158,9 +158,9 @@ impl World {
         &mut self,
         spec: &RunSpec<'_>,
         accepted: &Accepted,
-        mut prepared: Prepared<'_>,
+        mut prepared: PreparedProcess<'_>,
         buffers: &dyn RunBuffers,
-    ) -> Result<Report> {
+    ) -> Result<RunReport> {
         self.ensure_same(&summary(spec, buffers))?;
         let ranks = spec.schedule.ranks();
         self.first(ranks)?;
@@ -178,7 +178,7 @@ impl World {
         };
         let one_host = self.hosts().len() == 1;
         let simulation = prepared.simulation.as_ref();
-        Ok(Report {
+        Ok(RunReport {
             outputs: Vec::new(),
             mismatch: None,
             model_time: simulation.map_or(f64::NAN, Simulation::makespan),
@@ -233,7 +233,7 @@ impl World {
         &self,
         spec: &RunSpec<'_>,
         accepted: &Accepted,
-        prepared: &Prepared<'_>,
+        prepared: &PreparedProcess<'_>,
         requests: Requests,
         buffers: &dyn RunBuffers,
     ) -> Result<Vec<u64>> {
@@ -244,7 +244,7 @@ impl World {
         };
         let context = spec.context(Duration::ZERO, Copying::PLAIN);
         let epoch = Instant::now();
-        let job = Job {
+        let job = RunnerJob {
             program: &prepared.program,
             buffers,
             context: &context,
@@ -272,7 +272,7 @@ impl World {
     fn carry_out(
         &self,
         communicator: &Communicator,
-        job: &Job<'_>,
+        job: &RunnerJob<'_>,
         requests: Requests,
         library: Option<&OwnCollective>,
     ) -> ThreadReport {

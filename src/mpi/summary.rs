@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::machine::{CostModel, Ports};
 use crate::run::ElementType;
-use crate::run::engine::{OperatorSpec, Performer, RunBuffers, RunOptions, RunSpec};
+use crate::run::engine::{OperatorSpec, RunBuffers, RunOptions, RunPerformer, RunSpec};
 use crate::schedule::{Schedule, total_len};
 
 /// All that what a run does, and whether its result is right, depend on: see
@@ -28,10 +28,10 @@ pub(super) fn summary(spec: &RunSpec<'_>, buffers: &dyn RunBuffers) -> Vec<Strin
     let element = spec.element.own.map_or("unknown", ElementType::name);
     vec![
         match by {
-            Performer::Schedule => "runs a schedule",
-            Performer::Library => "calls the library's own function",
-            Performer::IrregularLibrary => "calls the library's function for unequal blocks",
-            Performer::BlockingMessages => "calls the library's blocking send and receive",
+            RunPerformer::Schedule => "runs a schedule",
+            RunPerformer::Library => "calls the library's own function",
+            RunPerformer::IrregularLibrary => "calls the library's function for unequal blocks",
+            RunPerformer::BlockingMessages => "calls the library's blocking send and receive",
         }
         .to_owned(),
         collective(schedule),

@@ -16,12 +16,12 @@ const PERIOD: Duration = Duration::from_millis(50);
 /// A thread that ends all processes when a call takes too long.
 #[derive(Debug)]
 pub(super) struct Watchdog {
-    shared: Arc<Shared>,
+    shared: Arc<WatchState>,
     thread: Option<JoinHandle<()>>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct WatchState {
     /// When the call that is watched has to return, and what it does.
     watched: Mutex<Option<(Instant, String)>>,
     ends: AtomicBool,
@@ -30,7 +30,7 @@ struct Shared {
 impl Watchdog {
     /// Starts the thread. `name` is how its message calls this process.
     pub(super) fn new(mpi: &'static Mpi, name: String) -> Result<Watchdog> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(WatchState::default());
         let theirs = Arc::clone(&shared);
         let watch = move || {
             while !theirs.ends.load(Ordering::Acquire) {

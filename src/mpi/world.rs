@@ -40,7 +40,7 @@ const ADVICE: &str = "set ONEPORT_MPI_LIB to the path of the launcher's library"
 #[derive(Debug)]
 pub struct World {
     // Fields are dropped in this order: communicators before the library ends.
-    pub(super) part: Option<Part>,
+    pub(super) part: Option<FirstProcesses>,
     pub(super) all: Communicator,
     pub(super) watchdog: Watchdog,
     hosts: Hosts,
@@ -65,7 +65,7 @@ struct Hosts {
 
 /// The first processes of a world, in a run of fewer ranks than processes.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct FirstProcesses {
     pub(super) ranks: usize,
     pub(super) communicator: Communicator,
 }
@@ -275,7 +275,7 @@ impl World {
             let communicator = self
                 .watchdog
                 .watch("MPI_Comm_split", START_DEADLINE, split)?;
-            self.part = Some(Part {
+            self.part = Some(FirstProcesses {
                 ranks,
                 communicator,
             });

@@ -38,14 +38,13 @@ pub enum Offer<'a, T = Choice> {
         min_time: f64,
         /// Computes the time; `None` if it is larger than the given limit, the smallest time so
         /// far.
-        evaluate: Evaluation<'a, T>,
+        evaluate: Evaluator<'a, T>,
     },
 }
 
 /// Computes the time of a candidate, unless it is larger than a limit.
 #[doc(hidden)]
-pub type Evaluation<'a, T = Choice> =
-    Box<dyn FnOnce(f64) -> Result<Option<T>, Refusal> + Send + 'a>;
+pub type Evaluator<'a, T = Choice> = Box<dyn FnOnce(f64) -> Result<Option<T>, Refusal> + Send + 'a>;
 
 impl<T> From<T> for Offer<'_, T> {
     fn from(timed: T) -> Self {

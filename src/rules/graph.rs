@@ -5,7 +5,7 @@
 //! each comes after everything it waits for (a work-list, linear in the number of steps). The
 //! simulator evaluates the graph under a cost model; the checker looks for cycles in it.
 
-use super::matching::{Grouped, Matching, Mismatch, NONE, rank_u32};
+use super::matching::{Grouped, Matching, Mismatched, NONE, rank_u32};
 use super::{Event, LocalOrder, OrderScratch, shared};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Linear, Ports};
@@ -348,9 +348,9 @@ fn node_counts(programs: &[Vec<Step>], mates: &[u32]) -> Vec<u32> {
 }
 
 /// Formats the first mismatch as an error.
-fn mismatch_error(schedule: &Schedule, mismatch: Mismatch) -> Error {
+fn mismatch_error(schedule: &Schedule, mismatch: Mismatched) -> Error {
     Error::wrong(match mismatch {
-        Mismatch::Alone {
+        Mismatched::Alone {
             rank,
             step,
             peer,
@@ -368,7 +368,7 @@ fn mismatch_error(schedule: &Schedule, mismatch: Mismatch) -> Error {
                 nth + 1
             )
         }
-        Mismatch::Length {
+        Mismatched::Length {
             from,
             send_step,
             sent,

@@ -21,7 +21,7 @@ pub struct Matching {
 /// A transfer that cannot take place, or whose ends disagree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names of the fields say what they are")]
-pub enum Mismatch {
+pub enum Mismatched {
     /// A send without a receive, or a receive without a send: the `nth` (from 0) of its rank with
     /// `peer`, which has only `partners` matching steps.
     Alone {
@@ -50,7 +50,7 @@ impl Matching {
     ///
     /// # Errors
     /// When there are too many steps or ranks for 32-bit numbers.
-    pub fn new(schedule: &Schedule, mut mismatch: impl FnMut(Mismatch)) -> Result<Matching> {
+    pub fn new(schedule: &Schedule, mut mismatch: impl FnMut(Mismatched)) -> Result<Matching> {
         let programs = schedule.programs();
         if u32::try_from(schedule.steps() * 2).is_err() {
             return Err(Error::usage(format!(
@@ -91,7 +91,7 @@ impl Matching {
         to: usize,
         mut sends: &[u32],
         mut receives: &[(usize, u32)],
-        mismatch: &mut impl FnMut(Mismatch),
+        mismatch: &mut impl FnMut(Mismatched),
     ) {
         loop {
             let sender = sends.first().map(|&send| self.rank_of(send));
@@ -117,7 +117,7 @@ impl Matching {
         (from, to): (usize, usize),
         sends: &[u32],
         receives: &[(usize, u32)],
-        mismatch: &mut impl FnMut(Mismatch),
+        mismatch: &mut impl FnMut(Mismatched),
     ) {
         for (&send, &(_, receive)) in sends.iter().zip(receives) {
             self.mates[send as usize] = receive;
@@ -126,7 +126,7 @@ impl Matching {
             let sent = programs[from][send_step].len();
             let expected = programs[to][recv_step].len();
             if sent != expected {
-                mismatch(Mismatch::Length {
+                mismatch(Mismatched::Length {
                     from,
                     send_step,
                     sent,
@@ -138,7 +138,7 @@ impl Matching {
         }
         let partners = sends.len().min(receives.len());
         for (nth, &send) in sends.iter().enumerate().skip(partners) {
-            mismatch(Mismatch::Alone {
+            mismatch(Mismatched::Alone {
                 rank: from,
                 step: self.local(from, send),
                 peer: to,
@@ -147,7 +147,7 @@ impl Matching {
             });
         }
         for (nth, &(_, receive)) in receives.iter().enumerate().skip(partners) {
-            mismatch(Mismatch::Alone {
+            mismatch(Mismatched::Alone {
                 rank: to,
                 step: self.local(to, receive),
                 peer: from,

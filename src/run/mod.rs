@@ -76,8 +76,9 @@ mod wires;
 pub(crate) mod engine {
     pub(crate) use super::context::Copying;
     pub(crate) use super::exec::{
-        Carrier, Eager, Job, OperatorSpec, Peers, Performer, Program, RankExecutor, Report,
-        Reports, RunOptions, RunSpec, Runner, Sequence, ThreadReport, Transfer, repeat, sealed,
+        Carrier, Eager, OperatorSpec, Peers, Program, RankExecutor, Reports, RunOptions,
+        RunPerformer, RunReport, RunSpec, Runner, RunnerJob, Sequence, ThreadReport, Transfer,
+        repeat, sealed,
     };
     pub(crate) use super::failure::{Failure, TransferAt, panicked};
     pub(crate) use super::team::panic_message;

@@ -88,7 +88,7 @@ pub struct ScopeOutcome<R> {
 impl<R> ScopeOutcome<R> {
     /// The outcome that all ranks report; `record` says whether their steps were recorded.
     fn new(
-        reports: impl ExactSizeIterator<Item = Option<Report<R>>>,
+        reports: impl ExactSizeIterator<Item = Option<ProgramReport<R>>>,
         record: bool,
         ports: Ports,
         element_bytes: u64,
@@ -137,10 +137,10 @@ impl<R> ScopeOutcome<R> {
 }
 
 /// The value that a rank's program returned, its model time, and its recorded steps.
-type Report<R> = (R, f64, Option<Vec<Step>>);
+type ProgramReport<R> = (R, f64, Option<Vec<Step>>);
 
 /// A rank's buffer, and its report once it has finished.
-type Slot<'b, T, R> = (&'b mut Vec<T>, Option<Report<R>>);
+type ScopeSlot<'b, T, R> = (&'b mut Vec<T>, Option<ProgramReport<R>>);
 
 impl Team {
     /// Runs `body` on every rank, on the rank's own thread, with an endpoint on that rank's buffer:
@@ -221,7 +221,7 @@ impl Team {
             } else {
                 Duration::ZERO
             };
-        let slots: Vec<Mutex<Slot<'_, T, R>>> =
+        let slots: Vec<Mutex<ScopeSlot<'_, T, R>>> =
             buffers.iter_mut().map(|b| Mutex::new((b, None))).collect();
         self.run_on_all(&|rank| {
             let mut slot = slots[rank].lock();
@@ -266,7 +266,7 @@ fn run_rank<'t, T, P, R>(
     context: &'t ScopeContext<'t>,
     start: Instant,
     body: &impl Fn(&mut Endpoint<'_, T, P>) -> Result<R>,
-) -> Option<Report<R>>
+) -> Option<ProgramReport<R>>
 where
     T: Element,
     P: PortModel,

@@ -7,7 +7,7 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-use super::protocol::{Lane, Parcel, Payload, Pieces, Sent, Target, Wire};
+use super::protocol::{Lane, Parcel, Payload, Sent, SharedPieces, Target, Wire};
 
 /// Memory without contents: accesses are only recorded.
 pub(super) struct Memory(UnsafeCell<()>);
@@ -346,7 +346,7 @@ impl LongMessage {
         end
     }
 
-    fn help(&self, pieces: &Pieces) {
+    fn help(&self, pieces: &SharedPieces) {
         let count = self.from.len();
         assert_eq!(pieces.target(), target(count));
         let mut own = 0;
@@ -413,7 +413,7 @@ pub(crate) fn share(pieces: usize, first_claim: usize) {
     assert_eq!(message.times_copied(), vec![1; pieces]);
 }
 
-/// Two messages on the same lane with the same [`Pieces`], also if the sender reacts late to the
+/// Two messages on the same lane with the same [`SharedPieces`], also if the sender reacts late to the
 /// first one.
 pub(crate) fn share_twice() {
     let mine = [LongMessage::new(1), LongMessage::new(2)];

@@ -7,7 +7,7 @@ use loom::sync::Arc;
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 
-use super::barrier::{Arrival, Barrier};
+use super::barrier::{Barrier, Passage};
 use super::inbox::{Inbox, QueueNode};
 use super::lazy::Lazy;
 use super::parker::Parker;
@@ -102,7 +102,7 @@ pub(crate) fn barrier(ranks: usize, cores: usize, rounds: usize) {
         let (barrier, memory) = shared;
         for round in 0..rounds {
             memory[round * ranks + me].write();
-            if let Arrival::Waits { generation, .. } = barrier.arrive(me) {
+            if let Passage::Waits { generation, .. } = barrier.arrive(me) {
                 until(|| barrier.is_open(generation).then_some(()));
             }
             memory[round * ranks..][..ranks]
@@ -135,8 +135,8 @@ pub(crate) fn barrier_polled_briefly(ranks: usize, cores: usize, fan_in: usize) 
         memory[me].write();
         let arrival = barrier.arrive(me);
         let open = match arrival {
-            Arrival::Opened => true,
-            Arrival::Waits { generation, .. } => (0..POLLS).any(|_| barrier.is_open(generation)),
+            Passage::Opened => true,
+            Passage::Waits { generation, .. } => (0..POLLS).any(|_| barrier.is_open(generation)),
         };
         if open {
             memory.iter().for_each(Memory::read);
@@ -151,10 +151,10 @@ pub(crate) fn barrier_polled_briefly(ranks: usize, cores: usize, fan_in: usize) 
         .collect();
     let mut arrivals = vec![rank(0, &shared)];
     arrivals.extend(others.into_iter().map(|other| other.join().unwrap()));
-    let opened = arrivals.iter().filter(|a| **a == Arrival::Opened).count();
+    let opened = arrivals.iter().filter(|a| **a == Passage::Opened).count();
     assert_eq!(opened, 1);
     for arrival in arrivals {
-        if let Arrival::Waits { generation, .. } = arrival {
+        if let Passage::Waits { generation, .. } = arrival {
             assert!(shared.0.is_open(generation));
         }
     }

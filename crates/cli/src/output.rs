@@ -38,7 +38,7 @@ pub(crate) fn finish(command: impl FnOnce(&mut dyn Write) -> Result<ExitCode>) -
         std::mem::forget(out);
         return ExitCode::SUCCESS;
     }
-    if let Some(wrong) = error.downcast_ref::<Wrong>() {
+    if let Some(wrong) = error.downcast_ref::<FoundWrong>() {
         let _ = out.write_all(wrong.answer.as_bytes());
     }
     let _ = out.flush();
@@ -55,29 +55,29 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
 
 /// The error of a command that has found something wrong: its exit code is 1.
 #[derive(Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct FoundWrong {
     pub(crate) message: String,
     /// What is printed before it.
     pub(crate) answer: String,
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for FoundWrong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)
     }
 }
 
-impl std::error::Error for Wrong {}
+impl std::error::Error for FoundWrong {}
 
-/// The error [`Wrong`], after what has been printed.
+/// The error [`FoundWrong`], after what has been printed.
 pub(crate) fn wrong(message: String) -> anyhow::Error {
     let answer = String::new();
-    Wrong { message, answer }.into()
+    FoundWrong { message, answer }.into()
 }
 
 /// Errors of the library carry their exit code; all others are bad usage or unreadable input.
 pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
-    if error.is::<Wrong>() {
+    if error.is::<FoundWrong>() {
         return 1;
     }
     error

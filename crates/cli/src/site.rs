@@ -11,7 +11,7 @@ use oneport::{Error, ErrorKind};
 use signal_hook::consts::SIGTERM;
 
 use crate::files;
-use crate::output::{self, Wrong};
+use crate::output::{self, FoundWrong};
 
 /// `--engine`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -207,7 +207,7 @@ impl Site {
             }
         };
         // Its own error has the answer, too.
-        let own = own.filter(|error| error.is::<Wrong>());
+        let own = own.filter(|error| error.is::<FoundWrong>());
         world
             .agree(result)
             .map_err(|agreed| own.unwrap_or(agreed.into()))

@@ -9,7 +9,7 @@ use super::library::Mpi;
 use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::run::Op;
-use crate::run::engine::{Performer, RankMemory, RunSpec};
+use crate::run::engine::{RankMemory, RunPerformer, RunSpec};
 use crate::schedule::collective::{Collective, Expected, Extent, Holders, Totals};
 use crate::schedule::{Layout, Schedule, Span, Spans, total_len};
 
@@ -22,9 +22,9 @@ pub(crate) struct OwnCollective {
     /// Buffers, and programs without steps.
     pub(crate) schedule: Schedule,
     /// By rank: its block.
-    blocks: Blocks,
+    blocks: LibraryBlocks,
     /// Of an alltoall, by rank: its blocks for each rank, and those from each rank.
-    pairs: Vec<[Blocks; 2]>,
+    pairs: Vec<[LibraryBlocks; 2]>,
     regular: bool,
     /// The type of the elements.
     datatype: Handle,
@@ -36,17 +36,17 @@ pub(crate) struct OwnCollective {
 
 /// Blocks that follow each other, as the library has them described.
 #[derive(Debug)]
-struct Blocks {
+struct LibraryBlocks {
     /// Elements of each.
     counts: Vec<c_int>,
     /// Elements of all blocks before each.
     displacements: Vec<c_int>,
 }
 
-impl Blocks {
+impl LibraryBlocks {
     /// # Errors
     /// When there are more elements than the library counts.
-    fn new(sizes: impl IntoIterator<Item = usize>) -> Result<Blocks> {
+    fn new(sizes: impl IntoIterator<Item = usize>) -> Result<LibraryBlocks> {
         let (mut counts, mut displacements, mut before) = (Vec::new(), Vec::new(), 0usize);
         for size in sizes {
             displacements.push(count(before)?);
@@ -54,7 +54,7 @@ impl Blocks {
             before = before.saturating_add(size);
         }
         count(before)?;
-        Ok(Blocks {
+        Ok(LibraryBlocks {
             counts,
             displacements,
         })
@@ -68,7 +68,7 @@ impl Blocks {
 }
 
 /// The blocks of an alltoall: see [`OwnCollective::pairs`].
-fn pairs(schedule: &Schedule) -> Result<Vec<[Blocks; 2]>> {
+fn pairs(schedule: &Schedule) -> Result<Vec<[LibraryBlocks; 2]>> {
     let (collective, layout) = (schedule.collective(), schedule.layout());
     let totals = Totals::new(collective, layout);
     let ranks = 0..schedule.ranks();
@@ -77,7 +77,7 @@ fn pairs(schedule: &Schedule) -> Result<Vec<[Blocks; 2]>> {
     let of = |rank: usize| {
         let sent = received.iter().map(|blocks| blocks[rank].len);
         let from = received[rank].iter().map(|block| block.len);
-        Ok([Blocks::new(sent)?, Blocks::new(from)?])
+        Ok([LibraryBlocks::new(sent)?, LibraryBlocks::new(from)?])
     };
     ranks.map(of).collect()
 }
@@ -91,7 +91,7 @@ impl OwnCollective {
     fn of(mpi: &Mpi, spec: &RunSpec<'_>) -> Result<Self> {
         let (schedule, by) = (spec.schedule, spec.options.by);
         let datatype = mpi.datatype(spec.element.own()?);
-        if by == Performer::BlockingMessages {
+        if by == RunPerformer::BlockingMessages {
             return Self::of_messages(schedule, datatype);
         }
         let (collective, layout) = (schedule.collective(), schedule.layout());
@@ -106,7 +106,7 @@ impl OwnCollective {
             true => pairs(schedule)?,
             false => Vec::new(),
         };
-        let blocks = Blocks::new(blocks)?;
+        let blocks = LibraryBlocks::new(blocks)?;
         let mut counts = match pairs.is_empty() {
             true => vec![&blocks.counts],
             false => pairs.iter().map(|[sent, _]| &sent.counts).collect(),
@@ -114,7 +114,8 @@ impl OwnCollective {
         .into_iter()
         .flatten();
         let first = counts.next();
-        let regular = by != Performer::IrregularLibrary && counts.all(|count| Some(count) == first);
+        let regular =
+            by != RunPerformer::IrregularLibrary && counts.all(|count| Some(count) == first);
         let names = match regular {
             true => row.mpi.first(),
             false => row.mpi.last(),
@@ -161,7 +162,7 @@ impl OwnCollective {
         Ok(OwnCollective {
             name: "MPI_Send and MPI_Recv",
             schedule: schedule.clone(),
-            blocks: Blocks::new([])?,
+            blocks: LibraryBlocks::new([])?,
             pairs: Vec::new(),
             regular: true,
             datatype,
@@ -263,7 +264,7 @@ impl Communicator {
             // SAFETY: both sides hold these blocks, one for each rank.
             _ => unsafe {
                 let [(sent, from_before), (received, to_before)] =
-                    own.pairs[rank].each_ref().map(Blocks::pointers);
+                    own.pairs[rank].each_ref().map(LibraryBlocks::pointers);
                 (f.alltoallv)(from, sent, from_before, t, to, received, to_before, t, comm)
             },
         };

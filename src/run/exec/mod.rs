@@ -51,11 +51,11 @@ pub use virtual_run::{VirtualRanks, VirtualRun};
 pub(crate) use {
     eager::Eager,
     executor::{Peers, RankExecutor},
-    options::{Performer, RunOptions},
-    outcome::Report,
+    options::{RunOptions, RunPerformer},
+    outcome::RunReport,
     program::Program,
     repeat::{Reports, ThreadReport, repeat},
-    runner::{Job, Runner},
+    runner::{Runner, RunnerJob},
     sequence::Sequence,
     spec::{OperatorSpec, RunSpec},
 };

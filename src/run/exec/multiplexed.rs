@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use super::executor::{Peers, RankExecutor};
-use super::runner::{AtStep, Job, Runner, TeamThread};
+use super::runner::{AtStep, Runner, RunnerJob, TeamThread};
 use crate::run::failure::Failure;
 use crate::run::placement::{first_rank, worker_of};
 use crate::run::sync::{AtomicU64, Ordering};
@@ -182,7 +182,7 @@ impl Runner for Worker<'_> {
 
     fn carrier<'b, 'j>(
         &'b self,
-        job: &Job<'j>,
+        job: &RunnerJob<'j>,
         rank: usize,
         buffer: Buffer<'b>,
     ) -> RankMemory<'b, 'j> {

@@ -28,12 +28,12 @@ pub(crate) struct RunOptions {
     pub(crate) ports: Option<Ports>,
     pub(crate) trace: bool,
     pub(crate) eager: bool,
-    pub(crate) by: Performer,
+    pub(crate) by: RunPerformer,
 }
 
 /// Who does the work of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Performer {
+pub(crate) enum RunPerformer {
     /// The schedule.
     Schedule,
     /// The library's own function for the collective.
@@ -55,7 +55,7 @@ impl Default for RunOptions {
             ports: None,
             trace: false,
             eager: true,
-            by: Performer::Schedule,
+            by: RunPerformer::Schedule,
         }
     }
 }

@@ -66,9 +66,9 @@ impl<T> Outcome<T> {
 }
 
 /// What a place reports of a run: an outcome without data.
-pub(crate) type Report = Outcome<()>;
+pub(crate) type RunReport = Outcome<()>;
 
-impl Report {
+impl RunReport {
     /// The outcome with these outputs, and the first wrong element.
     pub(crate) fn with_data<T>(
         self,

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use super::eager::{Eager, longest_messages};
-use super::options::{Clock, Performer};
-use super::outcome::{Outcome, Report};
+use super::options::{Clock, RunPerformer};
+use super::outcome::{Outcome, RunReport};
 use super::program::Program;
 use super::repeat::repeat_on_all;
 use super::run::{Place, Run, sealed};
-use super::runner::Job;
+use super::runner::RunnerJob;
 use super::spec::RunSpec;
 use crate::error::{Error, Result};
 use crate::rules::max_time;
@@ -45,7 +45,7 @@ impl Place for Team {
 }
 
 /// What a team prepares for a run.
-struct Prepared<'s> {
+struct PreparedTeam<'s> {
     program: Program<'s>,
     eager: Option<Eager>,
     /// Nanoseconds that a paced run takes.
@@ -58,7 +58,7 @@ struct Prepared<'s> {
 
 impl Team {
     /// Prepares `spec`, or refuses what does not fit together.
-    fn prepare<'s>(&self, spec: &RunSpec<'s>) -> Result<Prepared<'s>> {
+    fn prepare<'s>(&self, spec: &RunSpec<'s>) -> Result<PreparedTeam<'s>> {
         let (schedule, options) = (spec.schedule, spec.options);
         spec.validate()?;
         self.accepts(spec)?;
@@ -73,7 +73,7 @@ impl Team {
         let eager = self.eager(spec, &program);
         // Eager repetitions carry no model clock, so it needs a repetition of its own.
         let warmup = options.warmup.max(usize::from(eager.is_some()));
-        Ok(Prepared {
+        Ok(PreparedTeam {
             repetitions: spec.repetitions(warmup, self.threads(), "threads")?,
             program,
             eager,
@@ -85,9 +85,9 @@ impl Team {
     fn perform(
         &mut self,
         spec: &RunSpec<'_>,
-        prepared: &Prepared<'_>,
+        prepared: &PreparedTeam<'_>,
         buffers: &dyn RunBuffers,
-    ) -> Result<Report> {
+    ) -> Result<RunReport> {
         let (schedule, options) = (spec.schedule, spec.options);
         let mut warnings = self.warnings(schedule, options.clock, prepared.paced_time);
         let first_run = self.runs + 1;
@@ -95,7 +95,7 @@ impl Team {
         // Paced ranks may legitimately wait for as long as the whole run takes.
         let patience = prepared.paced_time.map_or(Duration::ZERO, nanoseconds);
         let context = spec.context(patience, self.copying(spec.buffer_bytes()));
-        let job = Job {
+        let job = RunnerJob {
             program: &prepared.program,
             buffers,
             context: &context,
@@ -115,7 +115,7 @@ impl Team {
         warnings.extend(self.foreign_warning());
         let whole = context.paced || self.oversubscribed() || self.workers == Workers::Cores;
         let rank_times = reports.rank_times();
-        Ok(Report {
+        Ok(RunReport {
             outputs: Vec::new(),
             mismatch: None,
             model_time: rank_times.iter().copied().fold(0.0, max_time),
@@ -150,7 +150,7 @@ impl Team {
 
     /// Refuses what a team does not run.
     fn accepts(&self, spec: &RunSpec<'_>) -> Result<()> {
-        if spec.options.by != Performer::Schedule {
+        if spec.options.by != RunPerformer::Schedule {
             return Err(Error::usage(
                 "threads have no library that could do the work",
             ));

@@ -33,7 +33,7 @@ pub(crate) struct RendezvousExecutor<'r> {
     grants: &'r Grants,
     context: &'r RunContext<'r>,
     times: EventTimes,
-    lists: Vec<List>,
+    lists: Vec<ListState>,
     next_local: usize,
     ports: HeldPorts,
     finished: usize,
@@ -46,7 +46,7 @@ pub(crate) struct RendezvousExecutor<'r> {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct List {
+struct ListState {
     next: usize,
     phase: Phase,
 }
@@ -89,7 +89,7 @@ impl<'r> RendezvousExecutor<'r> {
             grants,
             context,
             times: EventTimes::new(program.steps.len()),
-            lists: vec![List::default(); program.lists.len()],
+            lists: vec![ListState::default(); program.lists.len()],
             next_local: 0,
             ports: HeldPorts::new(context.enforced),
             finished: 0,
@@ -108,7 +108,7 @@ impl<'r> RendezvousExecutor<'r> {
     /// Goes back to the start of the program.
     pub(crate) fn begin(&mut self) {
         self.times.clear();
-        self.lists.fill(List::default());
+        self.lists.fill(ListState::default());
         self.ports.clear();
         self.grants.clear(self.rank, self.program.steps.len());
         (self.next_local, self.finished) = (0, 0);
@@ -165,7 +165,7 @@ impl<'r> RendezvousExecutor<'r> {
         peers: &impl Peers,
         poll: &mut Poll,
     ) -> Result<bool, Failure> {
-        let List { next, phase } = self.lists[list];
+        let ListState { next, phase } = self.lists[list];
         let Some(&index) = self.program.lists[list].get(next) else {
             return Ok(false);
         };

@@ -9,7 +9,7 @@ use super::executor::RankExecutor;
 use super::multiplexed::{Worker, WorkerSet};
 use super::recorder::{Stopwatch, since};
 use super::rendezvous::RendezvousExecutor;
-use super::runner::{AtStep, Job, Runner, TeamThread};
+use super::runner::{AtStep, Runner, RunnerJob, TeamThread};
 use crate::error::{Error, Result};
 use crate::run::failure::{Failure, panicked};
 use crate::run::placement::Workers;
@@ -54,7 +54,7 @@ impl Runner for OwnThread<'_> {
 
     fn carrier<'b, 'j>(
         &'b self,
-        job: &Job<'j>,
+        job: &RunnerJob<'j>,
         rank: usize,
         buffer: Buffer<'b>,
     ) -> RankMemory<'b, 'j> {
@@ -88,7 +88,7 @@ impl Runner for OwnThread<'_> {
 
 /// Runs `job` on the team's threads. `None` if one of them failed; the team's state then has the
 /// failure.
-pub(super) fn repeat_on_all(team: &Team, job: &Job<'_>) -> Option<Reports> {
+pub(super) fn repeat_on_all(team: &Team, job: &RunnerJob<'_>) -> Option<Reports> {
     let workers = (team.workers == Workers::Cores)
         .then(|| WorkerSet::new(&team.state, team.ranks(), team.threads()));
     let start_ns = AtomicU64::new(0);
@@ -132,11 +132,11 @@ pub(super) fn repeat_on_all(team: &Team, job: &Job<'_>) -> Option<Reports> {
 
 /// Runs all repetitions of the ranks `own` of one thread or process.
 pub(crate) fn repeat(
-    job: &Job<'_>,
+    job: &RunnerJob<'_>,
     own: Range<usize>,
     runner: &impl Runner,
 ) -> Result<ThreadReport, Failure> {
-    let Job {
+    let RunnerJob {
         context, program, ..
     } = *job;
     let own = || own.clone();
@@ -185,7 +185,7 @@ pub(crate) fn repeat(
     Ok((executors.into_iter().map(report).collect(), walls))
 }
 
-impl Job<'_> {
+impl RunnerJob<'_> {
     /// Allocates memory for the start and end of every repetition of a thread, or fails if there is
     /// not enough.
     fn walls(&self) -> Result<Vec<Wall>> {

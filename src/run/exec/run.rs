@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::options::{Clock, Performer, RunOptions};
+use super::options::{Clock, RunOptions, RunPerformer};
 use super::outcome::Outcome;
 use super::spec::RunSpec;
 use crate::error::{Error, Result};
@@ -213,14 +213,14 @@ impl<'r, T: Element> Run<'r, T> {
     /// [`Outcome::function`]. The steps of the schedule do not matter then, and the
     /// model time means nothing. Only processes have a library.
     pub fn by_library(mut self) -> Self {
-        self.options.by = Performer::Library;
+        self.options.by = RunPerformer::Library;
         self
     }
 
     /// As [`Run::by_library`], by the function for blocks of different lengths, such as
     /// `MPI_Gatherv`, even if all are equal.
     pub fn by_irregular_library(mut self) -> Self {
-        self.options.by = Performer::IrregularLibrary;
+        self.options.by = RunPerformer::IrregularLibrary;
         self
     }
 
@@ -232,7 +232,7 @@ impl<'r, T: Element> Run<'r, T> {
     /// As with [`Run::by_library`], the model time means nothing. The steps may only be sends and
     /// receives of one span each.
     pub fn by_blocking_messages(mut self) -> Self {
-        self.options.by = Performer::BlockingMessages;
+        self.options.by = RunPerformer::BlockingMessages;
         self
     }
 

@@ -19,11 +19,11 @@ use crate::run::wait::{TeamState, sleep_until};
 
 /// What the threads or processes of a run need.
 #[derive(Debug)]
-pub(crate) struct Job<'j> {
+pub(crate) struct RunnerJob<'j> {
     pub(crate) program: &'j Program<'j>,
     pub(crate) buffers: &'j dyn RunBuffers,
     pub(crate) context: &'j RunContext<'j>,
-    /// For eager messages in all repetitions but the first [`Job::clocked`].
+    /// For eager messages in all repetitions but the first [`RunnerJob::clocked`].
     pub(crate) eager: Option<&'j Eager>,
     /// Number of repetitions that carry the model clock, before the eager ones.
     pub(crate) clocked: usize,
@@ -35,7 +35,7 @@ pub(crate) struct Job<'j> {
     pub(crate) trace: bool,
 }
 
-impl<'j> Job<'j> {
+impl<'j> RunnerJob<'j> {
     /// The memory of `rank`, which other ranks of a team share.
     pub(super) fn memory<'b>(&self, rank: usize, buffer: Buffer<'b>) -> RankMemory<'b, 'j> {
         let lists = self.program.ranks[rank].lists.len();
@@ -53,7 +53,7 @@ pub(crate) trait Runner {
     /// The carrier of `rank` for one repetition of `job`.
     fn carrier<'b, 'j>(
         &'b self,
-        job: &Job<'j>,
+        job: &RunnerJob<'j>,
         rank: usize,
         buffer: Buffer<'b>,
     ) -> Self::Carrier<'b, 'j>;

@@ -17,7 +17,7 @@ use crate::run::wait::TeamState;
 
 /// That a thread reads or writes some bytes at one place of the code.
 #[derive(Debug, Clone, Copy)]
-pub struct Access {
+pub struct RecordedAccess {
     /// Where the bytes start.
     pub address: usize,
     /// How many they are.
@@ -30,7 +30,7 @@ pub struct Access {
 }
 
 /// By address and place.
-type Log = HashMap<(usize, *const Location<'static>), Access>;
+type Log = HashMap<(usize, *const Location<'static>), RecordedAccess>;
 
 /// Whether any thread has ever recorded something: most runs never look at their thread's log.
 static RECORDS: atomic::AtomicBool = atomic::AtomicBool::new(false);
@@ -40,7 +40,7 @@ thread_local! {
 }
 
 /// What each thread of `team` reads and writes while `run` runs.
-pub fn record(team: &mut Team, run: impl FnOnce(&mut Team)) -> Vec<Vec<Access>> {
+pub fn record(team: &mut Team, run: impl FnOnce(&mut Team)) -> Vec<Vec<RecordedAccess>> {
     RECORDS.store(true, Ordering::Relaxed);
     team.run_on_all(&|_| LOG.set(Some(Log::new())));
     run(team);
@@ -90,7 +90,7 @@ fn log(address: usize, bytes: usize, place: &'static Location<'static>, writes: 
         let Some(log) = log else { return };
         let access = log
             .entry((address, std::ptr::from_ref(place)))
-            .or_insert(Access {
+            .or_insert(RecordedAccess {
                 address,
                 bytes,
                 place,

@@ -6,21 +6,21 @@ use crate::schedule::Span;
 
 /// The last such message of each lane.
 #[derive(Debug)]
-pub(super) struct InFlight<'r> {
-    messages: Vec<Message<'r>>,
+pub(super) struct LastMessages<'r> {
+    messages: Vec<LaneMessage<'r>>,
     /// Where the first span of these messages starts, and the last one ends.
     range: (usize, usize),
 }
 
 #[derive(Debug)]
-struct Message<'r> {
+struct LaneMessage<'r> {
     lane: &'r Lane,
     spans: &'r [Span],
 }
 
-impl<'r> InFlight<'r> {
+impl<'r> LastMessages<'r> {
     pub(super) fn new() -> Self {
-        InFlight {
+        LastMessages {
             messages: Vec::new(),
             range: (usize::MAX, 0),
         }
@@ -29,7 +29,7 @@ impl<'r> InFlight<'r> {
     /// Adds a message. The lane's last one must have been forgotten.
     #[inline]
     pub(super) fn add(&mut self, lane: &'r Lane, spans: &'r [Span]) {
-        self.messages.push(Message { lane, spans });
+        self.messages.push(LaneMessage { lane, spans });
         let (start, end) = &mut self.range;
         for span in spans {
             (*start, *end) = ((*start).min(span.offset), (*end).max(span.end()));
@@ -55,7 +55,7 @@ impl<'r> InFlight<'r> {
 
     #[inline(never)]
     fn overlaps_a_message(&self, spans: &[Span]) -> bool {
-        let touched = |m: &Message<'_>| any_overlap(m.spans, spans) && !m.lane.is_settled();
+        let touched = |m: &LaneMessage<'_>| any_overlap(m.spans, spans) && !m.lane.is_settled();
         self.messages.iter().any(touched)
     }
 

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use smallvec::{SmallVec, smallvec};
 
 use super::elements::{Buffer, Elements};
-use super::in_flight::InFlight;
+use super::in_flight::LastMessages;
 use super::packed::{Packed, RecvOp, any_overlap};
 use super::protocol::Wire;
 use super::shared::Division;
@@ -29,9 +29,9 @@ pub(crate) struct RankMemory<'b, 'r> {
     pub(super) len: usize,
     pub(super) elements: Elements,
     /// By port list.
-    pub(super) open: SmallVec<[Cell<Option<OpenSend<'r>>>; 2]>,
+    pub(super) open: SmallVec<[Cell<Option<UnansweredSend<'r>>>; 2]>,
     /// Messages whose sender did not wait.
-    pub(super) in_flight: InFlight<'r>,
+    pub(super) in_flight: LastMessages<'r>,
     /// Length in bytes from which on messages are copied with streaming stores.
     pub(super) streams_from: usize,
     borrowed: PhantomData<&'b mut [u8]>,
@@ -39,7 +39,7 @@ pub(crate) struct RankMemory<'b, 'r> {
 
 /// A send whose receiver has not answered yet.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OpenSend<'r> {
+pub(super) struct UnansweredSend<'r> {
     pub(super) wire: &'r Wire,
     pub(super) to: usize,
     pub(super) spans: SendSpans<'r>,
@@ -75,7 +75,7 @@ impl<'b, 'r> RankMemory<'b, 'r> {
             len: buffer.len,
             elements: buffer.elements,
             open: smallvec![Cell::new(None); lists],
-            in_flight: InFlight::new(),
+            in_flight: LastMessages::new(),
             streams_from,
             borrowed: PhantomData,
         }

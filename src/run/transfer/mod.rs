@@ -53,7 +53,7 @@ use super::tuning::CACHE_LINE_BYTES;
 // Both lanes between two ranks are on one cache line, so the line travels to the receiver with a
 // message and comes back with the reply.
 const _: () = assert!(2 * size_of::<Lane>() <= CACHE_LINE_BYTES);
-const _: () = assert!(size_of::<protocol::Pieces>() == CACHE_LINE_BYTES);
+const _: () = assert!(size_of::<protocol::SharedPieces>() == CACHE_LINE_BYTES);
 const _: () = assert!(size_of::<Wire>() == 4 * CACHE_LINE_BYTES);
 // What `copy_short` copies at most.
 const _: () = assert!(protocol::INLINE_BYTES <= 16);

@@ -29,7 +29,7 @@
 //!   its call only after `DONE` or `REFUSED`, which the receiver stores after its last read, or
 //!   after retracting its offer, which fails once `TAKEN` was stored.
 //! - The sender writes the receiver's memory only in pieces that the sender has claimed
-//!   ([`Pieces`]). The receiver stores `DONE` or `REFUSED` only when as many pieces are finished as
+//!   ([`SharedPieces`]). The receiver stores `DONE` or `REFUSED` only when as many pieces are finished as
 //!   the sender has claimed. At that point all pieces are claimed, so no piece can be claimed
 //!   later.
 //! - A sender that reacts late may read the [`Target`] of a message that is already finished. It
@@ -160,7 +160,7 @@ impl Payload {
 pub enum Sent {
     /// The receiver has not finished.
     Waiting,
-    /// The receiver asks the sender to copy pieces of the message: see [`Wire::pieces`].
+    /// The receiver asks the sender to copy pieces of the message: see `Wire::pieces`.
     Shared,
     /// Received; the model time at which the transfer ended.
     Done(f64),
@@ -293,7 +293,7 @@ impl Lane {
     }
 
     /// Receiver: asks the sender to copy pieces of the message that the receiver has taken. Call
-    /// [`Pieces::open`] first.
+    /// [`SharedPieces::open`] first.
     pub(crate) fn share(&self) {
         debug_assert_eq!(self.state.load(Ordering::Relaxed), TAKEN);
         self.state.store(SHARED, Ordering::Release);
@@ -320,7 +320,7 @@ const POISONED: usize = 1 << (usize::BITS - 2);
 /// The pieces of one long message that both partners copy, each from its own end.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(crate) struct Pieces {
+pub(crate) struct SharedPieces {
     claimed: AtomicUsize,
     /// Number of pieces that the sender has finished, plus [`POISONED`] if it failed in one.
     finished: AtomicUsize,
@@ -343,15 +343,15 @@ pub(crate) struct Target {
 // SAFETY: the receiver writes `target` before it stores `SHARED`, and the sender reads it after it
 // loaded `SHARED`. It is written again only after the sender's next offer, which follows the
 // sender's last read.
-unsafe impl Sync for Pieces {}
+unsafe impl Sync for SharedPieces {}
 
 // SAFETY: moving `Pieces` to another thread accesses nothing that `target` points to. Only the two
 // partners of a transfer access that, as the module's documentation says.
-unsafe impl Send for Pieces {}
+unsafe impl Send for SharedPieces {}
 
-impl Pieces {
+impl SharedPieces {
     pub(crate) fn new() -> Self {
-        Pieces {
+        SharedPieces {
             claimed: AtomicUsize::new(0),
             finished: AtomicUsize::new(0),
             target: UnsafeCell::new(None),
@@ -411,14 +411,14 @@ impl Pieces {
 #[repr(C, align(128))]
 pub struct Wire {
     lanes: [Lane; 2],
-    pieces: [Pieces; 2],
+    pieces: [SharedPieces; 2],
 }
 
 impl Wire {
     pub(crate) fn new() -> Self {
         Wire {
             lanes: [Lane::new(), Lane::new()],
-            pieces: [Pieces::new(), Pieces::new()],
+            pieces: [SharedPieces::new(), SharedPieces::new()],
         }
     }
 
@@ -430,7 +430,7 @@ impl Wire {
 
     /// The pieces of the message on the lane from `from` to `to`.
     #[inline]
-    pub(crate) fn pieces(&self, from: usize, to: usize) -> &Pieces {
+    pub(crate) fn pieces(&self, from: usize, to: usize) -> &SharedPieces {
         &self.pieces[usize::from(from > to)]
     }
 }

@@ -98,7 +98,7 @@ impl RankMemory<'_, '_> {
         due: Due,
     ) -> Received {
         let lane = wire.lane(from, self.rank);
-        let refusal = Refusal(lane);
+        let refusal = RefuseOnDrop(lane);
         spans.iter().for_each(|s| self.check_bounds(*s));
         let sent = self.conflict(spans).is_some() || self.in_flight.overlaps(spans);
         assert!(!sent, "a span being sent");
@@ -190,9 +190,9 @@ unsafe fn message_of<'p>(parcel: &'p mut Parcel, one_span: &'p mut Span) -> Pack
 }
 
 /// Refuses the message on drop: a receiver that panics must not leave its sender waiting.
-struct Refusal<'w>(&'w Lane);
+struct RefuseOnDrop<'w>(&'w Lane);
 
-impl Drop for Refusal<'_> {
+impl Drop for RefuseOnDrop<'_> {
     fn drop(&mut self) {
         self.0.refuse();
     }

@@ -2,7 +2,7 @@
 
 use super::copy::copy_short;
 use super::elements::Combiner;
-use super::memory::{OpenSend, RankMemory, SendSpans};
+use super::memory::{RankMemory, SendSpans, UnansweredSend};
 use super::packed::{Packed, RecvOp};
 use super::protocol::{Lane, Parcel, Payload, Sent, Wire};
 use super::shared::{Claimed, Division, Shared};
@@ -25,7 +25,7 @@ impl<'r> RankMemory<'_, 'r> {
     ) {
         assert!(self.open[list].get().is_none(), "one open send a port");
         let parcel = self.parcel(&spans, clock);
-        self.open[list].set(Some(OpenSend { wire, to, spans }));
+        self.open[list].set(Some(UnansweredSend { wire, to, spans }));
         wire.lane(self.rank, to).offer(parcel);
     }
 
@@ -192,7 +192,7 @@ impl<'r> RankMemory<'_, 'r> {
 
     /// Sender: copies pieces of a message into the receiver's memory.
     #[cold]
-    fn help(&self, open: OpenSend<'r>, combiner: Combiner<'_>) {
+    fn help(&self, open: UnansweredSend<'r>, combiner: Combiner<'_>) {
         let pieces = open.wire.pieces(self.rank, open.to);
         let target = pieces.target();
         let op = match target.combine {

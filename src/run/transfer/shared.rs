@@ -6,7 +6,7 @@
 
 use super::elements::Elements;
 use super::packed::{Packed, RecvOp};
-use super::protocol::Pieces;
+use super::protocol::SharedPieces;
 use super::sync::{spin_loop, yield_now};
 use crate::run::tuning::{
     MAX_PIECE_BYTES, MIN_LONG_BYTES, MIN_PIECE_BYTES, PIECES, SPINS_PER_PIECE_YIELD, first_claim,
@@ -74,7 +74,7 @@ impl Shared<'_> {
     /// - The target's spans must be disjoint.
     /// - Until this returns, nobody else may write the message or touch the target, except for the
     ///   pieces that the partner has claimed.
-    pub(super) unsafe fn receive(&self, pieces: &Pieces) -> bool {
+    pub(super) unsafe fn receive(&self, pieces: &SharedPieces) -> bool {
         // If an operator panics, the drop still waits for the sender before the message is refused.
         let mut all = AllPieces {
             pieces,
@@ -124,7 +124,7 @@ impl Shared<'_> {
 
 /// On drop, claims all remaining pieces and waits for the sender's pieces.
 struct AllPieces<'w> {
-    pieces: &'w Pieces,
+    pieces: &'w SharedPieces,
     count: usize,
     own: usize,
 }
@@ -152,14 +152,14 @@ impl Drop for AllPieces<'_> {
 /// poisoned, together with all pieces that nobody has claimed: the receiver must neither wait for
 /// them forever nor treat them as received.
 pub(super) struct Claimed<'w> {
-    pieces: &'w Pieces,
+    pieces: &'w SharedPieces,
     of: usize,
     pub(super) count: usize,
 }
 
 impl<'w> Claimed<'w> {
     /// Claims more pieces, if any are left. The sender has copied `own` pieces before.
-    pub(super) fn more(pieces: &'w Pieces, division: Division, own: usize) -> Option<Self> {
+    pub(super) fn more(pieces: &'w SharedPieces, division: Division, own: usize) -> Option<Self> {
         let count = pieces.claim(division.pieces, division.claim(own));
         // Constructed only if there are pieces: dropping it poisons the message.
         (count > 0).then(|| Claimed {

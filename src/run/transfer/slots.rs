@@ -7,14 +7,14 @@ use crate::run::tuning::CACHE_LINE_BYTES as LINE;
 /// One cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
-struct Line(UnsafeCell<[u8; LINE]>);
+struct SlotLine(UnsafeCell<[u8; LINE]>);
 
-const _: () = assert!(align_of::<Line>() == LINE);
+const _: () = assert!(align_of::<SlotLine>() == LINE);
 
 /// Slots for messages, each a range of cache lines that starts at a line number. A lane (one
 /// direction between two ranks) has one slot.
 #[derive(Debug)]
-pub struct Slots(Box<[Line]>);
+pub struct Slots(Box<[SlotLine]>);
 
 // SAFETY: a slot belongs to one lane. The lane's sender writes it while the lane is free, and the
 // lane's receiver reads it between `BORROWED` and `DONE`. The lane's state hands the slot over in
@@ -24,7 +24,7 @@ unsafe impl Sync for Slots {}
 impl Slots {
     /// Allocates `lines` cache lines.
     pub(crate) fn new(lines: u32) -> Slots {
-        let line = |_| Line(UnsafeCell::new([0; LINE]));
+        let line = |_| SlotLine(UnsafeCell::new([0; LINE]));
         Slots((0..lines).map(line).collect())
     }
 

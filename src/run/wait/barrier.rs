@@ -37,7 +37,7 @@ struct Counter {
 
 /// The result of an arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Arrival {
+pub(crate) enum Passage {
     /// The last rank of all: the barrier is open.
     Opened,
     /// Not the last.
@@ -89,7 +89,7 @@ impl Barrier {
     }
 
     /// `rank` arrives.
-    pub(crate) fn arrive(&self, rank: usize) -> Arrival {
+    pub(crate) fn arrive(&self, rank: usize) -> Passage {
         let generation = self.generation.load(Ordering::Acquire);
         let core = self.core_of[rank];
         let mut next = Some(core);
@@ -98,7 +98,7 @@ impl Barrier {
             // One that is alone need not count.
             if counter.size > 1 {
                 if counter.arrived.fetch_add(1, Ordering::AcqRel) + 1 < counter.size {
-                    return Arrival::Waits {
+                    return Passage::Waits {
                         generation,
                         last_here: at != core,
                     };
@@ -110,7 +110,7 @@ impl Barrier {
         }
         self.generation
             .store(generation.wrapping_add(1), Ordering::Release);
-        Arrival::Opened
+        Passage::Opened
     }
 
     /// The current generation: what [`Barrier::arrive`] returns to a rank that has to wait now.

@@ -34,7 +34,7 @@ pub(super) const BLOCKS: u32 = 2;
 /// only time is lost.
 #[derive(Debug)]
 pub(crate) struct Contention {
-    pub(in crate::run) cores: Box<[CachePadded<Core>]>,
+    pub(in crate::run) cores: Box<[CachePadded<CoreState>]>,
     /// The system's numbers of these cores.
     ids: Vec<usize>,
     epoch: Instant,
@@ -46,7 +46,7 @@ pub(crate) struct Contention {
 
 /// The state of one core. Times are in nanoseconds; points in time count from the epoch.
 #[derive(Debug)]
-pub(in crate::run) struct Core {
+pub(in crate::run) struct CoreState {
     pub(super) mode: AtomicU32,
     /// How long a yield may take before the core is watched.
     pub(in crate::run) patience: Duration,
@@ -65,7 +65,7 @@ impl Contention {
     /// numbers of the cores.
     pub(crate) fn new(ranks: impl Iterator<Item = u32>, ids: Vec<usize>, epoch: Instant) -> Self {
         let core = |ranks| {
-            CachePadded::new(Core {
+            CachePadded::new(CoreState {
                 mode: AtomicU32::new(YIELDS),
                 patience: PATIENCE + SWITCH * ranks,
                 until: AtomicU64::new(0),
@@ -137,7 +137,7 @@ impl Contention {
     }
 
     #[cold]
-    fn yield_timed(&self, core: &Core) {
+    fn yield_timed(&self, core: &CoreState) {
         let start = Instant::now();
         std::thread::yield_now();
         if start.elapsed() > core.patience {
@@ -148,7 +148,7 @@ impl Contention {
 
     /// As [`Contention::try_yield`], on a core in mode `WATCHES` or `BLOCKS`.
     #[cold]
-    fn yield_watched(&self, core: &Core) -> bool {
+    fn yield_watched(&self, core: &CoreState) -> bool {
         let now = self.now();
         if core.mode.load(Relaxed) == BLOCKS {
             if now < core.until.load(Relaxed) {
@@ -170,7 +170,7 @@ impl Contention {
         true
     }
 
-    pub(super) fn watch(&self, core: &Core, now: u64) {
+    pub(super) fn watch(&self, core: &CoreState, now: u64) {
         core.lost.store(0, Relaxed);
         core.given.store(now, Relaxed);
         core.until.store(now + nanoseconds(WATCH), Relaxed);
@@ -178,7 +178,7 @@ impl Contention {
     }
 
     /// Chooses the mode that follows `WATCHES`.
-    pub(super) fn decide(&self, core: &Core, now: u64) {
+    pub(super) fn decide(&self, core: &CoreState, now: u64) {
         let watched = nanoseconds(WATCH) + now.saturating_sub(core.until.load(Relaxed));
         if core.lost.load(Relaxed) < watched / 2 {
             core.mode.store(YIELDS, Relaxed);

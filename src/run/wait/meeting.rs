@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::arrivals::NO_RANK;
-use super::barrier::Arrival;
+use super::barrier::Passage;
 use super::state::TeamState;
 use super::sync::Ordering;
 use super::waiter::{Stop, Waiter};
@@ -99,11 +99,11 @@ impl TeamState {
             .arrived
             .store(mark, Ordering::Relaxed);
         match self.arrivals.barrier.arrive(rank) {
-            Arrival::Opened => {
+            Passage::Opened => {
                 self.wake_all();
                 None
             }
-            Arrival::Waits {
+            Passage::Waits {
                 generation,
                 last_here,
             } => {

@@ -38,7 +38,7 @@ mod sync {
 
 use std::time::Duration;
 
-use barrier::{Arrival, Barrier};
+use barrier::{Barrier, Passage};
 use overrides::Tuning;
 use processes::{Host, Processes};
 use wall::{WallTimes, median_tail};
@@ -69,8 +69,8 @@ fn the_last_of_any_number_of_ranks_opens_the_barrier() {
                     .count();
                 let last_here = arrived[core_of[rank]] == all;
                 let expected = match i + 1 == ranks {
-                    true => Arrival::Opened,
-                    false => Arrival::Waits {
+                    true => Passage::Opened,
+                    false => Passage::Waits {
                         generation,
                         last_here,
                     },

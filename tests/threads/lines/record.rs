@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Display};
 
 use crossbeam_utils::CachePadded;
-use oneport::internal::recorded::{self, Access, CACHE_LINE_BYTES};
+use oneport::internal::recorded::{self, CACHE_LINE_BYTES, RecordedAccess};
 use oneport::run::Team;
 
 /// Bytes between values that never disturb each other: some processors fetch lines in pairs.
@@ -161,7 +161,7 @@ pub(super) struct Record {
     name: String,
     facts: Facts,
     /// By thread.
-    threads: Vec<Vec<Access>>,
+    threads: Vec<Vec<RecordedAccess>>,
 }
 
 impl Record {
@@ -177,7 +177,7 @@ impl Record {
     }
 
     /// The lines of `bytes` bytes with an access that `counts`.
-    fn lines(&self, bytes: usize, counts: impl Fn(&Access) -> bool) -> Vec<Line> {
+    fn lines(&self, bytes: usize, counts: impl Fn(&RecordedAccess) -> bool) -> Vec<Line> {
         let mut lines: BTreeMap<usize, Line> = BTreeMap::new();
         for (thread, accesses) in self.threads.iter().enumerate() {
             for access in accesses.iter().filter(|a| a.bytes > 0 && counts(a)) {
@@ -200,7 +200,7 @@ impl Record {
     /// All lines. The bytes of messages need not be as far apart as other values: their lines are
     /// only compared as the machine divides them.
     fn all_lines(&self) -> [Vec<Line>; 2] {
-        let is_message = |a: &Access| a.place.file().ends_with("transfer/copy.rs");
+        let is_message = |a: &RecordedAccess| a.place.file().ends_with("transfer/copy.rs");
         [
             self.lines(LINE_BYTES, |a| !is_message(a)),
             self.lines(CACHE_LINE_BYTES, |_| true),
@@ -234,7 +234,7 @@ impl Record {
     #[expect(clippy::print_stdout, reason = "the tests' report")]
     pub(super) fn check(&self) {
         println!("{self}");
-        let by_transfers = |a: &&Access| a.place.file().ends_with("transfer/protocol.rs");
+        let by_transfers = |a: &&RecordedAccess| a.place.file().ends_with("transfer/protocol.rs");
         let accesses = self.threads.iter().flatten().filter(by_transfers);
         let writes: u64 = accesses.map(|a| a.writes).sum();
         assert!(

@@ -10,7 +10,7 @@ use super::RunArgs;
 use super::report::Ran;
 use crate::draw::OutputFile;
 use crate::input::{Input, ScheduleInfo, first_of, print_warnings};
-use crate::output::{self, Wrong};
+use crate::output::{self, FoundWrong};
 use crate::site::{self, Site};
 
 /// A schedule to run.
@@ -93,7 +93,7 @@ impl<'a> RunJob<'a> {
             String::new()
         };
         let message = format!("wrong schedule: {error}");
-        Err(Wrong { message, answer }.into())
+        Err(FoundWrong { message, answer }.into())
     }
 
     /// Returns the reason not to run the schedule: the first error that `check` finds, because

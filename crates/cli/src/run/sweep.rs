@@ -15,7 +15,7 @@ use super::report::{LibraryTimes, Ran, WallSummary};
 use crate::args::clock_name;
 use crate::files::read_text;
 use crate::input::print_warnings;
-use crate::output::{self, Wrong};
+use crate::output::{self, FoundWrong};
 use crate::progress::WorkBar;
 use crate::site::{self, Site};
 use crate::sizes::{self, Sizes};
@@ -228,7 +228,7 @@ impl RunTable {
     /// Writes and prints the table: also one that ends where something is wrong.
     pub(super) fn print(self, args: &RunArgs, out: &mut dyn Write) -> Result<ExitCode> {
         let rows = &self.rows[..];
-        let wrong = self.stopped.map(|error| error.downcast::<Wrong>());
+        let wrong = self.stopped.map(|error| error.downcast::<FoundWrong>());
         let wrong = wrong.transpose()?;
         if args.baseline.is_some() && rows.iter().all(|row| row.baseline.is_none()) {
             output::note("the baseline has no row for any of these runs: nothing is compared");
