@@ -11,7 +11,7 @@ use oneport::{Kind, Ports};
 use crate::blocks::BlockArgs;
 use crate::nodes::NodeArgs;
 use crate::sizes::{Sizes, parse_sizes};
-use crate::units::{TimeArg, did_you_mean, parse_count, parse_size, parse_time};
+use crate::units::{TimeArg, did_you_mean, parse_count, parse_rate, parse_size, parse_time};
 
 /// The input of a command: a collective and how to plan it, or a schedule from a file, and the
 /// costs.
@@ -30,7 +30,7 @@ pub(crate) struct Common {
     pub(crate) schedule: Option<PathBuf>,
 
     /// Number of ranks [default: 8, or as many as --costs describes]
-    #[arg(short = 'p', long, value_name = "P", value_parser = parse_count)]
+    #[arg(short = 'p', short_alias = 'n', long, value_name = "P", value_parser = parse_ranks)]
     pub(crate) ranks: Option<usize>,
 
     /// The root, or `free` to let the algorithm choose it where it can
@@ -142,16 +142,16 @@ pub(crate) struct MachineArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) alpha: Option<TimeArg>,
 
-    /// Time per byte of a message [default: 0.1ns]
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    /// Time per byte of a message, or a bandwidth such as 10GB/s [default: 0.1ns]
+    #[arg(long, value_name = "TIME", value_parser = parse_rate)]
     pub(crate) beta: Option<TimeArg>,
 
     /// Time per byte combined [default: 0]
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_rate)]
     pub(crate) gamma: Option<TimeArg>,
 
     /// Time per byte copied locally [default: 0]
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    #[arg(long, value_name = "TIME", value_parser = parse_rate)]
     pub(crate) gamma_copy: Option<TimeArg>,
 
     /// Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta,
@@ -288,8 +288,26 @@ pub(crate) fn default_type(op: Op) -> ElementType {
     combined_by(op).next().unwrap_or(ElementType::U8)
 }
 
-/// Parses a collective's name; the error suggests a similar name.
+/// Parses a number of ranks. `-np 8`, as launchers have it, arrives here as the value `p` of `-n`.
+pub(crate) fn parse_ranks(text: &str) -> Result<usize, String> {
+    match text {
+        "p" => Err("write the number of ranks as -p 8 or -n 8".into()),
+        _ => parse_count(text),
+    }
+}
+
+/// Parses a collective's name, or that of its function in MPI, such as `bcast`; the error suggests
+/// a similar name.
 pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
+    let lower = text.to_ascii_lowercase();
+    let function = format!("mpi_{}", lower.strip_prefix("mpi_").unwrap_or(&lower));
+    let is_function = |kind: &&Kind| {
+        let mut functions = kind.row().mpi.iter();
+        functions.any(|name| name.eq_ignore_ascii_case(&function))
+    };
+    if let Some(kind) = Kind::ALL.iter().find(is_function) {
+        return Ok(*kind);
+    }
     text.parse::<Kind>().map_err(|error| {
         let names = Kind::ALL.iter().map(|k| k.name());
         format!("{error}{}", did_you_mean(text, names))

@@ -55,6 +55,7 @@ pub(crate) struct CompareArgs {
     /// Number of timed repetitions of each algorithm
     #[arg(
         long,
+        aliases = ["iters", "iterations", "reps"],
         value_name = "COUNT",
         value_parser = parse_count,
         default_value = "30",

@@ -14,11 +14,11 @@ use oneport_measure::Calibration;
 use oneport_measure::guidelines::{self, Comparison, Evaluation, Setting, Unavailable};
 use serde::Serialize;
 
-use crate::args::{MachineArgs, clock_name};
+use crate::args::{MachineArgs, clock_name, parse_ranks};
 use crate::memory::available_memory;
 use crate::progress::WorkBar;
 use crate::site::{self, Engine, Site, ensure_for_processes};
-use crate::units::{Number, TimeUnit, parse_count, parse_deadline, parse_size, show_bytes};
+use crate::units::{Number, TimeUnit, parse_deadline, parse_size, show_bytes};
 use crate::{calibrate, output, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.
@@ -45,7 +45,7 @@ MPI_Gather takes longer than MPI_Allgather, the library is at fault. Exit code: 
 pub(crate) struct GuidelinesArgs {
     /// Numbers of ranks [default: 2,3,4,8,16,64; 2,4 when measured; over MPI half and all of the
     /// processes]
-    #[arg(short = 'p', long, value_name = "P,P,...", value_parser = parse_count, value_delimiter = ',')]
+    #[arg(short = 'p', short_alias = 'n', long, value_name = "P,P,...", value_parser = parse_ranks, value_delimiter = ',')]
     ranks: Vec<usize>,
 
     /// Sizes [default: 8,1KiB,64KiB,1MiB; 1KiB,64KiB when measured]

@@ -35,8 +35,10 @@ mod writer;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use site::{Engine, Site};
+use units::edits;
 
 /// Plan, prove, time and run collective communication under the one-port model.
 ///
@@ -108,8 +110,33 @@ fn parse() -> Result<Cli, clap::Error> {
         command.allow_negative_numbers(true).mut_subcommands(signed)
     }
     let mut parser = signed(Cli::command());
-    let matches = parser.try_get_matches_from_mut(std::env::args_os())?;
+    let matches = parser.try_get_matches_from_mut(std::env::args_os());
+    let matches = matches.map_err(|error| with_similar_names(error, &parser))?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut parser))
+}
+
+/// Suggests only what is similar to what was typed: `--restart` for `--reps` would delete a sweep.
+fn with_similar_names(mut error: clap::Error, parser: &clap::Command) -> clap::Error {
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) {
+        let names = parser.get_subcommands().map(clap::Command::get_name);
+        let similar = names.filter_map(|name| Some((edits(typed, name)?, name)));
+        let nearest = similar.min().map(|(_, name)| name.to_owned());
+        error.remove(ContextKind::SuggestedSubcommand);
+        error.remove(ContextKind::Suggested);
+        if let Some(name) = nearest {
+            let name = ContextValue::String(name);
+            error.insert(ContextKind::SuggestedSubcommand, name);
+        }
+    }
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg)
+        && let Some(ContextValue::String(name)) = error.get(ContextKind::SuggestedArg)
+        && edits(typed, name).is_none()
+    {
+        error.remove(ContextKind::SuggestedArg);
+        // It names the suggestion, too.
+        error.remove(ContextKind::Usage);
+    }
+    error
 }
 
 fn main() -> ExitCode {

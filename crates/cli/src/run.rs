@@ -53,6 +53,7 @@ pub(crate) struct RunArgs {
     /// Number of timed repetitions
     #[arg(
         long,
+        aliases = ["iters", "iterations", "reps"],
         value_name = "COUNT",
         value_parser = parse_count,
         default_value = "10",

@@ -20,7 +20,7 @@ use oneport_formats::selection::Library;
 use oneport_measure::tune::{self, Live, Measure, Tuning};
 
 use crate::args::{
-    CLOCKS, MachineArgs, Root, element_types, named, operators, parse_kind, parse_root,
+    CLOCKS, MachineArgs, Root, element_types, named, operators, parse_kind, parse_ranks, parse_root,
 };
 use crate::output;
 use crate::progress::WorkBar;
@@ -81,7 +81,7 @@ pub(crate) struct TuneArgs {
     algorithms: Vec<String>,
 
     /// Number of ranks [default: 8, or as many as --costs describes]
-    #[arg(short = 'p', long, value_name = "P", value_parser = parse_count)]
+    #[arg(short = 'p', short_alias = 'n', long, value_name = "P", value_parser = parse_ranks)]
     ranks: Option<usize>,
 
     /// The root, or `free` to let the algorithm choose it where it can

@@ -9,7 +9,8 @@ use serde::{Serialize, Serializer};
 /// Upper limit of sizes, so that byte counts are exact in the cost model's floating-point numbers.
 pub(crate) const MAX_BYTES: u64 = 1 << 53;
 
-const SIZES: [(&str, u64); 13] = [
+/// Units of sizes. A letter alone means what it means to MPI's benchmarks: a power of 1024.
+const SIZES: [(&str, u64); 17] = [
     ("kib", 1 << 10),
     ("mib", 1 << 20),
     ("gib", 1 << 30),
@@ -23,14 +24,18 @@ const SIZES: [(&str, u64); 13] = [
     ("pb", 1_000_000_000_000_000),
     ("eb", 1_000_000_000_000_000_000),
     ("b", 1),
+    ("k", 1 << 10),
+    ("m", 1 << 20),
+    ("g", 1 << 30),
+    ("t", 1 << 40),
 ];
 
-/// Parses a number of bytes: `4096`, `64KiB`, `1.5MiB`, `2GB`.
+/// Parses a number of bytes: `4096`, `64KiB`, `64k`, `1.5MiB`, `2GB`.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (lower, text) = (text.to_ascii_lowercase(), shortened(text));
     let help = || {
         format!(
-            "'{text}' is not a size: write a number of bytes, such as 4096, 64KiB, 1.5MiB or 2GB"
+            "'{text}' is not a size: write a number of bytes, such as 4096, 64KiB (or 64k), 1.5MiB or 2GB"
         )
     };
     let lower = lower.trim();
@@ -82,13 +87,17 @@ pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
 /// Returns `; did you mean 'x'?` for the most similar of `names`, or an empty string if none is
 /// similar.
 pub(crate) fn did_you_mean<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
-    let text = text.to_ascii_lowercase();
-    // Jaro's likeness, which clap uses for its own options, finds 'composed' for 'nope'.
     names
-        .map(|name| (strsim::damerau_levenshtein(&text, name), name))
-        .filter(|&(edits, name)| edits <= name.len().div_ceil(3))
+        .filter_map(|name| Some((edits(text, name)?, name)))
         .min()
         .map_or_else(String::new, |(_, name)| format!("; did you mean '{name}'?"))
+}
+
+/// The number of edits from what was typed to a similar `name`; `None` if it is not similar. Jaro's
+/// likeness, which clap uses for its own options, finds 'composed' for 'nope'.
+pub(crate) fn edits(typed: &str, name: &str) -> Option<usize> {
+    let edits = strsim::damerau_levenshtein(&typed.to_ascii_lowercase(), name);
+    (edits <= name.len().div_ceil(3)).then_some(edits)
 }
 
 /// A word of a file or of the command line, as messages show it: at most 200 characters.
@@ -132,6 +141,29 @@ pub(crate) fn parse_time(text: &str) -> Result<TimeArg, String> {
     Ok(TimeArg {
         value,
         has_unit: found.is_some(),
+    })
+}
+
+/// Parses a time per byte, as [`parse_time`], or a bandwidth: `10GB/s`, `9.5GiB/s`.
+pub(crate) fn parse_rate(text: &str) -> Result<TimeArg, String> {
+    let lower = text.trim().to_ascii_lowercase();
+    let Some(bandwidth) = lower.strip_suffix("/s") else {
+        return parse_time(text);
+    };
+    let found = SIZES
+        .iter()
+        .find_map(|&(name, unit)| Some((bandwidth.strip_suffix(name)?, unit)));
+    let bytes = found.and_then(|(number, unit)| {
+        let number: f64 = number.trim_end().parse().ok()?;
+        Some(number * unit as f64).filter(|bytes| bytes.is_finite() && *bytes > 0.0)
+    });
+    let bytes = bytes.ok_or_else(|| {
+        let text = shortened(text);
+        format!("'{text}' is not a bandwidth: write bytes a second, such as 10GB/s, or a time per byte, such as 0.1ns")
+    })?;
+    Ok(TimeArg {
+        value: 1e9 / bytes,
+        has_unit: true,
     })
 }
 

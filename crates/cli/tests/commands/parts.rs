@@ -3,7 +3,7 @@
 
 mod units {
     use crate::units::{
-        Number, TimeArg, TimeUnit, did_you_mean, parse_size, parse_time, show_bytes,
+        Number, TimeArg, TimeUnit, did_you_mean, parse_rate, parse_size, parse_time, show_bytes,
     };
 
     #[test]
@@ -22,6 +22,9 @@ mod units {
             ("0.0078125EiB", 1 << 53),
             ("9PB", 9_000_000_000_000_000),
             ("1.000", 1),
+            ("64k", 64 << 10),
+            ("1M", 1 << 20),
+            ("4MB", 4_000_000),
         ] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
@@ -87,6 +90,24 @@ mod units {
         }
         for text in ["", "s", "-1", "nan", "inf", "-0.5us", "1 day", "1e999"] {
             assert!(parse_time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn bandwidths() {
+        for (text, ns_per_byte) in [
+            ("10GB/s", 0.1),
+            ("0.5 gib/s", 2e9 / (1u64 << 30) as f64),
+            ("1MB/s", 1000.0),
+            ("0.1ns", 0.1),
+        ] {
+            let rate = parse_rate(text).unwrap();
+            assert_eq!((rate.value, rate.has_unit), (ns_per_byte, true), "{text}");
+        }
+        assert_eq!(parse_rate("3").map(|rate| rate.has_unit), Ok(false));
+        for text in ["0GB/s", "-1GB/s", "GB/s", "10/s", "infGB/s", "10Gbit/s"] {
+            let error = parse_rate(text).unwrap_err();
+            assert!(error.contains("is not a bandwidth"), "{text}: {error}");
         }
     }
 

@@ -68,7 +68,11 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("simulate reduce --ported 0", "1 to 4096 ports"),
         ("simulate reduce --ported 1000000", "1 to 4096 ports"),
         ("simulate reduce --ports tri", "possible values: uni, bi"),
+        ("rn reduce", "exists: 'run'"),
+        ("chek", "exists: 'check'"),
         ("simulate redcue", "did you mean 'reduce'?"),
+        ("run reduce -np 4", "write the number of ranks as -p 8"),
+        ("simulate reduce --beta 10/s", "such as 10GB/s"),
         ("simulate sort", "choose one of broadcast, reduce"),
         ("simulate reduce -a chian", "did you mean 'chain'?"),
         ("simulate reduce -a all", "--algorithm all"),
@@ -139,6 +143,27 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         assert!(message.contains(expected), "{arguments}: {message}");
     }
     assert_eq!(oneport("").assert().code(2).get_output().stdout.len(), 0);
+}
+
+#[test]
+fn what_users_of_mpi_type_is_understood() {
+    for (typed, meant) in [
+        (
+            "plan bcast -n 3 --bytes 1k",
+            "plan broadcast -p 3 --bytes 1024",
+        ),
+        ("plan MPI_Gatherv -p 3", "plan gather -p 3"),
+        (
+            "simulate reduce --bytes 4MB --beta 10GB/s",
+            "simulate reduce --bytes 4000000 --beta 0.1ns",
+        ),
+    ] {
+        assert_eq!(text(typed), text(meant), "{typed}");
+    }
+    assert!(text("run allreduce -p 2 --reps 3 --warmup 0").contains("of 3 repetitions"));
+    // No option of tune is similar: its own suggestion would delete a sweep.
+    let error = failure(&mut oneport("tune reduce --reps 3"), 2);
+    assert!(!error.contains("restart"), "{error}");
 }
 
 #[test]
