@@ -29,7 +29,7 @@ use oneport::run::{Op, Operator, Place, Run};
 use oneport::schedule::collective::Collective;
 use oneport::schedule::{Layout, Schedule, Span, Step};
 use oneport::{Error, ErrorKind, Kind, Ports, Request};
-use oneport_measure::{Calibration, Row, calibrate_on, interleave};
+use oneport_measure::{Calibration, MeasuredRun, calibrate_on, interleave};
 
 /// The collectives: name, kind, and whether blocks differ.
 const CASES: [(&str, Kind, bool); 8] = [
@@ -271,7 +271,7 @@ fn ping_pong(ranks: usize, elements: usize) -> oneport::Result<Schedule> {
 }
 
 /// The medians of the rows, in nanoseconds.
-fn medians<const N: usize>(outcomes: &[Row]) -> oneport::Result<[f64; N]> {
+fn medians<const N: usize>(outcomes: &[MeasuredRun]) -> oneport::Result<[f64; N]> {
     let medians: Vec<f64> = outcomes
         .iter()
         .map(|outcome| outcome.wall.median_ns().max(1) as f64)

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 use super::element::Element;
 use super::operator::Operator;
-use super::rank::{Memory, Rank};
+use super::rank::{Rank, ScopeBuffer};
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::schedule::{Order, Span, Step};
@@ -143,12 +143,12 @@ pub struct Endpoint<'t, T: Element, P: PortModel = Bidirectional> {
 #[derive(Debug)]
 struct Parts<'t> {
     rank: RefCell<Rank<'t>>,
-    memory: RefCell<Memory<'t>>,
+    memory: RefCell<ScopeBuffer<'t>>,
 }
 
 impl<'t> Parts<'t> {
     #[inline]
-    fn both(&mut self) -> (&mut Rank<'t>, &mut Memory<'t>) {
+    fn both(&mut self) -> (&mut Rank<'t>, &mut ScopeBuffer<'t>) {
         (self.rank.get_mut(), self.memory.get_mut())
     }
 }
@@ -176,7 +176,7 @@ pub struct OpenSend<'p, 't> {
 }
 
 impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
-    pub(super) fn new(rank: Rank<'t>, memory: Memory<'t>, operator: &'t Operator<T>) -> Self {
+    pub(super) fn new(rank: Rank<'t>, memory: ScopeBuffer<'t>, operator: &'t Operator<T>) -> Self {
         Endpoint {
             parts: Parts {
                 rank: RefCell::new(rank),
@@ -417,7 +417,7 @@ impl<T: Element> RecvPort<'_, '_, T> {
     /// }
     /// ```
     pub fn data(&self) -> Ref<'_, [T]> {
-        Ref::map(self.parts.memory.borrow(), Memory::data::<T>)
+        Ref::map(self.parts.memory.borrow(), ScopeBuffer::data::<T>)
     }
 }
 

@@ -76,8 +76,8 @@ mod wires;
 pub(crate) mod engine {
     pub(crate) use super::context::Copying;
     pub(crate) use super::exec::{
-        Carrier, Eager, OperatorSpec, Peers, Program, RankExecutor, Reports, RunOptions,
-        RunPerformer, RunReport, RunSpec, Runner, RunnerJob, Sequence, ThreadReport, Transfer,
+        Carrier, Eager, HalfTransfer, OperatorSpec, Peers, Program, RankExecutor, Reports,
+        RunOptions, RunPerformer, RunReport, RunSpec, Runner, RunnerJob, Sequence, ThreadReport,
         repeat, sealed,
     };
     pub(crate) use super::failure::{Failure, TransferAt, panicked};

@@ -17,7 +17,7 @@ use crate::machine::Ports;
 use crate::schedule::{Order, Span, Step};
 
 /// The buffer of one rank of a scope.
-pub(super) type Memory<'t> = RankMemory<'t, 't>;
+pub(super) type ScopeBuffer<'t> = RankMemory<'t, 't>;
 
 /// What all parts of an endpoint share.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl<'t> Rank<'t> {
     }
 
     /// Ends the program. Returns the model time at which the rank finished, and its recorded steps.
-    pub(super) fn finish(&mut self, memory: &Memory<'t>) -> Result<(f64, Option<Vec<Step>>)> {
+    pub(super) fn finish(&mut self, memory: &ScopeBuffer<'t>) -> Result<(f64, Option<Vec<Step>>)> {
         self.usable(None)?;
         self.close_send(memory)?;
         if self.context.run.paced {
@@ -126,7 +126,7 @@ impl<'t> Rank<'t> {
     }
 
     #[inline]
-    fn within(&self, memory: &Memory<'t>, span: Span) -> Result<()> {
+    fn within(&self, memory: &ScopeBuffer<'t>, span: Span) -> Result<()> {
         let len = memory.len();
         match span.offset.checked_add(span.len) {
             Some(end) if end <= len => Ok(()),
@@ -167,7 +167,7 @@ impl<'t> Rank<'t> {
     #[inline]
     pub(super) fn open_send(
         &mut self,
-        memory: &Memory<'t>,
+        memory: &ScopeBuffer<'t>,
         to: usize,
         span: Span,
         guarded: bool,
@@ -193,7 +193,7 @@ impl<'t> Rank<'t> {
 
     /// Waits for the open send, if there is one.
     #[inline]
-    pub(super) fn close_send(&mut self, memory: &Memory<'t>) -> Result<()> {
+    pub(super) fn close_send(&mut self, memory: &ScopeBuffer<'t>) -> Result<()> {
         while let Some(open) = self.open {
             if self.poll_send(memory)? {
                 break;
@@ -204,7 +204,7 @@ impl<'t> Rank<'t> {
         Ok(())
     }
 
-    pub(super) fn close_and_hold(&mut self, memory: &Memory<'t>) -> Result<()> {
+    pub(super) fn close_and_hold(&mut self, memory: &ScopeBuffer<'t>) -> Result<()> {
         self.close_send(memory)?;
         self.hold(self.clock.free(OUT));
         Ok(())
@@ -212,7 +212,7 @@ impl<'t> Rank<'t> {
 
     /// Polls the open send, if there is one; true if it has ended.
     #[inline]
-    fn poll_send(&mut self, memory: &Memory<'t>) -> Result<bool> {
+    fn poll_send(&mut self, memory: &ScopeBuffer<'t>) -> Result<bool> {
         let Some(open) = self.open else {
             return Ok(false);
         };
@@ -238,7 +238,7 @@ impl<'t> Rank<'t> {
     #[inline]
     pub(super) fn recv(
         &mut self,
-        memory: &mut Memory<'t>,
+        memory: &mut ScopeBuffer<'t>,
         from: usize,
         span: Span,
         combine: Option<Order>,
@@ -286,7 +286,7 @@ impl<'t> Rank<'t> {
     #[inline]
     fn await_message(
         &mut self,
-        memory: &mut Memory<'t>,
+        memory: &mut ScopeBuffer<'t>,
         wire: &'t Wire,
         from: usize,
         span: Span,
@@ -333,7 +333,7 @@ impl<'t> Rank<'t> {
 
     pub(super) fn local(
         &mut self,
-        memory: &mut Memory<'t>,
+        memory: &mut ScopeBuffer<'t>,
         src: Span,
         dst: Span,
         combine: Option<Order>,
@@ -369,7 +369,7 @@ impl<'t> Rank<'t> {
         Ok(())
     }
 
-    pub(super) fn barrier(&mut self, memory: &Memory<'t>) -> Result<()> {
+    pub(super) fn barrier(&mut self, memory: &ScopeBuffer<'t>) -> Result<()> {
         self.usable(None)?;
         self.close_send(memory)?;
         let step = self.steps;

@@ -413,8 +413,8 @@ pub(crate) fn share(pieces: usize, first_claim: usize) {
     assert_eq!(message.times_copied(), vec![1; pieces]);
 }
 
-/// Two messages on the same lane with the same [`SharedPieces`], also if the sender reacts late to the
-/// first one.
+/// Two messages on the same lane with the same [`SharedPieces`], also if the sender reacts late to
+/// the first one.
 pub(crate) fn share_twice() {
     let mine = [LongMessage::new(1), LongMessage::new(2)];
     let theirs = mine.clone();

@@ -17,7 +17,7 @@ use anyhow::{Context, Result};
 use oneport::Kind;
 use oneport::run::{Clock, Element, ElementType, Op, Operator};
 use oneport_formats::selection::Library;
-use oneport_measure::tune::{self, Live, Measure, Tuning};
+use oneport_measure::tune::{self, Live, Measure, TuningResult};
 
 use crate::args::{
     CLOCKS, MachineArgs, Root, element_types, named, operators, parse_kind, parse_ranks, parse_root,
@@ -192,7 +192,7 @@ struct PreparedSweep<'a> {
 struct Tuned<'a> {
     sweep: PreparedSweep<'a>,
     threads: CoreUse,
-    tuning: Tuning,
+    tuning: TuningResult,
     /// Whether the rows could be saved during the sweep.
     saved: Result<()>,
 }
@@ -289,7 +289,7 @@ fn measure(
     files: &Files,
     live: &mut dyn Measure,
     stop: &AtomicBool,
-) -> Result<(Tuning, Result<()>)> {
+) -> Result<(TuningResult, Result<()>)> {
     if job.sweep.budget.is_zero() {
         output::note(
             "with a budget of 0 each combination is measured a few times only: no winner is settled",

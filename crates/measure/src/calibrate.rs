@@ -44,7 +44,7 @@ use pairs::{PairLine, levels, lines, matrices, pair_of_one_host, pairs_of};
 use warnings::{noise, quality_warnings, setup_warnings};
 
 use super::fit::Measured;
-use super::probe::{Effort, Pair, Probe, Work, measure, team_of_two};
+use super::probe::{Pair, Probe, ProbeEffort, Work, measure, team_of_two};
 use super::profile::{self, Machine, Point, Profile};
 use oneport::error::{Error, Result};
 use oneport::machine::Level;
@@ -98,7 +98,7 @@ pub fn calibrate(options: &Calibration, progress: impl FnMut(usize, usize)) -> R
     measure(
         &mut team,
         &mut shared,
-        Effort::new(options.quick),
+        ProbeEffort::new(options.quick),
         |_, _| {},
     )?;
     profile.shared_alpha = Some(shared[0].time());
@@ -170,12 +170,12 @@ fn measured(
     pairs: &[[usize; 2]],
     ranks: usize,
     names: impl Fn([usize; 2]) -> String,
-    mut measure_pair: impl FnMut([usize; 2], &[Work], Effort, Part<'_>) -> Result<Probed>,
+    mut measure_pair: impl FnMut([usize; 2], &[Work], ProbeEffort, Part<'_>) -> Result<Probed>,
     options: &Calibration,
     mut progress: impl FnMut(usize, usize),
 ) -> Result<(Profile, Vec<PairLine>)> {
-    let effort = Effort::new(options.quick);
-    let steps = |effort: Effort| effort.batches * effort.sizes().len();
+    let effort = ProbeEffort::new(options.quick);
+    let steps = |effort: ProbeEffort| effort.batches * effort.sizes().len();
     let all_steps = steps(effort) + (pairs.len() - 1) * steps(OF_PAIR);
     let mut warnings = setup_warnings(options.quick);
     let (probes, pinned) = measure_pair(pairs[0], &Work::ALL, effort, &mut |done, of| {
@@ -220,7 +220,7 @@ fn measured(
 }
 
 /// A probe of each of these operations and every size.
-fn probes_of(works: &[Work], effort: Effort, pair: Pair) -> Result<Vec<Probe>> {
+fn probes_of(works: &[Work], effort: ProbeEffort, pair: Pair) -> Result<Vec<Probe>> {
     let sizes = effort.sizes();
     let probe = |&work: &Work| {
         let measured = sizes.iter().filter(move |&&bytes| work.measures(bytes));
@@ -293,4 +293,4 @@ impl Profile {
 }
 
 /// The effort for pairs other than the first.
-const OF_PAIR: Effort = Effort::QUICK;
+const OF_PAIR: ProbeEffort = ProbeEffort::QUICK;

@@ -110,7 +110,7 @@ impl<T: Element> Inputs<T> {
 /// What was measured of a schedule, or of the library's own function in its place: an
 /// [`Outcome`] without data.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct MeasuredRun {
     /// The library's function, if it did the work.
     pub function: Option<&'static str>,
     /// Wall-clock times of all repetitions.
@@ -131,9 +131,9 @@ pub struct Row {
     pub step_times: Option<Vec<Vec<(u64, u64)>>>,
 }
 
-impl<T: Element> From<Outcome<T>> for Row {
-    fn from(outcome: Outcome<T>) -> Row {
-        Row {
+impl<T: Element> From<Outcome<T>> for MeasuredRun {
+    fn from(outcome: Outcome<T>) -> MeasuredRun {
+        MeasuredRun {
             function: outcome.function,
             wall: outcome.wall,
             error: outcome.mismatch.map(|mismatch| mismatch.to_string()),
@@ -147,12 +147,12 @@ impl<T: Element> From<Outcome<T>> for Row {
     }
 }
 
-impl Row {
+impl MeasuredRun {
     /// Adds the repetitions of a later batch.
     ///
     /// # Errors
     /// As [`WallTimes::add`].
-    pub fn add(&mut self, later: Row) -> Result<()> {
+    pub fn add(&mut self, later: MeasuredRun) -> Result<()> {
         self.wall.add(&later.wall)?;
         self.error = self.error.take().or(later.error);
         // Warnings of one run differ in figures at most.
@@ -200,7 +200,7 @@ pub fn interleave<T: Element>(
     place: &mut impl Place,
     runs: &[Run<'_, T>],
     progress: impl FnMut(usize, usize),
-) -> Result<Vec<Row>> {
+) -> Result<Vec<MeasuredRun>> {
     /// Number of batches that share the repetitions of a run, unless these are fewer.
     const MAX_BATCHES: usize = 10;
     let given = runs.iter().map(|run| {
@@ -208,10 +208,10 @@ pub fn interleave<T: Element>(
         let repetitions = run.get_repetitions().max(1);
         Batches::Sharing(repetitions.min(MAX_BATCHES), repetitions)
     });
-    let mut rows: Vec<Option<Row>> = runs.iter().map(|_| None).collect();
+    let mut rows: Vec<Option<MeasuredRun>> = runs.iter().map(|_| None).collect();
     let one_batch = |i: usize, repetitions: usize| {
         let repetitions = repetitions.min(runs[i].get_repetitions());
-        let batch = Row::from(runs[i].clone().repetitions(repetitions).on(place)?);
+        let batch = MeasuredRun::from(runs[i].clone().repetitions(repetitions).on(place)?);
         let median = batch.wall.median_ns();
         match &mut rows[i] {
             None => rows[i] = Some(batch),

@@ -24,5 +24,5 @@ pub mod tune;
 
 pub use calibrate::{Calibration, calibrate, calibrate_on};
 pub use histogram::percentile_distribution;
-pub use interleave::{Row, by_library, interleave};
+pub use interleave::{MeasuredRun, by_library, interleave};
 pub use profile::{Machine, Point, Profile, now};

@@ -16,7 +16,7 @@ const MIN_COPY_BYTES: u64 = 1 << 10;
 
 /// How much time to spend on measuring.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Effort {
+pub(super) struct ProbeEffort {
     /// Number of batches of one probe.
     pub(super) batches: usize,
     /// Duration of one of them.
@@ -27,24 +27,24 @@ pub(super) struct Effort {
 /// Messages longer than this many bytes get fewer batches.
 const MAX_SHORT_BYTES: u64 = 16 << 20;
 
-impl Effort {
-    pub(super) const QUICK: Effort = Effort {
+impl ProbeEffort {
+    pub(super) const QUICK: ProbeEffort = ProbeEffort {
         batches: 3,
         batch: Duration::from_micros(600),
         quick: true,
     };
 
-    const THOROUGH: Effort = Effort {
+    const THOROUGH: ProbeEffort = ProbeEffort {
         batches: 9,
         batch: Duration::from_millis(2),
         quick: false,
     };
 
-    pub(super) fn new(quick: bool) -> Effort {
+    pub(super) fn new(quick: bool) -> ProbeEffort {
         if quick {
-            Effort::QUICK
+            ProbeEffort::QUICK
         } else {
-            Effort::THOROUGH
+            ProbeEffort::THOROUGH
         }
     }
 
@@ -226,7 +226,7 @@ pub(super) fn team_of_two(cores: &[usize]) -> Result<Team> {
 pub(super) fn measure(
     place: &mut impl Place,
     probes: &mut [Probe],
-    effort: Effort,
+    effort: ProbeEffort,
     progress: impl FnMut(usize, usize),
 ) -> Result<()> {
     let batches = |probe: &Probe| match probe.bytes <= MAX_SHORT_BYTES {

@@ -8,7 +8,7 @@ use super::communicator::Communicator;
 use crate::error::Error;
 use crate::run::ElementType;
 use crate::run::engine::{
-    Carrier, Combiner, Due, RankMemory, Received, RecvOp, Sent, Slots, Transfer,
+    Carrier, Combiner, Due, HalfTransfer, RankMemory, Received, RecvOp, Sent, Slots,
 };
 use crate::schedule::{Span, total_len};
 
@@ -161,7 +161,7 @@ impl<'b, 'j> Messages<'b, 'j> {
 
     /// The memory of the message of `transfer`.
     #[inline]
-    fn message(&mut self, transfer: Transfer<'j>) -> *mut u8 {
+    fn message(&mut self, transfer: HalfTransfer<'j>) -> *mut u8 {
         match (
             self.requests.ends[transfer.step].scratch,
             &transfer.spans[..],
@@ -174,8 +174,8 @@ impl<'b, 'j> Messages<'b, 'j> {
 
     /// Starts sending. A `synchronous` request ends only when the receiver has matched it.
     #[inline]
-    fn start_send(&mut self, transfer: Transfer<'j>, synchronous: bool) {
-        let Transfer { step, spans, .. } = transfer;
+    fn start_send(&mut self, transfer: HalfTransfer<'j>, synchronous: bool) {
+        let HalfTransfer { step, spans, .. } = transfer;
         let (mpi, end) = (self.communicator.mpi, self.requests.ends[step]);
         if let Some(offset) = end.scratch {
             let message = self.requests.scratch.message(offset, spans);
@@ -231,11 +231,11 @@ impl<'b, 'j> Messages<'b, 'j> {
 }
 
 impl<'j> Carrier<'j> for Messages<'_, 'j> {
-    fn open_send(&mut self, transfer: Transfer<'j>, _: f64) {
+    fn open_send(&mut self, transfer: HalfTransfer<'j>, _: f64) {
         self.start_send(transfer, true);
     }
 
-    fn poll_send(&mut self, transfer: Transfer<'j>, _: Combiner<'_>) -> Sent {
+    fn poll_send(&mut self, transfer: HalfTransfer<'j>, _: Combiner<'_>) -> Sent {
         if self.has_ended(transfer.step) {
             Sent::Done(0.0)
         } else {
@@ -243,8 +243,8 @@ impl<'j> Carrier<'j> for Messages<'_, 'j> {
         }
     }
 
-    fn open_receive(&mut self, transfer: Transfer<'j>) {
-        let Transfer { step, spans, .. } = transfer;
+    fn open_receive(&mut self, transfer: HalfTransfer<'j>) {
+        let HalfTransfer { step, spans, .. } = transfer;
         let end = self.requests.ends[step];
         if self.requests.open[step].is_some() || end.theirs != Some(total_len(spans)) {
             return;
@@ -271,8 +271,8 @@ impl<'j> Carrier<'j> for Messages<'_, 'j> {
         self.happened();
     }
 
-    fn receive(&mut self, transfer: Transfer<'j>, op: RecvOp<'_>, _: bool, _: Due) -> Received {
-        let Transfer { step, spans, .. } = transfer;
+    fn receive(&mut self, transfer: HalfTransfer<'j>, op: RecvOp<'_>, _: bool, _: Due) -> Received {
+        let HalfTransfer { step, spans, .. } = transfer;
         if self.requests.open[step].is_none() {
             let expected = total_len(spans);
             match self.requests.ends[step].theirs {
@@ -292,11 +292,11 @@ impl<'j> Carrier<'j> for Messages<'_, 'j> {
         Received::Done(0.0)
     }
 
-    fn is_free(&mut self, transfer: Transfer<'j>) -> bool {
+    fn is_free(&mut self, transfer: HalfTransfer<'j>) -> bool {
         self.has_ended(transfer.step)
     }
 
-    fn send(&mut self, transfer: Transfer<'j>, _: Option<(&Slots, u32)>) {
+    fn send(&mut self, transfer: HalfTransfer<'j>, _: Option<(&Slots, u32)>) {
         self.start_send(transfer, false);
         // A program has at most 2^30 steps.
         self.requests.sent.push(transfer.step as u32);
@@ -310,7 +310,7 @@ impl<'j> Carrier<'j> for Messages<'_, 'j> {
 
 /// The partner of `transfer`, as MPI counts ranks.
 #[inline]
-fn rank(transfer: Transfer<'_>) -> c_int {
+fn rank(transfer: HalfTransfer<'_>) -> c_int {
     // No world has more processes than MPI counts.
     transfer.peer as c_int
 }

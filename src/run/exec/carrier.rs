@@ -7,7 +7,7 @@ use crate::schedule::{Span, Spans};
 
 /// One half of a transfer, as its rank sees it.
 #[derive(Debug, Clone, Copy)]
-pub struct Transfer<'r> {
+pub struct HalfTransfer<'r> {
     /// The rank's step.
     pub step: usize,
     /// The step's port list.
@@ -28,18 +28,18 @@ pub struct Transfer<'r> {
 /// meanwhile, provided that the caller starts steps in the order that the rules of time demand.
 pub trait Carrier<'r> {
     /// Opens a send. `ready` is the model time from which it may start.
-    fn open_send(&mut self, transfer: Transfer<'r>, ready: f64);
+    fn open_send(&mut self, transfer: HalfTransfer<'r>, ready: f64);
 
     /// The state of the open send of `transfer`.
-    fn poll_send(&mut self, transfer: Transfer<'r>, combiner: Combiner<'_>) -> Sent;
+    fn poll_send(&mut self, transfer: HalfTransfer<'r>, combiner: Combiner<'_>) -> Sent;
 
     /// Opens a receive, which [`Carrier::receive`] ends.
-    fn open_receive(&mut self, transfer: Transfer<'r>);
+    fn open_receive(&mut self, transfer: HalfTransfer<'r>);
 
     /// Receives the message of `transfer`, if it has come. With `share`, both partners may copy it.
     fn receive(
         &mut self,
-        transfer: Transfer<'r>,
+        transfer: HalfTransfer<'r>,
         op: RecvOp<'_>,
         share: bool,
         due: Due,
@@ -47,11 +47,11 @@ pub trait Carrier<'r> {
 
     /// Whether nothing is left of earlier eager messages that would keep that of `transfer` from
     /// being sent; or, if it has been sent, whether it may be overwritten.
-    fn is_free(&mut self, transfer: Transfer<'r>) -> bool;
+    fn is_free(&mut self, transfer: HalfTransfer<'r>) -> bool;
 
     /// Sends a message and does not wait for its receiver; [`Carrier::is_free`] must hold. With
     /// `copy_to`, the message may be overwritten at once: it is copied to this slot.
-    fn send(&mut self, transfer: Transfer<'r>, copy_to: Option<(&Slots, u32)>);
+    fn send(&mut self, transfer: HalfTransfer<'r>, copy_to: Option<(&Slots, u32)>);
 
     /// Copies or combines `src` into `dst`, both in this rank's buffer.
     fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_>);
@@ -60,8 +60,8 @@ pub trait Carrier<'r> {
 /// Ranks that share memory.
 impl<'r> Carrier<'r> for RankMemory<'_, 'r> {
     #[inline]
-    fn open_send(&mut self, transfer: Transfer<'r>, ready: f64) {
-        let Transfer {
+    fn open_send(&mut self, transfer: HalfTransfer<'r>, ready: f64) {
+        let HalfTransfer {
             list, wire, peer, ..
         } = transfer;
         let borrowed = match &transfer.spans[..] {
@@ -72,34 +72,34 @@ impl<'r> Carrier<'r> for RankMemory<'_, 'r> {
     }
 
     #[inline]
-    fn poll_send(&mut self, transfer: Transfer<'r>, combiner: Combiner<'_>) -> Sent {
+    fn poll_send(&mut self, transfer: HalfTransfer<'r>, combiner: Combiner<'_>) -> Sent {
         RankMemory::poll_send(self, transfer.list, combiner)
     }
 
     #[inline]
-    fn open_receive(&mut self, _: Transfer<'r>) {}
+    fn open_receive(&mut self, _: HalfTransfer<'r>) {}
 
     #[inline]
     fn receive(
         &mut self,
-        transfer: Transfer<'r>,
+        transfer: HalfTransfer<'r>,
         op: RecvOp<'_>,
         share: bool,
         due: Due,
     ) -> Received {
-        let Transfer {
+        let HalfTransfer {
             wire, peer, spans, ..
         } = transfer;
         RankMemory::receive(self, wire, peer, spans, op, share, due)
     }
 
     #[inline]
-    fn is_free(&mut self, transfer: Transfer<'r>) -> bool {
+    fn is_free(&mut self, transfer: HalfTransfer<'r>) -> bool {
         self.lane_to(transfer).is_free()
     }
 
     #[inline]
-    fn send(&mut self, transfer: Transfer<'r>, copy_to: Option<(&Slots, u32)>) {
+    fn send(&mut self, transfer: HalfTransfer<'r>, copy_to: Option<(&Slots, u32)>) {
         let lane = self.lane_to(transfer);
         match copy_to {
             Some((slots, slot)) => self.post(lane, transfer.spans, slots, slot),
@@ -116,7 +116,7 @@ impl<'r> Carrier<'r> for RankMemory<'_, 'r> {
 impl<'r> RankMemory<'_, 'r> {
     /// The lane on which the message of `transfer` leaves this rank.
     #[inline]
-    fn lane_to(&self, transfer: Transfer<'r>) -> &'r Lane {
+    fn lane_to(&self, transfer: HalfTransfer<'r>) -> &'r Lane {
         transfer.wire.lane(self.rank(), transfer.peer)
     }
 }

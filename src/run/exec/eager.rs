@@ -18,7 +18,7 @@
 
 use std::time::Instant;
 
-use super::carrier::{Carrier, Transfer};
+use super::carrier::{Carrier, HalfTransfer};
 use super::executor::{Peers, RankExecutor};
 use super::program::{Program, RankProgram};
 use super::sequence::{Longest, Sequence};
@@ -226,9 +226,9 @@ pub(crate) struct EagerExecutor<'r> {
 #[derive(Debug)]
 enum Awaited<'r> {
     /// A message.
-    Offer(Transfer<'r>),
+    Offer(HalfTransfer<'r>),
     /// A free lane: the receiver has taken the last message.
-    Room(Transfer<'r>),
+    Room(HalfTransfer<'r>),
 }
 
 impl Awaited<'_> {
@@ -352,7 +352,7 @@ impl<'r> EagerExecutor<'r> {
 
     /// Step `i`, if it is half of a transfer.
     #[inline]
-    fn transfer(&self, i: usize) -> Option<Transfer<'r>> {
+    fn transfer(&self, i: usize) -> Option<HalfTransfer<'r>> {
         match &self.program.steps[i] {
             Step::Send {
                 to: peer, spans, ..
@@ -368,8 +368,8 @@ impl<'r> EagerExecutor<'r> {
     }
 
     #[inline]
-    fn transfer_of(&self, step: usize, peer: usize, spans: &'r Spans) -> Transfer<'r> {
-        Transfer {
+    fn transfer_of(&self, step: usize, peer: usize, spans: &'r Spans) -> HalfTransfer<'r> {
+        HalfTransfer {
             step,
             // Eager transfers belong to no port list.
             list: 0,
@@ -458,7 +458,7 @@ impl<'r> RankExecutor<'r> for EagerExecutor<'r> {
 fn take<'r>(
     rank: usize,
     carrier: &mut impl Carrier<'r>,
-    transfer: Transfer<'r>,
+    transfer: HalfTransfer<'r>,
     op: RecvOp<'_>,
 ) -> Result<bool, Failure> {
     /// Another repetition carries the model clock.

@@ -41,7 +41,7 @@ mod spec;
 mod virtual_run;
 mod warnings;
 
-pub use carrier::{Carrier, Transfer};
+pub use carrier::{Carrier, HalfTransfer};
 pub use eager::longest_messages;
 pub use options::Clock;
 pub use outcome::Outcome;

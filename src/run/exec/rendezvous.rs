@@ -9,7 +9,7 @@ mod among_ranks;
 
 use std::time::Instant;
 
-use super::carrier::{Carrier, Transfer};
+use super::carrier::{Carrier, HalfTransfer};
 use super::event_times::EventTimes;
 use super::executor::Peers;
 use super::held_ports::HeldPorts;
@@ -236,7 +236,7 @@ impl<'r> RendezvousExecutor<'r> {
     /// Polls the open send of `step`; true if it has ended.
     fn send(
         &mut self,
-        transfer: Transfer<'r>,
+        transfer: HalfTransfer<'r>,
         step: &Step,
         carrier: &mut impl Carrier<'r>,
         peers: &impl Peers,
@@ -256,7 +256,7 @@ impl<'r> RendezvousExecutor<'r> {
     /// ended.
     fn receive(
         &mut self,
-        transfer: Transfer<'r>,
+        transfer: HalfTransfer<'r>,
         step: &Step,
         op: RecvOp<'_>,
         ready: f64,
@@ -411,8 +411,14 @@ impl<'r> RendezvousExecutor<'r> {
     }
 
     #[inline]
-    fn transfer(&self, list: usize, step: usize, peer: usize, spans: &'r Spans) -> Transfer<'r> {
-        Transfer {
+    fn transfer(
+        &self,
+        list: usize,
+        step: usize,
+        peer: usize,
+        spans: &'r Spans,
+    ) -> HalfTransfer<'r> {
+        HalfTransfer {
             step,
             list,
             peer,

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use oneport::internal::system;
 use oneport::run::{Clock, Element, Operator, Place as _, Run, Team, TeamOptions, Teams, Topology};
 use oneport::simulate::Prepared;
-use oneport_measure::{Row, interleave};
+use oneport_measure::{MeasuredRun, interleave};
 use oneport_pictures::Trace;
 
 use super::job::RunJob;
@@ -52,7 +52,7 @@ impl RunJob<'_> {
             let library = rows.pop();
             (rows.pop().context("no row of the schedule")?, library)
         } else {
-            (Row::from(run.on(site)?), None)
+            (MeasuredRun::from(run.on(site)?), None)
         };
         let trace = row.step_times.as_deref();
         let trace = trace.map(|times| Trace::wall(schedule, times));

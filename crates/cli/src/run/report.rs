@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use oneport::run::{ElementType, Processes, WallTimes};
-use oneport_measure::{Row, percentile_distribution};
+use oneport_measure::{MeasuredRun, percentile_distribution};
 use oneport_pictures::{Caption, Trace};
 use serde::Serialize;
 
@@ -22,9 +22,9 @@ use crate::units::{Number, counted, show_ns};
 pub(super) struct Ran {
     pub(super) input: Input,
     pub(super) dtype: ElementType,
-    pub(super) row: Row,
+    pub(super) row: MeasuredRun,
     /// The library's own function, if it is measured, too.
-    pub(super) library: Option<Row>,
+    pub(super) library: Option<MeasuredRun>,
     pub(super) cores: usize,
     /// The processes, if the engine is MPI.
     pub(super) processes: Option<Processes>,
@@ -150,7 +150,7 @@ pub(crate) struct LibraryTimes {
 
 impl LibraryTimes {
     /// The library beside a schedule with this median.
-    pub(crate) fn of(theirs: &Row, median_ns: u64) -> LibraryTimes {
+    pub(crate) fn of(theirs: &MeasuredRun, median_ns: u64) -> LibraryTimes {
         let wall = WallSummary::of(&theirs.wall);
         LibraryTimes {
             function: theirs.function.unwrap_or_default(),

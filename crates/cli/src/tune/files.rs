@@ -11,7 +11,7 @@ use oneport_formats::selection::{self, Library, Origin, SelectionTable, TimedCho
 use oneport_measure::tune::csv::{self, Parameters};
 use oneport_measure::tune::page::page;
 use oneport_measure::tune::rules::{Rule, Rules};
-use oneport_measure::tune::{Trial, Tuning};
+use oneport_measure::tune::{Trial, TuningResult};
 use oneport_pictures::shell::Heading;
 
 use super::TuneArgs;
@@ -109,7 +109,7 @@ impl Files {
         &self,
         job: &TuneJob,
         threads: &CoreUse,
-        tuning: &Tuning,
+        tuning: &TuningResult,
         warnings: &[String],
     ) -> Result<()> {
         let all = tuning.with_library();
@@ -129,7 +129,7 @@ impl Files {
     }
 
     /// Writes the selection files of MPI libraries.
-    fn export(&self, job: &TuneJob, tuning: &Tuning) -> Result<()> {
+    fn export(&self, job: &TuneJob, tuning: &TuningResult) -> Result<()> {
         for (library, path) in &self.exports {
             if !has_winners(path, tuning) {
                 continue;
@@ -145,7 +145,7 @@ impl Files {
 }
 
 /// Whether a sweep has winners, which an incomplete one has not; says so for the file of winners.
-fn has_winners(path: &Path, tuning: &Tuning) -> bool {
+fn has_winners(path: &Path, tuning: &TuningResult) -> bool {
     if tuning.interrupted {
         let path = path.display();
         output::note(&format!(
@@ -257,7 +257,7 @@ fn fingerprint(bytes: &[u8]) -> u64 {
 
 impl TuneJob {
     /// The selection rule that follows from the measurements.
-    fn rule(&self, tuning: &Tuning) -> Rule {
+    fn rule(&self, tuning: &TuningResult) -> Rule {
         let request = &self.sweep.request;
         let segmented = |name: &str| registry::find(self.kind, name).is_ok_and(|a| a.segmented);
         let costs = show_cost(request.get_cost(), TimeUnit::Nanoseconds);
@@ -282,7 +282,7 @@ impl TuneJob {
 
     /// The times of all rows: those over MPI, if ranks are processes, or else the model's, since
     /// runs on threads say little about a library on a network.
-    fn times(&self, tuning: &Tuning) -> SelectionTable {
+    fn times(&self, tuning: &TuningResult) -> SelectionTable {
         let request = &self.sweep.request;
         let origin = match &tuning.processes {
             Some(processes) => Origin::Measured(format!("{processes}; {}", self.command)),
@@ -310,7 +310,7 @@ impl TuneJob {
     }
 
     /// Heading of the HTML page.
-    fn heading(&self, threads: &CoreUse, tuning: &Tuning, warnings: &[String]) -> Heading {
+    fn heading(&self, threads: &CoreUse, tuning: &TuningResult, warnings: &[String]) -> Heading {
         let own = |name: &str, value: String| (name.to_string(), value);
         let mut summary: Vec<_> = self
             .summary(threads)

@@ -6,7 +6,7 @@ use oneport::plan::registry::Algorithm;
 use oneport::run::{Clock, ElementType, Op, Place, Processes, TeamOptions, Teams};
 use oneport::{Error, Kind};
 use oneport_measure::Machine;
-use oneport_measure::tune::{Sweep, Tuning};
+use oneport_measure::tune::{Sweep, TuningResult};
 
 use super::TuneArgs;
 use crate::args::{Common, SegmentCount, Vector, clock_name, default_type};
@@ -140,7 +140,7 @@ impl TuneJob {
         &self,
         args: &TuneArgs,
         threads: &CoreUse,
-        tuning: &Tuning,
+        tuning: &TuningResult,
     ) -> Vec<String> {
         let mut warnings = Vec::new();
         let ranks = self.sweep.request.ranks();

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use oneport::run::Processes;
-use oneport_measure::tune::{LibraryRow, Trial, Tuning};
+use oneport_measure::tune::{LibraryRow, Trial, TuningResult};
 use serde::Serialize;
 
 use super::job::{CoreUse, TuneJob};
@@ -52,7 +52,7 @@ impl TuneJob {
     pub(super) fn output<'a>(
         &'a self,
         threads: &CoreUse,
-        tuning: &'a Tuning,
+        tuning: &'a TuningResult,
         warnings: &'a [String],
         resumed: usize,
     ) -> Output<'a> {
@@ -91,7 +91,7 @@ pub(super) fn print(
     out: &mut dyn Write,
     job: &TuneJob,
     threads: &CoreUse,
-    tuning: &Tuning,
+    tuning: &TuningResult,
 ) -> Result<()> {
     let mut summary = vec![("tuned", job.kind.name().to_string())];
     summary.extend(job.summary(threads));

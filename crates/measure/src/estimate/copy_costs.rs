@@ -145,7 +145,7 @@ impl<'a> CopyCosts<'a> {
 
 /// By step: whether it sends data that the rank has written before.
 fn fresh(steps: &[Step]) -> Vec<bool> {
-    let mut written = Written::default();
+    let mut written = WrittenParts::default();
     let is_fresh = |step: &Step| {
         let fresh = step.is_send() && step.reads().iter().any(|s| written.overlaps(*s));
         step.writes().iter().for_each(|s| written.add(*s));
@@ -156,9 +156,9 @@ fn fresh(steps: &[Step]) -> Vec<bool> {
 
 /// Disjoint parts of a buffer, ascending: start and end of each.
 #[derive(Default)]
-struct Written(BTreeMap<usize, usize>);
+struct WrittenParts(BTreeMap<usize, usize>);
 
-impl Written {
+impl WrittenParts {
     fn add(&mut self, span: Span) {
         let (mut start, mut end) = (span.offset, span.end());
         while let Some((&from, &to)) = self.0.range(..=end).next_back()

@@ -8,7 +8,7 @@ use oneport::internal::{Carrier, Combiner, Due, HalfTransfer, Received, RecvOp, 
 use oneport::schedule::{Span, total_len};
 
 /// The messages of a run. What an executor does with them takes the time of the core that polls it.
-pub(super) struct Messages<'a> {
+pub(super) struct VirtualMessages<'a> {
     run: &'a VirtualRun<'a>,
     copy_costs: &'a CopyCosts<'a>,
     /// The rank that is polled.
@@ -17,7 +17,7 @@ pub(super) struct Messages<'a> {
     pub(super) now: f64,
     /// Whether it has made progress.
     pub(super) progressed: bool,
-    lanes: Vec<Lane>,
+    lanes: Vec<VirtualLane>,
     /// By rank: the time until which it copies or combines.
     busy: Vec<f64>,
     /// The data that each core has taken: core, sender and first span.
@@ -26,7 +26,7 @@ pub(super) struct Messages<'a> {
 
 /// One direction between two ranks.
 #[derive(Clone)]
-struct Lane {
+struct VirtualLane {
     /// The time when its message is ready; infinite if there is none.
     offered: f64,
     /// The time when its last message has been taken.
@@ -35,14 +35,14 @@ struct Lane {
     step: usize,
 }
 
-impl<'a> Messages<'a> {
+impl<'a> VirtualMessages<'a> {
     pub(super) fn new(run: &'a VirtualRun<'_>, copy_costs: &'a CopyCosts<'a>) -> Self {
-        let empty = Lane {
+        let empty = VirtualLane {
             offered: f64::INFINITY,
             taken: 0.0,
             step: 0,
         };
-        Messages {
+        VirtualMessages {
             run,
             copy_costs,
             rank: 0,
@@ -54,7 +54,7 @@ impl<'a> Messages<'a> {
         }
     }
 
-    fn lane(&mut self, transfer: HalfTransfer<'_>) -> &mut Lane {
+    fn lane(&mut self, transfer: HalfTransfer<'_>) -> &mut VirtualLane {
         let lane = self.run.lane(self.rank, transfer.step, transfer.peer);
         &mut self.lanes[lane]
     }
@@ -75,7 +75,7 @@ impl<'a> Messages<'a> {
 }
 
 /// Model times mean nothing here: all messages may start at 0.
-impl<'r> Carrier<'r> for Messages<'_> {
+impl<'r> Carrier<'r> for VirtualMessages<'_> {
     fn open_send(&mut self, transfer: HalfTransfer<'r>, _: f64) {
         self.offer(transfer);
     }
@@ -98,7 +98,7 @@ impl<'r> Carrier<'r> for Messages<'_> {
         due: Due,
     ) -> Received {
         let (rank, from, now) = (self.rank, transfer.peer, self.now);
-        let Lane { offered, step, .. } = *self.lane(transfer);
+        let VirtualLane { offered, step, .. } = *self.lane(transfer);
         if offered > now {
             return Received::Nothing;
         }

@@ -18,7 +18,7 @@ mod messages;
 pub use choice::{choose_native, choose_native_among, estimate_native};
 
 use copy_costs::CopyCosts;
-use messages::Messages;
+use messages::VirtualMessages;
 use oneport::error::Result;
 use oneport::internal::{Longest, VirtualRanks, VirtualRun, max_time, worker_of};
 use oneport::machine::CostModel;
@@ -82,11 +82,11 @@ fn estimate_best(schedule: &Schedule, cost: &CostModel, core_model: &CoreModel) 
     let orders = if schedule.ranks() <= 16 { 12 } else { 6 };
     let mut sum = 0.0;
     for order in 0..orders {
-        let mut cores = Core::all(schedule.ranks(), core_model, order);
+        let mut cores = VirtualCore::all(schedule.ranks(), core_model, order);
         // The second repetition starts where the first one has ended.
         for repetition in 0..2 {
             ranks.begin();
-            let mut messages = Messages::new(&run, &copy_costs);
+            let mut messages = VirtualMessages::new(&run, &copy_costs);
             let time =
                 poll_until_done(&mut ranks, &mut messages, &mut cores, core_model, max_polls)?;
             if repetition > 0 {
@@ -109,7 +109,7 @@ fn shuffled(rank: usize, order: usize) -> u64 {
 }
 
 /// A core with its ranks, in the order in which it polls them.
-struct Core {
+struct VirtualCore {
     ranks: Vec<usize>,
     /// Delay of its start as a fraction of a poll; small, because the cores have just synchronised.
     start_delay: f64,
@@ -123,8 +123,8 @@ struct Core {
     idle: usize,
 }
 
-impl Core {
-    fn all(ranks: usize, core_model: &CoreModel, order: usize) -> Vec<Core> {
+impl VirtualCore {
+    fn all(ranks: usize, core_model: &CoreModel, order: usize) -> Vec<VirtualCore> {
         let part = |word: u64| word as f64 / u64::MAX as f64;
         let core = |core| {
             let mut mine: Vec<usize> = (0..ranks)
@@ -133,7 +133,7 @@ impl Core {
             if !core_model.multiplexed {
                 mine.sort_by_key(|&r| shuffled(r, order));
             }
-            Core {
+            VirtualCore {
                 ranks: mine,
                 start_delay: 0.3 * part(shuffled(core, order)),
                 next: 0,
@@ -163,8 +163,8 @@ impl Core {
 /// arrived.
 fn poll_until_done(
     ranks: &mut VirtualRanks<'_>,
-    messages: &mut Messages<'_>,
-    cores: &mut [Core],
+    messages: &mut VirtualMessages<'_>,
+    cores: &mut [VirtualCore],
     core_model: &CoreModel,
     max_polls: usize,
 ) -> Result<f64> {

@@ -19,7 +19,7 @@ const OP: Op = Op::BXOR;
 
 /// A call, and the algorithm that performs it.
 #[derive(Debug)]
-pub(super) struct Planned {
+pub(super) struct PlannedCall {
     pub(super) call: Call,
     pub(super) algorithm: Algorithm,
     pub(super) request: Request,
@@ -41,7 +41,7 @@ pub(super) struct Compared {
 #[derive(Debug)]
 pub(super) struct Plans<'a> {
     setting: &'a Setting,
-    pub(super) planned: Vec<Planned>,
+    pub(super) planned: Vec<PlannedCall>,
     /// The index of a plan, or the reason why there is none, by call, ranks and elements.
     known: HashMap<(Call, usize, usize), Result<usize, String>>,
 }
@@ -104,7 +104,7 @@ impl<'a> Plans<'a> {
     }
 
     /// Returns the plan with the least model time among the algorithms that may perform `call`.
-    fn fastest(&self, call: &Call, ranks: usize, elements: usize) -> Result<Planned, String> {
+    fn fastest(&self, call: &Call, ranks: usize, elements: usize) -> Result<PlannedCall, String> {
         let kind = call.kind;
         let mut candidates: Vec<_> = registry::of(kind).collect();
         if candidates.is_empty() {
@@ -142,7 +142,7 @@ impl<'a> Plans<'a> {
         });
         let ranking = choose::rank(timed);
         match ranking.best() {
-            Ok(choice) => Ok(Planned {
+            Ok(choice) => Ok(PlannedCall {
                 call: *call,
                 algorithm: choice.algorithm,
                 request: choice.request,
@@ -268,7 +268,7 @@ impl<'a> Plans<'a> {
     fn run<'s>(
         &self,
         schedule: &'s Schedule,
-        planned: &Planned,
+        planned: &PlannedCall,
         by: Performer,
         clock: Clock,
     ) -> Run<'s, u8> {
@@ -291,7 +291,7 @@ impl<'a> Plans<'a> {
 fn verify(
     place: &mut impl Place,
     run: &Run<'_, u8>,
-    planned: &Planned,
+    planned: &PlannedCall,
     warnings: &mut Vec<String>,
 ) -> Result<Cow<'static, str>> {
     let outcome = run

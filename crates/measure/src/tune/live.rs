@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::Measure;
-use crate::interleave::{Inputs, Row};
+use crate::interleave::{Inputs, MeasuredRun};
 use oneport::error::{Error, Result};
 use oneport::plan::Request;
 use oneport::plan::registry::Algorithm;
@@ -114,7 +114,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         let steps: usize = schedule.programs().iter().map(Vec::len).sum();
         self.verified
             .insert(key, (steps <= MAX_KEPT_STEPS).then_some(schedule));
-        Ok(Row::from(outcome).times())
+        Ok(MeasuredRun::from(outcome).times())
     }
 
     fn measure_library(
@@ -122,7 +122,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         algorithm: &Algorithm,
         request: &Request,
         repetitions: usize,
-    ) -> Result<Option<Row>> {
+    ) -> Result<Option<MeasuredRun>> {
         if !self.library {
             return Ok(None);
         }
@@ -131,7 +131,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         match self.carry_out(&run.by_library().verified()) {
             // All processes find alike that there is no such function or operator.
             Err(error) if error.is_usage() => Ok(None),
-            outcome => Ok(Some(Row::from(outcome?))),
+            outcome => Ok(Some(MeasuredRun::from(outcome?))),
         }
     }
 

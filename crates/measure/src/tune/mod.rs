@@ -28,7 +28,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 pub use live::Live;
-pub use results::{LibraryRow, Trial, Tuning};
+pub use results::{LibraryRow, Trial, TuningResult};
 pub use summary::Summary;
 
 use crate::interleave::{self, Batches, interleaved};
@@ -82,7 +82,7 @@ pub trait Measure {
         _algorithm: &Algorithm,
         _request: &Request,
         _repetitions: usize,
-    ) -> Result<Option<interleave::Row>> {
+    ) -> Result<Option<interleave::MeasuredRun>> {
         Ok(None)
     }
 
@@ -135,8 +135,8 @@ pub fn tune(
     known: &[Trial],
     measure: &mut dyn Measure,
     observe: &mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
-) -> Result<Tuning> {
-    let mut run = Run::new(sweep, known, measure, observe)?;
+) -> Result<TuningResult> {
+    let mut run = RunningSweep::new(sweep, known, measure, observe)?;
     // The second round spends the budget that the first leaves over on unsettled rows.
     for round in 0..2 {
         for size in 0..sweep.bytes.len() {
@@ -146,7 +146,7 @@ pub fn tune(
         }
     }
     let rows = search::rows(&run.board, sweep.tolerance);
-    Ok(Tuning {
+    Ok(TuningResult {
         interrupted: run.interrupted,
         budget_spent: run.spent() >= sweep.budget && rows.iter().any(|r| r.best && !r.settled),
         elapsed: run.spent(),
@@ -191,7 +191,7 @@ fn contenders(points: &[Search], first: usize) -> Vec<(usize, usize)> {
 }
 
 /// A running sweep.
-struct Run<'a> {
+struct RunningSweep<'a> {
     sweep: &'a Sweep,
     measure: &'a mut dyn Measure,
     observe: &'a mut dyn FnMut(&Progress<'_>) -> ControlFlow<()>,
@@ -203,7 +203,7 @@ struct Run<'a> {
     interrupted: bool,
 }
 
-impl<'a> Run<'a> {
+impl<'a> RunningSweep<'a> {
     fn new(
         sweep: &'a Sweep,
         known: &[Trial],
@@ -222,7 +222,7 @@ impl<'a> Run<'a> {
                 board.push(Search::new(algorithm, &sweep.request, bytes, known)?);
             }
         }
-        Ok(Run {
+        Ok(RunningSweep {
             sweep,
             measure,
             observe,
@@ -337,7 +337,7 @@ impl<'a> Run<'a> {
         &mut self,
         point: usize,
         repetitions: usize,
-    ) -> Result<Option<interleave::Row>> {
+    ) -> Result<Option<interleave::MeasuredRun>> {
         let search = &self.board[point];
         let (algorithm, request) = (&search.algorithm, &search.whole);
         self.measure

@@ -51,7 +51,7 @@ pub struct LibraryRow {
 
 /// Result of a sweep.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Tuning {
+pub struct TuningResult {
     /// Rows by size, algorithm and segment size.
     pub rows: Vec<Trial>,
     /// By size: the library's own function, if there is a library.
@@ -66,7 +66,7 @@ pub struct Tuning {
     pub elapsed: Duration,
 }
 
-impl Tuning {
+impl TuningResult {
     /// The rows, and those of the library's own function after the rows of each size. Its rows are
     /// never the best: it is no algorithm of this crate.
     pub fn with_library(&self) -> Vec<Trial> {

@@ -3,7 +3,7 @@
 use super::fits::Fits;
 use super::pairs::{levels, lines, matrices, pair_of_one_host, pairs_of};
 use super::warnings::{MAX_ERROR, noise, quality_warnings};
-use crate::sources::probe::{Effort, Pair, Probe, Work};
+use crate::sources::probe::{Pair, Probe, ProbeEffort, Work};
 use oneport::Error;
 use oneport::machine::{CostModel, Level};
 use oneport_measure::{Calibration, calibrate, calibrate_on};
@@ -12,7 +12,7 @@ use oneport_measure::{Calibration, calibrate, calibrate_on};
 fn probes(model: impl Fn(Work, f64) -> f64) -> Vec<Probe> {
     let mut probes = Vec::new();
     for work in Work::ALL {
-        for bytes in Effort::new(false).sizes() {
+        for bytes in ProbeEffort::new(false).sizes() {
             if work.measures(bytes) {
                 let mut probe = Probe::new(work, bytes, Pair::ALONE).unwrap();
                 let time = model(work, bytes as f64);
@@ -212,7 +212,7 @@ fn one_class_of_pairs_has_no_levels() {
 #[test]
 fn sizes_cover_the_range() {
     for quick in [false, true] {
-        let sizes = Effort::new(quick).sizes();
+        let sizes = ProbeEffort::new(quick).sizes();
         let last = if quick { 1 << 24 } else { 1 << 25 };
         assert_eq!((sizes[0], sizes[sizes.len() - 1]), (0, last));
         assert!(sizes.windows(2).all(|w| w[0] < w[1]));

@@ -10,7 +10,7 @@ use oneport::plan::segments::best_segment;
 use oneport::plan::{Request, Segments};
 use oneport::random::Generator;
 use oneport::schedule::collective::Kind;
-use oneport_measure::tune::{Live, Measure, Sweep, Trial, Tuning, csv, tune};
+use oneport_measure::tune::{Live, Measure, Sweep, Trial, TuningResult, csv, tune};
 
 /// Returns model times with noise, under a cost model (`truth`) that differs from the one of the
 /// sweep, and advances a virtual clock by them.
@@ -81,7 +81,7 @@ fn sweep(names: &[&str], bytes: &[u64], seconds: u64) -> Sweep {
     }
 }
 
-fn go(sweep: &Sweep, known: &[Trial], fake: &mut Fake) -> Tuning {
+fn go(sweep: &Sweep, known: &[Trial], fake: &mut Fake) -> TuningResult {
     tune(sweep, known, fake, &mut |_| ControlFlow::Continue(())).unwrap()
 }
 
