@@ -164,8 +164,8 @@ type Part<'p> = &'p mut dyn FnMut(usize, usize);
 /// The probes of a pair, and whether its ranks were pinned.
 type Probed = (Vec<Probe>, bool);
 
-/// Measures `pairs` of `ranks` ranks or cores by `measure_pair`: the first one at all sizes, for the
-/// profile, and the line of each.
+/// Measures `pairs` of `ranks` ranks or cores by `measure_pair`: the first one at all sizes, for
+/// the profile, and the line of each.
 fn measured(
     pairs: &[[usize; 2]],
     ranks: usize,

@@ -18,8 +18,8 @@ pub(crate) enum Batches {
     /// This number of batches, which share a number of repetitions that is not less.
     Sharing(usize, usize),
     /// This number of batches, each of as many repetitions as fit into a time, at least
-    /// [`MIN_FITTING_REPETITIONS`]. A first batch, which does not count, warms up the caches and shows how long
-    /// a repetition takes.
+    /// [`MIN_FITTING_REPETITIONS`]. A first batch, which does not count, warms up the caches and
+    /// shows how long a repetition takes.
     Fitting(usize, Duration),
 }
 

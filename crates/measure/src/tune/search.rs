@@ -223,11 +223,10 @@ impl Search {
             Side::Larger => self.segments().max(),
         };
         let count = self.count(outermost?);
-        let next = match side {
-            Side::Smaller => self.even(count.saturating_mul(2)),
-            Side::Larger if count == 1 => return None,
-            Side::Larger => self.even(count.div_ceil(2)),
-        };
+        let next = self.even(match side {
+            Side::Smaller => count.saturating_mul(2),
+            Side::Larger => count.div_ceil(2),
+        });
         (self.count(next) != count).then_some(next)
     }
 
@@ -253,7 +252,7 @@ impl Search {
         let scaled = |factor: f64| (count as f64 * factor).round() as usize;
         let next = self.even(match side {
             Side::Smaller => scaled(ratio),
-            Side::Larger => scaled(1.0 / ratio).max(1),
+            Side::Larger => scaled(1.0 / ratio),
         });
         let tried = |s: usize| match side {
             Side::Smaller => (next..leader).contains(&s),
