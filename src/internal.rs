@@ -3,6 +3,7 @@
 pub use crate::check::history::{Held, History};
 pub use crate::machine::numbers::{bytes, refuses_cost};
 pub use crate::plan::Transfer;
+pub use crate::plan::registry::split_outside;
 pub use crate::rules::accesses::max_time;
 pub use crate::rules::matching::{Grouped, Matching, Mismatched, NONE};
 pub use crate::run::clock_work;

@@ -13,6 +13,8 @@ pub(in crate::plan) mod row;
 mod time;
 
 pub use self::algorithm::Algorithm;
+#[doc(hidden)]
+pub use self::composition::split_outside;
 pub(in crate::plan) use self::composition::{Composition, Scope, Shape};
 pub use self::planner::Planned;
 pub(in crate::plan) use self::planner::Planner;

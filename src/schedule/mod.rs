@@ -207,8 +207,8 @@ impl Schedule {
     }
 
     /// Bytes of an element in its model times: those of the request or the builder, else 1, so that
-    /// times are per element. A [`Run`](crate::run::Run) takes the size of its elements instead;
-    /// its model time is that of [`Schedule::simulate`] if the two agree.
+    /// times are per element. A [`Run`](crate::run::Run) takes the size of its own elements, and
+    /// refuses a schedule for elements of another size than these, unless that is 1.
     pub fn element_bytes(&self) -> u64 {
         self.element_bytes
     }

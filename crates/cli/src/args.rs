@@ -37,8 +37,8 @@ pub(crate) struct Common {
     #[arg(long, value_name = "RANK|free", value_parser = parse_root)]
     pub(crate) root: Option<Root>,
 
-    /// The algorithm; `auto` takes the one with the least model time
-    #[arg(short, long, value_name = "NAME", default_value = "auto")]
+    /// The algorithm; of several, or with `auto` of all, the one with the least model time is taken
+    #[arg(short, long, value_name = "NAME,...|auto", default_value = "auto")]
     pub(crate) algorithm: String,
 
     /// Let these selection rules (from `tune --rules`) choose algorithm and segment size

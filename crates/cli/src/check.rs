@@ -12,7 +12,7 @@ use crate::args::Common;
 use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::output::{self, Skipped};
 use crate::progress::WorkBar;
-use crate::task::PlanTask;
+use crate::task::{PlanTask, names_several};
 use crate::units::{counted, or_dash, parse_count};
 
 /// Prove that a schedule is right, or say what is wrong with it.
@@ -87,12 +87,17 @@ struct CheckRow {
 /// Checks and prints.
 pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let report = match args.common.collective {
-        Some(kind) if args.common.algorithm == "all" && args.common.schedule.is_none() => {
+        Some(kind) if args.common.schedule.is_none() && checks_all(&args.common.algorithm) => {
             return all(args, &PlanTask::new(&args.common, kind)?, out);
         }
         _ => one(args, out)?,
     };
     verdict(report.is_correct(), report.errors.len() + report.more)
+}
+
+/// Whether each algorithm is checked, and not only the best one.
+fn checks_all(names: &str) -> bool {
+    names != "auto" && names_several(names)
 }
 
 fn verdict(ok: bool, errors: usize) -> Result<ExitCode> {

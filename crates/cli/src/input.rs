@@ -65,7 +65,7 @@ impl Common {
         core_model: impl Fn(usize) -> Result<Option<CoreModel>>,
     ) -> Result<Input> {
         if self.algorithm == "all" {
-            bail!("--algorithm all is for check and compare: name one, or let auto choose");
+            bail!("--algorithm all is for check and compare: name some, or let auto choose");
         }
         match (&self.schedule, self.collective) {
             (Some(_), _) => self.read(),

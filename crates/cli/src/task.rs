@@ -7,6 +7,7 @@ mod vector;
 use std::cell::Cell;
 
 use anyhow::{Result, bail};
+use oneport::internal::split_outside;
 use oneport::plan::Segments;
 use oneport::plan::choose::{self, Choice, Ranking};
 use oneport::plan::refusal::{Reason, Refusal, describe};
@@ -52,6 +53,8 @@ pub(crate) struct PlanTask {
     pub(crate) algorithms: Vec<Algorithm>,
     /// Whether the algorithm is to be chosen.
     pub(crate) auto: bool,
+    /// Whether it is chosen from a list: then each of them must apply.
+    pub(crate) listed: bool,
     /// Whether the root is to be chosen.
     pub(crate) root_free: bool,
     /// The selection rule that chose algorithm and segments, if one did.
@@ -155,7 +158,8 @@ impl PlanTask {
         let mut task = PlanTask {
             request,
             segments,
-            auto: algorithms.len() != 1 || args.algorithm == "auto",
+            auto: algorithms.len() != 1 || names_several(&args.algorithm),
+            listed: !matches!(&*args.algorithm, "auto" | "all"),
             algorithms,
             root_free,
             rule: None,
@@ -333,7 +337,8 @@ impl PlanTask {
             let ranking =
                 estimate::choose_native_among(&self.algorithms, &self.request, core_model);
             // On any error, the choice by model time reports it.
-            if let Ok(Ok(choice)) = ranking.map(Ranking::best) {
+            let applies = |ranking: &Ranking| !self.listed || ranking.refusals.is_empty();
+            if let Some(Ok(choice)) = ranking.ok().filter(applies).map(Ranking::best) {
                 return Ok((choice.algorithm, choice.request));
             }
         }
@@ -354,6 +359,9 @@ impl PlanTask {
             self.offer(share, algorithm, progress)
         }));
         progress.finish();
+        if let Some(refusal) = ranking.refusals.first().filter(|_| self.listed) {
+            return Err(Error::from(refusal.clone()).into());
+        }
         match ranking.best() {
             Ok(choice) => Ok((choice.algorithm, choice.request)),
             Err(refusals) => Err(choose::none_applies(None, &refusals).into()),
@@ -366,9 +374,14 @@ pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64
     ((algorithm.transfers)(ranks, segments) as u64).saturating_mul(2)
 }
 
-/// Returns the algorithms that `--algorithm` selects.
-pub(crate) fn algorithms(kind: Kind, name: &str, request: &Request) -> Result<Vec<Algorithm>> {
-    let algorithms = match name {
+/// Whether `--algorithm` names several algorithms: then those that do not apply are left out.
+pub(crate) fn names_several(names: &str) -> bool {
+    matches!(names, "auto" | "all") || split_outside(names, ',').len() > 1
+}
+
+/// Returns the algorithms that `--algorithm` selects: all, or those of the list.
+pub(crate) fn algorithms(kind: Kind, names: &str, request: &Request) -> Result<Vec<Algorithm>> {
+    let algorithms = match names {
         "auto" | "all" => {
             let (cost, ranks) = (request.get_cost(), request.ranks());
             let all: Vec<_> = registry::candidates(kind, cost, ranks).cloned().collect();
@@ -380,13 +393,22 @@ pub(crate) fn algorithms(kind: Kind, name: &str, request: &Request) -> Result<Ve
             }
             all
         }
-        name => {
-            let found = registry::find(kind, name).map_err(|error| {
-                let names: Vec<_> = registry::of(kind).map(Algorithm::name).collect();
-                let names = names.iter().map(AsRef::as_ref);
-                usage(format!("{error}{}", did_you_mean(name, names)))
-            });
-            vec![found?]
+        names => {
+            let find = |name: &str| {
+                registry::find(kind, name).map_err(|error| {
+                    let names: Vec<_> = registry::of(kind).map(Algorithm::name).collect();
+                    let names = names.iter().map(AsRef::as_ref);
+                    usage(format!("{error}{}", did_you_mean(name, names)))
+                })
+            };
+            let mut found: Vec<Algorithm> = Vec::new();
+            for name in split_outside(names, ',') {
+                let algorithm = find(name)?;
+                if !found.contains(&algorithm) {
+                    found.push(algorithm);
+                }
+            }
+            found
         }
     };
     // Compositions are named by the parts that they take here.

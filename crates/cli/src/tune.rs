@@ -75,10 +75,9 @@ pub(crate) struct TuneArgs {
         long,
         visible_alias = "algorithm",
         value_name = "NAME,...|all",
-        value_delimiter = ',',
         default_value = "all"
     )]
-    algorithms: Vec<String>,
+    algorithms: String,
 
     /// Number of ranks [default: 8, or as many as --costs describes]
     #[arg(short = 'p', short_alias = 'n', long, value_name = "P", value_parser = parse_ranks)]

@@ -108,7 +108,7 @@ pub(super) fn split(name: &str) -> Option<(&str, &str)> {
 }
 
 /// What stands between separators that are not within parentheses.
-fn split_outside(list: &str, separator: char) -> Vec<&str> {
+pub fn split_outside(list: &str, separator: char) -> Vec<&str> {
     let mut depth = 0usize;
     let outside = |c: char| {
         match c {

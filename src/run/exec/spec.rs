@@ -102,6 +102,12 @@ impl<'r> RunSpec<'r> {
         if self.options.repetitions == 0 {
             return Err(Error::usage("0 repetitions"));
         }
+        let (given, bytes) = (self.schedule.element_bytes(), self.element_bytes());
+        if given != 1 && given != bytes {
+            return Err(Error::usage(format!(
+                "the schedule is for elements of {given} bytes, the elements of this run have {bytes}"
+            )));
+        }
         if let Some(ports) = self.options.ports {
             ports.validate()?;
         }

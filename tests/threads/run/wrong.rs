@@ -142,6 +142,19 @@ fn wrong_schedules(team: &mut Team) {
 }
 
 #[test]
+fn schedules_for_elements_of_another_size_are_refused() {
+    let _shared = shared();
+    let mut team = Team::new(2).unwrap();
+    let schedule = exchange(Ports::BI).with_element_bytes(4);
+    let failed = failing_run(&mut team, &schedule, None);
+    let ErrorKind::Usage(text) = failed else {
+        panic!("{failed:?}");
+    };
+    assert!(text.contains("for elements of 4 bytes"), "{text}");
+    run_and_compare::<u32>(&mut team, &schedule, "sum", "elements of 4 bytes");
+}
+
+#[test]
 fn a_panicking_operator_ends_only_its_run() {
     let _shared = shared();
     let panicking = |mut team: Team, elements: usize| {

@@ -1,10 +1,12 @@
 //! Notes about options with surprising effects, or without any.
 
+use oneport::internal::split_outside;
 use oneport::plan::registry;
 use oneport::{Collective, Kind, Ports, Schedule, Step};
 
 use crate::args::{Common, SegmentCount};
 use crate::output;
+use crate::task::names_several;
 
 /// Warns on standard error about options with surprising effects.
 pub(crate) fn print_warnings(args: &Common, schedule: &Schedule) {
@@ -48,14 +50,17 @@ fn segments_without_effect(args: &Common, kind: Kind) {
     if !vector.gives_segments() || args.schedule.is_some() {
         return;
     }
-    let segments = match &*args.algorithm {
+    let name = &*args.algorithm;
+    let segments = match name {
         "auto" | "all" => registry::of(kind).any(|a| a.segmented),
-        name => registry::find(kind, name).is_ok_and(|a| a.segmented),
+        names => split_outside(names, ',')
+            .into_iter()
+            .any(|name| registry::find(kind, name).is_ok_and(|a| a.segmented)),
     };
     if !segments {
-        let what = match &*args.algorithm {
-            "auto" | "all" => format!("no algorithm for {} segments", kind.name()),
-            name => format!("{name} {} does not segment", kind.name()),
+        let what = match names_several(name) {
+            true => format!("no algorithm for {} segments", kind.name()),
+            false => format!("{name} {} does not segment", kind.name()),
         };
         output::note(&format!("{what}: options of segments have no effect"));
     } else if let (Some(SegmentCount::Count(count)), Ok(Some(elements))) =

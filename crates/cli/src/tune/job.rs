@@ -230,14 +230,12 @@ impl TuneJob {
 /// unusable ones.
 fn select_algorithms(args: &TuneArgs, task: &PlanTask) -> Result<(Vec<Algorithm>, Vec<Skipped>)> {
     let (mut found, mut skipped): (Vec<Algorithm>, Vec<Skipped>) = Default::default();
-    for name in &args.algorithms {
-        for algorithm in algorithms(args.collective, name, &task.request)? {
-            match task.request_for(&algorithm) {
-                _ if found.contains(&algorithm) => {}
-                Ok(_) => found.push(algorithm),
-                Err(refusal) if name == "all" || name == "auto" => skipped.push(refusal.into()),
-                Err(refusal) => return Err(Error::from(refusal).into()),
-            }
+    let names = &*args.algorithms;
+    for algorithm in algorithms(args.collective, names, &task.request)? {
+        match task.request_for(&algorithm) {
+            Ok(_) => found.push(algorithm),
+            Err(refusal) if names == "all" || names == "auto" => skipped.push(refusal.into()),
+            Err(refusal) => return Err(Error::from(refusal).into()),
         }
     }
     if found.is_empty() {

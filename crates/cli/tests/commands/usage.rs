@@ -167,6 +167,42 @@ fn what_users_of_mpi_type_is_understood() {
 }
 
 #[test]
+fn a_list_of_algorithms_is_compared_checked_or_chosen_from() {
+    let compared = json("compare reduce -p 8 -a chain,binomial,binomial,two-tree --ports uni");
+    let names = |rows: &serde_json::Value| {
+        let rows = rows.as_array().unwrap().iter();
+        let mut names: Vec<_> = rows
+            .map(|row| row["algorithm"].as_str().unwrap().to_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&compared["rows"]), ["binomial", "chain"]);
+    assert_eq!(names(&compared["skipped"]), ["two-tree"]);
+    let checked = json("check allreduce -p 4 -a ring,rabenseifner");
+    assert_eq!(names(&checked["algorithms"]), ["rabenseifner", "ring"]);
+    let best = json("simulate broadcast -p 16 -a chain,linear,binomial --bytes 8");
+    assert_eq!(best["algorithm"], "binomial");
+    for (arguments, expected) in [
+        (
+            "compare reduce -a chain,binomail",
+            "did you mean 'binomial'?",
+        ),
+        (
+            "plan reduce -a chain,two-tree --ports uni",
+            "two-tree reduce is not planned for uni",
+        ),
+        (
+            "plan broadcast -a hier(binomial,chain),chain",
+            "hier(binomial,chain)",
+        ),
+    ] {
+        let error = failure(&mut oneport(arguments), 2);
+        assert!(error.contains(expected), "{arguments}: {error}");
+    }
+}
+
+#[test]
 fn bad_schedules_are_refused_with_their_location() {
     for (content, expected) in [
         ("", "line 1 column 0: the text ends too early"),
