@@ -29,9 +29,9 @@
 //!   its call only after `DONE` or `REFUSED`, which the receiver stores after its last read, or
 //!   after retracting its offer, which fails once `TAKEN` was stored.
 //! - The sender writes the receiver's memory only in pieces that the sender has claimed
-//!   ([`SharedPieces`]). The receiver stores `DONE` or `REFUSED` only when as many pieces are finished as
-//!   the sender has claimed. At that point all pieces are claimed, so no piece can be claimed
-//!   later.
+//!   ([`SharedPieces`]). The receiver stores `DONE` or `REFUSED` only when as many pieces are
+//!   finished as the sender has claimed. At that point all pieces are claimed, so no piece can be
+//!   claimed later.
 //! - A sender that reacts late may read the [`Target`] of a message that is already finished. It
 //!   finds nothing to claim there, and the target is not written again before this sender's next
 //!   offer.
