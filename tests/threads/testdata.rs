@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use oneport::run::{
-    Element, ElementType, Op, Operator, Outcome, Run, Team, TeamOptions, Workers, bf16, f16, inputs,
+    Element, ElementType, Op, Operator, Outcome, Run, Team, TeamOptions, Workers, inputs,
 };
 use oneport::{Collective, Layout, Ports, Schedule, Span};
 
@@ -113,8 +113,12 @@ fn no_value_is_an_identity_or_poison() {
     check_values::<i32>(&[0, 1, -1, i32::MIN, i32::MAX]);
     check_values::<i64>(&[0, 1, -1, i64::MIN, i64::MAX]);
     check_values::<u64>(&[0, 1, u64::MAX]);
-    check_values::<f16>(&[f16::ZERO, f16::ONE, f16::INFINITY, f16::NEG_INFINITY]);
-    check_values::<bf16>(&[bf16::ZERO, bf16::ONE, bf16::INFINITY, bf16::NEG_INFINITY]);
+    #[cfg(feature = "half")]
+    {
+        use oneport::run::{bf16, f16};
+        check_values::<f16>(&[f16::ZERO, f16::ONE, f16::INFINITY, f16::NEG_INFINITY]);
+        check_values::<bf16>(&[bf16::ZERO, bf16::ONE, bf16::INFINITY, bf16::NEG_INFINITY]);
+    }
     check_values::<f32>(&[0.0, 1.0, f32::INFINITY, f32::NEG_INFINITY]);
     check_values::<f64>(&[0.0, 1.0, f64::INFINITY, f64::NEG_INFINITY]);
 }
