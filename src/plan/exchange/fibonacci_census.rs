@@ -20,9 +20,9 @@
 //! Pair `i` is `X_i = 2i` and `Y_i = 2i + 1`. In the first two rounds they exchange their vectors.
 //! Then `X` and `Y` receive alternately. Let a receiver hold the sum over the pairs `i .. i + s`
 //! and the senders hold sums over `t` pairs: it receives that of the pairs `i + s .. i + s + t`,
-//! and holds `s + t` pairs. That would lead to Fibonacci numbers only. So a round may be exclusive: the
-//! sender's sum lacks its own pair, and the receiver then holds `s + t - 1`. An exclusive round `j`
-//! lessens the final sum by `F_(k-j)`, and the difference `F_(k-1) - n < F_(k-3)` is a sum of
+//! and holds `s + t` pairs. That would lead to Fibonacci numbers only. So a round may be exclusive:
+//! the sender's sum lacks its own pair, and the receiver then holds `s + t - 1`. An exclusive round
+//! `j` lessens the final sum by `F_(k-j)`, and the difference `F_(k-1) - n < F_(k-3)` is a sum of
 //! different Fibonacci numbers no two of which are neighbours (Zeckendorf), so that each `n` can be
 //! reached. In the last two rounds the partners, who hold `n` pairs together, exchange their sums.
 //!
