@@ -197,7 +197,7 @@ fn every_algorithm_is_correct_at_critical_sizes() {
     let mut random = Random::new(5);
     let mut rotation = 0;
     // Large teams take long.
-    let mut sample = Sample::each(3);
+    let mut sample = Sample::each(5);
     for p in rank_counts() {
         let sizes = [(2 * p + 1, 3), (997, 6), (0, 3), (1, 2), (p / 2, 4)];
         // Small vectors are nothing special for large teams.

@@ -235,7 +235,7 @@ fn irregular_by_rank(p: usize) -> Vec<Vec<usize>> {
 
 #[test]
 fn schedules_with_irregular_blocks_are_correct() {
-    let (mut ran, mut sample) = (0, Sample::each(5));
+    let (mut ran, mut sample) = (0, Sample::each(9));
     for p in rank_counts() {
         let mut team = Team::new(p).unwrap();
         for algorithm in registry::all().iter().filter(|a| a.collective.has_blocks()) {

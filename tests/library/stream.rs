@@ -94,7 +94,7 @@ fn planned_programs_take_the_time_of_the_stored_schedule() {
     let ports = [Ports::UNI, Ports::BI];
     let ks = cases(vec![1, 3], vec![1, 2, 3]).into_iter();
     let ports: Vec<_> = ks.map(|k| ports.map(|ports| ports.with_k(k))).collect();
-    let mut sample = Sample::each(5);
+    let mut sample = Sample::each(11);
     for algorithm in registry::all() {
         for (p, ports) in rank_counts()
             .into_iter()

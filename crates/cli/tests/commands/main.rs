@@ -3,6 +3,7 @@
 mod circulant;
 mod cli;
 mod draw;
+mod examples;
 #[path = "../../src/calibrate/far_off.rs"]
 mod far_off;
 mod files;
