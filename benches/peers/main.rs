@@ -12,8 +12,8 @@
 //!
 //! - `-- --quick` takes fewer sizes and one round.
 //! - `-- --ranks 2,8` and `-- --ops broadcast,barrier` select numbers of ranks and operations.
-//! - `-- --folded` also measures multiplexed runs, in which one worker per core executes all ranks'
-//!   programs.
+//! - `-- --workers cores` also measures multiplexed runs, in which one worker per core executes all
+//!   ranks' programs.
 //! - `-- --every` measures every registered algorithm and reports how far the automatic choice is
 //!   from the best of them. If another algorithm was faster, both are measured again,
 //!   interleaved, and those medians count: the minimum of many times is partly luck.
@@ -106,7 +106,11 @@ fn main() {
             "no MPI found (no mpicc in PATH or ONEPORT_MPI): nothing to compare with, oneport alone"
         );
     }
-    let oneport = Oneport::new(budget_us, given("--every"), given("--folded"));
+    let oneport = Oneport::new(
+        budget_us,
+        given("--every"),
+        list("--workers").is_some_and(|workers: Vec<String>| workers == ["cores"]),
+    );
     let mut rows = Vec::new();
     for &p in &ranks {
         let points = points(&ops, &logs, p);

@@ -25,13 +25,13 @@ pub(crate) struct Measured {
     /// Medians of the chosen algorithm and of the apparently best one, measured again interleaved.
     pub(crate) again: Option<(u64, u64)>,
     /// The result of a multiplexed run, if requested.
-    pub(crate) folded: Option<(String, Timing)>,
+    pub(crate) multiplexed: Option<(String, Timing)>,
 }
 
 pub(crate) struct Oneport {
     budget_us: u64,
     every: bool,
-    folded: bool,
+    multiplexed: bool,
     cost: CostModel,
     profile: Option<Profile>,
     cores: usize,
@@ -39,7 +39,7 @@ pub(crate) struct Oneport {
 }
 
 impl Oneport {
-    pub(crate) fn new(budget_us: u64, every: bool, folded: bool) -> Oneport {
+    pub(crate) fn new(budget_us: u64, every: bool, multiplexed: bool) -> Oneport {
         let cores = core_affinity::get_core_ids().map_or(1, |ids| ids.len());
         let costs = calibrate(&Calibration::default(), |_, _| {})
             .and_then(|profile: Profile| Ok((profile.cost()?, Some(profile))));
@@ -57,7 +57,7 @@ impl Oneport {
         Oneport {
             budget_us,
             every,
-            folded,
+            multiplexed,
             cost,
             profile,
             cores,
@@ -68,7 +68,7 @@ impl Oneport {
     /// One round over all points; points without an algorithm are left out.
     pub(crate) fn run(&self, p: usize, points: &[Point], all: &mut BTreeMap<Point, Measured>) {
         let mut team = Team::new(p).expect("threads");
-        let mut workers = self.folded.then(|| {
+        let mut workers = self.multiplexed.then(|| {
             let workers = TeamOptions {
                 workers: Workers::Cores,
                 ..TeamOptions::default()
@@ -82,13 +82,13 @@ impl Oneport {
                     timing: self.barrier(&mut team),
                     every: BTreeMap::new(),
                     again: None,
-                    folded: None,
+                    multiplexed: None,
                 }
             } else {
                 let Some(mut measured) = self.collective(&mut team, point) else {
                     continue;
                 };
-                measured.folded = workers.as_mut().and_then(|w| self.folded(w, point));
+                measured.multiplexed = workers.as_mut().and_then(|w| self.multiplexed(w, point));
                 measured
             };
             match all.get_mut(&point) {
@@ -97,7 +97,9 @@ impl Oneport {
                 }
                 Some(old) => {
                     old.timing = old.timing.better(measured.timing);
-                    if let (Some((_, old)), Some((_, new))) = (&mut old.folded, measured.folded) {
+                    if let (Some((_, old)), Some((_, new))) =
+                        (&mut old.multiplexed, measured.multiplexed)
+                    {
                         *old = old.better(new);
                     }
                     for (name, median) in measured.every {
@@ -178,11 +180,11 @@ impl Oneport {
             timing,
             every,
             again: None,
-            folded: None,
+            multiplexed: None,
         })
     }
 
-    fn folded(&self, workers: &mut Team, point: Point) -> Option<(String, Timing)> {
+    fn multiplexed(&self, workers: &mut Team, point: Point) -> Option<(String, Timing)> {
         let request = self.request(workers.ranks(), point);
         let choice = self.choose(workers, &request)?;
         Some((described(&choice), self.time(workers, &choice)))

@@ -41,10 +41,10 @@ impl Row {
     }
 
     /// The same for multiplexed runs.
-    fn folded_ratio(&self) -> Option<f64> {
+    fn multiplexed_ratio(&self) -> Option<f64> {
         let mpi = self.mpi.as_ref()?.1.median.max(1) as f64;
-        let (_, folded) = self.oneport.folded.as_ref()?;
-        Some(mpi / folded.median.max(1) as f64)
+        let (_, multiplexed) = self.oneport.multiplexed.as_ref()?;
+        Some(mpi / multiplexed.median.max(1) as f64)
     }
 
     /// Time of the chosen algorithm divided by that of the best registered one.
@@ -59,17 +59,17 @@ impl Row {
 }
 
 pub(crate) fn report(rows: &[Row], cores: usize) {
-    let folded = rows.iter().any(|r| r.oneport.folded.is_some());
+    let multiplexed = rows.iter().any(|r| r.oneport.multiplexed.is_some());
     let mut text = String::from(
         "| operation | p | bytes | best MPI | us (min) | oneport | us (min) | ratio |",
     );
-    text += if folded {
-        " folded | us (min) | ratio |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
+    text += if multiplexed {
+        " multiplexed | us (min) | ratio |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
     } else {
         "\n|---|---|---|---|---|---|---|---|\n"
     };
     let mut csv = String::from(
-        "operation,p,bytes,mpi,mpi_min_ns,mpi_median_ns,algorithm,min_ns,median_ns,ratio,best_algorithm,best_median_ns,folded_algorithm,folded_min_ns,folded_median_ns\n",
+        "operation,p,bytes,mpi,mpi_min_ns,mpi_median_ns,algorithm,min_ns,median_ns,ratio,best_algorithm,best_median_ns,multiplexed_algorithm,multiplexed_min_ns,multiplexed_median_ns\n",
     );
     for row in rows {
         let us = |t: &Timing| format!("{:.2} ({:.2})", t.median as f64 / 1e3, t.min as f64 / 1e3);
@@ -91,14 +91,16 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
             row.oneport.algorithm,
             us(&row.oneport.timing)
         );
-        let run = row.oneport.folded.as_ref();
+        let run = row.oneport.multiplexed.as_ref();
         match run {
             Some((algorithm, timing)) => {
                 let wrong = if timing.right { "" } else { " WRONG" };
-                let ratio = row.folded_ratio().map_or("-".into(), |r| format!("{r:.2}"));
+                let ratio = row
+                    .multiplexed_ratio()
+                    .map_or("-".into(), |r| format!("{r:.2}"));
                 let _ = writeln!(text, " {algorithm}{wrong} | {} | {ratio} |", us(timing));
             }
-            None if folded => text += " - | - | - |\n",
+            None if multiplexed => text += " - | - | - |\n",
             None => text.push('\n'),
         }
         let mpi = row.mpi.as_ref().map(|r| r.1);
@@ -145,11 +147,11 @@ pub(crate) fn report(rows: &[Row], cores: usize) {
                 ratios.len()
             );
         }
-        let ratios = of(Row::folded_ratio);
+        let ratios = of(Row::multiplexed_ratio);
         if let Some(mean) = geometric_mean(&ratios) {
             let _ = writeln!(
                 text,
-                "p = {p}, folded: {mean:.2} times as fast as the best MPI in geometric mean over {} points",
+                "p = {p}, multiplexed: {mean:.2} times as fast as the best MPI in geometric mean over {} points",
                 ratios.len()
             );
         }

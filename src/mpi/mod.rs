@@ -34,10 +34,11 @@
 //!
 //! All processes agree before a run that they are about to do the same; if not, all return an
 //! error. A failure during the run ends all processes of the launch, because the others wait in the
-//! library: the process that fails prints rank, step, peer and port, then calls `MPI_Abort`. A
-//! watchdog does the same for a process that waits in the library for too long. A process that dies
-//! is noticed by the launcher, or else by the deadline of those that wait for it. All of them end
-//! the job in one function, `Mpi::end_job`.
+//! library: the process that fails prints one line, then calls `MPI_Abort`. For a transfer the line
+//! names rank, step, peer and port; for a call that waits in the library too long, where a watchdog
+//! notices, it names the call. If a process dies, the launcher ends the others. If it does not, the
+//! waiting processes pass their deadline. Every failure in this module ends the job in one function,
+//! `Mpi::end_job`.
 
 mod binding;
 mod ends;

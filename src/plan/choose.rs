@@ -1,4 +1,4 @@
-//! The chooser: of several algorithms, the one with the smallest time by an evaluator from outside.
+//! Chooses the fastest of several algorithms, by a function of the caller that times each of them.
 //!
 //! [`rank`] sorts candidates with their times. [`with_best_segments`] and [`as_requested`] are the
 //! evaluators by model time; `oneport_measure::estimate` estimates a native run on a few cores,

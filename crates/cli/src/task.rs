@@ -1,29 +1,30 @@
 //! A validated planning task: a collective, its vector, the machine and the candidate algorithms.
 
 mod candidates;
+mod names;
 mod selection;
 mod vector;
 
 use std::cell::Cell;
 
 use anyhow::{Result, bail};
-use oneport::internal::split_outside;
 use oneport::plan::Segments;
 use oneport::plan::choose::{self, Choice, Ranking};
 use oneport::plan::refusal::{Reason, Refusal, describe};
-use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::{self, Method};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
 use self::candidates::best_unequal;
+pub(crate) use self::names::{algorithms, names_several};
 use crate::args::{Common, Root};
 use crate::blocks::Listed;
 use crate::memory::{available_memory, fits_memory};
 use crate::nodes::NodePorts;
 use crate::output;
 use crate::progress::WorkBar;
-use crate::units::{TimeUnit, did_you_mean};
+use crate::units::TimeUnit;
 
 /// Default number of ranks.
 const DEFAULT_RANKS: usize = 8;
@@ -53,8 +54,8 @@ pub(crate) struct PlanTask {
     pub(crate) algorithms: Vec<Algorithm>,
     /// Whether the algorithm is to be chosen.
     pub(crate) auto: bool,
-    /// Whether it is chosen from a list: then each of them must apply.
-    pub(crate) listed: bool,
+    /// Whether the candidates were named: then each of them must apply.
+    pub(crate) named: bool,
     /// Whether the root is to be chosen.
     pub(crate) root_free: bool,
     /// The selection rule that chose algorithm and segments, if one did.
@@ -159,7 +160,7 @@ impl PlanTask {
             request,
             segments,
             auto: algorithms.len() != 1 || names_several(&args.algorithm),
-            listed: !matches!(&*args.algorithm, "auto" | "all"),
+            named: !matches!(&*args.algorithm, "auto" | "all"),
             algorithms,
             root_free,
             rule: None,
@@ -337,7 +338,7 @@ impl PlanTask {
             let ranking =
                 estimate::choose_native_among(&self.algorithms, &self.request, core_model);
             // On any error, the choice by model time reports it.
-            let applies = |ranking: &Ranking| !self.listed || ranking.refusals.is_empty();
+            let applies = |ranking: &Ranking| !self.named || ranking.refusals.is_empty();
             if let Some(Ok(choice)) = ranking.ok().filter(applies).map(Ranking::best) {
                 return Ok((choice.algorithm, choice.request));
             }
@@ -359,7 +360,7 @@ impl PlanTask {
             self.offer(share, algorithm, progress)
         }));
         progress.finish();
-        if let Some(refusal) = ranking.refusals.first().filter(|_| self.listed) {
+        if let Some(refusal) = ranking.refusals.first().filter(|_| self.named) {
             return Err(Error::from(refusal.clone()).into());
         }
         match ranking.best() {
@@ -372,48 +373,6 @@ impl PlanTask {
 /// Approximate number of steps of the schedule.
 pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64 {
     ((algorithm.transfers)(ranks, segments) as u64).saturating_mul(2)
-}
-
-/// Whether `--algorithm` names several algorithms: then those that do not apply are left out.
-pub(crate) fn names_several(names: &str) -> bool {
-    matches!(names, "auto" | "all") || split_outside(names, ',').len() > 1
-}
-
-/// Returns the algorithms that `--algorithm` selects: all, or those of the list.
-pub(crate) fn algorithms(kind: Kind, names: &str, request: &Request) -> Result<Vec<Algorithm>> {
-    let algorithms = match names {
-        "auto" | "all" => {
-            let (cost, ranks) = (request.get_cost(), request.ranks());
-            let all: Vec<_> = registry::candidates(kind, cost, ranks).cloned().collect();
-            if all.is_empty() {
-                bail!(
-                    "no algorithm for {} is registered (`oneport list` shows what is)",
-                    kind.name()
-                );
-            }
-            all
-        }
-        names => {
-            let find = |name: &str| {
-                registry::find(kind, name).map_err(|error| {
-                    let names: Vec<_> = registry::of(kind).map(Algorithm::name).collect();
-                    let names = names.iter().map(AsRef::as_ref);
-                    usage(format!("{error}{}", did_you_mean(name, names)))
-                })
-            };
-            let mut found: Vec<Algorithm> = Vec::new();
-            for name in split_outside(names, ',') {
-                let algorithm = find(name)?;
-                if !found.contains(&algorithm) {
-                    found.push(algorithm);
-                }
-            }
-            found
-        }
-    };
-    // Compositions are named by the parts that they take here.
-    let resolved = |a: Algorithm| a.resolved(request).unwrap_or(a);
-    Ok(algorithms.into_iter().map(resolved).collect())
 }
 
 /// Returns the number of ranks: the given one, the one that the costs describe, or the default.

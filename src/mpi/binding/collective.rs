@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::run::Op;
 use crate::run::engine::{RankMemory, RunPerformer, RunSpec};
-use crate::schedule::collective::{Collective, Expected, Extent, Holders, Totals};
+use crate::schedule::collective::{Collective, Expected, Extent, Holders, Kind, Totals};
 use crate::schedule::{Layout, Schedule, Span, Spans, total_len};
 
 /// What the library is asked for, in its own terms. It does the same as a schedule, on buffers that
@@ -122,7 +122,7 @@ impl OwnCollective {
         };
         let name = names
             .copied()
-            .ok_or_else(|| Error::usage(format!("MPI has no function for this {}", row.name)))?;
+            .ok_or_else(|| no_function(collective.kind()))?;
         let combines = collective.kind().reduces();
         let operator = match spec.operator.built_in.filter(|&op| op != Op::AFFINE) {
             _ if !combines => Handle(0),
@@ -262,14 +262,22 @@ impl Communicator {
             // SAFETY: it has no data.
             Collective::Barrier => unsafe { (f.barrier)(comm) },
             // SAFETY: both sides hold these blocks, one for each rank.
-            _ => unsafe {
+            Collective::Alltoall => unsafe {
                 let [(sent, from_before), (received, to_before)] =
                     own.pairs[rank].each_ref().map(LibraryBlocks::pointers);
                 (f.alltoallv)(from, sent, from_before, t, to, received, to_before, t, comm)
             },
+            Collective::Multicast { .. } => {
+                return Err(no_function(own.schedule.collective().kind()));
+            }
         };
         mpi.ok(own.name, code)
     }
+}
+
+#[cold]
+fn no_function(kind: Kind) -> Error {
+    Error::usage(format!("MPI has no function for this {}", kind.name()))
 }
 
 /// The addresses of the input and of the output.

@@ -74,9 +74,11 @@ impl Algorithm {
         !matches!(self.closed_form, ClosedForm::None)
     }
 
-    /// The closed form of its time as executed; `None` where none holds: for other costs than it is
-    /// stated for, where links differ or computation overlaps communication, where the root is to
-    /// be searched for, and where the result is forwarded from rank 0 to the root.
+    /// The closed form of its time as executed. `None` where none holds:
+    /// - the costs are not those that it is stated for,
+    /// - links differ, or computation overlaps communication,
+    /// - the root is to be searched for,
+    /// - rank 0 forwards the result to the root.
     pub fn closed_form(&self, request: &Request) -> Option<f64> {
         let is_forwarded =
             self.collective == Kind::Reduce && request.keep_order && request.root != 0;

@@ -184,10 +184,9 @@ const DEADLOCK: &str = r#"{ "ranks": 2, "ports": "bi", "collective": {"kind": "a
 #[test]
 fn a_deadlock_is_found_before_the_run_waits() {
     for options in ["--no-verify", "--no-verify --clock paced", ""] {
-        let start = std::time::Instant::now();
         let run = format!("run --schedule - --deadline 600s {options}");
         let message = failure(oneport(&run).write_stdin(DEADLOCK), 1);
-        assert!(start.elapsed().as_secs() < 60);
+        assert!(!message.contains("deadline"), "{options}: {message}");
         for link in ["rank 0", "rank 1", "wait"] {
             assert!(message.contains(link), "{options}: {message}");
         }
@@ -206,10 +205,8 @@ fn what_is_too_large_is_refused_before_it_is_planned() {
         ),
         ("draw broadcast -p 2000000 --json", "ranks have more steps"),
     ] {
-        let start = std::time::Instant::now();
         let message = failure(&mut oneport(arguments), 2);
         assert!(message.contains(expected), "{arguments}: {message}");
-        assert!(start.elapsed().as_millis() < 2000, "{arguments}");
     }
 }
 

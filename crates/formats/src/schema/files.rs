@@ -149,14 +149,19 @@ impl JsonSchema for CollectiveSchema {
         let ranks = json!({"type": "array", "items": rank});
         let fields = [("root", rank), ("targets", ranks)];
         let of_kind = Kind::ALL.map(|kind| {
-            // As many of the fields as the reader demands.
+            // The fewest fields with which the reader takes it.
             let name = kind.name();
-            let examples = [json!({"kind": name}), json!({"kind": name, "root": 0})];
-            let reads = |example: &Value| oneport::Collective::deserialize(example).is_ok();
-            let count = examples.iter().position(reads).unwrap_or(fields.len());
+            let values = json!({"root": 0, "targets": [0]});
+            let reads = |given: &&[&str]| {
+                let mut example = json!({"kind": name});
+                given.iter().for_each(|&f| example[f] = values[f].clone());
+                oneport::Collective::deserialize(&example).is_ok()
+            };
+            let subsets: [&[&str]; 4] = [&[], &["root"], &["targets"], &["root", "targets"]];
+            let demanded = subsets.into_iter().find(reads).unwrap_or_default();
             let mut properties = Map::from_iter([("kind".into(), json!({"const": name}))]);
-            let fields = fields[..count].iter().cloned();
-            properties.extend(fields.map(|(name, schema)| (name.into(), schema)));
+            let fields = fields.iter().filter(|(name, _)| demanded.contains(name));
+            properties.extend(fields.map(|(name, schema)| ((*name).into(), schema.clone())));
             json!({
                 "type": "object",
                 "required": properties.keys().collect::<Vec<_>>(),
