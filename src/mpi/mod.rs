@@ -37,8 +37,8 @@
 //! library: the process that fails prints one line, then calls `MPI_Abort`. For a transfer the line
 //! names rank, step, peer and port; for a call that waits in the library too long, where a watchdog
 //! notices, it names the call. If a process dies, the launcher ends the others. If it does not, the
-//! waiting processes pass their deadline. Every failure in this module ends the job in one function,
-//! `Mpi::end_job`.
+//! waiting processes pass their deadline. Every failure in this module ends the job in one
+//! function, `Mpi::end_job`.
 
 mod binding;
 mod ends;

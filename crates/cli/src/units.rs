@@ -148,7 +148,7 @@ pub(crate) fn parse_time(text: &str) -> Result<TimeArg, String> {
 pub(crate) fn parse_rate(text: &str) -> Result<TimeArg, String> {
     let lower = text.trim().to_ascii_lowercase();
     let Some(bandwidth) = lower.strip_suffix("/s") else {
-        return parse_time(text);
+        return parse_time(text).map_err(|e| format!("{e}; or a bandwidth, such as 10GB/s"));
     };
     let found = SIZES
         .iter()

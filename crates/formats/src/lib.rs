@@ -3,8 +3,8 @@
 //! One file a format, which begins with the format's grammar, its version and where it is defined;
 //! writing and reading stand side by side. What a format cannot express is refused, with the reason
 //! and what can be done. GOAL files from other tools do not say which data a message carries: they
-//! are read as a multicast without targets, which is timed and checked for deadlocks, with no result
-//! to prove. Readers take linear time and memory, whatever they are given.
+//! are read as a multicast without targets, which is timed and checked for deadlocks, with no
+//! result to prove. Readers take linear time and memory, whatever they are given.
 //!
 //! | format | written | read | for |
 //! |---|---|---|---|

@@ -72,6 +72,10 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("simulate redcue", "did you mean 'reduce'?"),
         ("run reduce -np 4", "write the number of ranks as -p 8"),
         ("simulate reduce --beta 10/s", "such as 10GB/s"),
+        (
+            "simulate reduce --beta 10GB",
+            "or a bandwidth, such as 10GB/s",
+        ),
         ("simulate sort", "choose one of broadcast, reduce"),
         ("simulate reduce -a chian", "did you mean 'chain'?"),
         ("simulate reduce -a all", "--algorithm all"),
