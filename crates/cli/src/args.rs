@@ -21,13 +21,14 @@ pub(crate) struct Common {
     #[arg(value_parser = parse_kind, conflicts_with = "schedule")]
     pub(crate) collective: Option<Kind>,
 
-    /// Read the schedule from a JSON file instead (`-` for standard input)
+    /// Read the schedule from a JSON file instead (`-` for standard input); some commands take
+    /// several
     #[arg(
         long,
         value_name = "FILE",
         conflicts_with_all = ["algorithm", "bytes", "segment", "segments", "segment_sizes"]
     )]
-    pub(crate) schedule: Option<PathBuf>,
+    pub(crate) schedule: Vec<PathBuf>,
 
     /// Number of ranks [default: 8, or as many as --costs describes]
     #[arg(short = 'p', short_alias = 'n', long, value_name = "P", value_parser = parse_ranks)]
@@ -76,7 +77,7 @@ impl Common {
     /// Takes as many ranks as there are processes, unless the options determine their number.
     pub(crate) fn take_ranks(&mut self, processes: usize) {
         let sized = self.blocks.are_listed();
-        if self.schedule.is_none() && self.machine.costs.is_none() && !sized {
+        if self.schedule.is_empty() && self.machine.costs.is_none() && !sized {
             self.ranks.get_or_insert(processes);
         }
     }

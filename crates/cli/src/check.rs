@@ -87,7 +87,7 @@ struct CheckRow {
 /// Checks and prints.
 pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let report = match args.common.collective {
-        Some(kind) if args.common.schedule.is_none() && checks_all(&args.common.algorithm) => {
+        Some(kind) if args.common.schedule.is_empty() && checks_all(&args.common.algorithm) => {
             return all(args, &PlanTask::new(&args.common, kind)?, out);
         }
         _ => one(args, out)?,

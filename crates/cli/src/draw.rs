@@ -188,7 +188,7 @@ impl Drawing<'_> {
     /// rank but one sends or receives.
     fn ensure_ranks(&self) -> Result<()> {
         let common = &self.args.common;
-        let planned = common.schedule.is_none();
+        let planned = common.schedule.is_empty();
         let ranks = common.ranks.filter(|_| planned).unwrap_or(0);
         let max = match self.picture {
             Some(Picture::Trace) | None => MAX_EVENTS,

@@ -5,6 +5,7 @@ mod verdict;
 mod warnings;
 
 use std::collections::HashSet;
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use oneport::plan::refusal::{Reason, Refusal};
@@ -67,21 +68,23 @@ impl Common {
         if self.algorithm == "all" {
             bail!("--algorithm all is for check and compare: name some, or let auto choose");
         }
-        match (&self.schedule, self.collective) {
-            (Some(_), _) => self.read(),
-            (None, Some(kind)) => {
+        match (&self.schedule[..], self.collective) {
+            ([path], _) => self.read(path),
+            ([_, ..], _) => bail!(
+                "--schedule is given {} times, this command takes one",
+                self.schedule.len()
+            ),
+            ([], Some(kind)) => {
                 let mut task = PlanTask::new(self, kind)?;
                 task.core_model = core_model(task.request.ranks())?;
                 Input::plan(&task)
             }
-            (None, None) => bail!("give a COLLECTIVE (such as reduce) or --schedule FILE"),
+            ([], None) => bail!("give a COLLECTIVE (such as reduce) or --schedule FILE"),
         }
     }
 
-    fn read(&self) -> Result<Input> {
-        let Some(path) = &self.schedule else {
-            bail!("give --schedule FILE");
-        };
+    /// Reads a schedule from a file, for the options' machine.
+    pub(crate) fn read(&self, path: &Path) -> Result<Input> {
         let name = name_of(path);
         let text = read_text(path)?;
         let options = msccl::ReadOptions {

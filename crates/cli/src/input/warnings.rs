@@ -21,7 +21,7 @@ pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Port
     let kind = collective.kind();
     if kind.has_blocks()
         && collective.root().is_some()
-        && args.schedule.is_none()
+        && args.schedule.is_empty()
         && let Ok((cost, _)) = args.machine.cost(args.ranks)
         && cost.linear().is_some_and(|c| c.gamma_copy > c.beta)
     {
@@ -39,7 +39,7 @@ pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Port
             kind.name()
         ));
     }
-    if ports.k() > 1 && ports != Ports::BI && args.schedule.is_none() && !several {
+    if ports.k() > 1 && ports != Ports::BI && args.schedule.is_empty() && !several {
         output::note("only one port of each kind is used");
     }
 }
@@ -47,7 +47,7 @@ pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Port
 /// Says where `--segment` and its like have no effect, or less than they ask for.
 fn segments_without_effect(args: &Common, kind: Kind) {
     let vector = &args.vector;
-    if !vector.gives_segments() || args.schedule.is_some() {
+    if !vector.gives_segments() || !args.schedule.is_empty() {
         return;
     }
     let name = &*args.algorithm;

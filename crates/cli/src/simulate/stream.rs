@@ -31,7 +31,7 @@ pub(super) struct Streamed {
 /// been planned.
 pub(super) fn subject(args: &SimulateArgs) -> Result<Option<Subject>> {
     let common = &args.common;
-    let Some(kind) = common.collective.filter(|_| common.schedule.is_none()) else {
+    let Some(kind) = common.collective.filter(|_| common.schedule.is_empty()) else {
         return Ok(None);
     };
     if !may_stream(args) {

@@ -85,7 +85,7 @@ impl TuneJob {
         let max_bytes = bytes.iter().copied().max().unwrap_or(0);
         let mut common = Common {
             collective: Some(args.collective),
-            schedule: None,
+            schedule: Vec::new(),
             ranks: args.ranks,
             root: args.root,
             algorithm: "all".into(),
