@@ -10,7 +10,7 @@ use oneport::{Kind, Ports};
 
 use crate::blocks::BlockArgs;
 use crate::nodes::NodeArgs;
-use crate::sizes::{Sizes, parse_sizes};
+use crate::ranges::{Ranges, parse_counts, parse_sizes};
 use crate::units::{TimeArg, did_you_mean, parse_count, parse_rate, parse_size, parse_time};
 
 /// The input of a command: a collective and how to plan it, or a schedule from a file, and the
@@ -30,9 +30,10 @@ pub(crate) struct Common {
     )]
     pub(crate) schedule: Vec<PathBuf>,
 
-    /// Number of ranks [default: 8, or as many as --costs describes]
+    /// Number of ranks, or several such as 2..64, 2,3,5..=9, where a command takes them [default: 8,
+    /// or as many as --costs describes]
     #[arg(short = 'p', short_alias = 'n', long, value_name = "P", value_parser = parse_ranks)]
-    pub(crate) ranks: Option<usize>,
+    pub(crate) ranks: Option<Ranges>,
 
     /// The root, or `free` to let the algorithm choose it where it can
     #[arg(long, value_name = "RANK|free", value_parser = parse_root)]
@@ -64,6 +65,13 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// The number of ranks, of a command that takes one.
+    pub(crate) fn ranks(&self) -> Result<Option<usize>> {
+        let ranks = self.ranks.as_ref().map(|ranks| ranks.one("-p"));
+        let ranks = ranks.transpose()?;
+        Ok(ranks.map(|ranks| usize::try_from(ranks).unwrap_or(usize::MAX)))
+    }
+
     /// These options with an element type: without one elements are bytes, or what the operator
     /// needs.
     pub(crate) fn typed(&self) -> (Common, ElementType) {
@@ -78,7 +86,7 @@ impl Common {
     pub(crate) fn take_ranks(&mut self, processes: usize) {
         let sized = self.blocks.are_listed();
         if self.schedule.is_empty() && self.machine.costs.is_none() && !sized {
-            self.ranks.get_or_insert(processes);
+            self.ranks.get_or_insert(Ranges::single(processes as u64));
         }
     }
 }
@@ -87,9 +95,10 @@ impl Common {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Vector {
     /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of
-    /// the other collectives; run takes a range such as 8..4MiB, too [default: 64KiB]
+    /// the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a
+    /// factor of 4, and 8,1KiB lists [default: 64KiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_sizes)]
-    pub(crate) bytes: Option<Sizes>,
+    pub(crate) bytes: Option<Ranges>,
 
     /// Size of a segment; the last may be smaller [default: the best for the cost model]
     #[arg(
@@ -289,11 +298,11 @@ pub(crate) fn default_type(op: Op) -> ElementType {
     combined_by(op).next().unwrap_or(ElementType::U8)
 }
 
-/// Parses a number of ranks. `-np 8`, as launchers have it, arrives here as the value `p` of `-n`.
-pub(crate) fn parse_ranks(text: &str) -> Result<usize, String> {
+/// Parses numbers of ranks. `-np 8`, as launchers have it, arrives here as the value `p` of `-n`.
+pub(crate) fn parse_ranks(text: &str) -> Result<Ranges, String> {
     match text {
         "p" => Err("write the number of ranks as -p 8 or -n 8".into()),
-        _ => parse_count(text),
+        _ => parse_counts(text),
     }
 }
 

@@ -189,7 +189,7 @@ impl Drawing<'_> {
     fn ensure_ranks(&self) -> Result<()> {
         let common = &self.args.common;
         let planned = common.schedule.is_empty();
-        let ranks = common.ranks.filter(|_| planned).unwrap_or(0);
+        let ranks = common.ranks()?.filter(|_| planned).unwrap_or(0);
         let max = match self.picture {
             Some(Picture::Trace) | None => MAX_EVENTS,
             Some(Picture::Page) if ranks > MAX_PAGE_RANKS => bail!(

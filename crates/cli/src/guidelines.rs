@@ -17,8 +17,9 @@ use serde::Serialize;
 use crate::args::{MachineArgs, clock_name, parse_ranks};
 use crate::memory::available_memory;
 use crate::progress::WorkBar;
+use crate::ranges::{Ranges, parse_sizes};
 use crate::site::{self, Engine, Site, ensure_for_processes};
-use crate::units::{Number, TimeUnit, parse_deadline, parse_size, show_bytes};
+use crate::units::{Number, TimeUnit, parse_deadline, show_bytes};
 use crate::{calibrate, output, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.
@@ -45,12 +46,12 @@ MPI_Gather takes longer than MPI_Allgather, the library is at fault. Exit code: 
 pub(crate) struct GuidelinesArgs {
     /// Numbers of ranks [default: 2,3,4,8,16,64; 2,4 when measured; over MPI half and all of the
     /// processes]
-    #[arg(short = 'p', short_alias = 'n', long, value_name = "P,P,...", value_parser = parse_ranks, value_delimiter = ',')]
-    ranks: Vec<usize>,
+    #[arg(short = 'p', short_alias = 'n', long, value_name = "P,P,...", value_parser = parse_ranks)]
+    ranks: Option<Ranges>,
 
     /// Sizes [default: 8,1KiB,64KiB,1MiB; 1KiB,64KiB when measured]
-    #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_size, value_delimiter = ',')]
-    bytes: Vec<u64>,
+    #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_sizes)]
+    bytes: Option<Ranges>,
 
     /// Measure too, flat out; over MPI that is always done
     #[arg(long, conflicts_with = "paced")]
@@ -164,15 +165,15 @@ impl GuidelinesJob {
             Some(all @ (1..=3)) => vec![all],
             Some(all) => vec![all / 2, all],
         };
-        let ranks = match (&args.ranks[..], clock) {
-            ([], Some(_)) => fewer,
-            ([], None) => vec![2, 3, 4, 8, 16, 64],
-            (given, _) => given.to_vec(),
+        let ranks = match (&args.ranks, clock) {
+            (None, Some(_)) => fewer,
+            (None, None) => vec![2, 3, 4, 8, 16, 64],
+            (Some(given), _) => given.counts(),
         };
-        let sizes = match (&args.bytes[..], clock) {
-            ([], Some(_)) => vec![1 << 10, 64 << 10],
-            ([], None) => vec![8, 1 << 10, 64 << 10, 1 << 20],
-            (given, _) => given.to_vec(),
+        let sizes = match (&args.bytes, clock) {
+            (None, Some(_)) => vec![1 << 10, 64 << 10],
+            (None, None) => vec![8, 1 << 10, 64 << 10, 1 << 20],
+            (Some(given), _) => given.values(2),
         };
         if over_mpi {
             ensure_for_processes(&[("--paced", args.paced)])?;

@@ -152,7 +152,7 @@ impl Common {
     /// Verifies that options that repeat what the file says agree with it.
     fn agrees(&self, schedule: &Schedule, cost: &CostModel) -> Result<()> {
         let p = schedule.ranks();
-        if let Some(ranks) = self.ranks.filter(|&ranks| ranks != p) {
+        if let Some(ranks) = self.ranks()?.filter(|&ranks| ranks != p) {
             bail!("the schedule has {p} ranks, not {ranks} (-p)");
         }
         if let Some(links) = cost.links().filter(|l| l.alpha.len() != p) {

@@ -20,8 +20,8 @@ pub(crate) use self::limits::memory_of_schedule;
 pub(crate) use self::report::{LibraryTimes, WallSummary};
 use self::sweep::RunSweep;
 use crate::args::{CLOCKS, Common, Named, named};
+use crate::ranges::Ranges;
 use crate::site::{Engine, Site};
-use crate::sizes::Sizes;
 use crate::units::{parse_count, parse_deadline};
 
 /// Run a schedule on pinned threads with real data, and verify the result.
@@ -167,7 +167,12 @@ pub(crate) fn run(args: &RunArgs, site: &mut Site, out: &mut dyn Write) -> Resul
 impl RunArgs {
     /// Whether a table of several sizes is wanted.
     fn is_table(&self) -> bool {
-        let range = self.common.vector.bytes.is_some_and(Sizes::is_range);
+        let range = self
+            .common
+            .vector
+            .bytes
+            .as_ref()
+            .is_some_and(Ranges::are_several);
         range || self.csv.is_some() || self.baseline.is_some()
     }
 

@@ -109,7 +109,7 @@ impl PlanTask {
     /// Validates the options of a command that plans.
     pub(crate) fn new(args: &Common, kind: Kind) -> Result<PlanTask> {
         let listed = args.blocks.listed(kind)?;
-        let given = args.ranks.or(listed.as_ref().map(|s| s.ranks(kind)));
+        let given = args.ranks()?.or(listed.as_ref().map(|s| s.ranks(kind)));
         let (cost, unit) = args.machine.cost(given)?;
         let ranks = ranks(args, &cost, kind, listed.as_ref())?;
         let (root, root_free) = match args.root {
@@ -378,8 +378,9 @@ pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64
 /// Returns the number of ranks: the given one, the one that the costs describe, or the default.
 fn ranks(args: &Common, cost: &CostModel, kind: Kind, sizes: Option<&Listed>) -> Result<usize> {
     let described = cost.links().map(|l| l.alpha.len());
-    let ranks = match (args.ranks.or(sizes.map(|s| s.ranks(kind))), described) {
-        (Some(p), Some(n)) if p != n => match (args.ranks, sizes) {
+    let given = args.ranks()?;
+    let ranks = match (given.or(sizes.map(|s| s.ranks(kind))), described) {
+        (Some(p), Some(n)) if p != n => match (given, sizes) {
             (None, Some(sizes)) if !sizes.fit(kind, n) => bail!(
                 "the costs describe {n} ranks, there are {} block sizes",
                 sizes.len()

@@ -24,8 +24,8 @@ use crate::args::{
 };
 use crate::output;
 use crate::progress::WorkBar;
+use crate::ranges::{Ranges, parse_sizes};
 use crate::site::{self, Engine, Site};
-use crate::sizes::{Sizes, parse_sizes};
 use crate::units::{parse_count, parse_duration, show_bytes};
 use files::Files;
 use job::{CoreUse, TuneJob};
@@ -60,10 +60,9 @@ pub(crate) struct TuneArgs {
         long,
         value_name = "SIZE..SIZE|SIZE,...",
         value_parser = parse_sizes,
-        value_delimiter = ',',
         default_value = "1KiB..1MiB"
     )]
-    bytes: Vec<Sizes>,
+    bytes: Ranges,
 
     /// Factor from one size of a range to the next
     #[arg(long, value_name = "FACTOR", value_parser = parse_count, default_value = "2")]
@@ -81,7 +80,7 @@ pub(crate) struct TuneArgs {
 
     /// Number of ranks [default: 8, or as many as --costs describes]
     #[arg(short = 'p', short_alias = 'n', long, value_name = "P", value_parser = parse_ranks)]
-    ranks: Option<usize>,
+    ranks: Option<Ranges>,
 
     /// The root, or `free` to let the algorithm choose it where it can
     #[arg(long, value_name = "RANK|free", value_parser = parse_root)]

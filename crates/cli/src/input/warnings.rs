@@ -22,7 +22,8 @@ pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Port
     if kind.has_blocks()
         && collective.root().is_some()
         && args.schedule.is_empty()
-        && let Ok((cost, _)) = args.machine.cost(args.ranks)
+        && let Ok(ranks) = args.ranks()
+        && let Ok((cost, _)) = args.machine.cost(ranks)
         && cost.linear().is_some_and(|c| c.gamma_copy > c.beta)
     {
         output::note(

@@ -56,7 +56,7 @@ impl<'a> RunJob<'a> {
         if let Some(world) = &site.world {
             args.ensure_for_processes()?;
             common.take_ranks(world.size());
-        } else if let Some(ranks) = common.ranks.filter(|_| common.schedule.is_empty()) {
+        } else if let Some(ranks) = common.ranks()?.filter(|_| common.schedule.is_empty()) {
             args.ensure_threads(ranks)?;
         }
         let input = match site.world {

@@ -17,8 +17,8 @@ use crate::files::read_text;
 use crate::input::print_warnings;
 use crate::output::{self, FoundWrong};
 use crate::progress::WorkBar;
+use crate::ranges::Ranges;
 use crate::site::{self, Site};
-use crate::sizes::{self, Sizes};
 use crate::units::{or_dash, show_bytes, show_ns, significant};
 
 /// With fewer repetitions the table has mean, deviation and outliers, otherwise the 99th
@@ -152,8 +152,8 @@ impl<'a> RunSweep<'a> {
             bail!("--trace and --histogram are for one run, not for a table");
         }
         let (common, dtype) = args.common.typed();
-        let sizes = match common.vector.bytes {
-            Some(range) if !common.blocks.are_given() => sizes::expand(&[range], 2)?,
+        let sizes = match &common.vector.bytes {
+            Some(sizes) if !common.blocks.are_given() => sizes.values(2),
             _ => bail!("a table needs sizes: give --bytes, such as --bytes 8..4MiB"),
         };
         if let Some(odd) = sizes.iter().find(|b| !b.is_multiple_of(dtype.bytes())) {
@@ -269,7 +269,7 @@ impl RunArgs {
     /// These options with one size.
     fn with_bytes(&self, bytes: u64) -> RunArgs {
         let mut args = self.clone();
-        args.common.vector.bytes = Some(Sizes::single(bytes));
+        args.common.vector.bytes = Some(Ranges::single(bytes));
         args
     }
 

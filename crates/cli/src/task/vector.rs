@@ -6,7 +6,6 @@ use oneport::run::ElementType;
 
 use super::{MAX_BYTES_OF_ALL, MAX_STEPS, SegmentChoice};
 use crate::args::{SegmentCount, Vector};
-use crate::sizes::Sizes;
 use crate::units::parse_size;
 
 /// Default size of the vector.
@@ -41,8 +40,8 @@ impl Vector {
         if !self.segment_sizes.is_empty() {
             return Ok(None);
         }
-        let bytes = match self.bytes {
-            Some(sizes) => sizes.one()?,
+        let bytes = match &self.bytes {
+            Some(sizes) => sizes.one("--bytes")?,
             None => parse_size(DEFAULT_BYTES).map_err(anyhow::Error::msg)?,
         };
         self.elements("a vector", bytes).map(Some)
@@ -94,7 +93,8 @@ impl Vector {
         let Some(sum) = sum else {
             bail!("--segment-sizes add up to more than this program's limit of 2^60 bytes");
         };
-        if let Some(bytes) = self.bytes.map(Sizes::one).transpose()?
+        if let Some(bytes) = &self.bytes
+            && let bytes = bytes.one("--bytes")?
             && bytes != sum
         {
             bail!("--segment-sizes add up to {sum} bytes, not to the {bytes} of --bytes");

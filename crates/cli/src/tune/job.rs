@@ -15,8 +15,8 @@ use crate::input::show_cost;
 use crate::memory::available_memory;
 use crate::nodes::NodeArgs;
 use crate::output::{self, Skipped};
+use crate::ranges::Ranges;
 use crate::site::{Site, ensure_for_processes, summary};
-use crate::sizes::{self, Sizes};
 use crate::task::{PlanTask, algorithms, footprint};
 use crate::units::{TimeUnit, counted};
 
@@ -81,18 +81,24 @@ impl TuneJob {
         }
         let op = args.op.unwrap_or(Op::SUM);
         let dtype = args.dtype.unwrap_or(default_type(op));
-        let bytes = sizes::expand(&args.bytes, args.factor)?;
+        if args.factor < 2 {
+            bail!(
+                "--factor is {}: a range goes on by a factor of at least 2",
+                args.factor
+            );
+        }
+        let bytes = args.bytes.values(args.factor as u64);
         let max_bytes = bytes.iter().copied().max().unwrap_or(0);
         let mut common = Common {
             collective: Some(args.collective),
             schedule: Vec::new(),
-            ranks: args.ranks,
+            ranks: args.ranks.clone(),
             root: args.root,
             algorithm: "all".into(),
             rules: None,
             json: args.json,
             vector: Vector {
-                bytes: Some(Sizes::single(max_bytes)),
+                bytes: Some(Ranges::single(max_bytes)),
                 segment: None,
                 segments: Some(SegmentCount::Count(1)),
                 segment_sizes: Vec::new(),

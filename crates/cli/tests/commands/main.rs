@@ -22,10 +22,10 @@ mod parallel;
 mod parts;
 #[path = "../../src/tune/plot.rs"]
 mod plot;
-mod readme;
-#[path = "../../src/sizes.rs"]
+#[path = "../../src/ranges.rs"]
 #[allow(dead_code, reason = "for the program")]
-mod sizes;
+mod ranges;
+mod readme;
 mod steady;
 mod tables;
 #[path = "../../src/units.rs"]

@@ -131,35 +131,56 @@ mod units {
     }
 }
 
-mod sizes {
-    use crate::sizes::{expand, parse_sizes};
+mod ranges {
+    use crate::ranges::{parse_counts, parse_sizes};
 
-    fn sizes(text: &str, factor: usize) -> Vec<u64> {
-        let parts: Vec<_> = text
-            .split(',')
-            .map(|part| parse_sizes(part).unwrap())
-            .collect();
-        expand(&parts, factor).unwrap()
+    fn sizes(text: &str, factor: u64) -> Vec<u64> {
+        parse_sizes(text).unwrap().values(factor)
     }
 
     #[test]
     fn ranges_and_lists() {
-        assert_eq!(sizes("64KiB..256KiB", 2), [65536, 131_072, 262_144]);
+        assert_eq!(sizes("64KiB..256k", 2), [65536, 131_072, 262_144]);
         assert_eq!(sizes("1..100", 4), [1, 4, 16, 64, 100]);
+        assert_eq!(sizes("1..100*4", 2), [1, 4, 16, 64, 100]);
+        assert_eq!(sizes("1..100..*4", 2), [1, 4, 16, 64, 100]);
         assert_eq!(sizes("100,1..8,4", 2), [1, 2, 4, 8, 100]);
         assert_eq!(sizes("0,5..5", 2), [0, 5]);
         assert_eq!(sizes("1..9007199254740992", 1 << 52).len(), 3);
-        assert_eq!(sizes("0", 0), [0]);
+        assert_eq!(sizes("0", 2), [0]);
+        assert_eq!(
+            parse_counts("2,3,5..=9").unwrap().counts(),
+            [2, 3, 5, 6, 7, 8, 9]
+        );
+        assert_eq!(
+            parse_counts("2..64").unwrap().counts(),
+            [2, 4, 8, 16, 32, 64]
+        );
+        assert_eq!(parse_counts("7").unwrap().one("-p").unwrap(), 7);
+        assert!(parse_counts("0..=2").unwrap().one("-p").is_err());
     }
 
     #[test]
     fn invalid_ranges_are_refused() {
         for text in [
-            "", "..", "1..", "..1", "2..1", "0..8", "1...8", "x..8", "1-8", "8TiB..1",
+            "",
+            "..",
+            "1..",
+            "..1",
+            "2..1",
+            "0..8",
+            "1...8",
+            "x..8",
+            "1-8",
+            "8TiB..1",
+            "1..8*1",
+            "1..8*x",
+            "1,,2",
+            "1..=8*2",
+            "1..=200000",
         ] {
             assert!(parse_sizes(text).is_err(), "{text}");
         }
-        assert!(expand(&[parse_sizes("1..8").unwrap()], 1).is_err());
     }
 }
 

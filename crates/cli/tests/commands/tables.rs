@@ -98,8 +98,8 @@ fn wrong_tables_are_refused_before_anything_runs() {
             "run broadcast -p 2 --bytes 8..64 --csv no/o.csv",
             "no/o.csv",
         ),
-        ("simulate broadcast -p 2 --bytes 8..64", "a range of sizes"),
-        ("compare broadcast -p 2 --bytes 8..64", "a range of sizes"),
+        ("plan broadcast -p 2 --bytes 8..64", "more than one value"),
+        ("draw broadcast -p 2..8", "more than one value"),
     ] {
         let message = failure(oneport(arguments).current_dir(&folder), 2);
         assert!(message.contains(expected), "{arguments}: {message}");
