@@ -4,8 +4,8 @@ use super::{Segments, consecutive, evenly};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports, bytes};
 use crate::rules::max_time;
-use crate::schedule::Span;
-use crate::schedule::collective::Kind;
+use crate::schedule::collective::{Holders, Kind, Totals};
+use crate::schedule::{Schedule, Span};
 
 /// Each transfer has two steps, and steps have 32-bit numbers.
 pub(in crate::plan) const MAX_TRANSFERS: usize = 1 << 30;
@@ -84,6 +84,51 @@ impl Request {
     /// A request for a barrier. It has no data: its tokens are neither counted nor segmented.
     pub fn barrier(ranks: usize) -> Request {
         Request::new(Kind::Barrier, ranks, 0)
+    }
+}
+
+impl Request {
+    /// The request that `schedule` answers: its collective and root, ranks, ports, sizes, and bytes
+    /// of an element. Costs, segments and the order of operands are the defaults.
+    ///
+    /// ```
+    /// use oneport::{Request, Schedule};
+    /// let mut b = Schedule::broadcast(3, 4);
+    /// b.transfer(0, 1, 0..4);
+    /// b.transfer(0, 2, 0..4);
+    /// assert_eq!(Request::like(&b.build()?)?, Request::broadcast(3, 4));
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The collective has targets, which no request names, or the layouts do not fit it.
+    pub fn like(schedule: &Schedule) -> Result<Request> {
+        let (kind, p) = (schedule.collective().kind(), schedule.ranks());
+        if kind.row().output.0 == Holders::Targets {
+            return Err(Error::usage(format!(
+                "no algorithm plans a {kind}: its targets cannot be requested"
+            )));
+        }
+        let sizes = Totals::new(schedule.collective(), schedule.layout()).sizes()?;
+        let (elements, equal) = match kind.is_sized_by_block() {
+            _ if !kind.has_data() => (0, sizes.clone()),
+            true => {
+                let largest = sizes.iter().copied().max().unwrap_or(0);
+                (largest, vec![largest; p])
+            }
+            false => {
+                let sum = sizes.iter().fold(0usize, |sum, &n| sum.saturating_add(n));
+                (sum, evenly(sum, sizes.len()))
+            }
+        };
+        let request = Request::new(kind, p, elements)
+            .root(schedule.collective().root().unwrap_or(0))
+            .ports(schedule.ports())
+            .element_bytes(schedule.element_bytes());
+        Ok(match sizes == equal {
+            true => request,
+            false => request.blocks(sizes),
+        })
     }
 }
 

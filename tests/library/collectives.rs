@@ -1,9 +1,10 @@
 //! The table of collectives, against naive statements of what each of them is.
 
 use oneport::check::FindingKind;
+use oneport::plan::registry;
 use oneport::run::{Operator, inputs, oracle};
 use oneport::schedule::collective::Expected;
-use oneport::{Collective, CostModel, Kind, Layout, Ports, Schedule, Span, Step};
+use oneport::{Collective, CostModel, Kind, Layout, Ports, Request, Schedule, Span, Step};
 
 /// By rank and element of its output: the ranks whose inputs are combined there, and the index in
 /// these; of `p` ranks with vectors of `2 p` elements or blocks of 2.
@@ -243,4 +244,68 @@ fn ranks_that_do_not_exist_are_refused() {
         let schedule = Schedule::new(Ports::BI, collective, layout.clone(), programs);
         assert_eq!(schedule.unwrap_err().to_string(), why);
     }
+}
+
+/// The request that a plan answers is the one that it was planned for.
+#[test]
+fn requests_like_a_schedule_plan_it_again() {
+    let uneven = |n: usize| (0..n).map(|i| 1 + i * i % 7).collect::<Vec<_>>();
+    let mut compared = 0;
+    for kind in Kind::ALL
+        .into_iter()
+        .filter(|&kind| kind != Kind::Multicast)
+    {
+        for p in [1, 2, 5] {
+            let ports = if p == 2 { Ports::UNI } else { Ports::BI };
+            let equal = match kind.has_data() {
+                true => Request::new(kind, p, 2 * p + 1),
+                false => Request::barrier(p),
+            };
+            let equal = equal.ports(ports).element_bytes(4);
+            let root = kind.with_root(p - 1).root().unwrap_or(0);
+            let mut requests = vec![equal.root(root)];
+            let counts = [p, p * p];
+            for &n in
+                &counts[..usize::from(kind.has_blocks()) + usize::from(kind.has_block_pairs())]
+            {
+                let sizes = uneven(n);
+                let elements = match kind.is_sized_by_block() {
+                    true => sizes.iter().copied().max().unwrap(),
+                    false => sizes.iter().sum(),
+                };
+                let request = Request::new(kind, p, elements).ports(ports).root(root);
+                requests.push(request.blocks((p > 1).then_some(sizes)));
+            }
+            for request in requests {
+                for algorithm in registry::of(kind).filter(|a| a.accepts(&request).is_ok()) {
+                    let schedule = algorithm.plan(&request).unwrap();
+                    let like = Request::like(&schedule).unwrap();
+                    assert_eq!(like, request, "{} {kind} p={p}", algorithm.name());
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 300, "{compared}");
+}
+
+#[test]
+fn what_cannot_be_requested_says_why() {
+    let targets = vec![1];
+    let mut b = Schedule::builder(2, Ports::BI, Collective::Multicast { root: 0, targets });
+    b.layout(0, 1, [Span::new(0, 1)], []);
+    b.layout(1, 1, [], [Span::new(0, 1)]);
+    let error = Request::like(&b.build().unwrap()).unwrap_err();
+    assert!(
+        error.to_string().contains("targets cannot be requested"),
+        "{error}"
+    );
+    let mut b = Schedule::builder(2, Ports::BI, Collective::Allreduce);
+    b.layout(0, 1, [Span::new(0, 1)], [Span::new(0, 1)]);
+    b.layout(1, 2, [Span::new(0, 2)], [Span::new(0, 2)]);
+    let error = Request::like(&b.build().unwrap()).unwrap_err();
+    assert!(
+        error.to_string().contains("rank 1 has 2 input elements"),
+        "{error}"
+    );
 }

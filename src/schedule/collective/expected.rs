@@ -99,17 +99,12 @@ impl<'a> Totals<'a> {
             Some(Operands::UpToOwn) => 0..rank + 1,
             Some(Operands::BeforeOwn) => 0..rank,
         };
-        // Elements of the vector.
-        let whole = || match root {
-            Some(root) if row.input.0 == Holders::Root => Ok(self.inputs[root]),
-            _ => self.common_input(),
-        };
         let has_output = self.collective.includes(row.output.0, rank);
         let expected = match (row.input.1, row.output.1) {
             (Extent::Pairs, _) | (_, Extent::Pairs) => self.alltoall_blocks(rank)?,
             (Extent::Block, _) if has_output => self.all_inputs(),
             (Extent::Block, _) => Vec::new(),
-            (Extent::Whole, Extent::Whole) => match whole()? {
+            (Extent::Whole, Extent::Whole) => match self.whole()? {
                 len if has_output => vec![Expected {
                     len,
                     ranks: operands,
@@ -118,7 +113,7 @@ impl<'a> Totals<'a> {
                 _ => Vec::new(),
             },
             (Extent::Whole, Extent::Block) => {
-                let (n, all) = (whole()?, self.outputs_before[p]);
+                let (n, all) = (self.whole()?, self.outputs_before[p]);
                 if n != all {
                     let who = root.map_or("every rank".into(), |root| format!("root {root}"));
                     return Err(Error::malformed(format!(
@@ -144,6 +139,44 @@ impl<'a> Totals<'a> {
             "{}: rank {rank} has {output} output elements, expected {expected}",
             self.collective.kind().name()
         )))
+    }
+
+    /// Elements of the vector (the only entry), of each rank's block, or, where they differ, of the
+    /// blocks of rank 0 for each rank, then of those of rank 1, and so on.
+    ///
+    /// # Errors
+    /// The lengths do not fit the collective.
+    pub(crate) fn sizes(&self) -> Result<Vec<usize>> {
+        let (p, row) = (self.layout.len(), self.collective.kind().row());
+        self.collective.fits_ranks(p)?;
+        match (row.input.1, row.output.1) {
+            (Extent::Block, _) => Ok(self.inputs.clone()),
+            (Extent::Pairs, _) | (_, Extent::Pairs) => {
+                let block = |from, to| Ok(self.alltoall_block(&self.layout[from], from, to)?.1);
+                let of = |from| (0..p).map(move |to| block(from, to));
+                let first = of(0).collect::<Result<Vec<_>>>()?;
+                for from in 1..p {
+                    if !of(from).eq(first.iter().map(|&n| Ok(n))) {
+                        return (0..p).flat_map(of).collect();
+                    }
+                }
+                Ok(first)
+            }
+            (Extent::Whole, Extent::Block) => {
+                Ok(self.layout.iter().map(|l| total_len(&l.output)).collect())
+            }
+            (Extent::Whole, Extent::Whole) => Ok(vec![self.whole()?]),
+        }
+    }
+
+    /// Elements of the vector.
+    fn whole(&self) -> Result<usize> {
+        match self.collective.root() {
+            Some(root) if self.collective.kind().row().input.0 == Holders::Root => {
+                Ok(self.inputs[root])
+            }
+            _ => self.common_input(),
+        }
     }
 
     /// The input length that all ranks have in common.
