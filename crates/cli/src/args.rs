@@ -30,8 +30,8 @@ pub(crate) struct Common {
     )]
     pub(crate) schedule: Vec<PathBuf>,
 
-    /// Number of ranks, or several such as 2..64, 2,3,5..=9, where a command takes them [default: 8,
-    /// or as many as --costs describes]
+    /// Number of ranks, or several such as 2..64, 2,3,5..=9, where a command takes them
+    /// [default: 8, or as many as --costs describes]
     #[arg(short = 'p', short_alias = 'n', long, value_name = "P", value_parser = parse_ranks)]
     pub(crate) ranks: Option<Ranges>,
 
@@ -95,8 +95,8 @@ impl Common {
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Vector {
     /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of
-    /// the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by a
-    /// factor of 4, and 8,1KiB lists [default: 64KiB]
+    /// the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by
+    /// a factor of 4, and 8,1KiB lists [default: 64KiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_sizes)]
     pub(crate) bytes: Option<Ranges>,
 
