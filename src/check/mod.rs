@@ -99,7 +99,8 @@ impl Schedule {
     }
 
     /// As [`Schedule::check_with`], and records what every buffer holds over the course of the
-    /// schedule. There is no history if an error before the proof makes it meaningless.
+    /// schedule: of one that does not complete, up to where all that is left waits for ever. There
+    /// is no history if the structure, or the length of a message, makes it meaningless.
     ///
     /// Space is that of the proof and of all runs of elements that the steps write.
     ///
@@ -131,18 +132,22 @@ fn check(
     let mut findings = Findings::new(options.max_errors);
     let structure = structure::check(schedule, &mut findings);
     shared_ports::check(schedule, &mut findings);
-    let unmatched = |m| findings.push(|| mismatch(schedule, m));
-    let matching = match matched(schedule, unmatched) {
+    let mut unmatched = Unmatched::default();
+    let matching = Matching::new(schedule, |m| {
+        findings.push(|| mismatch(schedule, m));
+        unmatched.add(m);
+    });
+    let matching = match matching {
         Ok(matching) => matching,
-        Err(message) => {
-            findings.push(|| Finding::of(FindingKind::TooLarge, message));
+        Err(e) => {
+            findings.push(|| Finding::of(FindingKind::TooLarge, e.to_string()));
             return findings.report(false);
         }
     };
     let Some(ports) = structure.ports else {
         return findings.report(false);
     };
-    let graph = match Graph::new(schedule, ports, options.overlap, &matching.0) {
+    let graph = match Graph::new(schedule, ports, options.overlap, &matching) {
         Ok(graph) => graph,
         Err(e) => {
             findings.push(|| Finding::of(FindingKind::TooLarge, e.to_string()));
@@ -156,19 +161,34 @@ fn check(
             schedule,
             ports,
             overlap: options.overlap,
-            matching: &matching.0,
+            matching: &matching,
             graph: &graph,
             missing: &missing,
         };
         stuck.report(&mut findings);
     }
-    if !completes || !matching.1 || !structure.provable {
+    let Unmatched { alone, unequal } = unmatched;
+    if !completes || !alone.is_empty() || unequal || !structure.provable {
+        if let Some(recorder) = recorded.filter(|_| structure.provable && !unequal) {
+            let order = graph.order_without(&alone).order;
+            let (mut ignored, recorder) = (Findings::new(0), recorder.insert(Recorder::default()));
+            let recorder = Some(recorder);
+            proof::prove(
+                schedule,
+                false,
+                &matching,
+                &graph,
+                &order,
+                &mut ignored,
+                recorder,
+            );
+        }
         return findings.report(false);
     }
     let in_order = proof::prove(
         schedule,
         options.keep_order,
-        &matching.0,
+        &matching,
         &graph,
         &order,
         &mut findings,
@@ -177,17 +197,22 @@ fn check(
     findings.report(in_order)
 }
 
-/// The matching, and whether every transfer matched.
-fn matched(
-    schedule: &Schedule,
-    mut mismatched: impl FnMut(Mismatched),
-) -> Result<(Matching, bool), String> {
-    let mut all = true;
-    let matching = Matching::new(schedule, |m| {
-        all = false;
-        mismatched(m);
-    });
-    matching.map(|m| (m, all)).map_err(|e| e.to_string())
+/// What does not match.
+#[derive(Default)]
+struct Unmatched {
+    /// The transfers without a partner, by rank and step.
+    alone: Vec<(usize, usize)>,
+    /// Whether the ends of any disagree on the length.
+    unequal: bool,
+}
+
+impl Unmatched {
+    fn add(&mut self, mismatch: Mismatched) {
+        match mismatch {
+            Mismatched::Alone { rank, step, .. } => self.alone.push((rank, step)),
+            Mismatched::Length { .. } => self.unequal = true,
+        }
+    }
 }
 
 fn mismatch(schedule: &Schedule, mismatch: Mismatched) -> Finding {

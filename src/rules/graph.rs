@@ -82,7 +82,30 @@ impl OrderedGraph {
         if let Some(mismatch) = first {
             return Err(mismatch_error(schedule, mismatch));
         }
-        Graph::new(schedule, schedule.ports(), overlap, &matching)?.ordered()
+        let graph = Graph::new(schedule, schedule.ports(), overlap, &matching)?;
+        let (n, order) = (graph.nodes.len(), graph.order().order);
+        if order.len() < n {
+            return Err(Error::wrong(format!(
+                "deadlock: {} of {n} transfers and computations wait for each other (run `check` for the cycle)",
+                n - order.len()
+            )));
+        }
+        Ok(graph.ordered(&order))
+    }
+
+    /// See [`Prepared::reachable`](crate::simulate::Prepared::reachable).
+    pub(crate) fn reachable(schedule: &Schedule, overlap: bool) -> Result<OrderedGraph> {
+        let (mut alone, mut unequal) = (Vec::new(), None);
+        let matching = Matching::new(schedule, |m| match m {
+            Mismatched::Alone { rank, step, .. } => alone.push((rank, step)),
+            Mismatched::Length { .. } => unequal = unequal.or(Some(m)),
+        })?;
+        if let Some(mismatch) = unequal {
+            return Err(mismatch_error(schedule, mismatch));
+        }
+        let graph = Graph::new(schedule, schedule.ports(), overlap, &matching)?;
+        let order = graph.order_without(&alone).order;
+        Ok(graph.ordered(&order))
     }
 
     pub(crate) fn nodes(&self) -> &[Node] {
@@ -268,10 +291,19 @@ impl Graph {
 
     /// Orders the nodes with a work-list so that each comes after everything it waits for.
     pub(crate) fn order(&self) -> Ordered {
+        self.order_without(&[])
+    }
+
+    /// As [`Graph::order`], where these transfers (rank and step) never run.
+    pub(crate) fn order_without(&self, never: &[(usize, usize)]) -> Ordered {
         let n = self.nodes.len();
         let backwards = (0..n).flat_map(|i| self.waits(i).iter().map(move |&w| (w, i as u32)));
         let successors = Grouped::new(n, backwards);
         let mut missing: Vec<u32> = (0..n).map(|i| self.waits(i).len() as u32).collect();
+        for &(rank, step) in never {
+            let event = self.rank_events[rank] + Event::transferred(step).index();
+            missing[self.event_nodes[event] as usize] += 1;
+        }
         // A queue instead of a stack: nodes that can run together become neighbours, and their
         // dependencies are still in cache.
         let mut order: Vec<u32> = (0..n as u32)
@@ -290,30 +322,19 @@ impl Graph {
         Ordered { order, missing }
     }
 
-    /// Renumbers the nodes so that each comes after everything it waits for.
-    ///
-    /// # Errors
-    /// When nodes wait for each other in a cycle.
-    fn ordered(self) -> Result<OrderedGraph> {
-        let n = self.nodes.len();
-        let Ordered { order, .. } = self.order();
-        if order.len() < n {
-            return Err(Error::wrong(format!(
-                "deadlock: {} of {n} transfers and computations wait for each other (run `check` for the cycle)",
-                n - order.len()
-            )));
-        }
-        let mut position = vec![0u32; n];
+    /// Takes only the nodes of `order`, in which each comes after everything it waits for.
+    fn ordered(self, order: &[u32]) -> OrderedGraph {
+        let mut position = vec![NONE; self.nodes.len()];
         for (i, &node) in order.iter().enumerate() {
             position[node as usize] = i as u32;
         }
         let mut ordered = OrderedGraph {
-            nodes: Vec::with_capacity(n),
+            nodes: Vec::with_capacity(order.len()),
             waits: Grouped::with_capacity_of(&self.waits),
             event_nodes: Vec::new(),
             rank_events: Vec::new(),
         };
-        for &node in &order {
+        for &node in order {
             ordered.nodes.push(self.nodes[node as usize]);
             let waits = self.waits(node as usize);
             let waits = waits.iter().map(|&w| position[w as usize]);
@@ -325,7 +346,7 @@ impl Graph {
                 *node = position[*node as usize];
             }
         }
-        Ok(ordered)
+        ordered
     }
 }
 

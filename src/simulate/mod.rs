@@ -121,14 +121,30 @@ impl Prepared {
     /// When a send or receive has no partner, partners disagree on a length, a port does not exist,
     /// or steps wait for each other in a cycle. [`crate::check`] gives more details.
     pub fn new(schedule: &Schedule, overlap: bool) -> Result<Prepared> {
-        Ok(Prepared {
+        let graph = OrderedGraph::new(schedule, overlap)?;
+        Ok(Prepared::of(schedule, overlap, graph))
+    }
+
+    /// As [`Prepared::new`], with those transfers and computations that take place before the
+    /// others wait for ever: in a cycle, or for a partner that never comes.
+    ///
+    /// # Errors
+    /// As [`Prepared::new`], but for steps without partners and cycles.
+    #[doc(hidden)]
+    pub fn reachable(schedule: &Schedule, overlap: bool) -> Result<Prepared> {
+        let graph = OrderedGraph::reachable(schedule, overlap)?;
+        Ok(Prepared::of(schedule, overlap, graph))
+    }
+
+    fn of(schedule: &Schedule, overlap: bool, graph: OrderedGraph) -> Prepared {
+        Prepared {
             ranks: schedule.ranks(),
             ports: schedule.ports(),
             overlap,
             kind: schedule.collective().kind(),
             element_bytes: schedule.element_bytes(),
-            graph: Arc::new(OrderedGraph::new(schedule, overlap)?),
-        })
+            graph: Arc::new(graph),
+        }
     }
 
     /// Transfers and computations, each after everything it waits for.

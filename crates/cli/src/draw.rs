@@ -278,8 +278,12 @@ fn timed(input: &Input, file: OutputFile, critical_path: bool) -> Result<String>
         trace = trace.show_critical_path();
     }
     let time = input.unit.show(trace.end());
+    let what = match trace.waits() {
+        [] => "time",
+        _ => "nothing moves after",
+    };
     let caption = input
-        .caption(&format!("time {time}"))
+        .caption(&format!("{what} {time}"))
         .line(show_cost(&input.cost, input.unit));
     file.content(&trace, &caption)
 }

@@ -6,9 +6,9 @@
 //! communication, computations have lanes of their own. Below the ranks there is one row per port
 //! that ranks share.
 
-use super::legend::{Legend, color, color_number, frame, mark, part_name, styles};
+use super::legend::{Legend, color, color_number, frame, mark, part_name, styles, wait_mark};
 use super::svg::{Anchor, GREY, LINE, MARGIN, Svg, TEXT, bytes, nice_step, number, scale, width};
-use super::trace::{Activity, Source, Trace, Unit, What};
+use super::trace::{Activity, Source, Trace, Unit, Wait, What};
 use super::{Caption, MAX_BOXES};
 use oneport::error::{Error, Result};
 
@@ -68,6 +68,8 @@ struct Chart<'t> {
     left: f64,
     width: f64,
     end: f64,
+    /// The time at the right edge: later than the end if steps wait there for ever.
+    edge: f64,
 }
 
 impl<'t> Chart<'t> {
@@ -110,6 +112,7 @@ impl<'t> Chart<'t> {
             left: 0.0,
             width: preferred_width.clamp(MIN_WIDTH, max_width),
             end,
+            edge: trace.shown(),
         };
         let names = chart.names_width();
         let ranks = width(&(trace.ranks() - 1).to_string(), TEXT);
@@ -156,8 +159,8 @@ impl<'t> Chart<'t> {
     }
 
     fn x(&self, time: f64) -> f64 {
-        if self.end > 0.0 {
-            self.left + self.width * (time / self.end)
+        if self.edge > 0.0 {
+            self.left + self.width * (time / self.edge)
         } else {
             self.left
         }
@@ -181,6 +184,9 @@ impl<'t> Chart<'t> {
             if takes_time(a) {
                 self.activity(&mut svg, i, a, top);
             }
+        }
+        for wait in self.trace.waits() {
+            self.wait(&mut svg, wait, top);
         }
         self.shared_ports(&mut svg, top + self.ranks_height());
         let mut y = bottom + 2.0 * LINE + 14.0;
@@ -295,6 +301,44 @@ impl<'t> Chart<'t> {
         self.mark(svg, a, row + from as f64 * self.lane_height, lanes);
     }
 
+    /// Draws the box of a step that waits for ever: from where its lane is idle to the right edge.
+    fn wait(&self, svg: &mut Svg, wait: &Wait, top: f64) {
+        let list = wait.port.map(|port| {
+            let ports = self.trace.ports();
+            ports.list(wait.what == What::Send, port)
+        });
+        let lanes = list.map_or(self.lanes, |_| 1);
+        let row = top + wait.rank as f64 * self.row_height() + self.gap / 2.0;
+        let at = (
+            self.x(wait.since),
+            row + list.unwrap_or(0) as f64 * self.lane_height + 0.5,
+        );
+        let size = (
+            self.x(self.edge) - at.0,
+            lanes as f64 * self.lane_height - 1.0,
+        );
+        let cycle = if wait.in_cycle { ", in the cycle" } else { "" };
+        let doing = doing(wait.what, wait.peer);
+        let title = format!(
+            "rank {}, step {}: {doing}, waits for ever{cycle}",
+            wait.rank, wait.step
+        );
+        svg.open("class=\"wait\"", &title);
+        wait_mark(svg, wait.in_cycle, at, size);
+        let short = match (wait.peer, wait.what) {
+            (Some(peer), What::Send) => format!("→{peer}"),
+            (Some(peer), What::Receive) => format!("←{peer}"),
+            _ => wait.what.name().to_string(),
+        };
+        let font = label_size(self.lane_height);
+        let fits = |text: &String| width(text, font) + 4.0 <= size.0;
+        if let Some(text) = [format!("{short} waits"), short].iter().find(|t| fits(t)) {
+            let middle = (at.0 + size.0 / 2.0, at.1 + size.1 / 2.0 + font * 0.36);
+            svg.text(middle, text, Anchor::Middle, font, "fill=\"#222\"");
+        }
+        svg.close();
+    }
+
     /// Draws the box of an activity that fills `lanes` lanes from `y` on.
     fn mark(&self, svg: &mut Svg, a: &Activity, y: f64, lanes: usize) {
         let x = self.x(a.start);
@@ -327,13 +371,8 @@ impl<'t> Chart<'t> {
 
     /// The text of the tooltip.
     fn describe(&self, a: &Activity) -> String {
-        let mut text = format!("rank {}, step {}: {}", a.rank, a.step, a.what.name());
-        match (a.peer, a.what) {
-            (Some(peer), What::Send) => text += &format!(" to {peer}"),
-            (Some(peer), What::Receive | What::ReceiveCombine) => text += &format!(" from {peer}"),
-            (Some(peer), _) => text += &format!(" what came from {peer}"),
-            (None, _) => {}
-        }
+        let doing = doing(a.what, a.peer);
+        let mut text = format!("rank {}, step {}: {doing}", a.rank, a.step);
         text += &format!(", {}", bytes(a.bytes));
         if let Some(part) = part_name(self.trace, a) {
             text += &format!(", {part}");
@@ -346,6 +385,17 @@ impl<'t> Chart<'t> {
         let space = if name.is_empty() { "" } else { " " };
         let (start, end, time) = (show(a.start), show(a.end), show(a.time()));
         text + &format!(", {start} to {end}{space}{name} ({time})")
+    }
+}
+
+/// A step in words: `send to 3`, `combine what came from 1`.
+fn doing(what: What, peer: Option<usize>) -> String {
+    let name = what.name();
+    match (peer, what) {
+        (Some(peer), What::Send) => format!("{name} to {peer}"),
+        (Some(peer), What::Receive | What::ReceiveCombine) => format!("{name} from {peer}"),
+        (Some(peer), _) => format!("{name} what came from {peer}"),
+        (None, _) => name.to_string(),
     }
 }
 

@@ -183,6 +183,17 @@ impl<'t> Legend<'t> {
             frame(svg, (x, y - 10.0), (28.0, 12.0));
             svg.text((x + 34.0, y), text, Anchor::Start, TEXT, "");
         }
+        let waits = self.trace.waits().iter();
+        let kinds: BTreeSet<bool> = waits.map(|wait| wait.in_cycle).collect();
+        for in_cycle in kinds {
+            let text = match in_cycle {
+                true => "waits for ever in a cycle",
+                false => "waits for ever",
+            };
+            let (x, y) = flow.entry(34.0 + width(text, TEXT));
+            wait_mark(svg, in_cycle, (x, y - 10.0), (28.0, 12.0));
+            svg.text((x + 34.0, y), text, Anchor::Start, TEXT, "");
+        }
         if !self.numbers.is_empty() {
             flow.line();
             self.colors(svg, &mut flow);
@@ -224,6 +235,16 @@ pub(crate) fn frame(svg: &mut Svg, (x, y): (f64, f64), (w, h): (f64, f64)) {
     let (at, size) = ((x + line / 2.0, y + line / 2.0), (w - line, h - line));
     let style = format!("class=\"critical\" stroke-width=\"{}\"", At(line));
     svg.rect(at, size, &style);
+}
+
+/// Draws the box of a step that waits for ever, dashed; in red if it waits in a cycle.
+pub(crate) fn wait_mark(svg: &mut Svg, in_cycle: bool, (x, y): (f64, f64), (w, h): (f64, f64)) {
+    let (fill, line) = match in_cycle {
+        true => ("#fbe9e7", "#c62828"),
+        false => ("#fff", "#777"),
+    };
+    let style = format!("fill=\"{fill}\" stroke=\"{line}\" stroke-dasharray=\"4 3\"");
+    svg.rect((x + 0.5, y + 0.5), (w - 1.0, h - 1.0), &style);
 }
 
 /// First and last element of each span: `0-3`, `0-3 8-11`, `0-3 8-11 …`.

@@ -43,7 +43,7 @@ pub use chrome::MAX_EVENTS;
 pub use dark::dark;
 pub use gantt::gantt;
 pub use page::{MAX_PAGE_RANKS, page};
-pub use trace::{Activity, Source, Trace, Unit, What};
+pub use trace::{Activity, Source, Trace, Unit, Wait, What};
 pub use traffic::{LevelTraffic, Traffic, traffic};
 pub use tree::{Tree, tree};
 

@@ -1,15 +1,18 @@
 //! Traces: the activities of every rank over time, in model time or in recorded wall-clock.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::MAX_BOXES;
 use super::blocks::blocks;
 use super::segments::segments;
+use oneport::check::{Options, Report};
 use oneport::error::{Error, Result};
 use oneport::internal::max_time;
 use oneport::internal::{Matching, NONE};
 use oneport::machine::{CostModel, Ports};
 use oneport::rules::Event;
 use oneport::schedule::{Schedule, Spans, Step};
-use oneport::simulate::Simulation;
+use oneport::simulate::{Prepared, Simulation};
 
 /// The unit of a [`Trace`]'s times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,6 +104,26 @@ impl Activity {
     }
 }
 
+/// A step that waits for ever, in a schedule that does not complete: the first of its rank on its
+/// port, or a computation that all later steps of its rank wait for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wait {
+    /// The rank.
+    pub rank: usize,
+    /// The step, an index into the rank's program.
+    pub step: usize,
+    /// What the step waits to do.
+    pub what: What,
+    /// The rank at the other end of a transfer.
+    pub peer: Option<usize>,
+    /// The number of the port that a transfer keeps.
+    pub port: Option<usize>,
+    /// The end of what its rank did before on this port, in the trace's unit.
+    pub since: f64,
+    /// Whether it is part of a cycle of steps that wait for each other.
+    pub in_cycle: bool,
+}
+
 /// The activities of every rank over time: see the [module documentation](crate).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trace {
@@ -114,6 +137,7 @@ pub struct Trace {
     /// The ports that ranks share, with the indices of their activities.
     shared_ports: Vec<(String, Vec<usize>)>,
     critical_path: bool,
+    waits: Vec<Wait>,
 }
 
 /// What [`Trace::build`] learns about one activity: its kind, when it starts and ends, and whether
@@ -124,16 +148,24 @@ impl Trace {
     /// Traces the model times of `schedule` under `cost`.
     ///
     /// A transfer occupies a port at both ends from its start to its end. A combining receive is a
-    /// transfer followed by a combination.
+    /// transfer followed by a combination. Of a schedule that does not complete, it traces what
+    /// takes place before all that is left waits for ever: see [`Trace::waits`].
     ///
     /// # Errors
-    /// As [`Schedule::simulate`], and when the makespan is not finite.
+    /// As [`Schedule::simulate`], but for steps without partners and cycles; and when the makespan
+    /// is not finite.
     pub fn model(schedule: &Schedule, cost: &CostModel, unit: Unit) -> Result<Trace> {
-        let simulation = schedule.simulate(cost)?;
-        Trace::simulated(schedule, &simulation, unit)
+        let simulation = simulated(schedule, cost)?;
+        let options = Options {
+            overlap: cost.overlaps(),
+            ..Options::default()
+        };
+        let check = || schedule.check_with(&options);
+        Trace::simulated(schedule, &simulation, unit, check)
     }
 
-    /// Traces the times of a simulation of `schedule`.
+    /// Traces the times of a simulation of `schedule`; `check` checks it, if not all steps take
+    /// place.
     ///
     /// # Errors
     /// When the makespan is not finite, or there are more steps than can be numbered.
@@ -141,6 +173,7 @@ impl Trace {
         schedule: &Schedule,
         simulation: &Simulation,
         unit: Unit,
+        check: impl FnOnce() -> Report,
     ) -> Result<Trace> {
         if !simulation.makespan().is_finite() {
             return Err(Error::usage(
@@ -157,14 +190,92 @@ impl Trace {
             let times = (simulation.start(node), simulation.finish(node));
             Some((what, times, critical[node]))
         };
-        Trace::build(schedule, (Source::Model, unit), |rank, i, step| {
+        let mut trace = Trace::build(schedule, (Source::Model, unit), |rank, i, step| {
             let transfer = |_| timed(transfer_of(step, false), rank, Event::transferred(i));
             let compute = || timed(compute_of(step), rank, Event::computed(i));
             [
                 step.peer().and_then(transfer),
                 step.computes().then(compute).flatten(),
             ]
-        })
+        })?;
+        trace.waits = trace.found_waits(schedule, prepared);
+        if !trace.waits.is_empty() {
+            trace.mark_cycles(&check());
+        }
+        Ok(trace)
+    }
+
+    /// The waits of a schedule of whose steps `prepared` has those that take place.
+    fn found_waits(&self, schedule: &Schedule, prepared: &Prepared) -> Vec<Wait> {
+        let mut waits = Vec::new();
+        let mut ends = vec![BTreeMap::new(); self.ranks];
+        for a in &self.activities {
+            let end = ends[a.rank].entry(self.list(a)).or_insert(0.0);
+            *end = max_time(*end, a.end);
+        }
+        for (rank, program) in schedule.programs().iter().enumerate() {
+            let first = waits.len();
+            let mut lists = BTreeSet::new();
+            for (i, step) in program.iter().enumerate() {
+                let stands = |event| prepared.node(rank, event).is_none();
+                let transfer = step.peer().is_some() && stands(Event::transferred(i));
+                let compute = !transfer && step.computes() && stands(Event::computed(i));
+                // A computation keeps all ports, and waits behind those that wait on any.
+                if compute && waits.len() > first {
+                    break;
+                }
+                let port = step.port().filter(|_| transfer);
+                let list = port.map(|port| self.ports.list(step.is_send(), port));
+                if !(transfer || compute) || !lists.insert(list) {
+                    continue;
+                }
+                let before = ends[rank].iter();
+                let before = before.filter(|(l, _)| list.is_none() || l.is_none() || **l == list);
+                waits.push(Wait {
+                    rank,
+                    step: i,
+                    what: match transfer {
+                        true => transfer_of(step, false),
+                        false => compute_of(step),
+                    },
+                    peer: step.peer(),
+                    port,
+                    since: before.map(|(_, &end)| end).fold(0.0, max_time),
+                    in_cycle: false,
+                });
+                if compute {
+                    break;
+                }
+            }
+        }
+        waits
+    }
+
+    /// Marks the waits that are part of a cycle that the checker has found.
+    fn mark_cycles(&mut self, report: &Report) {
+        let cycles = report.errors.iter().flat_map(|error| &error.cycle);
+        let steps = cycles.flat_map(|link| {
+            let before = link.waits_for_rank.unwrap_or(link.rank);
+            [(link.rank, link.step), (before, link.waits_for_step)]
+        });
+        let steps: BTreeSet<(usize, usize)> = steps.collect();
+        for wait in &mut self.waits {
+            wait.in_cycle = steps.contains(&(wait.rank, wait.step));
+        }
+    }
+
+    /// The steps that wait for ever, by rank and step: none of a schedule that completes.
+    pub fn waits(&self) -> &[Wait] {
+        &self.waits
+    }
+
+    /// The time up to which pictures show: beyond the end, there is room for what waits for ever.
+    pub(crate) fn shown(&self) -> f64 {
+        match self.end() {
+            end if self.waits.is_empty() => end,
+            0.0 => 1.0,
+            end => end * 1.12,
+        }
     }
 
     /// Traces steps that start and end at the given model times, by rank and step.
@@ -271,6 +382,7 @@ impl Trace {
                 })
                 .collect(),
             critical_path: false,
+            waits: Vec::new(),
         })
     }
 
@@ -410,6 +522,11 @@ fn distinct_blocks(schedule: &Schedule) -> (Vec<Vec<usize>>, Vec<Option<usize>>)
     let place = |blocks: &Vec<usize>| distinct.binary_search(blocks).ok();
     let places = of_step.iter().map(place).collect();
     (distinct, places)
+}
+
+/// The times of all steps, or of those that take place before the others wait for ever.
+pub(crate) fn simulated(schedule: &Schedule, cost: &CostModel) -> Result<Simulation> {
+    Prepared::reachable(schedule, cost.overlaps())?.simulate(cost)
 }
 
 fn transfer_of(step: &Step, in_one_pass: bool) -> What {

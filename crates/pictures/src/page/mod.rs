@@ -17,6 +17,7 @@ use self::data::PageData;
 use self::positions::Positions;
 use super::shell::Shell;
 use super::svg::{escape, number, scale};
+use super::trace::simulated;
 use super::{Caption, Trace, Unit};
 use oneport::check::{Options, Report};
 use oneport::error::{Error, Result};
@@ -80,18 +81,18 @@ pub fn page(
         let advice = "ranks, or draw a Gantt chart (.svg)";
         return too_large(schedule.ranks(), "ranks", MAX_PAGE_RANKS, advice);
     }
-    let simulation = schedule.simulate(cost)?;
+    let simulation = simulated(schedule, cost)?;
     let nodes = simulation.prepared().nodes().len();
     let advice = "ranks or segments, or write a trace (.json)";
     if nodes > MAX_NODES {
         return too_large(nodes, "transfers and computations", MAX_NODES, advice);
     }
-    let trace = Trace::simulated(schedule, &simulation, unit)?;
     let options = Options {
         overlap: cost.overlaps(),
         ..Options::default()
     };
     let (report, history) = schedule.check_recorded(&options);
+    let trace = Trace::simulated(schedule, &simulation, unit, || report.clone())?;
     let data = PageData {
         schedule,
         simulation: &simulation,
