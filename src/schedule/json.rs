@@ -22,6 +22,9 @@ struct Input {
     ports: PortDirection,
     #[serde(default = "one")]
     ported: usize,
+    /// Elements that a unit of all offsets and lengths has.
+    #[serde(default = "one")]
+    unit: usize,
     collective: Collective,
     layout: Vec<Layout>,
     programs: Vec<Vec<Step>>,
@@ -99,7 +102,8 @@ impl Schedule {
             input.layout,
             input.programs,
         )?
-        .with_shared_ports(input.shared_ports)
+        .with_shared_ports(input.shared_ports)?
+        .scaled(input.unit)
     }
 
     /// Writes the JSON form, with one layout, program or shared port per line.

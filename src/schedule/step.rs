@@ -111,6 +111,16 @@ pub enum Step {
 }
 
 impl Step {
+    /// All its spans.
+    pub(super) fn spans_mut(&mut self) -> impl Iterator<Item = &mut Spans> {
+        let (one, other) = match self {
+            Step::Send { spans, .. } | Step::Recv { spans, .. } => (spans, None),
+            Step::RecvCombine { spans, .. } => (spans, None),
+            Step::Copy { src, dst } | Step::Combine { src, dst, .. } => (src, Some(dst)),
+        };
+        std::iter::once(one).chain(other)
+    }
+
     /// A send of `spans` to rank `to` through port 0.
     pub fn send(to: usize, spans: impl Into<Spans>) -> Step {
         let spans = spans.into();

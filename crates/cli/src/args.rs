@@ -21,12 +21,12 @@ pub(crate) struct Common {
     #[arg(value_parser = parse_kind, conflicts_with = "schedule")]
     pub(crate) collective: Option<Kind>,
 
-    /// Read the schedule from a JSON file instead (`-` for standard input); some commands take
-    /// several
+    /// Read the schedule from a JSON file instead (`-` for standard input); with --bytes at any
+    /// multiple of its size; {p} in the name stands for the number of ranks
     #[arg(
         long,
         value_name = "FILE",
-        conflicts_with_all = ["algorithm", "bytes", "segment", "segments", "segment_sizes"]
+        conflicts_with_all = ["algorithm", "segment", "segments", "segment_sizes"]
     )]
     pub(crate) schedule: Vec<PathBuf>,
 

@@ -2,6 +2,7 @@
 //! measured times.
 
 mod measured;
+mod own;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -10,12 +11,15 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
+use clap::builder::Resettable;
 use oneport::plan::choose::{self, Choice};
 use oneport::plan::refusal::Reason;
 use oneport::plan::registry::{Algorithm, Planned};
 use oneport::run::Place;
+use oneport::simulate::Timed;
 use oneport::simulate::bounds::lower_bound_of_layouts;
 use oneport::{Collective, Request, Schedule};
+use oneport_pictures::SweepRow;
 use serde::Serialize;
 
 use self::measured::MeasuredPart;
@@ -26,19 +30,24 @@ use crate::output::{self, Skipped};
 use crate::progress::WorkBar;
 use crate::run::WallSummary;
 use crate::site::{self, Engine, Site};
+use crate::sweep::{Point, SweepArgs};
 use crate::task::{PlanTask, Timing, finite, steps};
 use crate::units::{
     Number, TimeUnit, or_dash, parse_count, parse_deadline, show_bytes, significant,
 };
 
 /// Compare all algorithms for one collective by model time.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
+#[command(mut_arg("collective", |a| a.conflicts_with(Resettable::Reset)))]
+#[command(mut_arg("schedule", |a| a.conflicts_with(Resettable::Reset)))]
 #[command(after_help = "\
 Examples:
   oneport compare reduce -p 64 --bytes 1MiB
   oneport compare broadcast -p 15 --bytes 64KiB --ports uni --json
   oneport compare allreduce -p 2 --bytes 64KiB --engine threads    measured, too
   mpirun -n 4 oneport compare allreduce --bytes 64KiB --dtype f32  beside the library's own
+  oneport compare --schedule mine.json                                 an own schedule beside all
+  oneport compare broadcast -p 2..64 --bytes 8..1MiB -o sweep.html  a table, and a page with plots
 
 Every algorithm gets the segment size that is best for it, unless --segment, --segments or --segment-sizes is \
 given. Algorithms that cannot be used here are listed with the reason. Measured times are medians of verified runs, interleaved; over MPI the \
@@ -46,6 +55,9 @@ library's own function is a row of its own.")]
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     common: Common,
+
+    #[command(flatten)]
+    sweep: SweepArgs,
 
     /// Measure, too: on threads, or on the processes that mpirun or srun started [default: model
     /// times alone; mpi if they did]
@@ -96,13 +108,17 @@ struct Output {
     measured: Option<MeasuredPart>,
 }
 
-#[derive(Serialize)]
+#[derive(Debug, Serialize)]
 struct CompareRow {
     algorithm: String,
     root: Option<usize>,
     time: Number,
-    /// Time relative to the best row.
-    ratio: f64,
+    model_time: Number,
+    /// Time relative to the best row, which `x_best` is, too.
+    ratio: Number,
+    x_best: Number,
+    /// Time relative to the lower bound.
+    x_bound: Option<Number>,
     rounds: usize,
     messages: usize,
     bytes: u64,
@@ -116,11 +132,54 @@ struct CompareRow {
     wall: Option<WallSummary>,
 }
 
+impl CompareRow {
+    /// The row of a schedule that moves `bytes`, before it is set beside others.
+    fn new(
+        algorithm: String,
+        timed: &Timed,
+        bytes: u64,
+        info: &ScheduleInfo,
+        levels: Option<Vec<Level>>,
+    ) -> oneport::Result<CompareRow> {
+        let time = Number(finite(timed.time)?);
+        Ok(CompareRow {
+            algorithm,
+            root: info.root,
+            time,
+            model_time: time,
+            ratio: Number(1.0),
+            x_best: Number(1.0),
+            x_bound: None,
+            rounds: timed.rounds,
+            messages: timed.messages,
+            bytes,
+            segments: info.segments,
+            segment: info.segment,
+            levels,
+            wall: None,
+        })
+    }
+}
+
 /// Plans, times and sorts all algorithms, and prints them.
 pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    let done = site.perform(CompareJob::new(args, site))?;
-    done.print(args, out)?;
-    Ok(ExitCode::SUCCESS)
+    args.sweep.writable()?;
+    if args.common.points().len() == 1 {
+        let done = site.perform(CompareJob::new(args, site))?;
+        done.print(args, out)?;
+        let mut table = args.sweep.table(&args.common);
+        table.add(done.point());
+        table.write()?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let table = args.sweep.table(&args.common);
+    table.fill(out, |point| {
+        let args = CompareArgs {
+            common: point.clone(),
+            ..args.clone()
+        };
+        Ok(site.perform(CompareJob::new(&args, site))?.point())
+    })
 }
 
 /// All algorithms for a task, timed in the model.
@@ -142,10 +201,10 @@ struct TimedTask {
 
 impl<'a> CompareJob<'a> {
     fn new(args: &'a CompareArgs, site: &Site) -> Result<CompareJob<'a>> {
-        let task = args.task(site)?;
-        let ranked = rank(args, &task)?;
+        let (common, task) = args.task(site)?;
+        let ranked = rank(args, &common, &task)?;
         let measures = args.engine().is_some();
-        let schedules = measures.then(|| measured::plan(&ranked.choices));
+        let schedules = measures.then(|| measured::plan(&ranked.candidates));
         Ok(CompareJob {
             args,
             task,
@@ -159,11 +218,7 @@ impl site::Job for CompareJob<'_> {
     type Done = TimedTask;
 
     fn fact(&self) -> String {
-        let names = self
-            .ranked
-            .choices
-            .iter()
-            .map(|choice| choice.algorithm.name());
+        let names = self.ranked.rows.iter().map(|row| &*row.algorithm);
         format!("measures {}", names.collect::<Vec<_>>().join(", "))
     }
 
@@ -174,11 +229,11 @@ impl site::Job for CompareJob<'_> {
             lower_bound,
             mut rows,
             skipped,
-            choices,
+            candidates: _,
         } = self.ranked;
         let mut measured = None;
         if let Some(schedules) = &self.schedules {
-            let mut found = measured::measure(args, schedules, &choices, site)?;
+            let mut found = measured::measure(args, schedules, &rows, site)?;
             for (row, wall) in rows.iter_mut().zip(found.walls.drain(..)) {
                 row.wall = Some(wall);
             }
@@ -203,6 +258,31 @@ impl site::Job for CompareJob<'_> {
 }
 
 impl TimedTask {
+    /// What a sweep keeps of it.
+    fn point(self) -> Point {
+        let TimedTask { task, output, .. } = self;
+        let row = |row: CompareRow| SweepRow {
+            algorithm: row.algorithm,
+            ranks: output.ranks,
+            bytes: output.vector_bytes.unwrap_or(0),
+            time: row.time.0,
+            bound: output.lower_bound.0,
+            median: row.wall.map(|wall| wall.median as f64),
+            rounds: row.rounds,
+            messages: row.messages,
+            volume: row.bytes,
+            segment: row.segment.filter(|_| row.segments > Some(1)),
+        };
+        Point {
+            collective: output.collective,
+            ports: task.request.get_ports(),
+            costs: show_cost(task.request.get_cost(), task.unit),
+            unit: task.unit,
+            rows: output.rows.into_iter().map(row).collect(),
+            skipped: output.skipped,
+        }
+    }
+
     fn print(&self, args: &CompareArgs, out: &mut dyn Write) -> Result<()> {
         let TimedTask { task, info, output } = self;
         if let Some(measured) = &output.measured {
@@ -228,17 +308,25 @@ impl TimedTask {
 
 impl CompareArgs {
     /// The task that every process has.
-    fn task(&self, site: &Site) -> Result<PlanTask> {
-        let Some(kind) = self.common.collective else {
-            bail!("give a COLLECTIVE (such as reduce): compare plans all algorithms itself");
+    fn task(&self, site: &Site) -> Result<(Common, PlanTask)> {
+        let common = match self.engine() {
+            None => self.common.clone(),
+            Some(_) => self.common.typed().0,
+        };
+        let mut common = match common.collective {
+            None => own::like_the_first(&common)?,
+            Some(_) => common,
+        };
+        let Some(kind) = common.collective else {
+            bail!("give a COLLECTIVE (such as reduce)");
         };
         if self.common.rules.is_some() {
             bail!("--rules chooses one algorithm: compare has all of them");
         }
         if self.engine().is_none() {
-            let mut task = PlanTask::new(&self.common, kind)?;
+            let mut task = PlanTask::new(&common, kind)?;
             task.timed_only = Some(Timing::All);
-            return Ok(task);
+            return Ok((common, task));
         }
         if self.common.nodes.node_ports.is_some() {
             bail!("--node-ports is for model times: leave --engine out");
@@ -246,7 +334,7 @@ impl CompareArgs {
         if self.repetitions == 0 {
             bail!("--repetitions is 0: at least one is timed");
         }
-        let (mut common, dtype) = self.common.typed();
+        let dtype = self.common.typed().1;
         common.vector.ensure_combines(kind, dtype)?;
         if let Some(world) = &site.world {
             common.take_ranks(world.size());
@@ -261,7 +349,7 @@ impl CompareArgs {
                 site.max_ranks()
             );
         }
-        Ok(task)
+        Ok((common, task))
     }
 }
 
@@ -289,11 +377,18 @@ struct RankedAlgorithms {
     /// Those that cannot be used.
     skipped: Vec<Skipped>,
     /// By row: what was timed.
-    choices: Vec<Choice>,
+    candidates: Vec<Candidate>,
 }
 
-/// Times all algorithms.
-fn rank(args: &CompareArgs, task: &PlanTask) -> Result<RankedAlgorithms> {
+/// What a row is about.
+enum Candidate {
+    Planned(Choice),
+    Own(Schedule),
+}
+
+/// Times all algorithms, and the schedules of `--schedule`.
+fn rank(args: &CompareArgs, common: &Common, task: &PlanTask) -> Result<RankedAlgorithms> {
+    let (own, wrong) = own::timed(common, task)?;
     // By root.
     let bounds = Mutex::new(BTreeMap::new());
     let progress = WorkBar::new(
@@ -312,7 +407,12 @@ fn rank(args: &CompareArgs, task: &PlanTask) -> Result<RankedAlgorithms> {
             .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))
     }));
     progress.finish();
-    let skipped: Vec<Skipped> = ranking.refusals.into_iter().map(Skipped::from).collect();
+    let skipped: Vec<Skipped> = ranking
+        .refusals
+        .into_iter()
+        .map(Skipped::from)
+        .chain(wrong)
+        .collect();
     let Some(fastest) = ranking.choices.first() else {
         return Err(output::none_applies(&skipped));
     };
@@ -321,19 +421,27 @@ fn rank(args: &CompareArgs, task: &PlanTask) -> Result<RankedAlgorithms> {
     warnings_about(&args.common, &fastest.collective, ports, several_ports);
     let bounds = bounds.into_inner().unwrap_or_default();
     let lower_bound = bounds.into_values().fold(f64::INFINITY, f64::min);
-    let (info, best) = (fastest.info.clone(), fastest.choice.time);
+    let info = fastest.info.clone();
     let timed = ranking.choices.into_iter();
-    let (mut rows, choices): (Vec<CompareRow>, Vec<Choice>) =
-        timed.map(|timed| (timed.row, timed.choice)).unzip();
+    let planned = timed.map(|timed| (timed.row, Candidate::Planned(timed.choice)));
+    let own = own
+        .into_iter()
+        .map(|own| (own.row, Candidate::Own(own.schedule)));
+    let mut all: Vec<_> = planned.chain(own).collect();
+    all.sort_by(|a, b| a.0.time.0.total_cmp(&b.0.time.0));
+    let (mut rows, candidates): (Vec<CompareRow>, Vec<Candidate>) = all.into_iter().unzip();
+    let best = rows[0].time.0;
     for row in &mut rows {
-        row.ratio = if best > 0.0 { row.time.0 / best } else { 1.0 };
+        row.ratio = Number(if best > 0.0 { row.time.0 / best } else { 1.0 });
+        row.x_best = row.ratio;
+        row.x_bound = (lower_bound > 0.0).then(|| Number(row.time.0 / lower_bound));
     }
     Ok(RankedAlgorithms {
         info,
         lower_bound,
         rows,
         skipped,
-        choices,
+        candidates,
     })
 }
 
@@ -371,22 +479,12 @@ impl TimedAlgorithm {
         };
         let timed = planned.timed(cost, |more| progress.add(more))?;
         let info = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
-        let row = CompareRow {
-            algorithm: algorithm.to_string(),
-            root: info.root,
-            time: Number(finite(timed.time)?),
-            ratio: 1.0,
-            rounds: timed.rounds,
-            messages: timed.messages,
-            bytes: timed.elements as u64 * element_bytes,
-            segments: info.segments,
-            segment: info.segment,
-            levels: match &planned {
-                Planned::Stored(schedule) => levels::traffic(schedule, cost),
-                Planned::Streamed { .. } => None,
-            },
-            wall: None,
+        let levels = match &planned {
+            Planned::Stored(schedule) => levels::traffic(schedule, cost),
+            Planned::Streamed { .. } => None,
         };
+        let bytes = timed.elements as u64 * element_bytes;
+        let row = CompareRow::new(algorithm.to_string(), &timed, bytes, &info, levels)?;
         if let Ok(mut bounds) = bounds.lock() {
             bounds
                 .entry(row.root)
@@ -424,7 +522,7 @@ fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {
             row.algorithm.clone(),
             or_dash(row.root),
             unit.show(row.time.0),
-            significant(row.ratio, 4),
+            significant(row.x_best.0, 4),
             over(row.time.0),
             row.rounds.to_string(),
             or_dash(row.segments),

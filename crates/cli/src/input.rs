@@ -5,7 +5,7 @@ mod verdict;
 mod warnings;
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use oneport::plan::refusal::{Reason, Refusal};
@@ -83,8 +83,9 @@ impl Common {
         }
     }
 
-    /// Reads a schedule from a file, for the options' machine.
+    /// Reads a schedule from a file, for the options' machine and size.
     pub(crate) fn read(&self, path: &Path) -> Result<Input> {
+        let path = &self.of_family(path)?;
         let name = name_of(path);
         let text = read_text(path)?;
         let options = msccl::ReadOptions {
@@ -110,6 +111,16 @@ impl Common {
         }
         let element_bytes = self.vector.element_bytes();
         schedule = schedule.with_element_bytes(element_bytes);
+        if let Some(bytes) = &self.vector.bytes {
+            let bytes = bytes.one("--bytes")?;
+            if series.is_some() {
+                bail!(
+                    "{name}: the messages of a series have sizes of their own: leave --bytes out"
+                );
+            }
+            let whole = self.vector.elements("a vector", bytes)?;
+            schedule = at_size(schedule, whole).with_context(|| name.clone())?;
+        }
         in_range(&schedule).with_context(|| name.clone())?;
         let (cost, unit) = match &series {
             Some(series) if !self.machine.is_given() => {
@@ -135,6 +146,7 @@ impl Common {
             schedule: Some(name),
             root,
             root_choice: "file",
+            vector_bytes: size_of(&schedule),
             shared_ports: schedule.shared_ports().len(),
             nodes: nodes.len(),
             ..ScheduleInfo::of(collective.kind(), schedule.ranks(), ports, unit)
@@ -147,6 +159,18 @@ impl Common {
             series: series.filter(|_| !self.machine.is_given()),
             info,
         })
+    }
+
+    /// The file of a family such as `mine-{p}.json` for the number of ranks.
+    fn of_family(&self, path: &Path) -> Result<PathBuf> {
+        let name = path.to_string_lossy();
+        if !name.contains("{p}") {
+            return Ok(path.to_owned());
+        }
+        match self.ranks()? {
+            Some(ranks) => Ok(name.replace("{p}", &ranks.to_string()).into()),
+            None => bail!("{name} is a file for each number of ranks: give -p"),
+        }
     }
 
     /// Verifies that options that repeat what the file says agree with it.
@@ -249,6 +273,27 @@ pub(crate) fn show_cost(cost: &CostModel, unit: TimeUnit) -> String {
         format!(" on the whole; pieces by size: {}", several.join(", "))
     });
     parts.join(", ") + &pieces + overlap
+}
+
+/// Bytes of the vector, or of the largest block, of a schedule that fits its collective.
+fn size_of(schedule: &Schedule) -> Option<u64> {
+    let request = Request::like(schedule).ok()?;
+    let has_data = request.get_collective().has_data();
+    has_data.then(|| request.elements() as u64 * request.get_element_bytes())
+}
+
+/// The schedule for a vector, or largest blocks, of `elements` elements.
+fn at_size(schedule: Schedule, elements: usize) -> Result<Schedule> {
+    let own = Request::like(&schedule)?.elements();
+    if own == 0 {
+        bail!("the schedule has no data whose size --bytes could choose");
+    }
+    if !elements.is_multiple_of(own) {
+        bail!(
+            "the schedule has {own} elements, so it scales to multiples of that, not to {elements} (--bytes)"
+        );
+    }
+    Ok(schedule.scaled(elements / own)?)
 }
 
 /// Rejects a schedule whose sizes could overflow when they are added.

@@ -28,6 +28,7 @@ mod schema;
 mod simulate;
 mod site;
 mod steady;
+mod sweep;
 mod task;
 mod tune;
 mod units;

@@ -5,7 +5,7 @@ mod stream;
 use std::io::Write;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use oneport::machine::Pieces;
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::Published;
@@ -13,23 +13,28 @@ use oneport::rules::NodeKind;
 use oneport::simulate::bounds::LowerBounds;
 use oneport::simulate::{Simulation, Stats, Timed};
 use oneport::{CostModel, Request};
+use oneport_pictures::SweepRow;
 use serde::Serialize;
 
 use self::stream::Streamed;
 use crate::args::Common;
-use crate::input::{Input, ScheduleInfo};
+use crate::input::{Input, ScheduleInfo, show_cost};
 use crate::levels::{self, Level};
 use crate::memory::ensure_memory;
 use crate::output;
+use crate::sweep::{Point, SweepArgs};
 use crate::task::finite;
 use crate::units::{Number, TimeUnit, show_bytes, significant};
 
 /// Time a schedule exactly in the cost model.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct SimulateArgs {
     #[command(flatten)]
     common: Common,
+
+    #[command(flatten)]
+    sweep: SweepArgs,
 
     /// Show when each rank finishes, what it sends and receives, and how long its ports are busy
     #[arg(short = 'v', long, help_heading = "Output")]
@@ -45,6 +50,7 @@ Examples:
   oneport simulate reduce -p 16 --bytes 1MiB
   oneport simulate broadcast -p 15 --bytes 5 --segments 5 -a chain --ports uni --alpha 1 --beta 1
   oneport simulate reduce -p 4 --bytes 1KiB --dtype f64 --gamma 0.05ns --critical-path
+  oneport simulate broadcast -p 2..64 --bytes 8..1MiB*4 -a circulant -o circulant.csv
 
 Model time follows from four rules. Ports: steps on one port run one after another. Data: a step waits for what it \
 reads and what it overwrites. Compute: computing is alone on its rank (unless --overlap). Rendezvous: a transfer starts \
@@ -54,12 +60,14 @@ given as plain numbers, model times are in the same units, otherwise in nanoseco
 #[derive(Serialize)]
 struct Output<'a> {
     time: Number,
+    model_time: Number,
     rounds: usize,
     messages: usize,
     bytes: u64,
     lower_bound: Number,
-    /// Time divided by lower bound.
-    ratio: Option<f64>,
+    /// Time divided by lower bound, which `x_bound` is, too.
+    ratio: Option<Number>,
+    x_bound: Option<Number>,
     /// The lower bounds, of which `lower_bound` is the largest.
     lower_bounds: Bounds,
     closed_form: Option<Number>,
@@ -133,14 +141,28 @@ enum Subject {
 
 /// Simulates and prints.
 pub(crate) fn run(args: &SimulateArgs, out: &mut dyn Write) -> Result<ExitCode> {
+    args.sweep.writable()?;
+    let mut table = args.sweep.table(&args.common);
+    if args.common.points().len() > 1 {
+        if args.ranks_table || args.critical_path {
+            bail!("--ranks-table and --critical-path are for one schedule, not for a table");
+        }
+        return table.fill(out, |point| {
+            let args = SimulateArgs {
+                common: point.clone(),
+                ..args.clone()
+            };
+            let subject = Subject::of(&args)?;
+            Ok(subject.point(&subject.time(&args)?))
+        });
+    }
     let subject = Subject::of(args)?;
-    let output = match &subject {
-        Subject::Stored(input) => time(args, input)?,
-        Subject::Streamed(streamed) => streamed.time()?,
-    };
+    let output = subject.time(args)?;
     output::answer(out, args.common.json, &output, |out| {
         print(out, &subject, &output)
     })?;
+    table.add(subject.point(&output));
+    table.write()?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -155,6 +177,43 @@ impl Subject {
             input.print_warnings(&args.common);
         }
         Ok(subject)
+    }
+
+    fn time(&self, args: &SimulateArgs) -> Result<Output<'_>> {
+        match self {
+            Subject::Stored(input) => time(args, input),
+            Subject::Streamed(streamed) => streamed.time(),
+        }
+    }
+
+    /// What a sweep keeps of it.
+    fn point(&self, output: &Output<'_>) -> Point {
+        let info = output.info;
+        let name = info.algorithm.as_deref().or(info.schedule.as_deref());
+        let row = SweepRow {
+            algorithm: name.unwrap_or_default().into(),
+            ranks: info.ranks,
+            bytes: info.vector_bytes.unwrap_or(0),
+            time: output.time.0,
+            bound: output.lower_bound.0,
+            median: None,
+            rounds: output.rounds,
+            messages: output.messages,
+            volume: output.bytes,
+            segment: info.segment.filter(|_| info.segments > Some(1)),
+        };
+        let (ports, cost, unit) = match self {
+            Subject::Stored(input) => (input.schedule.ports(), &input.cost, input.unit),
+            Subject::Streamed(s) => (s.request.get_ports(), s.request.get_cost(), s.unit),
+        };
+        Point {
+            collective: info.collective,
+            ports,
+            costs: show_cost(cost, unit),
+            unit,
+            rows: vec![row],
+            skipped: Vec::new(),
+        }
     }
 
     fn summary(&self) -> Vec<(&'static str, String)> {
@@ -226,16 +285,19 @@ impl<'a> Output<'a> {
         info: &'a ScheduleInfo,
     ) -> Output<'a> {
         let largest = bounds.largest.max(series.unwrap_or(0.0));
+        let x_bound = (largest > 0.0).then(|| Number(timed.time / largest));
         let linear = cost.rates();
         let closed_form = planned.and_then(|(algorithm, request)| algorithm.closed_form(request));
         let published = planned.and_then(|(algorithm, request)| algorithm.published(request));
         Output {
             time: Number(timed.time),
+            model_time: Number(timed.time),
             rounds: timed.rounds,
             messages: timed.messages,
             bytes: timed.elements as u64 * size,
             lower_bound: Number(largest),
-            ratio: (largest > 0.0).then_some(timed.time / largest),
+            ratio: x_bound,
+            x_bound,
             lower_bounds: Bounds {
                 latency: Number(bounds.latency),
                 bandwidth: Number(bounds.bandwidth),
@@ -338,7 +400,7 @@ fn print_summary(
         let bound = unit.show(output.lower_bound.0);
         summary.push((
             "lower bound",
-            format!("{bound} (time is {} times that)", significant(ratio, 4)),
+            format!("{bound} (time is {} times that)", significant(ratio.0, 4)),
         ));
     }
     if let Some(closed) = output.closed_form {

@@ -28,6 +28,7 @@ use crate::ranges::{Ranges, parse_sizes};
 use crate::site::{self, Engine, Site};
 use crate::units::{parse_count, parse_duration, show_bytes};
 use files::Files;
+pub(crate) use job::command;
 use job::{CoreUse, TuneJob};
 
 /// Measure algorithms and segment sizes over a range of vector sizes, and find the best.
@@ -337,7 +338,7 @@ fn in_words(progress: &tune::Progress<'_>) -> String {
 
 /// Returns a flag that SIGINT, SIGTERM and SIGHUP set. A further SIGINT or SIGTERM ends the
 /// program.
-fn stop_on_signals() -> Result<Arc<AtomicBool>> {
+pub(crate) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::flag;
     let stop = Arc::new(AtomicBool::new(false));

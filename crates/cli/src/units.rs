@@ -4,7 +4,7 @@ use std::time::Duration;
 
 pub(crate) use oneport_pictures::svg::bytes as show_bytes;
 use oneport_pictures::svg::number;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// Upper limit of sizes, so that byte counts are exact in the cost model's floating-point numbers.
 pub(crate) const MAX_BYTES: u64 = 1 << 53;
@@ -247,7 +247,7 @@ pub(crate) fn counted(n: usize, thing: &str) -> String {
 }
 
 /// A number that serialises without decimals if it is whole: `39`, not `39.0`.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Deserialize)]
 pub(crate) struct Number(pub(crate) f64);
 
 impl Serialize for Number {

@@ -35,6 +35,7 @@ mod segments;
 pub mod shell;
 #[doc(hidden)]
 pub mod svg;
+mod sweep;
 mod trace;
 mod traffic;
 mod tree;
@@ -43,6 +44,7 @@ pub use chrome::MAX_EVENTS;
 pub use dark::dark;
 pub use gantt::gantt;
 pub use page::{MAX_PAGE_RANKS, page};
+pub use sweep::{Sweep, SweepRow, plot};
 pub use trace::{Activity, Source, Trace, Unit, Wait, What};
 pub use traffic::{LevelTraffic, Traffic, traffic};
 pub use tree::{Tree, tree};

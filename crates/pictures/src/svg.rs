@@ -229,6 +229,20 @@ pub fn bytes(bytes: u64) -> String {
     format!("{} {}", number(bytes as f64 / unit as f64, 4), names[power])
 }
 
+/// Formats a time: `12.3 us`; a plain number if it has no unit.
+pub fn time(unit: Unit, time: f64) -> String {
+    let (divisor, name) = match unit {
+        Unit::Plain => return number(time, 7),
+        Unit::Nanoseconds => match time {
+            t if t >= 1e9 => (1e9, "s"),
+            t if t >= 1e6 => (1e6, "ms"),
+            t if t >= 1e3 => (1e3, "us"),
+            _ => (1.0, "ns"),
+        },
+    };
+    format!("{} {name}", number(time / divisor, 5))
+}
+
 /// Scale for times of up to `max`: a divisor, and the name of the unit (empty if there is no unit).
 pub fn scale(unit: Unit, max: f64) -> (f64, &'static str) {
     match unit {

@@ -1,13 +1,12 @@
 //! Measured times of the algorithms, interleaved, and of the library's own function beside them.
 
 use anyhow::Result;
-use oneport::plan::choose::Choice;
 use oneport::run::{Element, Operator, Place, Processes, Run};
 use oneport::{Error, ErrorKind, Schedule};
 use oneport_measure::{by_library, interleave};
 use serde::Serialize;
 
-use super::CompareArgs;
+use super::{Candidate, CompareArgs, CompareRow};
 use crate::memory::ensure_memory;
 use crate::output;
 use crate::progress::WorkBar;
@@ -34,22 +33,23 @@ pub(super) struct MeasuredPart {
     warnings: Vec<String>,
 }
 
-/// Measures the `schedules` of `choices`, of which there is at least one.
+/// Measures the `schedules` of `rows`, of which there is at least one.
 pub(super) fn measure(
     args: &CompareArgs,
     schedules: &[Schedule],
-    choices: &[Choice],
+    of: &[CompareRow],
     site: &mut Site,
 ) -> Result<MeasuredPart> {
     let dtype = args.common.typed().1;
-    oneport::with_element_type!(dtype, T => measure_as::<T>(args, schedules, choices, site))
+    oneport::with_element_type!(dtype, T => measure_as::<T>(args, schedules, of, site))
 }
 
-/// The schedules of all choices, if they fit into memory together.
-pub(super) fn plan(choices: &[Choice]) -> Result<Vec<Schedule>> {
-    let schedules = choices
-        .iter()
-        .map(|choice| choice.algorithm.plan(&choice.request));
+/// The schedules of all candidates, if they fit into memory together.
+pub(super) fn plan(candidates: &[Candidate]) -> Result<Vec<Schedule>> {
+    let schedules = candidates.iter().map(|candidate| match candidate {
+        Candidate::Planned(choice) => choice.algorithm.plan(&choice.request),
+        Candidate::Own(schedule) => Ok(schedule.clone()),
+    });
     let schedules = schedules.collect::<oneport::Result<Vec<_>>>()?;
     let memory = schedules.iter().map(memory_of_schedule);
     let memory = memory.fold(0u64, u64::saturating_add);
@@ -61,7 +61,7 @@ pub(super) fn plan(choices: &[Choice]) -> Result<Vec<Schedule>> {
 fn measure_as<T: Element>(
     args: &CompareArgs,
     schedules: &[Schedule],
-    choices: &[Choice],
+    of: &[CompareRow],
     site: &mut Site,
 ) -> Result<MeasuredPart> {
     let operator = match schedules[0].collective().kind().reduces() {
@@ -86,10 +86,10 @@ fn measure_as<T: Element>(
     let progress = WorkBar::new(0, "measuring {wide_bar} {percent}%, {eta} left");
     let mut rows = interleave(site, &runs, |done, of| progress.set(done, of))?;
     progress.finish();
-    let library = rows.split_off(choices.len()).pop();
-    for (row, choice) in rows.iter().zip(choices) {
+    let library = rows.split_off(of.len()).pop();
+    for (row, of) in rows.iter().zip(of) {
         if let Some(mismatch) = &row.error {
-            let name = choice.algorithm.name();
+            let name = &of.algorithm;
             let wrong = ErrorKind::Wrong(format!("wrong result of {name}: {mismatch}"));
             return Err(Error::from(wrong).into());
         }
@@ -147,7 +147,7 @@ impl MeasuredPart {
     pub(super) fn print(
         &self,
         out: &mut dyn std::io::Write,
-        rows: &[super::CompareRow],
+        rows: &[CompareRow],
         unit: TimeUnit,
     ) -> Result<()> {
         let walls = rows.iter().filter_map(|row| row.wall.as_ref());
@@ -166,7 +166,7 @@ impl MeasuredPart {
             cells.extend(others);
             (wall.median, cells)
         };
-        let of_row = |row: &super::CompareRow| {
+        let of_row = |row: &CompareRow| {
             let wall = row.wall.as_ref()?;
             let ratio = wall.median as f64 / row.time.0;
             let in_ns = unit == TimeUnit::Nanoseconds && ratio.is_finite();

@@ -271,7 +271,7 @@ fn machine() -> String {
 }
 
 /// The command line, quoted for a shell.
-fn command() -> String {
+pub(crate) fn command() -> String {
     let quoted = |argument: String| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:+@%".contains(c);
         if !argument.is_empty() && argument.chars().all(plain) {

@@ -27,6 +27,7 @@ mod plot;
 mod ranges;
 mod readme;
 mod steady;
+mod sweep;
 mod tables;
 #[path = "../../src/units.rs"]
 #[allow(dead_code, reason = "for the program")]

@@ -100,7 +100,7 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("compare", "give a COLLECTIVE"),
         ("simulate reduce --schedule x.json", "cannot be used with"),
         (
-            "simulate --schedule x.json --bytes 8",
+            "simulate --schedule x.json --segment 8",
             "cannot be used with",
         ),
         (

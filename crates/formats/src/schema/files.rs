@@ -24,6 +24,9 @@ pub(super) struct ScheduleSchema {
     /// Number of ports of each kind; 1 if it is left out.
     #[schemars(default, range(min = 1, max = 4096))]
     ported: usize,
+    /// Elements of a unit of all offsets and lengths; 1 if it is left out.
+    #[schemars(default, range(min = 1))]
+    unit: usize,
     /// What the schedule must achieve.
     collective: CollectiveSchema,
     /// The buffer of each rank.

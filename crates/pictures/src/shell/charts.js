@@ -89,7 +89,7 @@ const draw = (box, series, axes) => {
   svg += `<rect x="${edge.left}" y="${edge.top}" width="${right - edge.left}" height="${bottom - edge.top}" class="plot"/>`;
   const ticksX = axes.bytes ? powersOfTwo(x0, x1, (right - edge.left) / 66, points.map(p => p.x)) : decimals(x0, x1, (right - edge.left) / 66);
   for (const t of ticksX) {
-    const x = px(sx(t)), text = axes.bytes ? bytesText(t) : tickText(t);
+    const x = px(sx(t)), text = axes.bytes ? bytesText(t) : (axes.textX ?? tickText)(t);
     // Keep the outermost labels inside the picture.
     const half = text.length * 3.4, at = Math.min(Math.max(x, half + 2), width - half - 2);
     svg += `<path d="M${x} ${edge.top}V${bottom}" class="grid"/><text x="${px(at)}" y="${bottom + 17}" text-anchor="middle">${text}</text>`;
@@ -104,6 +104,7 @@ const draw = (box, series, axes) => {
   svg += `<text x="${edge.left}" y="14">${escaped(axes.y)}</text>`;
   svg += `<text x="${(edge.left + right) / 2}" y="${height - 8}" text-anchor="middle">${escaped(axes.x)}</text>`;
   if (axes.square) svg += `<path d="M${px(sx(x0))} ${px(sy(x0))}L${px(sx(x1))} ${px(sy(x1))}" class="agree"/>`;
+  for (const at of axes.marks ?? []) svg += `<path d="M${px(sx(at))} ${edge.top}V${bottom}" class="agree"/>`;
   if (axes.agree) svg += `<path d="M${px(sx(axes.agree))} ${edge.top}V${bottom}" class="agree"/>`;
   // Where the model is at its best.
   for (const s of axes.optimum ? series.filter(s => s.model && s.points.length > 1) : []) {

@@ -1,0 +1,596 @@
+//! One command at several numbers of ranks and sizes: the table that it prints, and the files that
+//! `-o` names.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+
+use anyhow::{Context, Result, bail};
+use oneport::Ports;
+use oneport_pictures::shell::Heading;
+use oneport_pictures::{Caption, Sweep, SweepRow, Unit, plot};
+use serde::{Deserialize, Serialize};
+
+use crate::args::Common;
+use crate::files::name_of;
+use crate::output::{self, Skipped};
+use crate::progress::WorkBar;
+use crate::ranges::Ranges;
+use crate::tune::{command, stop_on_signals};
+use crate::units::{Number, TimeUnit, or_dash, show_bytes, show_ns, significant};
+
+/// Where a table of times goes besides standard output.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct SweepArgs {
+    /// Write the table to FILE.csv, .md or .tex, all numbers to .json, the plot to .svg, a page with
+    /// it to .html; may be repeated. With a CSV file the same command goes on where it stopped
+    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
+    output: Vec<PathBuf>,
+}
+
+/// What a file of a sweep has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FileKind {
+    Csv,
+    Markdown,
+    Tex,
+    Json,
+    Svg,
+    Html,
+}
+
+impl FileKind {
+    fn of(path: &Path) -> Result<FileKind> {
+        let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
+        Ok(match extension.as_deref() {
+            Some("csv") => FileKind::Csv,
+            Some("md") => FileKind::Markdown,
+            Some("tex") => FileKind::Tex,
+            Some("json") => FileKind::Json,
+            Some("svg") => FileKind::Svg,
+            Some("html" | "htm") => FileKind::Html,
+            _ => bail!(
+                "{}: name FILE.csv, .md, .tex, .json, .svg or .html",
+                path.display()
+            ),
+        })
+    }
+}
+
+/// What has been found at one number of ranks and one size.
+#[derive(Debug)]
+pub(crate) struct Point {
+    pub(crate) collective: &'static str,
+    pub(crate) ports: Ports,
+    /// The costs in words, and the unit of times.
+    pub(crate) costs: String,
+    pub(crate) unit: TimeUnit,
+    pub(crate) rows: Vec<SweepRow>,
+    pub(crate) skipped: Vec<Skipped>,
+}
+
+/// A line of the CSV file and of the list in JSON.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    collective: String,
+    ports: String,
+    ranks: usize,
+    bytes: u64,
+    algorithm: String,
+    model_time: Number,
+    time_unit: String,
+    lower_bound: Number,
+    /// Model time over the lower bound.
+    x_bound: Option<Number>,
+    /// Time over the best at this point, measured if it was.
+    x_best: Number,
+    median_ns: Option<Number>,
+    rounds: usize,
+    messages: usize,
+    volume_bytes: u64,
+    segment_bytes: Option<u64>,
+    /// The command line, which a sweep that goes on must have, too.
+    command: String,
+}
+
+/// JSON output of a sweep.
+#[derive(Serialize)]
+struct Output {
+    rows: Vec<Line>,
+    skipped: Vec<SkippedAt>,
+}
+
+#[derive(Serialize)]
+struct SkippedAt {
+    ranks: usize,
+    bytes: u64,
+    #[serde(flatten)]
+    skipped: Skipped,
+}
+
+/// A sweep as far as it is.
+pub(crate) struct Table<'a> {
+    common: &'a Common,
+    args: &'a SweepArgs,
+    unit: TimeUnit,
+    collective: String,
+    costs: String,
+    ports: String,
+    sweep: Sweep,
+    skipped: Vec<(usize, u64, Skipped)>,
+}
+
+impl Common {
+    /// These options with each number of ranks and size that they name.
+    pub(crate) fn points(&self) -> Vec<Common> {
+        let several = |ranges: &Option<Ranges>| match ranges {
+            None => vec![None],
+            Some(ranges) => ranges.values(2).into_iter().map(Some).collect(),
+        };
+        let mut points = Vec::new();
+        for ranks in several(&self.ranks) {
+            for bytes in several(&self.vector.bytes) {
+                let mut point = self.clone();
+                point.ranks = ranks.map(Ranges::single);
+                point.vector.bytes = bytes.map(Ranges::single);
+                points.push(point);
+            }
+        }
+        points
+    }
+}
+
+impl SweepArgs {
+    /// Makes sure that all files can be written.
+    pub(crate) fn writable(&self) -> Result<()> {
+        for path in &self.output {
+            FileKind::of(path)?;
+        }
+        let outputs: Vec<_> = self
+            .output
+            .iter()
+            .map(|path| ("-o", Some(&**path)))
+            .collect();
+        output::writable(&outputs)
+    }
+
+    /// An empty table of a command with these options.
+    pub(crate) fn table<'a>(&'a self, common: &'a Common) -> Table<'a> {
+        Table {
+            common,
+            args: self,
+            unit: TimeUnit::Plain,
+            collective: String::new(),
+            costs: String::new(),
+            ports: String::new(),
+            sweep: Sweep {
+                unit: Unit::Plain,
+                rows: Vec::new(),
+            },
+            skipped: Vec::new(),
+        }
+    }
+
+    /// The CSV file.
+    fn csv(&self) -> Option<&Path> {
+        let is_csv = |path: &&PathBuf| FileKind::of(path).is_ok_and(|kind| kind == FileKind::Csv);
+        self.output.iter().find(is_csv).map(|path| &**path)
+    }
+
+    /// The rows of the same command that its CSV file has.
+    fn known(&self) -> Result<Vec<Line>> {
+        let Some(path) = self.csv().filter(|path| path.is_file()) else {
+            return Ok(Vec::new());
+        };
+        let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let mut reader = csv::Reader::from_reader(&*text);
+        let own = command();
+        let lines: Result<Vec<Line>, _> = reader.deserialize().collect();
+        match lines {
+            Ok(lines) if lines.iter().all(|line| line.command == own) => Ok(lines),
+            _ => bail!(
+                "{} has something else than rows of this command: name another file, or remove it",
+                path.display()
+            ),
+        }
+    }
+}
+
+fn show_point(point: &Common) -> String {
+    let ranks = point.ranks().ok().flatten().map(|p| format!("{p} ranks"));
+    let bytes = point
+        .vector
+        .bytes
+        .as_ref()
+        .and_then(|bytes| bytes.one("").ok());
+    let parts: Vec<String> = ranks.into_iter().chain(bytes.map(show_bytes)).collect();
+    parts.join(", ")
+}
+
+/// The number of ranks and the size of a point, if its options name both.
+fn place(point: &Common) -> Option<(usize, u64)> {
+    let bytes = point.vector.bytes.as_ref()?.one("--bytes").ok()?;
+    Some((point.ranks().ok()??, bytes))
+}
+
+impl Table<'_> {
+    /// Evaluates all points, prints the table and writes the files. A point where nothing can be had
+    /// is left out with a note. Ctrl-C ends the sweep with what there is.
+    pub(crate) fn fill(
+        mut self,
+        out: &mut dyn Write,
+        mut each: impl FnMut(&Common) -> Result<Point>,
+    ) -> Result<ExitCode> {
+        let known = self.args.known()?;
+        let points = self.common.points();
+        let stop = stop_on_signals()?;
+        let bar = WorkBar::new(
+            points.len() as u64,
+            "{wide_bar} {pos}/{len} points, {eta} left",
+        );
+        if let Some(line) = known.first() {
+            self.collective.clone_from(&line.collective);
+            output::note(&format!("{} rows are known from the CSV file", known.len()));
+        }
+        let taken: BTreeSet<_> = known.iter().map(|line| (line.ranks, line.bytes)).collect();
+        self.sweep.rows = known.into_iter().map(Line::row).collect();
+        let (mut left, mut first_error) = (0, None);
+        for point in &points {
+            if place(point).is_some_and(|place| taken.contains(&place)) {
+                continue;
+            }
+            if stop.load(Ordering::Relaxed) {
+                left += 1;
+                continue;
+            }
+            match each(point) {
+                Ok(found) => self.add(found),
+                Err(error) => {
+                    output::note(&format!("{} left out: {error:#}", show_point(point)));
+                    first_error.get_or_insert(error);
+                }
+            }
+            if let Some(path) = self.args.csv() {
+                output::write_file(path, &self.csv()?)?;
+            }
+            bar.add(1);
+        }
+        bar.finish();
+        if let Some(error) = first_error.filter(|_| self.sweep.rows.is_empty()) {
+            return Err(error);
+        }
+        output::answer(out, self.common.json, &self.json(), |out| self.print(out))?;
+        self.write()?;
+        if left == 0 {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let csv = match self.args.csv() {
+            Some(path) => format!("the same command continues from {}", path.display()),
+            None => "with -o FILE.csv the same command could continue there".into(),
+        };
+        output::note(&format!("interrupted, {left} points are left: {csv}"));
+        Ok(ExitCode::from(130))
+    }
+
+    /// Adds what has been found at a point.
+    pub(crate) fn add(&mut self, point: Point) {
+        self.collective = point.collective.into();
+        self.ports = match point.ports.k() {
+            1 => point.ports.name().into(),
+            k => format!("{} x {k}", point.ports.name()),
+        };
+        self.costs = point.costs;
+        self.unit = point.unit;
+        self.sweep.unit = match point.unit {
+            TimeUnit::Plain => Unit::Plain,
+            TimeUnit::Nanoseconds => Unit::Nanoseconds,
+        };
+        let first = point.rows.first().map(|row| (row.ranks, row.bytes));
+        let (ranks, bytes) = first.unwrap_or_default();
+        let skipped = point.skipped.into_iter();
+        self.skipped
+            .extend(skipped.map(|skipped| (ranks, bytes, skipped)));
+        self.sweep.rows.extend(point.rows);
+    }
+
+    /// What is swept: `broadcast, 2 to 64 ranks, 64 KiB`.
+    fn title(&self) -> String {
+        let span = |values: BTreeSet<u64>, show: &dyn Fn(u64) -> String| match (
+            values.first(),
+            values.last(),
+        ) {
+            (Some(&first), Some(&last)) if first < last => {
+                format!("{} to {}", show(first), show(last))
+            }
+            (Some(&first), _) => show(first),
+            _ => String::new(),
+        };
+        let points = self.sweep.points();
+        let ranks = points.iter().map(|&(ranks, _)| ranks as u64).collect();
+        let bytes = points.iter().map(|&(_, bytes)| bytes).collect();
+        let ranks = span(ranks, &|p| p.to_string());
+        let size = span(bytes, &show_bytes);
+        format!("{}, {ranks} ranks, {size}", self.collective)
+    }
+
+    fn lines(&self) -> Vec<Line> {
+        let points = self.sweep.points().into_iter();
+        let lines = points.flat_map(|point| {
+            let rows = self.sweep.at(point);
+            let best = rows.first().map_or(0.0, |row| row.value());
+            rows.into_iter().map(move |row| self.line(row, best))
+        });
+        lines.collect()
+    }
+
+    fn line(&self, row: &SweepRow, best: f64) -> Line {
+        let over = |value: f64, by: f64| (by > 0.0).then(|| Number(value / by));
+        Line {
+            collective: self.collective.clone(),
+            ports: self.ports.clone(),
+            ranks: row.ranks,
+            bytes: row.bytes,
+            algorithm: row.algorithm.clone(),
+            model_time: Number(row.time),
+            time_unit: self.unit.name().into(),
+            lower_bound: Number(row.bound),
+            x_bound: over(row.time, row.bound),
+            x_best: over(row.value(), best).unwrap_or(Number(1.0)),
+            median_ns: row.median.map(Number),
+            rounds: row.rounds,
+            messages: row.messages,
+            volume_bytes: row.volume,
+            segment_bytes: row.segment,
+            command: command(),
+        }
+    }
+
+    fn csv(&self) -> Result<Vec<u8>> {
+        let mut csv = csv::Writer::from_writer(Vec::new());
+        for line in self.lines() {
+            csv.serialize(line)?;
+        }
+        Ok(csv.into_inner()?)
+    }
+
+    fn json(&self) -> Output {
+        let skipped = self.skipped.iter();
+        Output {
+            rows: self.lines(),
+            skipped: skipped
+                .map(|(ranks, bytes, skipped)| SkippedAt {
+                    ranks: *ranks,
+                    bytes: *bytes,
+                    skipped: skipped.clone(),
+                })
+                .collect(),
+        }
+    }
+
+    /// Writes the files of `-o`.
+    pub(crate) fn write(&self) -> Result<()> {
+        for path in &self.args.output {
+            let content = match FileKind::of(path)? {
+                FileKind::Csv => self.csv()?,
+                FileKind::Json => {
+                    let mut text = Vec::new();
+                    output::json(&mut text, &self.json())?;
+                    text
+                }
+                FileKind::Markdown => self.markdown().into_bytes(),
+                FileKind::Tex => self.tex().into_bytes(),
+                FileKind::Svg => {
+                    let mut caption = Caption::new(self.title());
+                    caption.lines.push(self.costs.clone());
+                    plot(&self.sweep, &caption).into_bytes()
+                }
+                FileKind::Html => self.page().into_bytes(),
+            };
+            output::write_named(path, &content)?;
+        }
+        Ok(())
+    }
+
+    fn page(&self) -> String {
+        let own = |name: &str, value: String| (name.to_string(), value);
+        self.sweep.page(&Heading {
+            title: format!("oneport {}", self.title()),
+            summary: vec![
+                own("ports", self.ports.clone()),
+                own("costs", self.costs.clone()),
+                own("date", oneport_measure::now()),
+                own("command", command()),
+            ],
+            warnings: Vec::new(),
+        })
+    }
+
+    fn print(&self, out: &mut dyn Write) -> Result<()> {
+        writeln!(
+            out,
+            "{}\n{} ports, {}\n",
+            self.title(),
+            self.ports,
+            self.costs
+        )?;
+        let (header, rows) = self.cells();
+        output::table(out, &header.join("|"), rows)?;
+        // By algorithm: the reason, and how often.
+        let mut reasons: BTreeMap<&str, (usize, &Skipped)> = BTreeMap::new();
+        for (_, _, skipped) in &self.skipped {
+            reasons.entry(skipped.algorithm()).or_insert((0, skipped)).0 += 1;
+        }
+        let reasons: Vec<Skipped> = reasons
+            .into_values()
+            .map(|(count, first)| first.counted(count))
+            .collect();
+        output::skipped(out, &reasons)
+    }
+
+    /// Header and rows of the table: a row for each point of a sweep with what is fastest there, or
+    /// for each algorithm of one point.
+    fn cells(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        /// More algorithms than these have no columns of their own, but for those from files.
+        const MAX_COLUMNS: usize = 5;
+        let (points, names) = (self.sweep.points(), self.sweep.algorithms());
+        let vary = |values: BTreeSet<u64>| values.len() > 1;
+        let many_ranks = vary(points.iter().map(|point| point.0 as u64).collect());
+        let many_sizes = vary(points.iter().map(|point| point.1).collect());
+        let one_each = points.iter().all(|&point| self.sweep.at(point).len() == 1);
+        let over = |value: f64, by: f64| or_dash((by > 0.0).then(|| significant(value / by, 4)));
+        let show = |row: &SweepRow| match row.median {
+            Some(median) => show_ns(median),
+            None => self.unit.show(row.time),
+        };
+        let mut header: Vec<String> = Vec::new();
+        let mut head = |names: &[&str]| header.extend(names.iter().map(|&name| name.into()));
+        if many_ranks {
+            head(&[">ranks"]);
+        }
+        if many_sizes {
+            head(&[">size"]);
+        }
+        let by_point = points.len() > 1 && !one_each;
+        let columns: Vec<&str> = match names.len() <= MAX_COLUMNS {
+            true => names,
+            false => {
+                let own = self.common.schedule.iter().map(|path| name_of(path));
+                let own: Vec<String> = own.collect();
+                let is_own = |name: &&str| own.iter().any(|own| own == name);
+                names.into_iter().filter(is_own).collect()
+            }
+        };
+        match by_point {
+            true => {
+                head(&["fastest", ">time", ">x bound"]);
+                match columns.is_empty() {
+                    true => head(&["second", ">x best"]),
+                    false => {
+                        let names = columns.iter().map(|name| format!(">x {name}"));
+                        header.extend(names);
+                    }
+                }
+            }
+            false => head(&[
+                "algorithm",
+                ">time",
+                ">x best",
+                ">x bound",
+                ">rounds",
+                ">segment",
+                ">messages",
+                ">volume",
+            ]),
+        }
+        let mut rows = Vec::new();
+        for &(ranks, bytes) in &points {
+            let at = self.sweep.at((ranks, bytes));
+            let Some(best) = at.first() else { continue };
+            let mut place = Vec::new();
+            place.extend(many_ranks.then(|| ranks.to_string()));
+            place.extend(many_sizes.then(|| show_bytes(bytes)));
+            if by_point {
+                let mut cells = place;
+                cells.extend([
+                    best.algorithm.clone(),
+                    show(best),
+                    over(best.time, best.bound),
+                ]);
+                let x_best = |row: &&SweepRow| over(row.value(), best.value());
+                match columns.is_empty() {
+                    true => {
+                        let second = at.get(1);
+                        cells.push(or_dash(second.map(|row| row.algorithm.clone())));
+                        cells.push(or_dash(second.map(x_best)));
+                    }
+                    false => cells.extend(columns.iter().map(|name| {
+                        or_dash(at.iter().find(|row| row.algorithm == *name).map(x_best))
+                    })),
+                }
+                rows.push(cells);
+                continue;
+            }
+            rows.extend(at.iter().map(|row| {
+                let mut cells = place.clone();
+                cells.extend([
+                    row.algorithm.clone(),
+                    show(row),
+                    over(row.value(), best.value()),
+                    over(row.time, row.bound),
+                    row.rounds.to_string(),
+                    or_dash(row.segment.map(show_bytes)),
+                    row.messages.to_string(),
+                    show_bytes(row.volume),
+                ]);
+                cells
+            }));
+        }
+        (header, rows)
+    }
+
+    fn markdown(&self) -> String {
+        let (header, rows) = self.cells();
+        let line = |cells: &mut dyn Iterator<Item = String>| {
+            let cells: Vec<String> = cells.map(|cell| cell.replace('|', "\\|")).collect();
+            format!("| {} |\n", cells.join(" | "))
+        };
+        let name = |name: &String| name.trim_start_matches('>').to_string();
+        let mut text = line(&mut header.iter().map(name));
+        let rule = |name: &String| if name.starts_with('>') { "--:" } else { "---" }.to_string();
+        text += &line(&mut header.iter().map(rule));
+        for row in rows {
+            text += &line(&mut row.into_iter());
+        }
+        text
+    }
+
+    /// A table for the package booktabs.
+    fn tex(&self) -> String {
+        let escape = |cell: &str| {
+            let mut text = String::new();
+            for c in cell.trim_start_matches('>').chars() {
+                match c {
+                    '_' | '%' | '&' | '#' | '$' | '{' | '}' => text.extend(['\\', c]),
+                    '\\' => text += "\\textbackslash{}",
+                    c => text.push(c),
+                }
+            }
+            text
+        };
+        let line = |cells: &[String]| {
+            let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
+            format!("{} \\\\\n", cells.join(" & "))
+        };
+        let (header, rows) = self.cells();
+        let side = |name: &String| if name.starts_with('>') { 'r' } else { 'l' };
+        let columns: String = header.iter().map(side).collect();
+        let rows: String = rows.iter().map(|row| line(row)).collect();
+        format!(
+            "% {}; {}; {}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n{}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n",
+            self.title(),
+            self.costs,
+            command(),
+            line(&header)
+        )
+    }
+}
+
+impl Line {
+    fn row(self) -> SweepRow {
+        SweepRow {
+            algorithm: self.algorithm,
+            ranks: self.ranks,
+            bytes: self.bytes,
+            time: self.model_time.0,
+            bound: self.lower_bound.0,
+            median: self.median_ns.map(|median| median.0),
+            rounds: self.rounds,
+            messages: self.messages,
+            volume: self.volume_bytes,
+            segment: self.segment_bytes,
+        }
+    }
+}

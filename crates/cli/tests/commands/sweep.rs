@@ -1,0 +1,187 @@
+//! Tests of sweeps over ranks and sizes, their files, and schedules from files beside algorithms.
+
+use std::fs;
+
+use super::options::{folder, json_in};
+use crate::support::run::{failure, json, oneport};
+
+#[test]
+fn a_sweep_has_the_times_of_its_points_and_writes_them_everywhere() {
+    let folder = folder("points");
+    let sweep = "broadcast -p 2,5..=6 --bytes 8..8KiB*32 -a chain,circulant";
+    let files = "-o s.csv -o s.md -o s.tex -o s.svg -o s.html -o s.json";
+    let all = json_in(&folder, &format!("compare {sweep} {files}"));
+    let rows = all["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3 * 3 * 2);
+    for row in rows {
+        let (p, m, name) = (
+            &row["ranks"],
+            &row["bytes"],
+            row["algorithm"].as_str().unwrap(),
+        );
+        let one = json(&format!("simulate broadcast -p {p} --bytes {m} -a {name}"));
+        assert_eq!(one["time"], row["model_time"], "{row}");
+        assert_eq!(one["lower_bound"], row["lower_bound"], "{row}");
+        assert_eq!(one["messages"], row["messages"], "{row}");
+    }
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    let saved: serde_json::Value = serde_json::from_str(&read("s.json")).unwrap();
+    assert_eq!(saved, all);
+    let lines = read("s.csv").lines().count();
+    assert_eq!(lines, 1 + rows.len());
+    assert!(read("s.md").starts_with("| ranks | size | fastest |"));
+    assert_eq!(read("s.tex").matches(" \\\\\n").count(), 1 + 9);
+    assert!(read("s.tex").contains("\\toprule") && read("s.svg").starts_with("<svg "));
+    let page = read("s.html");
+    assert!(page.contains("Which leads where") && page.contains("\"algorithm\":\"circulant\""));
+    // One algorithm a point: a row for each.
+    let simulated = json(&format!(
+        "simulate {}",
+        sweep.replace("chain,circulant", "chain")
+    ));
+    let chains = rows.iter().filter(|row| row["algorithm"] == "chain");
+    let times = |rows: Vec<&serde_json::Value>| -> Vec<_> {
+        rows.iter().map(|row| row["model_time"].clone()).collect()
+    };
+    let simulated = simulated["rows"].as_array().unwrap();
+    assert_eq!(times(simulated.iter().collect()), times(chains.collect()));
+}
+
+#[test]
+fn a_sweep_goes_on_from_its_csv_file_and_leaves_others_alone() {
+    let folder = folder("again");
+    let run = |arguments: &str| {
+        let mut command = oneport(arguments);
+        let output = command.current_dir(&folder).output().unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    let sweep = "compare reduce -p 2..8 --bytes 64 -a chain,binomial -o r.csv";
+    assert_eq!(run(sweep).0, Some(0));
+    let path = folder.join("r.csv");
+    let whole = fs::read_to_string(&path).unwrap();
+    // As if it had been stopped after the first point, and with a time that only the file has.
+    let first: Vec<_> = whole.lines().take(3).collect();
+    let marked = first.join("\n").replace(",64,binomial,", ",64,binomial,9") + "\n";
+    fs::write(&path, &marked).unwrap();
+    let (code, notes) = run(sweep);
+    assert_eq!(code, Some(0), "{notes}");
+    assert!(notes.contains("2 rows are known"), "{notes}");
+    let again = fs::read_to_string(&path).unwrap();
+    assert_eq!(again.lines().count(), whole.lines().count());
+    assert!(again.contains(",64,binomial,9"), "{again}");
+    let other = sweep.replace("64 -a", "128 -a");
+    let (code, error) = run(&other);
+    assert_eq!(code, Some(2));
+    assert!(
+        error.contains("something else than rows of this command"),
+        "{error}"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), again);
+    for (file, expected) in [("r.pdf", "name FILE.csv"), ("no/r.csv", "no/r.csv")] {
+        let message = failure(
+            oneport(&format!("compare reduce -p 2 -o {file}")).current_dir(&folder),
+            2,
+        );
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn schedules_from_files_stand_beside_algorithms_at_every_multiple_of_their_size() {
+    let folder = folder("own");
+    for p in [3, 4] {
+        let plan = format!("plan broadcast -p {p} --bytes 6 -a chain -o mine-{p}.json");
+        oneport(&plan).current_dir(&folder).assert().success();
+    }
+    let text = fs::read_to_string(folder.join("mine-3.json")).unwrap();
+    fs::write(
+        folder.join("unit.json"),
+        text.replacen('{', "{ \"unit\": 4,", 1),
+    )
+    .unwrap();
+    let files = "--schedule mine-3.json --schedule unit.json";
+    let both = json_in(
+        &folder,
+        &format!("compare {files} --bytes 48 -a chain --segments 1"),
+    );
+    let rows = both["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    assert!(
+        rows.iter().all(|row| row["time"] == rows[0]["time"]),
+        "{both}"
+    );
+    let sweep =
+        "compare --schedule mine-{p}.json -p 3,4 --bytes 6,60 --engine threads --repetitions 2";
+    let sweep = json_in(&folder, sweep);
+    let rows = sweep["rows"].as_array().unwrap().iter();
+    let own: Vec<_> = rows
+        .filter(|row| row["algorithm"] == "mine-{p}.json")
+        .collect();
+    assert_eq!(own.len(), 4);
+    assert!(
+        own.iter()
+            .all(|row| row["median_ns"].as_f64().unwrap() > 0.0)
+    );
+    // A wrong one is not timed.
+    let wrong = text.replace(
+        "\"send\":{\"to\":1,\"spans\":[[0,6]]}",
+        "\"send\":{\"to\":1,\"spans\":[[0,5],[0,1]]}",
+    );
+    assert_ne!(wrong, text);
+    fs::write(folder.join("wrong.json"), wrong).unwrap();
+    let with_wrong = json_in(&folder, "compare --schedule wrong.json");
+    let skipped = with_wrong["skipped"].as_array().unwrap();
+    let reason = skipped
+        .iter()
+        .find(|skipped| skipped["algorithm"] == "wrong.json");
+    assert!(
+        reason.unwrap()["reason"]
+            .as_str()
+            .unwrap()
+            .starts_with("wrong: ")
+    );
+    for (arguments, expected) in [
+        (
+            "compare reduce --schedule mine-3.json",
+            "performs a broadcast, not a reduce",
+        ),
+        (
+            "compare broadcast -p 4 --bytes 6 --schedule mine-3.json",
+            "3 ranks, not 4",
+        ),
+        (
+            "compare broadcast -p 3 --schedule mine-3.json",
+            "has 6 elements, not 65536",
+        ),
+        (
+            "compare --schedule mine-{p}.json",
+            "a file for each number of ranks: give -p",
+        ),
+        (
+            "simulate --schedule mine-3.json --bytes 13",
+            "has 6 elements, so it scales to multiples",
+        ),
+        (
+            "simulate --schedule mine-3.json --schedule mine-4.json",
+            "this command takes one",
+        ),
+        (
+            "compare",
+            "give a COLLECTIVE (such as reduce), or --schedule FILE",
+        ),
+    ] {
+        let message = failure(oneport(arguments).current_dir(&folder), 2);
+        assert!(message.contains(expected), "{arguments}: {message}");
+    }
+    let run = json_in(
+        &folder,
+        "run --schedule mine-3.json --bytes 48 --dtype f64 --repetitions 1",
+    );
+    assert_eq!(
+        (&run["verified"], &run["vector_bytes"]),
+        (&true.into(), &48.into())
+    );
+}

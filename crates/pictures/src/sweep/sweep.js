@@ -1,0 +1,79 @@
+// The charts of a sweep: what is asked for against size or ranks, and which algorithm leads where.
+const { rows, plain } = JSON.parse(document.getElementById("data").textContent);
+const names = [...new Set(rows.map(r => r.algorithm))];
+const looks = looksOf(names), shown = new Set(names);
+const unique = of => [...new Set(rows.map(of))].sort((a, b) => a - b);
+const sizes = unique(r => r.bytes), ranks = unique(r => r.ranks);
+const value = r => r.median ?? r.time;
+const show = t => plain ? +t.toPrecision(5) + "" : timeText(t);
+const bests = new Map();
+// Of equally fast ones, the first.
+for (const r of [...rows].sort((a, b) => value(a) - value(b))) {
+  const place = `${r.ranks} ${r.bytes}`;
+  if (!bests.has(place)) bests.set(place, r);
+}
+const best = r => bests.get(`${r.ranks} ${r.bytes}`);
+
+const kinds = {
+  "time": [value, show],
+  "time over the best": [r => value(r) / value(best(r)), t => +t.toPrecision(4) + ""],
+  "time over the bound": [r => r.bound > 0 ? r.time / r.bound : 0, t => +t.toPrecision(4) + ""],
+  "size over time": [r => r.bytes / value(r), t => plain ? +t.toPrecision(4) + "" : +t.toPrecision(4) + " GB/s"],
+};
+const axes = { size: [r => r.bytes, sizes, bytesText], ranks: [r => r.ranks, ranks, n => n + " ranks"] };
+const fill = (id, list) => {
+  const select = document.getElementById(id);
+  select.replaceChildren(...list.map(text => new Option(text)));
+  select.onchange = () => redraw();
+  select.parentElement.hidden = list.length < 2;
+  return select;
+};
+const what = fill("what", Object.keys(kinds).filter(kind => rows.some(r => kinds[kind][0](r) > 0)));
+const against = fill("against", Object.keys(axes).filter(a => axes[a][1].length > 1 || rows.length && a === "size" && ranks.length < 2));
+const other = () => axes[against.value === "size" ? "ranks" : "size"];
+const at = document.getElementById("at");
+const fillAt = () => {
+  const [, values, text] = other();
+  fill("at", values.map(text)).selectedIndex = values.length - 1;
+};
+against.onchange = () => { fillAt(); redraw(); };
+
+const describe = r => `<b>${escaped(r.algorithm)}</b>, ${r.ranks} ranks, ${bytesText(r.bytes)}<br>` +
+  (r.median === null ? "" : `median ${timeText(r.median)}<br>`) + `model ${show(r.time)}` +
+  (r.bound > 0 ? `, ${+(r.time / r.bound).toPrecision(4)} times the bound` : "") + `<br>` +
+  `${+(value(r) / value(best(r))).toPrecision(4)} times the best, ${escaped(best(r).algorithm)}<br>` +
+  `${r.rounds} rounds, ${r.messages} messages, ${bytesText(r.volume)}` + (r.segment ? `, segments of ${bytesText(r.segment)}` : "");
+
+const redraw = () => {
+  const [y, text] = kinds[what.value], [x] = axes[against.value];
+  const [fixed, values] = other(), here = rows.filter(r => fixed(r) === values[at.selectedIndex]);
+  const series = names.filter(n => shown.has(n)).map(name => ({
+    look: looks.get(name), line: true,
+    points: here.filter(r => r.algorithm === name && x(r) > 0 && y(r) > 0).sort((a, b) => x(a) - x(b))
+      .map(row => ({ x: x(row), y: y(row), best: best(row) === row, row })),
+  }));
+  // Halfway between two neighbours with different leaders.
+  const leaders = [...new Set(here.map(best))].sort((a, b) => x(a) - x(b));
+  const marks = leaders.slice(1).flatMap((r, i) => r.algorithm === leaders[i].algorithm ? [] : [Math.sqrt(x(r) * x(leaders[i]))]);
+  draw(document.getElementById("plot"), series, {
+    bytes: against.value === "size", x: against.value, y: what.value, label: `${what.value} against ${against.value}`,
+    text, textX: n => n + "", marks, describe,
+  });
+};
+
+const leads = document.getElementById("leads");
+const second = r => rows.filter(s => s.ranks === r.ranks && s.bytes === r.bytes && s !== r)
+  .reduce((least, s) => Math.min(least, value(s)), Infinity) / value(r);
+leads.innerHTML = `<thead><tr><th>size</th>${ranks.map(p => `<th class="name">${p} ranks</th>`).join("")}</tr></thead><tbody>` +
+  sizes.map(m => `<tr><td>${bytesText(m)}</td>${ranks.map(p => {
+    const r = bests.get(`${p} ${m}`);
+    if (!r) return "<td></td>";
+    const { colour, shape } = looks.get(r.algorithm), by = second(r);
+    return `<td class="name" style="background:color-mix(in srgb, ${colour} 22%, transparent)"><svg width="16" height="12">${marker(shape, 8, 6, 4, colour, colour)}</svg>` +
+      `${escaped(r.algorithm)}${isFinite(by) ? ` <small>${+by.toPrecision(3)}</small>` : ""}</td>`;
+  }).join("")}</tr>`).join("") + "</tbody>";
+
+fillAt();
+fillLegend(looks, shown, [
+  [`<path d="M13 0V16" stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 4"/>`, "another leads"],
+], redraw);
