@@ -20,6 +20,7 @@ macro_rules! page {
         #[doc = "[mpi]: crate::guide::mpi"]
         #[doc = "[results]: crate::guide::results"]
         #[doc = "[calibrate]: crate::guide::commands::calibrate"]
+        #[doc = "[inputs]: crate::guide::commands::run#inputs-and-other-benchmarks"]
         #[doc = "[import]: crate::guide::commands::import"]
         #[doc = "[check]: crate::guide::commands::check"]
         #[doc = "[compare]: crate::guide::commands::compare"]

@@ -24,6 +24,10 @@ struct Accepted {
     own: Option<OwnCollective>,
     /// The number of all repetitions.
     repetitions: usize,
+    /// Number of those whose buffers are filled and compared.
+    filled: usize,
+    /// Number of those that are not timed.
+    warmup: usize,
 }
 
 /// All that a process prepares for a run before it meets the others, besides the data.
@@ -58,7 +62,7 @@ impl Place for World {
         let spec = run.spec(schedule, &operator);
         let verified = spec.verified && own.is_none_or(OwnCollective::has_outputs);
         let prepared = self.prepare(&spec).and_then(|prepared| {
-            let data = run.data(schedule, &operator, verified, accepted.repetitions)?;
+            let data = run.data(schedule, &operator, verified, accepted.filled)?;
             Ok((prepared, data))
         });
         let (prepared, data) = self.agree(prepared)?;
@@ -116,9 +120,15 @@ impl World {
         if spec.options.trace {
             return Err(Error::usage("runs over MPI are not recorded yet"));
         }
-        let repetitions = spec.repetitions(spec.options.warmup, schedule.ranks(), "processes")?;
+        let (filled, warmup) = spec.filled_and_warmup(0);
+        let repetitions = spec.repetitions(warmup, schedule.ranks(), "processes")?;
         self.ensure_memory(spec, repetitions)?;
-        Ok(Accepted { own, repetitions })
+        Ok(Accepted {
+            own,
+            repetitions,
+            filled: filled.min(repetitions),
+            warmup,
+        })
     }
 
     /// Prepares a run, without the other processes.
@@ -183,18 +193,14 @@ impl World {
             mismatch: None,
             model_time: simulation.map_or(f64::NAN, Simulation::makespan),
             rank_times: simulation.map_or_else(Vec::new, Simulation::rank_times),
-            wall: reports.wall_times(spec.options.warmup, one_host)?,
+            wall: reports.wall_times(accepted.warmup, one_host)?,
             step_times: None,
             pinned: self.bound(),
             oversubscribed: self.oversubscribed(),
             workers: Workers::Ranks,
             eager: prepared.eager.is_some(),
             warnings: self.warnings(spec.schedule),
-            compared: if spec.verified {
-                accepted.repetitions
-            } else {
-                0
-            },
+            compared: if spec.verified { accepted.filled } else { 0 },
             function: accepted.own.as_ref().map(|own| own.name),
         })
     }
@@ -251,6 +257,7 @@ impl World {
             eager: prepared.eager.as_ref(),
             clocked: 0,
             repetitions: accepted.repetitions,
+            filled: accepted.filled,
             first_run: 1,
             epoch,
             trace: false,

@@ -22,6 +22,7 @@ pub(super) fn summary(spec: &RunSpec<'_>, buffers: &dyn RunBuffers) -> Vec<Strin
         warmup,
         ports,
         eager,
+        keep_inputs,
         by,
     } = spec.options;
     let reduces = schedule.collective().kind().reduces();
@@ -65,6 +66,11 @@ pub(super) fn summary(spec: &RunSpec<'_>, buffers: &dyn RunBuffers) -> Vec<Strin
         match eager {
             true => "has senders that need not wait",
             false => "has senders that wait for their receivers",
+        }
+        .to_owned(),
+        match keep_inputs {
+            true => "keeps its inputs",
+            false => "writes its inputs before each repetition",
         }
         .to_owned(),
         format!("waits {deadline:?} for a partner"),

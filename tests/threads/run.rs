@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use oneport::plan::registry;
 use oneport::run::{
-    Clock, Element, Endpoint, Operator, Place, Run, ScopeOptions, Team, TeamOptions, Teams,
+    Clock, Element, Endpoint, Op, Operator, Place, Run, ScopeOptions, Team, TeamOptions, Teams,
     Workers, inputs, oracle,
 };
 use oneport::{
@@ -476,4 +476,27 @@ fn teams_run_schedules_of_any_number_of_ranks() {
         assert_eq!(teams.team(ranks).unwrap().ranks(), ranks);
     }
     assert!(teams.max_ranks() >= 3);
+}
+
+#[test]
+fn kept_inputs_are_compared_before_the_timed_repetitions() {
+    let _shared = shared();
+    let mut team = Team::new(2).unwrap();
+    let schedule = Request::reduce(2, 3).plan("binomial").unwrap();
+    let inputs = [vec![1u32; 3], vec![10; 3]];
+    for eager in [true, false] {
+        let run = Run::new(&schedule).op(Op::SUM).repetitions(3).eager(eager);
+        let run = run.keep_inputs(true).verified();
+        let outcome = run.clone().inputs(&inputs).on(&mut team).unwrap();
+        assert!(outcome.is_verified());
+        assert_eq!(outcome.compared, 1 + usize::from(outcome.eager));
+        assert_eq!(outcome.wall.count(), 3);
+        // The root combines into its input once before the timed repetitions, and in each of them.
+        assert_eq!(outcome.outputs[0], [1 + 4 * 10; 3]);
+        assert!(run.on(&mut team).unwrap().is_verified());
+    }
+    let nothing = Schedule::broadcast(2, 3).build().unwrap();
+    let run = Run::<u32>::new(&nothing).keep_inputs(true).verified();
+    let mismatch = run.on(&mut team).unwrap().mismatch.unwrap();
+    assert_eq!((mismatch.repetition, mismatch.rank), (0, 1));
 }

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
 use oneport::run::{Clock, ElementType, Op};
 use oneport::{Kind, Ports};
+use serde::Serialize;
 
 use crate::blocks::BlockArgs;
 use crate::nodes::NodeArgs;
@@ -340,4 +341,37 @@ pub(crate) fn parse_root(text: &str) -> Result<Root, String> {
     text.parse()
         .map(Root::Rank)
         .map_err(|_| format!("'{text}' is neither a rank (a number from 0) nor 'free'"))
+}
+
+/// What is done with the inputs between the repetitions of a measurement.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct InputArgs {
+    /// Write the inputs anew before each repetition, or keep them where they are, as the benchmarks
+    /// of OSU and NCCL do: messages are then read from warm caches
+    #[arg(long, value_enum, default_value = "rewritten")]
+    pub(crate) inputs: Inputs,
+}
+
+/// `--inputs`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Inputs {
+    /// Each repetition has other data, and is verified
+    Rewritten,
+    /// The untimed repetitions are verified, the timed ones run on what these leave
+    Kept,
+}
+
+impl Inputs {
+    pub(crate) fn kept(self) -> bool {
+        self == Inputs::Kept
+    }
+
+    /// The name in output.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Inputs::Rewritten => "rewritten",
+            Inputs::Kept => "kept",
+        }
+    }
 }

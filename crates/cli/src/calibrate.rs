@@ -11,6 +11,7 @@ use oneport::machine::{Level, Links, Piece, Pieces};
 use oneport_measure::{Calibration, Point, Profile, calibrate, calibrate_on};
 
 use self::far_off::refuse_far_off;
+use crate::args::InputArgs;
 use crate::output;
 use crate::progress::WorkBar;
 use crate::site::{self, Engine, Site};
@@ -26,7 +27,7 @@ Examples:
   mpirun -n 4 oneport calibrate --pairs -o cluster.json     between processes, every pair: for --costs
 
 A ping-pong between two pinned ranks, 0 B to 32 MiB (--quick: 16 MiB), in the state in which collectives run: each rank has just written \
-what it sends. The line alpha + beta*n is fitted to relative errors, and disturbed samples count for nothing; where one line \
+what it sends (with --inputs kept it has been sent before, as run --inputs kept does). The line alpha + beta*n is fitted to relative errors, and disturbed samples count for nothing; where one line \
 does not fit all sizes, pieces do. gamma is what combining adds to receiving. Commands that take --alpha and --beta take the profile by --profile \
 FILE and then calculate in nanoseconds; simulate and the model clock of run use the pieces. The fit is refused (exit 1) where it means \
 nothing: with fewer than two cores or processes, on a machine that is too busy, or where it is off by half at some size (--force takes it then).")]
@@ -49,6 +50,9 @@ pub(crate) struct CalibrateArgs {
     /// Fewer sizes, less time
     #[arg(long)]
     quick: bool,
+
+    #[command(flatten)]
+    inputs: InputArgs,
 
     /// Take the profile even if it is noisy, or off by half at some size
     #[arg(long)]
@@ -90,6 +94,7 @@ impl CalibrateJob {
             cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
             pairs: args.pairs,
             quick: args.quick,
+            keep_inputs: args.inputs.inputs.kept(),
             force: args.force,
         })
     }
@@ -104,7 +109,12 @@ impl site::Job for CalibrateJob {
             false => "one link of each class",
         };
         let quick = if self.0.quick { " quickly" } else { "" };
-        format!("measures {what}{quick}")
+        let kept = if self.0.keep_inputs {
+            ", inputs kept"
+        } else {
+            ""
+        };
+        format!("measures {what}{quick}{kept}")
     }
 
     fn perform(self, site: &mut Site) -> Result<Profile> {
@@ -174,6 +184,7 @@ fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
             ),
             measured_between(profile),
             ("date", profile.date.clone()),
+            ("inputs", profile.inputs.clone()),
             ("alpha", show_ns(profile.alpha)),
             ("beta", rate(profile.beta)),
             ("gamma", rate(profile.gamma)),

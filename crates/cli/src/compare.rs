@@ -23,7 +23,7 @@ use oneport_pictures::SweepRow;
 use serde::Serialize;
 
 use self::measured::MeasuredPart;
-use crate::args::Common;
+use crate::args::{Common, InputArgs};
 use crate::input::{ScheduleInfo, show_cost, warnings_about};
 use crate::levels::{self, Level};
 use crate::output::{self, Skipped};
@@ -82,6 +82,9 @@ pub(crate) struct CompareArgs {
         default_value = "10s",
         allow_hyphen_values = true, help_heading = "Measurement")]
     deadline: Duration,
+
+    #[command(flatten, next_help_heading = "Measurement")]
+    inputs: InputArgs,
 }
 
 impl CompareArgs {

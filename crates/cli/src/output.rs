@@ -11,7 +11,9 @@ use anyhow::{Context, Result, anyhow};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 use oneport::plan::refusal::Refusal;
 use serde::Serialize;
+use serde_json::ser::{Formatter, PrettyFormatter};
 
+use crate::units::rounded;
 use crate::writer;
 pub(crate) use crate::writer::Writer;
 
@@ -211,11 +213,44 @@ pub(crate) fn write_to(out: &mut dyn Write, file: Option<&Path>, text: &str) -> 
     }
 }
 
-/// Prints one JSON object and a line end.
+/// Prints one JSON object and a line end. Its numbers have at most 12 significant digits: sums of
+/// costs such as 0.1 have wrong ones after these.
 pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value).map_err(io::Error::from)?;
+    let mut serializer = serde_json::Serializer::with_formatter(&mut *out, Rounding::default());
+    value.serialize(&mut serializer).map_err(io::Error::from)?;
     writeln!(out)?;
     Ok(())
+}
+
+/// [`PrettyFormatter`] with rounded numbers.
+#[derive(Default)]
+struct Rounding(PrettyFormatter<'static>);
+
+/// Defines methods of a formatter that do what the inner one does.
+macro_rules! as_inner {
+    ($($method:ident($($first:ident)?)),*) => {
+        $(fn $method<W: ?Sized + Write>(&mut self, out: &mut W $(, $first: bool)?) -> io::Result<()> {
+            self.0.$method(out $(, $first)?)
+        })*
+    };
+}
+
+impl Formatter for Rounding {
+    as_inner!(
+        begin_array(),
+        end_array(),
+        begin_array_value(first),
+        end_array_value(),
+        begin_object(),
+        end_object(),
+        begin_object_key(first),
+        begin_object_value(),
+        end_object_value()
+    );
+
+    fn write_f64<W: ?Sized + Write>(&mut self, out: &mut W, value: f64) -> io::Result<()> {
+        self.0.write_f64(out, rounded(value, 12))
+    }
 }
 
 /// Prints an answer as one JSON object or as text.

@@ -19,7 +19,7 @@ use self::job::RunJob;
 pub(crate) use self::limits::memory_of_schedule;
 pub(crate) use self::report::{LibraryTimes, WallSummary};
 use self::sweep::RunSweep;
-use crate::args::{CLOCKS, Common, Named, named};
+use crate::args::{CLOCKS, Common, InputArgs, Named, named};
 use crate::ranges::Ranges;
 use crate::site::{Engine, Site};
 use crate::units::{parse_count, parse_deadline};
@@ -42,7 +42,12 @@ Without --dtype elements are bytes (u8), or of the first type that --op combines
 model, carried along with the messages: what simulate says. With --clock paced the run takes that long in real time, as \
 on a slower network; costs written without a unit are then nanoseconds.
 
-A range of sizes makes a table, each size twice the one before. algbw is the size over the median, busbw what a link carries of it: for \
+With --inputs rewritten each rank has just written what it sends, and the receiver reads it from another core's cache or from memory. \
+With --inputs kept nothing is written between the timed repetitions, so caches are warm: figures to set beside those of the OSU \
+micro-benchmarks or nccl-tests. The untimed repetitions before them (at least one) are then verified instead; a reduction that combines into \
+its inputs goes on with its own results.
+
+A range of sizes makes a table, each size twice the one before; p99 takes 100 repetitions. algbw is the size over the median, busbw what a link carries of it: for \
 reduce_scatter, allgather, alltoall, gather and scatter (p-1)/p of it, for allreduce twice that. The size is that of all blocks where each \
 rank has one. The interval holds the median with 95% confidence; with --baseline a size is faster or slower where the intervals \
 do not touch.")]
@@ -70,6 +75,9 @@ pub(crate) struct RunArgs {
         help_heading = "Run"
     )]
     warmup: usize,
+
+    #[command(flatten, next_help_heading = "Run")]
+    inputs: InputArgs,
 
     /// Neither prove the schedule nor compare the results with a sequential computation
     #[arg(long, help_heading = "Run")]

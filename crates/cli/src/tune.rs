@@ -20,7 +20,8 @@ use oneport_formats::selection::Library;
 use oneport_measure::tune::{self, Live, Measure, TuningResult};
 
 use crate::args::{
-    CLOCKS, MachineArgs, Root, element_types, named, operators, parse_kind, parse_ranks, parse_root,
+    CLOCKS, InputArgs, MachineArgs, Root, element_types, named, operators, parse_kind, parse_ranks,
+    parse_root,
 };
 use crate::output;
 use crate::progress::WorkBar;
@@ -135,6 +136,9 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_enum, help_heading = "Measurement")]
     pub(crate) engine: Option<Engine>,
 
+    #[command(flatten, next_help_heading = "Measurement")]
+    inputs: InputArgs,
+
     /// Cores to pin the ranks to, in turn, such as 0,2,4 [default: all]
     #[arg(
         long,
@@ -216,6 +220,7 @@ impl<'a> PreparedSweep<'a> {
             Some(_) => Arc::default(),
         };
         let mut live = Live::new(site, operator, args.clock).with_library();
+        live.keep_inputs(job.inputs.kept());
         let (tuning, saved) = measure(job, &self.files, &mut live, &stop)?;
         Ok(Tuned {
             sweep: self,

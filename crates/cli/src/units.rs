@@ -222,11 +222,19 @@ impl TimeUnit {
     }
 }
 
-/// As [`number`], but with all digits of very small and very large numbers.
-pub(crate) fn significant(value: f64, digits: i32) -> String {
+/// The value with this number of significant digits.
+pub(crate) fn rounded(value: f64, digits: usize) -> f64 {
+    let text = format!("{value:.*e}", digits.saturating_sub(1));
+    text.parse().unwrap_or(value)
+}
+
+/// As [`number`], but with no trailing zeros of very small numbers, and all digits of very large
+/// ones.
+pub(crate) fn significant(value: f64, digits: usize) -> String {
     match value.abs() {
         0.0 => value.to_string(),
-        1e-4..1e15 => number(value, digits),
+        1e-4..1e15 => number(value, digits as i32),
+        small if small < 1.0 => format!("{:e}", rounded(value, digits)),
         _ => format!("{value:e}"),
     }
 }

@@ -6,7 +6,8 @@
 //! each repetition every rank writes its own input anew. A message is therefore read from the cache
 //! of the core that wrote it (or from memory, if it is large), not from a cache that earlier
 //! repetitions warmed. The time is that of the slower rank, measured from a common barrier. A
-//! calibration under ideal conditions would predict times that no run reaches.
+//! calibration under ideal conditions would predict times that no run reaches;
+//! [`Calibration::keep_inputs`] measures for runs with these conditions.
 //!
 //! - Message: half of a ping-pong (rank 0 sends, then receives; rank 1 receives, then sends), 0 B
 //!   to 32 MiB (quick: 16 MiB).
@@ -59,6 +60,9 @@ pub struct Calibration {
     pub pairs: bool,
     /// Use fewer sizes and less time: about two seconds instead of fifteen.
     pub quick: bool,
+    /// Leave the buffers as they are between repetitions, as
+    /// [`Run::keep_inputs`](oneport::run::Run::keep_inputs).
+    pub keep_inputs: bool,
     /// Take measurements that are noisy, and a model that does not fit, with a warning.
     pub force: bool,
 }
@@ -84,12 +88,13 @@ pub fn calibrate(options: &Calibration, progress: impl FnMut(usize, usize)) -> R
     if !options.pairs {
         cores.truncate(2);
     }
+    let keep = options.keep_inputs;
     let pairs: Vec<_> = pairs_of(cores.len()).collect();
     let names = |[i, j]: [usize; 2]| format!("cores {} and {}", cores[i], cores[j]);
     let on_cores = |[i, j]: [usize; 2], works: &[Work], effort, progress: Part<'_>| {
         let mut team = team_of_two(&[cores[i], cores[j]])?;
         let mut probes = probes_of(works, effort, Pair::ALONE)?;
-        measure(&mut team, &mut probes, effort, progress)?;
+        measure(&mut team, &mut probes, effort, keep, progress)?;
         Ok((probes, team.pinned()))
     };
     let (mut profile, _) = measured(&pairs, cores.len(), names, on_cores, options, progress)?;
@@ -99,6 +104,7 @@ pub fn calibrate(options: &Calibration, progress: impl FnMut(usize, usize)) -> R
         &mut team,
         &mut shared,
         ProbeEffort::new(options.quick),
+        keep,
         |_, _| {},
     )?;
     profile.shared_alpha = Some(shared[0].time());
@@ -142,7 +148,7 @@ pub fn calibrate_on(
     let names = |[i, j]: [usize; 2]| format!("ranks {i} and {j}");
     let in_place = |ends, works: &[Work], effort, progress: Part<'_>| {
         let mut probes = probes_of(works, effort, Pair { ranks, ends })?;
-        measure(place, &mut probes, effort, progress)?;
+        measure(place, &mut probes, effort, options.keep_inputs, progress)?;
         Ok((probes, true))
     };
     let (mut profile, lines) = measured(&pairs, ranks, names, in_place, options, progress)?;
@@ -194,6 +200,11 @@ fn measured(
     let mut profile = Profile {
         machine: Machine::this(),
         date: profile::now(),
+        inputs: match options.keep_inputs {
+            true => "kept",
+            false => "rewritten",
+        }
+        .to_string(),
         version: env!("CARGO_PKG_VERSION").to_string(),
         alpha,
         beta,

@@ -227,6 +227,7 @@ pub(super) fn measure(
     place: &mut impl Place,
     probes: &mut [Probe],
     effort: ProbeEffort,
+    keep_inputs: bool,
     progress: impl FnMut(usize, usize),
 ) -> Result<()> {
     let batches = |probe: &Probe| match probe.bytes <= MAX_SHORT_BYTES {
@@ -239,6 +240,7 @@ pub(super) fn measure(
         let elements = schedule.layout().iter().map(|l| total_len(&l.input));
         let data: Vec<_> = elements.map(|n| vec![1.0f32; n]).collect();
         let run = Run::new(schedule).op(Op::SUM).inputs(&data);
+        let run = run.keep_inputs(keep_inputs);
         let outcome = run.repetitions(repetitions).warmup(1).on(place)?;
         Ok(ControlFlow::Continue(outcome.wall.median_ns()))
     };

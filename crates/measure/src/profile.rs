@@ -41,6 +41,9 @@ pub struct Profile {
     /// Version of this crate that ran the calibration.
     #[serde(default)]
     pub version: String,
+    /// `rewritten` before each repetition, or `kept`; empty if it is not known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub inputs: String,
     /// Start-up time of a message, from the single line fitted to all sizes.
     pub alpha: f64,
     /// Time per byte of a message, from the single line fitted to all sizes.

@@ -28,6 +28,8 @@ pub(crate) struct RunOptions {
     pub(crate) ports: Option<Ports>,
     pub(crate) trace: bool,
     pub(crate) eager: bool,
+    /// Whether buffers are left as they are between timed repetitions.
+    pub(crate) keep_inputs: bool,
     pub(crate) by: RunPerformer,
 }
 
@@ -55,6 +57,7 @@ impl Default for RunOptions {
             ports: None,
             trace: false,
             eager: true,
+            keep_inputs: false,
             by: RunPerformer::Schedule,
         }
     }

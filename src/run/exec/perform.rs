@@ -25,7 +25,8 @@ impl Place for Team {
         let operator = run.operator()?;
         let spec = run.spec(run.schedule, &operator);
         let prepared = self.prepare(&spec)?;
-        let data = run.data(run.schedule, &operator, spec.verified, prepared.repetitions)?;
+        let filled = prepared.filled;
+        let data = run.data(run.schedule, &operator, spec.verified, filled)?;
         let report = self.perform(&spec, &prepared, &data)?;
         let (mut outputs, mut wrong) = (Vec::with_capacity(self.ranks()), Vec::new());
         for rank in 0..self.ranks() {
@@ -54,6 +55,8 @@ struct PreparedTeam<'s> {
     warmup: usize,
     /// Number of all repetitions.
     repetitions: usize,
+    /// Number of those whose buffers are filled and compared.
+    filled: usize,
 }
 
 impl Team {
@@ -72,9 +75,11 @@ impl Team {
         };
         let eager = self.eager(spec, &program);
         // Eager repetitions carry no model clock, so it needs a repetition of its own.
-        let warmup = options.warmup.max(usize::from(eager.is_some()));
+        let (filled, warmup) = spec.filled_and_warmup(usize::from(eager.is_some()));
+        let repetitions = spec.repetitions(warmup, self.threads(), "threads")?;
         Ok(PreparedTeam {
-            repetitions: spec.repetitions(warmup, self.threads(), "threads")?,
+            repetitions,
+            filled: filled.min(repetitions),
             program,
             eager,
             paced_time,
@@ -102,6 +107,7 @@ impl Team {
             eager: prepared.eager.as_ref(),
             clocked: 1,
             repetitions: prepared.repetitions,
+            filled: prepared.filled,
             first_run,
             epoch: Instant::now(),
             trace: options.trace,
@@ -127,11 +133,7 @@ impl Team {
             workers: self.workers,
             eager: prepared.eager.is_some(),
             warnings,
-            compared: if spec.verified {
-                prepared.repetitions
-            } else {
-                0
-            },
+            compared: if spec.verified { prepared.filled } else { 0 },
             function: None,
         })
     }

@@ -154,7 +154,9 @@ pub(crate) fn repeat(
     for n in 0..job.repetitions {
         let mut carriers = Vec::with_capacity(buffers.len());
         for (rank, buffer) in own().zip(&mut buffers) {
-            buffer.fill(n);
+            if n < job.filled {
+                buffer.fill(n);
+            }
             carriers.push(runner.carrier(job, rank, buffer.buffer()));
         }
         let eager = job.eager.is_some() && n >= job.clocked;
@@ -175,7 +177,9 @@ pub(crate) fn repeat(
         // down ranks that are still running.
         runner.meet()?;
         drop(carriers);
-        buffers.iter_mut().for_each(|buffer| buffer.compare(n));
+        if n < job.filled {
+            buffers.iter_mut().for_each(|buffer| buffer.compare(n));
+        }
     }
     buffers.into_iter().for_each(|buffer| buffer.finish());
     let report = |executor: RendezvousExecutor<'_>| RankReport {

@@ -39,7 +39,7 @@ use crate::schedule::Schedule;
 ///
 /// Before every repetition the inputs are copied into the ranks' input spans. The rest of each
 /// buffer starts with values that spoil whatever they are combined with, and that differ between
-/// repetitions.
+/// repetitions. [`Run::keep_inputs`] leaves the buffers as they are instead.
 #[derive(Debug, Clone)]
 #[must_use = "a run is carried out by `on`"]
 pub struct Run<'r, T> {
@@ -206,6 +206,19 @@ impl<'r, T: Element> Run<'r, T> {
     /// granted in an order.
     pub fn eager(mut self, eager: bool) -> Self {
         self.options.eager = eager;
+        self
+    }
+
+    /// Whether nothing writes the buffers between timed repetitions. Default: false. Messages are
+    /// then read from caches that earlier repetitions have warmed, as in benchmarks that send the
+    /// same buffer again; otherwise each rank has just written what it sends.
+    ///
+    /// Inputs are written, and outputs of a verified run compared, in the first repetitions only:
+    /// one, or two on a team whose senders need not wait. These are not timed, even if
+    /// [`Run::warmup`] is less. Where a schedule combines into its inputs, the values of later
+    /// repetitions pile up, which changes no work.
+    pub fn keep_inputs(mut self, keep: bool) -> Self {
+        self.options.keep_inputs = keep;
         self
     }
 

@@ -28,6 +28,8 @@ pub(crate) struct RunnerJob<'j> {
     /// Number of repetitions that carry the model clock, before the eager ones.
     pub(crate) clocked: usize,
     pub(crate) repetitions: usize,
+    /// Number of repetitions before which buffers are filled, and after which outputs are compared.
+    pub(crate) filled: usize,
     /// The number of the first repetition; repetitions are numbered throughout the team's life.
     pub(crate) first_run: u64,
     pub(crate) epoch: Instant,

@@ -117,6 +117,16 @@ impl<'r> RunSpec<'r> {
         Ok(())
     }
 
+    /// Number of repetitions whose buffers are filled and compared, and of those that are not timed,
+    /// if the first `clocked` carry the model clock.
+    pub(crate) fn filled_and_warmup(&self, clocked: usize) -> (usize, usize) {
+        let warmup = self.options.warmup.max(clocked);
+        match self.options.keep_inputs {
+            false => (usize::MAX, warmup),
+            true => (clocked + 1, warmup.max(clocked + 1)),
+        }
+    }
+
     /// The number of all repetitions, `warmup` of which are not timed, if the start and end of each
     /// can be kept for each of `count` threads or processes, as `who` says.
     pub(crate) fn repetitions(&self, warmup: usize, count: usize, who: &str) -> Result<usize> {

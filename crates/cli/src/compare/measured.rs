@@ -7,6 +7,7 @@ use oneport_measure::{by_library, interleave};
 use serde::Serialize;
 
 use super::{Candidate, CompareArgs, CompareRow};
+use crate::args::Inputs;
 use crate::memory::ensure_memory;
 use crate::output;
 use crate::progress::WorkBar;
@@ -14,12 +15,17 @@ use crate::run::{LibraryTimes, WallSummary, memory_of_schedule};
 use crate::site::{Site, summary};
 use crate::units::{TimeUnit, or_dash, show_bytes, show_ns, significant};
 
+/// Repetitions before those of a batch that are not timed.
+const WARMUP: usize = 1;
+
 /// The measured part of a comparison.
 #[derive(Serialize)]
 pub(super) struct MeasuredPart {
     /// `threads` or `mpi`.
     engine: &'static str,
     repetitions: usize,
+    warmup: usize,
+    inputs: Inputs,
     dtype: &'static str,
     /// The processes, if the engine is MPI.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,7 +79,8 @@ fn measure_as<T: Element>(
             .op(&operator)
             .deadline(args.deadline)
             .repetitions(args.repetitions)
-            .warmup(1)
+            .warmup(WARMUP)
+            .keep_inputs(args.inputs.inputs.kept())
             .verified()
     };
     let mut runs: Vec<Run<'_, T>> = schedules.iter().map(run).collect();
@@ -102,6 +109,8 @@ fn measure_as<T: Element>(
     Ok(MeasuredPart {
         engine: args.engine().map_or("", |engine| engine.name()),
         repetitions: args.repetitions,
+        warmup: WARMUP,
+        inputs: args.inputs.inputs,
         dtype: args.common.typed().1.name(),
         mpi: site.processes(),
         walls: rows.iter().map(|row| WallSummary::of(&row.wall)).collect(),
@@ -131,8 +140,10 @@ impl MeasuredPart {
         let mut lines = vec![(
             "measured",
             format!(
-                "{} repetitions of each, interleaved, {}, verified",
-                self.repetitions, self.dtype
+                "{} repetitions of each, interleaved, {}, verified; {WARMUP} warm-up a batch, inputs {}",
+                self.repetitions,
+                self.dtype,
+                self.inputs.name()
             ),
         )];
         if let Some(mpi) = &self.mpi {

@@ -39,6 +39,7 @@ impl RunJob<'_> {
             .deadline(args.deadline)
             .repetitions(args.repetitions)
             .warmup(args.warmup)
+            .keep_inputs(args.inputs.inputs.kept())
             .trace(args.trace.is_some())
             .eager(!args.rendezvous);
         let run = if args.no_verify { run } else { run.verified() };

@@ -11,7 +11,7 @@ use oneport_pictures::{Caption, Trace};
 use serde::Serialize;
 
 use super::RunArgs;
-use crate::args::clock_name;
+use crate::args::{Inputs, clock_name};
 use crate::draw::OutputFile;
 use crate::input::{Input, ScheduleInfo};
 use crate::output;
@@ -41,6 +41,7 @@ struct Output<'a> {
     wall: WallSummary,
     repetitions: usize,
     warmup: usize,
+    inputs: Inputs,
     pinned: bool,
     oversubscribed: bool,
     cores: usize,
@@ -89,6 +90,7 @@ impl Ran {
             wall: WallSummary::of(&row.wall),
             repetitions: args.repetitions,
             warmup: args.warmup,
+            inputs: args.inputs.inputs,
             pinned: row.pinned,
             oversubscribed: row.oversubscribed,
             cores: self.cores,
@@ -163,11 +165,18 @@ impl LibraryTimes {
 
 impl fmt::Display for WallSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let times = [self.median, self.min, self.p99, self.max];
-        let [median, min, p99, max] = times.map(|time| show_ns(time as f64));
-        write!(f, "median {median}, min {min}, p99 {p99}, max {max}")
+        let times = [self.median, self.min, self.max];
+        let [median, min, max] = times.map(|time| show_ns(time as f64));
+        write!(f, "median {median}, min {min}, ")?;
+        if let Some(p99) = self.shown_p99() {
+            write!(f, "p99 {}, ", show_ns(p99 as f64))?;
+        }
+        write!(f, "max {max}")
     }
 }
+
+/// Repetitions from which on the 99th percentile is printed.
+pub(super) const MIN_FOR_P99: usize = 100;
 
 /// Wall-clock times of the repetitions, in nanoseconds.
 #[derive(Debug, Serialize)]
@@ -184,6 +193,9 @@ pub(crate) struct WallSummary {
     pub(crate) deviation: f64,
     /// Times farther from the quartiles than one and a half times their distance.
     pub(crate) outliers: u64,
+    /// Number of repetitions.
+    #[serde(skip)]
+    pub(super) count: usize,
 }
 
 impl WallSummary {
@@ -207,7 +219,13 @@ impl WallSummary {
             mean: times.mean(),
             deviation: times.stdev(),
             outliers: outliers.map(|v| v.count_at_value()).sum(),
+            count: usize::try_from(times.len()).unwrap_or(usize::MAX),
         }
+    }
+
+    /// The 99th percentile, where there are enough repetitions for one that is not the maximum.
+    pub(crate) fn shown_p99(&self) -> Option<u64> {
+        (self.count >= MIN_FOR_P99).then_some(self.p99)
     }
 }
 
@@ -230,11 +248,14 @@ fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> 
     } else {
         ""
     };
+    summary.push(("wall-clock", wall.to_string()));
     summary.push((
-        "wall-clock",
+        "measured",
         format!(
-            "{wall} of {} ({}{eager})",
+            "{} after {} warm-up, inputs {}, {} clock{eager}",
             counted(output.repetitions, "repetition"),
+            output.warmup,
+            output.inputs.name(),
             output.clock,
         ),
     ));

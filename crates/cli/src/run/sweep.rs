@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use super::RunArgs;
 use super::job::RunJob;
-use super::report::{LibraryTimes, Ran, WallSummary};
-use crate::args::clock_name;
+use super::report::{LibraryTimes, MIN_FOR_P99, Ran, WallSummary};
+use crate::args::{Inputs, clock_name};
 use crate::files::read_text;
 use crate::input::print_warnings;
 use crate::output::{self, FoundWrong};
@@ -20,10 +20,6 @@ use crate::progress::WorkBar;
 use crate::ranges::Ranges;
 use crate::site::{self, Site};
 use crate::units::{or_dash, show_bytes, show_ns, significant};
-
-/// With fewer repetitions the table has mean, deviation and outliers, otherwise the 99th
-/// percentile.
-const MANY: usize = 100;
 
 /// A row of the table. What a run is comes first, then its times.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -40,6 +36,11 @@ struct RunRow {
     algorithm: String,
     segment: u64,
     repetitions: usize,
+    /// Absent in tables of earlier versions, which wrote inputs anew.
+    #[serde(default)]
+    warmup: Option<usize>,
+    #[serde(default = "rewritten")]
+    inputs: String,
     median_ns: u64,
     low_ns: u64,
     high_ns: u64,
@@ -61,6 +62,10 @@ struct RunRow {
     /// That over the median: above 1, the schedule is faster.
     #[serde(default)]
     x_library: Option<f64>,
+}
+
+fn rewritten() -> String {
+    Inputs::Rewritten.name().into()
 }
 
 /// A row, compared with the one of an earlier table.
@@ -105,10 +110,15 @@ impl RunRow {
                 &row.op,
                 &row.clock,
                 &row.workers,
+                &row.inputs,
             ];
             (names.map(String::clone), row.ranks, row.ported, row.bytes)
         };
         key(self) == key(other)
+    }
+
+    fn has_p99(&self) -> bool {
+        self.repetitions >= MIN_FOR_P99
     }
 
     fn compared(self, baseline: &[RunRow]) -> ComparedRow {
@@ -304,6 +314,8 @@ impl RunArgs {
             algorithm: info.algorithm.clone().unwrap_or_default().into_owned(),
             segment: info.segment.unwrap_or(bytes),
             repetitions: self.repetitions,
+            warmup: Some(self.warmup),
+            inputs: self.inputs.inputs.name().into(),
             median_ns: wall.median,
             low_ns: wall.low,
             high_ns: wall.high,
@@ -361,13 +373,15 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()
     };
     writeln!(
         out,
-        "{}, {} ranks, {} ports, {}{op}, {} clock, {} repetitions of each size{}\n",
+        "{}, {} ranks, {} ports, {}{op}, {} clock, {} repetitions of each size after {} warm-up, inputs {}{}\n",
         first.collective,
         first.ranks,
         first.ports,
         first.dtype,
         first.clock,
         first.repetitions,
+        or_dash(first.warmup),
+        first.inputs,
         match first.verified {
             None => ", not verified",
             Some(_) if rows.iter().all(|r| r.row.verified == Some(true)) => ", verified",
@@ -375,16 +389,11 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()
         }
     )?;
     let ns = show_ns;
-    let many = first.repetitions >= MANY;
     let compares = rows.iter().any(|row| row.baseline.is_some());
     let library = rows.iter().any(|row| row.row.library_ns.is_some());
-    let mut header = String::from(">size|algorithm|>segment|>median|>interval");
-    header += if many {
-        "|>p99"
-    } else {
-        "|>mean|>deviation|>outliers"
-    };
-    header += "|>algbw GB/s|>busbw GB/s|>x model";
+    let mut header = String::from(
+        ">size|algorithm|>segment|>median|>interval|>min|>p99|>max|>algbw GB/s|>busbw GB/s|>x model",
+    );
     if library {
         header += "|>library|>x library";
     }
@@ -400,12 +409,9 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()
             ns(row.median_ns as f64),
             format!("{} - {}", ns(row.low_ns as f64), ns(row.high_ns as f64)),
         ];
-        if many {
-            line.push(ns(row.p99_ns as f64));
-        } else {
-            line.push(ns(row.mean_ns.round()));
-            line.push(ns(row.deviation_ns.round()));
-            line.push(row.outliers.to_string());
+        let p99 = row.has_p99().then_some(row.p99_ns);
+        for time in [Some(row.min_ns), p99, Some(row.max_ns)] {
+            line.push(or_dash(time.map(|time| ns(time as f64))));
         }
         line.push(significant(row.algbw_gb_per_s, 4));
         line.push(significant(row.busbw_gb_per_s, 4));

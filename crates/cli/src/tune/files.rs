@@ -212,6 +212,7 @@ fn parameters(args: &TuneArgs, job: &TuneJob) -> Parameters {
         list(args.cores.iter().map(usize::to_string).collect())
     };
     let processes = job.processes.as_ref();
+    let kept = Some(job.inputs).filter(|inputs| inputs.kept());
     [
         ("collective", job.kind.name().to_string()),
         ("ranks", request.ranks().to_string()),
@@ -243,6 +244,8 @@ fn parameters(args: &TuneArgs, job: &TuneJob) -> Parameters {
         ("machine", job.machine.clone()),
     ]
     .into_iter()
+    // Files of earlier versions do not name the default.
+    .chain(kept.map(|inputs| ("inputs", inputs.name().to_string())))
     .chain(processes.map(|processes| ("processes", processes.to_string())))
     .map(|(name, value)| (name.to_string(), value))
     .collect()

@@ -9,7 +9,7 @@ use oneport_measure::Machine;
 use oneport_measure::tune::{Sweep, TuningResult};
 
 use super::TuneArgs;
-use crate::args::{Common, SegmentCount, Vector, clock_name, default_type};
+use crate::args::{Common, Inputs, SegmentCount, Vector, clock_name, default_type};
 use crate::blocks::BlockArgs;
 use crate::input::show_cost;
 use crate::memory::available_memory;
@@ -27,6 +27,7 @@ pub(super) struct TuneJob {
     pub(super) dtype: ElementType,
     pub(super) op: Op,
     pub(super) clock: Clock,
+    pub(super) inputs: Inputs,
     pub(super) skipped: Vec<Skipped>,
     pub(super) machine: String,
     pub(super) date: String,
@@ -134,6 +135,7 @@ impl TuneJob {
             dtype,
             op,
             clock: args.clock,
+            inputs: args.inputs.inputs,
             skipped,
             machine: machine(),
             date: oneport_measure::now(),
@@ -223,6 +225,7 @@ impl TuneJob {
         lines.extend([
             ("elements", format!("{}{op}", self.dtype.name())),
             ("clock", clock_name(self.clock).to_string()),
+            ("inputs", self.inputs.name().to_string()),
             (
                 "costs",
                 show_cost(request.get_cost(), TimeUnit::Nanoseconds),

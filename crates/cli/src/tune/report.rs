@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::job::{CoreUse, TuneJob};
 use super::plot;
-use crate::args::clock_name;
+use crate::args::{Inputs, clock_name};
 use crate::output;
 use crate::output::Skipped;
 use crate::units::{show_bytes, show_ns, significant};
@@ -24,6 +24,7 @@ pub(super) struct Output<'a> {
     dtype: &'static str,
     op: Option<&'static str>,
     clock: &'static str,
+    inputs: Inputs,
     machine: &'a str,
     cores: usize,
     pinned: bool,
@@ -66,6 +67,7 @@ impl TuneJob {
             dtype: self.dtype.name(),
             op: self.kind.reduces().then_some(self.op.name()),
             clock: clock_name(self.clock),
+            inputs: self.inputs,
             machine: &self.machine,
             cores: threads.cores,
             pinned: threads.pinned,

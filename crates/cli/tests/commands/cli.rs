@@ -359,6 +359,13 @@ fn run_verifies_and_reports_the_simulated_model_time() {
         assert!(wall("p99") <= wall("max"));
         assert!(run["pinned"].is_boolean() && run["oversubscribed"].is_boolean());
     }
+    let kept = json("run reduce -p 2 --bytes 64 --inputs kept --warmup 0");
+    assert_eq!(kept["verified"], true);
+    assert_eq!(kept["inputs"], "kept");
+    let few = text("run reduce -p 2 --bytes 64 --inputs kept");
+    let measured = "measured    10 repetitions after 1 warm-up, inputs kept, native clock";
+    assert!(few.contains(measured) && !few.contains("p99"), "{few}");
+    assert!(text("run reduce -p 2 --bytes 64 --repetitions 100").contains("p99"));
     let run = json("run reduce -p 2 --bytes 64 --no-verify --repetitions 1 --warmup 0");
     assert_eq!(run["verified"], Value::Null);
     let paced =

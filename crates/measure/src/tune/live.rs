@@ -19,6 +19,7 @@ pub struct Live<'p, T, P> {
     place: &'p mut P,
     operator: Operator<T>,
     clock: Clock,
+    keep_inputs: bool,
     started: Instant,
     /// Time since then that all processes agree on.
     now: Duration,
@@ -40,6 +41,7 @@ impl<'p, T: Element, P: Place> Live<'p, T, P> {
             place,
             operator,
             clock,
+            keep_inputs: false,
             started: Instant::now(),
             now: Duration::ZERO,
             library: false,
@@ -56,12 +58,18 @@ impl<'p, T: Element, P: Place> Live<'p, T, P> {
         self
     }
 
+    /// As [`Run::keep_inputs`].
+    pub fn keep_inputs(&mut self, keep: bool) {
+        self.keep_inputs = keep;
+    }
+
     /// A run of `schedule`. Its buffers are new, so a native run needs a warm-up; a paced run hides
     /// that cost.
     fn run<'r>(&self, schedule: &'r Schedule, request: &Request, repetitions: usize) -> Run<'r, T> {
         Run::new(schedule)
             .op(&self.operator)
             .clock(self.clock)
+            .keep_inputs(self.keep_inputs)
             .cost(request.get_cost().clone())
             .repetitions(repetitions)
             .warmup(usize::from(self.clock == Clock::Native))
