@@ -184,6 +184,8 @@ measured() {
         || fail "sweep-$library.csv"
     expect 0 'rows are known' 2 "$oneport" tune broadcast --bytes 1KiB -a chain,binomial \
         --budget 100ms --csv "$work/sweep-$library.csv"
+    expect 0 'x best then' 2 "$oneport" tune broadcast --bytes 1KiB -a chain,binomial \
+        --verify "$work/sweep-$library.csv"
     expect 0 'rules.json: broadcast, 2 ranks' 2 \
         "$oneport" run broadcast --bytes 1KiB --dtype u8 --rules "$work/rules.json"
     # Without any tolerance something is violated: times of one function differ, too.

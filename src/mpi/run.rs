@@ -200,6 +200,7 @@ impl World {
             workers: Workers::Ranks,
             eager: prepared.eager.is_some(),
             warnings: self.warnings(spec.schedule),
+            percent_by_others: None,
             compared: if spec.verified { accepted.filled } else { 0 },
             function: accepted.own.as_ref().map(|own| own.name),
         })

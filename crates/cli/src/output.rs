@@ -128,6 +128,13 @@ pub(crate) fn note(message: &str) {
     say("note", message);
 }
 
+/// Prints remarks.
+pub(crate) fn notes(messages: impl IntoIterator<Item = impl AsRef<str>>) {
+    for message in messages {
+        note(message.as_ref());
+    }
+}
+
 /// Prints a line on standard error at once, so that a launcher that ends this process has it all.
 fn say(what: &str, message: &str) {
     if !is_silent() {

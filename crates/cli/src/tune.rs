@@ -4,6 +4,7 @@ mod files;
 mod job;
 mod plot;
 mod report;
+mod verify;
 
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -31,6 +32,7 @@ use crate::units::{parse_count, parse_duration, show_bytes};
 use files::Files;
 pub(crate) use job::command;
 use job::{CoreUse, TuneJob};
+use verify::VerifyJob;
 
 /// Measure algorithms and segment sizes over a range of vector sizes, and find the best.
 #[derive(Debug, clap::Args)]
@@ -41,7 +43,8 @@ Examples:
   oneport tune broadcast -p 4 --bytes 4KiB..16KiB --budget 1s --csv b.csv --rules tuned.json
   oneport run broadcast -p 4 --bytes 10KiB --rules tuned.json
   oneport tune broadcast -p 4 --bytes 4KiB..16KiB --budget 1s --export openmpi=bcast.conf
-  mpirun -n 4 oneport tune allreduce --bytes 8..1MiB --dtype f32 --rules cluster.json
+  mpirun -n 4 oneport tune allreduce --bytes 8..1MiB --dtype f32 --csv c.csv --export mpich=c.json
+  MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=c.json mpirun -n 4 oneport tune allreduce --bytes 8..1MiB --dtype f32 --verify c.csv
 
 The search starts at the segment size that is best in the model, brackets the measured optimum by factors of two (wider where it \
 stands at an edge) and refines it; repetitions go where times cannot be told apart yet, until they can (95% confidence intervals of the \
@@ -170,6 +173,17 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "LIBRARY=FILE", value_parser = parse_export, help_heading = "Output")]
     export: Vec<(Library, PathBuf)>,
 
+    /// Over MPI, instead of a sweep: measure the library's own function again, in turns with the best
+    /// rows of the sweep that --csv wrote to this file, and say where it has become faster or slower.
+    /// Give the library the exported file, and otherwise the same options as before
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["csv", "html", "rules", "export"],
+        help_heading = "Output"
+    )]
+    verify: Option<PathBuf>,
+
     /// Print one JSON object instead of text
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -180,6 +194,10 @@ pub(crate) struct TuneArgs {
 
 /// Measures, writes the files and prints.
 pub(crate) fn run(args: &TuneArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+    if let Some(file) = &args.verify {
+        let done = site.perform(VerifyJob::new(args, site, file))?;
+        return done.print(args, out);
+    }
     let done = site.perform(PreparedSweep::new(args, site))?;
     done.print(out)
 }
@@ -258,9 +276,7 @@ impl Tuned<'_> {
         let warnings = job.warnings(args, threads, tuning);
         // Results are printed even if writing a file fails.
         let written = self.saved.and(files.write(job, threads, tuning, &warnings));
-        for warning in &warnings {
-            output::note(warning);
-        }
+        output::notes(&warnings);
         if args.json {
             let resumed = files.known.len();
             output::json(out, &job.output(threads, tuning, &warnings, resumed))?;
@@ -299,7 +315,7 @@ fn measure(
             "with a budget of 0 each combination is measured a few times only: no winner is settled",
         );
     }
-    let bar = WorkBar::new(0, "{bar:24} {wide_msg}");
+    let bar = WorkBar::new(0, "{bar:16} {wide_msg}");
     let mut rows_saved = files.known.len();
     let mut saved = Ok(());
     let tuning = tune::tune(&job.sweep, &files.known, live, &mut |progress| {
@@ -330,14 +346,14 @@ fn in_words(progress: &tune::Progress<'_>) -> String {
         (0, m, s) => format!("{m} min {s:02} s"),
         (h, m, _) => format!("{h} h {m:02} min"),
     };
+    // What is measured comes first: a narrow terminal cuts the end.
     format!(
-        "{} of {} searched, {} measured, at most {left} left: {} {}, segment {}",
-        progress.done,
-        progress.points,
-        progress.measured,
+        "{} {} {}, {}/{}, {left} left",
         show_bytes(progress.bytes),
         progress.algorithm,
         show_bytes(progress.segment),
+        progress.done,
+        progress.points,
     )
 }
 

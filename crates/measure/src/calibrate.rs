@@ -42,6 +42,7 @@ mod warnings;
 
 use fits::{Fits, meaningful_line, messages};
 use pairs::{PairLine, levels, lines, matrices, pair_of_one_host, pairs_of};
+pub use warnings::load_warning;
 use warnings::{noise, quality_warnings, setup_warnings};
 
 use super::fit::Measured;

@@ -22,7 +22,7 @@ mod probe;
 mod profile;
 pub mod tune;
 
-pub use calibrate::{Calibration, calibrate, calibrate_on};
+pub use calibrate::{Calibration, calibrate, calibrate_on, load_warning};
 pub use histogram::percentile_distribution;
 pub use interleave::{MeasuredRun, by_library, interleave};
 pub use profile::{Machine, Point, Profile, now};

@@ -41,6 +41,9 @@ pub struct Outcome<T> {
     /// What a reader of the wall-clock times should know, one sentence each; empty if there is
     /// nothing.
     pub warnings: Vec<String>,
+    /// Percentage of the time of the ranks' cores that other processes, or the host, had, if it is
+    /// known and large enough for a warning.
+    pub percent_by_others: Option<u64>,
     /// The first wrong element, in the first repetition with wrong outputs, if there was one: see
     /// [`Run::verified`](crate::run::Run::verified).
     pub mismatch: Option<Mismatch<T>>,
@@ -88,6 +91,7 @@ impl RunReport {
             workers: self.workers,
             eager: self.eager,
             warnings: self.warnings,
+            percent_by_others: self.percent_by_others,
             compared: self.compared,
             function: self.function,
             step_times: self.step_times,

@@ -10,6 +10,7 @@ use super::repeat::repeat_on_all;
 use super::run::{Place, Run, sealed};
 use super::runner::RunnerJob;
 use super::spec::RunSpec;
+use super::warnings::foreign_warning;
 use crate::error::{Error, Result};
 use crate::rules::max_time;
 use crate::run::element::Element;
@@ -118,7 +119,8 @@ impl Team {
             return Err(failure);
         }
         let mut reports = reports.ok_or_else(|| Error::system("a rank's thread is gone"))?;
-        warnings.extend(self.foreign_warning());
+        let percent_by_others = self.state.contention.percent_by_others();
+        warnings.extend(percent_by_others.map(foreign_warning));
         let whole = context.paced || self.oversubscribed() || self.workers == Workers::Cores;
         let rank_times = reports.rank_times();
         Ok(RunReport {
@@ -133,6 +135,7 @@ impl Team {
             workers: self.workers,
             eager: prepared.eager.is_some(),
             warnings,
+            percent_by_others,
             compared: if spec.verified { prepared.filled } else { 0 },
             function: None,
         })

@@ -37,14 +37,6 @@ impl Team {
         warnings
     }
 
-    /// A warning if others had much of the cores' time in the run that has just ended.
-    pub(super) fn foreign_warning(&self) -> Option<String> {
-        let part = self.state.contention.percent_by_others()?;
-        Some(format!(
-            "other processes, or the host of this machine, had {part}% of the time of the ranks' cores: wall-clock includes waiting for them"
-        ))
-    }
-
     /// A warning if the cores cannot wake the ranks as often as the schedule needs within its model
     /// time.
     fn pace_warning(&self, schedule: &Schedule, model_ns: f64) -> Option<String> {
@@ -65,6 +57,13 @@ impl Team {
             )
         })
     }
+}
+
+/// The warning that others had this part of the cores' time.
+pub(super) fn foreign_warning(percent: u64) -> String {
+    format!(
+        "other processes, or the host of this machine, had {percent}% of the time of the ranks' cores: wall-clock includes waiting for them"
+    )
 }
 
 fn cores_in_words(cores: usize) -> String {

@@ -1,6 +1,7 @@
 //! The files that a sweep reads and writes, checked before the measurement starts.
 
 use std::cell::RefCell;
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -49,6 +50,17 @@ impl Files {
                 .map(|(_, path)| ("--export", Some(&**path))),
         );
         output::writable(&outputs)?;
+        let is_page = |path: &PathBuf| {
+            let end = path.extension();
+            end.is_none_or(|end| {
+                ["html", "htm"]
+                    .iter()
+                    .any(|html| end.eq_ignore_ascii_case(html))
+            })
+        };
+        if let Some(path) = args.html.as_ref().filter(|path| !is_page(path)) {
+            bail!("{}: pages are written as FILE.html", path.display());
+        }
         let parameters = parameters(args, job);
         let mut known = Vec::new();
         let mut saved = None;
@@ -122,7 +134,7 @@ impl Files {
             None => Ok(()),
         };
         let rules = match &self.rules {
-            Some(path) if has_winners(path, tuning) => add_rule(path, job.rule(tuning)),
+            Some(path) if has_winners(path, job, tuning) => add_rule(path, job.rule(tuning)),
             _ => Ok(()),
         };
         rows.and(page).and(rules).and(self.export(job, tuning))
@@ -131,7 +143,7 @@ impl Files {
     /// Writes the selection files of MPI libraries.
     fn export(&self, job: &TuneJob, tuning: &TuningResult) -> Result<()> {
         for (library, path) in &self.exports {
-            if !has_winners(path, tuning) {
+            if !has_winners(path, job, tuning) {
                 continue;
             }
             let written = selection::write(*library, &job.times(tuning))?;
@@ -144,12 +156,18 @@ impl Files {
     }
 }
 
-/// Whether a sweep has winners, which an incomplete one has not; says so for the file of winners.
-fn has_winners(path: &Path, tuning: &TuningResult) -> bool {
+/// Whether a sweep has winners, which an incomplete one has not; says so for the file of winners,
+/// and says what makes them doubtful.
+fn has_winners(path: &Path, job: &TuneJob, tuning: &TuningResult) -> bool {
     if tuning.interrupted {
         let path = path.display();
         output::note(&format!(
             "{path} is left as it was: the sweep is not complete"
+        ));
+    } else if let Some(doubts) = job.doubts(tuning) {
+        output::note(&format!(
+            "{} has doubtful winners: {doubts}",
+            path.display()
         ));
     }
     !tuning.interrupted
@@ -185,7 +203,7 @@ fn as_text<'a>(content: &'a [u8], path: &Path) -> Result<&'a str> {
 }
 
 /// The parameters that the rows depend on.
-fn parameters(args: &TuneArgs, job: &TuneJob) -> Parameters {
+pub(super) fn parameters(args: &TuneArgs, job: &TuneJob) -> Parameters {
     let request = &job.sweep.request;
     let list = |items: Vec<String>| items.join(" ");
     let costs = {
@@ -276,11 +294,18 @@ impl TuneJob {
                 _ => "native".to_string(),
             }),
             source: Some(match &self.processes {
-                None => format!("{}; {}", self.machine, self.command),
-                Some(processes) => format!("{processes}; {}", self.command),
+                None => self.with_doubts(&self.machine, tuning),
+                Some(processes) => self.with_doubts(processes, tuning),
             }),
             choices: Rule::choices(&tuning.rows, segmented),
         }
+    }
+
+    /// Where times come from, in one line, with what makes them doubtful.
+    fn with_doubts(&self, place: &impl Display, tuning: &TuningResult) -> String {
+        let doubts = self.doubts(tuning);
+        let doubts = doubts.map_or_else(String::new, |doubts| format!("; DOUBTFUL: {doubts}"));
+        format!("{place}; {}{doubts}", self.command)
     }
 
     /// The times of all rows: those over MPI, if ranks are processes, or else the model's, since
@@ -288,7 +313,7 @@ impl TuneJob {
     fn times(&self, tuning: &TuningResult) -> SelectionTable {
         let request = &self.sweep.request;
         let origin = match &tuning.processes {
-            Some(processes) => Origin::Measured(format!("{processes}; {}", self.command)),
+            Some(processes) => Origin::Measured(self.with_doubts(processes, tuning)),
             None => {
                 let costs = show_cost(request.get_cost(), TimeUnit::Nanoseconds);
                 Origin::Modelled(format!("{costs}; {}", self.command))

@@ -1,12 +1,14 @@
 //! A validated tuning job: the sweep and its settings.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, bail};
 use oneport::plan::Segments;
 use oneport::plan::registry::Algorithm;
 use oneport::run::{Clock, ElementType, Op, Place, Processes, TeamOptions, Teams};
 use oneport::{Error, Kind};
-use oneport_measure::Machine;
-use oneport_measure::tune::{Sweep, TuningResult};
+use oneport_measure::tune::{Sweep, Trial, TuningResult};
+use oneport_measure::{Machine, load_warning};
 
 use super::TuneArgs;
 use crate::args::{Common, Inputs, SegmentCount, Vector, clock_name, default_type};
@@ -18,7 +20,7 @@ use crate::output::{self, Skipped};
 use crate::ranges::Ranges;
 use crate::site::{Site, ensure_for_processes, summary};
 use crate::task::{PlanTask, algorithms, footprint};
-use crate::units::{TimeUnit, counted};
+use crate::units::{TimeUnit, counted, show_bytes, show_ns};
 
 /// The sweep, its settings and the circumstances of the measurement.
 pub(super) struct TuneJob {
@@ -29,6 +31,8 @@ pub(super) struct TuneJob {
     pub(super) clock: Clock,
     pub(super) inputs: Inputs,
     pub(super) skipped: Vec<Skipped>,
+    /// Whether other programs kept the machine busy before.
+    pub(super) load: Option<String>,
     pub(super) machine: String,
     pub(super) date: String,
     pub(super) command: String,
@@ -137,6 +141,7 @@ impl TuneJob {
             clock: args.clock,
             inputs: args.inputs.inputs,
             skipped,
+            load: load_warning(),
             machine: machine(),
             date: oneport_measure::now(),
             command: command(),
@@ -150,7 +155,12 @@ impl TuneJob {
         threads: &CoreUse,
         tuning: &TuningResult,
     ) -> Vec<String> {
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = self.load.iter().cloned().collect();
+        if let Some(percent) = tuning.percent_by_others {
+            warnings.push(format!(
+                "other processes, or the host of this machine, had up to {percent}% of the time of the ranks' cores: wall-clock includes waiting for them"
+            ));
+        }
         let ranks = self.sweep.request.ranks();
         if threads.oversubscribed && self.clock == Clock::Native {
             warnings.push(match self.processes {
@@ -185,14 +195,39 @@ impl TuneJob {
                     .into(),
             );
         }
-        if tuning.budget_spent {
-            let open = tuning.rows.iter().filter(|r| r.best && !r.settled).count();
+        let open = tuning.winners().filter(|row| !row.settled);
+        if let Some(sizes) = sizes_of(open) {
+            let more = match tuning.budget_spent {
+                true => ": the budget was spent, a larger --budget goes on",
+                false => "",
+            };
+            warnings.push(format!("the winner is not settled at {sizes}{more}"));
+        }
+        for row in tuning.disturbed() {
             warnings.push(format!(
-                "the budget was spent before the winner was settled at {open} of {} sizes: a larger --budget goes on",
-                self.sweep.bytes.len()
+                "{} of {} takes {}, which its times at other sizes contradict: something may have disturbed it",
+                row.algorithm,
+                show_bytes(row.bytes),
+                show_ns(row.wall.median as f64)
             ));
         }
         warnings
+    }
+
+    /// What makes the winners doubtful, in one line.
+    pub(super) fn doubts(&self, tuning: &TuningResult) -> Option<String> {
+        let open = sizes_of(tuning.winners().filter(|row| !row.settled));
+        let disturbed = sizes_of(tuning.disturbed());
+        let doubts: Vec<String> = [
+            open.map(|sizes| format!("not settled at {sizes}")),
+            disturbed.map(|sizes| format!("disturbed at {sizes}")),
+            (self.load.is_some() || tuning.percent_by_others.is_some())
+                .then(|| "the machine was busy".to_string()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        (!doubts.is_empty()).then(|| doubts.join(", "))
     }
 
     /// Describes the measurement in lines of name and value.
@@ -233,6 +268,13 @@ impl TuneJob {
         ]);
         lines
     }
+}
+
+/// The sizes of rows, each once, unless there are none.
+fn sizes_of<'r>(rows: impl Iterator<Item = &'r Trial>) -> Option<String> {
+    let sizes: BTreeSet<u64> = rows.map(|row| row.bytes).collect();
+    let sizes: Vec<String> = sizes.into_iter().map(show_bytes).collect();
+    (!sizes.is_empty()).then(|| sizes.join(", "))
 }
 
 /// Returns the requested algorithms. An explicitly named algorithm must be usable; `all` skips

@@ -12,7 +12,7 @@ use super::plot;
 use crate::args::{Inputs, clock_name};
 use crate::output;
 use crate::output::Skipped;
-use crate::units::{show_bytes, show_ns, significant};
+use crate::units::{or_dash, show_bytes, show_ns, significant};
 
 #[derive(Serialize)]
 pub(super) struct Output<'a> {
@@ -107,6 +107,7 @@ pub(super) fn print(
     ));
     output::summary(out, &summary)?;
     writeln!(out)?;
+    let disturbed: Vec<&Trial> = tuning.disturbed().collect();
     let leaders = tuning.rows.iter().filter(|row| row.best_segment);
     let ns = |t: u64| show_ns(t as f64);
     let of_library = |row: &LibraryRow| {
@@ -145,13 +146,7 @@ pub(super) fn print(
             } else {
                 "-".into()
             },
-            match (row.best, row.settled) {
-                (true, true) => "best",
-                (true, false) => "best so far",
-                (false, true) => "",
-                (false, false) => "not settled",
-            }
-            .to_string(),
+            verdict(row, &disturbed),
         ]
     };
     // By size, the library last.
@@ -168,5 +163,50 @@ pub(super) fn print(
     output::table(out, header, rows)?;
     output::skipped(out, &job.skipped)?;
     writeln!(out)?;
-    plot::plot(out, &tuning.rows)
+    plot::plot(out, &tuning.rows)?;
+    writeln!(out, "\nthe best of each size")?;
+    let winners = tuning.winners().map(|row| {
+        let others = tuning.rows.iter().filter(|other| {
+            other.bytes == row.bytes && other.best_segment && other.algorithm != row.algorithm
+        });
+        let next = others.min_by_key(|other| other.wall.median);
+        let ratio = |time: u64| significant(time as f64 / row.wall.median.max(1) as f64, 3);
+        let library = tuning.library.iter().find(|of| of.bytes == row.bytes);
+        [
+            show_bytes(row.bytes),
+            row.algorithm.clone(),
+            show_bytes(row.segment),
+            ns(row.wall.median),
+            format!("{} - {}", ns(row.wall.low), ns(row.wall.high)),
+            or_dash(next.map(|next| format!("{} x {}", next.algorithm, ratio(next.wall.median)))),
+            or_dash(library.map(|of| format!("x {}", ratio(of.wall.median)))),
+            verdict(row, &disturbed),
+        ]
+    });
+    let mut header = ">size|algorithm|>segment|>median|>interval|next|library|".to_string();
+    let no_library = tuning.library.is_empty();
+    if no_library {
+        header = header.replace("|library", "");
+    }
+    let winners = winners.map(|row| {
+        let cells = row.into_iter().enumerate();
+        cells
+            .filter(|(i, _)| !no_library || *i != 6)
+            .map(|(_, cell)| cell)
+            .collect::<Vec<_>>()
+    });
+    output::table(out, &header, winners)
+}
+
+/// What is to be said of a row.
+fn verdict(row: &Trial, disturbed: &[&Trial]) -> String {
+    let state = match (row.best, row.settled) {
+        (true, true) => "best",
+        (true, false) => "best so far, not settled",
+        (false, true) => "",
+        (false, false) => "not settled",
+    };
+    let disturbed = disturbed.contains(&row).then_some("disturbed");
+    let words = [Some(state).filter(|state| !state.is_empty()), disturbed];
+    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

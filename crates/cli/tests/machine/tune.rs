@@ -68,6 +68,7 @@ fn a_sweep_writes_rows_files_and_rules() {
     );
     assert_eq!(files(&folder), ["a.csv", "a.html", "r.json"]);
     assert_eq!(output["clock"], "paced");
+    assert_eq!(output["inputs"], "rewritten");
     assert_eq!(output["interrupted"], false);
     let rows = output["rows"].as_array().unwrap();
     for bytes in [1024, 2048, 4096] {
@@ -222,6 +223,9 @@ fn bad_usage_writes_no_files() {
         ("--csv none/a.csv", "cannot write none/a.csv"),
         ("--html .", "folder"),
         ("--csv x --html x", "same file"),
+        ("--html a.pdf", "pages are written as FILE.html"),
+        ("--verify other.csv", "start it with mpirun"),
+        ("--verify other.csv --csv x", "cannot be used with"),
         ("--csv other.csv", "--restart"),
         ("--rules other.json", "not a file of selection rules"),
         ("--restart", "--csv"),

@@ -29,14 +29,18 @@ pub(super) fn setup_warnings(quick: bool) -> Vec<String> {
                 .to_string(),
         );
     }
+    warnings.extend(load_warning());
+    warnings
+}
+
+/// A warning, before anything is measured, if other programs keep the cores of this process busy.
+pub fn load_warning() -> Option<String> {
     let cores = allowed_cores().len().max(1);
     let room = cores as f64 - 1.5;
-    if let Some(load) = load_average().filter(|&load| load > room) {
-        warnings.push(format!(
-            "other programs are running (load average {load:.1} on {cores} cores): they compete for the cores that are measured"
-        ));
-    }
-    warnings
+    let load = load_average().filter(|&load| load > room)?;
+    Some(format!(
+        "other programs are running (load average {load:.1} on {cores} cores): they compete for the cores that are measured"
+    ))
 }
 
 /// Runnable tasks, averaged over the last minute, if the system reports them.

@@ -23,6 +23,8 @@ pub struct Live<'p, T, P> {
     started: Instant,
     /// Time since then that all processes agree on.
     now: Duration,
+    /// The largest part of the cores' time that others had in a measurement, in percent.
+    percent_by_others: Option<u64>,
     /// Whether the library's own functions are measured, too.
     library: bool,
     /// Number of elements of the current vector.
@@ -44,6 +46,7 @@ impl<'p, T: Element, P: Place> Live<'p, T, P> {
             keep_inputs: false,
             started: Instant::now(),
             now: Duration::ZERO,
+            percent_by_others: None,
             library: false,
             elements: 0,
             verified: HashMap::new(),
@@ -78,6 +81,7 @@ impl<'p, T: Element, P: Place> Live<'p, T, P> {
     /// Carries out `run`, and then agrees on the time: all processes go on alike.
     fn carry_out(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>> {
         let outcome = run.on(self.place)?;
+        self.percent_by_others = self.percent_by_others.max(outcome.percent_by_others);
         let elapsed = u64::try_from(self.started.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.now = Duration::from_nanos(self.place.max(elapsed)?);
         Ok(outcome)
@@ -145,6 +149,10 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
 
     fn now(&self) -> Duration {
         self.now
+    }
+
+    fn percent_by_others(&self) -> Option<u64> {
+        self.percent_by_others
     }
 
     fn processes(&self) -> Option<Processes> {

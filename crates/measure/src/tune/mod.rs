@@ -23,6 +23,7 @@ mod results;
 pub mod rules;
 mod search;
 mod summary;
+mod verify;
 
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -30,6 +31,7 @@ use std::time::Duration;
 pub use live::Live;
 pub use results::{LibraryRow, Trial, TuningResult};
 pub use summary::Summary;
+pub use verify::{VerifiedRow, verify};
 
 use crate::interleave::{self, Batches, interleaved};
 use oneport::error::{Error, Result};
@@ -84,6 +86,12 @@ pub trait Measure {
         _repetitions: usize,
     ) -> Result<Option<interleave::MeasuredRun>> {
         Ok(None)
+    }
+
+    /// The largest part of the cores' time that others had in a measurement, in percent, if it is
+    /// known and large enough for a warning.
+    fn percent_by_others(&self) -> Option<u64> {
+        None
     }
 
     /// The processes, if ranks are processes.
@@ -151,6 +159,7 @@ pub fn tune(
         budget_spent: run.spent() >= sweep.budget && rows.iter().any(|r| r.best && !r.settled),
         elapsed: run.spent(),
         processes: run.measure.processes(),
+        percent_by_others: run.measure.percent_by_others(),
         library: run.library,
         rows,
     })

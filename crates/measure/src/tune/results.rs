@@ -1,5 +1,6 @@
 //! What a sweep returns: its rows, and the library's own function beside them.
 
+use std::cmp::Ordering;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -58,6 +59,8 @@ pub struct TuningResult {
     pub library: Vec<LibraryRow>,
     /// Where the times come from: these processes, or threads of this process if there are none.
     pub processes: Option<Processes>,
+    /// As [`Measure::percent_by_others`](super::Measure::percent_by_others).
+    pub percent_by_others: Option<u64>,
     /// Whether the observer stopped the sweep.
     pub interrupted: bool,
     /// Whether the budget was spent before everything was settled.
@@ -67,6 +70,37 @@ pub struct TuningResult {
 }
 
 impl TuningResult {
+    /// The fastest row of each size.
+    pub fn winners(&self) -> impl Iterator<Item = &Trial> {
+        self.rows.iter().filter(|row| row.best)
+    }
+
+    /// Rows, each the fastest of its size and algorithm, that other sizes of the algorithm
+    /// contradict: something else may have used the cores meanwhile. A longer vector took less than
+    /// half the time, or a shorter one less than half of what is proportional to its length.
+    pub fn disturbed(&self) -> impl Iterator<Item = &Trial> {
+        let contradict = |row: &Trial, other: &Trial| {
+            let longer = (row.bytes as f64 / other.bytes.max(1) as f64).max(1.0);
+            row.wall.median as f64 > 2.0 * longer * other.wall.median as f64
+        };
+        let best = || self.rows.iter().filter(|row| row.best_segment);
+        best().filter(move |row| {
+            let same = best().filter(|other| other.algorithm == row.algorithm);
+            let mut neighbours: [Option<&Trial>; 2] = [None; 2];
+            for other in same {
+                match other.bytes.cmp(&row.bytes) {
+                    Ordering::Less => neighbours[0] = Some(other),
+                    Ordering::Greater => neighbours[1] = neighbours[1].or(Some(other)),
+                    Ordering::Equal => {}
+                }
+            }
+            neighbours
+                .into_iter()
+                .flatten()
+                .any(|other| contradict(row, other))
+        })
+    }
+
     /// The rows, and those of the library's own function after the rows of each size. Its rows are
     /// never the best: it is no algorithm of this crate.
     pub fn with_library(&self) -> Vec<Trial> {

@@ -1,5 +1,6 @@
 //! Tests of sweeps, measured by a simulated clock with artificial noise.
 
+use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -10,7 +11,9 @@ use oneport::plan::segments::best_segment;
 use oneport::plan::{Request, Segments};
 use oneport::random::Generator;
 use oneport::schedule::collective::Kind;
-use oneport_measure::tune::{Live, Measure, Sweep, Trial, TuningResult, csv, tune};
+use oneport_measure::tune::{
+    Live, Measure, Summary, Sweep, Trial, TuningResult, VerifiedRow, csv, tune,
+};
 
 /// Returns model times with noise, under a cost model (`truth`) that differs from the one of the
 /// sweep, and advances a virtual clock by them.
@@ -274,4 +277,60 @@ fn a_live_team_measures_and_verifies() {
             .all(|r| r.wall.median > 0 && r.segment % 4 == 0)
     );
     assert!(tuning.library.is_empty() && tuning.processes.is_none());
+}
+
+/// The only row of an algorithm at a size.
+fn trial(bytes: u64, algorithm: &str, times: &[u64]) -> Trial {
+    Trial {
+        bytes,
+        algorithm: algorithm.into(),
+        segment: bytes,
+        segments: 1,
+        wall: Summary::of(times).unwrap(),
+        model_time: 1.0,
+        best: true,
+        best_segment: true,
+        settled: true,
+    }
+}
+
+#[test]
+fn rows_that_other_sizes_contradict_are_disturbed() {
+    let times = [(4, 4000), (8, 27_000), (16, 3900), (32, 8000), (64, 40_000)];
+    let chain = times.map(|(bytes, ns)| trial(bytes << 10, "chain", &[ns; 9]));
+    // Of another algorithm, which says nothing about it.
+    let linear = trial(8 << 10, "linear", &[27_000; 9]);
+    let tuning = TuningResult {
+        rows: chain.into_iter().chain([linear]).collect(),
+        library: Vec::new(),
+        processes: None,
+        percent_by_others: None,
+        interrupted: false,
+        budget_spent: false,
+        elapsed: Duration::ZERO,
+    };
+    let disturbed: Vec<_> = tuning.disturbed().map(|row| row.bytes >> 10).collect();
+    // The last takes over twice as long as twice the time of the half.
+    assert_eq!(disturbed, [8, 64]);
+}
+
+#[test]
+fn the_library_has_changed_if_its_ratio_to_the_best_row_has() {
+    let row = |best_now: u64, library_now: u64| VerifiedRow {
+        bytes: 1024,
+        best: trial(1024, "chain", &[1000; 9]),
+        best_now: Summary::of(&[best_now; 9]).unwrap(),
+        library: trial(
+            1024,
+            "MPI_Bcast",
+            &[900, 1000, 1000, 1000, 1000, 1000, 1100],
+        ),
+        library_now: Summary::of(&[library_now; 9]).unwrap(),
+        error: None,
+    };
+    // A machine on which everything takes twice as long is no other choice of the library.
+    assert_eq!(row(2000, 2000).change(), Ordering::Equal);
+    assert_eq!(row(2000, 2000).ratios(), [1.0, 1.0]);
+    assert_eq!(row(2000, 1000).change(), Ordering::Less);
+    assert_eq!(row(1000, 2000).change(), Ordering::Greater);
 }

@@ -1,0 +1,118 @@
+//! Measures the library's own functions again, beside the best rows of an earlier sweep: whether the
+//! library does something else since then.
+
+use std::cmp::Ordering;
+
+use super::{Measure, Summary, Sweep, Trial};
+use oneport::error::{Error, Result};
+use oneport::plan::Segments;
+
+/// The library's own function at one size, in the earlier sweep and now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VerifiedRow {
+    /// Size of the vector.
+    pub bytes: u64,
+    /// The fastest row of the earlier sweep.
+    pub best: Trial,
+    /// Its time now, in nanoseconds.
+    pub best_now: Summary,
+    /// The row of the library's function in the earlier sweep.
+    pub library: Trial,
+    /// Its time now, in nanoseconds.
+    pub library_now: Summary,
+    /// The first wrong element of the library's result, if there is one.
+    pub error: Option<String>,
+}
+
+impl VerifiedRow {
+    /// The library's time over that of the best row, in the earlier sweep and now.
+    pub fn ratios(&self) -> [f64; 2] {
+        let ratio =
+            |library: Summary, best: Summary| library.median as f64 / best.median.max(1) as f64;
+        [
+            ratio(self.library.wall, self.best.wall),
+            ratio(self.library_now, self.best_now),
+        ]
+    }
+
+    /// Less if the library has become faster, greater if it has become slower: the confidence
+    /// intervals of its times, as multiples of the best row's median, do not touch.
+    pub fn change(&self) -> Ordering {
+        let [(low, high), (low_now, high_now)] = [
+            (self.library.wall, self.best.wall),
+            (self.library_now, self.best_now),
+        ]
+        .map(|(library, best)| {
+            let best = best.median.max(1) as f64;
+            (library.low as f64 / best, library.high as f64 / best)
+        });
+        match () {
+            () if high_now < low => Ordering::Less,
+            () if low_now > high => Ordering::Greater,
+            () => Ordering::Equal,
+        }
+    }
+}
+
+/// Measures the library's own function and the best row of each size in `rows`, in turns. `rows`
+/// are those of an earlier sweep with the parameters of `sweep`; the model times of the library's
+/// rows are NaN. Sizes without a row of the library are left out.
+///
+/// # Errors
+/// If there is no size to measure, or a measurement fails.
+pub fn verify(
+    sweep: &Sweep,
+    rows: &[Trial],
+    measure: &mut dyn Measure,
+    mut progress: impl FnMut(usize, usize),
+) -> Result<Vec<VerifiedRow>> {
+    const BATCHES: usize = 10;
+    /// Repetitions of a batch.
+    const REPETITIONS: usize = 10;
+    let mut verified = Vec::new();
+    let of = |bytes, library: bool| {
+        let wanted = move |row: &&Trial| match library {
+            true => row.model_time.is_nan(),
+            false => row.best,
+        };
+        rows.iter().find(|row| row.bytes == bytes && wanted(row))
+    };
+    for (i, &bytes) in sweep.bytes.iter().enumerate() {
+        let (Some(best), Some(library)) = (of(bytes, false), of(bytes, true)) else {
+            continue;
+        };
+        let algorithm = sweep.algorithms.iter().find(|a| a.name() == best.algorithm);
+        let algorithm =
+            algorithm.ok_or_else(|| Error::usage(format!("no algorithm {}", best.algorithm)))?;
+        let size = sweep.request.get_element_bytes().max(1);
+        let elements = |bytes: u64| usize::try_from(bytes / size).unwrap_or(usize::MAX);
+        let request = sweep.request.clone();
+        let segments = Segments::of_size(elements(bytes), elements(best.segment).max(1))?;
+        let request = request.segments(segments);
+        let (mut ours, mut theirs, mut error) = (Vec::new(), Vec::new(), None);
+        for batch in 0..BATCHES {
+            progress(i * BATCHES + batch, sweep.bytes.len() * BATCHES);
+            ours.extend(measure.measure(algorithm, &request, REPETITIONS)?);
+            if let Some(run) = measure.measure_library(algorithm, &request, REPETITIONS)? {
+                theirs.extend(run.times());
+                error = error.or(run.error);
+            }
+        }
+        if let (Some(best_now), Some(library_now)) = (Summary::of(&ours), Summary::of(&theirs)) {
+            verified.push(VerifiedRow {
+                bytes,
+                best: best.clone(),
+                best_now,
+                library: library.clone(),
+                library_now,
+                error,
+            });
+        }
+    }
+    if verified.is_empty() {
+        return Err(Error::usage(
+            "no size has a time of the library: it is measured over MPI alone",
+        ));
+    }
+    Ok(verified)
+}
