@@ -4,10 +4,12 @@
 //! The same run measures two references: a bare handover of one cache line, and a memcpy of the
 //! same size.
 //!
-//! `cargo bench --bench endpoints` prints criterion's figures and then tables of ratios. Short
+//! `cargo bench --bench endpoints` writes criterion's figures and then tables of ratios. Short
 //! messages are measured as ping-pongs, long messages as a stream in one direction. `-- --quick`
 //! takes fewer samples.
 #![allow(clippy::print_stdout, missing_docs)]
+
+mod terminal;
 
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -21,6 +23,10 @@ const SHORT: [usize; 5] = [0, 8, 16, 64, 1 << 10];
 const LONG: [usize; 6] = [16 << 10, 64 << 10, 512 << 10, 1 << 20, 4 << 20, 32 << 20];
 
 fn main() {
+    terminal::detailed("endpoints", measure);
+}
+
+fn measure() {
     let mut criterion = Criterion::default()
         .configure_from_args()
         .without_plots()

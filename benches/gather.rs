@@ -1,12 +1,13 @@
 //! Benchmark of irregular gather trees: how long the search for the best trees takes, and how it
 //! scales.
 //!
-//! `cargo bench --bench gather` prints a table; `-- --quick` leaves out the largest sizes. Times
+//! `cargo bench --bench gather` writes a table; `-- --quick` leaves out the largest sizes. Times
 //! are CPU times of one thread. The benchmark fails if the `O(p^2)` program and the published
 //! `O(p^3)` program disagree.
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod selected;
+mod terminal;
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -22,6 +23,10 @@ fn main() {
     if !selected::selected("gather/trees") {
         return;
     }
+    terminal::detailed("gather", measure);
+}
+
+fn measure() {
     let quick = std::env::args().any(|a| a == "--quick" || a == "--test");
     let sizes: &[usize] = if quick {
         &[1000, 2000]

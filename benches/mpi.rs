@@ -3,7 +3,7 @@
 //!
 //! ```sh
 //! tests/mpi.sh quick
-//! cargo bench --bench mpi
+//! cargo bench --bench mpi -- --ranks 2
 //! cargo bench --bench mpi -- --ranks 4 --quick
 //! ```
 //!
@@ -18,6 +18,9 @@
 //! twice, the second time with messages.
 
 #![allow(clippy::print_stdout, reason = "a bench prints")]
+
+#[allow(dead_code)]
+mod terminal;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -79,6 +82,12 @@ const SHORT: usize = 1 << 10;
 fn main() -> ExitCode {
     let done = match is_launched() {
         true => of_process(),
+        false if terminal::is_bare() => {
+            println!(
+                "mpi: not measured; it takes `cargo bench --bench mpi -- --quick`, or --ranks 2"
+            );
+            Ok(())
+        }
         false => of_all_libraries(),
     };
     match done {

@@ -1,11 +1,12 @@
 //! Benchmark of the paced clock: how close wall-clock times are to model times.
 //!
 //! `cargo bench --bench pace` runs reductions of 64 KiB in 8 segments with `alpha = 200 us` and
-//! `beta = 1 ns/byte`, and prints the median ratio of wall-clock to model time. `-- --quick` runs
+//! `beta = 1 ns/byte`, and writes the median ratio of wall-clock to model time. `-- --quick` runs
 //! fewer repetitions.
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod selected;
+mod terminal;
 
 use oneport::plan::registry;
 use oneport::run::{Clock, Operator, Run, Team, inputs, oracle};
@@ -15,6 +16,10 @@ fn main() {
     if !selected::selected("pace/reduce") {
         return;
     }
+    terminal::detailed("pace", measure);
+}
+
+fn measure() {
     println!(
         "{:>4} {:<14} {:<5} {:>10} {:>10} {:>8} {:>8}",
         "p", "algorithm", "ports", "model us", "median us", "ratio", "p99"

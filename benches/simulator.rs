@@ -2,11 +2,13 @@
 //! and the times of planning and preparing.
 //!
 //! A transfer counts as two steps, its send and its receive; the combination of a combining receive
-//! does not count separately. `cargo bench --bench simulator` prints criterion's figures and then
+//! does not count separately. `cargo bench --bench simulator` writes criterion's figures and then
 //! one line for each case: medians, and the peak memory of the process so far. `-- --quick` takes
 //! fewer passes. On a busy machine, run it with a higher priority.
 
 #![allow(clippy::print_stdout, missing_docs)]
+
+mod terminal;
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -90,6 +92,10 @@ fn cost() -> CostModel {
 }
 
 fn main() {
+    terminal::detailed("simulator", measure);
+}
+
+fn measure() {
     let mut criterion = Criterion::default().configure_from_args().without_plots();
     let mut lines = Vec::new();
     for case in &CASES {

@@ -1,12 +1,14 @@
 //! Benchmark of collectives: every registered algorithm on live teams of pinned threads, native
 //! clock, compared with the model.
 //!
-//! - `cargo bench --bench collectives` measures every algorithm with 2, 4, 8 and as many ranks as
+//! - `cargo bench --bench collectives` measures every algorithm with 2, 4 and as many ranks as
 //!   there are cores, 1 KiB to 4 MiB of `f32`, combined by sums. It also sweeps segment sizes and,
 //!   for two ranks, measures the error of the model. A newly registered algorithm needs no change
-//!   here. The total measuring time is bounded: with more algorithms, each point gets less time.
-//! - `cargo bench --bench collectives -- --quick` takes fewer sizes and ranks, and less time.
-//!   `cargo bench -- --quick` is a quick pass of all benches.
+//!   here. The total measuring time is bounded: with more algorithms, each point gets less time. A
+//!   bare `cargo bench` takes less than ten minutes for all benches on 2 cores. Criterion's line
+//!   for each point goes to `target/oneport-bench/collectives.txt`.
+//! - `cargo bench --bench collectives -- --quick` takes fewer sizes and ranks, and less time, and
+//!   has all lines on the terminal. `cargo bench -- --quick` is a quick pass of all benches.
 //! - `cargo bench --bench collectives -- 'reduce p=4/chain'` measures only the points that match a
 //!   regular expression, as with any criterion bench.
 //!
@@ -16,13 +18,16 @@
 //! whole vector; if every rank has a block of its own, a block is its p-th part.
 //!
 //! At the end, `target/oneport-bench/summary.html` shows how long the measured times of every
-//! collective are in the model's, as a table and a picture; disturbed points, and those with more
-//! ranks than cores (wall-clock then includes waiting for a core), are flagged. `summary.csv` and
+//! collective are in the model's, as a table and pictures, and both times over the size; disturbed
+//! points, and those with more ranks than cores (wall-clock then includes waiting for a core), are
+//! flagged. `summary.csv` and
 //! `summary.md` beside it list all points: medians over all repetitions, model times, ratios,
 //! machine, commit and date.
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod summary;
+#[path = "../terminal/mod.rs"]
+mod terminal;
 
 use std::cell::OnceCell;
 use std::time::{Duration, Instant};
@@ -45,21 +50,24 @@ const SMALLEST_SEGMENT: usize = 4 << 10;
 
 fn main() {
     let bench = Bench::new();
-    let mut criterion = Criterion::default()
-        .configure_from_args()
-        .without_plots()
-        .sample_size(10)
-        .nresamples(2000)
-        .warm_up_time(bench.per_point / 4)
-        .measurement_time(bench.per_point);
     // Right after the calibration, because a shared machine changes within minutes.
     let checked = if bench.measuring {
         bench.check_model()
     } else {
         Vec::new()
     };
-    let mut points = bench.grid(&mut criterion);
-    points.extend(bench.segment_sizes(&mut criterion));
+    let points = terminal::detailed("collectives", || {
+        let mut criterion = Criterion::default()
+            .configure_from_args()
+            .without_plots()
+            .sample_size(10)
+            .nresamples(1000)
+            .warm_up_time(bench.per_point / 4)
+            .measurement_time(bench.per_point);
+        let mut points = bench.grid(&mut criterion);
+        points.extend(bench.segment_sizes(&mut criterion));
+        points
+    });
     if !bench.measuring {
         return;
     }
@@ -92,21 +100,21 @@ impl Bench {
         let given = |option: &str| std::env::args().any(|a| a == option);
         let quick = given("--quick");
         let cores = core_affinity::get_core_ids().map_or(1, |ids| ids.len());
-        let mut ranks = if quick { vec![2, 8] } else { vec![2, 4, 8] };
+        let mut ranks = if quick { vec![2, 8] } else { vec![2, 4] };
         ranks.push(cores.max(2));
         ranks.sort_unstable();
         ranks.dedup();
         let sizes = if quick {
             vec![1 << 10, 1 << 20]
         } else {
-            vec![1 << 10, 64 << 10, 1 << 20, 4 << 20]
+            vec![1 << 10, 16 << 10, 256 << 10, 4 << 20]
         };
         let points = ranks.len() * sizes.len() * registry::all().len() + 2 * 2 * 9;
         // Warm-up and verification take about as long again.
         let (total, min, max) = if quick {
             (25_000, 15, 200)
         } else {
-            (300_000, 100, 2000)
+            (60_000, 20, 2000)
         };
         let per_point = (total / points as u64).clamp(min, max);
         Bench {

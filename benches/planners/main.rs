@@ -9,6 +9,8 @@
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod paper;
+#[path = "../terminal/mod.rs"]
+mod terminal;
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -22,13 +24,17 @@ const RANKS: usize = 1024;
 const SEGMENTS: usize = 64;
 
 fn main() {
+    terminal::detailed("planners", measure);
+}
+
+fn measure() {
     let mut criterion = Criterion::default()
         .configure_from_args()
         .without_plots()
         .sample_size(10)
         .nresamples(2000)
-        .warm_up_time(Duration::from_millis(100))
-        .measurement_time(Duration::from_millis(500));
+        .warm_up_time(Duration::from_millis(50))
+        .measurement_time(Duration::from_millis(150));
     for kind in Kind::ALL {
         if registry::of(kind).next().is_none() {
             continue;

@@ -25,8 +25,8 @@ use crate::units::{Number, TimeUnit, or_dash, show_bytes, show_ns, significant};
 /// Where a table of times goes besides standard output.
 #[derive(Debug, Clone, clap::Args)]
 pub(crate) struct SweepArgs {
-    /// Write the table to FILE.csv, .md or .tex, all numbers to .json, the plot to .svg, a page with
-    /// it to .html; may be repeated. With a CSV file the same command goes on where it stopped
+    /// Write the table to FILE.csv, .md or .tex, all numbers to .json, the plot to .svg, a page
+    /// with it to .html; may be repeated. With a CSV file the same command goes on where it stopped
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Vec<PathBuf>,
 }
@@ -217,8 +217,8 @@ fn place(point: &Common) -> Option<(usize, u64)> {
 }
 
 impl Table<'_> {
-    /// Evaluates all points, prints the table and writes the files. A point where nothing can be had
-    /// is left out with a note. Ctrl-C ends the sweep with what there is.
+    /// Evaluates all points, prints the table and writes the files. A point where nothing can be
+    /// had is left out with a note. Ctrl-C ends the sweep with what there is.
     pub(crate) fn fill(
         mut self,
         out: &mut dyn Write,

@@ -173,9 +173,9 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "LIBRARY=FILE", value_parser = parse_export, help_heading = "Output")]
     export: Vec<(Library, PathBuf)>,
 
-    /// Over MPI, instead of a sweep: measure the library's own function again, in turns with the best
-    /// rows of the sweep that --csv wrote to this file, and say where it has become faster or slower.
-    /// Give the library the exported file, and otherwise the same options as before
+    /// Over MPI, instead of a sweep: measure the library's own function again, in turns with the
+    /// best rows of the sweep that --csv wrote to this file, and say where it has become faster or
+    /// slower. Give the library the exported file, and otherwise the same options as before
     #[arg(
         long,
         value_name = "FILE",

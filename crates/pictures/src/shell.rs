@@ -138,13 +138,3 @@ pub fn table<'c>(
     }
     html + "</tbody></table></div>\n"
 }
-
-/// Formats a number of bytes, such as `64 KiB`; in full where that would not be exact.
-pub fn size(bytes: u64) -> String {
-    let power = (bytes.max(1).trailing_zeros() / 10).min(3);
-    format!(
-        "{} {}",
-        bytes >> (10 * power),
-        ["B", "KiB", "MiB", "GiB"][power as usize]
-    )
-}

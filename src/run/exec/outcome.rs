@@ -48,8 +48,8 @@ pub struct Outcome<T> {
     /// [`Run::verified`](crate::run::Run::verified).
     pub mismatch: Option<Mismatch<T>>,
     /// Number of repetitions, including those that are not timed, after which every rank's output
-    /// was compared. It is 0 for a run that is not [verified](crate::run::Run::verified), and 1 or 2
-    /// with [kept inputs](crate::run::Run::keep_inputs).
+    /// was compared. It is 0 for a run that is not [verified](crate::run::Run::verified), and 1 or
+    /// 2 with [kept inputs](crate::run::Run::keep_inputs).
     pub compared: usize,
     /// The library's function that did the work, if
     /// [`Run::by_library`](crate::run::Run::by_library) asked for it.

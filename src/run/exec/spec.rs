@@ -117,8 +117,8 @@ impl<'r> RunSpec<'r> {
         Ok(())
     }
 
-    /// Number of repetitions whose buffers are filled and compared, and of those that are not timed,
-    /// if the first `clocked` carry the model clock.
+    /// Number of repetitions whose buffers are filled and compared, and of those that are not
+    /// timed, if the first `clocked` carry the model clock.
     pub(crate) fn filled_and_warmup(&self, clocked: usize) -> (usize, usize) {
         let warmup = self.options.warmup.max(clocked);
         match self.options.keep_inputs {

@@ -1,5 +1,5 @@
-//! `tune --verify`: whether an MPI library does something else than in an earlier sweep, such as what
-//! an exported file says.
+//! `tune --verify`: whether an MPI library does something else than in an earlier sweep, such as
+//! what an exported file says.
 
 use std::cmp::Ordering;
 use std::io::Write;

@@ -1,6 +1,7 @@
 //! A self-contained HTML page of a sweep: interactive log-log plots and tables of all numbers.
 
-use oneport_pictures::shell::{Heading, chart, size, table};
+use oneport_pictures::shell::{Heading, chart, table};
+use oneport_pictures::svg::bytes as size;
 use serde_json::json;
 
 use super::Trial;

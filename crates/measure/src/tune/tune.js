@@ -11,7 +11,7 @@ const describe = r => `<b>${escaped(r.algorithm)}</b>, ${bytesText(r.bytes)}${r.
   (r.settled ? "" : "<br>not settled: more repetitions may change whether it is the best");
 
 // A point at a measured time.
-const measured = (x, row) => ({ x, y: row.wall, best: row.best, hollow: !row.settled, row });
+const measured = (x, row) => ({ x, y: row.wall, low: row.low, high: row.high, best: row.best, hollow: !row.settled, row });
 const both = (name, of, x) => {
   const sorted = [...of].sort((a, b) => x(a) - x(b)).filter(r => x(r) > 0 && r.wall > 0), look = looks.get(name);
   return [
@@ -51,6 +51,7 @@ const redraw = () => {
 select.onchange = redraw;
 fillLegend(looks, shown, [
   [`<path d="M1 8H25" stroke="currentColor" stroke-width="2"/>`, "measured (median)"],
+  [`<path d="M13 1V15M10 1H16M10 15H16" fill="none" stroke="currentColor" stroke-width="1.4"/>`, "95% interval of the median"],
   [`<path d="M4 8H22" stroke="currentColor" stroke-width="7" stroke-linecap="round" opacity=".35"/>`, "model"],
   [`<path d="M13 0V16" stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 4"/>`, "best segment in the model"],
   [marker(0, 13, 8, 4, "var(--plot)", "currentColor"), "not settled"],

@@ -1,11 +1,11 @@
-//! Measures the library's own functions again, beside the best rows of an earlier sweep: whether the
-//! library does something else since then.
+//! Measures the library's own functions again, beside the best rows of an earlier sweep: whether
+//! the library does something else since then.
 
 use std::cmp::Ordering;
 
 use super::{Measure, Summary, Sweep, Trial};
 use oneport::error::{Error, Result};
-use oneport::plan::Segments;
+use oneport::plan::{Segments, registry};
 
 /// The library's own function at one size, in the earlier sweep and now.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +70,8 @@ pub fn verify(
     /// Repetitions of a batch.
     const REPETITIONS: usize = 10;
     let mut verified = Vec::new();
+    let kind = (sweep.algorithms.first()).map(|algorithm| algorithm.collective);
+    let kind = kind.ok_or_else(|| Error::usage("nothing to verify: there is no algorithm"))?;
     let of = |bytes, library: bool| {
         let wanted = move |row: &&Trial| match library {
             true => row.model_time.is_nan(),
@@ -81,9 +83,7 @@ pub fn verify(
         let (Some(best), Some(library)) = (of(bytes, false), of(bytes, true)) else {
             continue;
         };
-        let algorithm = sweep.algorithms.iter().find(|a| a.name() == best.algorithm);
-        let algorithm =
-            algorithm.ok_or_else(|| Error::usage(format!("no algorithm {}", best.algorithm)))?;
+        let algorithm = registry::find(kind, &best.algorithm)?;
         let size = sweep.request.get_element_bytes().max(1);
         let elements = |bytes: u64| usize::try_from(bytes / size).unwrap_or(usize::MAX);
         let request = sweep.request.clone();
@@ -92,8 +92,8 @@ pub fn verify(
         let (mut ours, mut theirs, mut error) = (Vec::new(), Vec::new(), None);
         for batch in 0..BATCHES {
             progress(i * BATCHES + batch, sweep.bytes.len() * BATCHES);
-            ours.extend(measure.measure(algorithm, &request, REPETITIONS)?);
-            if let Some(run) = measure.measure_library(algorithm, &request, REPETITIONS)? {
+            ours.extend(measure.measure(&algorithm, &request, REPETITIONS)?);
+            if let Some(run) = measure.measure_library(&algorithm, &request, REPETITIONS)? {
                 theirs.extend(run.times());
                 error = error.or(run.error);
             }

@@ -2,14 +2,14 @@
 // numbers of the point nearest to the pointer, or chosen by the arrow keys.
 
 // The looks of series by name: ten colours of the style sheet, for the theme of the reader, and five
-// shapes.
-const looksOf = names => new Map(names.map((n, i) => [n, { colour: `var(--s${i % 10})`, shape: i % 5 }]));
+// shapes. Each ten have other shapes than the ten before.
+const looksOf = names => new Map(names.map((n, i) => [n, { colour: `var(--s${i % 10})`, shape: (i + Math.floor(i / 10)) % 5 }]));
 
 const bytesText = b => {
   const units = ["B", "KiB", "MiB", "GiB", "TiB"];
   let i = 0;
   while (b >= 1024 && i < 4) { b /= 1024; i++; }
-  return (b >= 100 ? Math.round(b) : +b.toPrecision(4)) + " " + units[i];
+  return +b.toPrecision(4) + " " + units[i];
 };
 const timeText = (t, digits = 4) => {
   for (const [unit, name] of [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]]) {
@@ -62,7 +62,7 @@ const decimals = (low, high, room) => {
 };
 
 // Draws lines and points on log-log axes. A series is {look, model, line, points}, a point
-// {x, y, best, hollow, row}. With `axes.rows`, the names of rows, y is a place among them: 0.5 is
+// {x, y, low, high, best, hollow, row}, with a bar from low to high if there are such. With `axes.rows`, the names of rows, y is a place among them: 0.5 is
 // the middle of the first. `axes.describe` gives the numbers of a row, `axes.best` the label of the
 // best, `axes.text` that of a tick.
 const draw = (box, series, axes) => {
@@ -79,7 +79,7 @@ const draw = (box, series, axes) => {
     const pad = high / low < 1.3 ? 1.15 : (high / low) ** .04;
     return [low / pad, high * pad];
   };
-  let [x0, x1] = range([...points.map(p => p.x), ...axes.values ?? []]), [y0, y1] = range(points.map(p => p.y));
+  let [x0, x1] = range([...points.map(p => p.x), ...axes.values ?? []]), [y0, y1] = range(points.flatMap(p => [p.y, p.low ?? p.y, p.high ?? p.y]));
   if (axes.square) { x0 = y0 = Math.min(x0, y0); x1 = y1 = Math.max(x1, y1); }
   const right = width - edge.right, bottom = height - edge.bottom;
   const sx = x => edge.left + (Math.log(x / x0) / Math.log(x1 / x0)) * (right - edge.left);
@@ -122,7 +122,8 @@ const draw = (box, series, axes) => {
     }
     if (!s.model) {
       at.forEach(([x, y], i) => {
-        const { row, best, hollow } = s.points[i];
+        const { row, best, hollow, low, high } = s.points[i];
+        if (low > 0) svg += `<path d="M${x} ${px(sy(low))}V${px(sy(high))}M${x - 3} ${px(sy(low))}h6M${x - 3} ${px(sy(high))}h6" class="interval" style="stroke:${colour}"/>`;
         svg += marker(shape, x, y, best ? 5.5 : 4, hollow ? "var(--plot)" : colour, colour);
         hits.push({ x, y, row });
         if (best && axes.best) {
@@ -175,7 +176,8 @@ const hover = (box, hits, describe) => {
   };
 };
 
-// Fills the legend: a box for each series, which `redraw` obeys, and keys, each a picture and words.
+// Fills the legend: a box for each series, which `redraw` obeys, buttons for all and none where there
+// are many, and keys, each a picture and words.
 const fillLegend = (looks, shown, keys, redraw) => {
   const legend = document.getElementById("legend");
   for (const [name, { colour, shape }] of looks) {
@@ -183,6 +185,16 @@ const fillLegend = (looks, shown, keys, redraw) => {
     label.innerHTML = `<input type="checkbox" checked><svg width="16" height="16">${marker(shape, 8, 8, 4.5, colour, colour)}</svg>${escaped(name)}`;
     label.firstChild.onchange = event => { event.target.checked ? shown.add(name) : shown.delete(name); redraw(); };
     legend.append(label);
+  }
+  for (const [text, on] of looks.size > 4 ? [["all", true], ["none", false]] : []) {
+    const button = document.createElement("button");
+    button.textContent = text;
+    button.onclick = () => {
+      for (const name of looks.keys()) on ? shown.add(name) : shown.delete(name);
+      for (const box of legend.querySelectorAll("input")) box.checked = on;
+      redraw();
+    };
+    legend.append(button);
   }
   for (const [svg, text] of keys) {
     const item = document.createElement("span");

@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::Unit;
-use crate::shell::{Heading, chart, size, table};
-use crate::svg::time;
+use crate::shell::{Heading, chart, table};
+use crate::svg::{bytes as size, time};
 
 pub use plot::plot;
 

@@ -154,7 +154,7 @@ impl Browser {
         // The page of a schedule unpacks its data after that.
         self.eval(
             "new Promise(done => { const look = () => globalThis.player || \
-             !document.querySelector('script[type=module]') ? done() : setTimeout(look, 5); look(); })",
+             document.getElementById('legend') || !document.querySelector('script[type=module]') ? done() : setTimeout(look, 5); look(); })",
         );
     }
 

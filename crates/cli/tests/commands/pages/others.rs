@@ -105,6 +105,39 @@ fn the_page_of_tune_is_readable_and_needs_no_pointer() {
 }
 
 #[test]
+fn many_algorithms_look_different_and_are_hidden_at_once() {
+    let Some(mut browser) = Browser::start("tune's page with many algorithms") else {
+        return;
+    };
+    let path = folder().join("tune-many.html");
+    let names: Vec<String> = (0..17).map(|i| format!("algorithm-{i}")).collect();
+    let sizes = [1u64 << 10, 1 << 12, 52_429];
+    let all = names.iter().zip(1u64..).flat_map(|(name, i)| {
+        sizes.map(|bytes| Trial {
+            best_segment: true,
+            ..row(bytes, name, bytes, 1000 * i + bytes)
+        })
+    });
+    std::fs::write(&path, page(&heading(), &all.collect::<Vec<_>>())).unwrap();
+    for (view, size, dark) in VIEWS {
+        browser.load(&path, size, dark);
+        audit(&mut browser, view, &path);
+    }
+    let looks =
+        "new Set([...document.querySelectorAll('.legend label svg')].map(s => s.innerHTML)).size";
+    assert_eq!(browser.eval(looks), 17);
+    let intervals = "document.querySelectorAll('#by-size .interval').length";
+    assert_eq!(browser.eval(intervals), 3 * 17);
+    let segment = "document.querySelector('#all tbody tr:nth-child(3)').textContent";
+    assert!(browser.eval(segment).as_str().unwrap().contains("51.2 KiB"));
+    browser.eval("document.querySelectorAll('.legend button')[1].click()");
+    let shown = browser.eval("document.getElementById('by-size').textContent");
+    assert_eq!(shown, "Nothing is selected.");
+    browser.eval("document.querySelectorAll('.legend button')[0].click()");
+    assert_eq!(browser.eval(intervals), 3 * 17);
+}
+
+#[test]
 fn narrow_ranges_have_ticks_and_single_points_no_plot() {
     let Some(mut browser) = Browser::start("the axes of tune's page") else {
         return;
@@ -177,7 +210,7 @@ fn the_page_of_the_benchmark_answers_by_collective() {
     std::fs::write(&path, summary.page()).unwrap();
     for (view, size, dark) in VIEWS {
         browser.load(&path, size, dark);
-        browser.eval("document.querySelector('details').open = true");
+        browser.eval("document.querySelectorAll('details').forEach(d => d.open = true)");
         audit(&mut browser, view, &path);
     }
     let table = browser.eval("[...document.querySelectorAll('#ratios tbody tr')].map(r => [...r.cells].map(c => c.textContent))");
@@ -193,7 +226,11 @@ fn the_page_of_the_benchmark_answers_by_collective() {
         row("reduce", "2", "1.10", "1.10", at, "3.80", "none")
     );
     let hollow = "[...document.querySelectorAll('#by-ratio svg *')].filter(m => m.style.fill === 'var(--plot)').length";
-    assert_eq!(browser.eval(hollow), 3);
+    assert_eq!(browser.eval(hollow), 2);
+    // More ranks than cores are folded away; a panel has time over size with the model.
+    let panels = "[document.querySelector('#crowded #by-ratio-crowded svg') !== null, \
+                  ...['reduce', 'allgather'].map(c => document.querySelectorAll(`#time-${c} [role=img]`).length)]";
+    assert_eq!(browser.eval(panels), serde_json::json!([true, 1, 1]));
     let order = tab_order(&mut browser);
     for region in ["Ratios by collective", "by-ratio", "All points"] {
         assert!(order.iter().any(|o| o == region), "{region}: {order:?}");
