@@ -7,9 +7,10 @@ use std::process::ExitCode;
 use anyhow::{Result, anyhow, bail};
 use clap::ValueEnum;
 use oneport::Schedule;
+use oneport::internal::split_outside;
 use oneport_pictures::{
-    self, Caption, MAX_BOXES, MAX_EVENTS, MAX_PAGE_RANKS, Trace, Traffic, Tree, Unit, gantt, page,
-    traffic, tree,
+    self, Caption, MAX_BOXES, MAX_EVENTS, MAX_PAGE_RANKS, Shown, Trace, Traffic, Tree, Unit, gantt,
+    page, traffic, tree, wide,
 };
 
 use crate::args::Common;
@@ -18,13 +19,15 @@ use crate::memory::ensure_memory;
 use crate::output;
 use crate::units::TimeUnit;
 
-/// Draw a schedule: who does what when, or who sends to whom.
+/// Draw schedules: who does what when, or who sends to whom.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   oneport draw reduce -p 15 --bytes 5 --segments 5 -a uni-greedy --ports uni --alpha 1 --beta 1 --gamma 1 -o r.svg
   oneport draw reduce -p 8 -a bi-greedy --segments 4 -o schedule.html     step through it in a browser
+  oneport draw broadcast -p 8 -a binomial,chain -o both.html             side by side, on one clock
   oneport draw broadcast -p 16 --as tree --dark -o tree.svg
+  oneport draw broadcast -p 16 --as tree --plain --width 84mm -o fig.svg for a paper
   oneport draw reduce -p 8 -a butterfly --as traffic -o traffic.svg
   oneport plan reduce -p 4 -a chain --segments 3 -o mine.json
   oneport draw --schedule mine.json -o mine.svg
@@ -33,7 +36,9 @@ Examples:
 A Gantt chart shows model time: a row a rank, a colour a segment (or a message's first block); filled boxes receive, outlined ones send, dark ones \
 compute. Boxes name the peer where they are long enough; a browser shows more under the pointer. `oneport run --trace` \
 draws the recorded times of a real run the same way. A page (.html) needs no network: it steps through model time and shows every \
-rank, its ports and what its buffer holds, for up to 64 ranks.")]
+rank, its ports and what its buffer holds, for up to 64 ranks. It shows several schedules (`-a a,b`, or several \
+--schedule) side by side on one clock. What deadlocks is drawn up to where nothing moves. `rsvg-convert -f pdf` makes \
+a PDF of a picture.")]
 pub(crate) struct DrawArgs {
     #[command(flatten)]
     common: Common,
@@ -54,6 +59,15 @@ pub(crate) struct DrawArgs {
     /// Colours for a dark background; for pictures only, since a page follows the browser
     #[arg(long, help_heading = "Output")]
     dark: bool,
+
+    /// Width of a picture where it is shown, such as 84mm (mm, cm, in, pt or px)
+    #[arg(long, value_name = "WIDTH", value_parser = parse_width, help_heading = "Output")]
+    width: Option<Width>,
+
+    /// Leave out the words around a picture: title, what it shows, and at its foot version, date
+    /// and command line; of a page the foot only
+    #[arg(long, help_heading = "Output")]
+    plain: bool,
 
     /// Write to this file (.svg, .html for a page, or .json for a trace), all at once, instead of
     /// standard output
@@ -79,6 +93,20 @@ enum Picture {
     Page,
     /// What every rank does when, as JSON for trace viewers (Perfetto, chrome://tracing).
     Trace,
+}
+
+/// A width in a unit of lengths.
+type Width = (f64, &'static str);
+
+fn parse_width(text: &str) -> Result<Width, String> {
+    let units = ["mm", "cm", "in", "pt", "px"];
+    let parts = units
+        .into_iter()
+        .find_map(|unit| Some((text.strip_suffix(unit)?, unit)));
+    let width = parts.and_then(|(number, unit)| Some((number.trim().parse::<f64>().ok()?, unit)));
+    let width = width.filter(|(number, _)| number.is_finite() && *number > 0.0);
+    width
+        .ok_or_else(|| format!("'{text}' is not a width: write 84mm, 8.4cm, 3.3in, 240pt or 400px"))
 }
 
 /// Memory of a step while a picture or a trace is made, in bytes: its times, its text while the
@@ -167,9 +195,21 @@ impl Drawing<'_> {
             Some(_) if args.form.is_none() && args.output.is_none() && !args.common.json => None,
             _ => Some(form(args, to_file)?),
         };
-        if args.dark && !picture.is_some_and(|form| !matches!(form, Picture::Trace | Picture::Page))
-        {
+        let is_picture = picture.is_some_and(|p| !matches!(p, Picture::Trace | Picture::Page));
+        if args.dark && !is_picture {
             bail!("--dark changes the colours of a picture: write one, with -o FILE.svg");
+        }
+        if args.width.is_some() && !is_picture {
+            bail!("--width is for a picture: write one, with -o FILE.svg");
+        }
+        if args.plain && matches!(picture, Some(Picture::Trace) | None) {
+            bail!("--plain is for pictures and pages: write one, with -o FILE.svg");
+        }
+        let several = args.common.schedule.len() > 1 || names(&args.common).len() > 1;
+        if several && (picture != Some(Picture::Page) || args.trace.is_some()) {
+            bail!(
+                "several schedules are drawn side by side on a page only: write one, with -o FILE.html, or draw one"
+            );
         }
         if args.critical_path && picture != Some(Picture::Gantt) {
             bail!("--critical-path is for Gantt charts: write one, with -o FILE.svg");
@@ -209,24 +249,84 @@ impl Drawing<'_> {
     /// The picture (empty without one) and the trace.
     fn draw(&self) -> Result<(String, Option<String>)> {
         let args = self.args;
+        if self.picture == Some(Picture::Page) {
+            let inputs = inputs(&args.common)?;
+            let text = drawn_page(&inputs, args.plain)?;
+            let trace = args.trace.as_ref();
+            let trace = trace.map(|_| timed(&inputs[0], OutputFile::Json, self));
+            return Ok((text, trace.transpose()?));
+        }
         let mut input = args.common.input()?;
         input.print_warnings(&args.common);
-        let text = match self.picture {
-            Some(Picture::Gantt) => timed(&input, OutputFile::Svg, args.critical_path)?,
-            Some(Picture::Trace) => timed(&input, OutputFile::Json, false)?,
-            Some(Picture::Page) => drawn_page(&input)?,
-            Some(Picture::Tree) => drawn_tree(&input)?,
-            Some(Picture::Traffic) => drawn_traffic(&input, "traffic")?,
-            None => String::new(),
+        let mut text = match self.picture {
+            Some(Picture::Gantt) => timed(&input, OutputFile::Svg, self)?,
+            Some(Picture::Trace) => timed(&input, OutputFile::Json, self)?,
+            Some(Picture::Tree) => self.tree(&input)?,
+            Some(Picture::Traffic) => self.traffic(&input, "traffic")?,
+            Some(Picture::Page) | None => String::new(),
         };
-        let text = match args.dark {
-            true => oneport_pictures::dark(&text),
-            false => text,
-        };
+        if args.dark {
+            text = oneport_pictures::dark(&text);
+        }
+        if let Some((width, unit)) = args.width {
+            text = wide(&text, width, unit);
+        }
         let trace = args.trace.as_ref();
-        let trace = trace.map(|_| timed(&input, OutputFile::Json, false));
+        let trace = trace.map(|_| timed(&input, OutputFile::Json, self));
         Ok((text, trace.transpose()?))
     }
+
+    /// The words around a picture.
+    fn caption(&self, caption: Caption) -> Caption {
+        match self.args.plain {
+            true => Caption::default(),
+            false => caption,
+        }
+    }
+
+    fn tree(&self, input: &Input) -> Result<String> {
+        if let Some(found) = Tree::of(&input.schedule)? {
+            let what = match found.segment() {
+                None => "tree".to_string(),
+                Some(_) => "tree of the first segment".to_string(),
+            };
+            return Ok(tree(&found, &self.caption(input.caption(&what)))?);
+        }
+        let what = "the messages do not form one tree: traffic instead";
+        output::note(&format!("{what} (--as traffic draws it without this note)"));
+        self.traffic(input, what)
+    }
+
+    fn traffic(&self, input: &Input, what: &str) -> Result<String> {
+        let flows = Traffic::new(&input.schedule);
+        Ok(traffic(&flows, &self.caption(input.caption(what)))?)
+    }
+}
+
+/// The algorithms that `-a` names.
+fn names(common: &Common) -> Vec<&str> {
+    split_outside(&common.algorithm, ',')
+}
+
+/// The schedules of a page: each file, or the plan of each algorithm.
+fn inputs(common: &Common) -> Result<Vec<Input>> {
+    let with_notes = |input: Result<Input>, common: &Common| {
+        let mut input = input?;
+        input.print_warnings(common);
+        Ok(input)
+    };
+    if common.schedule.len() > 1 {
+        let files = common.schedule.iter();
+        return files
+            .map(|path| with_notes(common.read(path), common))
+            .collect();
+    }
+    let plans = names(common).into_iter().map(|name| {
+        let mut one = common.clone();
+        one.algorithm = name.trim().to_string();
+        with_notes(one.input(), &one)
+    });
+    plans.collect()
 }
 
 /// Determines what to draw; an error if options and file name contradict each other.
@@ -271,10 +371,10 @@ fn form(args: &DrawArgs, to_file: Option<&Path>) -> Result<Picture> {
 }
 
 /// Model time as a Gantt chart or as a trace.
-fn timed(input: &Input, file: OutputFile, critical_path: bool) -> Result<String> {
+fn timed(input: &Input, file: OutputFile, drawing: &Drawing) -> Result<String> {
     file.ensure_fits_memory(&input.schedule)?;
     let mut trace = Trace::model(&input.schedule, &input.cost, input.trace_unit())?;
-    if critical_path {
+    if drawing.args.critical_path {
         trace = trace.show_critical_path();
     }
     let time = input.unit.show(trace.end());
@@ -285,34 +385,46 @@ fn timed(input: &Input, file: OutputFile, critical_path: bool) -> Result<String>
     let caption = input
         .caption(&format!("{what} {time}"))
         .line(show_cost(&input.cost, input.unit));
+    let caption = match file {
+        OutputFile::Svg => drawing.caption(caption),
+        OutputFile::Json => caption,
+    };
     file.content(&trace, &caption)
 }
 
-fn drawn_page(input: &Input) -> Result<String> {
-    let caption = input
-        .caption("step by step")
-        .line(show_cost(&input.cost, input.unit));
-    let (schedule, cost) = (&input.schedule, &input.cost);
-    let unit = input.trace_unit();
-    Ok(page(schedule, cost, unit, &caption)?)
-}
-
-fn drawn_tree(input: &Input) -> Result<String> {
-    if let Some(found) = Tree::of(&input.schedule)? {
-        let what = match found.segment() {
-            None => "tree".to_string(),
-            Some(_) => "tree of the first segment".to_string(),
-        };
-        return Ok(tree(&found, &input.caption(&what))?);
+/// The page of the schedules, with a heading of what they share.
+fn drawn_page(inputs: &[Input], plain: bool) -> Result<String> {
+    let first = &inputs[0];
+    if inputs.iter().any(|input| input.unit != first.unit) {
+        bail!("the schedules have times in different units: give --alpha and --beta");
     }
-    let what = "the messages do not form one tree: traffic instead";
-    output::note(&format!("{what} (--as traffic draws it without this note)"));
-    drawn_traffic(input, what)
-}
-
-fn drawn_traffic(input: &Input, what: &str) -> Result<String> {
-    let flows = Traffic::new(&input.schedule);
-    Ok(traffic(&flows, &input.caption(what))?)
+    let mut titles: Vec<String> = inputs.iter().map(|input| input.info.title()).collect();
+    titles.dedup();
+    let unit = match first.unit {
+        TimeUnit::Plain => ", in time units",
+        TimeUnit::Nanoseconds => "",
+    };
+    let names: Vec<String> = inputs.iter().map(Input::name).collect();
+    let by = match first.info.algorithm {
+        Some(_) => " by ",
+        None => " from ",
+    };
+    let title = format!("{}{by}{}", first.info.collective, names.join(", "));
+    let mut caption = titles.into_iter().fold(Caption::new(title), Caption::line);
+    caption = caption.line(format!("{}{unit}", show_cost(&first.cost, first.unit)));
+    if !plain {
+        caption = caption.source(output::provenance());
+    }
+    let shown: Vec<Shown> = inputs
+        .iter()
+        .zip(&names)
+        .map(|(input, name)| Shown {
+            name,
+            schedule: &input.schedule,
+            cost: &input.cost,
+        })
+        .collect();
+    Ok(page(&shown, first.trace_unit(), &caption)?)
 }
 
 impl Input {
@@ -321,6 +433,17 @@ impl Input {
         match self.unit {
             TimeUnit::Nanoseconds => oneport_pictures::Unit::Nanoseconds,
             TimeUnit::Plain => oneport_pictures::Unit::Plain,
+        }
+    }
+
+    /// What made the schedule: an algorithm, with its segments, or a file.
+    fn name(&self) -> String {
+        let info = &self.info;
+        let name = info.algorithm.as_deref().or(info.schedule.as_deref());
+        let name = name.unwrap_or_default();
+        match info.segments {
+            Some(q) if q > 1 => format!("{name} (q = {q})"),
+            _ => name.to_string(),
         }
     }
 
@@ -340,6 +463,8 @@ impl Input {
             "{}{by}, p = {}{segments}: {what}",
             info.collective, info.ranks
         );
-        Caption::new(title).line(info.title())
+        Caption::new(title)
+            .line(info.title())
+            .source(output::provenance())
     }
 }

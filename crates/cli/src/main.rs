@@ -48,7 +48,7 @@ use units::edits;
 /// schedules, or reads yours, proves them right, times them exactly in a cost model, and runs them
 /// on real threads with real bytes.
 #[derive(Debug, Parser)]
-#[command(version, after_help = EXAMPLES, max_term_width = 100)]
+#[command(name = "oneport", version = output::VERSION, after_help = EXAMPLES, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -17,6 +17,35 @@ use crate::units::rounded;
 use crate::writer;
 pub(crate) use crate::writer::Writer;
 
+/// The version, and the commit if the build knows it.
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("ONEPORT_COMMIT"));
+
+/// What makes a page or picture, for its foot: version, date and command line.
+pub(crate) fn provenance() -> String {
+    let now = oneport_measure::now();
+    let date = now.split('T').next().unwrap_or_default();
+    format!("oneport {VERSION}, {date}: {}", command())
+}
+
+/// The command line, quoted for a shell.
+pub(crate) fn command() -> String {
+    let quoted = |argument: String| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:+@%".contains(c);
+        if !argument.is_empty() && argument.chars().all(plain) {
+            argument
+        } else {
+            format!("'{}'", argument.replace('\'', r"'\''"))
+        }
+    };
+    let arguments = std::env::args_os()
+        .skip(1)
+        .map(|a| quoted(a.to_string_lossy().into_owned()));
+    std::iter::once("oneport".to_string())
+        .chain(arguments)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 /// Spaces before and after a cell of a table.
 const PADDING: (u16, u16) = (0, 2);
 

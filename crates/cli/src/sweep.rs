@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::Common;
 use crate::files::name_of;
-use crate::output::{self, Skipped};
+use crate::output::{self, Skipped, command};
 use crate::progress::WorkBar;
 use crate::ranges::Ranges;
-use crate::tune::{command, stop_on_signals};
+use crate::tune::stop_on_signals;
 use crate::units::{Number, TimeUnit, or_dash, show_bytes, show_ns, significant};
 
 /// Where a table of times goes besides standard output.
@@ -383,8 +383,8 @@ impl Table<'_> {
                 FileKind::Markdown => self.markdown().into_bytes(),
                 FileKind::Tex => self.tex().into_bytes(),
                 FileKind::Svg => {
-                    let mut caption = Caption::new(self.title());
-                    caption.lines.push(self.costs.clone());
+                    let caption = Caption::new(self.title()).line(self.costs.clone());
+                    let caption = caption.source(output::provenance());
                     plot(&self.sweep, &caption).into_bytes()
                 }
                 FileKind::Html => self.page().into_bytes(),
@@ -402,6 +402,7 @@ impl Table<'_> {
                 own("ports", self.ports.clone()),
                 own("costs", self.costs.clone()),
                 own("date", oneport_measure::now()),
+                own("version", output::VERSION.to_string()),
                 own("command", command()),
             ],
             warnings: Vec::new(),

@@ -30,7 +30,6 @@ use crate::ranges::{Ranges, parse_sizes};
 use crate::site::{self, Engine, Site};
 use crate::units::{parse_count, parse_duration, show_bytes};
 use files::Files;
-pub(crate) use job::command;
 use job::{CoreUse, TuneJob};
 use verify::VerifyJob;
 

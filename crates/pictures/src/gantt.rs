@@ -197,7 +197,7 @@ impl<'t> Chart<'t> {
                 y += LINE;
             }
         }
-        svg.finish(room, y + MARGIN, &caption.title)
+        svg.finish(room, y + MARGIN, caption)
     }
 
     /// The note on activities without a box:
@@ -389,7 +389,7 @@ impl<'t> Chart<'t> {
 }
 
 /// A step in words: `send to 3`, `combine what came from 1`.
-fn doing(what: What, peer: Option<usize>) -> String {
+pub(super) fn doing(what: What, peer: Option<usize>) -> String {
     let name = what.name();
     match (peer, what) {
         (Some(peer), What::Send) => format!("{name} to {peer}"),

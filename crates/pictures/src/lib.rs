@@ -5,7 +5,7 @@
 //! as recorded by a run ([`Outcome::step_times`](oneport::run::Outcome::step_times)). [`gantt()`]
 //! draws it, and [`Trace::to_chrome_json`] writes it for Perfetto and similar viewers. [`tree()`]
 //! and [`traffic()`] draw which rank sends to which, without times. [`page()`] makes an HTML page.
-//! [`dark()`] changes the colours of a picture for a dark background.
+//! [`dark()`] changes the colours of a picture for a dark background, [`wide()`] its width.
 //!
 //! A trace takes time linear in the number of steps, apart from sorting segments; a picture, in
 //! what it shows, times the lanes of a rank (charts) or the levels (trees). Pictures that are too
@@ -43,7 +43,8 @@ mod tree;
 pub use chrome::MAX_EVENTS;
 pub use dark::dark;
 pub use gantt::gantt;
-pub use page::{MAX_PAGE_RANKS, page};
+pub use page::{MAX_PAGE_RANKS, Shown, page};
+pub use svg::wide;
 pub use sweep::{Sweep, SweepRow, plot};
 pub use trace::{Activity, Source, Trace, Unit, Wait, What};
 pub use traffic::{LevelTraffic, Traffic, traffic};
@@ -52,13 +53,15 @@ pub use tree::{Tree, tree};
 /// Maximal number of boxes of a chart: larger charts are unreadable, and viewers cannot show them.
 pub const MAX_BOXES: usize = 50_000;
 
-/// The text above a picture.
+/// The text around a picture.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Caption {
     /// One line in bold.
     pub title: String,
     /// Lines below it; long ones are wrapped.
     pub lines: Vec<String>,
+    /// What made the picture, in small type at its foot: program, date, command line.
+    pub source: Option<String>,
 }
 
 impl Caption {
@@ -66,7 +69,7 @@ impl Caption {
     pub fn new(title: impl Into<String>) -> Caption {
         Caption {
             title: title.into(),
-            lines: Vec::new(),
+            ..Caption::default()
         }
     }
 
@@ -74,6 +77,13 @@ impl Caption {
     #[must_use]
     pub fn line(mut self, line: impl Into<String>) -> Caption {
         self.lines.push(line.into());
+        self
+    }
+
+    /// Says what made the picture.
+    #[must_use]
+    pub fn source(mut self, source: impl Into<String>) -> Caption {
+        self.source = Some(source.into());
         self
     }
 }

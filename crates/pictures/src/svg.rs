@@ -12,6 +12,8 @@ pub const TEXT: f64 = 12.0;
 /// Distance between lines of text.
 pub const LINE: f64 = 17.0;
 const TITLE: f64 = 16.0;
+/// Font size of what made the picture.
+const SOURCE: f64 = 9.0;
 /// Attribute of text beside the matter.
 pub(crate) const GREY: &str = "fill=\"#444\"";
 
@@ -175,7 +177,8 @@ impl Svg {
         let mut y = MARGIN;
         let room = room - 2.0 * MARGIN;
         // Bold text is a tenth wider.
-        for line in wrapped(&caption.title, TITLE * 1.1, room) {
+        let title = wrapped(&caption.title, TITLE * 1.1, room);
+        for line in title.into_iter().filter(|line| !line.is_empty()) {
             y += 20.0;
             let bold = "font-weight=\"bold\"";
             self.text((MARGIN, y - 6.0), &line, Anchor::Start, TITLE, bold);
@@ -187,9 +190,18 @@ impl Svg {
         y + 8.0
     }
 
-    /// Returns the whole document.
-    pub fn finish(self, width: f64, height: f64, title: &str) -> String {
-        let (w, h, title) = (At(width.ceil()), At(height.ceil()), escape(title));
+    /// Returns the whole document, with the caption's source at its foot.
+    pub fn finish(mut self, width: f64, mut height: f64, caption: &Caption) -> String {
+        let source = caption.source.iter();
+        for line in source.flat_map(|source| wrapped(source, SOURCE, width - 2.0 * MARGIN)) {
+            self.text((MARGIN, height), &line, Anchor::Start, SOURCE, GREY);
+            height += 1.3 * SOURCE;
+        }
+        let (w, h, title) = (At(width.ceil()), At(height.ceil()), escape(&caption.title));
+        let title = match &*title {
+            "" => String::new(),
+            title => format!("<title>{title}</title>\n"),
+        };
         let style = if self.style.is_empty() {
             String::new()
         } else {
@@ -197,11 +209,37 @@ impl Svg {
         };
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{w}\" height=\"{h}\" viewBox=\"0 0 {w} {h}\" \
-             font-family=\"Helvetica, Arial, sans-serif\">\n<title>{title}</title>\n{style}\
+             font-family=\"Helvetica, Arial, sans-serif\">\n{title}{style}\
              <rect width=\"{w}\" height=\"{h}\" fill=\"#fff\"/>\n{}</svg>\n",
             self.body
         )
     }
+}
+
+/// The same picture with a width such as 84 and `mm` where it is shown, and a height that keeps its
+/// proportions.
+///
+/// ```
+/// use oneport_pictures::{Caption, Traffic, traffic, wide};
+/// let schedule = oneport::Request::broadcast(4, 100).plan("binomial")?;
+/// let svg = traffic(&Traffic::new(&schedule), &Caption::default())?;
+/// assert!(wide(&svg, 84.0, "mm").starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"84mm\""));
+/// # Ok::<(), oneport::Error>(())
+/// ```
+pub fn wide(svg: &str, width: f64, unit: &str) -> String {
+    let mut parts = svg.splitn(5, '"');
+    // Before the width: the name space, and what leads to its value.
+    let start: Vec<&str> = parts.by_ref().take(3).collect();
+    let Some((own, rest)) = parts.next().zip(parts.next()) else {
+        return svg.to_string();
+    };
+    let number = |text: &str| text.parse::<f64>().unwrap_or(width);
+    let (before, rest) = rest.split_once('"').unwrap_or((rest, ""));
+    let (height, rest) = rest.split_once('"').unwrap_or((rest, ""));
+    let height = number(height) / number(own) * width;
+    let start = start.join("\"");
+    let (width, height) = (At(width), At(height));
+    format!("{start}\"{width}{unit}\"{before}\"{height}{unit}\"{rest}")
 }
 
 /// Formats a number with about `digits` significant digits; whole numbers in full.

@@ -457,7 +457,9 @@ impl Trace {
     /// Number of port lists that a picture shows: up to the last port that a rank of this trace
     /// uses, and at least those of one port.
     pub fn lists(&self) -> usize {
-        let used = self.activities.iter().filter_map(|a| a.port).max();
+        let waiting = self.waits.iter().filter_map(|wait| wait.port);
+        let used = self.activities.iter().filter_map(|a| a.port);
+        let used = used.chain(waiting).max();
         self.ports.with_k(used.unwrap_or(0) + 1).lists()
     }
 

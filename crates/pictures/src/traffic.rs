@@ -154,7 +154,7 @@ pub fn traffic(traffic: &Traffic, caption: &Caption) -> Result<String> {
         svg.text((left, y + 12.0), &text, Anchor::Start, TEXT, GREY);
         y += LINE;
     }
-    Ok(svg.finish(room, y + MARGIN, &caption.title))
+    Ok(svg.finish(room, y + MARGIN, caption))
 }
 
 /// The cells of the heat map.

@@ -456,7 +456,8 @@ fn one_period(periodic: &Periodic, file: OutputFile) -> Result<String> {
             "the best found"
         },
         show_short(&solution.throughput)
-    ));
+    ))
+    .source(output::provenance());
     let (schedule, times) = periodic.one_period()?;
     file.content(&Trace::of_times(&schedule, &times)?, &caption)
 }

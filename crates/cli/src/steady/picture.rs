@@ -4,6 +4,8 @@ use oneport_pictures::Caption;
 use oneport_pictures::svg::{Anchor, MARGIN, Svg, TEXT, number};
 use oneport_steady::{Fraction, Route, Solution, show_short};
 
+use crate::output;
+
 /// Half the side of a node's square.
 const RADIUS: f64 = 13.0;
 /// Candidate positions of a label along its link, in order of preference.
@@ -57,7 +59,7 @@ pub(super) fn platform_svg(solution: &Solution) -> String {
     }
     draw_nodes(&mut svg, solution, &circle);
     let height = circle.centre.1 + radius + 40.0 + MARGIN;
-    svg.finish(width, height, &caption.title)
+    svg.finish(width, height, &caption)
 }
 
 /// Returns, by edge, its messages per time unit.
@@ -79,6 +81,7 @@ fn caption(solution: &Solution, characters: usize) -> Caption {
         solution.ports.name(),
         show_short(&solution.throughput)
     ))
+    .source(output::provenance())
     .line(format!(
         "{} nodes, {} links, {} trees; link labels: messages a time unit",
         solution.platform().nodes(),

@@ -144,7 +144,7 @@ impl TuneJob {
             load: load_warning(),
             machine: machine(),
             date: oneport_measure::now(),
-            command: command(),
+            command: output::command(),
             processes: site.processes(),
         })
     }
@@ -313,23 +313,4 @@ fn ensure_fits_memory(task: &PlanTask, bytes: u64) -> Result<()> {
 fn machine() -> String {
     let Machine { cpu, cores, .. } = Machine::this();
     format!("{cpu}, {}", counted(cores, "core"))
-}
-
-/// The command line, quoted for a shell.
-pub(crate) fn command() -> String {
-    let quoted = |argument: String| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:+@%".contains(c);
-        if !argument.is_empty() && argument.chars().all(plain) {
-            argument
-        } else {
-            format!("'{}'", argument.replace('\'', r"'\''"))
-        }
-    };
-    let arguments = std::env::args_os()
-        .skip(1)
-        .map(|a| quoted(a.to_string_lossy().into_owned()));
-    std::iter::once("oneport".to_string())
-        .chain(arguments)
-        .collect::<Vec<_>>()
-        .join(" ")
 }

@@ -2,7 +2,7 @@
 
 use assert_cmd::Command;
 use oneport::{Collective, CostModel, Ports, Schedule, Span, Step};
-use oneport_pictures::{Caption, Unit, page};
+use oneport_pictures::{Caption, Shown, Unit, page};
 use serde_json::Value;
 
 use super::cli::{PAIR, folder};
@@ -176,6 +176,11 @@ fn pages_show_the_longest_times_and_buffers() {
     b.step(1, Step::recv(0, Span::new(0, 3)));
     let (schedule, cost) = (b.build().unwrap(), CostModel::new(1e100, 1e100));
     let caption = Caption::new("far apart");
-    let page = page(&schedule, &cost, Unit::Plain, &caption).unwrap();
+    let shown = Shown {
+        name: "",
+        schedule: &schedule,
+        cost: &cost,
+    };
+    let page = page(&[shown], Unit::Plain, &caption).unwrap();
     assert!(page.contains("Proved:"));
 }

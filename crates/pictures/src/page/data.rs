@@ -8,12 +8,11 @@ use serde_json::{Value, json};
 
 use super::buffers::Buffers;
 use super::positions::Positions;
-use crate::gantt::computations_overlap;
+use crate::gantt::{computations_overlap, doing};
 use crate::legend::{color, color_number, palette, part_name};
 use crate::svg::scale;
-use crate::{Activity, Trace, What};
+use crate::{Activity, Trace, Unit, Wait, What};
 use oneport::check::Report;
-use oneport::error::Result;
 use oneport::internal::History;
 use oneport::rules::Event;
 use oneport::schedule::Schedule;
@@ -47,59 +46,67 @@ struct NodeEnd {
     lane: Option<usize>,
 }
 
-/// Everything that a page shows.
+/// Everything that a page shows of a schedule.
 pub(super) struct PageData<'a> {
+    pub(super) name: &'a str,
     pub(super) schedule: &'a Schedule,
-    pub(super) simulation: &'a Simulation,
-    pub(super) trace: &'a Trace,
-    pub(super) report: &'a Report,
-    pub(super) history: &'a History,
+    pub(super) simulation: Simulation,
+    pub(super) trace: Trace,
+    pub(super) report: Report,
+    pub(super) history: History,
     pub(super) positions: Positions,
+}
+
+/// The data of all schedules as a JSON object, with what they share.
+pub(super) fn json(all: &[PageData]) -> Value {
+    let traces = || all.iter().map(|data| &data.trace);
+    let end = traces().map(Trace::end).fold(0.0, f64::max);
+    let unit = traces().next().map_or(Unit::Plain, Trace::unit);
+    let (divisor, unit) = scale(unit, end);
+    let (colors, inks): (Vec<_>, Vec<_>) = palette().unzip();
+    json!({
+        "unit": unit, "divisor": divisor, "kinds": KINDS.map(What::name),
+        "colors": colors, "inks": inks,
+        "schedules": all.iter().map(PageData::json).collect::<Value>(),
+    })
 }
 
 impl PageData<'_> {
     /// The data as a JSON object: columns of `nodes` are lists with one entry per transfer or
     /// computation, in the order in which they start.
-    ///
-    /// # Errors
-    /// When there are more steps than can be numbered.
-    pub(super) fn json(&self) -> Result<Value> {
-        let trace = self.trace;
+    fn json(&self) -> Value {
+        let trace = &self.trace;
         let mut instants: Vec<f64> = vec![0.0];
         instants.extend(trace.activities().iter().flat_map(|a| [a.start, a.end]));
         instants.sort_unstable_by(f64::total_cmp);
         instants.dedup();
-        let buffers = Buffers::new(self.schedule, self.history);
+        let buffers = Buffers::new(self.schedule, &self.history);
         let mut parts = Numbers::default();
         let nodes = self.nodes(&instants, &mut parts, &buffers);
-        let (divisor, unit) = scale(trace.unit(), trace.end());
         let lanes: Vec<String> = (0..trace.lists()).map(|l| trace.list_name(l)).collect();
         let compute_lanes = match computations_overlap(trace) {
             true => trace.compute_lanes().1,
             false => 0,
         };
         let lists = self.history.contents().iter();
-        let (colors, inks): (Vec<_>, Vec<_>) = palette().unzip();
-        Ok(json!({
-            "ranks": trace.ranks(),
+        json!({
+            "name": self.name, "ranks": trace.ranks(),
             "root": self.schedule.collective().root(),
-            "unit": unit, "divisor": divisor, "times": instants,
+            "times": instants, "shown": trace.shown(), "waits": waits(trace),
             "lanes": lanes, "computeLanes": compute_lanes,
             "places": self.positions.at, "size": self.positions.size, "edges": self.positions.edges,
-            "correct": self.report.is_correct(),
-            "kinds": KINDS.map(What::name),
-            "colors": colors, "inks": inks, "legend": legend(trace), "parts": parts.names,
+            "circle": self.positions.circle, "legend": legend(trace), "parts": parts.names,
             "nodes": columns(&nodes),
             "lists": lists.clone().map(|c| &c.words).collect::<Vec<_>>(),
             "counts": lists.map(|c| c.count).collect::<Vec<_>>(),
             "buffers": buffers.json(),
-        }))
+        })
     }
 
     /// The transfers and computations in the order in which they start; those that start together,
     /// each after what it waits for.
     fn nodes(&self, instants: &[f64], parts: &mut Numbers, buffers: &Buffers) -> Vec<PageNode> {
-        let (trace, prepared) = (self.trace, self.simulation.prepared());
+        let (trace, prepared) = (&self.trace, self.simulation.prepared());
         let mut order: Vec<usize> = (0..prepared.nodes().len()).collect();
         let start = |&node: &usize| self.simulation.start(node);
         order.sort_by(|a, b| start(a).total_cmp(&start(b)));
@@ -185,6 +192,21 @@ fn columns(nodes: &[PageNode]) -> Value {
         "critical": critical.map(|(i, _)| i).collect::<Vec<_>>(),
         "after": after.collect::<Vec<_>>(), "writes": column(&|n| json!(n.writes)),
     })
+}
+
+/// What waits for ever.
+fn waits(trace: &Trace) -> Value {
+    let wait = |wait: &Wait| {
+        let sends = wait.what == What::Send;
+        let list = wait.port.map(|port| trace.ports().list(sends, port));
+        json!({
+            "rank": wait.rank, "step": wait.step, "since": wait.since, "cycle": wait.in_cycle,
+            "lane": list.map_or(-1, |list| list as i64), "sends": sends,
+            "peer": wait.port.and(wait.peer).map_or(-1, |peer| peer as i64),
+            "words": doing(wait.what, wait.peer),
+        })
+    };
+    trace.waits().iter().map(wait).collect()
 }
 
 /// What the colours mean: a heading, and the colour and name of every block or segment.

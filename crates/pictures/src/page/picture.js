@@ -1,56 +1,76 @@
-// The picture of the ranks in their tree or in a circle, with the messages on their way.
-const picture = element("picture");
-{
-  const lamps = data.lanes.length, [width, height] = data.size;
-  const ports = lamps > 1 ? `The squares below a rank are its ports (${data.lanes.join(", ")})` : "The square below a rank is its port";
-  let svg = `<svg viewBox="0 0 ${width} ${height}" style="--natural:${width}" role="group" aria-label="Ranks and messages">`;
-  svg += `<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="5" markerHeight="5" orient="auto">` +
-    `<path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>`;
-  for (const [a, b] of data.edges) {
-    const [[x1, y1], [x2, y2]] = [data.places[a], data.places[b]];
-    svg += `<line class="edge" x1="${x1}" y1="${y1}" x2="${x2}" y2="${y2}"/>`;
+// The picture of the ranks of a schedule, in their tree or in a circle, with the messages on their
+// way and what waits for ever.
+const RADIUS = 17;
+const makePicture = s => {
+  const picture = s.part("picture"), lamps = s.lanes.length, [width, height] = s.size;
+  // Where an arrow leads along: straight in a tree. In a circle it bends inwards, so that it passes
+  // neither behind the ranks between its ends nor along the arrow back.
+  const way = (from, to) => {
+    const [[x1, y1], [x2, y2]] = [s.places[from], s.places[to]];
+    const length = Math.hypot(x2 - x1, y2 - y1);
+    let bend = [(x1 + x2) / 2, (y1 + y2) / 2];
+    if (s.circle) bend = [width / 2 + (bend[0] - width / 2) * .5 - (y2 - y1) / length * 16, height / 2 + (bend[1] - height / 2) * .5 + (x2 - x1) / length * 16];
+    const towards = (x, y, far) => {
+      const distance = Math.hypot(bend[0] - x, bend[1] - y);
+      return [x + (bend[0] - x) / distance * far, y + (bend[1] - y) / distance * far];
+    };
+    const [start, end] = [towards(x1, y1, RADIUS + 1), towards(x2, y2, RADIUS + 3)];
+    const text = point => point.map(v => v.toFixed(1)).join(" ");
+    const at = share => [0, 1].map(i => (1 - share) ** 2 * start[i] + 2 * share * (1 - share) * bend[i] + share ** 2 * end[i]);
+    return { path: `M${text(start)}Q${text(bend)} ${text(end)}`, at };
+  };
+  {
+    const ports = lamps > 1 ? `The squares in a rank are its ports (${s.lanes.join(", ")})` : "The square in a rank is its port";
+    const head = `head${s.number}`, pitch = Math.min(7, 26 / lamps);
+    let svg = `<svg viewBox="0 0 ${width} ${height}" style="--natural:${width}" role="group" aria-label="Ranks and messages">`;
+    svg += `<defs><marker id="${head}" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="5" markerHeight="5" orient="auto">` +
+      `<path d="M0 0L8 4L0 8z" fill="context-stroke"/></marker></defs>`;
+    for (const [a, b] of s.edges) svg += `<path class="edge" d="${way(a, b).path}"/>`;
+    svg += `<g id="${s.idOf("messages")}" style="--head:url(#${head})"></g>`;
+    s.places.forEach(([x, y], rank) => {
+      svg += `<g class="rank" data-rank="${rank}"><circle cx="${x}" cy="${y}" r="${RADIUS}"/>` +
+        `<text x="${x}" y="${y + 2}" text-anchor="middle">${rank}</text>`;
+      for (let lane = 0; lane < lamps; lane++) {
+        svg += `<rect class="lamp" x="${(x + (lane - lamps / 2) * pitch + pitch / 2 - 2.5).toFixed(1)}" y="${y + 5}" width="${Math.min(5, pitch)}" height="5"/>`;
+      }
+      svg += `</g>`;
+    });
+    picture.innerHTML = svg + `</svg>`;
+    picture.insertAdjacentHTML("afterend", `<p class="note">${ports}; a port at work has the colour of what it moves.` +
+      (s.waits.length ? " Dashed arrows wait for ever, red ones in a cycle." : "") + "</p>");
   }
-  svg += `<g id="messages"></g>`;
-  data.places.forEach(([x, y], rank) => {
-    svg += `<g class="rank" data-rank="${rank}"><circle cx="${x}" cy="${y}" r="13"/>` +
-      `<text x="${x}" y="${y + 4}" text-anchor="middle">${rank}</text>`;
-    for (let lane = 0; lane < lamps; lane++) {
-      svg += `<rect class="lamp" data-lane="${lane}" x="${x + (lane - lamps / 2) * 7 + 1}" y="${y + 15}" width="5" height="5"/>`;
-    }
-    svg += `</g>`;
-  });
-  picture.innerHTML = svg + `</svg><p class="note">${ports}; a port at work has the colour of what it moves.</p>`;
-}
-const messages = element("messages");
-const circles = [...picture.querySelectorAll(".rank")];
-const lampsOf = circles.map(circle => [...circle.querySelectorAll(".lamp")]);
+  const messages = s.part("messages"), circles = [...picture.querySelectorAll(".rank")];
+  const lampsOf = circles.map(circle => [...circle.querySelectorAll(".lamp")]);
 
-// Shows what is under way at time `t`: messages as arrows with a dot as far as they have got.
-const showPicture = (t, active) => {
-  for (const lamps of lampsOf) for (const lamp of lamps) lamp.style.fill = "";
-  for (const circle of circles) circle.classList.remove("computes", "critical");
-  let svg = "";
-  for (const i of active) {
-    const colour = data.colors[nodes.color[i]], lit = critical.has(i) ? " critical" : "";
-    for (const end of endsOf(i)) {
-      if (nodes.kind[i] === TRANSFER) lampsOf[end.rank][end.lane].style.fill = colour;
-      else circles[end.rank].classList.add("computes");
-      if (lit && nodes.kind[i] !== TRANSFER) circles[end.rank].classList.add("critical");
+  // Shows what is under way at time `t`: messages as arrows with a dot as far as they have got.
+  const show = (t, active) => {
+    for (const lamps of lampsOf) for (const lamp of lamps) lamp.style.fill = "";
+    for (const circle of circles) circle.classList.remove("computes", "critical");
+    let svg = "";
+    for (const wait of s.waitsAt(t)) {
+      if (wait.peer < 0) continue;
+      const [from, to] = wait.sends ? [wait.rank, wait.peer] : [wait.peer, wait.rank];
+      svg += `<path class="waits${wait.cycle ? " cycle" : ""}" d="${way(from, to).path}"/>`;
     }
-    if (nodes.kind[i] !== TRANSFER) continue;
-    const [[x1, y1], [x2, y2]] = [data.places[nodes.from[i]], data.places[nodes.to[i]]];
-    const part = (t - times[nodes.start[i]]) / (times[nodes.end[i]] - times[nodes.start[i]]);
-    const length = Math.hypot(x2 - x1, y2 - y1), from = 14 / length, to = 1 - 16 / length;
-    const at = share => [x1 + (x2 - x1) * share, y1 + (y2 - y1) * share].map(v => v.toFixed(1));
-    const [[ax, ay], [bx, by], [cx, cy]] = [at(from), at(to), at(from + (to - from) * part)];
-    svg += `<g class="message${lit}" data-node="${i}"><line class="glow" x1="${ax}" y1="${ay}" x2="${bx}" y2="${by}"/>` +
-      `<line x1="${ax}" y1="${ay}" x2="${bx}" y2="${by}" stroke="${colour}" marker-end="url(#head)"/>` +
-      `<circle cx="${cx}" cy="${cy}" r="5.5" fill="${colour}"/></g>`;
-  }
-  messages.innerHTML = svg;
-};
-// Keeps the place of a rank in view where the picture is wider than its box.
-const showPlace = rank => {
-  const wide = picture.scrollWidth - picture.clientWidth, x = data.places[rank][0] / data.size[0] * picture.scrollWidth;
-  if (wide > 0) picture.scrollLeft = x - picture.clientWidth / 2;
+    for (const i of active) {
+      const colour = data.colors[s.nodes.color[i]], lit = s.critical.has(i) ? " critical" : "";
+      for (const end of s.endsOf(i)) {
+        if (s.nodes.kind[i] === TRANSFER) lampsOf[end.rank][end.lane].style.fill = colour;
+        else circles[end.rank].classList.add("computes");
+        if (lit && s.nodes.kind[i] !== TRANSFER) circles[end.rank].classList.add("critical");
+      }
+      if (s.nodes.kind[i] !== TRANSFER) continue;
+      const start = s.times[s.nodes.start[i]], part = (t - start) / (s.times[s.nodes.end[i]] - start);
+      const { path, at } = way(s.nodes.from[i], s.nodes.to[i]), [x, y] = at(part).map(v => v.toFixed(1));
+      svg += `<g class="message${lit}" data-node="${i}"><path class="glow" d="${path}"/><path d="${path}" stroke="${colour}"/>` +
+        `<circle cx="${x}" cy="${y}" r="5.5" fill="${colour}"/></g>`;
+    }
+    messages.innerHTML = svg;
+  };
+  // Keeps the place of a rank in view where the picture is wider than its box.
+  const showPlace = rank => {
+    const wide = picture.scrollWidth - picture.clientWidth, x = s.places[rank][0] / width * picture.scrollWidth;
+    if (wide > 0) picture.scrollLeft = x - picture.clientWidth / 2;
+  };
+  return { show, showPlace, circles };
 };

@@ -1,20 +1,26 @@
 // The player: the present time, the chosen rank, and what changes them.
-const state = { time: 0, rank: data.root ?? 0, node: null, playing: false };
+const views = schedules.map(s => ({ s, picture: makePicture(s), ranks: makeRanks(s), chart: makeChart(s) }));
+const state = { time: 0, schedule: 0, rank: schedules[0].root ?? 0, node: null, playing: false };
 const slider = element("slider"), clock = element("clock"), playButton = element("play");
 slider.max = lastInstant;
+const instantAt = t => instantIn(times, t), chosenView = () => views[state.schedule];
 
 const show = () => {
-  const instant = instantAt(state.time), active = underWay(state.time);
-  showPicture(state.time, active);
-  showRanks(instant, active);
-  showDetails(state.rank, state.node, instant, active);
-  showChart(state.time, state.node);
-  for (const box of [...rowOf, ...circles, ...nameOf]) box.classList.toggle("chosen", +box.dataset.rank === state.rank);
-  slider.value = instant;
-  slider.setAttribute("aria-valuetext", `${instantText(instant)}, event ${instant} of ${lastInstant}`);
+  const now = instantAt(state.time);
+  for (const { s, picture, ranks, chart } of views) {
+    const instant = instantIn(s.times, state.time), active = s.underWay(state.time);
+    const chosen = s.number === state.schedule;
+    picture.show(state.time, active);
+    ranks.show(state.time, instant, active);
+    chart.show(state.time, chosen ? state.node : null);
+    if (chosen) showDetails(s, state.rank, state.node, instant, active);
+    for (const box of [...ranks.rowOf, ...picture.circles, ...chart.nameOf]) box.classList.toggle("chosen", +box.dataset.rank === state.rank);
+  }
+  slider.value = now;
+  slider.setAttribute("aria-valuetext", `${timeText(times[now])}, event ${now} of ${lastInstant}`);
   // Screen readers say where one has stepped to and what the rank does, but not while it plays.
   for (const box of [clock, element("doing")]) box.setAttribute("aria-live", state.playing ? "off" : "polite");
-  clock.textContent = `time ${timeText(state.time)} of ${instantText(lastInstant)}, event ${instant} of ${lastInstant}`;
+  clock.textContent = `time ${numberText(state.time)} of ${timeText(times[lastInstant])}, event ${now} of ${lastInstant}`;
 };
 const goTo = instant => {
   pause();
@@ -26,26 +32,28 @@ const move = by => {
   // Between two instants, one back is the instant before.
   goTo(by < 0 && state.time > times[instant] ? instant + by + 1 : instant + by);
 };
-const choose = (rank, node = null) => {
-  state.rank = (rank + data.ranks) % data.ranks;
+const choose = (rank, node = null, schedule = state.schedule) => {
+  state.schedule = schedule;
+  const { s, picture, ranks, chart } = chosenView();
+  state.rank = (rank + s.ranks) % s.ranks;
   state.node = node;
   show();
-  showRow(state.rank);
-  showPlace(state.rank);
+  chart.showRow(state.rank);
+  picture.showPlace(state.rank);
   // Of the table only: the page itself stays where it is.
-  const row = rowOf[state.rank], box = element("ranks-box");
+  const row = ranks.rowOf[state.rank], box = s.part("ranks-box");
   const top = row.offsetTop - 2 * row.offsetHeight, bottom = row.offsetTop + 2 * row.offsetHeight - box.clientHeight;
   box.scrollTop = Math.max(bottom, Math.min(top, box.scrollTop));
 };
 // The step of the chosen rank before (-1) or after (1) the chosen one, or the present.
 const chooseStep = by => {
-  const steps = ofRank[state.rank];
+  const { s } = chosenView(), steps = s.ofRank[state.rank], start = i => s.times[s.nodes.start[i]];
   if (!steps.length) return;
   const at = steps.indexOf(state.node);
-  const later = steps.findIndex(i => times[nodes.start[i]] >= state.time);
+  const later = steps.findIndex(i => start(i) >= state.time);
   const from = at >= 0 ? at + by : by > 0 ? (later < 0 ? steps.length - 1 : later) : (later < 0 ? steps.length : later) - 1;
   const node = steps[Math.min(Math.max(from, 0), steps.length - 1)];
-  goTo(nodes.start[node]);
+  goTo(instantAt(start(node)));
   choose(state.rank, node);
 };
 
@@ -90,11 +98,11 @@ const keys = {
   ArrowLeft: () => move(-1), ArrowRight: () => move(1), PageUp: () => move(-10), PageDown: () => move(10),
   Home: () => goTo(0), End: () => goTo(lastInstant), " ": toggle,
   ArrowUp: () => choose(state.rank - 1), ArrowDown: () => choose(state.rank + 1),
-  ",": () => chooseStep(-1), ".": () => chooseStep(1), c: () => element("critical").click(),
+  ",": () => chooseStep(-1), ".": () => chooseStep(1), s: () => choose(state.rank, null, (state.schedule + 1) % schedules.length), c: () => element("critical").click(),
 };
 // Keys that the focused element needs for itself.
 const needs = (target, key) => target.matches("select") || (target.matches("button, summary, input[type=checkbox]") && key === " ") ||
-  (target.matches("#holds") && ["ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"].includes(key));
+  (target.matches("#holds, #steps") && ["ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"].includes(key));
 document.onkeydown = event => {
   if (event.ctrlKey || event.altKey || event.metaKey || !keys[event.key] || needs(event.target, event.key)) return;
   event.preventDefault();
@@ -105,23 +113,37 @@ document.onkeydown = event => {
 const tip = element("tip");
 const pointed = (target, event) => {
   const box = target.closest("[data-node]"), cell = target.closest("td.buffer"), row = target.closest("[data-rank]");
-  if (box) return { node: +box.dataset.node, rank: +(box.dataset.rank ?? nodes.from[box.dataset.node]) };
-  return row && { node: null, rank: +row.dataset.rank, cell: cell && pointedCell(row, event) };
+  const view = views[target.closest("[data-schedule]")?.dataset.schedule];
+  if (!view) return null;
+  if (box) return { view, node: +box.dataset.node, rank: +(box.dataset.rank ?? view.s.nodes.from[box.dataset.node]) };
+  return row && { view, node: null, rank: +row.dataset.rank, cell: cell && view.ranks.pointedCell(row, event) };
 };
 document.onpointermove = document.onpointerdown = event => {
   const at = event.target.closest && pointed(event.target, event);
   tip.hidden = !at || (at.node === null && !at.cell);
   if (tip.hidden) return;
-  tip.textContent = at.node === null ? `rank ${at.rank}, ${at.cell}` : describe(at.node, at.rank);
+  tip.textContent = at.node === null ? `rank ${at.rank}, ${at.cell}` : at.view.s.describe(at.node, at.rank);
   tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)) + "px";
   tip.style.top = (event.clientY + 18 + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 18) + "px";
 };
 document.onclick = event => {
   const at = event.target.closest && pointed(event.target, event);
-  if (at) choose(at.rank, at.node);
+  if (at) choose(at.rank, at.node, at.view.s.number);
 };
+
+// Boxes whose contents go on to the right show that by fading; the charts scroll together.
+const boxes = [...document.querySelectorAll(".scroll, .picture")];
+const fade = box => box.classList.toggle("cut", box.scrollWidth - box.clientWidth - box.scrollLeft > 4);
+for (const box of boxes) {
+  box.onscroll = () => {
+    fade(box);
+    if (box.matches(".gantt")) for (const { chart } of views) chart.chart.scrollLeft = box.scrollLeft;
+  };
+}
+window.onresize = () => boxes.forEach(fade);
 
 showCritical(true);
 show();
+boxes.forEach(fade);
 // For scripts that drive the page; it is there when the page is.
 globalThis.player = { state, goTo, move, choose };

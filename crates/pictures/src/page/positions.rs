@@ -4,13 +4,18 @@ use crate::Tree;
 use oneport::error::Result;
 use oneport::schedule::Schedule;
 
-/// Distance between neighbouring ranks of a tree and of a circle, and between the levels of a tree,
-/// in pixels.
-const SPACING: f64 = 38.0;
-const ARC: f64 = 44.0;
+/// Distance between neighbouring ranks of a tree (more where it is narrow) and of a circle, and
+/// between the levels of a deep and of a flat tree, in pixels.
+const SPACING: f64 = 42.0;
+const MAX_SPACING: f64 = 84.0;
+const ARC: f64 = 48.0;
 const LEVEL: f64 = 66.0;
+const HIGH_LEVEL: f64 = 84.0;
+/// Width that narrow trees are stretched to.
+const WIDTH: f64 = 620.0;
+const FLAT: usize = 4;
 /// Minimal radius of a circle, in pixels: arrows between few ranks are long enough to be seen.
-const MIN_RADIUS: f64 = 135.0;
+const MIN_RADIUS: f64 = 150.0;
 /// Trees that are wider or deeper are drawn in a circle.
 const MAX_WIDTH: f64 = 900.0;
 const MAX_DEPTH: usize = 8;
@@ -25,6 +30,8 @@ pub(super) struct Positions {
     pub(super) size: [i64; 2],
     /// The edges of the tree, from parent to child; none if there is no tree.
     pub(super) edges: Vec<[usize; 2]>,
+    /// Whether the ranks are in a circle.
+    pub(super) circle: bool,
 }
 
 impl Positions {
@@ -34,12 +41,14 @@ impl Positions {
     /// When there are more steps than can be numbered.
     pub(super) fn of(schedule: &Schedule) -> Result<Positions> {
         let ranks = schedule.ranks();
-        let tree = Tree::of(schedule)?;
+        // Arrows of segments that take other ways would run behind the ranks of the tree of one.
+        let tree = Tree::of(schedule)?.filter(|tree| tree.segment().is_none());
         let edges = tree
             .iter()
             .flat_map(|tree| (0..ranks).filter_map(|child| Some([tree.parent(child)?, child])));
         let edges = edges.collect();
         let level = tree.as_ref().and_then(|tree| levels(tree, ranks));
+        let in_circle = level.is_none();
         let at = level.unwrap_or_else(|| circle(ranks));
         let low = at
             .iter()
@@ -54,6 +63,7 @@ impl Positions {
             size: [end(0), end(1)],
             at,
             edges,
+            circle: in_circle,
         })
     }
 }
@@ -70,13 +80,19 @@ fn levels(tree: &Tree, ranks: usize) -> Option<Vec<[f64; 2]>> {
     if high - low > MAX_WIDTH || deepest > MAX_DEPTH {
         return None;
     }
+    let columns = (high - low) / SPACING;
+    let stretch = (WIDTH / columns.max(1.0)).clamp(SPACING, MAX_SPACING) / SPACING;
+    let level = match deepest {
+        ..=FLAT => HIGH_LEVEL,
+        _ => LEVEL,
+    };
     let mut outside = 0;
     let place = |rank: usize| match places.get(&rank) {
-        Some(&x) => [x, LEVEL * depth(rank) as f64],
+        Some(&x) => [x * stretch, level * depth(rank) as f64],
         None => {
             outside += 1;
             let x = low + SPACING * (outside - 1) as f64;
-            [x, LEVEL * (deepest + 1) as f64]
+            [x * stretch, level * (deepest + 1) as f64]
         }
     };
     Some((0..ranks).map(place).collect())

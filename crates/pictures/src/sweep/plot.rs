@@ -186,12 +186,7 @@ pub fn plot(sweep: &Sweep, caption: &Caption) -> String {
         svg.text((right + 11.0, at + 4.0), name, Anchor::Start, TEXT, &fill);
     }
     let height = lowest.max(bottom + 2.0 * LINE) + MARGIN;
-    let title = if caption.title.is_empty() {
-        "time"
-    } else {
-        &caption.title
-    };
-    svg.finish(whole, height, title)
+    svg.finish(whole, height, caption)
 }
 
 /// Marks where the fastest algorithm changes between two neighbours on the axis.

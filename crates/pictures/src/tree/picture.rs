@@ -71,7 +71,7 @@ pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
         svg.text(at, &line, Anchor::Start, TEXT, GREY);
         y += LINE;
     }
-    Ok(svg.finish(room, y + MARGIN, &caption.title))
+    Ok(svg.finish(room, y + MARGIN, caption))
 }
 
 /// A number of ranks in words: `1 rank`, `5 ranks`.

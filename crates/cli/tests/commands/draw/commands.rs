@@ -22,6 +22,14 @@ fn folder(name: &str) -> std::path::PathBuf {
     folder
 }
 
+/// A picture without its foot, which names the command line.
+fn without_foot(svg: &str) -> String {
+    let lines = svg.split_inclusive('\n');
+    lines
+        .filter(|line| !line.contains("font-size=\"9\""))
+        .collect()
+}
+
 #[test]
 fn draw_writes_drawings_and_traces() {
     let folder = folder("draw_writes");
@@ -58,17 +66,16 @@ fn draw_writes_drawings_and_traces() {
             assert_inside(&read(&text));
         }
     }
-    assert_eq!(
-        std::fs::read_to_string(folder.join("a.svg")).unwrap(),
-        chart
-    );
+    let written = std::fs::read_to_string(folder.join("a.svg")).unwrap();
+    assert_eq!(without_foot(&written), without_foot(&chart));
     assert_eq!(
         stdout(&format!("{reduce} --json")),
         std::fs::read_to_string(folder.join("d.json")).unwrap()
     );
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 5);
     let dark = stdout(&format!("{reduce} --dark"));
-    assert_eq!(dark, oneport_pictures::dark(&chart));
+    let inverted = oneport_pictures::dark(&chart);
+    assert_eq!(without_foot(&dark), without_foot(&inverted));
     assert_inside(&read(&dark));
     for refused in ["--as trace", "--json", "--trace f.json"] {
         let arguments = format!("{reduce} --dark {refused}");
@@ -101,7 +108,10 @@ fn a_trace_is_written_alone_or_with_a_drawing() {
         ""
     );
     assert_eq!(read("both.json"), read("alone.json"));
-    assert_eq!(read("both.svg"), stdout(reduce));
+    assert_eq!(
+        without_foot(&read("both.svg")),
+        without_foot(&stdout(reduce))
+    );
     let traffic = stdout(&format!("{reduce} --as traffic --trace traffic.json"));
     assert!(traffic.starts_with("<svg"), "{traffic}");
     assert_eq!(read("traffic.json"), read("alone.json"));
@@ -203,4 +213,91 @@ fn failures_give_one_message_and_write_no_file() {
         "old"
     );
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+}
+
+#[test]
+fn pictures_name_their_source_unless_they_are_plain() {
+    let folder = folder("draw_plain");
+    let drawn = |options: &str, file: &str| {
+        let draw = format!("draw reduce -p 4 -a chain --bytes 4 --segments 2 {options} -o {file}");
+        oneport(&draw, &folder).assert().success();
+        let drawn = std::fs::read_to_string(folder.join(file)).unwrap();
+        assert!(drawn.ends_with("</svg>\n") || drawn.ends_with("</html>\n"));
+        (draw, drawn)
+    };
+    let version = concat!("oneport ", env!("CARGO_PKG_VERSION"));
+    for (options, file) in [
+        ("", "a.svg"),
+        ("--as tree", "b.svg"),
+        ("--as traffic", "c.svg"),
+        ("", "d.html"),
+    ] {
+        let (draw, named) = drawn(options, file);
+        assert!(named.contains(version), "{draw}");
+        // The last word: long lines are wrapped.
+        assert!(named.contains(file), "{draw}");
+        let (_, plain) = drawn(&format!("{options} --plain"), file);
+        assert!(!plain.contains(version) && !plain.contains(file), "{draw}");
+        // A page keeps its heading.
+        assert_eq!(plain.contains("chain"), file == "d.html", "{draw}");
+    }
+    let (_, wide) = drawn("--plain --width 84mm", "e.svg");
+    let (_, own) = drawn("--plain", "f.svg");
+    let attribute = |svg: &str, name: &str| {
+        let rest = svg.split_once(&format!(" {name}=\"")).unwrap().1;
+        rest.split_once('"').unwrap().0.to_string()
+    };
+    assert_eq!(attribute(&wide, "width"), "84mm");
+    assert_eq!(attribute(&wide, "viewBox"), attribute(&own, "viewBox"));
+    let [w, h] = ["width", "height"].map(|name| attribute(&own, name).parse::<f64>().unwrap());
+    let height = attribute(&wide, "height");
+    let height = height.trim_end_matches("mm").parse::<f64>().unwrap();
+    assert!((height - 84.0 * h / w).abs() < 0.01, "{height}");
+    assert_eq!(
+        wide.split_once("viewBox").unwrap().1,
+        own.split_once("viewBox").unwrap().1
+    );
+    let printed = oneport("--version", &folder)
+        .assert()
+        .success()
+        .get_output()
+        .clone();
+    let printed = String::from_utf8(printed.stdout).unwrap();
+    // The commit follows in a release build.
+    assert!(printed.starts_with(version), "{printed}");
+}
+
+#[test]
+fn several_schedules_are_drawn_on_a_page_only() {
+    let folder = folder("draw_several");
+    oneport("plan reduce -p 4 -a chain -o mine.json", &folder)
+        .assert()
+        .success();
+    for arguments in [
+        "draw reduce -p 4 -a chain,binomial -o x.svg",
+        "draw reduce -p 4 -a chain,binomial --as tree",
+        "draw reduce -p 4 -a chain,binomial --trace x.json",
+        "draw reduce -p 4 -a chain,binomial -o x.html --trace x.json",
+        "draw --schedule mine.json --schedule mine.json -o x.svg",
+        "draw reduce -p 4 --width 84mm -o x.html",
+        "draw reduce -p 4 --width 84 -o x.svg",
+        "draw reduce -p 4 --plain -o x.json",
+    ] {
+        let output = oneport(arguments, &folder)
+            .assert()
+            .code(2)
+            .get_output()
+            .clone();
+        let message = String::from_utf8(output.stderr).unwrap();
+        let words = ["side by side", "--width", "--plain"];
+        assert!(
+            words.iter().any(|word| message.contains(word)),
+            "{arguments}: {message}"
+        );
+        assert!(!folder.join("x.svg").exists() && !folder.join("x.html").exists());
+    }
+    let two = "draw --schedule mine.json --schedule mine.json -o x.html";
+    oneport(two, &folder).assert().success();
+    let page = std::fs::read_to_string(folder.join("x.html")).unwrap();
+    assert_eq!(page.matches("class=\"facts\"").count(), 2);
 }

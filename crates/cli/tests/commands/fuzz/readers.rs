@@ -11,7 +11,9 @@ use oneport_measure::Profile;
 use oneport_measure::tune::csv;
 use oneport_measure::tune::rules::{Query, Rules};
 use oneport_measure::tune::{Summary, Trial};
-use oneport_pictures::{Caption, Trace, Traffic, Tree, Unit, dark, gantt, page, traffic, tree};
+use oneport_pictures::{
+    Caption, Shown, Trace, Traffic, Tree, Unit, dark, gantt, page, traffic, tree,
+};
 use oneport_steady::{Operation, Platform, solve};
 
 use super::fuzz;
@@ -112,7 +114,13 @@ fn msccl_files() {
 /// Makes of a schedule, right or wrong, everything that can be made of it.
 fn consume(schedule: &Schedule, cost: &CostModel) {
     let caption = Caption::new("schedule");
-    let _ = page(schedule, cost, Unit::Plain, &caption);
+    let name = "wrong";
+    let shown = Shown {
+        name,
+        schedule,
+        cost,
+    };
+    let _ = page(&[shown], Unit::Plain, &caption);
     if let Ok(trace) = Trace::model(schedule, cost, Unit::Nanoseconds) {
         let _ = gantt(&trace.clone().show_critical_path(), &caption).map(|text| dark(&text));
         let _ = trace.to_chrome_json("schedule");

@@ -6,7 +6,7 @@ use oneport::plan::registry;
 use oneport::rules::{Event, NodeKind};
 use oneport::simulate::Simulation;
 use oneport::{CostModel, Ports, Request, Schedule};
-use oneport_pictures::{Caption, Unit, page};
+use oneport_pictures::{Caption, Shown, Unit, page};
 use serde_json::Value;
 
 use super::held::{Inputs, held_at};
@@ -313,7 +313,12 @@ fn pages_of_64_ranks_and_64_segments_are_small_and_reproducible() {
                 continue;
             };
             let caption = Caption::new(algorithm.name());
-            let make = || page(&schedule, &cost, Unit::Nanoseconds, &caption);
+            let shown = Shown {
+                name: "",
+                schedule: &schedule,
+                cost: &cost,
+            };
+            let make = || page(&[shown], Unit::Nanoseconds, &caption);
             let name = format!("{} {}", algorithm.collective.name(), algorithm.name());
             let one = match make() {
                 Ok(one) => one,
@@ -418,4 +423,117 @@ fn what_is_no_page_is_refused() {
         assert!(message.contains(word), "{arguments}: {message}");
         assert!(!Path::new("x.html").exists());
     }
+}
+
+#[test]
+fn schedules_side_by_side_have_one_clock_and_one_axis() {
+    let Some(mut browser) = Browser::start("a page of several schedules") else {
+        return;
+    };
+    let path = folder().join("several.html");
+    let draw =
+        "draw broadcast -p 8 -a binomial,circulant,chain --bytes 8 --segments 4 --alpha 2 --beta 1";
+    oneport(&format!("{draw} -o {}", path.display()))
+        .assert()
+        .success();
+    for (view, size, dark) in VIEWS {
+        browser.load(&path, size, dark);
+        browser.eval("player.goTo(5)");
+        audit(&mut browser, view, &path);
+        let tops = "[0, 1, 2].map(i => document.querySelectorAll('.picture')[i].closest('section').offsetTop)";
+        let tops = browser.eval(tops);
+        let beside = tops[0] == tops[1] && tops[1] == tops[2];
+        assert_eq!(beside, size.0 > 1000, "{view}: {tops}");
+    }
+    browser.load(&path, VIEWS[0].1, false);
+    let shown = "(() => { const all = s => [...document.querySelectorAll(s)]; return {
+        lines: all('.gantt .cursor').map(c => c.getAttribute('transform')),
+        bars: all('.gantt').map(g => Math.max(...[...g.querySelectorAll('.plot rect[data-node]')]
+            .map(r => +r.getAttribute('x') + +r.getAttribute('width')))),
+        facts: all('main .facts').map(f => f.textContent), clock: document.getElementById('clock').textContent }; })()";
+    browser.press("End");
+    let shown = browser.eval(shown);
+    assert_eq!(shown["lines"][0], shown["lines"][1], "{shown}");
+    assert_eq!(shown["lines"][1], shown["lines"][2], "{shown}");
+    // 3 messages of 8 elements, and 7 + 3 of 2 each.
+    let times = [3 * (2 + 8), 0, 10 * (2 + 2)];
+    let bars = [0, 2].map(|i| shown["bars"][i].as_f64().unwrap() / f64::from(times[i]));
+    assert!((bars[0] / bars[1] - 1.0).abs() < 0.01, "{shown}");
+    for (i, facts) in [
+        (0, ["30 time units", "3 rounds", "7 messages"]),
+        (2, ["40 time units", "10 rounds", "28 messages"]),
+    ] {
+        let text = shown["facts"][i].as_str().unwrap();
+        assert!(facts.iter().all(|fact| text.contains(fact)), "{text}");
+    }
+    let clock = shown["clock"].as_str().unwrap();
+    assert!(clock.starts_with("time 40 of 40 time units"), "{clock}");
+    // A step of another schedule chooses that schedule.
+    browser.press("s");
+    browser.press("s");
+    browser.press(".");
+    let chosen = browser.eval("document.getElementById('chosen').textContent");
+    assert_eq!(chosen, "0 of chain (q = 4)");
+    assert_eq!(browser.eval("player.state.schedule"), 2);
+    assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+}
+
+#[test]
+fn a_deadlock_is_shown_with_what_waits() {
+    let Some(mut browser) = Browser::start("the page of a deadlock") else {
+        return;
+    };
+    // Ranks 0 and 1 exchange their blocks, and then both want to receive what the other sends last.
+    let wrong = r#"{ "ranks": 2, "ports": "uni", "collective": {"kind": "allgather"},
+      "layout": [ {"len": 4, "input": [[0,2]], "output": [[0,4]]}, {"len": 4, "input": [[2,2]], "output": [[0,4]]} ],
+      "programs": [ [ {"send": {"to": 1, "spans": [[0,1]]}}, {"recv": {"from": 1, "spans": [[2,2]]}},
+                      {"send": {"to": 1, "spans": [[1,1]]}} ],
+                    [ {"recv": {"from": 0, "spans": [[0,1]]}}, {"recv": {"from": 0, "spans": [[1,1]]}},
+                      {"send": {"to": 0, "spans": [[2,2]]}} ] ] }"#;
+    let file = folder().join("deadlock.json");
+    std::fs::write(&file, wrong).unwrap();
+    let path = folder().join("deadlock.html");
+    let draw = format!(
+        "draw --schedule {} --alpha 1 --beta 1 -o {}",
+        file.display(),
+        path.display()
+    );
+    oneport(&draw).assert().success();
+    browser.load(&path, VIEWS[0].1, false);
+    browser.press("End");
+    audit(&mut browser, "1280-light", &path);
+    let shown = browser.eval(SHOWN);
+    assert_eq!(shown["rows"][0]["ports"][0], "← 1 waits");
+    assert_eq!(shown["rows"][1]["ports"][0], "← 0 waits");
+    // What has arrived before is there.
+    let holds = serde_json::json!(["element 0: x0 [0]", "elements 2-3: x1 [0-1]"]);
+    assert_eq!(shown["rows"][1]["holds"], holds);
+    let count = |browser: &mut Browser, selector: &str| {
+        browser.eval(&format!("document.querySelectorAll('{selector}').length"))
+    };
+    assert_eq!(count(&mut browser, "#messages .waits.cycle"), 2);
+    assert_eq!(count(&mut browser, "#chart .waits.cycle"), 2);
+    let facts = browser.eval("document.querySelector('.facts').textContent");
+    let facts = facts.as_str().unwrap();
+    assert!(
+        facts.contains("nothing moves after 2 time units"),
+        "{facts}"
+    );
+}
+
+#[test]
+fn narrow_windows_show_what_scrolls_and_keep_the_controls() {
+    let Some(mut browser) = Browser::start("a page on a phone") else {
+        return;
+    };
+    let (path, _) = drawn("phone", CASES[0]);
+    browser.load(&path, VIEWS[2].1, false);
+    let cut = "[...document.querySelectorAll('.cut')].map(box => box.id)";
+    assert_eq!(browser.eval(cut), serde_json::json!(["chart", "ranks-box"]));
+    let top = "(() => { scrollTo(0, 900); const box = document.getElementById('controls'); \
+               return [scrollY, box.getBoundingClientRect().top]; })()";
+    assert_eq!(browser.eval(top), serde_json::json!([900, 0]));
+    let end = "new Promise(done => { const box = document.getElementById('chart'); box.scrollLeft = 1e5; \
+               requestAnimationFrame(() => requestAnimationFrame(() => done(box.classList.contains('cut')))); })";
+    assert_eq!(browser.eval(end), false);
 }
