@@ -61,7 +61,7 @@ fn main() {
             .configure_from_args()
             .without_plots()
             .sample_size(10)
-            .nresamples(1000)
+            .nresamples(2000)
             .warm_up_time(bench.per_point / 4)
             .measurement_time(bench.per_point);
         let mut points = bench.grid(&mut criterion);

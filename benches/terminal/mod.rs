@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -24,20 +25,44 @@ pub(crate) fn detailed<T>(bench: &str, work: impl FnOnce() -> T) -> T {
     }
     let start = Instant::now();
     let path = folder().join(format!("{bench}.txt"));
+    print!("{bench}: ");
     let terminal = redirect(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let done = work();
-    let _ = std::io::stdout().flush();
-    rustix::stdio::dup2_stdout(terminal).expect("the terminal is open");
+    drop(terminal);
     let seconds = start.elapsed().as_secs_f64();
-    println!("{bench}: {seconds:.0} s, figures in {}", path.display());
+    println!("{seconds:.0} s, figures in {}", path.display());
     done
 }
 
-/// Sends standard output to a file and returns what it was.
-fn redirect(path: &Path) -> std::io::Result<std::os::fd::OwnedFd> {
+/// The terminal, while standard output and standard error, which criterion uses as well, go to a
+/// file.
+struct Terminal {
+    output: OwnedFd,
+    error: OwnedFd,
+    file: PathBuf,
+}
+
+fn redirect(path: &Path) -> std::io::Result<Terminal> {
     std::fs::create_dir_all(folder())?;
-    let terminal = rustix::io::dup(std::io::stdout())?;
+    let file = File::create(path)?;
     std::io::stdout().flush()?;
-    rustix::stdio::dup2_stdout(File::create(path)?)?;
+    let terminal = Terminal {
+        output: rustix::io::dup(std::io::stdout())?,
+        error: rustix::io::dup(std::io::stderr())?,
+        file: path.into(),
+    };
+    rustix::stdio::dup2_stdout(&file)?;
+    rustix::stdio::dup2_stderr(&file)?;
     Ok(terminal)
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = std::io::stdout().flush();
+        let _ = rustix::stdio::dup2_stdout(&self.output);
+        let _ = rustix::stdio::dup2_stderr(&self.error);
+        if std::thread::panicking() {
+            println!("failed, see {}", self.file.display());
+        }
+    }
 }

@@ -373,20 +373,24 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()
     };
     writeln!(
         out,
-        "{}, {} ranks, {} ports, {}{op}, {} clock, {} repetitions of each size after {} warm-up, inputs {}{}\n",
+        "{}, {} ranks, {} ports, {}{op}, {} clock{}",
         first.collective,
         first.ranks,
         first.ports,
         first.dtype,
         first.clock,
-        first.repetitions,
-        or_dash(first.warmup),
-        first.inputs,
         match first.verified {
             None => ", not verified",
             Some(_) if rows.iter().all(|r| r.row.verified == Some(true)) => ", verified",
             Some(_) => "",
         }
+    )?;
+    writeln!(
+        out,
+        "{} repetitions of each size after {} warm-up, inputs {}\n",
+        first.repetitions,
+        or_dash(first.warmup),
+        first.inputs
     )?;
     let ns = show_ns;
     let compares = rows.iter().any(|row| row.baseline.is_some());

@@ -359,6 +359,9 @@ fn run_verifies_and_reports_the_simulated_model_time() {
         assert!(wall("p99") <= wall("max"));
         assert!(run["pinned"].is_boolean() && run["oversubscribed"].is_boolean());
     }
+    // Three times 0.1.
+    let sum = text("simulate broadcast -p 4 -a chain --bytes 1 --alpha 0.1 --beta 0 --json");
+    assert!(sum.contains("\"time\": 0.3,"), "{sum}");
     let kept = json("run reduce -p 2 --bytes 64 --inputs kept --warmup 0");
     assert_eq!(kept["verified"], true);
     assert_eq!(kept["inputs"], "kept");
