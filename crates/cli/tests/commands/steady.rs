@@ -95,10 +95,12 @@ fn the_steady_command_prints_writes_and_refuses() {
                 &more
             };
             let (code, out, error) = oneport(&[&args[..], more].concat());
-            assert_eq!(
-                (code, error.as_str()),
-                (Some(0), ""),
-                "{collective} {ports}"
+            // On a busy machine the run may fall behind, and says so.
+            let late =
+                error.starts_with("note: the run did not keep pace") && error.lines().count() == 1;
+            assert!(
+                code == Some(0) && (late || error.is_empty()),
+                "{collective} {ports}: {error}"
             );
             let json: serde_json::Value = serde_json::from_str(&out).unwrap();
             let others = json["recomputed"].as_array().unwrap();

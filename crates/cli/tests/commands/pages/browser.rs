@@ -103,8 +103,8 @@ impl Browser {
     /// Waits for a message that `wanted` accepts; notes complaints on the way.
     fn wait(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let message = self.messages.recv_timeout(Duration::from_secs(60));
-            let message = message.expect("an answer of the browser within a minute");
+            let message = self.messages.recv_timeout(Duration::from_secs(300));
+            let message = message.expect("an answer of the browser within five minutes");
             let about = &message["params"];
             match message["method"].as_str() {
                 Some("Runtime.exceptionThrown") => {
