@@ -7,12 +7,14 @@
 //! - [`tune`] finds the fastest algorithm and segment size for each vector size.
 //! - [`guidelines`] checks that no collective is slower than an equivalent sequence of other
 //!   collectives.
+//! - [`compare()`] sets schedules of one's own beside the algorithms, over ranks and sizes.
 //! - [`interleave()`] carries out several runs interleaved.
 //! - [`percentile_distribution`] writes the times of a run in HdrHistogram's text form.
 
 #![forbid(unsafe_code)]
 
 mod calibrate;
+mod compare;
 pub mod estimate;
 pub mod fit;
 pub mod guidelines;
@@ -23,6 +25,7 @@ mod profile;
 pub mod tune;
 
 pub use calibrate::{Calibration, calibrate, calibrate_on, load_warning};
+pub use compare::{OwnPlanner, compare};
 pub use histogram::percentile_distribution;
 pub use interleave::{MeasuredRun, by_library, interleave};
 pub use profile::{Machine, Point, Profile, now};

@@ -1,0 +1,115 @@
+//! Schedules of one's own beside the algorithms, over numbers of ranks and sizes, in model time.
+
+use oneport::check::Options;
+use oneport::plan::choose::with_best_segments;
+use oneport::plan::registry;
+use oneport::simulate::Timed;
+use oneport::{Error, ErrorKind, Request, Result, Schedule};
+use oneport_pictures::{Sweep, SweepRow, Unit};
+
+/// A schedule for a number of ranks and a number of elements: built, read, or recorded from a rank
+/// program.
+pub type OwnPlanner<'a> = &'a dyn Fn(usize, usize) -> Result<Schedule>;
+
+/// Times all algorithms for `request`, each with its best segments, and the named schedules of
+/// `own`, at each of `ranks` and of `elements`, which replace those of the request. Algorithms that
+/// do not apply are left out. [`Sweep`] makes a page or a plot of it.
+///
+/// Takes the time of [`with_best_segments`] for each algorithm and point.
+///
+/// # Errors
+/// An own schedule cannot be built, answers another request, or is wrong:
+/// [`ErrorKind::Wrong`] with the first thing that [`Schedule::check`] finds.
+///
+/// ```
+/// use oneport::{CostModel, Request, Schedule};
+/// let star = |p, m| {
+///     let mut b = Schedule::broadcast(p, m);
+///     for rank in 1..p {
+///         b.transfer(0, rank, 0..m);
+///     }
+///     b.build()
+/// };
+/// let request = Request::broadcast(2, 1).cost(CostModel::new(10.0, 1.0));
+/// let sweep = oneport_measure::compare(&request, &[4, 8], &[1, 100], &[("star", &star)])?;
+/// let at_most = sweep.at((8, 1));
+/// assert_eq!((at_most[0].value(), at_most.last().unwrap().value()), (33.0, 77.0));
+/// # Ok::<(), oneport::Error>(())
+/// ```
+pub fn compare(
+    request: &Request,
+    ranks: &[usize],
+    elements: &[usize],
+    own: &[(&str, OwnPlanner<'_>)],
+) -> Result<Sweep> {
+    let cost = request.get_cost();
+    let kind = request.get_collective();
+    let mut rows = Vec::new();
+    for (&p, &m) in ranks
+        .iter()
+        .flat_map(|p| elements.iter().map(move |m| (p, m)))
+    {
+        let asked = Request::new(kind, p, m)
+            .root(request.get_root())
+            .ports(request.get_ports())
+            .keep_order(request.get_keep_order())
+            .element_bytes(request.get_element_bytes())
+            .cost(cost.clone());
+        let bytes = m as u64 * request.get_element_bytes();
+        let row = |name: &str, timed: &Timed, bound, segment| SweepRow {
+            algorithm: name.into(),
+            ranks: p,
+            bytes,
+            time: timed.time,
+            bound,
+            median: None,
+            rounds: timed.rounds,
+            messages: timed.messages,
+            volume: timed.elements as u64 * request.get_element_bytes(),
+            segment,
+        };
+        let mut add = |name: &str, schedule: &Schedule, segment| {
+            let bound = schedule.lower_bound(cost).largest;
+            let timed = schedule.timed(cost, |_| ())?;
+            rows.push(row(name, &timed, bound, segment));
+            Ok::<(), Error>(())
+        };
+        for algorithm in registry::candidates(kind, cost, p) {
+            let Ok(choice) = with_best_segments(algorithm, &asked) else {
+                continue;
+            };
+            let segments = choice.request.get_segments();
+            let largest = segments.sizes().iter().max().copied().unwrap_or(0);
+            let several = algorithm.segmented && segments.count() > 1;
+            let segment = several.then(|| largest as u64 * request.get_element_bytes());
+            add(
+                &algorithm.name(),
+                &algorithm.plan(&choice.request)?,
+                segment,
+            )?;
+        }
+        for &(name, plan) in own {
+            let schedule = plan(p, m)?.with_element_bytes(request.get_element_bytes());
+            let wrong = |why: String| ErrorKind::Wrong(format!("{name}, {p} ranks: {why}")).into();
+            let answered = Request::like(&schedule)?
+                .cost(cost.clone())
+                .keep_order(request.get_keep_order());
+            if answered != asked {
+                return Err(wrong("it answers another request".into()));
+            }
+            let options = Options {
+                keep_order: request.get_keep_order(),
+                overlap: cost.overlaps(),
+                ..Options::default()
+            };
+            if let Some(error) = schedule.check_with(&options).errors.first() {
+                return Err(wrong(error.to_string()));
+            }
+            add(name, &schedule, None)?;
+        }
+    }
+    Ok(Sweep {
+        unit: Unit::Nanoseconds,
+        rows,
+    })
+}
