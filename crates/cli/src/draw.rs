@@ -60,14 +60,8 @@ pub(crate) struct DrawArgs {
     #[arg(long, help_heading = "Output")]
     dark: bool,
 
-    /// Width of a picture where it is shown, such as 84mm (mm, cm, in, pt or px)
-    #[arg(long, value_name = "WIDTH", value_parser = parse_width, help_heading = "Output")]
-    width: Option<Width>,
-
-    /// Leave out the words around a picture: title, what it shows, and at its foot version, date
-    /// and command line; of a page the foot only
-    #[arg(long, help_heading = "Output")]
-    plain: bool,
+    #[command(flatten)]
+    frame: FrameArgs,
 
     /// Write to this file (.svg, .html for a page, or .json for a trace), all at once, instead of
     /// standard output
@@ -78,6 +72,48 @@ pub(crate) struct DrawArgs {
     /// no picture then
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     trace: Option<PathBuf>,
+}
+
+/// What is around a picture.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct FrameArgs {
+    /// Width of a picture where it is shown, such as 84mm (mm, cm, in, pt or px)
+    #[arg(long, value_name = "WIDTH", value_parser = parse_width, help_heading = "Output")]
+    width: Option<Width>,
+
+    /// Leave out the words around a picture: title, what it shows, and at its foot version, date
+    /// and command line; of a page the foot only
+    #[arg(long, help_heading = "Output")]
+    pub(crate) plain: bool,
+}
+
+impl FrameArgs {
+    /// Refuses these options where there is neither a picture nor, for some, a page.
+    pub(crate) fn ensure(&self, pictures: bool, pages: bool) -> Result<()> {
+        if self.width.is_some() && !pictures {
+            bail!("--width is for a picture: write one, with -o FILE.svg");
+        }
+        if self.plain && !pictures && !pages {
+            bail!("--plain is for pictures and pages: write one, with -o FILE.svg");
+        }
+        Ok(())
+    }
+
+    /// The words around a picture.
+    pub(crate) fn caption(&self, caption: Caption) -> Caption {
+        match self.plain {
+            true => Caption::default(),
+            false => caption,
+        }
+    }
+
+    /// The picture in its width.
+    pub(crate) fn sized(&self, svg: String) -> String {
+        match self.width {
+            Some((width, unit)) => wide(&svg, width, unit),
+            None => svg,
+        }
+    }
 }
 
 /// A kind of picture.
@@ -199,12 +235,8 @@ impl Drawing<'_> {
         if args.dark && !is_picture {
             bail!("--dark changes the colours of a picture: write one, with -o FILE.svg");
         }
-        if args.width.is_some() && !is_picture {
-            bail!("--width is for a picture: write one, with -o FILE.svg");
-        }
-        if args.plain && matches!(picture, Some(Picture::Trace) | None) {
-            bail!("--plain is for pictures and pages: write one, with -o FILE.svg");
-        }
+        args.frame
+            .ensure(is_picture, picture == Some(Picture::Page))?;
         let several = args.common.schedule.len() > 1 || names(&args.common).len() > 1;
         if several && (picture != Some(Picture::Page) || args.trace.is_some()) {
             bail!(
@@ -251,7 +283,7 @@ impl Drawing<'_> {
         let args = self.args;
         if self.picture == Some(Picture::Page) {
             let inputs = inputs(&args.common)?;
-            let text = drawn_page(&inputs, args.plain)?;
+            let text = drawn_page(&inputs, args.frame.plain)?;
             let trace = args.trace.as_ref();
             let trace = trace.map(|_| timed(&inputs[0], OutputFile::Json, self));
             return Ok((text, trace.transpose()?));
@@ -268,20 +300,10 @@ impl Drawing<'_> {
         if args.dark {
             text = oneport_pictures::dark(&text);
         }
-        if let Some((width, unit)) = args.width {
-            text = wide(&text, width, unit);
-        }
+        text = args.frame.sized(text);
         let trace = args.trace.as_ref();
         let trace = trace.map(|_| timed(&input, OutputFile::Json, self));
         Ok((text, trace.transpose()?))
-    }
-
-    /// The words around a picture.
-    fn caption(&self, caption: Caption) -> Caption {
-        match self.args.plain {
-            true => Caption::default(),
-            false => caption,
-        }
     }
 
     fn tree(&self, input: &Input) -> Result<String> {
@@ -290,7 +312,10 @@ impl Drawing<'_> {
                 None => "tree".to_string(),
                 Some(_) => "tree of the first segment".to_string(),
             };
-            return Ok(tree(&found, &self.caption(input.caption(&what)))?);
+            return Ok(tree(
+                &found,
+                &self.args.frame.caption(input.caption(&what)),
+            )?);
         }
         let what = "the messages do not form one tree: traffic instead";
         output::note(&format!("{what} (--as traffic draws it without this note)"));
@@ -299,7 +324,10 @@ impl Drawing<'_> {
 
     fn traffic(&self, input: &Input, what: &str) -> Result<String> {
         let flows = Traffic::new(&input.schedule);
-        Ok(traffic(&flows, &self.caption(input.caption(what)))?)
+        Ok(traffic(
+            &flows,
+            &self.args.frame.caption(input.caption(what)),
+        )?)
     }
 }
 
@@ -386,7 +414,7 @@ fn timed(input: &Input, file: OutputFile, drawing: &Drawing) -> Result<String> {
         .caption(&format!("{what} {time}"))
         .line(show_cost(&input.cost, input.unit));
     let caption = match file {
-        OutputFile::Svg => drawing.caption(caption),
+        OutputFile::Svg => drawing.args.frame.caption(caption),
         OutputFile::Json => caption,
     };
     file.content(&trace, &caption)

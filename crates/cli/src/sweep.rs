@@ -15,6 +15,7 @@ use oneport_pictures::{Caption, Sweep, SweepRow, Unit, plot};
 use serde::{Deserialize, Serialize};
 
 use crate::args::Common;
+use crate::draw::FrameArgs;
 use crate::files::name_of;
 use crate::output::{self, Skipped, command};
 use crate::progress::WorkBar;
@@ -29,6 +30,9 @@ pub(crate) struct SweepArgs {
     /// with it to .html; may be repeated. With a CSV file the same command goes on where it stopped
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Vec<PathBuf>,
+
+    #[command(flatten)]
+    frame: FrameArgs,
 }
 
 /// What a file of a sweep has.
@@ -146,9 +150,10 @@ impl Common {
 impl SweepArgs {
     /// Makes sure that all files can be written.
     pub(crate) fn writable(&self) -> Result<()> {
-        for path in &self.output {
-            FileKind::of(path)?;
-        }
+        let kinds = self.output.iter().map(|path| FileKind::of(path));
+        let kinds: Vec<FileKind> = kinds.collect::<Result<_>>()?;
+        let has = |kind| kinds.contains(&kind);
+        (self.frame).ensure(has(FileKind::Svg), has(FileKind::Html))?;
         let outputs: Vec<_> = self
             .output
             .iter()
@@ -385,7 +390,8 @@ impl Table<'_> {
                 FileKind::Svg => {
                     let caption = Caption::new(self.title()).line(self.costs.clone());
                     let caption = caption.source(output::provenance());
-                    plot(&self.sweep, &caption).into_bytes()
+                    let picture = plot(&self.sweep, &self.args.frame.caption(caption));
+                    self.args.frame.sized(picture).into_bytes()
                 }
                 FileKind::Html => self.page().into_bytes(),
             };
@@ -396,15 +402,18 @@ impl Table<'_> {
 
     fn page(&self) -> String {
         let own = |name: &str, value: String| (name.to_string(), value);
+        let mut summary = vec![
+            own("ports", self.ports.clone()),
+            own("costs", self.costs.clone()),
+        ];
+        if !self.args.frame.plain {
+            summary.push(own("date", oneport_measure::now()));
+            summary.push(own("version", output::VERSION.to_string()));
+            summary.push(own("command", command()));
+        }
         self.sweep.page(&Heading {
             title: format!("oneport {}", self.title()),
-            summary: vec![
-                own("ports", self.ports.clone()),
-                own("costs", self.costs.clone()),
-                own("date", oneport_measure::now()),
-                own("version", output::VERSION.to_string()),
-                own("command", command()),
-            ],
+            summary,
             warnings: Vec::new(),
         })
     }

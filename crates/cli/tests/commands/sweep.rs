@@ -32,6 +32,10 @@ fn a_sweep_has_the_times_of_its_points_and_writes_them_everywhere() {
     assert!(read("s.md").starts_with("| ranks | size | fastest |"));
     assert_eq!(read("s.tex").matches(" \\\\\n").count(), 1 + 9);
     assert!(read("s.tex").contains("\\toprule") && read("s.svg").starts_with("<svg "));
+    let small = "-o small.svg --width 84mm --plain";
+    json_in(&folder, &format!("compare {sweep} {small}"));
+    let small = read("small.svg");
+    assert!(small.contains("width=\"84mm\"") && !small.contains("oneport"));
     let page = read("s.html");
     assert!(page.contains("Which leads where") && page.contains("\"algorithm\":\"circulant\""));
     // One algorithm a point: a row for each.
@@ -80,7 +84,11 @@ fn a_sweep_goes_on_from_its_csv_file_and_leaves_others_alone() {
         "{error}"
     );
     assert_eq!(fs::read_to_string(&path).unwrap(), again);
-    for (file, expected) in [("r.pdf", "name FILE.csv"), ("no/r.csv", "no/r.csv")] {
+    for (file, expected) in [
+        ("r.pdf", "name FILE.csv"),
+        ("no/r.csv", "no/r.csv"),
+        ("r.md --width 84mm", "--width is for a picture"),
+    ] {
         let message = failure(
             oneport(&format!("compare reduce -p 2 -o {file}")).current_dir(&folder),
             2,

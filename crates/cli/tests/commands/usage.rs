@@ -163,7 +163,7 @@ fn what_users_of_mpi_type_is_understood() {
     ] {
         assert_eq!(text(typed), text(meant), "{typed}");
     }
-    assert!(text("run allreduce -p 2 --reps 3 --warmup 0").contains("of 3 repetitions"));
+    assert!(text("run allreduce -p 2 --reps 3 --warmup 0").contains("3 repetitions after 0"));
     // No option of tune is similar: its own suggestion would delete a sweep.
     let error = failure(&mut oneport("tune reduce --reps 3"), 2);
     assert!(!error.contains("restart"), "{error}");
