@@ -176,7 +176,7 @@ pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> R
         return Ok(ExitCode::SUCCESS);
     }
     let table = args.sweep.table(&args.common);
-    table.fill(out, |point| {
+    table.fill(out, site.world.is_some(), |point| {
         let args = CompareArgs {
             common: point.clone(),
             ..args.clone()
@@ -222,7 +222,13 @@ impl site::Job for CompareJob<'_> {
 
     fn fact(&self) -> String {
         let names = self.ranked.rows.iter().map(|row| &*row.algorithm);
-        format!("measures {}", names.collect::<Vec<_>>().join(", "))
+        let request = &self.task.request;
+        let names = names.collect::<Vec<_>>().join(", ");
+        format!(
+            "measures {names} on {} ranks with {} elements",
+            request.ranks(),
+            request.elements()
+        )
     }
 
     fn perform(self, site: &mut Site) -> Result<TimedTask> {

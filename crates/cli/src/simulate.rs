@@ -147,7 +147,7 @@ pub(crate) fn run(args: &SimulateArgs, out: &mut dyn Write) -> Result<ExitCode> 
         if args.ranks_table || args.critical_path {
             bail!("--ranks-table and --critical-path are for one schedule, not for a table");
         }
-        return table.fill(out, |point| {
+        return table.fill(out, false, |point| {
             let args = SimulateArgs {
                 common: point.clone(),
                 ..args.clone()

@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use anyhow::{Context, Result, bail};
@@ -223,15 +224,19 @@ fn place(point: &Common) -> Option<(usize, u64)> {
 
 impl Table<'_> {
     /// Evaluates all points, prints the table and writes the files. A point where nothing can be
-    /// had is left out with a note. Ctrl-C ends the sweep with what there is.
+    /// had is left out with a note. Ctrl-C ends the sweep with what there is, and another one goes
+    /// on there, unless ranks are processes, which might have other files and signals.
     pub(crate) fn fill(
         mut self,
         out: &mut dyn Write,
+        are_processes: bool,
         mut each: impl FnMut(&Common) -> Result<Point>,
     ) -> Result<ExitCode> {
-        let known = self.args.known()?;
         let points = self.common.points();
-        let stop = stop_on_signals()?;
+        let (known, stop) = match are_processes {
+            true => (Vec::new(), Arc::default()),
+            false => (self.args.known()?, stop_on_signals()?),
+        };
         let bar = WorkBar::new(
             points.len() as u64,
             "{wide_bar} {pos}/{len} points, {eta} left",
