@@ -17,6 +17,11 @@ pub struct Report {
     /// Whether the schedule is correct and combines all operands in rank order, so that it is also
     /// valid for operators that do not commute.
     pub keeps_order: bool,
+    /// What a correct schedule does in vain, at most [`Options::max_errors`](super::Options) of it:
+    /// [`FindingKind::HeldAlready`], [`FindingKind::Unused`], [`FindingKind::CombinedTwice`].
+    pub notes: Vec<Finding>,
+    /// Number of notes beyond these.
+    pub more_notes: usize,
 }
 
 /// One error.
@@ -56,7 +61,7 @@ pub struct Finding {
     pub message: String,
 }
 
-/// Kinds of errors.
+/// Kinds of errors, and of notes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -89,6 +94,12 @@ pub enum FindingKind {
     OperandOrder,
     /// More steps or elements than can be numbered.
     TooLarge,
+    /// A note: a step writes what stands there already.
+    HeldAlready,
+    /// A note: no step reads what a step writes, and no output holds it.
+    Unused,
+    /// A note: a step of a reduction to one result combines what another step has combined.
+    CombinedTwice,
 }
 
 /// One link of a cycle: a step that waits for another step, of its rank or before it on a shared
@@ -127,11 +138,20 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_correct() {
-            return f.write_str(if self.keeps_order {
+            f.write_str(if self.keeps_order {
                 "correct"
             } else {
                 "correct for operators that commute: operands are not combined in rank order"
-            });
+            })?;
+            for note in &self.notes {
+                write!(f, "\n  note: {note}")?;
+            }
+            match self.more_notes {
+                0 => {}
+                1 => f.write_str("\n  and 1 more note")?,
+                n => write!(f, "\n  and {n} more notes")?,
+            }
+            return Ok(());
         }
         let n = self.errors.len() + self.more;
         write!(f, "{n} error{}", if n == 1 { "" } else { "s" })?;
@@ -147,11 +167,13 @@ impl fmt::Display for Report {
 
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        let mut o = s.serialize_struct("Report", 4)?;
+        let mut o = s.serialize_struct("Report", 6)?;
         o.serialize_field("ok", &self.is_correct())?;
         o.serialize_field("errors", &self.errors)?;
         o.serialize_field("more", &self.more)?;
         o.serialize_field("keeps_order", &self.keeps_order)?;
+        o.serialize_field("notes", &self.notes)?;
+        o.serialize_field("more_notes", &self.more_notes)?;
         o.end()
     }
 }
@@ -204,6 +226,8 @@ pub(super) struct Findings {
     errors: Vec<Finding>,
     more: usize,
     max_errors: usize,
+    notes: Vec<Finding>,
+    more_notes: usize,
 }
 
 impl Findings {
@@ -212,6 +236,8 @@ impl Findings {
             errors: Vec::new(),
             more: 0,
             max_errors,
+            notes: Vec::new(),
+            more_notes: 0,
         }
     }
 
@@ -220,6 +246,16 @@ impl Findings {
             self.errors.push(finding());
         } else {
             self.more += 1;
+        }
+    }
+
+    /// As [`push`](Self::push), for a note: dropped if there are errors.
+    pub(super) fn note(&mut self, note: impl FnOnce() -> Finding) {
+        if !self.errors.is_empty() || self.more > 0 {
+        } else if self.notes.len() < self.max_errors {
+            self.notes.push(note());
+        } else {
+            self.more_notes += 1;
         }
     }
 
@@ -239,6 +275,8 @@ impl Findings {
             errors: self.errors,
             more: self.more,
             keeps_order,
+            notes: self.notes,
+            more_notes: self.more_notes,
         }
     }
 }

@@ -1,6 +1,9 @@
 //! One rank's symbolic buffer, stored as runs of elements that hold the same contributions.
 
+use std::ops::Range;
+
 use super::symbols::Value;
+use crate::rules::matching::NONE;
 use crate::schedule::Span;
 
 /// A buffer of symbols, as runs of elements. Run `i` starts at `starts[i]`, and its first element
@@ -13,7 +16,20 @@ use crate::schedule::Span;
 pub(super) struct Memory {
     starts: Vec<usize>,
     values: Vec<Value>,
+    /// By run: the step that wrote it, until the first step that reads some of it.
+    unread: Vec<u32>,
     len: usize,
+}
+
+/// What a write does to a part of a run: element `at` and those after it, `len` in all.
+#[derive(Debug)]
+pub(super) struct Change {
+    pub(super) at: usize,
+    pub(super) len: usize,
+    pub(super) old: Value,
+    pub(super) new: Value,
+    /// The step that wrote the old content, if no step has read it; otherwise [`NONE`].
+    pub(super) unread: u32,
 }
 
 /// Part of a message.
@@ -60,10 +76,19 @@ impl Memory {
         starts.dedup();
         let values = starts.iter().map(|&s| nothing.plus(s)).collect();
         Memory {
+            unread: vec![NONE; starts.len()],
             starts,
             values,
             len,
         }
+    }
+
+    /// The parts of the buffer that no step has read since a step wrote them: that step, the first
+    /// element, and their number.
+    pub(super) fn unread(&self) -> impl Iterator<Item = (u32, usize, usize)> {
+        let runs = self.unread.iter().enumerate();
+        let runs = runs.filter(|&(_, &step)| step != NONE);
+        runs.map(|(run, &step)| (step, self.starts[run], self.end(run) - self.starts[run]))
     }
 
     fn end(&self, run: usize) -> usize {
@@ -75,13 +100,21 @@ impl Memory {
         self.starts.partition_point(|&s| s <= position) - 1
     }
 
-    /// Appends the content of `span` to `pieces`, joining runs that continue each other.
-    pub(super) fn read(&self, span: Span, pieces: &mut Vec<SymbolPiece>) {
+    /// As [`Memory::read`], by a step: what it reads is no longer unread.
+    pub(super) fn consume(&mut self, span: Span, pieces: &mut Vec<SymbolPiece>) {
+        let runs = self.read(span, pieces);
+        self.unread[runs].fill(NONE);
+    }
+
+    /// Appends the content of `span` to `pieces`, joining runs that continue each other. Returns
+    /// the runs that have elements of it.
+    pub(super) fn read(&self, span: Span, pieces: &mut Vec<SymbolPiece>) -> Range<usize> {
         let (mut at, end) = (span.offset, span.end());
         if at == end {
-            return;
+            return 0..0;
         }
-        let mut run = self.run_at(at);
+        let first = self.run_at(at);
+        let mut run = first;
         while at < end {
             let next = self.end(run).min(end);
             let value = self.values[run].plus(at - self.starts[run]);
@@ -94,16 +127,17 @@ impl Memory {
             }
             (at, run) = (next, run + 1);
         }
+        first..run
     }
 
-    /// Replaces each element `old` of `span` by `merge(old, new)`, where `new` is the next element
-    /// of `message`.
+    /// Replaces each element of `span` by what `merge` returns for it and the next element of
+    /// `message`: a value, and the step whose write of it is unread.
     pub(super) fn write(
         &mut self,
         span: Span,
         message: &mut MessageCursor<'_>,
         fresh: &mut Fresh,
-        mut merge: impl FnMut(Value, Value) -> Value,
+        mut merge: impl FnMut(&Change) -> (Value, u32),
     ) {
         if span.len == 0 {
             return;
@@ -114,22 +148,33 @@ impl Memory {
         let mut run = first;
         fresh.starts.clear();
         fresh.values.clear();
+        fresh.unread.clear();
         while at < span.end() {
             let old = self.values[run].plus(at - self.starts[run]);
             let end = self.end(run);
             let Some(new) = message.take(end - at) else {
                 break;
             };
+            let (value, unread) = merge(&Change {
+                at,
+                len: new.len,
+                old,
+                new: new.value,
+                unread: self.unread[run],
+            });
             fresh.starts.push(at);
-            fresh.values.push(merge(old, new.value));
+            fresh.values.push(value);
+            fresh.unread.push(unread);
             at += new.len;
             run += usize::from(at == end);
         }
         if fresh.values.len() == run - first {
             self.values[first..run].copy_from_slice(&fresh.values);
+            self.unread[first..run].copy_from_slice(&fresh.unread);
         } else {
             self.starts.splice(first..run, fresh.starts.drain(..));
             self.values.splice(first..run, fresh.values.drain(..));
+            self.unread.splice(first..run, fresh.unread.drain(..));
         }
     }
 
@@ -144,6 +189,7 @@ impl Memory {
             self.starts.insert(run + 1, position);
             self.values
                 .insert(run + 1, self.values[run].plus(position - start));
+            self.unread.insert(run + 1, self.unread[run]);
         }
     }
 }
@@ -153,4 +199,5 @@ impl Memory {
 pub(super) struct Fresh {
     starts: Vec<usize>,
     values: Vec<Value>,
+    unread: Vec<u32>,
 }

@@ -10,17 +10,17 @@ use std::collections::BTreeMap;
 use super::finding::Findings;
 use super::history::Recorder;
 use super::memory::{Fresh, Memory, MessageCursor, SymbolPiece};
-
 use super::symbols::{ListId, MAX_EXAMINED, Symbols, Value};
+use super::waste::Waste;
 use super::{Finding, FindingKind};
 use crate::rules::matching::{Matching, NONE};
 use crate::rules::{Event, Graph};
-use crate::schedule::collective::{Expected, Totals};
+use crate::schedule::collective::{Expected, Extent, Holders, Operands, Totals};
 use crate::schedule::{Order, Schedule, Span, Spans, Step};
 
 /// Runs the schedule on symbols, records what its steps write if asked to, and compares every
-/// output with the content that the collective requires. Returns whether all operands are combined
-/// in rank order.
+/// output with the content that the collective requires. Notes what a correct schedule does in
+/// vain. Returns whether all operands are combined in rank order.
 pub(super) fn prove(
     schedule: &Schedule,
     keep_order: bool,
@@ -55,6 +55,16 @@ pub(super) fn prove(
         if let Ok(expected) = totals.expected_output(rank) {
             in_order &= machine.compare(schedule, rank, &expected, keep_order, findings);
         }
+        for (step, at, len) in machine.memories[rank].unread() {
+            let waste = &mut machine.waste;
+            waste.add((rank, step as usize), FindingKind::Unused, at, len);
+        }
+    }
+    // The tokens of a barrier have no bytes: any number of them costs the same. Files that tell
+    // only what is sent have no outputs.
+    let has_output = schedule.layout().iter().any(|l| !l.output.is_empty());
+    if has_output && schedule.collective().kind().has_data() {
+        machine.waste.report(schedule, findings);
     }
     in_order
 }
@@ -84,15 +94,22 @@ struct SymbolMachine {
     memories: Vec<Memory>,
     message: Vec<SymbolPiece>,
     fresh: Fresh,
+    waste: Waste,
+    /// Whether each partial result is needed at one rank alone.
+    has_one_result: bool,
 }
 
 impl SymbolMachine {
     fn new(schedule: &Schedule) -> SymbolMachine {
+        let row = schedule.collective().kind().row();
         let mut machine = SymbolMachine {
             symbols: Symbols::new(schedule.ranks()),
             memories: Vec::with_capacity(schedule.ranks()),
             message: Vec::new(),
             fresh: Fresh::default(),
+            waste: Waste::default(),
+            has_one_result: row.combines == Some(Operands::All)
+                && row.output != (Holders::Every, Extent::Whole),
         };
         for (rank, (layout, program)) in schedule
             .layout()
@@ -103,6 +120,7 @@ impl SymbolMachine {
             let written = program.iter().flat_map(|s| s.writes());
             let cuts = written
                 .chain(&layout.input)
+                .chain(&layout.output)
                 .filter(|s| s.len > 0)
                 .flat_map(|s| [s.offset, s.end()]);
             let nothing = Value {
@@ -120,7 +138,7 @@ impl SymbolMachine {
                     span,
                     &mut MessageCursor::new(&piece),
                     &mut machine.fresh,
-                    |_, new| new,
+                    |change| (change.new, NONE),
                 );
                 index += span.len;
             }
@@ -145,48 +163,54 @@ impl SymbolMachine {
         match step {
             Step::Send { .. } => {}
             Step::Recv { spans, .. } | Step::Copy { dst: spans, .. } => {
-                self.write(rank, spans, |_, _, new| new);
+                self.write((rank, index), spans, None);
             }
             Step::RecvCombine { spans, order, .. }
             | Step::Combine {
                 dst: spans, order, ..
-            } => match order {
-                Order::MineFirst => {
-                    self.write(rank, spans, |symbols, mine, theirs| {
-                        symbols.combined(mine, theirs)
-                    });
-                }
-                Order::TheirsFirst => {
-                    self.write(rank, spans, |symbols, mine, theirs| {
-                        symbols.combined(theirs, mine)
-                    });
-                }
-            },
+            } => self.write((rank, index), spans, Some(*order)),
         }
     }
 
     fn read(&mut self, rank: usize, spans: &[Span]) {
         for &span in spans {
-            self.memories[rank].read(span, &mut self.message);
+            self.memories[rank].consume(span, &mut self.message);
         }
     }
 
-    fn write(
-        &mut self,
-        rank: usize,
-        spans: &Spans,
-        mut merge: impl FnMut(&mut Symbols, Value, Value) -> Value,
-    ) {
+    /// Writes the message to `spans`, combined with what they hold if there is an order for that.
+    fn write(&mut self, (rank, step): (usize, usize), spans: &Spans, order: Option<Order>) {
         let SymbolMachine {
             symbols,
             memories,
             message,
             fresh,
+            waste,
+            has_one_result,
         } = self;
         let mut cursor = MessageCursor::new(message);
         for &span in spans {
-            memories[rank].write(span, &mut cursor, fresh, |old, new| {
-                merge(symbols, old, new)
+            memories[rank].write(span, &mut cursor, fresh, |change| {
+                let (mine, theirs) = (change.old, change.new);
+                let mut wasted = |step, kind| waste.add((rank, step), kind, change.at, change.len);
+                let value = match order {
+                    None if mine == theirs => {
+                        wasted(step, FindingKind::HeldAlready);
+                        return (mine, change.unread);
+                    }
+                    None => {
+                        if change.unread != NONE {
+                            wasted(change.unread as usize, FindingKind::Unused);
+                        }
+                        return (theirs, step as u32);
+                    }
+                    Some(Order::MineFirst) => symbols.combined(mine, theirs),
+                    Some(Order::TheirsFirst) => symbols.combined(theirs, mine),
+                };
+                if *has_one_result && symbols.repeats(value, change.len) {
+                    wasted(step, FindingKind::CombinedTwice);
+                }
+                (value, step as u32)
             });
         }
     }

@@ -71,6 +71,8 @@ pub(super) struct Symbols {
     nodes: Vec<ListNode>,
     /// Number of contributions of each list (saturating).
     lens: Vec<u64>,
+    /// The indices for which each list was combined last, without gaps.
+    combined: Vec<(usize, usize)>,
     ids: HashMap<ListNode, ListId>,
     /// Results of [`Symbols::as_set`].
     sets: HashMap<ListId, Option<(usize, usize)>>,
@@ -83,6 +85,7 @@ impl Symbols {
             ranks: ranks as u64,
             nodes: Vec::new(),
             lens: Vec::new(),
+            combined: Vec::new(),
             ids: HashMap::new(),
             sets: HashMap::new(),
         }
@@ -131,6 +134,22 @@ impl Symbols {
             list: self.id(node),
             index: left.index,
         }
+    }
+
+    /// Records that `len` elements, the first of which is `value`, have been combined. Returns
+    /// whether they surely had been before: of indices with gaps, only the last are remembered.
+    pub(super) fn repeats(&mut self, value: Value, len: usize) -> bool {
+        let (start, end) = (value.index, value.index.saturating_add(len));
+        let known = &mut self.combined[value.list.at()];
+        if known.0 <= start && end <= known.1 {
+            return true;
+        }
+        *known = match *known {
+            (first, next) if next == start => (first, end),
+            (first, next) if first == end => (start, next),
+            _ => (start, end),
+        };
+        false
     }
 
     /// Number of contributions (saturating).
@@ -223,6 +242,7 @@ impl Symbols {
         let id = *self.ids.entry(node).or_insert(next);
         if id == next {
             self.nodes.push(node);
+            self.combined.push((0, 0));
             self.lens.push(match node {
                 ListNode::Inputs { count, .. } => u64::from(count),
                 ListNode::Nothing { .. } => 1,

@@ -48,7 +48,8 @@ use crate::machine::{CostModel, Ports};
 use crate::schedule::collective::{Collective, Extent, Holders, Kind, Operands};
 use crate::schedule::{Layout, Schedule, total_len};
 
-/// Lower bounds on the time of a schedule, in the unit of the costs; each is valid alone.
+/// Lower bounds on the time of a schedule, in the unit of the costs, and on what it sends; each is
+/// valid alone.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[non_exhaustive]
 pub struct LowerBounds {
@@ -62,8 +63,14 @@ pub struct LowerBounds {
     pub path: f64,
     /// Time of the messages that the busiest port carries.
     pub port: f64,
-    /// The largest of all.
+    /// The largest of all times.
     pub largest: f64,
+    /// Messages that follow each other.
+    pub rounds: usize,
+    /// Messages of all ranks together.
+    pub messages: usize,
+    /// Elements that all ranks together send.
+    pub elements: usize,
 }
 
 /// Lower bounds of a collective with blocks of equal size.
@@ -449,6 +456,9 @@ impl Demand {
             path,
             port,
             largest: 0.0,
+            rounds: steps.max(gossip) as usize,
+            messages: self.messages,
+            elements: self.total as usize,
         }
         .with_largest()
     }

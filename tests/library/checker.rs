@@ -1,7 +1,7 @@
 //! Tests of the checker: one hand-written schedule for every kind of error, with the exact message.
 
 use oneport::check::{FindingKind, Options};
-use oneport::{Ports, Schedule};
+use oneport::{Collective, Ports, Schedule, Span, Step};
 
 /// A schedule with the given layouts, each written as `len input output`.
 fn schedule(ports: &str, collective: &str, layout: &[&str], programs: &[&str]) -> Schedule {
@@ -65,7 +65,7 @@ fn correct() {
     assert!(report.is_correct() && !report.keeps_order);
     assert_eq!(
         serde_json::to_string(&report).unwrap(),
-        r#"{"ok":true,"errors":[],"more":0,"keeps_order":false}"#
+        r#"{"ok":true,"errors":[],"more":0,"keeps_order":false,"notes":[],"more_notes":0}"#
     );
     assert_eq!(
         report.to_string(),
@@ -462,4 +462,122 @@ fn check_does_not_depend_on_the_vector_length() {
     );
     let report = s.check();
     assert!(report.is_correct(), "{report}");
+}
+
+/// The notes of a correct schedule.
+fn notes(schedule: &Schedule) -> Vec<String> {
+    let report = schedule.check();
+    assert!(report.is_correct(), "{report}");
+    report.notes.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn what_is_received_twice_or_for_nothing_is_noted() {
+    let mut b = Schedule::broadcast(4, 4);
+    for (from, to) in [(0, 1), (0, 2), (1, 3)] {
+        b.transfer(from, to, 0..4);
+    }
+    assert_eq!(notes(&b.clone().build().unwrap()), [""; 0]);
+    b.transfer(2, 3, 1..3);
+    let twice = b.build().unwrap();
+    let note = "rank 3, step 1 (recv from 2) receives elements 1 to 2 of its buffer, which it holds already";
+    assert_eq!(notes(&twice), [note]);
+    let options = Options {
+        max_errors: 0,
+        ..Options::default()
+    };
+    let report = twice.check_with(&options);
+    assert_eq!((report.notes.len(), report.more_notes), (0, 1));
+    assert_eq!(report.to_string(), "correct\n  and 1 more note");
+
+    // Rank 1 passes on only the half that it needs not.
+    let [root, mine] = [Span::new(0, 4), Span::new(0, 2)];
+    let mut b = Schedule::builder(3, Ports::BI, Collective::Scatter { root: 0 });
+    b.layout(0, 4, [root], [])
+        .layout(1, 4, [], [mine])
+        .layout(2, 2, [], [mine]);
+    b.step(0, Step::send(1, root)).step(1, Step::recv(0, root));
+    b.step(0, Step::send(2, Span::new(2, 2)))
+        .step(2, Step::recv(0, mine));
+    let note = "rank 1, step 0 (recv from 0) receives elements 2 to 3 of its buffer, which nothing uses afterwards";
+    assert_eq!(notes(&b.build().unwrap()), [note]);
+}
+
+#[test]
+fn partial_results_combined_twice_are_noted() {
+    // Ranks 0 and 1 both add the contributions of ranks 1 and 2; rank 1 alone is asked for its sum.
+    let s = sum(
+        "bi",
+        &[
+            r#"[{"recv": {"from": 2, "spans": [[2,2]]}}, {"recv_combine": {"from": 1, "spans": [[0,2]]}}]"#,
+            r#"[{"recv_combine": {"from": 2, "spans": [[0,2]]}}, {"send": {"to": 0, "spans": [[0,2]]}}]"#,
+            r#"[{"send": {"to": 0, "spans": [[0,2]]}}, {"send": {"to": 1, "spans": [[0,2]]}}]"#,
+        ],
+    );
+    let note = "rank 0, step 0 (recv from 2) receives elements 2 to 3 of its buffer, which nothing uses afterwards";
+    assert_eq!(notes(&s), [note]);
+    let s = sum(
+        "bi",
+        &[
+            r#"[{"recv": {"from": 1, "spans": [[2,2]]}}, {"recv_combine": {"from": 2, "spans": [[2,2]]}},
+                {"recv_combine": {"from": 1, "spans": [[0,2]]}}]"#,
+            r#"[{"send": {"to": 0, "spans": [[0,2]]}}, {"recv_combine": {"from": 2, "spans": [[0,2]]}},
+                {"send": {"to": 0, "spans": [[0,2]]}}]"#,
+            r#"[{"send": {"to": 0, "spans": [[0,2]]}}, {"send": {"to": 1, "spans": [[0,2]]}}]"#,
+        ],
+    );
+    let found = notes(&s);
+    let both = [
+        "step 1 (recv_combine from 2) combines elements 2 to 3 of its buffer, which nothing uses afterwards",
+        "(recv_combine from 2) combines elements",
+    ];
+    assert!(
+        found.iter().any(|note| note.ends_with(both[0])),
+        "{found:?}"
+    );
+    let again = "of its buffer, to what another step has combined already";
+    let again = |note: &&String| note.contains(both[1]) && note.ends_with(again);
+    assert_eq!(found.iter().filter(again).count(), 1, "{found:?}");
+}
+
+/// What is noted of planned schedules is what their sources say.
+#[test]
+fn planned_schedules_waste_little() {
+    let mut noted = std::collections::BTreeMap::new();
+    for algorithm in oneport::plan::registry::all() {
+        for p in [1, 2, 3, 4, 5, 7, 8, 12] {
+            for ports in [Ports::UNI, Ports::BI] {
+                let request = oneport::Request::new(algorithm.collective, p, 12)
+                    .ports(ports)
+                    .segment_elems(4);
+                if algorithm.accepts(&request).is_err() {
+                    continue;
+                }
+                let report = algorithm.plan(&request).unwrap().check();
+                for note in report.notes {
+                    let key = format!(
+                        "{} {} {:?}",
+                        algorithm.collective,
+                        algorithm.name(),
+                        note.kind
+                    );
+                    noted.entry(key).or_insert((0, format!("p={p} {note}"))).0 += 1;
+                }
+            }
+        }
+    }
+    let found: Vec<_> = noted.keys().map(String::as_str).collect();
+    let expected = [
+        // Every rank gets the blocks of all.
+        "alltoall gossip Unused",
+        // Ranks of a scattered vector get all of it, though some pass on more than their own part.
+        "broadcast butterfly HeldAlready",
+        "broadcast circulant-rsg HeldAlready",
+        "broadcast van-de-geijn HeldAlready",
+        "broadcast van-de-geijn-ring HeldAlready",
+        // Every rank gets the contributions of all.
+        "exscan gossip Unused",
+        "scan gossip Unused",
+    ];
+    assert_eq!(found, expected, "{noted:#?}");
 }
