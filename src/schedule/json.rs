@@ -16,7 +16,10 @@ enum PortDirection {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "an object with ranks, ports, collective, layout and programs"
+)]
 struct Input {
     ranks: usize,
     ports: PortDirection,

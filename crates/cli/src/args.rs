@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::blocks::BlockArgs;
 use crate::nodes::NodeArgs;
 use crate::ranges::{Ranges, parse_counts, parse_sizes};
-use crate::units::{TimeArg, did_you_mean, parse_count, parse_rate, parse_size, parse_time};
+use crate::units::{TimeArg, parse_count, parse_rate, parse_size, parse_time, with_similar};
 
 /// The input of a command: a collective and how to plan it, or a schedule from a file, and the
 /// costs.
@@ -321,7 +321,7 @@ pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
     }
     text.parse::<Kind>().map_err(|error| {
         let names = Kind::ALL.iter().map(|k| k.name());
-        format!("{error}{}", did_you_mean(text, names))
+        with_similar(&error.to_string(), text, names)
     })
 }
 

@@ -15,7 +15,7 @@ use crate::args::InputArgs;
 use crate::output;
 use crate::progress::WorkBar;
 use crate::site::{self, Engine, Site};
-use crate::units::{or_dash, show_bytes, show_ns, significant};
+use crate::units::{or_dash, parse_core, show_bytes, show_ns, significant};
 
 /// Measure what messages, combining and copying cost on this machine.
 #[derive(Debug, clap::Args)]
@@ -34,7 +34,7 @@ nothing: with fewer than two cores or processes, on a machine that is too busy, 
 pub(crate) struct CalibrateArgs {
     /// The two cores to measure, or more with --pairs, such as 0,2 [default: the first two; with
     /// --pairs all]
-    #[arg(long, value_name = "CORE,CORE,...", value_delimiter = ',')]
+    #[arg(long, value_name = "CORE,CORE,...", value_delimiter = ',', value_parser = parse_core)]
     cores: Vec<usize>,
 
     /// Measure every pair of cores, or of processes: the profile then has matrices, which --costs

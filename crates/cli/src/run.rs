@@ -22,7 +22,7 @@ use self::sweep::RunSweep;
 use crate::args::{CLOCKS, Common, InputArgs, Named, named};
 use crate::ranges::Ranges;
 use crate::site::{Engine, Site};
-use crate::units::{parse_count, parse_deadline};
+use crate::units::{parse_core, parse_count, parse_deadline};
 
 /// Run a schedule on pinned threads with real data, and verify the result.
 #[derive(Debug, Clone, clap::Args)]
@@ -125,6 +125,7 @@ pub(crate) struct RunArgs {
         long,
         value_name = "CORE,CORE,...",
         value_delimiter = ',',
+        value_parser = parse_core,
         help_heading = "Run"
     )]
     cores: Vec<usize>,

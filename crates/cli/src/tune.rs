@@ -28,7 +28,7 @@ use crate::output;
 use crate::progress::WorkBar;
 use crate::ranges::{Ranges, parse_sizes};
 use crate::site::{self, Engine, Site};
-use crate::units::{parse_count, parse_duration, show_bytes};
+use crate::units::{parse_core, parse_count, parse_duration, show_bytes};
 use files::Files;
 use job::{CoreUse, TuneJob};
 use verify::VerifyJob;
@@ -146,6 +146,7 @@ pub(crate) struct TuneArgs {
         long,
         value_name = "CORE,CORE,...",
         value_delimiter = ',',
+        value_parser = parse_core,
         help_heading = "Measurement"
     )]
     cores: Vec<usize>,

@@ -84,6 +84,12 @@ pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
     })
 }
 
+/// Parses the number of a core.
+pub(crate) fn parse_core(text: &str) -> Result<usize, String> {
+    let number = text.parse();
+    number.map_err(|_| format!("'{text}' is not a core: list their numbers, such as 0,2,4"))
+}
+
 /// Returns `; did you mean 'x'?` for the most similar of `names`, or an empty string if none is
 /// similar.
 pub(crate) fn did_you_mean<'a>(text: &str, names: impl Iterator<Item = &'a str>) -> String {
@@ -91,6 +97,19 @@ pub(crate) fn did_you_mean<'a>(text: &str, names: impl Iterator<Item = &'a str>)
         .filter_map(|name| Some((edits(text, name)?, name)))
         .min()
         .map_or_else(String::new, |(_, name)| format!("; did you mean '{name}'?"))
+}
+
+/// The `error` about an unknown name, with a similar one before the list of all.
+pub(crate) fn with_similar<'a>(
+    error: &str,
+    text: &str,
+    names: impl Iterator<Item = &'a str>,
+) -> String {
+    let similar = did_you_mean(text, names);
+    match error.split_once(": choose") {
+        Some((what, names)) if !similar.is_empty() => format!("{what}{similar} Choose{names}"),
+        _ => format!("{error}{similar}"),
+    }
 }
 
 /// The number of edits from what was typed to a similar `name`; `None` if it is not similar. Jaro's

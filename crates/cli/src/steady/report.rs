@@ -355,18 +355,19 @@ fn throughput_lines(solution: &Solution, single: &Single, output: &Output) -> Ve
 /// Returns the lines of the periodic schedule and of the schedule of all operations.
 fn schedule_lines(periodic: &Periodic, output: &Output) -> [SummaryLine; 2] {
     let schedule = &output.schedule;
+    let some = |n: String, thing: &str| format!("{n} {thing}{}", if n == "1" { "" } else { "s" });
     let period = format!(
-        "{} operations in a period of {}, {} elements a message: {} a time unit, loss {:.3}%",
-        periodic.operations(),
+        "{} in a period of {}, {} a message: {} a time unit, loss {:.3}%",
+        some(periodic.operations().to_string(), "operation"),
         show_short(periodic.period()),
-        periodic.elements(),
+        some(periodic.elements().to_string(), "element"),
         short(schedule.throughput.float),
         100.0 * schedule.loss
     );
     let model_time = format!(
-        "{} for {} operations: {} a time unit with start and end, {:.2}% of the throughput",
+        "{} for {}: {} a time unit with start and end, {:.2}% of the throughput",
         plain(schedule.model_time),
-        schedule.messages,
+        some(schedule.messages.to_string(), "operation"),
         short(schedule.messages as f64 / schedule.model_time),
         100.0 * schedule.reached
     );

@@ -6,7 +6,7 @@ use oneport::plan::registry::{self, Algorithm};
 use oneport::{Kind, Request};
 
 use super::usage;
-use crate::units::did_you_mean;
+use crate::units::with_similar;
 
 /// Whether `--algorithm` names several algorithms: then those that do not apply are left out.
 pub(crate) fn names_several(names: &str) -> bool {
@@ -32,7 +32,7 @@ pub(crate) fn algorithms(kind: Kind, names: &str, request: &Request) -> Result<V
                 registry::find(kind, name).map_err(|error| {
                     let names: Vec<_> = registry::of(kind).map(Algorithm::name).collect();
                     let names = names.iter().map(AsRef::as_ref);
-                    usage(format!("{error}{}", did_you_mean(name, names)))
+                    usage(with_similar(&error.to_string(), name, names))
                 })
             };
             let mut found: Vec<Algorithm> = Vec::new();
