@@ -4,6 +4,7 @@
 //! - [`nodes`]: algorithms composed for machines with nodes, and traffic by level
 //! - [`schedule_format`]: the JSON form of a schedule
 //! - [`write_your_own`]: an algorithm of your own, as a schedule and as a rank program
+//! - [`teaching`]: exercises, and how submissions are checked
 //! - [`mpi`]: runs on the processes of a cluster
 //! - [`results`]: measured figures
 //! - [`commands`]: one page for each command
@@ -17,6 +18,7 @@ macro_rules! page {
         #[doc = "[schedule-format]: crate::guide::schedule_format"]
         #[doc = "[shared-ports]: crate::guide::schedule_format#shared-ports"]
         #[doc = "[write-your-own]: crate::guide::write_your_own"]
+        #[doc = "[teaching]: crate::guide::teaching"]
         #[doc = "[mpi]: crate::guide::mpi"]
         #[doc = "[results]: crate::guide::results"]
         #[doc = "[calibrate]: crate::guide::commands::calibrate"]
@@ -39,6 +41,7 @@ page!(algorithms, "algorithms");
 page!(nodes, "nodes");
 page!(schedule_format, "schedule-format");
 page!(write_your_own, "write-your-own");
+page!(teaching, "teaching");
 page!(mpi, "mpi");
 page!(results, "results");
 

@@ -549,7 +549,7 @@ fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {
     for level in 0..levels.map(Vec::len).max().unwrap_or(0) {
         header += &format!("|>level {level}");
     }
-    output::table(out, &header, rows)?;
+    output::table_with(out, &header, rows, output::first_is_best)?;
     if bound > 0.0 {
         writeln!(out, "\nlower bound  {}", unit.show(bound))?;
     }

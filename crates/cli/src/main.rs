@@ -104,13 +104,40 @@ impl Command {
     }
 }
 
-/// Parses the command line. Values may begin like negative numbers: their parsers know better what
-/// is wrong with them.
-fn parse() -> Result<Cli, clap::Error> {
-    fn signed(command: clap::Command) -> clap::Command {
-        command.allow_negative_numbers(true).mut_subcommands(signed)
+/// Groups of options that `--help` shows and `-h` does not, so that it fits a screen. Nor does `-h`
+/// explain more than the examples.
+const LONG_HELP: [&str; 3] = ["Vector", "Blocks of unequal size", "Machine"];
+
+/// The parser of the command line. Values may begin like negative numbers: their parsers know
+/// better what is wrong with them.
+fn parser() -> clap::Command {
+    fn adapted(command: clap::Command) -> clap::Command {
+        let is_long = |arg: &clap::Arg| {
+            arg.get_help_heading()
+                .is_some_and(|h| LONG_HELP.contains(&h))
+        };
+        let mut command = command.mut_args(|arg| match is_long(&arg) {
+            true => arg.hide_short_help(true),
+            false => arg,
+        });
+        let after = command.get_after_help().map(ToString::to_string);
+        let after = after.unwrap_or_default();
+        if let Some((examples, _)) = after.split_once("\n\n") {
+            let examples = examples.to_string();
+            command = command.after_help(examples).after_long_help(after);
+        }
+        command
+            .allow_negative_numbers(true)
+            .mut_subcommands(adapted)
     }
-    let mut parser = signed(Cli::command());
+    // `check --schedule *.json`: one option for many files.
+    let many = |check: clap::Command| check.mut_arg("schedule", |files| files.num_args(1..));
+    adapted(Cli::command()).mut_subcommand("check", many)
+}
+
+/// Parses the command line.
+fn parse() -> Result<Cli, clap::Error> {
+    let mut parser = parser();
     let matches = parser.try_get_matches_from_mut(std::env::args_os());
     let matches = matches.map_err(|error| with_similar_names(error, &parser))?;
     Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut parser))

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result, anyhow};
+use clap::builder::styling::{AnsiColor, Color, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 use oneport::plan::refusal::Refusal;
 use serde::Serialize;
@@ -306,13 +308,48 @@ pub(crate) fn table<R: IntoIterator<Item = String>>(
     header: &str,
     rows: impl IntoIterator<Item = R>,
 ) -> Result<()> {
+    table_with(out, header, rows, |_| None)
+}
+
+/// How a row is shown on a terminal that has colours.
+const BEST: Style = Style::new().bold();
+pub(crate) const WRONG: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Red)));
+
+/// The style of the rows of a table whose first row is the best.
+pub(crate) fn first_is_best(row: usize) -> Option<Style> {
+    (row == 0).then_some(BEST)
+}
+
+/// As [`table`]; `style` gives the style of a row, if it has one.
+pub(crate) fn table_with<R: IntoIterator<Item = String>>(
+    out: &mut dyn Write,
+    header: &str,
+    rows: impl IntoIterator<Item = R>,
+    style: impl Fn(usize) -> Option<Style>,
+) -> Result<()> {
     let mut table = plain_table(header, rows);
     for (column, name) in table.column_iter_mut().zip(header.split('|')) {
         if name.starts_with('>') {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    print_table(out, &table)
+    let coloured = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+    for (line, text) in table.lines().enumerate() {
+        let text = text.trim_end();
+        // The header has the first line.
+        let row = line.checked_sub(1).filter(|_| coloured);
+        match row.and_then(&style) {
+            Some(style) => writeln!(out, "{style}{text}{style:#}")?,
+            None => writeln!(out, "{text}")?,
+        }
+    }
+    Ok(())
+}
+
+/// Columns of the terminal; 100 where there is none. Wider lines than 120 are hard to read.
+pub(crate) fn columns() -> u16 {
+    let size = terminal_size::terminal_size_of(io::stdout());
+    size.map_or(100, |(width, _)| width.0.clamp(60, 120))
 }
 
 /// Prints a table without rules whose cells are wrapped to the columns' widths.
@@ -363,6 +400,28 @@ pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result
         .unwrap_or(0);
     for (name, value) in summary {
         writeln!(out, "{name:width$}  {value}")?;
+    }
+    Ok(())
+}
+
+/// As [`summary`], with values wrapped to the columns of the terminal.
+pub(crate) fn wrapped_summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result<()> {
+    let width = summary.iter().map(|(name, _)| name.len()).max();
+    let indent = width.unwrap_or(0) + 2;
+    let columns = usize::from(columns());
+    for (name, value) in summary {
+        let mut line = format!("{name:indent$}");
+        for word in value.split(' ') {
+            let is_first = line.len() <= indent;
+            if !is_first && line.chars().count() + 1 + word.chars().count() > columns {
+                writeln!(out, "{line}")?;
+                line = " ".repeat(indent);
+            } else if !is_first {
+                line.push(' ');
+            }
+            line += word;
+        }
+        writeln!(out, "{line}")?;
     }
     Ok(())
 }

@@ -176,6 +176,24 @@ impl PlanTask {
         Ok(task)
     }
 
+    /// The task to plan `request`, which has one segment, with the fastest algorithm.
+    pub(crate) fn fastest(request: Request, unit: TimeUnit) -> Result<PlanTask> {
+        Ok(PlanTask {
+            algorithms: algorithms(request.get_collective(), "auto", &request)?,
+            request,
+            segments: SegmentChoice::Best,
+            auto: true,
+            named: false,
+            root_free: false,
+            rule: None,
+            unit,
+            core_model: None,
+            node_ports: None,
+            timed_only: None,
+            at_once: 1,
+        })
+    }
+
     /// Returns the segmented request for `algorithm`. A refusal if the algorithm does not accept it
     /// or it is too large.
     pub(crate) fn request_for(&self, algorithm: &Algorithm) -> Result<Request, Refusal> {

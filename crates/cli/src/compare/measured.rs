@@ -198,6 +198,6 @@ impl MeasuredPart {
         lines.sort_by_key(|(median, _)| *median);
         let header = "algorithm|>median|>interval|>x best|>model|>x model|>root|>segments|>segment";
         let lines = lines.into_iter().map(|(_, cells)| cells);
-        output::table(out, header, lines)
+        output::table_with(out, header, lines, output::first_is_best)
     }
 }

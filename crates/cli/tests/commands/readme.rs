@@ -3,6 +3,7 @@
 //!
 //! The commands of a page run one after another in a folder of the page's own. They find there:
 //! - the blocks whose fence names a file, such as "json ring.json";
+//! - the schedules of examples/teaching;
 //! - the files that earlier commands of the page wrote. A picture among these is the one that
 //!   docs/images holds, if its name does not start with "my".
 //!
@@ -49,6 +50,10 @@ fn pages_show_what_commands_print() {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("page-{i}"));
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).unwrap();
+        for file in fs::read_dir(Path::new(ROOT).join("examples/teaching")).unwrap() {
+            let file = file.unwrap();
+            fs::copy(file.path(), folder.join(file.file_name())).unwrap();
+        }
         let shown = fs::read_to_string(path).unwrap();
         let printed = with_table(&with_outputs(&shown, &folder));
         if update {

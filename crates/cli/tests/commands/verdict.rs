@@ -6,7 +6,7 @@ use oneport_pictures::{Caption, Shown, Unit, page};
 use serde_json::Value;
 
 use super::cli::{PAIR, folder};
-use crate::support::run::{json, oneport};
+use crate::support::run::{failure, json, oneport};
 
 /// A copy of 4 elements to 3 others.
 const COPY: &str = r#"{ "ranks": 1, "ports": "bi", "collective": {"kind": "broadcast", "root": 0},
@@ -24,7 +24,7 @@ const SWAPPED: &str = r#"{ "ranks": 2, "ports": "bi", "collective": {"kind": "re
                 [ {"send": {"to": 0, "spans": [[0,4]]}} ] ] }"#;
 
 /// Commands that make something of a schedule other than a run or a proof.
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 18] = [
     "simulate",
     "simulate --json",
     "simulate -v --critical-path",
@@ -32,7 +32,9 @@ const COMMANDS: [&str; 16] = [
     "plan --format rounds",
     "plan --format dot",
     "plan --json",
+    "plan -o FOLDER.json",
     "draw",
+    "draw -o FOLDER.svg",
     "draw --as page",
     "draw --as tree",
     "draw --as traffic",
@@ -155,6 +157,115 @@ fn an_imported_schedule_that_is_wrong_is_imported_with_a_note() {
         assert_eq!((code, notes.len()), (0, 1), "{name}: {notes:?}");
         assert!(notes[0].contains(error), "{name}: {notes:?}");
     }
+}
+
+/// The solutions of the exercises in docs/teaching.md.
+const TEACHING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/teaching");
+
+#[test]
+fn exercises_have_a_right_a_wasteful_and_a_wrong_solution() {
+    let notes = [
+        ("broadcast", vec!["held_already"]),
+        ("reduce", vec!["unused", "combined_twice"]),
+        ("allgather", vec!["held_already"; 4]),
+    ];
+    for (exercise, kinds) in notes {
+        let of = |verdict| format!("check --schedule {TEACHING}/{exercise}-{verdict}.json");
+        let [right, wasteful] = ["right", "wasteful"].map(|verdict| json(&of(verdict)));
+        for found in [&right, &wasteful] {
+            assert_eq!(found["ok"], true, "{exercise}");
+            let [own, least] = [&found["bytes"], &found["lower_bounds"]["bytes"]];
+            assert_eq!(own == least, found == &right, "{exercise}");
+        }
+        assert_eq!(right["notes"], serde_json::json!([]));
+        let noted = wasteful["notes"].as_array().unwrap();
+        let noted: Vec<_> = noted
+            .iter()
+            .map(|note| note["kind"].as_str().unwrap())
+            .collect();
+        assert_eq!(noted, kinds, "{exercise}");
+        let [time, best] = [&wasteful["time"], &wasteful["best"]["time"]];
+        assert!(time.as_f64() > best.as_f64(), "{exercise}");
+        let (code, printed, _) = done(oneport(&of("wrong")));
+        assert!(code == 1 && !printed.contains("verdict"), "{printed}");
+        let (code, printed, _) = done(oneport(&of("wasteful")));
+        let line = "\nverdict     ";
+        assert!(
+            code == 0 && printed.contains(line) && printed.contains("  note: rank "),
+            "{printed}"
+        );
+    }
+    // No other file lies there.
+    assert_eq!(std::fs::read_dir(TEACHING).unwrap().count(), 3 * 3);
+}
+
+#[test]
+fn several_files_are_a_row_each() {
+    let place = folder("verdict_several");
+    std::fs::write(place.join("not.json"), "[]").unwrap();
+    let teaching = |name| format!("{TEACHING}/{name}.json");
+    let several = [
+        teaching("reduce-right"),
+        teaching("reduce-wasteful"),
+        teaching("reduce-wrong"),
+        place.join("not.json").display().to_string(),
+        place.join("missing.json").display().to_string(),
+    ];
+    let command =
+        |options: &str| oneport(&format!("check --schedule {} {options}", several.join(" ")));
+    let (code, printed, _) = done(command(""));
+    let lines: Vec<_> = printed.lines().collect();
+    assert_eq!((code, lines.len()), (1, 5 + 1 + 1 + 5), "{printed}");
+    for (i, (name, result)) in several
+        .iter()
+        .zip(["correct", "correct", "WRONG", "UNREADABLE", "UNREADABLE"])
+        .enumerate()
+    {
+        assert!(lines[i].starts_with(&format!("{name}: ")), "{printed}");
+        assert!(
+            lines[7 + i].starts_with(name.as_str()) && lines[7 + i].contains(result),
+            "{printed}"
+        );
+    }
+    let expected = "expected an object with ranks, ports, collective, layout and programs";
+    assert!(lines[3].ends_with(expected), "{printed}");
+    let (code, printed, _) = done(command("--json"));
+    let found: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((code, &found["ok"]), (1, &Value::Bool(false)));
+    let found = found["schedules"].as_array().unwrap();
+    let right: Vec<_> = found.iter().map(|one| one["ok"] == true).collect();
+    assert_eq!(right, [true, true, false, false, false]);
+    for (one, name) in found.iter().zip(&several) {
+        assert_eq!(one["schedule"], name.as_str());
+        assert_eq!(
+            one["error"].is_string(),
+            name.starts_with(place.to_str().unwrap())
+        );
+    }
+    let (code, _, _) = done(oneport(&format!(
+        "check --schedule {} {}",
+        several[0], several[1]
+    )));
+    assert_eq!(code, 0);
+    failure(
+        &mut oneport(&format!(
+            "simulate --schedule {0} --schedule {0}",
+            several[0]
+        )),
+        2,
+    );
+}
+
+#[test]
+fn a_file_without_a_schedule_has_an_answer_in_json() {
+    let (code, printed, _) = done(on("[]", "check --json"));
+    let found: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((code, &found["ok"]), (2, &Value::Bool(false)));
+    assert_eq!(found["schedule"], "standard input");
+    assert!(
+        found["error"].as_str().unwrap().contains("not a schedule"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -1,0 +1,394 @@
+//! One schedule or several files, each proved; right files are judged beside the fastest algorithm.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use oneport::check::Report;
+use oneport::plan::registry::Algorithm;
+use oneport::simulate::bounds::LowerBounds;
+use oneport::{CostModel, Request, Schedule};
+use serde::Serialize;
+
+use super::{CheckArgs, verdict};
+use crate::files::name_of;
+use crate::input::{Input, ScheduleInfo, print_warnings};
+use crate::memory::ensure_memory;
+use crate::output;
+use crate::progress::WorkBar;
+use crate::task::{PlanTask, finite};
+use crate::units::{Number, TimeUnit, counted, show_bytes, significant};
+
+/// JSON output for one schedule.
+#[derive(Serialize)]
+struct One {
+    #[serde(flatten)]
+    report: Report,
+    #[serde(flatten)]
+    info: ScheduleInfo,
+    #[serde(flatten)]
+    judgement: Option<Judgement>,
+}
+
+/// JSON output for a file that has no schedule.
+#[derive(Serialize)]
+struct Unreadable {
+    ok: bool,
+    errors: [(); 0],
+    schedule: String,
+    error: String,
+}
+
+/// JSON output for several files.
+#[derive(Serialize)]
+struct Several {
+    ok: bool,
+    schedules: Vec<Checked>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Checked {
+    One(Box<One>),
+    Unreadable(Unreadable),
+}
+
+/// What a schedule takes.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Totals {
+    time: Number,
+    rounds: usize,
+    messages: usize,
+    bytes: u64,
+}
+
+/// A right schedule beside the fastest algorithm and the lower bounds.
+#[derive(Serialize)]
+struct Judgement {
+    #[serde(flatten)]
+    own: Totals,
+    /// Time divided by lower bound.
+    ratio: Option<f64>,
+    /// What any schedule takes at least.
+    lower_bounds: Totals,
+    /// The fastest algorithm, if the problem is one that algorithms plan.
+    best: Option<Best>,
+    #[serde(skip)]
+    unit: TimeUnit,
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Best {
+    algorithm: Cow<'static, str>,
+    #[serde(flatten)]
+    totals: Totals,
+}
+
+/// The fastest algorithms of the problems that have been met, so that none is looked for twice.
+type Known = Vec<(Request, Option<Best>)>;
+
+/// Checks one schedule and prints.
+pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
+    let input = match (args.common.input(), &args.common.schedule[..]) {
+        (Err(error), [path]) if args.common.json => {
+            output::json(out, &Unreadable::new(name_of(path), &error))?;
+            return Err(error);
+        }
+        (input, _) => input?,
+    };
+    print_warnings(&args.common, &input.schedule);
+    let one = One::new(args, &input, &mut Known::new());
+    output::answer(out, args.common.json, &one, |out| one.print(&input, out))?;
+    verdict(
+        one.report.is_correct(),
+        one.report.errors.len() + one.report.more,
+    )
+}
+
+/// Checks several files and prints a line each, then a table.
+pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
+    let paths = &args.common.schedule;
+    let bar = WorkBar::new(paths.len() as u64, "checking {msg} {wide_bar} {pos}/{len}");
+    let mut known = Known::new();
+    let check = |path: &PathBuf| {
+        bar.name(&name_of(path));
+        let checked = match args.common.read(path) {
+            Ok(input) => Checked::One(Box::new(One::new(args, &input, &mut known))),
+            Err(error) => Checked::Unreadable(Unreadable::new(name_of(path), &error)),
+        };
+        bar.add(1);
+        checked
+    };
+    let schedules: Vec<Checked> = paths.iter().map(check).collect();
+    bar.finish();
+    let wrong = schedules.iter().filter(|checked| !checked.is_right());
+    let wrong = wrong.count();
+    let several = Several {
+        ok: wrong == 0,
+        schedules,
+    };
+    output::answer(out, args.common.json, &several, |out| several.print(out))?;
+    if wrong > 0 {
+        let all = counted(paths.len(), "schedule");
+        return Err(output::wrong(format!("{wrong} of {all} failed the check")));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+impl Unreadable {
+    fn new(schedule: String, error: &anyhow::Error) -> Unreadable {
+        Unreadable {
+            ok: false,
+            errors: [],
+            schedule,
+            error: format!("{error:#}"),
+        }
+    }
+}
+
+impl One {
+    fn new(args: &CheckArgs, input: &Input, known: &mut Known) -> One {
+        let report = input.check(&args.common, args.max_errors);
+        // Files that tell only what is sent have no outputs.
+        let has_output = input.schedule.layout().iter().any(|l| !l.output.is_empty());
+        let read = input.planned.is_none() && input.series.is_none();
+        let judged = report.is_correct() && read && has_output;
+        let combines = input.schedule.collective().kind().reduces();
+        let keep_order = combines && args.common.vector.keep_order();
+        One {
+            judgement: judged
+                .then(|| Judgement::of(input, keep_order, known))
+                .flatten(),
+            report,
+            info: input.info.clone(),
+        }
+    }
+
+    fn print(&self, input: &Input, out: &mut dyn Write) -> Result<()> {
+        let mut summary = input.summary();
+        summary.retain(|(name, _)| *name != "costs");
+        summary.push(("steps", input.schedule.steps().to_string()));
+        summary.push(("result", self.report.to_string()));
+        if let Some(judgement) = &self.judgement {
+            summary.push(("verdict", judgement.sentence()));
+        }
+        output::summary(out, &summary)?;
+        match &self.judgement {
+            Some(judgement) => judgement.print(out),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Checked {
+    fn is_right(&self) -> bool {
+        matches!(self, Checked::One(one) if one.report.is_correct())
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Checked::One(one) => one.info.schedule.as_deref().unwrap_or("-"),
+            Checked::Unreadable(unreadable) => &unreadable.schedule,
+        }
+    }
+
+    /// The verdict in a line.
+    fn line(&self) -> String {
+        let one = match self {
+            Checked::Unreadable(unreadable) => return unreadable.error.clone(),
+            Checked::One(one) => one,
+        };
+        let count = |first: &[_], more: usize| match first.len() + more {
+            0 | 1 => String::new(),
+            n => format!(" ({} more)", n - 1),
+        };
+        let report = &one.report;
+        if let Some(first) = report.errors.first() {
+            return format!("wrong: {first}{}", count(&report.errors, report.more));
+        }
+        let mut line = match (report.is_correct(), report.keeps_order) {
+            (false, _) => "wrong".to_string(),
+            (true, true) => "correct".into(),
+            (true, false) => "correct for operators that commute".into(),
+        };
+        if let Some(judgement) = &one.judgement {
+            line += &format!("; {}", judgement.sentence());
+        }
+        if let Some(first) = report.notes.first() {
+            line += &format!("; {first}{}", count(&report.notes, report.more_notes));
+        }
+        line
+    }
+}
+
+impl Several {
+    fn print(&self, out: &mut dyn Write) -> Result<()> {
+        for checked in &self.schedules {
+            let (name, line) = (checked.name(), checked.line());
+            // An error of a file begins with its name.
+            let line = line.strip_prefix(&format!("{name}: ")).unwrap_or(&line);
+            writeln!(out, "{name}: {line}")?;
+        }
+        writeln!(out)?;
+        let rows = self.schedules.iter().map(|checked| {
+            let mut row = vec![checked.name().to_string()];
+            let (result, one) = match checked {
+                Checked::Unreadable(_) => ("UNREADABLE", None),
+                Checked::One(one) if checked.is_right() => ("correct", Some(one)),
+                Checked::One(_) => ("WRONG", None),
+            };
+            row.push(result.into());
+            row.extend(match one.and_then(|one| one.judgement.as_ref()) {
+                Some(judgement) => judgement.cells(),
+                None => ["-"; 5].map(Into::into),
+            });
+            let notes = one.map(|one| one.report.notes.len() + one.report.more_notes);
+            row.push(notes.map_or("-".into(), |n| n.to_string()));
+            row
+        });
+        let header = "schedule|result|>time|>x bound|>rounds|>messages|>volume|>notes";
+        let is_wrong = |row: usize| !self.schedules[row].is_right();
+        output::table_with(out, header, rows, |row| {
+            is_wrong(row).then_some(output::WRONG)
+        })
+    }
+}
+
+impl Judgement {
+    /// `None` if the schedule has no model time here, or the memory does not hold its times.
+    fn of(input: &Input, keep_order: bool, known: &mut Known) -> Option<Judgement> {
+        /// Memory of a step while it is timed, and of the tables of steps of the fastest algorithm.
+        const BYTES_PER_STEP: u128 = 400;
+        let (schedule, cost) = (&input.schedule, &input.cost);
+        let bytes = schedule.steps() as u128 * BYTES_PER_STEP;
+        ensure_memory(|| "its times".into(), bytes, "").ok()?;
+        let own = Totals::of(schedule, cost)?;
+        let bounds = schedule.lower_bound(cost);
+        let shares = !schedule.shared_ports().is_empty();
+        let like = || Request::like(schedule).ok().filter(|_| !shares);
+        let best = like().and_then(|request| {
+            let request = request.cost(cost.clone()).keep_order(keep_order);
+            if let Some((_, best)) = known.iter().find(|(met, _)| *met == request) {
+                return best.clone();
+            }
+            let best = Best::of(&request, input.unit);
+            known.push((request, best.clone()));
+            best
+        });
+        Some(Judgement {
+            ratio: (bounds.largest > 0.0).then_some(own.time.0 / bounds.largest),
+            lower_bounds: Totals::bounds(&bounds, schedule.element_bytes()),
+            own,
+            best,
+            unit: input.unit,
+        })
+    }
+
+    /// What is more than needed, such as `2 times the bound; binomial takes 4 us`.
+    fn sentence(&self) -> String {
+        let (own, least) = (&self.own, &self.lower_bounds);
+        let mut parts = Vec::new();
+        if least.messages > 0 && own.messages > least.messages && own.bytes > least.bytes {
+            parts.push(format!(
+                "{}, {} (needed: {}, {})",
+                counted(own.messages, "message"),
+                show_bytes(own.bytes),
+                least.messages,
+                show_bytes(least.bytes)
+            ));
+        }
+        parts.push(match self.ratio {
+            Some(ratio) => format!("{} times the bound", significant(ratio, 3)),
+            None => format!("takes {}", self.unit.show(own.time.0)),
+        });
+        match &self.best {
+            Some(best) if best.totals.time.0 < own.time.0 * (1.0 - 1e-9) => {
+                let time = self.unit.show(best.totals.time.0);
+                parts.push(format!("{} takes {time}", best.algorithm));
+            }
+            Some(_) => parts.push("no algorithm here is faster".into()),
+            None => {}
+        }
+        parts.join("; ")
+    }
+
+    /// Cells of a row: time, its ratio to the bound, rounds, messages, volume.
+    fn cells(&self) -> [String; 5] {
+        let ratio = self.ratio.map(|ratio| significant(ratio, 3));
+        let [time, rounds, messages, volume] = self.own.cells(self.unit);
+        [time, ratio.unwrap_or("-".into()), rounds, messages, volume]
+    }
+
+    /// Prints what it takes beside the fastest algorithm and the lower bounds.
+    fn print(&self, out: &mut dyn Write) -> Result<()> {
+        let best = self.best.as_ref();
+        let mut header = "|>this".to_string();
+        header.extend(best.map(|best| format!("|>{}", best.algorithm)));
+        header += "|>at least";
+        let columns = [
+            Some(&self.own),
+            best.map(|best| &best.totals),
+            Some(&self.lower_bounds),
+        ];
+        let columns = columns.into_iter().flatten();
+        let columns: Vec<_> = columns.map(|totals| totals.cells(self.unit)).collect();
+        let names = ["time", "rounds", "messages", "volume"];
+        let rows = names.iter().enumerate().map(|(i, name)| {
+            let mut row = vec![(*name).to_string()];
+            row.extend(columns.iter().map(|cells| cells[i].clone()));
+            row
+        });
+        writeln!(out)?;
+        output::table(out, &header, rows)
+    }
+}
+
+impl Best {
+    /// The fastest algorithm for `request`, unless looking for it takes long.
+    fn of(request: &Request, unit: TimeUnit) -> Option<Best> {
+        /// By an estimate that is mostly too large.
+        const MAX_SECONDS: f64 = 5.0;
+        let task = PlanTask::fastest(request.clone(), unit).ok()?;
+        if task.seconds().is_some_and(|seconds| seconds > MAX_SECONDS) {
+            return None;
+        }
+        let (algorithm, request): (Algorithm, Request) = task.choose().ok()?;
+        let schedule = algorithm.plan(&request).ok()?;
+        Some(Best {
+            algorithm: algorithm.name(),
+            totals: Totals::of(&schedule, request.get_cost())?,
+        })
+    }
+}
+
+impl Totals {
+    fn of(schedule: &Schedule, cost: &CostModel) -> Option<Totals> {
+        let timed = schedule.timed(cost, |_| ()).ok()?;
+        Some(Totals {
+            time: Number(finite(timed.time).ok()?),
+            rounds: timed.rounds,
+            messages: timed.messages,
+            bytes: timed.elements as u64 * schedule.element_bytes(),
+        })
+    }
+
+    fn bounds(bounds: &LowerBounds, element_bytes: u64) -> Totals {
+        Totals {
+            time: Number(bounds.largest),
+            rounds: bounds.rounds,
+            messages: bounds.messages,
+            bytes: (bounds.elements as u64).saturating_mul(element_bytes),
+        }
+    }
+
+    fn cells(&self, unit: TimeUnit) -> [String; 4] {
+        [
+            unit.show(self.time.0),
+            self.rounds.to_string(),
+            self.messages.to_string(),
+            show_bytes(self.bytes),
+        ]
+    }
+}
