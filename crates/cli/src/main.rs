@@ -7,6 +7,7 @@ mod blocks;
 mod calibrate;
 mod check;
 mod compare;
+mod completions;
 mod draw;
 mod export;
 mod files;
@@ -87,6 +88,8 @@ enum Command {
     Import(import::ImportArgs),
     Schema(schema::SchemaArgs),
     Steady(steady::SteadyArgs),
+    #[command(hide = true)]
+    Completions(completions::CompletionsArgs),
 }
 
 impl Command {
@@ -193,6 +196,7 @@ fn main() -> ExitCode {
             Command::Import(args) => import::run(args, out),
             Command::Schema(args) => schema::run(args, out),
             Command::Steady(args) => steady::run(args, out),
+            Command::Completions(args) => completions::run(args, parser(), out),
         }
     })
 }

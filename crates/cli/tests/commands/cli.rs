@@ -39,10 +39,29 @@ fn list_names_every_algorithm() {
         );
     }
     let listed = text("list");
-    assert!(listed.lines().all(|line| line.chars().count() <= 100));
     let reduce = text("list reduce");
+    let bine = text("list bine");
+    for line in [&listed, &reduce, &bine]
+        .iter()
+        .flat_map(|text| text.lines())
+    {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    // A screenful.
+    assert!(listed.lines().count() < 50, "{listed}");
+    for a in algorithms {
+        let (collective, name) = (
+            a["collective"].as_str().unwrap(),
+            a["name"].as_str().unwrap(),
+        );
+        assert!(listed.contains(collective) && listed.contains(name), "{a}");
+    }
     assert!(reduce.starts_with("reduce:\nalgorithm "), "{reduce}");
-    assert!(listed.contains(&reduce) && !reduce.contains("scan"));
+    assert!(!reduce.contains("scan"));
+    assert!(bine.starts_with("broadcast bine\n  ports "), "{bine}");
+    let found = json("list bine");
+    let found = found["algorithms"].as_array().unwrap();
+    assert!(found.len() > 1 && found.iter().all(|a| a["name"] == "bine"));
 }
 
 #[test]

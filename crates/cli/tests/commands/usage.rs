@@ -69,7 +69,12 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("simulate reduce --ports tri", "possible values: uni, bi"),
         ("rn reduce", "exists: 'run'"),
         ("chek", "exists: 'check'"),
-        ("simulate redcue", "did you mean 'reduce'?"),
+        (
+            "simulate redcue",
+            "unknown collective 'redcue'; did you mean 'reduce'? Choose one of broadcast",
+        ),
+        ("list bin", "unknown algorithm 'bin'; did you mean 'bine'?"),
+        ("list sort", "choose one of broadcast, reduce"),
         ("run reduce -np 4", "write the number of ranks as -p 8"),
         ("simulate reduce --beta 10/s", "such as 10GB/s"),
         (
@@ -129,7 +134,7 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("run reduce --deadline 0", "a deadline is between"),
         ("run reduce --deadline soon", "not a time"),
         ("run reduce --cores 99999", "core 99999 is not available"),
-        ("run reduce --cores x", "invalid value 'x'"),
+        ("run reduce --cores 0-1", "'0-1' is not a core: list their"),
         ("run reduce --clock fast", "possible values: native, paced"),
         ("run reduce -p 100000 -a binomial --bytes 1", "more threads"),
         ("run reduce --bytes 1TiB --segments 1", "of memory"),
@@ -442,4 +447,68 @@ fn every_command_refuses_costs_above_the_limit() {
     assert!(json(maximum)["rows"][0]["time"].as_f64().unwrap() > 1e102);
     let small = "compare broadcast -p 3 --bytes 100 --alpha 1e100 --beta 1e-300";
     assert!(json(small)["rows"][0]["time"].as_f64().unwrap() >= 1e100);
+}
+
+/// Few options fit a screen; all stand in the long help.
+#[test]
+fn short_help_leaves_out_groups_and_prose() {
+    let commands = [
+        "plan", "check", "simulate", "run", "compare", "draw", "tune",
+    ];
+    for command in commands {
+        let [short, long] = ["-h", "--help"].map(|help| text(&format!("{command} {help}")));
+        assert!(short.lines().count() < 70, "{short}");
+        for left_out in ["\nMachine:", "\nVector:", "\nBlocks of unequal size:"] {
+            assert!(!short.contains(left_out), "{short}");
+            // A sweep has sizes of its own.
+            let is_long = long.contains(left_out);
+            assert!(is_long || command == "tune", "{long}");
+        }
+        assert!(short.contains("Examples:\n"), "{short}");
+        assert!(
+            long.lines().count() > 2 * short.lines().count(),
+            "{command}"
+        );
+    }
+}
+
+#[test]
+fn completions_and_the_manual_name_every_command() {
+    let commands = [" plan", " check", " steady"];
+    for form in ["bash", "zsh", "fish", "elvish", "powershell", "man"] {
+        let printed = text(&format!("completions {form}"));
+        let printed = printed.replace("\\-", "-");
+        for command in commands {
+            let word = command.trim();
+            assert!(printed.contains(word), "{form}: {command}");
+        }
+        assert!(
+            printed.contains("max-errors") && !printed.contains("oneport-cli"),
+            "{form}"
+        );
+    }
+    failure(&mut oneport("completions csh"), 2);
+}
+
+#[test]
+fn colours_are_for_terminals() {
+    let compare = || oneport("compare reduce -p 4 --bytes 8");
+    let printed = |mut command: assert_cmd::Command| {
+        let output = command.assert().success().get_output().clone();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let plain = printed(compare());
+    assert!(!plain.contains('\u{1b}'), "{plain}");
+    let mut forced = compare();
+    forced.env("CLICOLOR_FORCE", "1").env_remove("NO_COLOR");
+    let coloured = printed(forced);
+    let bold: Vec<_> = coloured
+        .lines()
+        .filter(|l| l.starts_with("\u{1b}[1m"))
+        .collect();
+    assert_eq!(bold.len(), 1, "{coloured}");
+    assert_eq!(
+        coloured.replace("\u{1b}[1m", "").replace("\u{1b}[0m", ""),
+        plain
+    );
 }
