@@ -1,5 +1,5 @@
-//! Algorithms of one's own, proved, run, and compared with all others: a broadcast down a 3-ary tree
-//! as a schedule, and one along the ranks as a rank program that is recorded.
+//! Algorithms of one's own, proved, run, and compared with all others: a broadcast down a 3-ary
+//! tree as a schedule, and one along the ranks as a rank program that is recorded.
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
