@@ -73,8 +73,11 @@ pub(crate) fn styles(svg: &mut Svg, classes: &BTreeSet<usize>) {
     }
 }
 
-/// The number of an activity's colour: its first block or its segment.
+/// The number of an activity's colour: its group, its first block or its segment.
 pub(crate) fn color_number(trace: &Trace, activity: &Activity) -> Option<usize> {
+    if let Some((group, _)) = trace.group(activity) {
+        return Some(group);
+    }
     let block = activity.blocks.map(|b| trace.blocks()[b][0]);
     block.or(activity.segment)
 }
@@ -82,6 +85,9 @@ pub(crate) fn color_number(trace: &Trace, activity: &Activity) -> Option<usize> 
 /// What an activity moves or combines, in words: `segment 2 (elements 4-7)`, `block 3`,
 /// `blocks 4-7`; `None` for an empty message.
 pub(crate) fn part_name(trace: &Trace, activity: &Activity) -> Option<String> {
+    if let Some((_, name)) = trace.group(activity) {
+        return Some(name.to_string());
+    }
     let segment = activity.segment?;
     Some(match activity.blocks.map(|b| &trace.blocks()[b][..]) {
         Some([block]) => format!("block {block}"),
@@ -203,16 +209,19 @@ impl<'t> Legend<'t> {
 
     fn colors(&self, svg: &mut Svg, flow: &mut EntryFlow) {
         let blocks = !self.trace.blocks().is_empty();
-        let (what, heading) = match blocks {
-            true => ("blocks", "Rank of the first block that a message carries:"),
-            false => ("segments", "Segments (first-last element):"),
+        let groups = self.trace.groups();
+        let (what, heading) = match (blocks, groups) {
+            (_, Some(_)) => ("groups", "Colours:"),
+            (true, _) => ("blocks", "Rank of the first block that a message carries:"),
+            (false, _) => ("segments", "Segments (first-last element):"),
         };
         let (x, y) = flow.entry(width(heading, TEXT));
         svg.text((x, y), heading, Anchor::Start, TEXT, GREY);
         for &number in self.numbers.iter().take(MAX_LISTED) {
-            let text = match blocks {
-                true => number.to_string(),
-                false => format!("{number}: {}", span_names(&self.trace.segments()[number])),
+            let text = match (blocks, groups) {
+                (_, Some(names)) => names[number].clone(),
+                (true, _) => number.to_string(),
+                (false, _) => format!("{number}: {}", span_names(&self.trace.segments()[number])),
             };
             let (x, y) = flow.entry(20.0 + width(&text, TEXT));
             let class = format!("class=\"r{}\"", color(Some(number)));

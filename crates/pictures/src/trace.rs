@@ -138,6 +138,8 @@ pub struct Trace {
     shared_ports: Vec<(String, Vec<usize>)>,
     critical_path: bool,
     waits: Vec<Wait>,
+    /// The names of the groups of steps, and by rank and step the number of its group.
+    groups: Option<(Vec<String>, Vec<Vec<usize>>)>,
 }
 
 /// What [`Trace::build`] learns about one activity: its kind, when it starts and ends, and whether
@@ -383,6 +385,7 @@ impl Trace {
                 .collect(),
             critical_path: false,
             waits: Vec::new(),
+            groups: None,
         })
     }
 
@@ -391,6 +394,26 @@ impl Trace {
     pub fn show_critical_path(mut self) -> Trace {
         self.critical_path = true;
         self
+    }
+
+    /// Gives steps the colours of groups, such as trees, instead of those of their segments: the
+    /// names of the groups, and by rank and step the number of its group.
+    #[must_use]
+    pub fn grouped(mut self, names: Vec<String>, of_steps: Vec<Vec<usize>>) -> Trace {
+        self.groups = Some((names, of_steps));
+        self
+    }
+
+    /// The number and the name of an activity's group.
+    pub(crate) fn group(&self, activity: &Activity) -> Option<(usize, &str)> {
+        let (names, of_steps) = self.groups.as_ref()?;
+        let group = *of_steps.get(activity.rank)?.get(activity.step)?;
+        Some((group, names.get(group)?))
+    }
+
+    /// The names of the groups.
+    pub(crate) fn groups(&self) -> Option<&[String]> {
+        self.groups.as_ref().map(|(names, _)| &names[..])
     }
 
     /// Whether charts frame the critical path.

@@ -113,4 +113,4 @@ pub use route::{Arborescence, Route, Task, TaskGraph};
 pub use series::Series;
 pub use single::{Single, best_single};
 pub use solve::SolveMethod;
-pub use unroll::StepTimes;
+pub use unroll::{StepRoutes, StepTimes};

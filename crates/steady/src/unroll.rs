@@ -16,6 +16,8 @@
 //! such a rank therefore pass through one accumulator, a region of its buffer, one piece after the
 //! other.
 
+use std::ops::Range;
+
 use super::buffer_layout::{BufferLayout, placed};
 use super::fraction::Fraction;
 use super::items::{Cut, How, Item, items};
@@ -41,6 +43,9 @@ struct ItemPart {
 
 /// Start and end time of every step, by rank, in time units of the platform.
 pub type StepTimes = Vec<Vec<(f64, f64)>>;
+
+/// By rank and step: the number of a route.
+pub type StepRoutes = Vec<Vec<usize>>;
 
 impl Periodic {
     /// Returns the number of elements of all buffers together in a schedule of `operations`
@@ -167,12 +172,13 @@ impl Periodic {
 
     /// Builds one period in the middle of a series, for drawing. Unlike in [`Periodic::schedule`],
     /// a node may send what it has not received, so the schedule is not checkable. Also returns
-    /// start and end of every step by rank; every step starts with its slot. It has one send and
-    /// one receive, or one combination, for each of [`Periodic::transfers`].
+    /// start and end of every step by rank, and the number of the route whose operation it begins
+    /// with; every step starts with its slot. It has one send and one receive, or one combination,
+    /// for each of [`Periodic::transfers`].
     ///
     /// # Errors
     /// When it would be too large.
-    pub fn one_period(&self) -> Result<(Schedule, StepTimes)> {
+    pub fn one_period(&self) -> Result<(Schedule, StepTimes, StepRoutes)> {
         let solution = &self.solution;
         let ranks = solution.platform.nodes();
         let root = solution.platform.source();
@@ -184,16 +190,26 @@ impl Periodic {
             len += elements;
             Span::new(len - elements, elements)
         };
-        let mut slots: Vec<Vec<(usize, Span, Span, Fraction)>> =
-            Vec::with_capacity(self.slots.len());
+        let (items, _) = items(solution, &self.counts, &self.slots, self.elements);
+        let route = |activity: usize, range: &Range<usize>| {
+            let operation = items[activity][range.start / self.elements].operation;
+            let mut after = 0;
+            let mut counts = self.counts.iter();
+            let route = counts.position(|count| {
+                after += count;
+                operation < after
+            });
+            route.unwrap_or(0)
+        };
+        let mut slots = Vec::with_capacity(self.slots.len());
         for (slot, (_, _, transfers)) in self.slots.iter().zip(self.slots()) {
             let activities = slot.edges.iter().zip(transfers);
             let activities = activities.map(|((a, range), (_, _, time))| {
                 let span = place(range.len());
                 let second = if *a < edges { span } else { place(range.len()) };
-                (*a, span, second, time)
+                (*a, route(*a, range), span, second, time)
             });
-            slots.push(activities.collect());
+            slots.push(activities.collect::<Vec<_>>());
         }
         if solution.is_reversed() {
             slots.reverse();
@@ -202,23 +218,26 @@ impl Periodic {
             builder.layout(rank, len, [], []);
         }
         let mut times: StepTimes = vec![Vec::new(); ranks];
+        let mut routes: StepRoutes = vec![Vec::new(); ranks];
         let mut start = Fraction::ZERO;
         for slot in slots {
-            let mut step = |rank: usize, step: Step, time: &Fraction| {
+            let mut step = |rank: usize, step: Step, route: usize, time: &Fraction| {
                 builder.step(rank, step);
+                routes[rank].push(route);
                 times[rank].push((start.to_f64(), (&start + time).to_f64()));
             };
-            for (activity, span, second, time) in &slot {
+            for (activity, route, span, second, time) in &slot {
                 let (from, to) = solution.link(*activity);
                 if *activity < edges {
-                    step(from, Step::send(to, *span), time);
+                    step(from, Step::send(to, *span), *route, time);
                 } else {
-                    step(from, Step::combine(*second, *span, Order::MineFirst), time);
+                    let combine = Step::combine(*second, *span, Order::MineFirst);
+                    step(from, combine, *route, time);
                 }
             }
-            for (activity, span, _, time) in slot.iter().filter(|(a, ..)| *a < edges) {
+            for (activity, route, span, _, time) in slot.iter().filter(|(a, ..)| *a < edges) {
                 let (from, to) = solution.link(*activity);
-                step(to, Step::recv(from, *span), time);
+                step(to, Step::recv(from, *span), *route, time);
             }
             start += slot
                 .into_iter()
@@ -226,7 +245,7 @@ impl Periodic {
                 .max()
                 .unwrap_or_default();
         }
-        Ok((builder.build()?, times))
+        Ok((builder.build()?, times, routes))
     }
 
     /// Returns the elements `range` of an edge's messages or a node's combinations in period
@@ -234,7 +253,7 @@ impl Periodic {
     fn pieces(
         &self,
         items: &[Item],
-        range: &std::ops::Range<usize>,
+        range: &Range<usize>,
         period: usize,
         operations: usize,
         layout: &BufferLayout,

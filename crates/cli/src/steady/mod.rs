@@ -13,7 +13,7 @@ use oneport::check;
 use oneport::{Ports, Schedule};
 use oneport_pictures::{Caption, Trace};
 use oneport_steady::{
-    Fraction, Operation, Packets, Periodic, Platform, Robustness, Series, Single, Solution,
+    Fraction, Operation, Packets, Periodic, Platform, Robustness, Route, Series, Single, Solution,
     SolveMethod, best_packets, best_single, generate, parse_fraction, show_short, solve,
 };
 
@@ -23,7 +23,7 @@ use crate::files::{name_of, read_text};
 use crate::machine::read_costs;
 use crate::memory::{available_memory, ensure_memory};
 use crate::output;
-use crate::units::{did_you_mean, parse_count, parse_size};
+use crate::units::{counted, did_you_mean, parse_count, parse_size};
 use execute::execute;
 use report::{MeasuredSeries, Output, Recomputed, ThroughputBounds, exact};
 
@@ -442,9 +442,9 @@ fn steps(periodic: &Periodic, operations: usize) -> u64 {
 fn one_period(periodic: &Periodic, file: OutputFile) -> Result<String> {
     let solution = periodic.solution();
     let caption = Caption::new(format!(
-        "one period of {}: {} operations in {}",
+        "one period of {}: {} in {}",
         solution.operation.name(),
-        periodic.operations(),
+        counted(periodic.operations(), "operation"),
         show_short(periodic.period())
     ))
     .line(format!(
@@ -458,8 +458,17 @@ fn one_period(periodic: &Periodic, file: OutputFile) -> Result<String> {
         show_short(&solution.throughput)
     ))
     .source(output::provenance());
-    let (schedule, times) = periodic.one_period()?;
-    file.content(&Trace::of_times(&schedule, &times)?, &caption)
+    let (schedule, times, routes) = periodic.one_period()?;
+    let name = |(i, (route, weight)): (usize, &(Route, Fraction))| {
+        let what = match route.trees.len() {
+            1 => "tree",
+            _ => "route",
+        };
+        format!("{what} {i}: {} a time unit", show_short(weight))
+    };
+    let names = solution.routes.iter().enumerate().map(name).collect();
+    let trace = Trace::of_times(&schedule, &times)?.grouped(names, routes);
+    file.content(&trace, &caption)
 }
 
 fn parse_operation(text: &str) -> Result<Operation, String> {

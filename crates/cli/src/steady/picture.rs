@@ -5,11 +5,17 @@ use oneport_pictures::svg::{Anchor, MARGIN, Svg, TEXT, number};
 use oneport_steady::{Fraction, Route, Solution, show_short};
 
 use crate::output;
+use crate::units::counted;
 
+/// Distance of opposite links from the line between their nodes.
+const SIDE: f64 = 3.0;
 /// Half the side of a node's square.
 const RADIUS: f64 = 13.0;
 /// Candidate positions of a label along its link, in order of preference.
-const PARTS: [f64; 7] = [0.4, 0.3, 0.5, 0.22, 0.6, 0.7, 0.8];
+const PARTS: [f64; 11] = [0.4, 0.45, 0.35, 0.5, 0.3, 0.55, 0.25, 0.6, 0.65, 0.7, 0.75];
+/// Room of a node on the circle, and least radius.
+const ARC: f64 = 90.0;
+const MIN_RADIUS: f64 = 130.0;
 /// Maximal number of trees in the caption.
 const MAX_TREES: usize = 8;
 /// Width of a character of the caption.
@@ -34,7 +40,8 @@ type PictureLabel = (Position, (f64, f64), String);
 pub(super) fn platform_svg(solution: &Solution) -> String {
     let platform = solution.platform();
     let messages = messages(solution);
-    let radius = (platform.nodes() as f64 * 70.0 / std::f64::consts::TAU).clamp(120.0, 2000.0);
+    let radius = platform.nodes() as f64 * ARC / std::f64::consts::TAU;
+    let radius = radius.clamp(MIN_RADIUS, 2000.0);
     let width = (2.0 * (radius + 40.0 + MARGIN)).max(460.0);
     let caption = caption(solution, (width / CHARACTER) as usize);
     let mut svg = Svg::default();
@@ -48,9 +55,19 @@ pub(super) fn platform_svg(solution: &Solution) -> String {
     // Draw used links above unused ones.
     let mut order: Vec<usize> = (0..platform.edges().len()).collect();
     order.sort_by(|&a, &b| messages[a].cmp(&messages[b]));
+    let used = |&e: &usize| !messages[e].is_zero();
+    let lines = order.iter().copied().filter(used);
+    let lines: Vec<Line> = lines.map(|e| circle.line(solution.link(e))).collect();
     let mut labels: Vec<PictureLabel> = Vec::new();
     for e in order {
-        draw_link(&mut svg, solution, &circle, e, &messages[e], &mut labels);
+        draw_link(
+            &mut svg,
+            solution,
+            (&circle, &lines),
+            e,
+            &messages[e],
+            &mut labels,
+        );
     }
     // Draw labels above all lines, with a white outline.
     for ((x, y), _, label) in &labels {
@@ -83,10 +100,10 @@ fn caption(solution: &Solution, characters: usize) -> Caption {
     ))
     .source(output::provenance())
     .line(format!(
-        "{} nodes, {} links, {} trees; link labels: messages a time unit",
-        solution.platform().nodes(),
-        solution.platform().edges().len(),
-        solution.routes.len()
+        "{}, {}, {}; link labels: messages a time unit",
+        counted(solution.platform().nodes(), "node"),
+        counted(solution.platform().edges().len(), "link"),
+        counted(solution.routes.len(), "tree")
     ));
     for line in trees(solution, characters) {
         caption = caption.line(line);
@@ -111,13 +128,49 @@ impl Circle {
             self.centre.1 + self.radius * angle.sin(),
         )
     }
+
+    /// The line of a link from border to border; those of opposite links are side by side.
+    fn line(&self, (from, to): (usize, usize)) -> Line {
+        let (a, b) = (self.at(from), self.at(to));
+        let (dx, dy) = (b.0 - a.0, b.1 - a.1);
+        let length = (dx * dx + dy * dy).sqrt().max(1.0);
+        let (ux, uy) = (dx / length, dy / length);
+        let shift = (-uy * SIDE, ux * SIDE);
+        let along = |p: Position, far: f64| (p.0 + ux * far + shift.0, p.1 + uy * far + shift.1);
+        Line {
+            start: along(a, RADIUS),
+            end: along(b, -RADIUS - 1.0),
+            along: (ux, uy),
+        }
+    }
+}
+
+/// The line of a link.
+struct Line {
+    start: Position,
+    end: Position,
+    /// Its direction, of length 1.
+    along: Position,
+}
+
+impl Line {
+    /// Whether it crosses a box of this centre, and half this width and height.
+    fn crosses(&self, (x, y): Position, half: Position) -> bool {
+        let (ux, uy) = self.along;
+        let (dx, dy) = (x - self.start.0, y - self.start.1);
+        let length = (self.end.0 - self.start.0) * ux + (self.end.1 - self.start.1) * uy;
+        let (place, away) = (dx * ux + dy * uy, dx * uy - dy * ux);
+        let reach = |a: f64, b: f64| a.abs() * half.0 + b.abs() * half.1;
+        let within = -reach(ux, uy)..length + reach(ux, uy);
+        away.abs() < reach(uy, ux) && within.contains(&place)
+    }
 }
 
 /// Draws the arrow of edge `e`, which carries `messages` per time unit, and adds its label.
 fn draw_link(
     svg: &mut Svg,
     solution: &Solution,
-    circle: &Circle,
+    (circle, lines): (&Circle, &[Line]),
     e: usize,
     messages: &Fraction,
     labels: &mut Vec<PictureLabel>,
@@ -125,18 +178,8 @@ fn draw_link(
     let (from, to) = solution.link(e);
     let cost = &solution.platform().edges()[e].cost;
     let busy = messages.to_f64() * cost.to_f64();
-    let (a, b) = (circle.at(from), circle.at(to));
-    let (dx, dy) = (b.0 - a.0, b.1 - a.1);
-    let length = (dx * dx + dy * dy).sqrt().max(1.0);
-    let (ux, uy) = (dx / length, dy / length);
-    // Draw opposite links side by side.
-    let side = 3.0;
-    let shift = (-uy * side, ux * side);
-    let start = (a.0 + ux * RADIUS + shift.0, a.1 + uy * RADIUS + shift.1);
-    let end = (
-        b.0 - ux * (RADIUS + 1.0) + shift.0,
-        b.1 - uy * (RADIUS + 1.0) + shift.1,
-    );
+    let line = circle.line((from, to));
+    let (start, end) = (line.start, line.end);
     let title = format!(
         "{from} to {to}: cost {}, {} messages a time unit, busy {}% of the time",
         show_short(cost),
@@ -153,42 +196,46 @@ fn draw_link(
         let style =
             format!("stroke=\"#456\" stroke-width=\"{width:.2}\" marker-end=\"url(#head)\"");
         svg.line(start, end, &style);
-        let normal = (shift.0 / side, shift.1 / side);
-        let text = label_of(messages);
-        let label = placed((start, end), normal, width, text, circle, labels);
+        let label = placed(&line, width, label_of(messages), (circle, lines), labels);
         labels.push(label);
     }
     svg.close();
 }
 
-/// Places a label beside the line of a link, of this normal and width, where it overlaps no node
-/// and none of the other labels.
+/// Places a label beside the line of a link of this width, on the side of the opposite link only if
+/// it must, where it overlaps as few nodes and other labels as possible, and then as few lines.
 fn placed(
-    (start, end): (Position, Position),
-    (nx, ny): Position,
+    line: &Line,
     width: f64,
     text: String,
-    circle: &Circle,
+    (circle, lines): (&Circle, &[Line]),
     others: &[PictureLabel],
 ) -> PictureLabel {
     let half = (2.6 * text.chars().count() as f64, 4.5);
+    let (nx, ny) = (-line.along.1, line.along.0);
     let away = width / 2.0 + 2.0 + nx.abs() * half.0 + ny.abs() * half.1;
-    let along = |part: f64| {
+    let place = |(part, away): (f64, f64)| {
+        let at = |start: f64, end: f64, n: f64| start + (end - start) * part + n * away;
         (
-            start.0 + (end.0 - start.0) * part + nx * away,
-            start.1 + (end.1 - start.1) * part + ny * away,
+            at(line.start.0, line.end.0, nx),
+            at(line.start.1, line.end.1, ny),
         )
     };
-    let clear = |p: &Position| {
-        others.iter().all(|(q, other, _)| {
-            (p.0 - q.0).abs() > half.0 + other.0 || (p.1 - q.1).abs() > half.1 + other.1
-        }) && (0..circle.nodes).map(|v| circle.at(v)).all(|node| {
-            (p.0 - node.0).abs() > half.0 + RADIUS || (p.1 - node.1).abs() > half.1 + RADIUS
-        })
+    let overlaps = |p: &Position, q: &Position, other: Position| {
+        (p.0 - q.0).abs() < half.0 + other.0 && (p.1 - q.1).abs() < half.1 + other.1
     };
-    let mut places = PARTS.iter().map(|&part| along(part));
-    let place = places.find(clear).unwrap_or_else(|| along(PARTS[0]));
-    (place, half, text)
+    let faults = |p: &Position| {
+        let labels = others.iter().filter(|(q, other, _)| overlaps(p, q, *other));
+        let nodes = (0..circle.nodes).map(|v| circle.at(v));
+        let nodes = nodes.filter(|q| overlaps(p, q, (RADIUS, RADIUS)));
+        let crossing = lines.iter().filter(|line| line.crosses(*p, half));
+        (labels.count() + nodes.count(), crossing.count())
+    };
+    let sides = [away, -away, away + 9.0, -away - 2.0 * SIDE];
+    let places = sides.into_iter();
+    let places = places.flat_map(|away| PARTS.map(|part| place((part, away))));
+    let best = places.min_by_key(faults);
+    (best.unwrap_or(line.start), half, text)
 }
 
 /// Draws the nodes: the source, targets and other nodes in different colours.

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::Found;
 use crate::output;
+use crate::units::counted;
 
 #[derive(Serialize)]
 pub(super) struct Output<'a> {
@@ -355,19 +356,18 @@ fn throughput_lines(solution: &Solution, single: &Single, output: &Output) -> Ve
 /// Returns the lines of the periodic schedule and of the schedule of all operations.
 fn schedule_lines(periodic: &Periodic, output: &Output) -> [SummaryLine; 2] {
     let schedule = &output.schedule;
-    let some = |n: String, thing: &str| format!("{n} {thing}{}", if n == "1" { "" } else { "s" });
     let period = format!(
         "{} in a period of {}, {} a message: {} a time unit, loss {:.3}%",
-        some(periodic.operations().to_string(), "operation"),
+        counted(periodic.operations(), "operation"),
         show_short(periodic.period()),
-        some(periodic.elements().to_string(), "element"),
+        counted(periodic.elements(), "element"),
         short(schedule.throughput.float),
         100.0 * schedule.loss
     );
     let model_time = format!(
         "{} for {}: {} a time unit with start and end, {:.2}% of the throughput",
         plain(schedule.model_time),
-        some(schedule.messages.to_string(), "operation"),
+        counted(schedule.messages, "operation"),
         short(schedule.messages as f64 / schedule.model_time),
         100.0 * schedule.reached
     );

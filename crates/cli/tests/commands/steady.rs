@@ -149,3 +149,46 @@ fn the_steady_command_prints_writes_and_refuses() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn pictures_of_a_series_colour_its_trees_and_keep_labels_apart() {
+    let folder = std::env::temp_dir().join(format!("oneport-steady-labels-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let file = |name: &str| folder.join(name).to_str().unwrap().to_string();
+    let (picture, gantt) = (file("p.svg"), file("g.svg"));
+    let attribute = |tag: &str, name: &str| {
+        let rest = tag.split_once(&format!(" {name}=\"")).unwrap().1;
+        rest.split_once('"').unwrap().0.parse::<f64>().unwrap()
+    };
+    for options in [
+        "--generate clustered:3x4 --max-period 200",
+        "--generate complete:9 --collective allgather",
+    ] {
+        let args: Vec<&str> = "steady --draw".split(' ').chain([&*picture]).collect();
+        let more = ["--gantt", &gantt].into_iter().chain(options.split(' '));
+        let (code, _, error) = oneport(&args.into_iter().chain(more).collect::<Vec<_>>());
+        assert_eq!(code, Some(0), "{error}");
+        let text = std::fs::read_to_string(&picture).unwrap();
+        let labels: Vec<(f64, f64, f64)> = text
+            .lines()
+            .filter(|line| line.contains("fill=\"#124\""))
+            .map(|line| {
+                let words = line.trim_end_matches("</text>").rsplit('>').next().unwrap();
+                let half = 2.6 * words.chars().count() as f64;
+                (attribute(line, "x"), attribute(line, "y"), half)
+            })
+            .collect();
+        assert!(labels.len() > 10, "{options}: {}", labels.len());
+        for (i, a) in labels.iter().enumerate() {
+            for b in &labels[i + 1..] {
+                let apart = (a.0 - b.0).abs() >= a.2 + b.2 - 0.1 || (a.1 - b.1).abs() >= 8.9;
+                assert!(apart, "{options}: {a:?} {b:?}");
+            }
+        }
+        let text = std::fs::read_to_string(&gantt).unwrap();
+        let (_, legend) = text.split_once(">Colours:<").unwrap();
+        assert!(legend.matches(" a time unit<").count() > 1, "{options}");
+        assert!(!text.contains("segment"), "{options}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
