@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use oneport_pictures::shell::{Heading, chart, table};
-use oneport_pictures::svg::bytes as size;
+use oneport_pictures::svg::{bytes as size, escape};
 use serde_json::json;
 
 use super::{Point, Summary, commit, machine, median, now};
@@ -57,8 +57,7 @@ pub(super) fn page(summary: &Summary<'_>) -> String {
             points.push((point, ratio));
         }
     }
-    let mut warnings: Vec<String> = summary.warnings().cloned().collect();
-    warnings.extend(summary.findings());
+    let mut warnings = summary.warnings();
     if by_collective.is_empty() {
         let none = "This machine could not be calibrated: there are no model times.";
         warnings.insert(0, none.into());
@@ -79,10 +78,11 @@ pub(super) fn page(summary: &Summary<'_>) -> String {
         chart(&format!("time-{collective}"), collective, note)
     });
     let body = format!(
-        "<div class=\"charts one\">\n<figure><h2>Measured over model</h2><p>{note}</p>{}</figure>\n{}</div>\n\
+        "<div class=\"charts one\">\n<figure><h2>Measured over model</h2>{}<p>{note}</p>{}</figure>\n{}</div>\n\
          <h2>Time over size, with the model's line</h2>\n<div class=\"charts\">\n{}</div>\n\
          <details id=\"crowded\"><summary>{} points with more ranks than cores</summary>\n<div class=\"charts one\">{}</div></details>\n\
          <details><summary>All {} points</summary>\n{}</details>\n",
+        paragraphs(&[summary.findings(), summary.best_segments()].concat()),
         ratios(&by_collective),
         chart(
             "by-ratio",
@@ -123,6 +123,12 @@ pub(super) fn page(summary: &Summary<'_>) -> String {
     };
     let rows = rows.collect::<Vec<_>>();
     heading.page(&body, &json!({ "rows": rows }), SCRIPT)
+}
+
+/// A paragraph of each line.
+fn paragraphs(lines: &[String]) -> String {
+    let paragraph = |line: &String| format!("<p>{}</p>", escape(line.trim_start()));
+    lines.iter().map(paragraph).collect()
 }
 
 /// The median ratio of each collective and its worst point, of the points that have no flags; the

@@ -60,7 +60,7 @@ impl Summary<'_> {
         for (name, value) in self.model() {
             println!("{name:6} {value}");
         }
-        for line in self.warnings().cloned().chain(self.findings()) {
+        for line in [self.warnings(), self.findings(), self.best_segments()].concat() {
             println!("{line}");
         }
     }
@@ -95,12 +95,13 @@ impl Summary<'_> {
         self.all().filter(|p| p.flags().is_empty())
     }
 
-    /// Whether wall-clock times follow the model here, and the best segments.
+    /// Whether wall-clock times follow the model here.
     fn findings(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(all) = Deviation::of(self.counted(), Point::ratio) {
+            lines.push(format!("wall-clock over alpha + beta*m: {all}",));
             lines.push(format!(
-                "wall-clock over alpha + beta*m: {all}; of {} points {} were disturbed and {} have more ranks than cores: these do not count",
+                "  not counted, of {}: {} disturbed, {} with more ranks than cores",
                 self.all().count(),
                 self.all().filter(|p| p.disturbed()).count(),
                 self.all().filter(|p| p.oversubscribed).count()
@@ -112,21 +113,30 @@ impl Summary<'_> {
             Deviation::of(checked(), Point::line_ratio),
         ) {
             lines.push(format!(
-                "  chain and binomial, broadcast and reduce, 2 ranks, interleaved: {pieces}; by one line for all sizes: {line}"
+                "  chain and binomial, broadcast and reduce, 2 ranks, interleaved: {pieces}"
             ));
+            lines.push(format!("  these by one line for all sizes: {line}"));
         }
+        lines
+    }
+
+    /// A warning if the machine has changed since the calibration.
+    fn change(&self) -> Option<String> {
         let pairs = self.checked.iter().zip(self.checked_again);
         let mut changes: Vec<f64> = pairs
             .map(|(before, after)| after.median_ns as f64 / before.median_ns as f64)
             .collect();
         changes.sort_unstable_by(f64::total_cmp);
-        if let Some(&change) = changes.get(changes.len() / 2)
-            && change.max(1.0 / change) > CHANGED
-        {
-            lines.push(format!(
-                "  the machine has changed since: the same points took {change:.2} times as long at the end, so later ratios compare with a model of another state"
-            ));
-        }
+        let &change = changes.get(changes.len() / 2)?;
+        (change.max(1.0 / change) > CHANGED).then(|| {
+            format!(
+                "the machine has changed since the calibration: the same points took {change:.2} times as long at the end, so later ratios compare with a model of another state"
+            )
+        })
+    }
+
+    fn best_segments(&self) -> Vec<String> {
+        let mut lines = Vec::new();
         let mut swept: Vec<&Point> = self
             .points
             .iter()
@@ -173,9 +183,10 @@ impl Summary<'_> {
         ]
     }
 
-    /// What the calibration warns about, such as other programs that are running.
-    fn warnings(&self) -> impl Iterator<Item = &String> {
-        self.profile.iter().flat_map(|profile| &profile.warnings)
+    /// What makes the figures doubtful, such as other programs that are running.
+    fn warnings(&self) -> Vec<String> {
+        let of_profile = self.profile.iter().flat_map(|profile| &profile.warnings);
+        of_profile.cloned().chain(self.change()).collect()
     }
 
     fn csv(&self) -> String {
@@ -226,7 +237,7 @@ impl Summary<'_> {
             let _ = writeln!(text, "- note: {warning}");
         }
         text.push_str("- elements: f32, sum; native clock; medians of all repetitions\n");
-        for line in self.findings() {
+        for line in [self.findings(), self.best_segments()].concat() {
             let _ = writeln!(text, "- {}", line.trim_start());
         }
         text.push_str(
