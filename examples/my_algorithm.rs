@@ -1,11 +1,9 @@
-//! Algorithms of one's own, proved, run, and compared with all others: a broadcast down a 3-ary
-//! tree as a schedule, and one along the ranks as a rank program that is recorded.
+//! An algorithm of one's own: a broadcast down a 3-ary tree, proved, compared and run.
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
-use oneport::run::{Bidirectional, Endpoint, Run, ScopeOptions, Team};
+use oneport::run::{Run, Team};
 use oneport::{CostModel, Request, Schedule};
-use oneport_measure::{OwnPlanner, compare};
 
 /// Rank `r` sends the vector to ranks `3 r + 1`, `3 r + 2` and `3 r + 3`.
 fn ternary(ranks: usize, elements: usize) -> oneport::Result<Schedule> {
@@ -16,44 +14,16 @@ fn ternary(ranks: usize, elements: usize) -> oneport::Result<Schedule> {
     b.build()
 }
 
-/// Each rank receives the vector from the one before it and sends it to the one after it.
-fn relay(ranks: usize, elements: usize) -> oneport::Result<Schedule> {
-    let program = |e: &mut Endpoint<u8, Bidirectional>| {
-        if e.rank() > 0 {
-            e.recv(e.rank() - 1, 0..elements)?;
-        }
-        if e.rank() + 1 < ranks {
-            e.send(e.rank() + 1, 0..elements)?;
-        }
-        Ok(())
-    };
-    let options = ScopeOptions {
-        record: true,
-        ..ScopeOptions::default()
-    };
-    let mut buffers = vec![vec![0; elements]; ranks];
-    let outcome = Team::new(ranks)?.scope(&mut buffers, &options, program)?;
-    let shape = Schedule::broadcast(ranks, elements).build()?;
-    outcome.schedule(shape.collective(), shape.layout())
-}
-
 pub(crate) fn main() -> oneport::Result<()> {
     let (ranks, elements, cost) = (13, 100, CostModel::new(10.0, 1.0));
     let mine = ternary(ranks, elements)?;
     let report = mine.check();
     assert!(report.is_correct(), "{report}");
 
-    // At several numbers of ranks and elements, beside all algorithms.
-    let request = Request::broadcast(ranks, elements).cost(cost);
-    let own: [(&str, OwnPlanner<'_>); 2] = [("ternary", &ternary), ("relay", &relay)];
-    let sweep = compare(&request, &[4, 13], &[1, 1000], &own)?;
-    for point in sweep.points() {
-        println!("{} ranks, {} elements", point.0, point.1);
-        for row in sweep.at(point) {
-            println!("  {:<18} {:>6}", row.algorithm, row.time);
-        }
+    let binomial = Request::broadcast(ranks, elements).plan("binomial")?;
+    for (name, schedule) in [("ternary", &mine), ("binomial", &binomial)] {
+        println!("{name:<8} {:>4}", schedule.simulate(&cost)?.makespan());
     }
-    // `sweep.page(&heading)` is a page of plots, `plot(&sweep, &caption)` a picture for a paper.
 
     let outcome = Run::<u64>::new(&mine)
         .verified()

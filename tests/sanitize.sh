@@ -10,7 +10,7 @@
 #
 # This is not part of `cargo test`, because it builds everything again into its own target folder
 # and takes minutes. It needs no nightly toolchain. It fails if the sanitizer reports anything in a
-# test. It also fails if the sanitizer does not report the fault that examples/planted_race.rs
+# test. It also fails if the sanitizer does not report the fault that tests/threads/planted_race.rs
 # contains, since then the absence of reports proves nothing. If the toolchain has no sanitizer for
 # this machine, it prints a message and checks nothing.
 #
@@ -74,7 +74,7 @@ address)
 esac
 
 echo "== the planted fault ($kind sanitizer)"
-cargo build --target "$target" -p oneport --example planted_race
+cargo build --target "$target" -p oneport-threads --example planted_race
 if "$CARGO_TARGET_DIR/$target/debug/examples/planted_race" $fault >"$work/canary" 2>&1; then
     cat "$work/canary"
     echo "the $kind sanitizer missed the planted fault" >&2
@@ -106,5 +106,5 @@ else
     export ONEPORT_FAULTS="${ONEPORT_FAULTS:-1000}"
 fi
 # shellcheck disable=SC2086
-cargo test --target "$target" -p oneport --test threads -- "$@" $tests
+cargo test --target "$target" -p oneport-threads --test threads -- "$@" $tests
 echo "no reports ($kind sanitizer)"

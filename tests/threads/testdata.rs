@@ -113,7 +113,6 @@ fn no_value_is_an_identity_or_poison() {
     check_values::<i32>(&[0, 1, -1, i32::MIN, i32::MAX]);
     check_values::<i64>(&[0, 1, -1, i64::MIN, i64::MAX]);
     check_values::<u64>(&[0, 1, u64::MAX]);
-    #[cfg(feature = "half")]
     {
         use oneport::run::{bf16, f16};
         check_values::<f16>(&[f16::ZERO, f16::ONE, f16::INFINITY, f16::NEG_INFINITY]);

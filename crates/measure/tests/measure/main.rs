@@ -34,6 +34,8 @@ mod support {
     pub(crate) mod sample;
 }
 
+#[path = "../../../../examples/compare_mine.rs"]
+mod compare_mine;
 mod csv;
 mod estimate;
 mod fit;
@@ -44,3 +46,8 @@ mod profile;
 mod rules;
 mod summary;
 mod tune;
+
+#[test]
+fn the_example_of_a_comparison_runs() {
+    compare_mine::main().unwrap();
+}
