@@ -1,5 +1,5 @@
-//! Algorithms of one's own beside all others, over ranks and sizes: a broadcast down a 3-ary tree as
-//! a schedule, and one along the ranks as a rank program that is recorded.
+//! Algorithms of one's own beside all others, over ranks and sizes: a broadcast down a 3-ary tree
+//! as a schedule, and one along the ranks as a rank program that is recorded.
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 

@@ -111,6 +111,27 @@ impl Command {
 /// explain more than the examples.
 const LONG_HELP: [&str; 3] = ["Vector", "Blocks of unequal size", "Machine"];
 
+/// The option with the first clause of its help in `-h`, if all of it is longer than a line.
+fn brief(option: clap::Arg) -> clap::Arg {
+    const MAX_LINE: usize = 60;
+    /// Less, such as "Over MPI: ...", says nothing.
+    const MIN_CLAUSE: usize = 24;
+    let help = option.get_help().map(ToString::to_string);
+    let help = help.unwrap_or_default();
+    let (text, default) = help.split_at(help.rfind(" [default: ").unwrap_or(help.len()));
+    let ends = [". ", "; ", ": "].iter().filter_map(|end| text.find(end));
+    match ends.filter(|&end| end >= MIN_CLAUSE).min() {
+        Some(end) if help.len() > MAX_LINE && !option.is_positional() => {
+            let long = option
+                .get_long_help()
+                .map_or(help.clone(), ToString::to_string);
+            let short = format!("{}{default}", &text[..end]);
+            option.help(short).long_help(long)
+        }
+        _ => option,
+    }
+}
+
 /// The parser of the command line. Values may begin like negative numbers: their parsers know
 /// better what is wrong with them.
 fn parser() -> clap::Command {
@@ -121,7 +142,7 @@ fn parser() -> clap::Command {
         };
         let mut command = command.mut_args(|arg| match is_long(&arg) {
             true => arg.hide_short_help(true),
-            false => arg,
+            false => brief(arg),
         });
         let after = command.get_after_help().map(ToString::to_string);
         let after = after.unwrap_or_default();
