@@ -346,6 +346,7 @@ impl TuneJob {
             .map(|(name, value)| own(name, value))
             .collect();
         summary.push(own("date", self.date.clone()));
+        summary.push(own("version", output::VERSION.to_string()));
         summary.push(own("command", self.command.clone()));
         let mut warnings = warnings.to_vec();
         if tuning.interrupted {
