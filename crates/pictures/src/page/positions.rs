@@ -8,7 +8,7 @@ use oneport::schedule::Schedule;
 /// between the levels of a deep and of a flat tree, in pixels.
 const SPACING: f64 = 42.0;
 const MAX_SPACING: f64 = 84.0;
-const ARC: f64 = 48.0;
+const ARC: f64 = 46.0;
 const LEVEL: f64 = 66.0;
 const HIGH_LEVEL: f64 = 84.0;
 /// Width that narrow trees are stretched to.
@@ -17,7 +17,7 @@ const FLAT: usize = 4;
 /// Minimal radius of a circle, in pixels: arrows between few ranks are long enough to be seen.
 const MIN_RADIUS: f64 = 150.0;
 /// Trees that are wider or deeper are drawn in a circle.
-const MAX_WIDTH: f64 = 900.0;
+const MAX_WIDTH: f64 = 1000.0;
 const MAX_DEPTH: usize = 8;
 const MARGIN: f64 = 28.0;
 
