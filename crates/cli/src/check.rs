@@ -26,7 +26,7 @@ Examples:
   oneport check reduce -p 9 --algorithm chain --op affine --dtype u64
   oneport plan reduce -p 4 -a chain --segments 2 -o mine.json
   oneport check --schedule mine.json --ports uni
-  oneport check --schedule submissions/*.json
+  oneport check --schedule mine.json r.json      several files: a line each, then a table
 
 Every send must meet its receive, nothing may wait for itself, no port may carry two transfers at once, and in the end \
 every element must be where the collective wants it: for reductions each contribution exactly once, and in rank order if \

@@ -27,7 +27,7 @@ Examples:
   oneport draw reduce -p 8 -a bi-greedy --segments 4 -o schedule.html     step through it in a browser
   oneport draw broadcast -p 8 -a binomial,chain -o both.html             side by side, on one clock
   oneport draw broadcast -p 16 --as tree --dark -o tree.svg
-  oneport draw broadcast -p 16 --as tree --plain --width 84mm -o fig.svg for a paper
+  oneport draw broadcast -p 16 --as tree --plain --width 84mm -o fig.svg  for a paper
   oneport draw reduce -p 8 -a butterfly --as traffic -o traffic.svg
   oneport plan reduce -p 4 -a chain --segments 3 -o mine.json
   oneport draw --schedule mine.json -o mine.svg

@@ -333,6 +333,28 @@ pub(crate) fn table_with<R: IntoIterator<Item = String>>(
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
+    // What does not fit is left out from the right, and named below.
+    let widths = table.column_max_content_widths();
+    let widths: Vec<usize> = widths.iter().map(|&w| usize::from(w + PADDING.1)).collect();
+    let mut width = widths.iter().sum::<usize>() - usize::from(PADDING.1);
+    let mut left_out = Vec::new();
+    for (column, name) in header
+        .split('|')
+        .enumerate()
+        .skip(3)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+    {
+        if room().is_none_or(|room| width <= usize::from(room)) {
+            break;
+        }
+        width -= widths[column];
+        left_out.insert(0, name.trim_start_matches('>'));
+        if let Some(column) = table.column_mut(column) {
+            column.set_constraint(ColumnConstraint::Hidden);
+        }
+    }
     let coloured = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
     for (line, text) in table.lines().enumerate() {
         let text = text.trim_end();
@@ -343,13 +365,23 @@ pub(crate) fn table_with<R: IntoIterator<Item = String>>(
             None => writeln!(out, "{text}")?,
         }
     }
+    if !left_out.is_empty() {
+        writeln!(out, "({}: where lines are longer)", left_out.join(", "))?;
+    }
     Ok(())
 }
 
-/// Columns of the terminal; 100 where there is none. Wider lines than 120 are hard to read.
+/// Columns of the terminal, or what `COLUMNS` says; `None` where there is none.
+fn room() -> Option<u16> {
+    let said = std::env::var("COLUMNS")
+        .ok()
+        .and_then(|columns| columns.parse().ok());
+    said.or_else(|| Some(terminal_size::terminal_size_of(io::stdout())?.0.0))
+}
+
+/// Columns for text; 100 where there is no terminal. Wider lines than 120 are hard to read.
 pub(crate) fn columns() -> u16 {
-    let size = terminal_size::terminal_size_of(io::stdout());
-    size.map_or(100, |(width, _)| width.0.clamp(60, 120))
+    room().map_or(100, |room| room.clamp(60, 120))
 }
 
 /// Prints a table without rules whose cells are wrapped to the columns' widths.

@@ -4,6 +4,22 @@ use super::options::{folder, json_in};
 use crate::support::run::{failure, oneport, text};
 
 #[test]
+fn tables_fit_the_terminal_and_name_what_they_leave_out() {
+    let shown = |columns: &str| {
+        let mut command = oneport("compare reduce -p 6 --bytes 64KiB -a chain,binomial");
+        let output = command.env("COLUMNS", columns).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let narrow = shown("70");
+    assert!(narrow.lines().all(|line| line.len() <= 70), "{narrow}");
+    assert!(
+        narrow.contains("messages, volume: where lines are longer)"),
+        "{narrow}"
+    );
+    assert!(!shown("200").contains("where lines"));
+}
+
+#[test]
 fn a_range_of_sizes_makes_a_table() {
     let folder = folder("sweep");
     let sweep = "run allreduce -p 2 --bytes 8..1KiB --dtype f32 --repetitions 12";
