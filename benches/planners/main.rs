@@ -4,12 +4,14 @@
 //! It also measures the construction of the schedules of 64 ranks of a circulant graph, in
 //! `O(log p)` and by the paper's `O(log^3 p)` algorithm.
 //!
-//! `cargo bench --bench planners`; `-- --quick` takes fewer samples. The number of steps of each
+//! `cargo bench --bench planners -- reduce` measures a part, `-- --quick` all with fewer samples; a
+//! bare `cargo bench` leaves it out, since it takes many minutes. The number of steps of each
 //! schedule is printed below its time.
 #![allow(clippy::print_stdout, missing_docs)]
 
 mod paper;
 #[path = "../terminal/mod.rs"]
+#[allow(dead_code)]
 mod terminal;
 
 use std::hint::black_box;
@@ -24,7 +26,13 @@ const RANKS: usize = 1024;
 const SEGMENTS: usize = 64;
 
 fn main() {
-    terminal::detailed("planners", measure);
+    if terminal::is_bare() {
+        println!(
+            "planners: not measured; it takes `cargo bench --bench planners -- --quick`, or a part such as reduce"
+        );
+        return;
+    }
+    measure();
 }
 
 fn measure() {
@@ -49,18 +57,16 @@ fn measure() {
             if !algorithm.ports.allow(Ports::BI) {
                 request = request.ports(Ports::UNI);
             }
-            let mut steps = None;
+            let Ok(schedule) = algorithm.plan(&request) else {
+                println!("{} refuses {RANKS} ranks", algorithm.name());
+                continue;
+            };
+            let steps = schedule.steps();
+            drop(schedule);
             group.bench_function(algorithm.name(), |b| {
-                let steps = *steps.get_or_insert_with(|| {
-                    let schedule = algorithm.plan(&request);
-                    schedule.map_or(0, |schedule| schedule.steps())
-                });
-                assert!(steps > 0, "{} refuses {RANKS} ranks", algorithm.name());
                 b.iter(|| algorithm.plan(black_box(&request)).map(|s| s.ranks()));
             });
-            if let Some(steps) = steps {
-                println!("{:>28} {steps} steps", "");
-            }
+            println!("{:>28} {steps} steps", "");
         }
         group.finish();
     }

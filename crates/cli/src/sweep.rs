@@ -322,8 +322,11 @@ impl Table<'_> {
         let ranks = points.iter().map(|&(ranks, _)| ranks as u64).collect();
         let bytes = points.iter().map(|&(_, bytes)| bytes).collect();
         let ranks = span(ranks, &|p| p.to_string());
-        let size = span(bytes, &show_bytes);
-        format!("{}, {ranks} ranks, {size}", self.collective)
+        let title = format!("{}, {ranks} ranks", self.collective);
+        match points.iter().all(|&(_, bytes)| bytes == 0) {
+            true => title,
+            false => format!("{title}, {}", span(bytes, &show_bytes)),
+        }
     }
 
     fn lines(&self) -> Vec<Line> {

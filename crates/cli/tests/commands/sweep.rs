@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::options::{folder, json_in};
-use crate::support::run::{failure, json, oneport};
+use crate::support::run::{failure, json, oneport, text};
 
 #[test]
 fn a_sweep_has_the_times_of_its_points_and_writes_them_everywhere() {
@@ -49,6 +49,12 @@ fn a_sweep_has_the_times_of_its_points_and_writes_them_everywhere() {
     };
     let simulated = simulated["rows"].as_array().unwrap();
     assert_eq!(times(simulated.iter().collect()), times(chains.collect()));
+}
+
+#[test]
+fn what_has_no_data_has_no_size() {
+    let barrier = text("compare barrier -p 2..8");
+    assert!(barrier.starts_with("barrier, 2 to 8 ranks\n"), "{barrier}");
 }
 
 #[test]
