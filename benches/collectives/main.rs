@@ -5,7 +5,7 @@
 //!   there are cores, 1 KiB to 4 MiB of `f32`, combined by sums. It also sweeps segment sizes and,
 //!   for two ranks, measures the error of the model. A newly registered algorithm needs no change
 //!   here. The total measuring time is bounded: with more algorithms, each point gets less time. A
-//!   bare `cargo bench` takes three minutes for all benches on 2 cores. Criterion's line
+//!   bare `cargo bench` takes less than ten minutes for all benches on 2 cores. Criterion's line
 //!   for each point goes to `target/oneport-bench/collectives.txt`.
 //! - `cargo bench --bench collectives -- --quick` takes fewer sizes and ranks, and less time, and
 //!   has all lines on the terminal. `cargo bench -- --quick` is a quick pass of all benches.
