@@ -17,7 +17,7 @@ pub struct Report {
     /// Whether the schedule is correct and combines all operands in rank order, so that it is also
     /// valid for operators that do not commute.
     pub keeps_order: bool,
-    /// What a correct schedule does in vain, at most [`Options::max_errors`](super::Options) of it:
+    /// What a correct schedule does needlessly, at most [`Options::max_errors`](super::Options):
     /// [`FindingKind::HeldAlready`], [`FindingKind::Unused`], [`FindingKind::CombinedTwice`].
     pub notes: Vec<Finding>,
     /// Number of notes beyond these.

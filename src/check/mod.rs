@@ -16,8 +16,8 @@
 //!    contribution once, from the correct element, and in rank order if the operator does not
 //!    commute.
 //!
-//! The proof also notes what a correct schedule does in vain: a step that writes what stands there
-//! already or what nothing uses, and a partial result of a reduction that two steps combine.
+//! The proof also notes what a correct schedule does needlessly: a step that writes what stands
+//! there already or what nothing uses, and a partial result of a reduction that two steps combine.
 //!
 //! A stage is skipped if earlier errors make it meaningless; the proof, for example, needs a
 //! schedule that completes. Runs of elements that behave alike are handled together, so the work

@@ -1,4 +1,4 @@
-//! What a correct schedule does in vain, as the proof comes across it.
+//! What a correct schedule does needlessly, as the proof comes across it.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::finding::Findings;
 use super::{Finding, FindingKind, counted, named};
 use crate::schedule::{Schedule, Step};
 
-/// By rank and step: the elements that it writes in vain, and why.
+/// By rank and step: the elements that it writes needlessly, and why.
 #[derive(Debug, Default)]
 pub(super) struct Waste(BTreeMap<(usize, usize, FindingKind), Elements>);
 
@@ -19,7 +19,7 @@ struct Elements {
 }
 
 impl Waste {
-    /// `step` of `rank` writes `len` elements from position `at` on in vain.
+    /// `step` of `rank` writes `len` elements from position `at` on needlessly.
     pub(super) fn add(
         &mut self,
         (rank, step): (usize, usize),
