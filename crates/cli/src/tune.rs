@@ -2,7 +2,6 @@
 
 mod files;
 mod job;
-mod plot;
 mod report;
 mod verify;
 

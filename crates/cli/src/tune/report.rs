@@ -8,7 +8,6 @@ use oneport_measure::tune::{LibraryRow, Trial, TuningResult};
 use serde::Serialize;
 
 use super::job::{CoreUse, TuneJob};
-use super::plot;
 use crate::args::{Inputs, clock_name};
 use crate::output;
 use crate::output::Skipped;
@@ -163,8 +162,7 @@ pub(super) fn print(
     output::table(out, header, rows)?;
     output::skipped(out, &job.skipped)?;
     writeln!(out)?;
-    plot::plot(out, &tuning.rows)?;
-    writeln!(out, "\nthe best of each size")?;
+    writeln!(out, "the best of each size")?;
     let winners = tuning.winners().map(|row| {
         let others = tuning.rows.iter().filter(|other| {
             other.bytes == row.bytes && other.best_segment && other.algorithm != row.algorithm

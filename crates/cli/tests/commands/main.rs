@@ -20,8 +20,6 @@ mod pages;
 #[path = "../../src/parallel.rs"]
 mod parallel;
 mod parts;
-#[path = "../../src/tune/plot.rs"]
-mod plot;
 #[path = "../../src/ranges.rs"]
 #[allow(dead_code, reason = "for the program")]
 mod ranges;

@@ -1,5 +1,5 @@
-//! Tests of files of the program that stand alone: numbers, sizes, a plot, work on all cores,
-//! writing, and profiles that mean nothing.
+//! Tests of files of the program that stand alone: numbers, sizes, work on all cores, writing,
+//! and profiles that mean nothing.
 
 mod units {
     use crate::units::{
@@ -197,61 +197,6 @@ mod parallel {
         let squares = map(&items, |&item| item << 20, each, Option::is_none);
         let expected: Vec<_> = items.iter().map(|item| Some(item * item)).collect();
         assert_eq!(squares, expected);
-    }
-}
-
-mod plot {
-    use crate::plot::plot;
-    use oneport_measure::tune::{Summary, Trial};
-
-    fn row(bytes: u64, segment: u64, algorithm: &str, time: u64) -> Trial {
-        Trial {
-            bytes,
-            algorithm: algorithm.into(),
-            segment,
-            segments: 1,
-            wall: Summary::of(&[time]).unwrap(),
-            model_time: 1.0,
-            best: false,
-            best_segment: true,
-            settled: true,
-        }
-    }
-
-    fn plotted(rows: &[Trial]) -> String {
-        let mut out = Vec::new();
-        plot(&mut out, rows).unwrap();
-        String::from_utf8(out).unwrap()
-    }
-
-    #[test]
-    fn corners_and_legend() {
-        let text = plotted(&[
-            row(1024, 1024, "chain", 1_000_000),
-            row(1 << 20, 1024, "chain", 64_000_000),
-            row(1024, 1024, "binomial", 1_000_000),
-            row(1 << 20, 1024, "binomial", 32_000_000),
-        ]);
-        let lines: Vec<_> = text.lines().collect();
-        assert_eq!(lines[0], "time over size");
-        assert!(
-            lines[1].starts_with("    64 ms |") && lines[1].ends_with('B'),
-            "{text}"
-        );
-        assert!(lines[17].starts_with("     1 ms |*"), "{text}");
-        assert!(text.contains("A binomial, B chain") && text.contains("1 MiB"));
-        assert!(lines.iter().all(|l| l.len() <= 11 + 61));
-    }
-
-    #[test]
-    fn degenerate_plots() {
-        assert_eq!(plotted(&[]), "");
-        assert_eq!(plotted(&[row(0, 1, "chain", 0)]), "");
-        let text = plotted(&[row(64, 16, "chain", 7)]);
-        assert!(
-            text.contains("time over segment size") && text.contains("16 B"),
-            "{text}"
-        );
     }
 }
 
