@@ -7,12 +7,11 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use oneport::check::Finding;
 use serde::Serialize;
 
 use crate::args::Common;
 use crate::input::Input;
-use crate::output::{self, Skipped};
+use crate::output::{self, Skipped, record};
 use crate::progress::WorkBar;
 use crate::task::{PlanTask, names_several};
 use crate::units::{counted, or_dash, parse_count};
@@ -48,25 +47,6 @@ pub(crate) struct CheckArgs {
         help_heading = "Output"
     )]
     max_errors: usize,
-}
-
-/// JSON output for all algorithms of one collective.
-#[derive(Serialize)]
-struct All {
-    ok: bool,
-    errors: Vec<AlgorithmFinding>,
-    /// Number of errors that are not in `errors`.
-    more: usize,
-    collective: &'static str,
-    algorithms: Vec<CheckRow>,
-    skipped: Vec<Skipped>,
-}
-
-#[derive(Serialize)]
-struct AlgorithmFinding {
-    algorithm: Cow<'static, str>,
-    #[serde(flatten)]
-    finding: Finding,
 }
 
 #[derive(Serialize)]
@@ -105,7 +85,8 @@ fn verdict(ok: bool, errors: usize) -> Result<ExitCode> {
 }
 
 fn all(args: &CheckArgs, task: &PlanTask, out: &mut dyn Write) -> Result<ExitCode> {
-    let (mut rows, mut errors, mut skipped, mut more) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut rows, mut errors, mut skipped) = (Vec::new(), Vec::new(), Vec::<Skipped>::new());
+    let mut more = 0;
     let bar = WorkBar::new(
         task.algorithms.len() as u64,
         "checking {msg} {wide_bar} {pos}/{len}",
@@ -128,10 +109,8 @@ fn all(args: &CheckArgs, task: &PlanTask, out: &mut dyn Write) -> Result<ExitCod
                     steps: input.schedule.steps(),
                 });
                 more += report.more;
-                errors.extend(report.errors.into_iter().map(|finding| AlgorithmFinding {
-                    algorithm: algorithm.name(),
-                    finding,
-                }));
+                let found = report.errors.into_iter();
+                errors.extend(found.map(|finding| (algorithm.name(), finding)));
             }
             Err(refusal) => skipped.push(refusal.into()),
         }
@@ -141,35 +120,43 @@ fn all(args: &CheckArgs, task: &PlanTask, out: &mut dyn Write) -> Result<ExitCod
     if rows.is_empty() {
         return Err(output::none_applies(&skipped));
     }
-    let output = All {
-        ok: rows.iter().all(|row| row.ok),
-        errors,
-        more,
+    let ok = rows.iter().all(|row| row.ok);
+    let json = record! {
+        ok: ok,
+        errors: errors.iter().map(|(algorithm, finding)| record! {
+            algorithm: algorithm,
+            #[serde(flatten)]
+            finding: finding,
+        }).collect::<Vec<_>>(),
+        // Number of errors that are not in `errors`.
+        more: more,
         collective: task.algorithms[0].collective.name(),
-        algorithms: rows,
-        skipped,
+        algorithms: &rows,
+        skipped: &skipped,
     };
-    output::answer(out, args.common.json, &output, |out| print(out, &output))?;
-    verdict(output.ok, output.errors.len() + output.more)
+    output::answer(out, args.common.json, &json, |out| {
+        let cells = rows.iter().map(CheckRow::cells);
+        let header = "algorithm|result|operand order|>segments|>steps";
+        output::table(out, header, cells)?;
+        for (algorithm, finding) in &errors {
+            writeln!(out, "\n{algorithm}: {finding}")?;
+        }
+        if more > 0 {
+            writeln!(out, "\nand {more} more")?;
+        }
+        output::skipped(out, &skipped)
+    })?;
+    verdict(ok, errors.len() + more)
 }
 
-fn print(out: &mut dyn Write, output: &All) -> Result<()> {
-    let rows = output.algorithms.iter().map(|row| {
+impl CheckRow {
+    fn cells(&self) -> [String; 5] {
         [
-            row.algorithm.to_string(),
-            if row.ok { "correct" } else { "WRONG" }.to_string(),
-            if row.keeps_order { "kept" } else { "-" }.to_string(),
-            or_dash(row.segments),
-            row.steps.to_string(),
+            self.algorithm.to_string(),
+            if self.ok { "correct" } else { "WRONG" }.to_string(),
+            if self.keeps_order { "kept" } else { "-" }.to_string(),
+            or_dash(self.segments),
+            self.steps.to_string(),
         ]
-    });
-    let header = "algorithm|result|operand order|>segments|>steps";
-    output::table(out, header, rows)?;
-    for error in &output.errors {
-        writeln!(out, "\n{}: {}", error.algorithm, error.finding)?;
     }
-    if output.more > 0 {
-        writeln!(out, "\nand {} more", output.more)?;
-    }
-    output::skipped(out, &output.skipped)
 }

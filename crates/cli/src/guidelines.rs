@@ -2,7 +2,6 @@
 
 mod report;
 
-use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -11,16 +10,17 @@ use anyhow::{Result, bail};
 use oneport::run::{Clock, Place, Processes};
 use oneport::{CostModel, Ports};
 use oneport_measure::Calibration;
-use oneport_measure::guidelines::{self, Comparison, Evaluation, Setting, Unavailable};
+use oneport_measure::guidelines::{self, Evaluation, Setting};
 use serde::Serialize;
 
 use crate::args::{MachineArgs, clock_name, parse_ranks};
 use crate::memory::available_memory;
+use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::ranges::{Ranges, parse_sizes};
 use crate::site::{self, Engine, Site, ensure_for_processes};
 use crate::units::{Number, TimeUnit, parse_deadline, show_bytes};
-use crate::{calibrate, output, parallel};
+use crate::{calibrate, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.
 const MAX_RANKS: usize = 4096;
@@ -81,43 +81,6 @@ pub(crate) struct GuidelinesArgs {
 
     #[command(flatten, next_help_heading = "Machine")]
     machine: MachineArgs,
-}
-
-#[derive(Serialize)]
-struct Output<'a> {
-    holds: bool,
-    violated: usize,
-    ports: &'static str,
-    tolerance: f64,
-    /// Tolerance for measured times.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    measured_tolerance: Option<f64>,
-    time_unit: &'static str,
-    /// The processes, if the engine is MPI.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mpi: Option<&'a Processes>,
-    rows: Vec<OutputRow>,
-    unavailable: &'a [Unavailable],
-    warnings: &'a [String],
-}
-
-#[derive(Serialize)]
-struct OutputRow {
-    guideline: &'static str,
-    statement: &'static str,
-    /// `model`, `native` or `paced`.
-    clock: &'static str,
-    /// Who performs the calls: `schedules` or `library`.
-    by: &'static str,
-    ranks: usize,
-    bytes: u64,
-    left: Number,
-    right: Number,
-    left_algorithms: Vec<Cow<'static, str>>,
-    right_algorithms: Vec<Cow<'static, str>>,
-    holds: bool,
-    /// By how much the left side is slower, as a fraction; negative if it is faster.
-    excess: f64,
 }
 
 /// Evaluates the guidelines and prints the result.
@@ -323,35 +286,31 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Sit
 }
 
 impl Evaluated {
-    fn json(&self) -> Output<'_> {
-        let row = |row: &Comparison| OutputRow {
-            guideline: row.guideline.name,
-            statement: row.guideline.statement,
-            clock: row.clock.map_or("model", clock_name),
-            by: row.by.name(),
-            ranks: row.ranks,
-            bytes: row.bytes,
-            left: Number(row.left),
-            right: Number(row.right),
-            left_algorithms: row.left_by.clone(),
-            right_algorithms: row.right_by.clone(),
-            holds: row.holds,
-            excess: row.excess(),
-        };
-        let Evaluated {
-            setting,
-            evaluation,
-            ..
-        } = self;
-        Output {
+    fn json(&self) -> impl Serialize {
+        let (setting, evaluation) = (&self.setting, &self.evaluation);
+        record! {
             holds: evaluation.holds(),
             violated: evaluation.rows.iter().filter(|r| !r.holds).count(),
             ports: setting.ports.name(),
             tolerance: setting.tolerance,
-            measured_tolerance: setting.clock.map(|_| setting.measured_tolerance),
+            measured_tolerance (optional): setting.clock.map(|_| setting.measured_tolerance),
             time_unit: self.unit.name(),
-            mpi: self.processes.as_ref(),
-            rows: evaluation.rows.iter().map(row).collect(),
+            mpi (optional): self.processes.as_ref(),
+            rows: evaluation.rows.iter().map(|row| record! {
+                guideline: row.guideline.name,
+                statement: row.guideline.statement,
+                clock: row.clock.map_or("model", clock_name),
+                by: row.by.name(),
+                ranks: row.ranks,
+                bytes: row.bytes,
+                left: Number(row.left),
+                right: Number(row.right),
+                left_algorithms: &row.left_by,
+                right_algorithms: &row.right_by,
+                holds: row.holds,
+                // By how much the left side is slower, as a fraction; negative if it is faster.
+                excess: row.excess(),
+            }).collect::<Vec<_>>(),
             unavailable: &evaluation.unavailable,
             warnings: &evaluation.warnings,
         }

@@ -10,7 +10,7 @@ use oneport::plan::registry::{self, Algorithm};
 use serde::Serialize;
 
 use crate::args::parse_kind;
-use crate::output;
+use crate::output::{self, record};
 use crate::units::did_you_mean;
 
 /// List the collectives and the algorithms that can plan them.
@@ -73,11 +73,6 @@ fn of(kind: Kind) -> impl Iterator<Item = &'static Algorithm> {
 }
 
 #[derive(Serialize)]
-struct Output {
-    algorithms: Vec<ListRow>,
-}
-
-#[derive(Serialize)]
 struct ListRow {
     collective: &'static str,
     name: Cow<'static, str>,
@@ -99,7 +94,7 @@ pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<ExitCode> {
         Some(Subject::Algorithms(named)) => named.iter().map(row).collect(),
     };
     if args.json {
-        output::json(out, &Output { algorithms })?;
+        output::json(out, &record! { algorithms: algorithms })?;
         return Ok(ExitCode::SUCCESS);
     }
     match subject {

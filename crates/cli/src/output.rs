@@ -291,6 +291,28 @@ impl Formatter for Rounding {
     }
 }
 
+/// A value for JSON that has these fields, in this order; an `(optional)` one is left out if it is
+/// `None`. Each field has a type of its own, so that the fields are listed once.
+macro_rules! record {
+    (@type $name:ident) => { $name };
+    (@type $name:ident optional) => { Option<$name> };
+    ($($(#[$attribute:meta])* $name:ident $(($optional:ident))?: $value:expr),* $(,)?) => {
+        match () {
+            #[allow(non_camel_case_types, reason = "a field and its type have one name")]
+            () => {
+                #[derive(serde::Serialize)]
+                struct Record<$($name: serde::Serialize),*> {
+                    $($(#[$attribute])*
+                    $(#[doc = stringify!($optional)] #[serde(skip_serializing_if = "Option::is_none")])?
+                    $name: $crate::output::record!(@type $name $($optional)?)),*
+                }
+                Record { $($name: $value),* }
+            }
+        }
+    };
+}
+pub(crate) use record;
+
 /// Prints an answer as one JSON object or as text.
 pub(crate) fn answer(
     out: &mut dyn Write,

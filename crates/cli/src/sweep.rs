@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::Common;
 use crate::draw::FrameArgs;
 use crate::files::name_of;
-use crate::output::{self, Skipped, command};
+use crate::output::{self, Skipped, command, record};
 use crate::progress::WorkBar;
 use crate::ranges::Ranges;
 use crate::tune::stop_on_signals;
@@ -99,21 +99,6 @@ struct Line {
     segment_bytes: Option<u64>,
     /// The command line, which a sweep that goes on must have, too.
     command: String,
-}
-
-/// JSON output of a sweep.
-#[derive(Serialize)]
-struct Output {
-    rows: Vec<Line>,
-    skipped: Vec<SkippedAt>,
-}
-
-#[derive(Serialize)]
-struct SkippedAt {
-    ranks: usize,
-    bytes: u64,
-    #[serde(flatten)]
-    skipped: Skipped,
 }
 
 /// A sweep as far as it is.
@@ -369,17 +354,15 @@ impl Table<'_> {
         Ok(csv.into_inner()?)
     }
 
-    fn json(&self) -> Output {
-        let skipped = self.skipped.iter();
-        Output {
+    fn json(&self) -> impl Serialize {
+        record! {
             rows: self.lines(),
-            skipped: skipped
-                .map(|(ranks, bytes, skipped)| SkippedAt {
-                    ranks: *ranks,
-                    bytes: *bytes,
-                    skipped: skipped.clone(),
-                })
-                .collect(),
+            skipped: self.skipped.iter().map(|(ranks, bytes, skipped)| record! {
+                ranks: ranks,
+                bytes: bytes,
+                #[serde(flatten)]
+                skipped: skipped,
+            }).collect::<Vec<_>>(),
         }
     }
 

@@ -278,7 +278,7 @@ impl Tuned<'_> {
         output::notes(&warnings);
         if args.json {
             let resumed = files.known.len();
-            output::json(out, &job.output(threads, tuning, &warnings, resumed))?;
+            output::json(out, &job.json(threads, tuning, &warnings, resumed))?;
         } else {
             report::print(out, job, threads, tuning)?;
         }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -16,7 +16,7 @@ use super::{CheckArgs, verdict};
 use crate::files::name_of;
 use crate::input::{Input, ScheduleInfo, print_warnings};
 use crate::memory::ensure_memory;
-use crate::output;
+use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::task::{PlanTask, finite};
 use crate::units::{Number, TimeUnit, counted, show_bytes, significant};
@@ -32,27 +32,17 @@ struct One {
     judgement: Option<Judgement>,
 }
 
-/// JSON output for a file that has no schedule.
-#[derive(Serialize)]
-struct Unreadable {
-    ok: bool,
-    errors: [(); 0],
-    schedule: String,
-    error: String,
-}
-
-/// JSON output for several files.
-#[derive(Serialize)]
-struct Several {
-    ok: bool,
-    schedules: Vec<Checked>,
-}
-
+/// JSON output for a file.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Checked {
     One(Box<One>),
-    Unreadable(Unreadable),
+    Unreadable {
+        ok: bool,
+        errors: [(); 0],
+        schedule: String,
+        error: String,
+    },
 }
 
 /// What a schedule takes.
@@ -93,7 +83,7 @@ type Known = Vec<(Request, Option<Best>)>;
 pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let input = match (args.common.input(), &args.common.schedule[..]) {
         (Err(error), [path]) if args.common.json => {
-            output::json(out, &Unreadable::new(name_of(path), &error))?;
+            output::json(out, &Checked::unreadable(path, &error))?;
             return Err(error);
         }
         (input, _) => input?,
@@ -116,7 +106,7 @@ pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode>
         bar.name(&name_of(path));
         let checked = match args.common.read(path) {
             Ok(input) => Checked::One(Box::new(One::new(args, &input, &mut known))),
-            Err(error) => Checked::Unreadable(Unreadable::new(name_of(path), &error)),
+            Err(error) => Checked::unreadable(path, &error),
         };
         bar.add(1);
         checked
@@ -125,27 +115,13 @@ pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode>
     bar.finish();
     let wrong = schedules.iter().filter(|checked| !checked.is_right());
     let wrong = wrong.count();
-    let several = Several {
-        ok: wrong == 0,
-        schedules,
-    };
-    output::answer(out, args.common.json, &several, |out| several.print(out))?;
+    let json = record! { ok: wrong == 0, schedules: &schedules };
+    output::answer(out, args.common.json, &json, |out| print(&schedules, out))?;
     if wrong > 0 {
         let all = counted(paths.len(), "schedule");
         return Err(output::wrong(format!("{wrong} of {all} failed the check")));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-impl Unreadable {
-    fn new(schedule: String, error: &anyhow::Error) -> Unreadable {
-        Unreadable {
-            ok: false,
-            errors: [],
-            schedule,
-            error: format!("{error:#}"),
-        }
-    }
 }
 
 impl One {
@@ -183,6 +159,15 @@ impl One {
 }
 
 impl Checked {
+    fn unreadable(path: &Path, error: &anyhow::Error) -> Checked {
+        Checked::Unreadable {
+            ok: false,
+            errors: [],
+            schedule: name_of(path),
+            error: format!("{error:#}"),
+        }
+    }
+
     fn is_right(&self) -> bool {
         matches!(self, Checked::One(one) if one.report.is_correct())
     }
@@ -190,14 +175,14 @@ impl Checked {
     fn name(&self) -> &str {
         match self {
             Checked::One(one) => one.info.schedule.as_deref().unwrap_or("-"),
-            Checked::Unreadable(unreadable) => &unreadable.schedule,
+            Checked::Unreadable { schedule, .. } => schedule,
         }
     }
 
     /// The verdict in a line.
     fn line(&self) -> String {
         let one = match self {
-            Checked::Unreadable(unreadable) => return unreadable.error.clone(),
+            Checked::Unreadable { error, .. } => return error.clone(),
             Checked::One(one) => one,
         };
         let count = |first: &[_], more: usize| match first.len() + more {
@@ -223,37 +208,35 @@ impl Checked {
     }
 }
 
-impl Several {
-    fn print(&self, out: &mut dyn Write) -> Result<()> {
-        for checked in &self.schedules {
-            let (name, line) = (checked.name(), checked.line());
-            // An error of a file begins with its name.
-            let line = line.strip_prefix(&format!("{name}: ")).unwrap_or(&line);
-            writeln!(out, "{name}: {line}")?;
-        }
-        writeln!(out)?;
-        let rows = self.schedules.iter().map(|checked| {
-            let mut row = vec![checked.name().to_string()];
-            let (result, one) = match checked {
-                Checked::Unreadable(_) => ("UNREADABLE", None),
-                Checked::One(one) if checked.is_right() => ("correct", Some(one)),
-                Checked::One(_) => ("WRONG", None),
-            };
-            row.push(result.into());
-            row.extend(match one.and_then(|one| one.judgement.as_ref()) {
-                Some(judgement) => judgement.cells(),
-                None => ["-"; 5].map(Into::into),
-            });
-            let notes = one.map(|one| one.report.notes.len() + one.report.more_notes);
-            row.push(notes.map_or("-".into(), |n| n.to_string()));
-            row
-        });
-        let header = "schedule|result|>time|>x bound|>rounds|>messages|>volume|>notes";
-        let is_wrong = |row: usize| !self.schedules[row].is_right();
-        output::table_with(out, header, rows, |row| {
-            is_wrong(row).then_some(output::WRONG)
-        })
+fn print(schedules: &[Checked], out: &mut dyn Write) -> Result<()> {
+    for checked in schedules {
+        let (name, line) = (checked.name(), checked.line());
+        // An error of a file begins with its name.
+        let line = line.strip_prefix(&format!("{name}: ")).unwrap_or(&line);
+        writeln!(out, "{name}: {line}")?;
     }
+    writeln!(out)?;
+    let rows = schedules.iter().map(|checked| {
+        let mut row = vec![checked.name().to_string()];
+        let (result, one) = match checked {
+            Checked::Unreadable { .. } => ("UNREADABLE", None),
+            Checked::One(one) if checked.is_right() => ("correct", Some(one)),
+            Checked::One(_) => ("WRONG", None),
+        };
+        row.push(result.into());
+        row.extend(match one.and_then(|one| one.judgement.as_ref()) {
+            Some(judgement) => judgement.cells(),
+            None => ["-"; 5].map(Into::into),
+        });
+        let notes = one.map(|one| one.report.notes.len() + one.report.more_notes);
+        row.push(notes.map_or("-".into(), |n| n.to_string()));
+        row
+    });
+    let header = "schedule|result|>time|>x bound|>rounds|>messages|>volume|>notes";
+    let is_wrong = |row: usize| !schedules[row].is_right();
+    output::table_with(out, header, rows, |row| {
+        is_wrong(row).then_some(output::WRONG)
+    })
 }
 
 impl Judgement {

@@ -15,7 +15,7 @@ use super::report::{LibraryTimes, MIN_FOR_P99, Ran, WallSummary};
 use crate::args::{Inputs, clock_name};
 use crate::files::read_text;
 use crate::input::print_warnings;
-use crate::output::{self, FoundWrong};
+use crate::output::{self, FoundWrong, record};
 use crate::progress::WorkBar;
 use crate::ranges::Ranges;
 use crate::site::{self, Site};
@@ -84,19 +84,6 @@ struct Change {
     ratio: Option<f64>,
     /// `faster`, `slower`, or `same` where the intervals touch.
     change: &'static str,
-}
-
-#[derive(Serialize)]
-struct Output<'a> {
-    verified: Option<bool>,
-    rows: &'a [ComparedRow],
-    /// `threads` or `mpi`.
-    engine: &'static str,
-    /// The processes, if the engine is MPI.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mpi: Option<Processes>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    baseline: Option<String>,
 }
 
 impl RunRow {
@@ -254,14 +241,14 @@ impl RunTable {
         if args.common.json {
             let mut verified = rows.iter().map(|row| row.row.verified);
             let baseline = args.baseline.as_ref();
-            let output = Output {
+            let json = record! {
                 verified: verified.try_fold(wrong.is_none(), |all, one| Some(all && one?)),
-                rows,
+                rows: rows,
                 engine: args.engine().name(),
-                mpi: self.processes,
-                baseline: baseline.map(|path| path.display().to_string()),
+                mpi (optional): self.processes.as_ref(),
+                baseline (optional): baseline.map(|path| path.display().to_string()),
             };
-            output::json(out, &output)?;
+            output::json(out, &json)?;
         } else if let Some(first) = rows.first() {
             if let Some(processes) = &self.processes {
                 output::summary(out, &site::summary(processes))?;

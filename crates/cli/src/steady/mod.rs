@@ -25,7 +25,7 @@ use crate::memory::{available_memory, ensure_memory};
 use crate::output;
 use crate::units::{counted, did_you_mean, parse_count, parse_size};
 use execute::execute;
-use report::{MeasuredSeries, Output, Recomputed, ThroughputBounds, exact};
+use report::MeasuredSeries;
 
 /// The best throughput of a series of operations on a platform, and its schedule
 ///
@@ -169,10 +169,12 @@ struct Found {
     model_time: f64,
     single: Single,
     drift: Option<Robustness>,
-    recomputed: Vec<Recomputed>,
+    /// The throughput by other methods.
+    recomputed: Vec<(&'static str, Fraction)>,
     /// Whether all methods agree.
     agree: bool,
-    bounds: Option<ThroughputBounds>,
+    /// Lower and upper bound, for problems whose optimum is NP-hard to find.
+    bounds: Option<(Fraction, Fraction)>,
     packets: Option<Packets>,
     run: Option<MeasuredSeries>,
 }
@@ -253,8 +255,9 @@ impl Found {
     }
 
     fn print(&self, json: bool, out: &mut dyn Write) -> Result<ExitCode> {
-        let output = Output::of(self);
-        output::answer(out, json, &output, |out| report::print(out, self, &output))?;
+        output::answer(out, json, &report::json(self), |out| {
+            report::print(out, self)
+        })?;
         if self.run.as_ref().is_some_and(|run| !run.verified) {
             return Err(output::wrong("the run's result is wrong".into()));
         }
@@ -264,23 +267,19 @@ impl Found {
 
 /// Computes bounds of the throughput, where its optimum is NP-hard to find. It is optimal if it
 /// reaches the upper one.
-fn bounds(solution: &mut Solution) -> Option<ThroughputBounds> {
+fn bounds(solution: &mut Solution) -> Option<(Fraction, Fraction)> {
     let bounds = solution.bounds().unwrap_or_else(|error| {
         output::note(&format!("the throughput's bounds are not known: {error}"));
         None
     });
     let (lower, upper) = bounds?;
     solution.is_optimal |= solution.throughput == upper;
-    Some(ThroughputBounds {
-        gap: (&upper / &solution.throughput).to_f64() - 1.0,
-        lower: exact(&lower),
-        upper: exact(&upper),
-    })
+    Some((lower, upper))
 }
 
 /// Computes the throughput by other methods, by all with `all`. Returns the results, and whether
 /// they agree with the throughput.
-fn recompute(solution: &Solution, all: bool) -> (Vec<Recomputed>, bool) {
+fn recompute(solution: &Solution, all: bool) -> (Vec<(&'static str, Fraction)>, bool) {
     let mut agree = true;
     let mut recomputed = Vec::new();
     for (method, throughput) in solution.recomputed(all) {
@@ -294,10 +293,7 @@ fn recompute(solution: &Solution, all: bool) -> (Vec<Recomputed>, bool) {
                         solution.throughput
                     ));
                 }
-                recomputed.push(Recomputed {
-                    method,
-                    throughput: exact(&throughput),
-                });
+                recomputed.push((method, throughput));
             }
             Err(error) => {
                 agree &= !all;

@@ -3,178 +3,84 @@
 use std::io::Write;
 
 use anyhow::Result;
-use oneport_steady::{Fraction, Operation, Periodic, Route, Single, Solution, Task, show_short};
+use oneport_steady::{Fraction, Operation, Route, Solution, Task, show_short};
 use serde::Serialize;
 
 use super::Found;
-use crate::output;
+use crate::output::{self, record};
 use crate::units::counted;
 
-#[derive(Serialize)]
-pub(super) struct Output<'a> {
-    pub(super) collective: &'static str,
-    pub(super) ports: &'static str,
-    pub(super) nodes: usize,
-    pub(super) edges: usize,
-    /// Operations per time unit.
-    pub(super) throughput: Exact,
-    /// Whether the throughput is optimal.
-    pub(super) optimal: bool,
-    /// Whether a certificate of optimality was checked.
-    pub(super) proved: bool,
-    /// The same throughput, computed by other methods; all agree.
-    pub(super) recomputed: &'a [Recomputed],
-    pub(super) trees: Vec<WeightedTree>,
-    pub(super) matchings: Vec<MatchingEdges>,
-    /// The shortest period with whole messages in every slot.
-    pub(super) period: serde_json::Value,
-    pub(super) schedule: Repeated,
-    pub(super) single_tree: SingleTree,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) drift: Option<Drift>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) bounds: Option<&'a ThroughputBounds>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) long_message: Option<LongMessage>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) run: Option<&'a MeasuredSeries>,
-}
-
-impl<'a> Output<'a> {
-    pub(super) fn of(found: &'a Found) -> Output<'a> {
-        let (solution, periodic, single) = (&found.solution, &found.periodic, &found.single);
-        let (messages, model_time) = (found.messages, found.model_time);
-        Output {
-            collective: solution.operation.name(),
-            ports: solution.ports.name(),
-            nodes: solution.platform().nodes(),
-            edges: solution.platform().edges().len(),
-            throughput: exact(&solution.throughput),
-            optimal: solution.is_optimal,
-            proved: solution.certificate.is_some(),
-            recomputed: &found.recomputed,
-            trees: trees(solution),
-            matchings: matchings(solution),
-            period: period(solution),
-            schedule: Repeated {
-                period: exact(periodic.period()),
-                messages_per_period: periodic.operations(),
-                elements: periodic.elements(),
-                throughput: exact(&periodic.throughput()),
-                loss: periodic.loss().to_f64(),
-                messages,
-                model_time,
-                reached: messages as f64 / model_time / solution.throughput.to_f64(),
-                checked: true,
-            },
-            single_tree: SingleTree {
-                throughput: exact(&single.throughput),
-                optimal: single.is_optimal,
-            },
-            drift: found.drift.as_ref().map(|drift| Drift {
-                guaranteed: exact(&drift.guaranteed),
-                best_guaranteed: exact(&drift.best_guaranteed),
-            }),
-            bounds: found.bounds.as_ref(),
-            long_message: found.packets.as_ref().map(|packets| LongMessage {
-                packets: packets.count,
-                model_time: packets.time,
-            }),
-            run: found.run.as_ref(),
-        }
+/// The JSON fields.
+pub(super) fn json(found: &Found) -> impl Serialize {
+    let (solution, periodic) = (&found.solution, &found.periodic);
+    record! {
+        collective: solution.operation.name(),
+        ports: solution.ports.name(),
+        nodes: solution.platform().nodes(),
+        edges: solution.platform().edges().len(),
+        // Operations per time unit.
+        throughput: exact(&solution.throughput),
+        optimal: solution.is_optimal,
+        // Whether a certificate of optimality was checked.
+        proved: solution.certificate.is_some(),
+        // The same throughput, computed by other methods.
+        recomputed: found.recomputed.iter().map(|(method, value)| record! {
+            method: method,
+            throughput: exact(value),
+        }).collect::<Vec<_>>(),
+        trees: solution.routes.iter().map(|route| tree(solution, route)).collect::<Vec<_>>(),
+        // An edge from a node to itself means that the node combines.
+        matchings: solution.slots.iter().map(|slot| record! {
+            weight: slot.share.to_string(),
+            weight_float: slot.share.to_f64(),
+            edges: slot.edges.iter().map(|&e| solution.link(e)).collect::<Vec<_>>(),
+        }).collect::<Vec<_>>(),
+        // The shortest period with whole messages in every slot.
+        period: period(solution),
+        schedule: record! {
+            period: exact(periodic.period()),
+            messages_per_period: periodic.operations(),
+            elements: periodic.elements(),
+            throughput: exact(&periodic.throughput()),
+            // Fraction of the optimum lost by rounding.
+            loss: periodic.loss().to_f64(),
+            messages: found.messages,
+            model_time: found.model_time,
+            reached: found.reached(),
+            checked: true,
+        },
+        single_tree: record! {
+            throughput: exact(&found.single.throughput),
+            optimal: found.single.is_optimal,
+        },
+        drift (optional): found.drift.as_ref().map(|drift| record! {
+            guaranteed: exact(&drift.guaranteed),
+            best_guaranteed: exact(&drift.best_guaranteed),
+        }),
+        bounds (optional): found.bounds.as_ref().map(|(lower, upper)| record! {
+            lower: exact(lower),
+            upper: exact(upper),
+            gap: gap(solution, upper),
+        }),
+        long_message (optional): found.packets.as_ref().map(|packets| record! {
+            packets: packets.count,
+            model_time: packets.time,
+        }),
+        run (optional): found.run.as_ref(),
     }
 }
 
-/// Bounds for problems whose optimum is NP-hard to find.
-#[derive(Serialize)]
-pub(super) struct ThroughputBounds {
-    pub(super) lower: Exact,
-    pub(super) upper: Exact,
-    /// Fraction by which the throughput may be higher. It is 0 if the throughput is optimal, which
-    /// need not be proved by a separate certificate.
-    pub(super) gap: f64,
-}
-
-#[derive(Serialize)]
-pub(super) struct Recomputed {
-    pub(super) method: &'static str,
-    pub(super) throughput: Exact,
-}
-
-#[derive(Serialize)]
-pub(super) struct LongMessage {
-    pub(super) packets: usize,
-    pub(super) model_time: f64,
-}
-
-#[derive(Serialize)]
-pub(super) struct Exact {
-    pub(super) fraction: String,
-    pub(super) float: f64,
-}
-
-#[derive(Serialize)]
-pub(super) struct WeightedTree {
-    pub(super) weight: String,
-    pub(super) weight_float: f64,
-    pub(super) edges: Vec<(usize, usize)>,
-    /// Messages on each edge; omitted if all are 1.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) messages: Vec<usize>,
-    /// The contents of each message and each combination, if combining takes time or operands keep
-    /// their order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) tasks: Vec<TreeTask>,
-}
-
-/// A task of a tree. `ranks` are the contributions in the message or in the result.
-#[derive(Serialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum TreeTask {
-    Move {
-        from: usize,
-        to: usize,
-        ranks: Vec<usize>,
-    },
-    Combine {
-        node: usize,
-        ranks: Vec<usize>,
-    },
-}
-
-/// A matching. An edge from a node to itself means that the node combines.
-#[derive(Serialize)]
-pub(super) struct MatchingEdges {
-    pub(super) weight: String,
-    pub(super) weight_float: f64,
-    pub(super) edges: Vec<(usize, usize)>,
-}
-
-#[derive(Serialize)]
-pub(super) struct Repeated {
-    pub(super) period: Exact,
-    pub(super) messages_per_period: usize,
-    pub(super) elements: usize,
-    pub(super) throughput: Exact,
-    /// Fraction of the optimum lost by rounding.
-    pub(super) loss: f64,
-    pub(super) messages: usize,
-    pub(super) model_time: f64,
+impl Found {
     /// Fraction of the throughput that all messages together reach, start and end included.
-    pub(super) reached: f64,
-    pub(super) checked: bool,
+    fn reached(&self) -> f64 {
+        self.messages as f64 / self.model_time / self.solution.throughput.to_f64()
+    }
 }
 
-#[derive(Serialize)]
-pub(super) struct SingleTree {
-    pub(super) throughput: Exact,
-    pub(super) optimal: bool,
-}
-
-#[derive(Serialize)]
-pub(super) struct Drift {
-    pub(super) guaranteed: Exact,
-    pub(super) best_guaranteed: Exact,
+/// Fraction by which the throughput may be higher. It is 0 if the throughput is optimal, which need
+/// not be proved by a separate certificate.
+fn gap(solution: &Solution, upper: &Fraction) -> f64 {
+    (upper / &solution.throughput).to_f64() - 1.0
 }
 
 #[derive(Serialize)]
@@ -191,65 +97,57 @@ pub(super) struct MeasuredSeries {
     pub(super) kept_pace: bool,
 }
 
-pub(super) fn exact(value: &Fraction) -> Exact {
-    Exact {
-        fraction: value.to_string(),
-        float: value.to_f64(),
+fn exact(value: &Fraction) -> impl Serialize + use<> {
+    record! { fraction: value.to_string(), float: value.to_f64() }
+}
+
+fn tree(solution: &Solution, (route, weight): &(Route, Fraction)) -> impl Serialize + use<> {
+    let messages = route.trees.iter().flat_map(|t| t.messages.iter().copied());
+    let messages: Vec<usize> = messages.collect();
+    let tasks = tasks(solution, route).into_iter().map(|((from, to), ranks)| {
+        let combines = from == to;
+        record! {
+            #[serde(rename = "move")]
+            moves (optional): (!combines).then(|| record! { from: from, to: to, ranks: ranks.clone() }),
+            combine (optional): combines.then(|| record! { node: to, ranks: ranks.clone() }),
+        }
+    });
+    let tasks: Vec<_> = tasks.collect();
+    record! {
+        weight: weight.to_string(),
+        weight_float: weight.to_f64(),
+        edges: edges(solution, route),
+        messages (optional): messages.iter().any(|&m| m != 1).then_some(messages),
+        // The contents of each message and each combination, if combining takes time or operands
+        // keep their order.
+        tasks (optional): (!tasks.is_empty()).then_some(tasks),
     }
 }
 
-fn trees(solution: &Solution) -> Vec<WeightedTree> {
-    let tree = |(route, weight): &(Route, Fraction)| {
-        let trees = route.trees.iter();
-        let edges = trees.clone().flat_map(|t| t.edges.iter().copied());
-        let moves = route
-            .task_graph
-            .tasks
-            .iter()
-            .filter_map(|task| match *task {
-                Task::Move { edge, .. } => Some(edge),
-                Task::Combine { .. } => None,
-            });
-        let edges = edges.chain(moves).map(|e| solution.link(e));
-        let messages: Vec<usize> = trees.flat_map(|t| t.messages.iter().copied()).collect();
-        WeightedTree {
-            weight: weight.to_string(),
-            weight_float: weight.to_f64(),
-            edges: edges.collect(),
-            messages: if messages.iter().all(|&m| m == 1) {
-                Vec::new()
-            } else {
-                messages
-            },
-            tasks: tasks(solution, route),
-        }
-    };
-    solution.routes.iter().map(tree).collect()
-}
-
-fn tasks(solution: &Solution, route: &Route) -> Vec<TreeTask> {
-    let made = route
+/// The links that a route uses, or the tasks in which it moves values.
+fn edges(solution: &Solution, route: &Route) -> Vec<(usize, usize)> {
+    let edges = route.trees.iter().flat_map(|t| t.edges.iter().copied());
+    let moves = route
         .task_graph
-        .contents()
-        .split_off(route.task_graph.owners.len());
-    let tasks = route.task_graph.tasks.iter().zip(made);
-    let tasks = tasks.map(|(task, ranks)| match *task {
-        Task::Move { edge, .. } => {
-            let (from, to) = solution.link(edge);
-            TreeTask::Move { from, to, ranks }
-        }
-        Task::Combine { node, .. } => TreeTask::Combine { node, ranks },
-    });
-    tasks.collect()
+        .tasks
+        .iter()
+        .filter_map(|task| match *task {
+            Task::Move { edge, .. } => Some(edge),
+            Task::Combine { .. } => None,
+        });
+    edges.chain(moves).map(|e| solution.link(e)).collect()
 }
 
-fn matchings(solution: &Solution) -> Vec<MatchingEdges> {
-    let slots = solution.slots.iter().map(|slot| MatchingEdges {
-        weight: slot.share.to_string(),
-        weight_float: slot.share.to_f64(),
-        edges: slot.edges.iter().map(|&e| solution.link(e)).collect(),
-    });
-    slots.collect()
+/// The tasks of a route: the link of a move, from a node to itself for a combination, and the
+/// contributions in the message or in the result.
+fn tasks(solution: &Solution, route: &Route) -> Vec<((usize, usize), Vec<usize>)> {
+    let graph = &route.task_graph;
+    let made = graph.contents().split_off(graph.owners.len());
+    let link = |task: &Task| match *task {
+        Task::Move { edge, .. } => solution.link(edge),
+        Task::Combine { node, .. } => (node, node),
+    };
+    graph.tasks.iter().map(link).zip(made).collect()
 }
 
 /// A number if JSON readers keep it exact, a string otherwise.
@@ -283,63 +181,65 @@ fn plain(value: f64) -> String {
 }
 
 /// Prints the summary, and the first trees and matchings.
-pub(super) fn print(out: &mut dyn Write, found: &Found, output: &Output) -> Result<()> {
-    let mut summary = throughput_lines(&found.solution, &found.single, output);
-    summary.extend(schedule_lines(&found.periodic, output));
-    summary.extend(optional_lines(&found.solution, output));
+pub(super) fn print(out: &mut dyn Write, found: &Found) -> Result<()> {
+    let solution = &found.solution;
+    let mut summary = throughput_lines(found);
+    summary.extend(schedule_lines(found));
+    summary.extend(optional_lines(found));
     output::summary(out, &summary)?;
-    let trees = output.trees.iter().map(|tree| {
-        let way = if tree.tasks.is_empty() {
-            links(&tree.edges)
-        } else {
-            named(&tree.tasks)
+    let trees = solution.routes.iter().map(|(route, weight)| {
+        let way = match tasks(solution, route) {
+            none if none.is_empty() => links(&edges(solution, route)),
+            tasks => named(&tasks),
         };
-        (&tree.weight, way)
+        (weight, way)
     });
     writeln!(out)?;
     weighted(out, "trees", trees)?;
-    let matchings = output.matchings.iter();
-    weighted(
-        out,
-        "matchings",
-        matchings.map(|m| (&m.weight, links(&m.edges))),
-    )
+    let matchings = solution.slots.iter().map(|slot| {
+        let edges: Vec<_> = slot.edges.iter().map(|&e| solution.link(e)).collect();
+        (&slot.share, links(&edges))
+    });
+    weighted(out, "matchings", matchings)
 }
 
 /// A line of the summary: name and text.
 type SummaryLine = (&'static str, String);
 
 /// Returns the lines of the platform and its throughput.
-fn throughput_lines(solution: &Solution, single: &Single, output: &Output) -> Vec<SummaryLine> {
-    let why = match (output.optimal, output.proved, &output.bounds) {
-        (true, true, _) => "optimal, proved by a dual certificate".to_string(),
-        (true, false, _) => "optimal: it reaches its upper bound".to_string(),
-        (false, _, Some(bounds)) => format!(
+fn throughput_lines(found: &Found) -> Vec<SummaryLine> {
+    let (solution, single) = (&found.solution, &found.single);
+    let why = match (&found.bounds, solution.certificate.is_some()) {
+        (_, true) if solution.is_optimal => "optimal, proved by a dual certificate".to_string(),
+        _ if solution.is_optimal => "optimal: it reaches its upper bound".to_string(),
+        (Some((_, upper)), _) => format!(
             "the best found by a heuristic, not known to be optimal: up to {:.1}% more may be possible",
-            100.0 * bounds.gap
+            100.0 * gap(solution, upper)
         ),
-        (false, _, None) => "the best found by a heuristic, not known to be optimal".to_string(),
+        (None, _) => "the best found by a heuristic, not known to be optimal".to_string(),
     };
-    let platform = format!(
-        "{} nodes, {} links, source {}",
-        output.nodes,
-        output.edges,
-        solution.platform().source()
-    );
-    let series = format!("{}, {} ports", output.collective, output.ports);
-    let throughput = format!(
-        "{} a time unit ({}; {why})",
-        show_short(&solution.throughput),
-        short(output.throughput.float)
-    );
+    let platform = solution.platform();
+    let (nodes, edges) = (platform.nodes(), platform.edges().len());
+    let (operation, ports) = (solution.operation.name(), solution.ports.name());
+    let throughput = &solution.throughput;
+    let (exact, float) = (show_short(throughput), short(throughput.to_f64()));
+    let source = platform.source();
     let mut lines = vec![
-        ("platform", platform),
-        ("series of", series),
-        ("throughput", throughput),
+        (
+            "platform",
+            format!("{nodes} nodes, {edges} links, source {source}"),
+        ),
+        ("series of", format!("{operation}, {ports} ports")),
+        (
+            "throughput",
+            format!("{exact} a time unit ({float}; {why})"),
+        ),
     ];
-    let same = output.recomputed.iter();
-    let same = same.filter(|r| r.throughput.fraction == output.throughput.fraction);
-    let methods: Vec<&str> = same.map(|r| r.method).collect();
+    let same = found
+        .recomputed
+        .iter()
+        .filter(|(_, value)| value == throughput);
+    let methods: Vec<&str> = same.map(|(method, _)| *method).collect();
     if !methods.is_empty() {
         lines.push(("the same", format!("by {}", methods.join(", and by "))));
     }
@@ -354,46 +254,43 @@ fn throughput_lines(solution: &Solution, single: &Single, output: &Output) -> Ve
 }
 
 /// Returns the lines of the periodic schedule and of the schedule of all operations.
-fn schedule_lines(periodic: &Periodic, output: &Output) -> [SummaryLine; 2] {
-    let schedule = &output.schedule;
+fn schedule_lines(found: &Found) -> [SummaryLine; 2] {
+    let periodic = &found.periodic;
     let period = format!(
         "{} in a period of {}, {} a message: {} a time unit, loss {:.3}%",
         counted(periodic.operations(), "operation"),
         show_short(periodic.period()),
         counted(periodic.elements(), "element"),
-        short(schedule.throughput.float),
-        100.0 * schedule.loss
+        short(periodic.throughput().to_f64()),
+        100.0 * periodic.loss().to_f64()
     );
     let model_time = format!(
         "{} for {}: {} a time unit with start and end, {:.2}% of the throughput",
-        plain(schedule.model_time),
-        counted(schedule.messages, "operation"),
-        short(schedule.messages as f64 / schedule.model_time),
-        100.0 * schedule.reached
+        plain(found.model_time),
+        counted(found.messages, "operation"),
+        short(found.messages as f64 / found.model_time),
+        100.0 * found.reached()
     );
     [("schedule", period), ("model time", model_time)]
 }
 
 /// Returns the lines of what was requested by options, and of bounds.
-fn optional_lines(solution: &Solution, output: &Output) -> Vec<SummaryLine> {
-    let drift = output.drift.as_ref().map(|drift| {
+fn optional_lines(found: &Found) -> Vec<SummaryLine> {
+    let drift = found.drift.as_ref().map(|drift| {
+        let (guaranteed, best) = (&drift.guaranteed, &drift.best_guaranteed);
         let text = format!(
-            "{} guaranteed by the schedule for nominal costs, {} by the one of --robust ({}, {})",
-            drift.guaranteed.fraction,
-            drift.best_guaranteed.fraction,
-            short(drift.guaranteed.float),
-            short(drift.best_guaranteed.float)
+            "{guaranteed} guaranteed by the schedule for nominal costs, {best} by the one of --robust ({}, {})",
+            short(guaranteed.to_f64()),
+            short(best.to_f64())
         );
         ("under drift", text)
     });
-    let bounds = output.bounds.as_ref().map(|bounds| {
+    let bounds = found.bounds.as_ref().map(|(lower, upper)| {
         let text = format!(
-            "{} to {} ({} to {}; {})",
-            bounds.lower.fraction,
-            bounds.upper.fraction,
-            short(bounds.lower.float),
-            short(bounds.upper.float),
-            match solution.operation {
+            "{lower} to {upper} ({} to {}; {})",
+            short(lower.to_f64()),
+            short(upper.to_f64()),
+            match found.solution.operation {
                 Operation::Multicast => "by scatters, by flows",
                 Operation::Scan => "what was found, the last rank's prefix alone",
                 _ => "what was found, free combinations or busy processors",
@@ -401,11 +298,11 @@ fn optional_lines(solution: &Solution, output: &Output) -> Vec<SummaryLine> {
         );
         ("bounds", text)
     });
-    let long_message = output.long_message.as_ref().map(|long| {
-        let text = format!("best in {} packets: time {}", long.packets, long.model_time);
+    let long_message = found.packets.as_ref().map(|packets| {
+        let text = format!("best in {} packets: time {}", packets.count, packets.time);
         ("long message", text)
     });
-    let run = output.run.as_ref().map(|run| {
+    let run = found.run.as_ref().map(|run| {
         let text = format!(
             "{}, {:.3} s; {} a time unit measured over the second half of the operations, {} in the model",
             if run.verified { "verified" } else { "WRONG" },
@@ -423,7 +320,7 @@ fn optional_lines(solution: &Solution, output: &Output) -> Vec<SummaryLine> {
 fn weighted<'a>(
     out: &mut dyn Write,
     title: &str,
-    lines: impl ExactSizeIterator<Item = (&'a String, String)>,
+    lines: impl ExactSizeIterator<Item = (&'a Fraction, String)>,
 ) -> Result<()> {
     let more = lines.len().saturating_sub(MAX_LINES);
     writeln!(out, "{title}:")?;
@@ -436,30 +333,32 @@ fn weighted<'a>(
     Ok(())
 }
 
-/// Formats links as `0->1`, and the combining of a node as `1+`.
+/// Formats a link as `0->1`, and the combining of a node as `1+`.
+fn link((from, to): (usize, usize)) -> String {
+    match from == to {
+        true => format!("{from}+"),
+        false => format!("{from}->{to}"),
+    }
+}
+
 fn links(edges: &[(usize, usize)]) -> String {
-    let all = edges.iter().map(|(a, b)| match a == b {
-        true => format!("{a}+"),
-        false => format!("{a}->{b}"),
-    });
-    all.collect::<Vec<String>>().join(" ")
+    let all: Vec<String> = edges.iter().map(|&edge| link(edge)).collect();
+    all.join(" ")
 }
 
 /// Formats tasks: `1->0 [1]` moves the contribution of rank 1, `0+ [0 1]` combines on node 0.
-fn named(tasks: &[TreeTask]) -> String {
-    let ranks = |ranks: &[usize]| {
+fn named(tasks: &[((usize, usize), Vec<usize>)]) -> String {
+    let names = tasks.iter().map(|(edge, ranks)| {
         let in_row = ranks.windows(2).all(|w| w[1] == w[0] + 1);
-        match ranks {
-            [first, .., last] if in_row && ranks.len() > 2 => format!("[{first}..{last}]"),
-            _ => {
-                let all: Vec<String> = ranks.iter().map(usize::to_string).collect();
-                format!("[{}]", all.join(" "))
-            }
-        }
-    };
-    let names = tasks.iter().map(|task| match task {
-        TreeTask::Move { from, to, ranks: r } => format!("{from}->{to} {}", ranks(r)),
-        TreeTask::Combine { node, ranks: r } => format!("{node}+ {}", ranks(r)),
+        let ranks = match &ranks[..] {
+            [first, .., last] if in_row && ranks.len() > 2 => format!("{first}..{last}"),
+            all => all
+                .iter()
+                .map(usize::to_string)
+                .collect::<Vec<_>>()
+                .join(" "),
+        };
+        format!("{} [{ranks}]", link(*edge))
     });
     names.collect::<Vec<String>>().join(", ")
 }

@@ -3,61 +3,25 @@
 use std::io::Write;
 
 use anyhow::Result;
-use oneport::run::Processes;
 use oneport_measure::tune::{LibraryRow, Trial, TuningResult};
 use serde::Serialize;
 
 use super::job::{CoreUse, TuneJob};
-use crate::args::{Inputs, clock_name};
-use crate::output;
-use crate::output::Skipped;
+use crate::args::clock_name;
+use crate::output::{self, record};
 use crate::units::{or_dash, show_bytes, show_ns, significant};
 
-#[derive(Serialize)]
-pub(super) struct Output<'a> {
-    collective: &'static str,
-    ranks: usize,
-    root: usize,
-    ports: &'static str,
-    ported: usize,
-    dtype: &'static str,
-    op: Option<&'static str>,
-    clock: &'static str,
-    inputs: Inputs,
-    machine: &'a str,
-    cores: usize,
-    pinned: bool,
-    oversubscribed: bool,
-    date: &'a str,
-    command: &'a str,
-    budget_s: f64,
-    elapsed_s: f64,
-    /// Number of rows taken from the CSV file.
-    resumed: usize,
-    interrupted: bool,
-    budget_spent: bool,
-    /// The processes, if ranks are processes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mpi: Option<&'a Processes>,
-    rows: &'a [Trial],
-    /// The library's own function at each size.
-    #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    library: &'a [LibraryRow],
-    skipped: &'a [Skipped],
-    warnings: &'a [String],
-}
-
 impl TuneJob {
-    /// The result as JSON fields.
-    pub(super) fn output<'a>(
+    /// The result as JSON fields; `resumed` rows are those of the CSV file.
+    pub(super) fn json<'a>(
         &'a self,
-        threads: &CoreUse,
+        threads: &'a CoreUse,
         tuning: &'a TuningResult,
         warnings: &'a [String],
         resumed: usize,
-    ) -> Output<'a> {
+    ) -> impl Serialize {
         let request = &self.sweep.request;
-        Output {
+        record! {
             collective: self.kind.name(),
             ranks: request.ranks(),
             root: request.get_root(),
@@ -75,14 +39,15 @@ impl TuneJob {
             command: &self.command,
             budget_s: self.sweep.budget.as_secs_f64(),
             elapsed_s: tuning.elapsed.as_secs_f64(),
-            resumed,
+            resumed: resumed,
             interrupted: tuning.interrupted,
             budget_spent: tuning.budget_spent,
-            mpi: tuning.processes.as_ref(),
+            mpi (optional): tuning.processes.as_ref(),
             rows: &tuning.rows,
-            library: &tuning.library,
+            // The library's own function at each size.
+            library (optional): Some(&tuning.library).filter(|rows| !rows.is_empty()),
             skipped: &self.skipped,
-            warnings,
+            warnings: warnings,
         }
     }
 }

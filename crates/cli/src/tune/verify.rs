@@ -15,7 +15,7 @@ use super::TuneArgs;
 use super::files::parameters;
 use super::job::TuneJob;
 use crate::files::read_text;
-use crate::output;
+use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::site::{self, Site};
 use crate::units::{show_bytes, show_ns, significant};
@@ -40,34 +40,6 @@ pub(super) struct VerifyJob {
 pub(super) struct Verified {
     job: TuneJob,
     rows: Vec<VerifiedRow>,
-}
-
-#[derive(Serialize)]
-struct Output<'a> {
-    collective: &'static str,
-    ranks: usize,
-    /// Variables that choose algorithms, with their values.
-    environment: Vec<String>,
-    rows: Vec<OutputRow<'a>>,
-}
-
-#[derive(Serialize)]
-struct OutputRow<'a> {
-    bytes: u64,
-    algorithm: &'a str,
-    segment: u64,
-    function: &'a str,
-    /// In nanoseconds, of the earlier sweep and now.
-    library_then: Summary,
-    library_now: Summary,
-    best_then: Summary,
-    best_now: Summary,
-    /// The library's median over the best row's.
-    ratio_then: f64,
-    ratio_now: f64,
-    change: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<&'a str>,
 }
 
 impl VerifyJob {
@@ -116,24 +88,95 @@ impl site::Job for VerifyJob {
 impl Verified {
     pub(super) fn print(&self, args: &TuneArgs, out: &mut dyn Write) -> Result<ExitCode> {
         output::notes(self.job.load.iter());
-        let mut wrong = None;
-        for row in &self.rows {
-            if let Some(error) = &row.error {
-                let (function, size) = (&row.library.algorithm, show_bytes(row.bytes));
-                wrong = Some(format!("wrong result of {function} of {size}: {error}"));
-            }
-        }
-        let output = Output {
+        let json = record! {
             collective: self.job.kind.name(),
             ranks: self.job.sweep.request.ranks(),
+            // Variables that choose algorithms, with their values.
             environment: environment(),
-            rows: self.rows.iter().map(output_row).collect(),
+            rows: self.rows.iter().map(json_row).collect::<Vec<_>>(),
         };
-        output::answer(out, args.json, &output, |out| print(out, &output))?;
-        match wrong {
+        output::answer(out, args.json, &json, |out| self.print_text(out))?;
+        match self
+            .rows
+            .iter()
+            .rev()
+            .find_map(|row| Some((row, row.error.as_ref()?)))
+        {
             None => Ok(ExitCode::SUCCESS),
-            Some(wrong) => Err(output::wrong(wrong)),
+            Some((row, error)) => {
+                let (function, size) = (&row.library.algorithm, show_bytes(row.bytes));
+                let wrong = format!("wrong result of {function} of {size}: {error}");
+                Err(output::wrong(wrong))
+            }
         }
+    }
+
+    fn print_text(&self, out: &mut dyn Write) -> Result<()> {
+        let function = self.rows.first().map_or("", |row| &row.library.algorithm);
+        let ranks = self.job.sweep.request.ranks();
+        let environment = match &environment()[..] {
+            [] => "no variable that chooses algorithms".to_string(),
+            variables => variables.join(" "),
+        };
+        output::summary(
+            out,
+            &[
+                ("verified", format!("{function}, {ranks} ranks")),
+                ("environment", environment),
+                (
+                    "x best",
+                    "the library over the best row of the sweep, measured in turns".into(),
+                ),
+            ],
+        )?;
+        writeln!(out)?;
+        let ns = |wall: Summary| show_ns(wall.median as f64);
+        let line = |row: &VerifiedRow| {
+            let [then, now] = row.ratios();
+            [
+                show_bytes(row.bytes),
+                row.best.algorithm.clone(),
+                show_bytes(row.best.segment),
+                ns(row.best.wall),
+                ns(row.best_now),
+                ns(row.library.wall),
+                ns(row.library_now),
+                significant(then, 3),
+                significant(now, 3),
+                change(row).to_string(),
+            ]
+        };
+        let header =
+            ">size|best|>segment|>best then|>now|>library then|>now|>x best then|>now|library is";
+        output::table(out, header, self.rows.iter().map(line))
+    }
+}
+
+/// A row as JSON fields: times in nanoseconds, of the earlier sweep and now; the ratios are the
+/// library's median over the best row's.
+fn json_row(row: &VerifiedRow) -> impl Serialize {
+    let [then, now] = row.ratios();
+    record! {
+        bytes: row.bytes,
+        algorithm: &row.best.algorithm,
+        segment: row.best.segment,
+        function: &row.library.algorithm,
+        library_then: row.library.wall,
+        library_now: row.library_now,
+        best_then: row.best.wall,
+        best_now: row.best_now,
+        ratio_then: then,
+        ratio_now: now,
+        change: change(row),
+        error (optional): row.error.as_deref(),
+    }
+}
+
+fn change(row: &VerifiedRow) -> &'static str {
+    match row.change() {
+        Ordering::Less => "faster",
+        Ordering::Equal => "same",
+        Ordering::Greater => "slower",
     }
 }
 
@@ -148,64 +191,4 @@ fn environment() -> Vec<String> {
         .collect();
     chosen.sort();
     chosen
-}
-
-fn output_row(row: &VerifiedRow) -> OutputRow<'_> {
-    let [ratio_then, ratio_now] = row.ratios();
-    OutputRow {
-        bytes: row.bytes,
-        algorithm: &row.best.algorithm,
-        segment: row.best.segment,
-        function: &row.library.algorithm,
-        library_then: row.library.wall,
-        library_now: row.library_now,
-        best_then: row.best.wall,
-        best_now: row.best_now,
-        ratio_then,
-        ratio_now,
-        change: match row.change() {
-            Ordering::Less => "faster",
-            Ordering::Equal => "same",
-            Ordering::Greater => "slower",
-        },
-        error: row.error.as_deref(),
-    }
-}
-
-fn print(out: &mut dyn Write, output: &Output<'_>) -> Result<()> {
-    let function = output.rows.first().map_or("", |row| row.function);
-    let environment = match &output.environment[..] {
-        [] => "no variable that chooses algorithms".to_string(),
-        variables => variables.join(" "),
-    };
-    output::summary(
-        out,
-        &[
-            ("verified", format!("{function}, {} ranks", output.ranks)),
-            ("environment", environment),
-            (
-                "x best",
-                "the library over the best row of the sweep, measured in turns".into(),
-            ),
-        ],
-    )?;
-    writeln!(out)?;
-    let ns = |wall: Summary| show_ns(wall.median as f64);
-    let line = |row: &OutputRow<'_>| {
-        [
-            show_bytes(row.bytes),
-            row.algorithm.to_string(),
-            show_bytes(row.segment),
-            ns(row.best_then),
-            ns(row.best_now),
-            ns(row.library_then),
-            ns(row.library_now),
-            significant(row.ratio_then, 3),
-            significant(row.ratio_now, 3),
-            row.change.to_string(),
-        ]
-    };
-    let header =
-        ">size|best|>segment|>best then|>now|>library then|>now|>x best then|>now|library is";
-    output::table(out, header, output.rows.iter().map(line))
 }
