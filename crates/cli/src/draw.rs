@@ -189,7 +189,7 @@ impl OutputFile {
         }
         let needed = steps as u128 * u128::from(BYTES_PER_STEP);
         let advice = "take fewer ranks or segments";
-        ensure_memory(|| "the picture or trace".into(), needed, advice)
+        ensure_memory("the picture or trace", needed, advice)
     }
 
     /// Formats the trace as the file's content.
@@ -467,11 +467,9 @@ impl Input {
     /// What made the schedule: an algorithm, with its segments, or a file.
     fn name(&self) -> String {
         let info = &self.info;
-        let name = info.algorithm.as_deref().or(info.schedule.as_deref());
-        let name = name.unwrap_or_default();
         match info.segments {
-            Some(q) if q > 1 => format!("{name} (q = {q})"),
-            _ => name.to_string(),
+            Some(q) if q > 1 => format!("{} (q = {q})", info.by()),
+            _ => info.by().to_string(),
         }
     }
 

@@ -12,7 +12,7 @@ use oneport_formats::{Written, dot, goal, msccl, simgrid};
 
 use crate::args::{Common, Named, named};
 use crate::input::Input;
-use crate::memory::ensure_memory;
+use crate::memory::{LARGE_SCHEDULE, ensure_memory};
 use crate::output;
 use crate::units::TimeUnit;
 
@@ -162,12 +162,7 @@ pub(crate) fn run(args: &ExportArgs, out: &mut dyn Write) -> Result<ExitCode> {
         }),
         ExportFormat::Msccl(args) => args.to.write(out, msccl_bytes, |input| {
             let info = &input.info;
-            let by = info
-                .algorithm
-                .as_deref()
-                .or(info.schedule.as_deref())
-                .unwrap_or("schedule");
-            let name = || format!("oneport {} {by}", info.collective);
+            let name = || format!("oneport {} {}", info.collective, info.by());
             let name = args.name.clone().unwrap_or_else(name);
             Ok(msccl::write(&input.schedule, &name)?)
         }),
@@ -193,11 +188,8 @@ impl Simgrid {
             Network::Crossbar => input.schedule.ranks() as u128,
             _ => 1,
         };
-        ensure_memory(
-            || "the files".into(),
-            (input.schedule.steps() as u128 + pairs * pairs) * BYTES_PER_STEP,
-            "take fewer ranks or larger segments",
-        )?;
+        let bytes = (input.schedule.steps() as u128 + pairs * pairs) * BYTES_PER_STEP;
+        ensure_memory("the files", bytes, LARGE_SCHEDULE)?;
         let options = simgrid::SimgridOptions {
             network: self.network,
             cost: input.cost.clone(),
@@ -286,11 +278,8 @@ impl To {
         output::writable(&[("-o", to_file)])?;
         let mut input = self.common.input()?;
         input.print_warnings(&self.common);
-        ensure_memory(
-            || "the text of the schedule".into(),
-            bytes(&input.schedule),
-            "take fewer ranks or larger segments",
-        )?;
+        let bytes = bytes(&input.schedule);
+        ensure_memory("the text of the schedule", bytes, LARGE_SCHEDULE)?;
         let written = write(&input)?;
         for note in &written.notes {
             output::note(note);

@@ -104,7 +104,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     let text = String::from_utf8(bytes)
         .ok()
         .with_context(|| format!("{} is not a text file", path.display()))?;
-    let what = || format!("reading {name}");
-    ensure_memory(what, Need::of(&text), "take a shorter file")?;
+    let what = format!("reading {name}");
+    ensure_memory(&what, Need::of(&text), "take a shorter file")?;
     Ok(text)
 }

@@ -26,11 +26,13 @@ use crate::units::TimeUnit;
 /// Limit for the sum of all sizes in a schedule, in bytes, so that no sum overflows.
 const MAX_BYTES: u64 = 1 << 60;
 
-/// A schedule, the costs of its machine, and its description.
+/// A schedule, which need not be stored, the costs of its machine, and its description.
 #[derive(Debug)]
-pub(crate) struct Input {
+pub(crate) struct Input<S = Schedule> {
     /// The schedule.
-    pub(crate) schedule: Schedule,
+    pub(crate) schedule: S,
+    /// Size of an element.
+    pub(crate) element_bytes: u64,
     /// The cost model.
     pub(crate) cost: CostModel,
     /// Unit of model times.
@@ -153,6 +155,7 @@ impl Common {
         };
         Ok(Input {
             schedule,
+            element_bytes,
             cost,
             unit,
             planned: None,
@@ -216,6 +219,7 @@ impl Input {
         let info = ScheduleInfo::planned(task, algorithm, &request, schedule.collective().root());
         Ok(Input {
             schedule,
+            element_bytes: request.get_element_bytes(),
             cost: request.get_cost().clone(),
             unit: task.unit,
             planned: Some(PlannedBy {
@@ -225,6 +229,21 @@ impl Input {
             series: None,
             info,
         })
+    }
+}
+
+impl<S> Input<S> {
+    /// The input with its schedule in another form.
+    pub(crate) fn map<T>(self, form: impl FnOnce(S) -> T) -> Input<T> {
+        Input {
+            schedule: form(self.schedule),
+            element_bytes: self.element_bytes,
+            cost: self.cost,
+            unit: self.unit,
+            planned: self.planned,
+            series: self.series,
+            info: self.info,
+        }
     }
 
     /// Describes the input in lines of name and value.

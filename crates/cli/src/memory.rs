@@ -8,23 +8,18 @@ pub(crate) fn available_memory() -> Option<u64> {
     system::available_memory().map(|available| available.bytes)
 }
 
-/// Returns an error with `advice` if more than [`available_memory`] is needed.
-pub(crate) fn ensure_memory(
-    what: impl FnOnce() -> String,
-    bytes: u128,
-    advice: &str,
-) -> Result<()> {
+/// The advice where a schedule is too large.
+pub(crate) const LARGE_SCHEDULE: &str = "take fewer ranks or larger segments";
+
+/// Returns an error with `advice` if `what` needs more than [`available_memory`].
+pub(crate) fn ensure_memory(what: &str, bytes: u128, advice: &str) -> Result<()> {
     fits_memory(what, bytes, advice).map_err(anyhow::Error::msg)
 }
 
 /// As [`ensure_memory`]; the error is the message.
-pub(crate) fn fits_memory(
-    what: impl FnOnce() -> String,
-    bytes: u128,
-    advice: &str,
-) -> Result<(), String> {
+pub(crate) fn fits_memory(what: &str, bytes: u128, advice: &str) -> Result<(), String> {
     if available_memory().is_none_or(|free| bytes <= u128::from(free)) {
         return Ok(());
     }
-    system::ensure_memory(&what(), bytes).map_err(|error| format!("{error}: {advice}"))
+    system::ensure_memory(what, bytes).map_err(|error| format!("{error}: {advice}"))
 }

@@ -15,7 +15,7 @@ use oneport_formats::dot;
 use crate::args::Common;
 use crate::input::Input;
 use crate::levels;
-use crate::memory::ensure_memory;
+use crate::memory::{LARGE_SCHEDULE, ensure_memory};
 use crate::output;
 use crate::task::PlanTask;
 
@@ -80,12 +80,8 @@ pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode> {
     }
     let mut input = args.common.input()?;
     input.print_warnings(&args.common);
-    let advice = "take fewer ranks or larger segments";
-    ensure_memory(
-        || "the text of the schedule".into(),
-        text_bytes(&input.schedule),
-        advice,
-    )?;
+    let bytes = text_bytes(&input.schedule);
+    ensure_memory("the text of the schedule", bytes, LARGE_SCHEDULE)?;
     let text = match format {
         PlanFormat::Json => input.schedule.to_json(),
         PlanFormat::Text => heading(&input) + &programs(&input.schedule),
@@ -142,11 +138,6 @@ fn table(args: &Common) -> Result<String> {
 
 fn heading(input: &Input) -> String {
     let info = &input.info;
-    let by = info
-        .algorithm
-        .as_deref()
-        .or(info.schedule.as_deref())
-        .unwrap_or_default();
     let chosen = if info.algorithm_choice == "auto" {
         " (the fastest here in the model)"
     } else {
@@ -156,7 +147,8 @@ fn heading(input: &Input) -> String {
         Some(n) if n > 1 => format!(", {n} segments"),
         _ => String::new(),
     };
-    let mut text = format!("{}: {by}{chosen}{segments}\n", info.title());
+    let (title, by) = (info.title(), info.by());
+    let mut text = format!("{title}: {by}{chosen}{segments}\n");
     let traffic = levels::traffic(&input.schedule, &input.cost);
     for (name, line) in levels::lines(traffic.as_deref().unwrap_or_default()) {
         let _ = writeln!(text, "{name:6}  {line}");

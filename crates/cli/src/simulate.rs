@@ -6,22 +6,21 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use oneport::machine::Pieces;
-use oneport::plan::registry::Algorithm;
+use oneport::Schedule;
+use oneport::plan::registry::Planned;
 use oneport::plan::segments::Published;
 use oneport::rules::NodeKind;
 use oneport::simulate::bounds::LowerBounds;
-use oneport::simulate::{Simulation, Stats, Timed};
-use oneport::{CostModel, Request};
+use oneport::simulate::{Simulation, Timed};
 use oneport_pictures::SweepRow;
 use serde::Serialize;
 
-use self::stream::Streamed;
 use crate::args::Common;
-use crate::input::{Input, ScheduleInfo, show_cost};
+use crate::input::{Input, show_cost};
 use crate::levels::{self, Level};
 use crate::memory::ensure_memory;
-use crate::output;
+use crate::output::{self, record};
+use crate::progress::WorkBar;
 use crate::sweep::{Point, SweepArgs};
 use crate::task::finite;
 use crate::units::{Number, TimeUnit, show_bytes, significant};
@@ -57,68 +56,6 @@ reads and what it overwrites. Compute: computing is alone on its rank (unless --
 when both ends are ready. A transfer of n bytes takes alpha + beta*n, combining n bytes gamma*n. Where all costs are \
 given as plain numbers, model times are in the same units, otherwise in nanoseconds.";
 
-#[derive(Serialize)]
-struct Output<'a> {
-    time: Number,
-    model_time: Number,
-    rounds: usize,
-    messages: usize,
-    bytes: u64,
-    lower_bound: Number,
-    /// Time divided by lower bound, which `x_bound` is, too.
-    ratio: Option<Number>,
-    x_bound: Option<Number>,
-    /// The lower bounds, of which `lower_bound` is the largest.
-    lower_bounds: Bounds,
-    closed_form: Option<Number>,
-    /// The row of a published table.
-    published: Option<Print>,
-    alpha: Number,
-    beta: Number,
-    gamma: Number,
-    gamma_copy: Number,
-    /// Present if the costs are not linear in the size; alpha to gamma_copy are then only an
-    /// approximation.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pieces: Option<&'a Pieces>,
-    #[serde(flatten)]
-    info: &'a ScheduleInfo,
-    /// By level of the machine, from the innermost one: the traffic.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    levels: Option<Vec<Level>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    rank_times: Option<Vec<Number>>,
-    /// By rank and port: how long each port carries a transfer.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    port_busy: Option<Vec<Vec<Number>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    critical_path: Option<Vec<PathLink>>,
-}
-
-#[derive(Serialize)]
-struct Bounds {
-    latency: Number,
-    bandwidth: Number,
-    computation: Number,
-    path: Number,
-    port: Number,
-    /// Of a series of operations, by its best throughput.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    series: Option<Number>,
-}
-
-/// A row of a published table.
-#[derive(Serialize)]
-struct Print {
-    table: &'static str,
-    time: Number,
-    /// In bytes, not rounded.
-    best_segment: Option<Number>,
-    best_time: Option<Number>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    erratum: Option<&'static str>,
-}
-
 /// A transfer or computation on the critical path.
 #[derive(Serialize)]
 struct PathLink {
@@ -133,10 +70,27 @@ struct PathLink {
 /// Memory of a step of a stored schedule while it is timed, in bytes.
 const BYTES_PER_STEP: u64 = 160;
 
-/// What is timed.
-enum Subject {
-    Stored(Box<Input>),
-    Streamed(Box<Streamed>),
+/// What has been found about a schedule, which is not stored if it is long.
+struct Simulated {
+    input: Input<Planned>,
+    timed: Timed,
+    bounds: LowerBounds,
+    /// The bound of a series of operations, by its best throughput.
+    series: Option<f64>,
+    closed_form: Option<f64>,
+    published: Option<Published>,
+    /// By level of the machine, from the innermost one: the traffic.
+    levels: Option<Vec<Level>>,
+    /// By rank: bytes sent and received, and how long each port carries a transfer.
+    ranks: Option<Vec<RankTotals>>,
+    critical_path: Option<Vec<PathLink>>,
+}
+
+/// What a rank sends and receives, in bytes, and how long its ports are busy.
+struct RankTotals {
+    sent: u64,
+    received: u64,
+    busy: Vec<Number>,
 }
 
 /// Simulates and prints.
@@ -152,198 +106,267 @@ pub(crate) fn run(args: &SimulateArgs, out: &mut dyn Write) -> Result<ExitCode> 
                 common: point.clone(),
                 ..args.clone()
             };
-            let subject = Subject::of(&args)?;
-            Ok(subject.point(&subject.time(&args)?))
+            Ok(Simulated::of(&args)?.point())
         });
     }
-    let subject = Subject::of(args)?;
-    let output = subject.time(args)?;
-    output::answer(out, args.common.json, &output, |out| {
-        print(out, &subject, &output)
+    let found = Simulated::of(args)?;
+    output::answer(out, args.common.json, &found.json(args), |out| {
+        found.print(args, out)
     })?;
-    table.add(subject.point(&output));
+    table.add(found.point());
     table.write()?;
     Ok(ExitCode::SUCCESS)
 }
 
-impl Subject {
-    /// The schedule that the options describe, not stored if it is long.
-    fn of(args: &SimulateArgs) -> Result<Subject> {
-        let mut subject = match stream::subject(args)? {
-            Some(subject) => subject,
-            None => Subject::Stored(Box::new(args.common.input()?)),
+impl Simulated {
+    /// Times the schedule that the options describe.
+    fn of(args: &SimulateArgs) -> Result<Simulated> {
+        let input = match stream::input(args)? {
+            Some(input) => input,
+            None => {
+                let mut input = args.common.input()?;
+                input.print_warnings(&args.common);
+                input.map(Planned::Stored)
+            }
         };
-        if let Subject::Stored(input) = &mut subject {
-            input.print_warnings(&args.common);
-        }
-        Ok(subject)
-    }
-
-    fn time(&self, args: &SimulateArgs) -> Result<Output<'_>> {
-        match self {
-            Subject::Stored(input) => time(args, input),
-            Subject::Streamed(streamed) => streamed.time(),
-        }
-    }
-
-    /// What a sweep keeps of it.
-    fn point(&self, output: &Output<'_>) -> Point {
-        let info = output.info;
-        let name = info.algorithm.as_deref().or(info.schedule.as_deref());
-        let row = SweepRow {
-            algorithm: name.unwrap_or_default().into(),
-            ranks: info.ranks,
-            bytes: info.vector_bytes.unwrap_or(0),
-            time: output.time.0,
-            bound: output.lower_bound.0,
-            median: None,
-            rounds: output.rounds,
-            messages: output.messages,
-            volume: output.bytes,
-            segment: info.segment.filter(|_| info.segments > Some(1)),
+        let (schedule, cost, info) = (&input.schedule, &input.cost, &input.info);
+        let stored = match schedule {
+            Planned::Stored(schedule) => Some(schedule),
+            Planned::Streamed { .. } => None,
         };
-        let (ports, cost, unit) = match self {
-            Subject::Stored(input) => (input.schedule.ports(), &input.cost, input.unit),
-            Subject::Streamed(s) => (s.request.get_ports(), s.request.get_cost(), s.unit),
-        };
-        Point {
-            collective: info.collective,
-            ports,
-            costs: show_cost(cost, unit),
-            unit,
-            rows: vec![row],
-            skipped: Vec::new(),
+        let progress = WorkBar::new(
+            0,
+            "timing {wide_bar} {percent}% of {human_len} transfers, {eta} left",
+        );
+        match stored {
+            Some(schedule) => {
+                let needed = schedule.steps() as u128 * u128::from(BYTES_PER_STEP);
+                ensure_memory("the times", needed, "take fewer ranks or segments")?;
+                progress.begin("", schedule.steps() as u64 / 2);
+            }
+            None => progress.begin("", input.transfers() << u32::from(cost.overlaps())),
         }
-    }
-
-    fn summary(&self) -> Vec<(&'static str, String)> {
-        match self {
-            Subject::Stored(input) => input.summary(),
-            Subject::Streamed(s) => s.info.summary(s.request.get_cost(), s.unit),
-        }
-    }
-}
-
-/// Times a stored schedule.
-fn time<'i>(args: &SimulateArgs, input: &'i Input) -> Result<Output<'i>> {
-    let needed = input.schedule.steps() as u128 * u128::from(BYTES_PER_STEP);
-    ensure_memory(
-        || "the times".into(),
-        needed,
-        "take fewer ranks or segments",
-    )?;
-    let timed = input.schedule.timed(&input.cost, |_| ())?;
-    finite(timed.time)?;
-    let simulation = (args.ranks_table || args.critical_path)
-        .then(|| input.schedule.simulate(&input.cost))
-        .transpose()?;
-    let bounds = input.schedule.lower_bound(&input.cost);
-    let series = input.series.as_ref().and_then(|series| {
-        let bound = series.min_time(&input.schedule);
-        let unknown = |e| output::note(&format!("the series has no known bound: {e}"));
-        bound.map_err(unknown).ok()
-    });
-    // Formulas and published times are those of nodes whose ranks share no ports.
-    let planned = input.planned.as_ref();
-    let planned = planned.filter(|_| input.schedule.shared_ports().is_empty());
-    let planned = planned.map(|p| (&p.algorithm, &p.request));
-    let size = input.schedule.element_bytes();
-    let simulated = simulation.as_ref();
-    Ok(Output {
-        levels: levels::traffic(&input.schedule, &input.cost),
-        rank_times: args
-            .ranks_table
-            .then(|| timed.rank_times.iter().copied().map(Number).collect()),
-        port_busy: simulated
-            .filter(|_| args.ranks_table)
-            .map(|simulation| busy(simulation, input)),
-        critical_path: simulated
-            .filter(|_| args.critical_path)
-            .map(|simulation| path(simulation, size)),
-        ..Output::new(
-            &timed,
-            bounds,
+        let timed = schedule.timed(cost, |more| progress.add(more));
+        progress.finish();
+        let timed = timed?;
+        finite(timed.time)?;
+        let in_full = stored.filter(|_| args.ranks_table || args.critical_path);
+        let in_full =
+            in_full.map(|schedule| schedule.simulate(cost).map(|times| (schedule, times)));
+        let in_full = in_full.transpose()?;
+        let series = input.series.as_ref().zip(stored);
+        let series = series.and_then(|(series, schedule)| {
+            let bound = series.min_time(schedule);
+            let unknown = |e| output::note(&format!("the series has no known bound: {e}"));
+            bound.map_err(unknown).ok()
+        });
+        // Formulas and published times are those of nodes whose ranks share no ports.
+        let planned = input.planned.as_ref().filter(|_| info.shared_ports == 0);
+        Ok(Simulated {
+            bounds: input.lower_bounds(),
             series,
-            &input.cost,
-            size,
-            planned,
-            &input.info,
-        )
-    })
-}
+            closed_form: planned.and_then(|p| p.algorithm.closed_form(&p.request)),
+            published: planned.and_then(|p| p.algorithm.published(&p.request)),
+            levels: stored.and_then(|schedule| levels::traffic(schedule, cost)),
+            ranks: in_full
+                .as_ref()
+                .filter(|_| args.ranks_table)
+                .map(totals)
+                .transpose()?,
+            critical_path: in_full.as_ref().filter(|_| args.critical_path).map(path),
+            timed,
+            input,
+        })
+    }
 
-impl<'a> Output<'a> {
-    /// The times of a whole schedule with elements of `size` bytes, `planned` by an algorithm for a
-    /// request; `series` is the bound of a series of operations.
-    fn new(
-        timed: &Timed,
-        bounds: LowerBounds,
-        series: Option<f64>,
-        cost: &'a CostModel,
-        size: u64,
-        planned: Option<(&Algorithm, &Request)>,
-        info: &'a ScheduleInfo,
-    ) -> Output<'a> {
-        let largest = bounds.largest.max(series.unwrap_or(0.0));
-        let x_bound = (largest > 0.0).then(|| Number(timed.time / largest));
-        let linear = cost.rates();
-        let closed_form = planned.and_then(|(algorithm, request)| algorithm.closed_form(request));
-        let published = planned.and_then(|(algorithm, request)| algorithm.published(request));
-        Output {
+    fn bytes(&self) -> u64 {
+        self.timed.elements as u64 * self.input.element_bytes
+    }
+
+    /// The largest lower bound.
+    fn bound(&self) -> f64 {
+        self.bounds.largest.max(self.series.unwrap_or(0.0))
+    }
+
+    /// Time divided by lower bound.
+    fn x_bound(&self) -> Option<Number> {
+        let bound = self.bound();
+        (bound > 0.0).then(|| Number(self.timed.time / bound))
+    }
+
+    fn json(&self, args: &SimulateArgs) -> impl Serialize {
+        let (timed, bounds, input) = (&self.timed, &self.bounds, &self.input);
+        let linear = input.cost.rates();
+        let finite = |time: f64| Some(Number(time)).filter(|t| t.0.is_finite());
+        let numbers = |times: &[f64]| times.iter().copied().map(Number).collect::<Vec<_>>();
+        record! {
             time: Number(timed.time),
             model_time: Number(timed.time),
             rounds: timed.rounds,
             messages: timed.messages,
-            bytes: timed.elements as u64 * size,
-            lower_bound: Number(largest),
-            ratio: x_bound,
-            x_bound,
-            lower_bounds: Bounds {
+            bytes: self.bytes(),
+            lower_bound: Number(self.bound()),
+            ratio: self.x_bound(),
+            x_bound: self.x_bound(),
+            // Of which `lower_bound` is the largest.
+            lower_bounds: record! {
                 latency: Number(bounds.latency),
                 bandwidth: Number(bounds.bandwidth),
                 computation: Number(bounds.computation),
                 path: Number(bounds.path),
                 port: Number(bounds.port),
-                series: series.map(Number),
+                series (optional): self.series.map(Number),
             },
-            closed_form: closed_form.map(Number),
-            published: published.map(|published| print_of(&published, size)),
+            closed_form: self.closed_form.map(Number),
+            // The row of a published table.
+            published: self.published.as_ref().map(|published| record! {
+                table: published.table,
+                time: Number(published.time),
+                // In bytes, not rounded.
+                best_segment: published.best_segment
+                    .and_then(|s| finite(s * input.element_bytes as f64)),
+                best_time: published.best_time.and_then(finite),
+                erratum (optional): published.erratum,
+            }),
             alpha: Number(linear.alpha),
             beta: Number(linear.beta),
             gamma: Number(linear.gamma),
             gamma_copy: Number(linear.gamma_copy),
-            pieces: cost.size_pieces(),
-            info,
-            levels: None,
-            rank_times: None,
-            port_busy: None,
-            critical_path: None,
+            // Present if the costs are not linear in the size; alpha to gamma_copy are then only an
+            // approximation.
+            pieces (optional): input.cost.size_pieces(),
+            #[serde(flatten)]
+            info: &input.info,
+            levels (optional): self.levels.as_ref(),
+            rank_times (optional): args.ranks_table.then(|| numbers(&timed.rank_times)),
+            // By rank and port.
+            port_busy (optional): self.ranks.as_ref().map(|ranks| {
+                ranks.iter().map(|rank| &rank.busy).collect::<Vec<_>>()
+            }),
+            critical_path (optional): self.critical_path.as_ref(),
         }
     }
-}
 
-fn print_of(published: &Published, element_bytes: u64) -> Print {
-    let finite = |time: f64| Some(Number(time)).filter(|t| t.0.is_finite());
-    Print {
-        table: published.table,
-        time: Number(published.time),
-        best_segment: published
-            .best_segment
-            .and_then(|s| finite(s * element_bytes as f64)),
-        best_time: published.best_time.and_then(finite),
-        erratum: published.erratum,
+    /// What a sweep keeps of it.
+    fn point(&self) -> Point {
+        let (input, info) = (&self.input, &self.input.info);
+        let row = SweepRow {
+            algorithm: info.by().into(),
+            ranks: info.ranks,
+            bytes: info.vector_bytes.unwrap_or(0),
+            time: self.timed.time,
+            bound: self.bound(),
+            median: None,
+            rounds: self.timed.rounds,
+            messages: self.timed.messages,
+            volume: self.bytes(),
+            segment: info.segment.filter(|_| info.segments > Some(1)),
+        };
+        Point {
+            collective: info.collective,
+            ports: input.schedule.ports(),
+            costs: show_cost(&input.cost, input.unit),
+            unit: input.unit,
+            rows: vec![row],
+            skipped: Vec::new(),
+        }
+    }
+
+    fn print(&self, args: &SimulateArgs, out: &mut dyn Write) -> Result<()> {
+        let unit = self.input.unit;
+        let mut summary = self.input.summary();
+        summary.push(("time", unit.show(self.timed.time)));
+        if let Some(ratio) = self.x_bound() {
+            let bound = unit.show(self.bound());
+            summary.push((
+                "lower bound",
+                format!("{bound} (time is {} times that)", significant(ratio.0, 4)),
+            ));
+        }
+        if let Some(closed) = self.closed_form {
+            summary.push(("formula", unit.show(closed)));
+        }
+        if let Some(published) = &self.published {
+            summary.push(("published", self.show_published(published)));
+        }
+        summary.push(("rounds", self.timed.rounds.to_string()));
+        let (messages, bytes) = (self.timed.messages, show_bytes(self.bytes()));
+        summary.push(("messages", format!("{messages}, {bytes} together")));
+        summary.extend(levels::lines(self.levels.as_deref().unwrap_or_default()));
+        output::summary(out, &summary)?;
+        if let Some(ranks) = self.ranks.as_ref().filter(|_| args.ranks_table) {
+            writeln!(out)?;
+            self.ranks_table(out, ranks)?;
+        }
+        if let Some(path) = &self.critical_path {
+            writeln!(out, "\ncritical path:")?;
+            let rows = path.iter().map(|link| link.cells(unit));
+            output::table(out, "work|ranks|>size|>starts|>ends", rows)?;
+        }
+        Ok(())
+    }
+
+    /// Formats a row, such as `39 (Table I; ..); 37.2 with segments of 2.5 bytes, the best`.
+    fn show_published(&self, published: &Published) -> String {
+        let unit = self.input.unit;
+        let mut text = format!("{} ({})", unit.show(published.time), published.table);
+        let best = published.best_segment.zip(published.best_time);
+        let finite = |(segment, time): &(f64, f64)| segment.is_finite() && time.is_finite();
+        if let Some((segment, time)) = best.filter(finite) {
+            let bytes = segment * self.input.element_bytes as f64;
+            text += &format!(
+                "; {} with segments of {} bytes, the best",
+                unit.show(time),
+                significant(bytes, 5)
+            );
+        }
+        if let Some(erratum) = published.erratum {
+            text += &format!(" [{erratum}]");
+        }
+        text
+    }
+
+    fn ranks_table(&self, out: &mut dyn Write, ranks: &[RankTotals]) -> Result<()> {
+        let (ports, unit) = (self.input.schedule.ports(), self.input.unit);
+        let mut header = String::from(">rank|>finishes|>sends|>receives");
+        for port in 0..ports.k() {
+            let number = match ports.k() {
+                1 => String::new(),
+                _ => format!(" {port}"),
+            };
+            header += &match ports.is_bidirectional() {
+                true => format!("|>port{number} out busy|>port{number} in busy"),
+                false => format!("|>port{number} busy"),
+            };
+        }
+        let rows = self.timed.rank_times.iter().zip(ranks).enumerate();
+        let rows = rows.map(|(rank, (&time, totals))| {
+            let mut row = vec![
+                rank.to_string(),
+                unit.show(time),
+                show_bytes(totals.sent),
+                show_bytes(totals.received),
+            ];
+            row.extend(totals.busy.iter().map(|b| unit.show(b.0)));
+            row
+        });
+        output::table(out, &header, rows)
     }
 }
 
-fn busy(simulation: &Simulation, input: &Input) -> Vec<Vec<Number>> {
-    let lists = simulation.port_busy(&input.schedule);
-    lists
-        .into_iter()
-        .map(|ports| ports.into_iter().map(Number).collect())
-        .collect()
+fn totals((schedule, simulation): &(&Schedule, Simulation)) -> oneport::Result<Vec<RankTotals>> {
+    let stats = schedule.stats()?;
+    let bytes = |elements: usize| elements as u64 * schedule.element_bytes();
+    let busy = simulation.port_busy(schedule).into_iter().enumerate();
+    let totals = busy.map(|(rank, ports)| RankTotals {
+        sent: bytes(stats.sent[rank]),
+        received: bytes(stats.received[rank]),
+        busy: ports.into_iter().map(Number).collect(),
+    });
+    Ok(totals.collect())
 }
 
-fn path(simulation: &Simulation, element_bytes: u64) -> Vec<PathLink> {
+fn path((schedule, simulation): &(&Schedule, Simulation)) -> Vec<PathLink> {
     let link = |i: usize| {
         let node = simulation.prepared().nodes()[i];
         PathLink {
@@ -354,7 +377,7 @@ fn path(simulation: &Simulation, element_bytes: u64) -> Vec<PathLink> {
             },
             from: node.from,
             to: node.to,
-            bytes: node.elements * element_bytes,
+            bytes: node.elements * schedule.element_bytes(),
             start: Number(simulation.start(i)),
             end: Number(simulation.finish(i)),
         }
@@ -362,133 +385,18 @@ fn path(simulation: &Simulation, element_bytes: u64) -> Vec<PathLink> {
     simulation.critical_path().into_iter().map(link).collect()
 }
 
-fn print(out: &mut dyn Write, subject: &Subject, output: &Output<'_>) -> Result<()> {
-    let unit = match subject {
-        Subject::Stored(input) => input.unit,
-        Subject::Streamed(streamed) => streamed.unit,
-    };
-    print_summary(out, subject.summary(), unit, output)?;
-    let Subject::Stored(input) = subject else {
-        return Ok(());
-    };
-    if let Some(times) = &output.rank_times {
-        writeln!(out)?;
-        ranks_table(
-            out,
-            input,
-            &input.schedule.stats()?,
-            times,
-            output.port_busy.as_deref().unwrap_or(&[]),
-        )?;
-    }
-    if let Some(path) = &output.critical_path {
-        writeln!(out)?;
-        critical_path(out, path, unit)?;
-    }
-    Ok(())
-}
-
-/// Appends the times of the whole schedule to its `summary` and prints it.
-fn print_summary(
-    out: &mut dyn Write,
-    mut summary: Vec<(&'static str, String)>,
-    unit: TimeUnit,
-    output: &Output<'_>,
-) -> Result<()> {
-    summary.push(("time", unit.show(output.time.0)));
-    if let Some(ratio) = output.ratio {
-        let bound = unit.show(output.lower_bound.0);
-        summary.push((
-            "lower bound",
-            format!("{bound} (time is {} times that)", significant(ratio.0, 4)),
-        ));
-    }
-    if let Some(closed) = output.closed_form {
-        summary.push(("formula", unit.show(closed.0)));
-    }
-    if let Some(print) = &output.published {
-        summary.push(("published", show_print(print, unit)));
-    }
-    summary.push(("rounds", output.rounds.to_string()));
-    summary.push((
-        "messages",
-        format!("{}, {} together", output.messages, show_bytes(output.bytes)),
-    ));
-    summary.extend(levels::lines(output.levels.as_deref().unwrap_or_default()));
-    output::summary(out, &summary)
-}
-
-/// Formats a row, such as `39 (Table I; ..); 37.2 with segments of 2.5 bytes, the best`.
-fn show_print(print: &Print, unit: TimeUnit) -> String {
-    let mut text = format!("{} ({})", unit.show(print.time.0), print.table);
-    if let (Some(segment), Some(time)) = (print.best_segment, print.best_time) {
-        text += &format!(
-            "; {} with segments of {} bytes, the best",
-            unit.show(time.0),
-            significant(segment.0, 5)
-        );
-    }
-    if let Some(erratum) = print.erratum {
-        text += &format!(" [{erratum}]");
-    }
-    text
-}
-
-fn ranks_table(
-    out: &mut dyn Write,
-    input: &Input,
-    stats: &Stats,
-    times: &[Number],
-    busy: &[Vec<Number>],
-) -> Result<()> {
-    let ports = input.schedule.ports();
-    let mut header = String::from(">rank|>finishes|>sends|>receives");
-    for port in 0..ports.k() {
-        let number = if ports.k() > 1 {
-            format!(" {port}")
-        } else {
-            String::new()
-        };
-        if ports.is_bidirectional() {
-            header += &format!("|>port{number} out busy|>port{number} in busy");
-        } else {
-            header += &format!("|>port{number} busy");
-        }
-    }
-    let rows = times
-        .iter()
-        .zip(busy)
-        .enumerate()
-        .map(|(rank, (time, busy))| {
-            let bytes =
-                |elements: usize| show_bytes(elements as u64 * input.schedule.element_bytes());
-            let mut row = vec![
-                rank.to_string(),
-                input.unit.show(time.0),
-                bytes(stats.sent[rank]),
-                bytes(stats.received[rank]),
-            ];
-            row.extend(busy.iter().map(|b| input.unit.show(b.0)));
-            row
-        });
-    output::table(out, &header, rows)
-}
-
-fn critical_path(out: &mut dyn Write, path: &[PathLink], unit: TimeUnit) -> Result<()> {
-    writeln!(out, "critical path:")?;
-    let rows = path.iter().map(|link| {
-        let place = if link.work == "transfer" {
-            format!("{} -> {}", link.from, link.to)
-        } else {
-            format!("at {}", link.to)
+impl PathLink {
+    fn cells(&self, unit: TimeUnit) -> [String; 5] {
+        let place = match self.work {
+            "transfer" => format!("{} -> {}", self.from, self.to),
+            _ => format!("at {}", self.to),
         };
         [
-            link.work.to_string(),
+            self.work.to_string(),
             place,
-            show_bytes(link.bytes),
-            unit.show(link.start.0),
-            unit.show(link.end.0),
+            show_bytes(self.bytes),
+            unit.show(self.start.0),
+            unit.show(self.end.0),
         ]
-    });
-    output::table(out, "work|ranks|>size|>starts|>ends", rows)
+    }
 }

@@ -20,7 +20,7 @@ use self::candidates::best_unequal;
 pub(crate) use self::names::{algorithms, names_several};
 use crate::args::{Common, Root};
 use crate::blocks::Listed;
-use crate::memory::{available_memory, fits_memory};
+use crate::memory::{LARGE_SCHEDULE, available_memory, fits_memory};
 use crate::nodes::NodePorts;
 use crate::output;
 use crate::progress::WorkBar;
@@ -317,14 +317,6 @@ impl PlanTask {
     fn ensure_fits_memory(&self, algorithm: &Algorithm, request: &Request) -> Result<(), Refusal> {
         let (ranks, segments) = (request.ranks(), request.get_segments().count());
         let steps = steps(algorithm, ranks, segments);
-        let what = || {
-            describe(
-                &algorithm.name(),
-                request.ranks(),
-                request.get_segments().count(),
-                steps,
-            )
-        };
         let streams = self.streams(algorithm);
         if steps > MAX_STEPS && !(streams && self.timed_only == Some(Timing::Chosen)) {
             let reason = Reason::TooLong {
@@ -335,6 +327,7 @@ impl PlanTask {
             };
             return Err(algorithm.refusal(request, reason));
         }
+        let what = describe(&algorithm.name(), ranks, segments, steps);
         let [ranks, segments] = [ranks, segments].map(|n| n as u128);
         let mut bytes = ranks * u128::from(BYTES_PER_RANK) + segments * 64;
         let planned_as = algorithm.planned_as(request);
@@ -344,8 +337,7 @@ impl PlanTask {
         };
         bytes += u128::from(steps) * u128::from(bytes_per_step);
         bytes += u128::from((algorithm.tables)(request.ranks()));
-        let advice = "take fewer ranks or larger segments";
-        fits_memory(what, bytes * self.at_once as u128, advice)
+        fits_memory(&what, bytes * self.at_once as u128, LARGE_SCHEDULE)
             .map_err(|message| algorithm.refusal(request, Reason::Memory(message)))
     }
 

@@ -246,7 +246,7 @@ impl Judgement {
         const BYTES_PER_STEP: u128 = 400;
         let (schedule, cost) = (&input.schedule, &input.cost);
         let bytes = schedule.steps() as u128 * BYTES_PER_STEP;
-        ensure_memory(|| "its times".into(), bytes, "").ok()?;
+        ensure_memory("its times", bytes, "").ok()?;
         let own = Totals::of(schedule, cost)?;
         let bounds = schedule.lower_bound(cost);
         let shares = !schedule.shared_ports().is_empty();

@@ -59,8 +59,11 @@ pub(super) fn plan(candidates: &[Candidate]) -> Result<Vec<Schedule>> {
     let schedules = schedules.collect::<oneport::Result<Vec<_>>>()?;
     let memory = schedules.iter().map(memory_of_schedule);
     let memory = memory.fold(0u64, u64::saturating_add);
-    let what = || "measuring all algorithms".to_string();
-    ensure_memory(what, memory.into(), "take fewer ranks or a smaller vector")?;
+    let (what, advice) = (
+        "measuring all algorithms",
+        "take fewer ranks or a smaller vector",
+    );
+    ensure_memory(what, memory.into(), advice)?;
     Ok(schedules)
 }
 

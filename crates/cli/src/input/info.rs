@@ -199,6 +199,12 @@ impl ScheduleInfo {
         summary
     }
 
+    /// What made the schedule: the name of an algorithm or of a file.
+    pub(crate) fn by(&self) -> &str {
+        let algorithm = self.algorithm.as_deref();
+        algorithm.or(self.schedule.as_deref()).unwrap_or_default()
+    }
+
     /// Whether options ask for several segments, so that algorithms that segment come first.
     fn segments_were_given(&self) -> bool {
         let asked = matches!(self.segment_choice, Some("given" | "unequal"));

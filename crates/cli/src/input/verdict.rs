@@ -5,7 +5,7 @@ use oneport::check::{Finding, Options, Report};
 
 use super::{Input, print_warnings};
 use crate::args::Common;
-use crate::memory::ensure_memory;
+use crate::memory::{LARGE_SCHEDULE, ensure_memory};
 use crate::output;
 
 /// Memory of a step while its schedule is proved, in bytes; 55 to 100 were measured.
@@ -37,8 +37,7 @@ impl Input {
 /// it is right.
 pub(crate) fn note_if_wrong(schedule: &Schedule, prove: impl FnOnce() -> Report) -> Option<bool> {
     let bytes = schedule.steps() as u128 * BYTES_PER_STEP;
-    let advice = "take fewer ranks or larger segments";
-    if let Err(error) = ensure_memory(|| "its proof".into(), bytes, advice) {
+    if let Err(error) = ensure_memory("its proof", bytes, LARGE_SCHEDULE) {
         output::note(&format!("the schedule may be wrong: {error}"));
         return None;
     }

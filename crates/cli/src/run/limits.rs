@@ -75,9 +75,8 @@ impl RunArgs {
         // Start and end of every repetition.
         let records = (all as u64).saturating_mul(16 * threads as u64);
         let bytes = memory_of(input).saturating_add(records);
-        let what = || "the run".to_string();
         let advice = "take fewer ranks or a smaller vector";
-        ensure_memory(what, bytes.into(), advice)?;
+        ensure_memory("the run", bytes.into(), advice)?;
         if self.repetitions == 0 {
             bail!("--repetitions is 0: at least one is timed");
         }

@@ -1,35 +1,23 @@
 //! Timing of schedules that are too long to store, step by step.
 
 use anyhow::Result;
-use oneport::Request;
 use oneport::plan::Segments;
-use oneport::plan::registry::{Algorithm, Planned};
-use oneport::simulate::bounds::lower_bound_of_layouts;
+use oneport::plan::registry::Planned;
+use oneport::simulate::bounds::{LowerBounds, lower_bound_of_layouts};
 
-use super::{Output, SimulateArgs, Subject};
-use crate::input::{Input, ScheduleInfo, warnings_about};
-use crate::progress::WorkBar;
-use crate::task::{PlanTask, Timing, finite, steps};
-use crate::units::TimeUnit;
+use super::SimulateArgs;
+use crate::input::{Input, PlannedBy, ScheduleInfo, warnings_about};
+use crate::task::{PlanTask, Timing, steps};
 
 /// Maximum number of steps of a schedule that is stored.
 const MAX_STORED: u64 = 1 << 20;
 /// Schedules over fewer ranks are stored too: their steps are in the segments.
 const MIN_RANKS: usize = 1 << 10;
 
-/// A schedule that is timed while it is generated.
-pub(super) struct Streamed {
-    algorithm: Algorithm,
-    pub(super) request: Request,
-    planned: Planned,
-    pub(super) unit: TimeUnit,
-    pub(super) info: ScheduleInfo,
-}
-
 /// The requested schedule, if it is long and the options allow it to be timed without being stored:
 /// streamed, or stored if the algorithm that was chosen cannot be streamed. `None` if nothing has
 /// been planned.
-pub(super) fn subject(args: &SimulateArgs) -> Result<Option<Subject>> {
+pub(super) fn input(args: &SimulateArgs) -> Result<Option<Input<Planned>>> {
     let common = &args.common;
     let Some(kind) = common.collective.filter(|_| common.schedule.is_empty()) else {
         return Ok(None);
@@ -53,21 +41,23 @@ pub(super) fn subject(args: &SimulateArgs) -> Result<Option<Subject>> {
     if !algorithm.is_streamed()
         || steps(&algorithm, request.ranks(), request.get_segments().count()) <= MAX_STORED
     {
-        let input = Input::planned_by(&task, &algorithm, request)?;
-        return Ok(Some(Subject::Stored(Box::new(input))));
+        let mut input = Input::planned_by(&task, &algorithm, request)?;
+        input.print_warnings(common);
+        return Ok(Some(input.map(Planned::Stored)));
     }
-    let planned = algorithm.planned(&request)?;
-    let collective = planned.collective();
-    let several = planned.uses_several_ports();
-    warnings_about(common, &collective, planned.ports(), several);
-    let info = ScheduleInfo::planned(&task, &algorithm, &request, collective.root());
-    Ok(Some(Subject::Streamed(Box::new(Streamed {
-        algorithm,
-        request,
-        planned,
+    let schedule = algorithm.planned(&request)?;
+    let collective = schedule.collective();
+    let several = schedule.uses_several_ports();
+    warnings_about(common, &collective, schedule.ports(), several);
+    Ok(Some(Input {
+        schedule,
+        element_bytes: request.get_element_bytes(),
+        cost: request.get_cost().clone(),
         unit: task.unit,
-        info,
-    }))))
+        info: ScheduleInfo::planned(&task, &algorithm, &request, collective.root()),
+        planned: Some(PlannedBy { algorithm, request }),
+        series: None,
+    }))
 }
 
 /// Whether the options ask only for results that streaming provides, for enough ranks.
@@ -81,28 +71,27 @@ fn may_stream(args: &SimulateArgs) -> bool {
     many && plain && !whole && common.algorithm != "all"
 }
 
-impl Streamed {
-    /// Times the schedule while it is generated.
-    pub(super) fn time(&self) -> Result<Output<'_>> {
-        let (planned, request) = (&self.planned, &self.request);
-        let (cost, size) = (request.get_cost(), request.get_element_bytes());
-        // Each transfer consists of two steps.
-        let segments = request.get_segments().count();
-        let transfers = steps(&self.algorithm, request.ranks(), segments) / 2;
-        let progress = WorkBar::new(
-            transfers << u32::from(cost.overlaps()),
-            "timing {wide_bar} {percent}% of {human_len} transfers, {eta} left",
-        );
-        let timed = planned.timed(cost, |more| progress.add(more));
-        progress.finish();
-        let timed = timed?;
-        finite(timed.time)?;
-        let collective = planned.collective();
-        let (ports, ranks, layouts) = (request.get_ports(), request.ranks(), planned.layouts());
-        let bounds = lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, size);
-        let planned = Some((&self.algorithm, request));
-        Ok(Output::new(
-            &timed, bounds, None, cost, size, planned, &self.info,
-        ))
+impl Input<Planned> {
+    /// Approximate number of transfers, of which each consists of two steps.
+    pub(super) fn transfers(&self) -> u64 {
+        self.planned
+            .as_ref()
+            .map_or(0, |PlannedBy { algorithm, request }| {
+                let segments = request.get_segments().count();
+                steps(algorithm, request.ranks(), segments) / 2
+            })
+    }
+
+    pub(super) fn lower_bounds(&self) -> LowerBounds {
+        let (collective, ports) = (self.schedule.collective(), self.schedule.ports());
+        let (ranks, layouts) = (self.info.ranks, self.schedule.layouts());
+        lower_bound_of_layouts(
+            &collective,
+            ports,
+            ranks,
+            layouts,
+            &self.cost,
+            self.element_bytes,
+        )
     }
 }

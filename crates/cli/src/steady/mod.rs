@@ -213,8 +213,8 @@ impl SteadyJob<'_> {
             .messages
             .unwrap_or_else(|| default_messages(&periodic, args.run));
         let needed = steps(&periodic, messages) as u128 * u128::from(BYTES_PER_STEP);
-        let what = || format!("the schedule of {messages} operations");
-        ensure_memory(what, needed, "take fewer with --messages")?;
+        let what = format!("the schedule of {messages} operations");
+        ensure_memory(&what, needed, "take fewer with --messages")?;
         let schedule = checked_schedule(&periodic, messages, platform.overlaps())?;
         let model_time = schedule.simulate(&periodic.cost(1.0)?)?.makespan();
         let packets = args.size.as_ref();
