@@ -15,7 +15,7 @@ use crate::args::InputArgs;
 use crate::output;
 use crate::progress::WorkBar;
 use crate::site::{self, Engine, Site};
-use crate::units::{or_dash, parse_core, show_bytes, show_ns, significant};
+use crate::units::{number, or_dash, parse_core, show_bytes, show_ns};
 
 /// Measure what messages, combining and copying cost on this machine.
 #[derive(Debug, clap::Args)]
@@ -162,13 +162,13 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
 
 /// Prints the machine, the parameters and the quality of the fits.
 fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
-    let percent = |x: f64| format!("{}%", significant((1000.0 * x).round() / 10.0, 3));
+    let percent = |x: f64| format!("{}%", number((1000.0 * x).round() / 10.0, 3));
     let machine = &profile.machine;
     let rate = |rate: f64| {
         if rate > 0.0 {
             format!(
                 "{} ns/byte ({:.0} GB/s)",
-                significant((1e6 * rate).round() / 1e6, 4),
+                number((1e6 * rate).round() / 1e6, 4),
                 1.0 / rate
             )
         } else {
@@ -257,7 +257,7 @@ fn row(name: &str, piece: &Piece) -> [String; 4] {
         name.to_string(),
         show_bytes(piece.from),
         show_ns(piece.alpha),
-        significant(piece.beta, 4),
+        number(piece.beta, 4),
     ]
 }
 
@@ -295,7 +295,7 @@ fn pairs(out: &mut dyn Write, profile: &Profile, pairs: &Links) -> Result<()> {
     writeln!(out, "\nalpha (ns) and beta (ns/byte) of pairs of {what}:")?;
     let cores = &profile.cores;
     let rows = lines(pairs).map(|([i, j], line)| {
-        let cost = |c: Option<f64>| or_dash(c.map(|c| significant(c, 4)));
+        let cost = |c: Option<f64>| or_dash(c.map(|c| number(c, 4)));
         [
             format!("{} - {}", cores[i], cores[j]),
             cost(line.map(|l| l.0)),
@@ -316,7 +316,7 @@ fn levels(out: &mut dyn Write, levels: &[Level]) -> Result<()> {
         [
             name.to_string(),
             show_ns(level.alpha),
-            significant(level.beta, 4),
+            number(level.beta, 4),
         ]
     });
     output::table(out, "|>alpha|>ns/byte", rows)

@@ -32,9 +32,7 @@ use crate::run::WallSummary;
 use crate::site::{self, Engine, Site};
 use crate::sweep::{Point, SweepArgs};
 use crate::task::{PlanTask, Timing, finite, steps};
-use crate::units::{
-    Number, TimeUnit, or_dash, parse_count, parse_deadline, show_bytes, significant,
-};
+use crate::units::{Number, Unit, number, or_dash, parse_count, parse_deadline, show_bytes};
 
 /// Compare all algorithms for one collective by model time.
 #[derive(Debug, Clone, clap::Args)]
@@ -523,15 +521,15 @@ fn bound(task: &PlanTask, planned: &Planned) -> f64 {
     lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, element_bytes).largest
 }
 
-fn print(out: &mut dyn Write, output: &Output, unit: TimeUnit) -> Result<()> {
+fn print(out: &mut dyn Write, output: &Output, unit: Unit) -> Result<()> {
     let bound = output.lower_bound.0;
-    let over = |time: f64| or_dash((bound > 0.0).then(|| significant(time / bound, 4)));
+    let over = |time: f64| or_dash((bound > 0.0).then(|| number(time / bound, 4)));
     let rows = output.rows.iter().map(|row| {
         let mut cells = vec![
             row.algorithm.clone(),
             or_dash(row.root),
             unit.show(row.time.0),
-            significant(row.x_best.0, 4),
+            number(row.x_best.0, 4),
             over(row.time.0),
             row.rounds.to_string(),
             or_dash(row.segments),

@@ -9,15 +9,15 @@ use clap::ValueEnum;
 use oneport::Schedule;
 use oneport::internal::split_outside;
 use oneport_pictures::{
-    self, Caption, MAX_BOXES, MAX_EVENTS, MAX_PAGE_RANKS, Shown, Trace, Traffic, Tree, Unit, gantt,
-    page, traffic, tree, wide,
+    self, Caption, MAX_BOXES, MAX_EVENTS, MAX_PAGE_RANKS, Shown, Trace, Traffic, Tree, gantt, page,
+    traffic, tree, wide,
 };
 
 use crate::args::Common;
 use crate::input::{Input, show_cost};
 use crate::memory::ensure_memory;
 use crate::output;
-use crate::units::TimeUnit;
+use crate::units::Unit;
 
 /// Draw schedules: who does what when, or who sends to whom.
 #[derive(Debug, clap::Args)]
@@ -401,7 +401,7 @@ fn form(args: &DrawArgs, to_file: Option<&Path>) -> Result<Picture> {
 /// Model time as a Gantt chart or as a trace.
 fn timed(input: &Input, file: OutputFile, drawing: &Drawing) -> Result<String> {
     file.ensure_fits_memory(&input.schedule)?;
-    let mut trace = Trace::model(&input.schedule, &input.cost, input.trace_unit())?;
+    let mut trace = Trace::model(&input.schedule, &input.cost, input.unit)?;
     if drawing.args.critical_path {
         trace = trace.show_critical_path();
     }
@@ -429,8 +429,8 @@ fn drawn_page(inputs: &[Input], plain: bool) -> Result<String> {
     let mut titles: Vec<String> = inputs.iter().map(|input| input.info.title()).collect();
     titles.dedup();
     let unit = match first.unit {
-        TimeUnit::Plain => ", in time units",
-        TimeUnit::Nanoseconds => "",
+        Unit::Plain => ", in time units",
+        Unit::Nanoseconds => "",
     };
     let names: Vec<String> = inputs.iter().map(Input::name).collect();
     let by = match first.info.algorithm {
@@ -452,18 +452,10 @@ fn drawn_page(inputs: &[Input], plain: bool) -> Result<String> {
             cost: &input.cost,
         })
         .collect();
-    Ok(page(&shown, first.trace_unit(), &caption)?)
+    Ok(page(&shown, first.unit, &caption)?)
 }
 
 impl Input {
-    /// The unit of the times in a trace.
-    fn trace_unit(&self) -> Unit {
-        match self.unit {
-            TimeUnit::Nanoseconds => oneport_pictures::Unit::Nanoseconds,
-            TimeUnit::Plain => oneport_pictures::Unit::Plain,
-        }
-    }
-
     /// What made the schedule: an algorithm, with its segments, or a file.
     fn name(&self) -> String {
         let info = &self.info;

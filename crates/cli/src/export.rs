@@ -14,7 +14,7 @@ use crate::args::{Common, Named, named};
 use crate::input::Input;
 use crate::memory::{LARGE_SCHEDULE, ensure_memory};
 use crate::output;
-use crate::units::TimeUnit;
+use crate::units::Unit;
 
 /// Write a schedule in the format of another tool.
 #[derive(Debug, clap::Args)]
@@ -194,8 +194,8 @@ impl Simgrid {
             network: self.network,
             cost: input.cost.clone(),
             second: match input.unit {
-                TimeUnit::Nanoseconds => 1e-9,
-                TimeUnit::Plain => 1e-6,
+                Unit::Nanoseconds => 1e-9,
+                Unit::Plain => 1e-6,
             },
         };
         let files = simgrid::write(&input.schedule, &options)?;

@@ -19,7 +19,7 @@ use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::ranges::{Ranges, parse_sizes};
 use crate::site::{self, Engine, Site, ensure_for_processes};
-use crate::units::{Number, TimeUnit, parse_deadline, show_bytes};
+use crate::units::{Number, Unit, parse_deadline, show_bytes};
 use crate::{calibrate, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &GuidelinesArgs, site: &mut Site, out: &mut dyn Write) -
 struct GuidelinesJob {
     setting: Setting,
     /// Unit of model times.
-    unit: TimeUnit,
+    unit: Unit,
     ranks: Vec<usize>,
     sizes: Vec<u64>,
     /// Whether the costs are measured first.
@@ -109,7 +109,7 @@ struct GuidelinesJob {
 /// The evaluated guidelines.
 struct Evaluated {
     setting: Setting,
-    unit: TimeUnit,
+    unit: Unit,
     evaluation: Evaluation,
     /// The processes, if the engine is MPI.
     processes: Option<Processes>,
@@ -149,7 +149,7 @@ impl GuidelinesJob {
             // What threads can keep pace with.
             Some(Clock::Paced) if !machine.is_given() => {
                 let cost = CostModel::new(200_000.0, 1.0).overlap(machine.overlap);
-                (cost, TimeUnit::Nanoseconds)
+                (cost, Unit::Nanoseconds)
             }
             // Some guidelines use twice as many ranks.
             _ => machine.cost(ranks.iter().max().map(|&p| p.saturating_mul(2)))?,
@@ -166,7 +166,7 @@ impl GuidelinesJob {
         Ok(GuidelinesJob {
             setting,
             // Wall-clock times are in nanoseconds.
-            unit: clock.map_or(unit, |_| TimeUnit::Nanoseconds),
+            unit: clock.map_or(unit, |_| Unit::Nanoseconds),
             ranks,
             sizes,
             calibrates: clock == Some(Clock::Native) && !machine.is_given(),

@@ -21,7 +21,7 @@ pub(crate) use self::warnings::{print_warnings, warnings_about};
 use crate::args::{Common, Root};
 use crate::files::{name_of, read_text};
 use crate::task::PlanTask;
-use crate::units::TimeUnit;
+use crate::units::Unit;
 
 /// Limit for the sum of all sizes in a schedule, in bytes, so that no sum overflows.
 const MAX_BYTES: u64 = 1 << 60;
@@ -36,7 +36,7 @@ pub(crate) struct Input<S = Schedule> {
     /// The cost model.
     pub(crate) cost: CostModel,
     /// Unit of model times.
-    pub(crate) unit: TimeUnit,
+    pub(crate) unit: Unit,
     /// The algorithm and request, unless the schedule was read from a file.
     pub(crate) planned: Option<PlannedBy>,
     /// The series that a schedule from a file performs, if it keeps its platform and no option
@@ -128,7 +128,7 @@ impl Common {
             Some(series) if !self.machine.is_given() => {
                 let cost = series.cost(element_bytes)?;
                 let overlap = cost.overlaps() || self.machine.overlap;
-                (cost.overlap(overlap), TimeUnit::Plain)
+                (cost.overlap(overlap), Unit::Plain)
             }
             _ => self.machine.cost(Some(schedule.ranks()))?,
         };
@@ -253,7 +253,7 @@ impl<S> Input<S> {
 }
 
 /// Formats costs, such as `alpha 1 us, beta 0.1 ns/byte, gamma 0`.
-pub(crate) fn show_cost(cost: &CostModel, unit: TimeUnit) -> String {
+pub(crate) fn show_cost(cost: &CostModel, unit: Unit) -> String {
     let overlap = if cost.overlaps() {
         ", computation overlaps communication"
     } else {

@@ -11,7 +11,7 @@ use oneport_measure::estimate::CoreModel;
 
 use crate::args::MachineArgs;
 use crate::files::{name_of, read_text};
-use crate::units::TimeUnit;
+use crate::units::Unit;
 
 /// Default costs of a fast local network, in nanoseconds and nanoseconds per byte. Computation is
 /// free by default.
@@ -34,7 +34,7 @@ impl MachineArgs {
 
     /// Returns the cost model and the unit of its times, for this many ranks if a cost file does
     /// not say how many there are.
-    pub(crate) fn cost(&self, ranks: Option<usize>) -> Result<(CostModel, TimeUnit)> {
+    pub(crate) fn cost(&self, ranks: Option<usize>) -> Result<(CostModel, Unit)> {
         if let Some(path) = &self.costs {
             let (cost, unit) = read_costs(path, ranks)?;
             return Ok((cost.overlap(self.overlap), unit));
@@ -43,7 +43,7 @@ impl MachineArgs {
             let profile = Profile::from_json(&read_text(path)?)
                 .with_context(|| path.display().to_string())?;
             let cost = self.overriding(profile).cost()?.overlap(self.overlap);
-            return Ok((cost, TimeUnit::Nanoseconds));
+            return Ok((cost, Unit::Nanoseconds));
         }
         let value = |arg: Option<crate::units::TimeArg>, default| arg.map_or(default, |t| t.value);
         let cost = CostModel::new(
@@ -58,9 +58,9 @@ impl MachineArgs {
         let mut given = given.into_iter().flatten().peekable();
         let plain = given.peek().is_some() && given.all(|t| !t.has_unit);
         let unit = if plain {
-            TimeUnit::Plain
+            Unit::Plain
         } else {
-            TimeUnit::Nanoseconds
+            Unit::Nanoseconds
         };
         Ok((cost, unit))
     }
@@ -121,23 +121,23 @@ impl MachineArgs {
 
 /// Reads the costs of all pairs from a cost file or a profile, and their unit. They are for this
 /// many ranks if the file does not say how many there are.
-pub(crate) fn read_costs(path: &Path, ranks: Option<usize>) -> Result<(CostModel, TimeUnit)> {
+pub(crate) fn read_costs(path: &Path, ranks: Option<usize>) -> Result<(CostModel, Unit)> {
     let text = read_text(path)?;
     let cost = |(links, unit)| Ok((CostModel::heterogeneous(links)?, unit));
     let read = links(&text, ranks).and_then(cost);
     read.with_context(|| name_of(path))
 }
 
-fn links(text: &str, ranks: Option<usize>) -> Result<(Links, TimeUnit)> {
+fn links(text: &str, ranks: Option<usize>) -> Result<(Links, Unit)> {
     let value = serde_json::from_str::<serde_json::Value>(text).ok();
     // A cost file has matrices where a profile has numbers.
     if value.is_some_and(|v| v.get("alpha").is_some_and(serde_json::Value::is_number)) {
         return match Profile::from_json(text)?.links()? {
-            Some(links) => Ok((links, TimeUnit::Nanoseconds)),
+            Some(links) => Ok((links, Unit::Nanoseconds)),
             None => bail!(
                 "a profile with neither pairs nor levels: calibrate with --pairs, or use it as --profile"
             ),
         };
     }
-    Ok((Links::for_ranks(text, ranks)?, TimeUnit::Plain))
+    Ok((Links::for_ranks(text, ranks)?, Unit::Plain))
 }

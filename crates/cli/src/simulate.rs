@@ -23,7 +23,7 @@ use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::sweep::{Point, SweepArgs};
 use crate::task::finite;
-use crate::units::{Number, TimeUnit, show_bytes, significant};
+use crate::units::{Number, Unit, number, show_bytes};
 
 /// Time a schedule exactly in the cost model.
 #[derive(Debug, Clone, clap::Args)]
@@ -280,7 +280,7 @@ impl Simulated {
             let bound = unit.show(self.bound());
             summary.push((
                 "lower bound",
-                format!("{bound} (time is {} times that)", significant(ratio.0, 4)),
+                format!("{bound} (time is {} times that)", number(ratio.0, 4)),
             ));
         }
         if let Some(closed) = self.closed_form {
@@ -317,7 +317,7 @@ impl Simulated {
             text += &format!(
                 "; {} with segments of {} bytes, the best",
                 unit.show(time),
-                significant(bytes, 5)
+                number(bytes, 5)
             );
         }
         if let Some(erratum) = published.erratum {
@@ -386,7 +386,7 @@ fn path((schedule, simulation): &(&Schedule, Simulation)) -> Vec<PathLink> {
 }
 
 impl PathLink {
-    fn cells(&self, unit: TimeUnit) -> [String; 5] {
+    fn cells(&self, unit: Unit) -> [String; 5] {
         let place = match self.work {
             "transfer" => format!("{} -> {}", self.from, self.to),
             _ => format!("at {}", self.to),

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use anyhow::{Context, Result, bail};
 use oneport::Ports;
 use oneport_pictures::shell::Heading;
-use oneport_pictures::{Caption, Sweep, SweepRow, Unit, plot};
+use oneport_pictures::{Caption, Sweep, SweepRow, plot};
 use serde::{Deserialize, Serialize};
 
 use crate::args::Common;
@@ -22,7 +22,7 @@ use crate::output::{self, Skipped, command, record};
 use crate::progress::WorkBar;
 use crate::ranges::Ranges;
 use crate::tune::stop_on_signals;
-use crate::units::{Number, TimeUnit, or_dash, show_bytes, show_ns, significant};
+use crate::units::{Number, Unit, number, or_dash, show_bytes, show_ns};
 
 /// Where a table of times goes besides standard output.
 #[derive(Debug, Clone, clap::Args)]
@@ -72,7 +72,7 @@ pub(crate) struct Point {
     pub(crate) ports: Ports,
     /// The costs in words, and the unit of times.
     pub(crate) costs: String,
-    pub(crate) unit: TimeUnit,
+    pub(crate) unit: Unit,
     pub(crate) rows: Vec<SweepRow>,
     pub(crate) skipped: Vec<Skipped>,
 }
@@ -105,7 +105,6 @@ struct Line {
 pub(crate) struct Table<'a> {
     common: &'a Common,
     args: &'a SweepArgs,
-    unit: TimeUnit,
     collective: String,
     costs: String,
     ports: String,
@@ -153,7 +152,6 @@ impl SweepArgs {
         Table {
             common,
             args: self,
-            unit: TimeUnit::Plain,
             collective: String::new(),
             costs: String::new(),
             ports: String::new(),
@@ -278,11 +276,7 @@ impl Table<'_> {
             k => format!("{} x {k}", point.ports.name()),
         };
         self.costs = point.costs;
-        self.unit = point.unit;
-        self.sweep.unit = match point.unit {
-            TimeUnit::Plain => Unit::Plain,
-            TimeUnit::Nanoseconds => Unit::Nanoseconds,
-        };
+        self.sweep.unit = point.unit;
         let first = point.rows.first().map(|row| (row.ranks, row.bytes));
         let (ranks, bytes) = first.unwrap_or_default();
         let skipped = point.skipped.into_iter();
@@ -333,7 +327,7 @@ impl Table<'_> {
             bytes: row.bytes,
             algorithm: row.algorithm.clone(),
             model_time: Number(row.time),
-            time_unit: self.unit.name().into(),
+            time_unit: self.sweep.unit.name().into(),
             lower_bound: Number(row.bound),
             x_bound: over(row.time, row.bound),
             x_best: over(row.value(), best).unwrap_or(Number(1.0)),
@@ -441,10 +435,10 @@ impl Table<'_> {
         let many_ranks = vary(points.iter().map(|point| point.0 as u64).collect());
         let many_sizes = vary(points.iter().map(|point| point.1).collect());
         let one_each = points.iter().all(|&point| self.sweep.at(point).len() == 1);
-        let over = |value: f64, by: f64| or_dash((by > 0.0).then(|| significant(value / by, 4)));
+        let over = |value: f64, by: f64| or_dash((by > 0.0).then(|| number(value / by, 4)));
         let show = |row: &SweepRow| match row.median {
             Some(median) => show_ns(median),
-            None => self.unit.show(row.time),
+            None => self.sweep.unit.show(row.time),
         };
         let mut header: Vec<String> = Vec::new();
         let mut head = |names: &[&str]| header.extend(names.iter().map(|&name| name.into()));

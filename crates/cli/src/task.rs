@@ -24,7 +24,7 @@ use crate::memory::{LARGE_SCHEDULE, available_memory, fits_memory};
 use crate::nodes::NodePorts;
 use crate::output;
 use crate::progress::WorkBar;
-use crate::units::TimeUnit;
+use crate::units::Unit;
 
 /// Default number of ranks.
 const DEFAULT_RANKS: usize = 8;
@@ -61,7 +61,7 @@ pub(crate) struct PlanTask {
     /// The selection rule that chose algorithm and segments, if one did.
     pub(crate) rule: Option<String>,
     /// Unit of model times.
-    pub(crate) unit: TimeUnit,
+    pub(crate) unit: Unit,
     /// Core model of a native run on a machine with a profile. If present, the choice is by
     /// estimated native time instead of model time.
     pub(crate) core_model: Option<CoreModel>,
@@ -177,7 +177,7 @@ impl PlanTask {
     }
 
     /// The task to plan `request`, which has one segment, with the fastest algorithm.
-    pub(crate) fn fastest(request: Request, unit: TimeUnit) -> Result<PlanTask> {
+    pub(crate) fn fastest(request: Request, unit: Unit) -> Result<PlanTask> {
         Ok(PlanTask {
             algorithms: algorithms(request.get_collective(), "auto", &request)?,
             request,

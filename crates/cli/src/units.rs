@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-pub(crate) use oneport_pictures::svg::bytes as show_bytes;
-use oneport_pictures::svg::number;
+pub(crate) use oneport_pictures::Unit;
+pub(crate) use oneport_pictures::svg::{bytes as show_bytes, counted, number, rounded};
 use serde::{Deserialize, Serialize, Serializer};
 
 /// Upper limit of sizes, so that byte counts are exact in the cost model's floating-point numbers.
@@ -206,71 +206,14 @@ pub(crate) fn parse_deadline(text: &str) -> Result<Duration, String> {
     parse_duration(text, 1e-6, "a deadline is between 1us")
 }
 
-/// Unit of model times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TimeUnit {
-    /// Nanoseconds.
-    Nanoseconds,
-    /// An unspecified unit.
-    Plain,
-}
-
-impl TimeUnit {
-    /// Name in JSON output.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            TimeUnit::Nanoseconds => "ns",
-            TimeUnit::Plain => "unit",
-        }
-    }
-
-    /// Formats a time: `12.3 us`, or `39`.
-    pub(crate) fn show(self, time: f64) -> String {
-        match self {
-            TimeUnit::Plain => significant(time, 7),
-            TimeUnit::Nanoseconds => {
-                let (unit, name) = match time {
-                    t if t >= 1e9 => (1e9, "s"),
-                    t if t >= 1e6 => (1e6, "ms"),
-                    t if t >= 1e3 => (1e3, "us"),
-                    _ => (1.0, "ns"),
-                };
-                format!("{} {name}", significant(time / unit, 5))
-            }
-        }
-    }
-}
-
-/// The value with this number of significant digits.
-pub(crate) fn rounded(value: f64, digits: usize) -> f64 {
-    let text = format!("{value:.*e}", digits.saturating_sub(1));
-    text.parse().unwrap_or(value)
-}
-
-/// As [`number`], but with no trailing zeros of very small numbers, and all digits of very large
-/// ones.
-pub(crate) fn significant(value: f64, digits: usize) -> String {
-    match value.abs() {
-        0.0 => value.to_string(),
-        1e-4..1e15 => number(value, digits as i32),
-        small if small < 1.0 => format!("{:e}", rounded(value, digits)),
-        _ => format!("{value:e}"),
-    }
-}
-
 /// Formats nanoseconds: `12.3 us`.
 pub(crate) fn show_ns(time: f64) -> String {
-    TimeUnit::Nanoseconds.show(time)
+    Unit::Nanoseconds.show(time)
 }
 
 /// The value as text, or a dash.
 pub(crate) fn or_dash(value: Option<impl ToString>) -> String {
     value.map_or_else(|| "-".into(), |value| value.to_string())
-}
-
-/// A number of things: `1 rank`, `2 ranks`.
-pub(crate) fn counted(n: usize, thing: &str) -> String {
-    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 /// A number that serialises without decimals if it is whole: `39`, not `39.0`.

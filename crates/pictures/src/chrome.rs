@@ -12,7 +12,8 @@ use std::collections::{HashMap, VecDeque};
 
 use serde_json::{Value, json};
 
-use super::trace::{Activity, Source, Trace, Unit, What};
+use super::svg::Unit;
+use super::trace::{Activity, Source, Trace, What};
 use oneport::error::{Error, Result};
 
 /// Maximal number of events of a trace in JSON: viewers take seconds per hundred thousand events.

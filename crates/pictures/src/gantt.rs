@@ -7,8 +7,10 @@
 //! that ranks share.
 
 use super::legend::{Legend, color, color_number, frame, mark, part_name, styles, wait_mark};
-use super::svg::{Anchor, GREY, LINE, MARGIN, Svg, TEXT, bytes, nice_step, number, scale, width};
-use super::trace::{Activity, Source, Trace, Unit, Wait, What};
+use super::svg::{
+    Anchor, GREY, LINE, MARGIN, Svg, TEXT, Unit, bytes, nice_step, number, scale, width,
+};
+use super::trace::{Activity, Source, Trace, Wait, What};
 use super::{Caption, MAX_BOXES};
 use oneport::error::{Error, Result};
 

@@ -135,6 +135,9 @@ pub(crate) fn mark(svg: &mut Svg, what: What, n: usize, (x, y): (f64, f64), (w, 
     }
 }
 
+/// A place, or a size.
+type Point = (f64, f64);
+
 /// The contents of a legend: what is in the chart, and nothing else.
 pub(crate) struct Legend<'t> {
     trace: &'t Trace,
@@ -170,6 +173,11 @@ impl<'t> Legend<'t> {
             y: top,
             room,
         };
+        let mut sample = |text: &str, draw: &dyn Fn(&mut Svg, Point, Point)| {
+            let (x, y) = flow.entry(34.0 + width(text, TEXT));
+            draw(svg, (x, y - 10.0), (28.0, 12.0));
+            svg.text((x + 34.0, y), text, Anchor::Start, TEXT, "");
+        };
         for &what in &self.kinds {
             let text = match what {
                 What::Send => "send (to)",
@@ -178,16 +186,11 @@ impl<'t> Legend<'t> {
                 What::Combine => "combine",
                 What::Copy => "copy",
             };
-            let (x, y) = flow.entry(34.0 + width(text, TEXT));
             let n = color(self.numbers.first().copied());
-            mark(svg, what, n, (x, y - 10.0), (28.0, 12.0));
-            svg.text((x + 34.0, y), text, Anchor::Start, TEXT, "");
+            sample(text, &|svg, at, size| mark(svg, what, n, at, size));
         }
         if self.critical {
-            let text = "on the critical path";
-            let (x, y) = flow.entry(34.0 + width(text, TEXT));
-            frame(svg, (x, y - 10.0), (28.0, 12.0));
-            svg.text((x + 34.0, y), text, Anchor::Start, TEXT, "");
+            sample("on the critical path", &frame);
         }
         let waits = self.trace.waits().iter();
         let kinds: BTreeSet<bool> = waits.map(|wait| wait.in_cycle).collect();
@@ -196,9 +199,7 @@ impl<'t> Legend<'t> {
                 true => "waits for ever in a cycle",
                 false => "waits for ever",
             };
-            let (x, y) = flow.entry(34.0 + width(text, TEXT));
-            wait_mark(svg, in_cycle, (x, y - 10.0), (28.0, 12.0));
-            svg.text((x + 34.0, y), text, Anchor::Start, TEXT, "");
+            sample(text, &|svg, at, size| wait_mark(svg, in_cycle, at, size));
         }
         if !self.numbers.is_empty() {
             flow.line();

@@ -44,9 +44,9 @@ pub use chrome::MAX_EVENTS;
 pub use dark::dark;
 pub use gantt::gantt;
 pub use page::{MAX_PAGE_RANKS, Shown, page};
-pub use svg::wide;
+pub use svg::{Unit, wide};
 pub use sweep::{Sweep, SweepRow, plot};
-pub use trace::{Activity, Source, Trace, Unit, Wait, What};
+pub use trace::{Activity, Source, Trace, Wait, What};
 pub use traffic::{LevelTraffic, Traffic, traffic};
 pub use tree::{Tree, tree};
 

@@ -1,7 +1,5 @@
 //! The segments of a schedule: the different parts of the vector that its messages carry.
 
-use std::collections::HashMap;
-
 use oneport::error::Result;
 use oneport::internal::{Matching, NONE};
 use oneport::schedule::{Schedule, Spans, Step};
@@ -14,9 +12,7 @@ use oneport::schedule::{Schedule, Spans, Step};
 pub(crate) fn segments(schedule: &Schedule) -> Result<(Vec<Spans>, Vec<Option<usize>>)> {
     let matching = Matching::new(schedule, |_| {})?;
     let steps: Vec<&Step> = schedule.programs().iter().flatten().collect();
-    let mut found: HashMap<Spans, usize> = HashMap::new();
-    let mut of_step: Vec<Option<usize>> = Vec::with_capacity(steps.len());
-    for (step, &mate) in steps.iter().zip(&matching.mates) {
+    let moved = |(step, &mate): (&&Step, &u32)| {
         let spans = match step {
             Step::Send { spans, .. } => spans,
             Step::Recv { spans, .. } | Step::RecvCombine { spans, .. } => match mate {
@@ -30,20 +26,21 @@ pub(crate) fn segments(schedule: &Schedule) -> Result<(Vec<Spans>, Vec<Option<us
         };
         let mut key = Spans::new();
         spans.iter().for_each(|&span| key.append(span));
-        let next = found.len();
-        of_step.push((!key.is_empty()).then(|| *found.entry(key).or_insert(next)));
-    }
-    let mut sorted: Vec<(Spans, usize)> = found.into_iter().collect();
+        key
+    };
+    let moved: Vec<Spans> = steps.iter().zip(&matching.mates).map(moved).collect();
+    Ok(distinct(&moved, |spans| spans.is_empty()))
+}
+
+/// The distinct values in order, but for empty ones, and the index of each value among them.
+pub(crate) fn distinct<T: Ord + Clone>(
+    values: &[T],
+    is_empty: impl Fn(&T) -> bool,
+) -> (Vec<T>, Vec<Option<usize>>) {
+    let mut sorted: Vec<&T> = values.iter().filter(|value| !is_empty(value)).collect();
     sorted.sort_unstable();
-    let mut place = vec![0; sorted.len()];
-    for (new, (_, old)) in sorted.iter().enumerate() {
-        place[*old] = new;
-    }
-    for segment in of_step.iter_mut().flatten() {
-        *segment = place[*segment];
-    }
-    Ok((
-        sorted.into_iter().map(|(spans, _)| spans).collect(),
-        of_step,
-    ))
+    sorted.dedup();
+    let place = |value: &T| sorted.binary_search(&value).ok();
+    let places = values.iter().map(place).collect();
+    (sorted.into_iter().cloned().collect(), places)
 }

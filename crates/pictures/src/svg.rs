@@ -3,7 +3,6 @@
 use std::fmt::{self, Display, Write as _};
 
 use super::Caption;
-use super::trace::Unit;
 
 /// Margin around a picture.
 pub const MARGIN: f64 = 16.0;
@@ -242,21 +241,32 @@ pub fn wide(svg: &str, width: f64, unit: &str) -> String {
     format!("{start}\"{width}{unit}\"{before}\"{height}{unit}\"{rest}")
 }
 
+/// The value with this number of significant digits.
+pub fn rounded(value: f64, digits: usize) -> f64 {
+    let text = format!("{value:.*e}", digits.saturating_sub(1));
+    text.parse().unwrap_or(value)
+}
+
 /// Formats a number with about `digits` significant digits; whole numbers in full.
-pub fn number(value: f64, digits: i32) -> String {
-    if value.fract() == 0.0 && value.abs() < 1e15 {
-        return format!("{:.0}", value + 0.0);
+pub fn number(value: f64, digits: usize) -> String {
+    match value.abs() {
+        large if large >= 1e15 => format!("{value:e}"),
+        _ if value.fract() == 0.0 => format!("{:.0}", value + 0.0),
+        small if small < 1e-4 => format!("{:e}", rounded(value, digits)),
+        size => {
+            let decimals = (digits as i32 - 1 - size.log10().floor() as i32).max(0) as usize;
+            let text = format!("{value:.decimals$}");
+            match text.contains('.') {
+                true => text.trim_end_matches('0').trim_end_matches('.').into(),
+                false => text,
+            }
+        }
     }
-    if !(1e-4..1e15).contains(&value.abs()) {
-        return format!("{value:.3e}");
-    }
-    let decimals = (digits - 1 - value.abs().log10().floor() as i32).max(0) as usize;
-    let text = format!("{value:.decimals$}");
-    if text.contains('.') {
-        text.trim_end_matches('0').trim_end_matches('.').to_string()
-    } else {
-        text
-    }
+}
+
+/// A number of things: `1 rank`, `2 ranks`.
+pub fn counted(n: usize, thing: &str) -> String {
+    format!("{n} {thing}{}", if n == 1 { "" } else { "s" })
 }
 
 /// Formats a number of bytes: `64 KiB`, `100 B`.
@@ -267,18 +277,37 @@ pub fn bytes(bytes: u64) -> String {
     format!("{} {}", number(bytes as f64 / unit as f64, 4), names[power])
 }
 
-/// Formats a time: `12.3 us`; a plain number if it has no unit.
-pub fn time(unit: Unit, time: f64) -> String {
-    let (divisor, name) = match unit {
-        Unit::Plain => return number(time, 7),
-        Unit::Nanoseconds => match time {
-            t if t >= 1e9 => (1e9, "s"),
-            t if t >= 1e6 => (1e6, "ms"),
-            t if t >= 1e3 => (1e3, "us"),
-            _ => (1.0, "ns"),
-        },
-    };
-    format!("{} {name}", number(time / divisor, 5))
+/// The unit of times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// Nanoseconds.
+    Nanoseconds,
+    /// The unit of the cost model.
+    Plain,
+}
+
+impl Unit {
+    /// The name in files: `ns` or `unit`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Nanoseconds => "ns",
+            Unit::Plain => "unit",
+        }
+    }
+
+    /// Formats a time: `12.3 us`; a plain number if it has no unit.
+    pub fn show(self, time: f64) -> String {
+        let (divisor, name) = match self {
+            Unit::Plain => return number(time, 7),
+            Unit::Nanoseconds => match time {
+                t if t >= 1e9 => (1e9, "s"),
+                t if t >= 1e6 => (1e6, "ms"),
+                t if t >= 1e3 => (1e3, "us"),
+                _ => (1.0, "ns"),
+            },
+        };
+        format!("{} {name}", number(time / divisor, 5))
+    }
 }
 
 /// Scale for times of up to `max`: a divisor, and the name of the unit (empty if there is no unit).

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::MAX_BOXES;
 use super::blocks::blocks;
-use super::segments::segments;
+use super::segments::{distinct, segments};
+use super::svg::Unit;
 use oneport::check::{Options, Report};
 use oneport::error::{Error, Result};
 use oneport::internal::max_time;
@@ -13,15 +14,6 @@ use oneport::machine::{CostModel, Ports};
 use oneport::rules::Event;
 use oneport::schedule::{Schedule, Spans, Step};
 use oneport::simulate::{Prepared, Simulation};
-
-/// The unit of a [`Trace`]'s times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Nanoseconds.
-    Nanoseconds,
-    /// The unit of the cost model.
-    Plain,
-}
 
 /// The origin of a [`Trace`]'s times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -339,7 +331,9 @@ impl Trace {
         parts: impl Fn(usize, usize, &Step) -> [Option<TimedActivity>; 2],
     ) -> Result<Trace> {
         let (segments, of_step) = segments(schedule)?;
-        let (blocks, blocks_of_step) = distinct_blocks(schedule);
+        let small = schedule.steps() <= MAX_BOXES;
+        let blocks = small.then(|| blocks(schedule)).flatten();
+        let (blocks, blocks_of_step) = distinct(&blocks.unwrap_or_default(), Vec::is_empty);
         let mut activities = Vec::with_capacity(schedule.steps());
         let mut number = 0;
         // By rank and step: the index of the first activity.
@@ -533,20 +527,6 @@ impl Trace {
         let max_lanes = free.iter().map(Vec::len).max().unwrap_or(0);
         (lanes, max_lanes)
     }
-}
-
-/// The distinct sets of blocks that steps move, in order, and by step the index of its set.
-fn distinct_blocks(schedule: &Schedule) -> (Vec<Vec<usize>>, Vec<Option<usize>>) {
-    let small = schedule.steps() <= MAX_BOXES;
-    let Some(of_step) = small.then(|| blocks(schedule)).flatten() else {
-        return (Vec::new(), Vec::new());
-    };
-    let mut distinct: Vec<Vec<usize>> = of_step.iter().filter(|b| !b.is_empty()).cloned().collect();
-    distinct.sort_unstable();
-    distinct.dedup();
-    let place = |blocks: &Vec<usize>| distinct.binary_search(blocks).ok();
-    let places = of_step.iter().map(place).collect();
-    (distinct, places)
 }
 
 /// The times of all steps, or of those that take place before the others wait for ever.

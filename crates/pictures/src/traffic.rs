@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes, hex, width};
+use super::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes, counted, hex, width};
 use super::{Caption, MAX_BOXES};
 use oneport::error::{Error, Result};
 use oneport::machine::Levels;
@@ -15,6 +15,17 @@ pub(crate) struct Flow {
     pub(crate) messages: usize,
     /// Total number of bytes.
     pub(crate) bytes: u64,
+}
+
+impl Flow {
+    /// The flow in words, for a tooltip.
+    pub(crate) fn describe(&self, from: usize, to: usize) -> String {
+        let messages = counted(self.messages, "message");
+        format!(
+            "rank {from} to rank {to}: {messages}, {}",
+            bytes(self.bytes)
+        )
+    }
 }
 
 /// Traffic between all pairs of ranks.
@@ -199,13 +210,7 @@ impl Grid {
     fn flow(&self, svg: &mut Svg, (from, to): (usize, usize), flow: &Flow, part: f64) {
         let ((left, top), cell) = (self.corner, self.cell);
         let at = (left + cell.0 * to as f64, top + cell.1 * from as f64);
-        let title = format!(
-            "rank {from} to rank {to}: {} message{}, {}",
-            flow.messages,
-            if flow.messages == 1 { "" } else { "s" },
-            bytes(flow.bytes)
-        );
-        svg.open("class=\"flow\"", &title);
+        svg.open("class=\"flow\"", &flow.describe(from, to));
         let inner = (cell.0 - 1.0, cell.1 - 1.0);
         let fill = format!("fill=\"{}\"", shade(part));
         svg.rect((at.0 + 0.5, at.1 + 0.5), inner, &fill);

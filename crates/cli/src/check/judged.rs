@@ -19,7 +19,7 @@ use crate::memory::ensure_memory;
 use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::task::{PlanTask, finite};
-use crate::units::{Number, TimeUnit, counted, show_bytes, significant};
+use crate::units::{Number, Unit, counted, number, show_bytes};
 
 /// JSON output for one schedule.
 #[derive(Serialize)]
@@ -66,7 +66,7 @@ struct Judgement {
     /// The fastest algorithm, if the problem is one that algorithms plan.
     best: Option<Best>,
     #[serde(skip)]
-    unit: TimeUnit,
+    unit: Unit,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -283,7 +283,7 @@ impl Judgement {
             ));
         }
         parts.push(match self.ratio {
-            Some(ratio) => format!("{} times the bound", significant(ratio, 3)),
+            Some(ratio) => format!("{} times the bound", number(ratio, 3)),
             None => format!("takes {}", self.unit.show(own.time.0)),
         });
         match &self.best {
@@ -299,7 +299,7 @@ impl Judgement {
 
     /// Cells of a row: time, its ratio to the bound, rounds, messages, volume.
     fn cells(&self) -> [String; 5] {
-        let ratio = self.ratio.map(|ratio| significant(ratio, 3));
+        let ratio = self.ratio.map(|ratio| number(ratio, 3));
         let [time, rounds, messages, volume] = self.own.cells(self.unit);
         [time, ratio.unwrap_or("-".into()), rounds, messages, volume]
     }
@@ -330,7 +330,7 @@ impl Judgement {
 
 impl Best {
     /// The fastest algorithm for `request`, unless looking for it takes long.
-    fn of(request: &Request, unit: TimeUnit) -> Option<Best> {
+    fn of(request: &Request, unit: Unit) -> Option<Best> {
         /// By an estimate that is mostly too large.
         const MAX_SECONDS: f64 = 5.0;
         let task = PlanTask::fastest(request.clone(), unit).ok()?;
@@ -366,7 +366,7 @@ impl Totals {
         }
     }
 
-    fn cells(&self, unit: TimeUnit) -> [String; 4] {
+    fn cells(&self, unit: Unit) -> [String; 4] {
         [
             unit.show(self.time.0),
             self.rounds.to_string(),

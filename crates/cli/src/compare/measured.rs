@@ -13,7 +13,7 @@ use crate::output;
 use crate::progress::WorkBar;
 use crate::run::{LibraryTimes, WallSummary, memory_of_schedule};
 use crate::site::{Site, summary};
-use crate::units::{TimeUnit, or_dash, show_bytes, show_ns, significant};
+use crate::units::{Unit, number, or_dash, show_bytes, show_ns};
 
 /// Repetitions before those of a batch that are not timed.
 const WARMUP: usize = 1;
@@ -162,7 +162,7 @@ impl MeasuredPart {
         &self,
         out: &mut dyn std::io::Write,
         rows: &[CompareRow],
-        unit: TimeUnit,
+        unit: Unit,
     ) -> Result<()> {
         let walls = rows.iter().filter_map(|row| row.wall.as_ref());
         let best = walls.map(|wall| wall.median).min().unwrap_or(0).max(1);
@@ -175,7 +175,7 @@ impl MeasuredPart {
                     show_ns(wall.low as f64),
                     show_ns(wall.high as f64)
                 ),
-                significant(wall.median as f64 / best as f64, 4),
+                number(wall.median as f64 / best as f64, 4),
             ];
             cells.extend(others);
             (wall.median, cells)
@@ -183,10 +183,10 @@ impl MeasuredPart {
         let of_row = |row: &CompareRow| {
             let wall = row.wall.as_ref()?;
             let ratio = wall.median as f64 / row.time.0;
-            let in_ns = unit == TimeUnit::Nanoseconds && ratio.is_finite();
+            let in_ns = unit == Unit::Nanoseconds && ratio.is_finite();
             let others = [
                 unit.show(row.time.0),
-                or_dash(in_ns.then(|| significant(ratio, 4))),
+                or_dash(in_ns.then(|| number(ratio, 4))),
                 or_dash(row.root),
                 or_dash(row.segments),
                 or_dash(row.segment.map(show_bytes)),

@@ -11,7 +11,7 @@ use crate::args::clock_name;
 use crate::input::show_cost;
 use crate::output;
 use crate::site;
-use crate::units::{TimeUnit, show_bytes, significant};
+use crate::units::{Unit, number, show_bytes};
 
 /// Prints all tables.
 pub(super) fn print(out: &mut dyn Write, done: &Evaluated) -> Result<()> {
@@ -82,7 +82,7 @@ pub(super) fn print(out: &mut dyn Write, done: &Evaluated) -> Result<()> {
 
 /// A violated guideline in words, such as `MPI_Gather of 1 KiB on 4 ranks takes 15 us, 50% longer
 /// than MPI_Allgather with 10 us: all ranks but the root can drop the blocks`.
-fn in_words(row: &Comparison, unit: TimeUnit) -> String {
+fn in_words(row: &Comparison, unit: Unit) -> String {
     format!(
         "{}: {} of {} on {} ranks takes {}, {} longer than {} with {}: {}",
         row.guideline.name,
@@ -106,5 +106,5 @@ fn verdict(row: &Comparison) -> String {
 }
 
 fn percent(share: f64) -> String {
-    format!("{}%", significant((1e6 * share).round() / 1e4, 3))
+    format!("{}%", number((1e6 * share).round() / 1e4, 3))
 }

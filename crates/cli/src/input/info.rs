@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::show_cost;
 use crate::nodes::NodePorts;
 use crate::task::{PlanTask, SegmentChoice};
-use crate::units::{TimeUnit, counted, show_bytes};
+use crate::units::{Unit, counted, show_bytes};
 
 /// Description of a schedule, as fields of JSON output.
 #[derive(Debug, Clone, Serialize)]
@@ -83,7 +83,7 @@ fn show_sizes(sizes: &[u64]) -> String {
 
 impl ScheduleInfo {
     /// What is known of any schedule.
-    pub(super) fn of(kind: Kind, ranks: usize, ports: Ports, unit: TimeUnit) -> ScheduleInfo {
+    pub(super) fn of(kind: Kind, ranks: usize, ports: Ports, unit: Unit) -> ScheduleInfo {
         ScheduleInfo {
             kind,
             collective: kind.name(),
@@ -154,7 +154,7 @@ impl ScheduleInfo {
     }
 
     /// Describes the schedule in lines of name and value.
-    pub(crate) fn summary(&self, cost: &CostModel, unit: TimeUnit) -> Vec<(&'static str, String)> {
+    pub(crate) fn summary(&self, cost: &CostModel, unit: Unit) -> Vec<(&'static str, String)> {
         let info = self;
         let mut summary = vec![("collective", info.title())];
         summary.push((

@@ -11,7 +11,7 @@ use crate::input::Input;
 use crate::memory::ensure_memory;
 use crate::output;
 use crate::site::ensure_for_processes;
-use crate::units::TimeUnit;
+use crate::units::Unit;
 
 impl RunArgs {
     /// Returns the core model of a native run, if a profile has one.
@@ -109,7 +109,7 @@ const MAX_PACED_HOURS: f64 = 24.0;
 impl RunArgs {
     /// Rejects a paced run longer than [`MAX_PACED_HOURS`]; each repetition takes `time`
     /// nanoseconds.
-    pub(super) fn ensure_ends(&self, time: f64, unit: TimeUnit) -> Result<()> {
+    pub(super) fn ensure_ends(&self, time: f64, unit: Unit) -> Result<()> {
         let repetitions = (self.repetitions + self.warmup) as f64;
         let all = time * repetitions;
         if self.clock != Clock::Paced {
@@ -125,7 +125,7 @@ impl RunArgs {
             output::note(&format!(
                 "{repetitions} paced repetitions of {} each take about {}",
                 unit.show(time),
-                TimeUnit::Nanoseconds.show(all)
+                Unit::Nanoseconds.show(all)
             ));
         }
         Ok(())

@@ -19,7 +19,7 @@ use crate::output::{self, FoundWrong, record};
 use crate::progress::WorkBar;
 use crate::ranges::Ranges;
 use crate::site::{self, Site};
-use crate::units::{or_dash, show_bytes, show_ns, significant};
+use crate::units::{number, or_dash, show_bytes, show_ns};
 
 /// A row of the table. What a run is comes first, then its times.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -391,7 +391,7 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()
     if compares {
         header += "|>x baseline|>change";
     }
-    let factor = |x: Option<f64>| or_dash(x.map(|x| significant(x, 4)));
+    let factor = |x: Option<f64>| or_dash(x.map(|x| number(x, 4)));
     let lines = rows.iter().map(|ComparedRow { row, baseline }| {
         let mut line = vec![
             show_bytes(row.bytes),
@@ -404,8 +404,8 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()
         for time in [Some(row.min_ns), p99, Some(row.max_ns)] {
             line.push(or_dash(time.map(|time| ns(time as f64))));
         }
-        line.push(significant(row.algbw_gb_per_s, 4));
-        line.push(significant(row.busbw_gb_per_s, 4));
+        line.push(number(row.algbw_gb_per_s, 4));
+        line.push(number(row.busbw_gb_per_s, 4));
         line.push(factor(row.x_model));
         if library {
             line.push(or_dash(row.library_ns.map(|time| ns(time as f64))));
@@ -425,7 +425,7 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()
         writeln!(
             out,
             "\nx library, geometric mean of {n} sizes: {}",
-            significant(mean, 4)
+            number(mean, 4)
         )?;
     }
     Ok(())

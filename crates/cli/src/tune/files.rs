@@ -21,7 +21,7 @@ use crate::args::clock_name;
 use crate::files::read_text;
 use crate::input::show_cost;
 use crate::output;
-use crate::units::TimeUnit;
+use crate::units::Unit;
 
 /// Paths of the results, and their previous contents.
 pub(super) struct Files {
@@ -281,7 +281,7 @@ impl TuneJob {
     fn rule(&self, tuning: &TuningResult) -> Rule {
         let request = &self.sweep.request;
         let segmented = |name: &str| registry::find(self.kind, name).is_ok_and(|a| a.segmented);
-        let costs = show_cost(request.get_cost(), TimeUnit::Nanoseconds);
+        let costs = show_cost(request.get_cost(), Unit::Nanoseconds);
         Rule {
             collective: self.kind,
             ranks: request.ranks(),
@@ -315,7 +315,7 @@ impl TuneJob {
         let origin = match &tuning.processes {
             Some(processes) => Origin::Measured(self.with_doubts(processes, tuning)),
             None => {
-                let costs = show_cost(request.get_cost(), TimeUnit::Nanoseconds);
+                let costs = show_cost(request.get_cost(), Unit::Nanoseconds);
                 Origin::Modelled(format!("{costs}; {}", self.command))
             }
         };

@@ -20,7 +20,7 @@ use crate::output::{self, Skipped};
 use crate::ranges::Ranges;
 use crate::site::{Site, ensure_for_processes, summary};
 use crate::task::{PlanTask, algorithms, footprint};
-use crate::units::{TimeUnit, counted, show_bytes, show_ns};
+use crate::units::{Unit, counted, show_bytes, show_ns};
 
 /// The sweep, its settings and the circumstances of the measurement.
 pub(super) struct TuneJob {
@@ -261,10 +261,7 @@ impl TuneJob {
             ("elements", format!("{}{op}", self.dtype.name())),
             ("clock", clock_name(self.clock).to_string()),
             ("inputs", self.inputs.name().to_string()),
-            (
-                "costs",
-                show_cost(request.get_cost(), TimeUnit::Nanoseconds),
-            ),
+            ("costs", show_cost(request.get_cost(), Unit::Nanoseconds)),
         ]);
         lines
     }

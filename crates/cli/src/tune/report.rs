@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::job::{CoreUse, TuneJob};
 use crate::args::clock_name;
 use crate::output::{self, record};
-use crate::units::{or_dash, show_bytes, show_ns, significant};
+use crate::units::{number, or_dash, show_bytes, show_ns};
 
 impl TuneJob {
     /// The result as JSON fields; `resumed` rows are those of the CSV file.
@@ -89,7 +89,7 @@ pub(super) fn print(
             "-".into(),
             match (&row.error, ratio) {
                 (Some(_), _) => "WRONG".into(),
-                (None, Some(ratio)) => format!("x {} of the best", significant(ratio, 3)),
+                (None, Some(ratio)) => format!("x {} of the best", number(ratio, 3)),
                 (None, None) => String::new(),
             },
         ]
@@ -106,7 +106,7 @@ pub(super) fn print(
             row.wall.repetitions.to_string(),
             show_ns(row.model_time),
             if ratio.is_finite() {
-                significant(ratio, 4)
+                number(ratio, 4)
             } else {
                 "-".into()
             },
@@ -133,7 +133,7 @@ pub(super) fn print(
             other.bytes == row.bytes && other.best_segment && other.algorithm != row.algorithm
         });
         let next = others.min_by_key(|other| other.wall.median);
-        let ratio = |time: u64| significant(time as f64 / row.wall.median.max(1) as f64, 3);
+        let ratio = |time: u64| number(time as f64 / row.wall.median.max(1) as f64, 3);
         let library = tuning.library.iter().find(|of| of.bytes == row.bytes);
         [
             show_bytes(row.bytes),

@@ -18,7 +18,7 @@ use crate::files::read_text;
 use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::site::{self, Site};
-use crate::units::{show_bytes, show_ns, significant};
+use crate::units::{number, show_bytes, show_ns};
 
 /// Beginnings of the names of variables that choose algorithms in MPI libraries.
 const CHOOSING: [&str; 5] = [
@@ -141,8 +141,8 @@ impl Verified {
                 ns(row.best_now),
                 ns(row.library.wall),
                 ns(row.library_now),
-                significant(then, 3),
-                significant(now, 3),
+                number(then, 3),
+                number(now, 3),
                 change(row).to_string(),
             ]
         };

@@ -28,7 +28,7 @@ mod steady;
 mod sweep;
 mod tables;
 #[path = "../../src/units.rs"]
-#[allow(dead_code, reason = "for the program")]
+#[allow(dead_code, unused_imports, reason = "for the program")]
 mod units;
 mod untrusted;
 mod usage;

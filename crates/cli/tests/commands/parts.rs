@@ -3,7 +3,7 @@
 
 mod units {
     use crate::units::{
-        Number, TimeArg, TimeUnit, did_you_mean, parse_rate, parse_size, parse_time, show_bytes,
+        Number, TimeArg, Unit, did_you_mean, parse_rate, parse_size, parse_time, show_bytes,
     };
 
     #[test]
@@ -113,12 +113,12 @@ mod units {
 
     #[test]
     fn shown() {
-        let ns = TimeUnit::Nanoseconds;
+        let ns = Unit::Nanoseconds;
         assert_eq!(ns.show(34_300.0), "34.3 us");
         assert_eq!(ns.show(0.0), "0 ns");
         assert_eq!(ns.show(0.1), "0.1 ns");
-        assert_eq!(TimeUnit::Plain.show(39.0), "39");
-        assert_eq!(TimeUnit::Plain.show(1.0 / 3.0), "0.3333333");
+        assert_eq!(Unit::Plain.show(39.0), "39");
+        assert_eq!(Unit::Plain.show(1.0 / 3.0), "0.3333333");
         assert_eq!(show_bytes(65536), "64 KiB");
         assert_eq!(show_bytes(100), "100 B");
         assert_eq!(show_bytes(1025), "1.001 KiB");

@@ -1,5 +1,6 @@
 //! A self-contained HTML page of a sweep: interactive log-log plots and tables of all numbers.
 
+use oneport_pictures::Unit;
 use oneport_pictures::shell::{Heading, chart, table};
 use oneport_pictures::svg::bytes as size;
 use serde_json::json;
@@ -86,26 +87,10 @@ fn names(row: &Trial) -> [String; 3] {
     [size(row.bytes), row.algorithm.clone(), size(row.segment)]
 }
 
-/// Formats a time, such as `12.34 µs`.
+/// Formats a time, such as `12.34 us`.
 fn time(ns: f64) -> String {
-    if ns.is_nan() {
-        return "-".into();
-    }
-    let (unit, name) = match ns {
-        t if t >= 1e9 => (1e9, "s"),
-        t if t >= 1e6 => (1e6, "ms"),
-        t if t >= 1e3 => (1e3, "µs"),
-        _ => (1.0, "ns"),
-    };
-    let value = ns / unit;
-    let digits = match value {
-        v if v >= 100.0 => 1,
-        v if v >= 10.0 => 2,
-        _ => 3,
-    };
-    if value.fract() == 0.0 {
-        format!("{value:.0} {name}")
-    } else {
-        format!("{value:.digits$} {name}")
+    match ns.is_nan() {
+        true => "-".into(),
+        false => Unit::Nanoseconds.show(ns),
     }
 }

@@ -29,6 +29,7 @@ use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 use oneport::plan::registry;
 use oneport::schedule::collective::Kind;
+use oneport_pictures::svg::counted;
 
 /// A file of selection rules.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -205,12 +206,8 @@ impl Rules {
 impl Rule {
     /// Describes the rule, such as `reduce, 8 ranks, bi ports, f32`.
     pub fn name(&self) -> String {
-        let mut name = format!(
-            "{}, {} rank{}, ",
-            self.collective.name(),
-            self.ranks,
-            if self.ranks == 1 { "" } else { "s" }
-        );
+        let ranks = counted(self.ranks, "rank");
+        let mut name = format!("{}, {ranks}, ", self.collective.name());
         if self.ported != 1 {
             name += &format!("{} ", self.ported);
         }

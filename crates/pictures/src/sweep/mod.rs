@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::Unit;
 use crate::shell::{Heading, chart, table};
-use crate::svg::{bytes as size, time};
+use crate::svg::bytes as size;
 
 pub use plot::plot;
 
@@ -124,12 +124,12 @@ impl Sweep {
             let rows = self.at(point);
             let best = rows.first().map_or(0.0, |row| row.value());
             rows.into_iter().enumerate().map(move |(i, row)| {
-                let median = row.median.map(|median| time(Unit::Nanoseconds, median));
+                let median = row.median.map(|median| Unit::Nanoseconds.show(median));
                 let cells = vec![
                     row.ranks.to_string(),
                     size(row.bytes),
                     row.algorithm.clone(),
-                    time(self.unit, row.time),
+                    self.unit.show(row.time),
                     ratio(row.value(), best),
                     ratio(row.time, row.bound),
                     dash(median),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Sweep, SweepRow};
 use crate::Caption;
-use crate::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes, time, width};
+use crate::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes, width};
 
 /// Colours of lines, and the dashes of those after the last colour.
 const COLORS: [&str; 10] = [
@@ -103,7 +103,7 @@ pub fn plot(sweep: &Sweep, caption: &Caption) -> String {
         svg.line((left, y.at(tick)), (right, y.at(tick)), grid);
         svg.text(
             (left - 6.0, y.at(tick) + 4.0),
-            &time(unit, tick),
+            &unit.show(tick),
             Anchor::End,
             TEXT,
             GREY,

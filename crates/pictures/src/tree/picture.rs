@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::Tree;
 use crate::blocks::ranges;
-use crate::svg::{Anchor, GREY, LINE, MARGIN, Svg, TEXT, bytes, width};
+use crate::svg::{Anchor, GREY, LINE, MARGIN, Svg, TEXT, bytes, counted, width};
 use crate::traffic::Flow;
 use crate::{Caption, legend};
 use oneport::error::{Error, Result};
@@ -74,11 +74,6 @@ pub fn tree(tree: &Tree, caption: &Caption) -> Result<String> {
     Ok(svg.finish(room, y + MARGIN, caption))
 }
 
-/// A number of ranks in words: `1 rank`, `5 ranks`.
-fn ranks(count: usize) -> String {
-    format!("{count} rank{}", if count == 1 { "" } else { "s" })
-}
-
 impl Tree {
     /// Draws a rank and the size of its subtree, with the middle of the upper edge at `(x, y)`.
     fn node(&self, svg: &mut Svg, rank: &usize, (x, y): (f64, f64)) {
@@ -100,7 +95,10 @@ impl Tree {
             )
         };
         let block = self.block(*rank);
-        let mut title = format!("{what} {rank}: {} in its subtree", ranks(node.size));
+        let mut title = format!(
+            "{what} {rank}: {} in its subtree",
+            counted(node.size, "rank")
+        );
         if let Some(block) = block {
             title += &format!(", a block of {}", bytes(block));
         }
@@ -275,13 +273,7 @@ impl Tree {
         } else {
             (rank, child)
         };
-        let plural = if flow.messages == 1 { "" } else { "s" };
-        let title = format!(
-            "rank {from} to rank {target}: {} message{plural}, {}",
-            flow.messages,
-            bytes(flow.bytes)
-        );
-        svg.open("class=\"edge\"", &title);
+        svg.open("class=\"edge\"", &flow.describe(*from, *target));
         // Edges leave the parent side by side.
         let spacing = (NODE.0 - 6.0) / children as f64;
         let x = at.0 + (i as f64 - (children as f64 - 1.0) / 2.0) * spacing.min(10.0);

@@ -5,7 +5,7 @@ use oneport::{Distribution, Kind};
 use oneport_steady::{parse_fraction, show_short};
 
 use super::fuzz;
-use crate::units::{MAX_BYTES, TimeUnit, parse_size, parse_time, show_bytes};
+use crate::units::{MAX_BYTES, Unit, parse_size, parse_time, show_bytes};
 
 fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(ToString::to_string).collect()
@@ -58,7 +58,7 @@ fn times() {
             return false;
         };
         assert!(time.value.is_finite() && time.value >= 0.0);
-        for unit in [TimeUnit::Plain, TimeUnit::Nanoseconds] {
+        for unit in [Unit::Plain, Unit::Nanoseconds] {
             assert!(!unit.show(time.value).is_empty());
         }
         true
