@@ -26,13 +26,13 @@ use self::measured::MeasuredPart;
 use crate::args::{Common, InputArgs};
 use crate::input::{ScheduleInfo, show_cost, warnings_about};
 use crate::levels::{self, Level};
-use crate::output::{self, Skipped};
+use crate::output::{self, Skipped, record};
 use crate::progress::WorkBar;
 use crate::run::WallSummary;
 use crate::site::{self, Engine, Site};
 use crate::sweep::{Point, SweepArgs};
 use crate::task::{PlanTask, Timing, finite, steps};
-use crate::units::{Number, Unit, number, or_dash, parse_count, parse_deadline, show_bytes};
+use crate::units::{Number, number, or_dash, parse_count, parse_deadline, show_bytes};
 
 /// Compare all algorithms for one collective by model time.
 #[derive(Debug, Clone, clap::Args)]
@@ -92,70 +92,30 @@ impl CompareArgs {
     }
 }
 
-#[derive(Serialize)]
-struct Output {
-    collective: &'static str,
-    ranks: usize,
-    ports: &'static str,
-    ported: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node_ports: Option<usize>,
-    vector_bytes: Option<u64>,
-    time_unit: &'static str,
-    lower_bound: Number,
-    rows: Vec<CompareRow>,
-    skipped: Vec<Skipped>,
-    #[serde(flatten)]
-    measured: Option<MeasuredPart>,
-}
-
-#[derive(Debug, Serialize)]
+/// An algorithm, or a schedule from a file, timed.
+#[derive(Debug)]
 struct CompareRow {
-    algorithm: String,
-    root: Option<usize>,
-    time: Number,
-    model_time: Number,
-    /// Time relative to the best row, which `x_best` is, too.
-    ratio: Number,
-    x_best: Number,
-    /// Time relative to the lower bound.
-    x_bound: Option<Number>,
-    rounds: usize,
-    messages: usize,
-    bytes: u64,
-    segments: Option<usize>,
-    segment: Option<u64>,
+    figures: SweepRow,
+    info: ScheduleInfo,
     /// By level of the machine, from the innermost one: the traffic.
-    #[serde(skip_serializing_if = "Option::is_none")]
     levels: Option<Vec<Level>>,
-    /// Measured, in nanoseconds.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Measured.
     wall: Option<WallSummary>,
 }
 
 impl CompareRow {
-    /// The row of a schedule that moves `bytes`, before it is set beside others.
+    /// The row of a schedule that is timed in the model.
     fn new(
-        algorithm: String,
+        algorithm: &str,
         timed: &Timed,
-        bytes: u64,
-        info: &ScheduleInfo,
+        element_bytes: u64,
+        info: ScheduleInfo,
         levels: Option<Vec<Level>>,
     ) -> oneport::Result<CompareRow> {
-        let time = Number(finite(timed.time)?);
+        finite(timed.time)?;
         Ok(CompareRow {
-            algorithm,
-            root: info.root,
-            time,
-            model_time: time,
-            ratio: Number(1.0),
-            x_best: Number(1.0),
-            x_bound: None,
-            rounds: timed.rounds,
-            messages: timed.messages,
-            bytes,
-            segments: info.segments,
-            segment: info.segment,
+            figures: info.figures(algorithm, timed, element_bytes),
+            info,
             levels,
             wall: None,
         })
@@ -195,9 +155,8 @@ struct CompareJob<'a> {
 /// All algorithms for a task, timed and perhaps measured.
 struct TimedTask {
     task: PlanTask,
-    /// Description of the first schedule.
-    info: ScheduleInfo,
-    output: Output,
+    ranked: RankedAlgorithms,
+    measured: Option<MeasuredPart>,
 }
 
 impl<'a> CompareJob<'a> {
@@ -219,7 +178,7 @@ impl site::Job for CompareJob<'_> {
     type Done = TimedTask;
 
     fn fact(&self) -> String {
-        let names = self.ranked.rows.iter().map(|row| &*row.algorithm);
+        let names = self.ranked.rows.iter().map(|row| &*row.figures.algorithm);
         let request = &self.task.request;
         let names = names.collect::<Vec<_>>().join(", ");
         format!(
@@ -230,86 +189,143 @@ impl site::Job for CompareJob<'_> {
     }
 
     fn perform(self, site: &mut Site) -> Result<TimedTask> {
-        let (args, task) = (self.args, self.task);
-        let RankedAlgorithms {
-            info,
-            lower_bound,
-            mut rows,
-            skipped,
-            candidates: _,
-        } = self.ranked;
+        let mut ranked = self.ranked;
         let mut measured = None;
         if let Some(schedules) = &self.schedules {
-            let mut found = measured::measure(args, schedules, &rows, site)?;
-            for (row, wall) in rows.iter_mut().zip(found.walls.drain(..)) {
+            let mut found = measured::measure(self.args, schedules, &ranked.rows, site)?;
+            for (row, wall) in ranked.rows.iter_mut().zip(found.walls.drain(..)) {
+                row.figures.median = Some(wall.median as f64);
                 row.wall = Some(wall);
             }
-            rows.sort_by_key(|row| row.wall.as_ref().map(|wall| wall.median));
+            (ranked.rows).sort_by_key(|row| row.wall.as_ref().map(|wall| wall.median));
             measured = Some(found);
         }
-        let output = Output {
-            collective: task.request.get_collective().name(),
-            ranks: task.request.ranks(),
-            ports: task.request.get_ports().name(),
-            ported: task.request.get_ports().k(),
-            node_ports: args.common.nodes.node_ports,
-            vector_bytes: info.vector_bytes,
-            time_unit: task.unit.name(),
-            lower_bound: Number(lower_bound),
-            rows,
-            skipped,
+        Ok(TimedTask {
+            task: self.task,
+            ranked,
             measured,
-        };
-        Ok(TimedTask { task, info, output })
+        })
     }
 }
 
 impl TimedTask {
     /// What a sweep keeps of it.
     fn point(self) -> Point {
-        let TimedTask { task, output, .. } = self;
-        let row = |row: CompareRow| SweepRow {
-            algorithm: row.algorithm,
-            ranks: output.ranks,
-            bytes: output.vector_bytes.unwrap_or(0),
-            time: row.time.0,
-            bound: output.lower_bound.0,
-            median: row.wall.map(|wall| wall.median as f64),
-            rounds: row.rounds,
-            messages: row.messages,
-            volume: row.bytes,
-            segment: row.segment.filter(|_| row.segments > Some(1)),
-        };
+        let (request, ranked) = (&self.task.request, self.ranked);
         Point {
-            collective: output.collective,
-            ports: task.request.get_ports(),
-            costs: show_cost(task.request.get_cost(), task.unit),
-            unit: task.unit,
-            rows: output.rows.into_iter().map(row).collect(),
-            skipped: output.skipped,
+            collective: request.get_collective().name(),
+            ports: request.get_ports(),
+            costs: show_cost(request.get_cost(), self.task.unit),
+            unit: self.task.unit,
+            rows: ranked.rows.into_iter().map(|row| row.figures).collect(),
+            skipped: ranked.skipped,
+        }
+    }
+
+    /// The time of a row relative to the best row in the model, and to the lower bound.
+    fn ratios(&self, row: &SweepRow) -> (f64, Option<f64>) {
+        let (best, bound) = (self.ranked.best, self.ranked.lower_bound);
+        let x_best = if best > 0.0 { row.time / best } else { 1.0 };
+        (x_best, (bound > 0.0).then(|| row.time / bound))
+    }
+
+    fn json(&self, args: &CompareArgs) -> impl Serialize {
+        let (request, ranked) = (&self.task.request, &self.ranked);
+        record! {
+            collective: request.get_collective().name(),
+            ranks: request.ranks(),
+            ports: request.get_ports().name(),
+            ported: request.get_ports().k(),
+            node_ports (optional): args.common.nodes.node_ports,
+            vector_bytes: ranked.info.vector_bytes,
+            time_unit: self.task.unit.name(),
+            lower_bound: Number(ranked.lower_bound),
+            rows: ranked.rows.iter().map(|row| {
+                let (figures, info) = (&row.figures, &row.info);
+                let (x_best, x_bound) = self.ratios(figures);
+                record! {
+                    algorithm: &figures.algorithm,
+                    root: info.root,
+                    time: Number(figures.time),
+                    model_time: Number(figures.time),
+                    ratio: Number(x_best),
+                    x_best: Number(x_best),
+                    x_bound: x_bound.map(Number),
+                    rounds: figures.rounds,
+                    messages: figures.messages,
+                    bytes: figures.volume,
+                    segments: info.segments,
+                    segment: info.segment,
+                    levels (optional): row.levels.as_ref(),
+                    wall (optional): row.wall.as_ref(),
+                }
+            }).collect::<Vec<_>>(),
+            skipped: &ranked.skipped,
+            #[serde(flatten)]
+            measured: self.measured.as_ref(),
         }
     }
 
     fn print(&self, args: &CompareArgs, out: &mut dyn Write) -> Result<()> {
-        let TimedTask { task, info, output } = self;
-        if let Some(measured) = &output.measured {
+        let TimedTask {
+            task,
+            ranked,
+            measured,
+        } = self;
+        if let Some(measured) = measured {
             measured.print_warnings();
         }
         if args.common.json {
-            return output::json(out, output);
+            return output::json(out, &self.json(args));
         }
-        writeln!(out, "{}", title(info, &output.rows))?;
-        let shared = info.show_shared_ports();
+        writeln!(out, "{}", title(&ranked.info, &ranked.rows))?;
+        let shared = ranked.info.show_shared_ports();
         let shared = shared.map_or_else(String::new, |shared| format!("\nshared ports {shared}"));
         let costs = show_cost(task.request.get_cost(), task.unit);
         writeln!(out, "{costs}{shared}\n")?;
-        let Some(measured) = &output.measured else {
-            return print(out, output, task.unit);
-        };
-        output::summary(out, &measured.summary())?;
-        writeln!(out)?;
-        measured.print(out, &output.rows, task.unit)?;
-        output::skipped(out, &output.skipped)
+        match measured {
+            None => self.print_model(out)?,
+            Some(measured) => {
+                output::summary(out, &measured.summary())?;
+                writeln!(out)?;
+                measured.print(out, &ranked.rows, task.unit)?;
+            }
+        }
+        output::skipped(out, &ranked.skipped)
+    }
+
+    fn print_model(&self, out: &mut dyn Write) -> Result<()> {
+        let (unit, ranked) = (self.task.unit, &self.ranked);
+        let rows = ranked.rows.iter().map(|row| {
+            let (figures, info) = (&row.figures, &row.info);
+            let (x_best, x_bound) = self.ratios(figures);
+            let mut cells = vec![
+                figures.algorithm.clone(),
+                or_dash(info.root),
+                unit.show(figures.time),
+                number(x_best, 4),
+                or_dash(x_bound.map(|x| number(x, 4))),
+                figures.rounds.to_string(),
+                or_dash(info.segments),
+                or_dash(info.segment.map(show_bytes)),
+                figures.messages.to_string(),
+                show_bytes(figures.volume),
+            ];
+            cells.extend(row.levels.iter().flatten().map(levels::cell));
+            cells
+        });
+        let mut header = String::from(
+            "algorithm|>root|>time|>x best|>x bound|>rounds|>segments|>segment|>messages|>volume",
+        );
+        let levels = ranked.rows.iter().filter_map(|row| row.levels.as_ref());
+        for level in 0..levels.map(Vec::len).max().unwrap_or(0) {
+            header += &format!("|>level {level}");
+        }
+        output::table_with(out, &header, rows, output::first_is_best)?;
+        if ranked.lower_bound > 0.0 {
+            writeln!(out, "\nlower bound  {}", unit.show(ranked.lower_bound))?;
+        }
+        Ok(())
     }
 }
 
@@ -365,7 +381,7 @@ fn title(info: &ScheduleInfo, rows: &[CompareRow]) -> String {
     if info.root_choice != "free" || info.root.is_none() {
         return info.title();
     }
-    let taken: BTreeSet<usize> = rows.iter().filter_map(|row| row.root).collect();
+    let taken: BTreeSet<usize> = rows.iter().filter_map(|row| row.info.root).collect();
     let taken: Vec<String> = taken.iter().map(usize::to_string).collect();
     info.title_with_root(Some(&format!("free root ({})", taken.join(", "))))
 }
@@ -379,6 +395,8 @@ struct RankedAlgorithms {
     info: ScheduleInfo,
     /// For the roots that were taken.
     lower_bound: f64,
+    /// The least model time.
+    best: f64,
     /// One row for each algorithm, fastest first.
     rows: Vec<CompareRow>,
     /// Those that cannot be used.
@@ -428,24 +446,22 @@ fn rank(args: &CompareArgs, common: &Common, task: &PlanTask) -> Result<RankedAl
     warnings_about(&args.common, &fastest.collective, ports, several_ports);
     let bounds = bounds.into_inner().unwrap_or_default();
     let lower_bound = bounds.into_values().fold(f64::INFINITY, f64::min);
-    let info = fastest.info.clone();
+    let info = fastest.row.info.clone();
     let timed = ranking.choices.into_iter();
     let planned = timed.map(|timed| (timed.row, Candidate::Planned(timed.choice)));
     let own = own
         .into_iter()
         .map(|own| (own.row, Candidate::Own(own.schedule)));
     let mut all: Vec<_> = planned.chain(own).collect();
-    all.sort_by(|a, b| a.0.time.0.total_cmp(&b.0.time.0));
+    all.sort_by(|a, b| a.0.figures.time.total_cmp(&b.0.figures.time));
     let (mut rows, candidates): (Vec<CompareRow>, Vec<Candidate>) = all.into_iter().unzip();
-    let best = rows[0].time.0;
     for row in &mut rows {
-        row.ratio = Number(if best > 0.0 { row.time.0 / best } else { 1.0 });
-        row.x_best = row.ratio;
-        row.x_bound = (lower_bound > 0.0).then(|| Number(row.time.0 / lower_bound));
+        row.figures.bound = lower_bound;
     }
     Ok(RankedAlgorithms {
         info,
         lower_bound,
+        best: rows[0].figures.time,
         rows,
         skipped,
         candidates,
@@ -457,7 +473,6 @@ struct TimedAlgorithm {
     choice: Choice,
     collective: Collective,
     several_ports: bool,
-    info: ScheduleInfo,
     row: CompareRow,
 }
 
@@ -490,22 +505,21 @@ impl TimedAlgorithm {
             Planned::Stored(schedule) => levels::traffic(schedule, cost),
             Planned::Streamed { .. } => None,
         };
-        let bytes = timed.elements as u64 * element_bytes;
-        let row = CompareRow::new(algorithm.to_string(), &timed, bytes, &info, levels)?;
+        let name = algorithm.to_string();
+        let row = CompareRow::new(&name, &timed, element_bytes, info, levels)?;
         if let Ok(mut bounds) = bounds.lock() {
             bounds
-                .entry(row.root)
+                .entry(row.info.root)
                 .or_insert_with(|| bound(task, &planned));
         }
         Ok(TimedAlgorithm {
             choice: Choice {
                 algorithm: algorithm.clone(),
                 request: request.clone(),
-                time: row.time.0,
+                time: row.figures.time,
             },
             collective: planned.collective(),
             several_ports: planned.uses_several_ports(),
-            info,
             row,
         })
     }
@@ -519,37 +533,4 @@ fn bound(task: &PlanTask, planned: &Planned) -> f64 {
     let (collective, ports) = (planned.collective(), planned.ports());
     let layouts = planned.layouts();
     lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, element_bytes).largest
-}
-
-fn print(out: &mut dyn Write, output: &Output, unit: Unit) -> Result<()> {
-    let bound = output.lower_bound.0;
-    let over = |time: f64| or_dash((bound > 0.0).then(|| number(time / bound, 4)));
-    let rows = output.rows.iter().map(|row| {
-        let mut cells = vec![
-            row.algorithm.clone(),
-            or_dash(row.root),
-            unit.show(row.time.0),
-            number(row.x_best.0, 4),
-            over(row.time.0),
-            row.rounds.to_string(),
-            or_dash(row.segments),
-            or_dash(row.segment.map(show_bytes)),
-            row.messages.to_string(),
-            show_bytes(row.bytes),
-        ];
-        cells.extend(row.levels.iter().flatten().map(levels::cell));
-        cells
-    });
-    let mut header = String::from(
-        "algorithm|>root|>time|>x best|>x bound|>rounds|>segments|>segment|>messages|>volume",
-    );
-    let levels = output.rows.iter().filter_map(|row| row.levels.as_ref());
-    for level in 0..levels.map(Vec::len).max().unwrap_or(0) {
-        header += &format!("|>level {level}");
-    }
-    output::table_with(out, &header, rows, output::first_is_best)?;
-    if bound > 0.0 {
-        writeln!(out, "\nlower bound  {}", unit.show(bound))?;
-    }
-    output::skipped(out, &output.skipped)
 }

@@ -251,16 +251,8 @@ impl Simulated {
     fn point(&self) -> Point {
         let (input, info) = (&self.input, &self.input.info);
         let row = SweepRow {
-            algorithm: info.by().into(),
-            ranks: info.ranks,
-            bytes: info.vector_bytes.unwrap_or(0),
-            time: self.timed.time,
             bound: self.bound(),
-            median: None,
-            rounds: self.timed.rounds,
-            messages: self.timed.messages,
-            volume: self.bytes(),
-            segment: info.segment.filter(|_| info.segments > Some(1)),
+            ..info.figures(info.by(), &self.timed, input.element_bytes)
         };
         Point {
             collective: info.collective,

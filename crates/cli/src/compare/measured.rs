@@ -99,7 +99,7 @@ fn measure_as<T: Element>(
     let library = rows.split_off(of.len()).pop();
     for (row, of) in rows.iter().zip(of) {
         if let Some(mismatch) = &row.error {
-            let name = &of.algorithm;
+            let name = &of.figures.algorithm;
             let wrong = ErrorKind::Wrong(format!("wrong result of {name}: {mismatch}"));
             return Err(Error::from(wrong).into());
         }
@@ -182,16 +182,17 @@ impl MeasuredPart {
         };
         let of_row = |row: &CompareRow| {
             let wall = row.wall.as_ref()?;
-            let ratio = wall.median as f64 / row.time.0;
+            let (time, info) = (row.figures.time, &row.info);
+            let ratio = wall.median as f64 / time;
             let in_ns = unit == Unit::Nanoseconds && ratio.is_finite();
             let others = [
-                unit.show(row.time.0),
+                unit.show(time),
                 or_dash(in_ns.then(|| number(ratio, 4))),
-                or_dash(row.root),
-                or_dash(row.segments),
-                or_dash(row.segment.map(show_bytes)),
+                or_dash(info.root),
+                or_dash(info.segments),
+                or_dash(info.segment.map(show_bytes)),
             ];
-            Some(line(&row.algorithm, wall, others))
+            Some(line(&row.figures.algorithm, wall, others))
         };
         let mut lines: Vec<_> = rows.iter().filter_map(of_row).collect();
         if let Some(library) = &self.library {

@@ -34,10 +34,9 @@ pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<OwnSchedule
             continue;
         }
         let found = input.schedule.timed(&input.cost, |_| ())?;
-        let bytes = found.elements as u64 * input.schedule.element_bytes();
         let levels = levels::traffic(&input.schedule, &input.cost);
         timed.push(OwnSchedule {
-            row: CompareRow::new(name, &found, bytes, &input.info, levels)?,
+            row: CompareRow::new(&name, &found, input.element_bytes, input.info, levels)?,
             schedule: input.schedule,
         });
     }

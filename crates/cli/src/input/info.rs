@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use oneport::plan::registry::Algorithm;
+use oneport::simulate::Timed;
 use oneport::{CostModel, Kind, Ports, Request};
+use oneport_pictures::SweepRow;
 use serde::Serialize;
 
 use super::show_cost;
@@ -203,6 +205,22 @@ impl ScheduleInfo {
     pub(crate) fn by(&self) -> &str {
         let algorithm = self.algorithm.as_deref();
         algorithm.or(self.schedule.as_deref()).unwrap_or_default()
+    }
+
+    /// What a sweep keeps of it: `timed` in the model, without a bound.
+    pub(crate) fn figures(&self, name: &str, timed: &Timed, element_bytes: u64) -> SweepRow {
+        SweepRow {
+            algorithm: name.to_string(),
+            ranks: self.ranks,
+            bytes: self.vector_bytes.unwrap_or(0),
+            time: timed.time,
+            bound: 0.0,
+            median: None,
+            rounds: timed.rounds,
+            messages: timed.messages,
+            volume: timed.elements as u64 * element_bytes,
+            segment: self.segment.filter(|_| self.segments > Some(1)),
+        }
     }
 
     /// Whether options ask for several segments, so that algorithms that segment come first.
