@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use oneport::run::{Clock, ElementType, Op};
+use oneport::run::{Clock, Element, ElementType, Op, Operator};
 use oneport::{Kind, Ports};
 use serde::Serialize;
 
@@ -286,6 +286,14 @@ pub(crate) fn element_types() -> impl TypedValueParser<Value = ElementType> {
 /// The values of `--op`.
 pub(crate) fn operators() -> impl TypedValueParser<Value = Op> {
     PossibleValuesParser::new(Op::ALL.map(Op::name)).try_map(|name| name.parse::<Op>())
+}
+
+/// The operator for elements of type `T`, if the collective combines.
+pub(crate) fn operator<T: Element>(kind: Kind, op: Op) -> oneport::Result<Operator<T>> {
+    match kind.reduces() {
+        true => Operator::named(op.name()),
+        false => Ok(Operator::none()),
+    }
 }
 
 /// The element types that `op` combines.

@@ -122,9 +122,7 @@ impl site::Job for CalibrateJob {
         let profile = measure(&self.0, site, |done, of| bar.set(done, of));
         bar.finish();
         let profile = profile?;
-        for warning in &profile.warnings {
-            output::note(warning);
-        }
+        output::notes(&profile.warnings);
         if !self.0.force {
             refuse_far_off(&profile)?;
         }

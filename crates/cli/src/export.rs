@@ -281,9 +281,7 @@ impl To {
         let bytes = bytes(&input.schedule);
         ensure_memory("the text of the schedule", bytes, LARGE_SCHEDULE)?;
         let written = write(&input)?;
-        for note in &written.notes {
-            output::note(note);
-        }
+        output::notes(&written.notes);
         output::write_to(out, to_file, &written.text)?;
         Ok(ExitCode::SUCCESS)
     }

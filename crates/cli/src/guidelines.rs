@@ -86,9 +86,7 @@ pub(crate) struct GuidelinesArgs {
 /// Evaluates the guidelines and prints the result.
 pub(crate) fn run(args: &GuidelinesArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     let done = site.perform(GuidelinesJob::new(args, site))?;
-    for warning in &done.evaluation.warnings {
-        output::note(warning);
-    }
+    output::notes(&done.evaluation.warnings);
     output::answer(out, args.json, &done.json(), |out| {
         report::print(out, &done)
     })?;

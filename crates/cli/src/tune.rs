@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use oneport::Kind;
-use oneport::run::{Clock, Element, ElementType, Op, Operator};
+use oneport::run::{Clock, Element, ElementType, Op};
 use oneport_formats::selection::Library;
 use oneport_measure::tune::{self, Live, Measure, TuningResult};
 
 use crate::args::{
-    CLOCKS, InputArgs, MachineArgs, Root, element_types, named, operators, parse_kind, parse_ranks,
-    parse_root,
+    CLOCKS, InputArgs, MachineArgs, Root, element_types, named, operator, operators, parse_kind,
+    parse_ranks, parse_root,
 };
 use crate::output;
 use crate::progress::WorkBar;
@@ -226,10 +226,7 @@ impl<'a> PreparedSweep<'a> {
 
     fn tune<T: Element>(self, site: &mut Site) -> Result<Tuned<'a>> {
         let (args, job) = (self.args, &self.job);
-        let operator = match job.kind.reduces() {
-            true => Operator::<T>::named(job.op.name())?,
-            false => Operator::none(),
-        };
+        let operator = operator::<T>(job.kind, job.op)?;
         let threads = CoreUse::of(args, job, site)?;
         // Processes cannot stop at the same step: a signal ends them as it always does.
         let stop = match site.world {

@@ -1,13 +1,13 @@
 //! Measured times of the algorithms, interleaved, and of the library's own function beside them.
 
 use anyhow::Result;
-use oneport::run::{Element, Operator, Place, Processes, Run};
+use oneport::run::{Element, Place, Processes, Run};
 use oneport::{Error, ErrorKind, Schedule};
 use oneport_measure::{by_library, interleave};
 use serde::Serialize;
 
 use super::{Candidate, CompareArgs, CompareRow};
-use crate::args::Inputs;
+use crate::args::{Inputs, operator};
 use crate::memory::ensure_memory;
 use crate::output;
 use crate::progress::WorkBar;
@@ -73,10 +73,8 @@ fn measure_as<T: Element>(
     of: &[CompareRow],
     site: &mut Site,
 ) -> Result<MeasuredPart> {
-    let operator = match schedules[0].collective().kind().reduces() {
-        true => Operator::<T>::named(args.common.vector.op().name())?,
-        false => Operator::none(),
-    };
+    let kind = schedules[0].collective().kind();
+    let operator = operator::<T>(kind, args.common.vector.op())?;
     let run = |schedule| {
         Run::new(schedule)
             .op(&operator)
@@ -125,9 +123,7 @@ fn measure_as<T: Element>(
 impl MeasuredPart {
     /// What a reader of the times should know.
     pub(super) fn print_warnings(&self) {
-        for warning in &self.warnings {
-            output::note(warning);
-        }
+        output::notes(&self.warnings);
         if let Some(library) = &self.library
             && let Some(error) = &library.error
         {

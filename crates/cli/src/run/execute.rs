@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use oneport::internal::system;
-use oneport::run::{Clock, Element, Operator, Place as _, Run, Team, TeamOptions, Teams, Topology};
+use oneport::run::{Clock, Element, Place as _, Run, Team, TeamOptions, Teams, Topology};
 use oneport::simulate::Prepared;
 use oneport_measure::{MeasuredRun, interleave};
 use oneport_pictures::Trace;
@@ -11,6 +11,7 @@ use super::job::RunJob;
 use super::limits::memory_of;
 use super::report::Ran;
 use super::{CoreChoice, RunArgs};
+use crate::args::operator;
 use crate::input::Input;
 use crate::site::Site;
 use crate::task::finite;
@@ -27,11 +28,7 @@ impl RunJob<'_> {
             let simulation = prepared.simulate(&input.cost)?;
             args.ensure_ends(finite(simulation.makespan())?, input.unit)?;
         }
-        let operator = if schedule.collective().kind().reduces() {
-            Operator::<T>::named(args.common.vector.op().name())?
-        } else {
-            Operator::none()
-        };
+        let operator = operator::<T>(input.info.kind, args.common.vector.op())?;
         let run = Run::new(schedule)
             .op(&operator)
             .clock(args.clock)

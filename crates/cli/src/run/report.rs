@@ -11,10 +11,10 @@ use oneport_pictures::{Caption, Trace};
 use serde::Serialize;
 
 use super::RunArgs;
-use crate::args::{Inputs, clock_name};
+use crate::args::clock_name;
 use crate::draw::OutputFile;
-use crate::input::{Input, ScheduleInfo};
-use crate::output;
+use crate::input::Input;
+use crate::output::{self, record};
 use crate::site;
 use crate::units::{Number, counted, show_ns};
 
@@ -32,48 +32,10 @@ pub(super) struct Ran {
     pub(super) trace: Option<(OutputFile, Trace)>,
 }
 
-#[derive(Serialize)]
-struct Output<'a> {
-    /// Absent if the result was not verified.
-    verified: Option<bool>,
-    model_time: Number,
-    /// In nanoseconds.
-    wall: WallSummary,
-    repetitions: usize,
-    warmup: usize,
-    inputs: Inputs,
-    pinned: bool,
-    oversubscribed: bool,
-    cores: usize,
-    clock: &'static str,
-    /// `threads`: one thread per rank; `folded`: one worker per core (multiplexed).
-    mode: &'static str,
-    /// `rendezvous`, or `eager` if senders did not wait for their receivers.
-    transfers: &'static str,
-    dtype: &'static str,
-    op: Option<&'static str>,
-    /// `threads` or `mpi`.
-    engine: &'static str,
-    /// The processes, if the engine is MPI.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mpi: Option<Processes>,
-    /// The library's own collective, if it was measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    library: Option<LibraryTimes>,
-    #[serde(flatten)]
-    info: &'a ScheduleInfo,
-    /// The first wrong element.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error: Option<String>,
-    warnings: Vec<String>,
-}
-
 impl Ran {
     /// Writes the files and prints.
     pub(super) fn print(self, args: &RunArgs, out: &mut dyn Write) -> Result<ExitCode> {
-        for warning in &self.row.warnings {
-            output::note(warning);
-        }
+        output::notes(&self.row.warnings);
         if let (Some(path), Some((file, trace))) = (&args.trace, &self.trace) {
             let text = file.content(trace, &self.caption(args, trace))?;
             output::write_named(path, text.as_bytes())?;
@@ -82,11 +44,22 @@ impl Ran {
             let text = percentile_distribution(oneport::internal::histogram(&self.row.wall));
             output::write_named(path, text.as_bytes())?;
         }
-        let reduces = self.input.schedule.collective().kind().reduces();
-        let (row, library) = (self.row, self.library);
-        let output = Output {
+        output::answer(out, args.common.json, &self.json(args), |out| {
+            output::summary(out, &self.summary(args))
+        })?;
+        match self.row.error {
+            None => Ok(ExitCode::SUCCESS),
+            Some(error) => Err(output::wrong(format!("wrong result: {error}"))),
+        }
+    }
+
+    fn json(&self, args: &RunArgs) -> impl Serialize {
+        let row = &self.row;
+        record! {
+            // Absent if the result was not verified.
             verified: (!args.no_verify).then_some(row.error.is_none()),
             model_time: Number(row.model_time),
+            // In nanoseconds.
             wall: WallSummary::of(&row.wall),
             repetitions: args.repetitions,
             warmup: args.warmup,
@@ -96,23 +69,30 @@ impl Ran {
             cores: self.cores,
             clock: clock_name(args.clock),
             mode: args.mode(),
+            // `eager` if senders did not wait for their receivers.
             transfers: if row.eager { "eager" } else { "rendezvous" },
             dtype: self.dtype.name(),
-            op: reduces.then_some(args.common.vector.op().name()),
+            op: self.op(args),
             engine: args.engine().name(),
-            mpi: self.processes,
-            library: library.map(|theirs| LibraryTimes::of(&theirs, row.wall.median_ns())),
+            mpi (optional): self.processes.as_ref(),
+            library (optional): self.library_times(),
+            #[serde(flatten)]
             info: &self.input.info,
-            error: row.error,
-            warnings: row.warnings,
-        };
-        output::answer(out, args.common.json, &output, |out| {
-            print(out, &self.input, &output)
-        })?;
-        match output.error {
-            None => Ok(ExitCode::SUCCESS),
-            Some(error) => Err(output::wrong(format!("wrong result: {error}"))),
+            // The first wrong element.
+            error (optional): row.error.as_ref(),
+            warnings: &row.warnings,
         }
+    }
+
+    fn op(&self, args: &RunArgs) -> Option<&'static str> {
+        let reduces = self.input.info.kind.reduces();
+        reduces.then_some(args.common.vector.op().name())
+    }
+
+    /// The library's own collective, if it was measured.
+    pub(super) fn library_times(&self) -> Option<LibraryTimes> {
+        let library = self.library.as_ref()?;
+        Some(LibraryTimes::of(library, self.row.wall.median_ns()))
     }
 
     /// Caption above the picture of a run.
@@ -229,78 +209,74 @@ impl WallSummary {
     }
 }
 
-fn print(out: &mut dyn Write, input: &Input, output: &Output<'_>) -> Result<()> {
-    let mut summary = input.summary();
-    let op = output.op.map_or_else(String::new, |op| format!(", {op}"));
-    summary.push(("elements", format!("{}{op}", output.dtype)));
-    summary.push((
-        "result",
-        match (output.verified, &output.error) {
-            (None, _) => "not verified".to_string(),
-            (Some(true), _) => "verified".to_string(),
-            (Some(false), error) => format!("WRONG: {}", error.as_deref().unwrap_or_default()),
-        },
-    ));
-    summary.push(("model time", input.unit.show(output.model_time.0)));
-    let wall = &output.wall;
-    let eager = if output.transfers == "eager" {
-        ", eager"
-    } else {
-        ""
-    };
-    summary.push(("wall-clock", wall.to_string()));
-    summary.push((
-        "measured",
-        format!(
-            "{} after {} warm-up, inputs {}, {} clock{eager}",
-            counted(output.repetitions, "repetition"),
-            output.warmup,
-            output.inputs.name(),
-            output.clock,
-        ),
-    ));
-    let pinned = if output.pinned {
-        "pinned"
-    } else {
-        "not pinned"
-    };
-    let ranks = output.info.ranks;
-    if let Some(mpi) = &output.mpi {
-        summary.extend(of_processes(mpi, output));
-        return output::summary(out, &summary);
-    }
-    summary.push((
-        "threads",
-        match output.mode {
+impl Ran {
+    fn summary(&self, args: &RunArgs) -> Vec<(&'static str, String)> {
+        let (input, row) = (&self.input, &self.row);
+        let mut summary = input.summary();
+        let op = self
+            .op(args)
+            .map_or_else(String::new, |op| format!(", {op}"));
+        let result = match &row.error {
+            _ if args.no_verify => "not verified".to_string(),
+            None => "verified".to_string(),
+            Some(error) => format!("WRONG: {error}"),
+        };
+        let eager = if row.eager { ", eager" } else { "" };
+        summary.extend([
+            ("elements", format!("{}{op}", self.dtype.name())),
+            ("result", result),
+            ("model time", input.unit.show(row.model_time)),
+            ("wall-clock", WallSummary::of(&row.wall).to_string()),
+            (
+                "measured",
+                format!(
+                    "{} after {} warm-up, inputs {}, {} clock{eager}",
+                    counted(args.repetitions, "repetition"),
+                    args.warmup,
+                    args.inputs.inputs.name(),
+                    clock_name(args.clock),
+                ),
+            ),
+        ]);
+        if let Some(mpi) = &self.processes {
+            summary.extend(self.of_processes(mpi));
+            return summary;
+        }
+        let pinned = if row.pinned { "pinned" } else { "not pinned" };
+        let (ranks, cores) = (input.info.ranks, self.cores);
+        let threads = match args.mode() {
             "folded" => format!(
                 "multiplexed: {ranks} ranks on {} workers, one per core, {pinned}",
-                output.cores.min(ranks)
+                cores.min(ranks)
             ),
-            _ => format!("{ranks} on {}, {pinned}", counted(output.cores, "core")),
-        },
-    ));
-    output::summary(out, &summary)
-}
-
-/// The lines of a summary about the processes of a run, and the library's own collective.
-fn of_processes(mpi: &Processes, output: &Output<'_>) -> Vec<(&'static str, String)> {
-    let (ranks, n, cores) = (output.info.ranks, mpi.processes, output.cores);
-    let bound = if output.pinned { "bound" } else { "not bound" };
-    let cores = counted(cores, "core");
-    let processes = format!("{ranks} of {n}, {cores} a host, {bound} to one each");
-    let mut lines = vec![("processes", processes)];
-    lines.extend(site::summary(mpi));
-    lines.push(("timing", mpi.timing.to_string()));
-    if let Some(library) = &output.library {
-        let (wall, error) = (&library.wall, library.error.as_ref());
-        lines.push((
-            library.function,
-            format!(
-                "{wall}: {:.2} times the schedule's median{}",
-                library.ratio,
-                error.map_or_else(String::new, |error| format!(", WRONG: {error}"))
-            ),
-        ));
+            _ => format!("{ranks} on {}, {pinned}", counted(cores, "core")),
+        };
+        summary.push(("threads", threads));
+        summary
     }
-    lines
+
+    /// The lines of a summary about the processes of a run, and the library's own collective.
+    fn of_processes(&self, mpi: &Processes) -> Vec<(&'static str, String)> {
+        let (ranks, n) = (self.input.info.ranks, mpi.processes);
+        let bound = if self.row.pinned {
+            "bound"
+        } else {
+            "not bound"
+        };
+        let cores = counted(self.cores, "core");
+        let processes = format!("{ranks} of {n}, {cores} a host, {bound} to one each");
+        let mut lines = vec![("processes", processes)];
+        lines.extend(site::summary(mpi));
+        lines.push(("timing", mpi.timing.to_string()));
+        if let Some(library) = self.library_times() {
+            let error = library.error.as_ref();
+            let error = error.map_or_else(String::new, |error| format!(", WRONG: {error}"));
+            let (wall, ratio) = (&library.wall, library.ratio);
+            lines.push((
+                library.function,
+                format!("{wall}: {ratio:.2} times the schedule's median{error}"),
+            ));
+        }
+        lines
+    }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::RunArgs;
 use super::job::RunJob;
-use super::report::{LibraryTimes, MIN_FOR_P99, Ran, WallSummary};
+use super::report::{MIN_FOR_P99, Ran, WallSummary};
 use crate::args::{Inputs, clock_name};
 use crate::files::read_text;
 use crate::input::print_warnings;
@@ -203,7 +203,7 @@ impl site::Job for RunSweep<'_> {
             };
             progress.add(1);
             if rows.is_empty() {
-                (done.row.warnings.iter()).for_each(|warning| output::note(warning));
+                output::notes(&done.row.warnings);
             }
             let wrong = done.row.error.clone();
             rows.push(args.row(bytes, &done).compared(&self.baseline));
@@ -276,8 +276,7 @@ impl RunArgs {
         let (all, share) = moved(info.kind, info.ranks, bytes);
         let wall = WallSummary::of(&done.row.wall);
         let (model_ns, median) = (done.row.model_time, wall.median as f64);
-        let library = done.library.as_ref();
-        let library = library.map(|theirs| LibraryTimes::of(theirs, wall.median));
+        let library = done.library_times();
         let algbw = match wall.median {
             0 => 0.0,
             median => all / median as f64,

@@ -147,9 +147,7 @@ impl Files {
                 continue;
             }
             let written = selection::write(*library, &job.times(tuning))?;
-            for note in &written.notes {
-                output::note(note);
-            }
+            output::notes(&written.notes);
             output::write_named(path, written.text.as_bytes())?;
         }
         Ok(())

@@ -7,13 +7,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
-use oneport::run::{Element, Operator};
+use oneport::run::Element;
 use oneport_measure::tune::{self, Live, Summary, Trial, VerifiedRow, csv};
 use serde::Serialize;
 
 use super::TuneArgs;
 use super::files::parameters;
 use super::job::TuneJob;
+use crate::args::operator;
 use crate::files::read_text;
 use crate::output::{self, record};
 use crate::progress::WorkBar;
@@ -57,10 +58,7 @@ impl VerifyJob {
 
     fn verify<T: Element>(self, site: &mut Site) -> Result<Verified> {
         let job = self.job;
-        let operator = match job.kind.reduces() {
-            true => Operator::<T>::named(job.op.name())?,
-            false => Operator::none(),
-        };
+        let operator = operator::<T>(job.kind, job.op)?;
         let mut live = Live::new(site, operator, job.clock).with_library();
         live.keep_inputs(job.inputs.kept());
         let bar = WorkBar::new(0, "verifying {wide_bar} {percent}%");
