@@ -402,13 +402,11 @@ fn form(args: &DrawArgs, to_file: Option<&Path>) -> Result<Picture> {
 fn timed(input: &Input, file: OutputFile, drawing: &Drawing) -> Result<String> {
     file.ensure_fits_memory(&input.schedule)?;
     let mut trace = Trace::model(&input.schedule, &input.cost, input.unit)?;
-    if drawing.args.critical_path {
-        trace = trace.show_critical_path();
-    }
+    trace.critical_path = drawing.args.critical_path;
     let time = input.unit.show(trace.end());
-    let what = match trace.waits() {
-        [] => "time",
-        _ => "nothing moves after",
+    let what = match trace.waits.is_empty() {
+        true => "time",
+        false => "nothing moves after",
     };
     let caption = input
         .caption(&format!("{what} {time}"))

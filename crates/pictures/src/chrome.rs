@@ -39,24 +39,24 @@ impl Trace {
     /// # Errors
     /// When there are more than [`MAX_EVENTS`] events.
     pub fn to_chrome_json(&self, title: &str) -> Result<String> {
-        let events = self.activities().len();
+        let events = self.activities.len();
         if events > MAX_EVENTS {
             return Err(Error::usage(format!(
                 "{events} events are more than the {MAX_EVENTS} that a trace can have: take fewer ranks or segments"
             )));
         }
         let threads = RankThreads::of(self);
-        let mut lines = Vec::with_capacity(events + 8 * self.ranks());
-        for rank in 0..self.ranks() {
+        let mut lines = Vec::with_capacity(events + 8 * self.ranks);
+        for rank in 0..self.ranks {
             self.name_threads(rank, &threads, &mut lines);
         }
         let (nanoseconds, unit) = self.scale();
         let messages = self.messages();
-        let whole = |i: usize| (self.activities()[i].start * nanoseconds).round();
+        let whole = |i: usize| (self.activities[i].start * nanoseconds).round();
         // Viewers attach an arrow to the activity that is under way, and know its start before its
         // end: at every time the activities come first, and then the starts of arrows.
         let mut order: Vec<(f64, ActivityEvent, usize)> = Vec::with_capacity(events);
-        for (i, activity) in self.activities().iter().enumerate() {
+        for (i, activity) in self.activities.iter().enumerate() {
             order.push((whole(i), ActivityEvent::Activity, i));
             if messages[i].is_some() {
                 let sends = activity.what == What::Send;
@@ -70,7 +70,7 @@ impl Trace {
         }
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
         for (_, kind, i) in order {
-            let activity = &self.activities()[i];
+            let activity = &self.activities[i];
             let thread = match (self.list(activity), threads.lanes[i]) {
                 (Some(list), _) => list,
                 (None, lane) => threads.lists + lane.unwrap_or(0),
@@ -84,7 +84,7 @@ impl Trace {
         }
         let metadata = json!({
             "title": title,
-            "clock": match self.source() { Source::Model => "model", Source::Wall => "wall" },
+            "clock": match self.source { Source::Model => "model", Source::Wall => "wall" },
             "unit": unit,
         });
         Ok(format!(
@@ -99,20 +99,20 @@ impl Trace {
     fn messages(&self) -> Vec<Option<usize>> {
         let mut sends: HashMap<(usize, usize), VecDeque<usize>> = HashMap::new();
         let mut receives = sends.clone();
-        for (i, a) in self.activities().iter().enumerate() {
+        for (i, a) in self.activities.iter().enumerate() {
             match (a.port, a.peer, a.what) {
                 (None, ..) | (_, None, _) => {}
                 (_, Some(to), What::Send) => sends.entry((a.rank, to)).or_default().push_back(i),
                 (_, Some(from), _) => receives.entry((from, a.rank)).or_default().push_back(i),
             }
         }
-        let mut messages = vec![None; self.activities().len()];
+        let mut messages = vec![None; self.activities.len()];
         for (pair, sent) in sends {
             for (send, receive) in sent
                 .into_iter()
                 .zip(receives.remove(&pair).unwrap_or_default())
             {
-                let timed = |i: usize| self.activities()[i].time() > 0.0;
+                let timed = |i: usize| self.activities[i].time() > 0.0;
                 if timed(send) && timed(receive) {
                     (messages[send], messages[receive]) = (Some(send), Some(send));
                 }
@@ -151,10 +151,10 @@ impl Trace {
     /// a name becomes a microsecond; if the shortest time would then have an error above a percent,
     /// it becomes a millisecond or a second.
     fn scale(&self) -> (f64, &'static str) {
-        if self.unit() == Unit::Nanoseconds {
+        if self.unit == Unit::Nanoseconds {
             return (1.0, "us");
         }
-        let times = self.activities().iter().map(Activity::time);
+        let times = self.activities.iter().map(Activity::time);
         let shortest = times.filter(|&t| t > 0.0).fold(f64::INFINITY, f64::min);
         let fine = |scale: f64| shortest * scale >= 100.0 || self.end() * scale >= 1e15;
         match (fine(1e3), fine(1e6)) {
@@ -180,12 +180,12 @@ struct RankThreads {
 impl RankThreads {
     fn of(trace: &Trace) -> RankThreads {
         let (lanes, max_lanes) = trace.compute_lanes();
-        let mut computing = vec![0; trace.ranks()];
-        for (a, lane) in trace.activities().iter().zip(&lanes) {
+        let mut computing = vec![0; trace.ranks];
+        for (a, lane) in trace.activities.iter().zip(&lanes) {
             computing[a.rank] = computing[a.rank].max(lane.map_or(0, |l| l + 1));
         }
         RankThreads {
-            ranks: trace.ranks(),
+            ranks: trace.ranks,
             lists: trace.lists(),
             lanes,
             max_lanes,

@@ -36,7 +36,7 @@ const MAX_WIDTH_OF_RUN: f64 = 1600.0;
 /// When the chart would have more than [`MAX_BOXES`] boxes, or its lanes would be too many for the
 /// height of a picture.
 pub fn gantt(trace: &Trace, caption: &Caption) -> Result<String> {
-    let boxes = trace.activities().iter().filter(|a| takes_time(a)).count();
+    let boxes = trace.activities.iter().filter(|a| takes_time(a)).count();
     if boxes > MAX_BOXES {
         return Err(Error::usage(format!(
             "{boxes} boxes are more than the {MAX_BOXES} that a Gantt chart can have: take fewer ranks or segments, or write a trace (.json)"
@@ -46,7 +46,7 @@ pub fn gantt(trace: &Trace, caption: &Caption) -> Result<String> {
     if chart.rows_height() > MAX_HEIGHT {
         return Err(Error::usage(format!(
             "a Gantt chart of {} ranks with {} lanes each is too tall ({} pixels, {MAX_HEIGHT} at most): take fewer ranks, or write a trace (.json)",
-            trace.ranks(),
+            trace.ranks,
             chart.lanes,
             chart.rows_height()
         )));
@@ -80,7 +80,7 @@ impl<'t> Chart<'t> {
         let separate_compute_lanes = computations_overlap(trace);
         let (computing, compute_lanes) = trace.compute_lanes();
         let lanes = ports + usize::from(separate_compute_lanes) * compute_lanes;
-        let (lane_height, gap) = match (lanes, trace.ranks()) {
+        let (lane_height, gap) = match (lanes, trace.ranks) {
             (1, ..=32) => (18.0, 4.0),
             (1, _) => (14.0, 3.0),
             (2, ..=32) => (13.0, 6.0),
@@ -89,14 +89,14 @@ impl<'t> Chart<'t> {
         };
         let end = trace.end();
         let mut times: Vec<f64> = trace
-            .activities()
+            .activities
             .iter()
             .filter(|a| a.port.is_some() && takes_time(a))
             .map(Activity::time)
             .collect();
         times.sort_unstable_by(f64::total_cmp);
         // Make most transfers wide enough for their peer's number.
-        let (typical, max_width) = match trace.source() {
+        let (typical, max_width) = match trace.source {
             Source::Model => (times.len() / 8, MAX_WIDTH),
             Source::Wall => (times.len() / 2, MAX_WIDTH_OF_RUN),
         };
@@ -117,8 +117,8 @@ impl<'t> Chart<'t> {
             edge: trace.shown(),
         };
         let names = chart.names_width();
-        let ranks = width(&(trace.ranks() - 1).to_string(), TEXT);
-        let shared = trace.shared_ports().iter();
+        let ranks = width(&(trace.ranks - 1).to_string(), TEXT);
+        let shared = trace.shared_ports.iter();
         let shared = shared.map(|(name, _)| width(name, SHARED_NAME) + 5.0);
         let rows = shared.fold(ranks + names + 14.0, f64::max);
         chart.left = MARGIN + rows.max(width("rank", TEXT) + 10.0);
@@ -130,12 +130,12 @@ impl<'t> Chart<'t> {
     }
 
     fn rows_height(&self) -> f64 {
-        let shared = self.trace.shared_ports().len() as f64;
+        let shared = self.trace.shared_ports.len() as f64;
         self.ranks_height() + shared * self.shared_height()
     }
 
     fn ranks_height(&self) -> f64 {
-        self.trace.ranks() as f64 * self.row_height()
+        self.trace.ranks as f64 * self.row_height()
     }
 
     /// The height of the row of a port that ranks share.
@@ -170,10 +170,10 @@ impl<'t> Chart<'t> {
 
     fn draw(&self, caption: &Caption) -> String {
         let mut svg = Svg::default();
-        let shown = self.trace.activities().iter().filter(|a| takes_time(a));
+        let shown = self.trace.activities.iter().filter(|a| takes_time(a));
         let legend = Legend::new(self.trace, shown);
         styles(&mut svg, &legend.classes());
-        if self.trace.shows_critical_path() {
+        if self.trace.critical_path {
             svg.style(".critical{fill:none;stroke:#000}");
         }
         // The label of the last tick may extend slightly beyond the end.
@@ -182,12 +182,12 @@ impl<'t> Chart<'t> {
         let bottom = top + self.rows_height();
         self.rows(&mut svg, top);
         self.axis(&mut svg, top, bottom);
-        for (i, a) in self.trace.activities().iter().enumerate() {
+        for (i, a) in self.trace.activities.iter().enumerate() {
             if takes_time(a) {
                 self.activity(&mut svg, i, a, top);
             }
         }
-        for wait in self.trace.waits() {
+        for wait in &self.trace.waits {
             self.wait(&mut svg, wait, top);
         }
         self.shared_ports(&mut svg, top + self.ranks_height());
@@ -209,7 +209,7 @@ impl<'t> Chart<'t> {
             .into_iter()
             .filter_map(|what| {
                 let untimed = |a: &&Activity| a.what == what && !takes_time(a);
-                let count = self.trace.activities().iter().filter(untimed).count();
+                let count = self.trace.activities.iter().filter(untimed).count();
                 (count > 0).then(|| format!("{count} × {}", what.name()))
             })
             .collect();
@@ -221,7 +221,7 @@ impl<'t> Chart<'t> {
         let heading = (self.left - 12.0, top - 6.0);
         svg.text(heading, "rank", Anchor::End, TEXT, GREY);
         let names = self.names_width();
-        for rank in 0..self.trace.ranks() {
+        for rank in 0..self.trace.ranks {
             let y = top + rank as f64 * self.row_height();
             if rank % 2 == 0 {
                 let size = (self.width, self.row_height());
@@ -243,10 +243,10 @@ impl<'t> Chart<'t> {
 
     /// The rows of the ports that ranks share.
     fn shared_ports(&self, svg: &mut Svg, mut y: f64) {
-        for (name, activities) in self.trace.shared_ports() {
+        for (name, activities) in &self.trace.shared_ports {
             let at = (self.left - 5.0, y + self.shared_height() / 2.0 + 3.5);
             svg.text(at, name, Anchor::End, SHARED_NAME, GREY);
-            for a in activities.iter().map(|&i| &self.trace.activities()[i]) {
+            for a in activities.iter().map(|&i| &self.trace.activities[i]) {
                 if takes_time(a) {
                     self.mark(svg, a, y + self.gap / 2.0, 1);
                 }
@@ -256,7 +256,7 @@ impl<'t> Chart<'t> {
     }
 
     fn axis(&self, svg: &mut Svg, top: f64, bottom: f64) {
-        let (unit, name) = scale(self.trace.unit(), self.end);
+        let (unit, name) = scale(self.trace.unit, self.end);
         let end = self.end / unit;
         let step = if end > 0.0 {
             nice_step(end, self.width / 90.0)
@@ -284,7 +284,7 @@ impl<'t> Chart<'t> {
             svg.text((x, top - 7.0), &label, Anchor::Middle, 11.0, "");
             svg.text((x, bottom + 15.0), &label, Anchor::Middle, 11.0, "");
         }
-        let what = match (self.trace.source(), self.trace.unit()) {
+        let what = match (self.trace.source, self.trace.unit) {
             (Source::Model, Unit::Plain) => "model time".to_string(),
             (Source::Model, Unit::Nanoseconds) => format!("model time in {name}"),
             (Source::Wall, _) => format!("wall-clock since the start, in {name}"),
@@ -306,7 +306,7 @@ impl<'t> Chart<'t> {
     /// Draws the box of a step that waits for ever: from where its lane is idle to the right edge.
     fn wait(&self, svg: &mut Svg, wait: &Wait, top: f64) {
         let list = wait.port.map(|port| {
-            let ports = self.trace.ports();
+            let ports = self.trace.ports;
             ports.list(wait.what == What::Send, port)
         });
         let lanes = list.map_or(self.lanes, |_| 1);
@@ -365,7 +365,7 @@ impl<'t> Chart<'t> {
             let middle = (x + size.0 / 2.0, y + size.1 * part + font * 0.36);
             svg.text(middle, &label, Anchor::Middle, font, &class);
         }
-        if a.critical && self.trace.shows_critical_path() {
+        if a.critical && self.trace.critical_path {
             frame(svg, (x, y), size);
         }
         svg.close();
@@ -379,10 +379,10 @@ impl<'t> Chart<'t> {
         if let Some(part) = part_name(self.trace, a) {
             text += &format!(", {part}");
         }
-        if let (Some(port), true) = (a.port, self.trace.ports().k() > 1) {
+        if let (Some(port), true) = (a.port, self.trace.ports.k() > 1) {
             text += &format!(", port {port}");
         }
-        let (unit, name) = scale(self.trace.unit(), self.end);
+        let (unit, name) = scale(self.trace.unit, self.end);
         let show = |t: f64| number(t / unit, 7);
         let space = if name.is_empty() { "" } else { " " };
         let (start, end, time) = (show(a.start), show(a.end), show(a.time()));
@@ -403,8 +403,8 @@ pub(super) fn doing(what: What, peer: Option<usize>) -> String {
 
 /// Whether a computation overlaps a transfer or another computation of the same rank in time.
 pub(super) fn computations_overlap(trace: &Trace) -> bool {
-    let mut of_rank: Vec<Vec<&Activity>> = vec![Vec::new(); trace.ranks()];
-    for a in trace.activities().iter().filter(|a| takes_time(a)) {
+    let mut of_rank: Vec<Vec<&Activity>> = vec![Vec::new(); trace.ranks];
+    for a in trace.activities.iter().filter(|a| takes_time(a)) {
         of_rank[a.rank].push(a);
     }
     of_rank.iter_mut().any(|activities| {

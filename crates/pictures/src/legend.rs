@@ -78,7 +78,7 @@ pub(crate) fn color_number(trace: &Trace, activity: &Activity) -> Option<usize> 
     if let Some((group, _)) = trace.group(activity) {
         return Some(group);
     }
-    let block = activity.blocks.map(|b| trace.blocks()[b][0]);
+    let block = activity.blocks.map(|b| trace.blocks[b][0]);
     block.or(activity.segment)
 }
 
@@ -89,11 +89,11 @@ pub(crate) fn part_name(trace: &Trace, activity: &Activity) -> Option<String> {
         return Some(name.to_string());
     }
     let segment = activity.segment?;
-    Some(match activity.blocks.map(|b| &trace.blocks()[b][..]) {
+    Some(match activity.blocks.map(|b| &trace.blocks[b][..]) {
         Some([block]) => format!("block {block}"),
         Some(blocks) => format!("blocks {}", ranges(blocks)),
         None => {
-            let spans = &trace.segments()[segment];
+            let spans = &trace.segments[segment];
             let one = spans.len() == 1 && spans[0].len == 1;
             let elements = if one { "element" } else { "elements" };
             format!("segment {segment} ({elements} {})", span_names(spans))
@@ -154,7 +154,7 @@ impl<'t> Legend<'t> {
         Legend {
             trace,
             kinds: shown.clone().map(|a| a.what).collect(),
-            critical: trace.shows_critical_path() && shown.clone().any(|a| a.critical),
+            critical: trace.critical_path && shown.clone().any(|a| a.critical),
             numbers: shown.filter_map(|a| color_number(trace, a)).collect(),
         }
     }
@@ -192,7 +192,7 @@ impl<'t> Legend<'t> {
         if self.critical {
             sample("on the critical path", &frame);
         }
-        let waits = self.trace.waits().iter();
+        let waits = self.trace.waits.iter();
         let kinds: BTreeSet<bool> = waits.map(|wait| wait.in_cycle).collect();
         for in_cycle in kinds {
             let text = match in_cycle {
@@ -209,8 +209,8 @@ impl<'t> Legend<'t> {
     }
 
     fn colors(&self, svg: &mut Svg, flow: &mut EntryFlow) {
-        let blocks = !self.trace.blocks().is_empty();
-        let groups = self.trace.groups();
+        let blocks = !self.trace.blocks.is_empty();
+        let groups = self.trace.groups.as_ref();
         let (what, heading) = match (blocks, groups) {
             (_, Some(_)) => ("groups", "Colours:"),
             (true, _) => ("blocks", "Rank of the first block that a message carries:"),
@@ -220,9 +220,9 @@ impl<'t> Legend<'t> {
         svg.text((x, y), heading, Anchor::Start, TEXT, GREY);
         for &number in self.numbers.iter().take(MAX_LISTED) {
             let text = match (blocks, groups) {
-                (_, Some(names)) => names[number].clone(),
+                (_, Some((names, _))) => names[number].clone(),
                 (true, _) => number.to_string(),
-                (false, _) => format!("{number}: {}", span_names(&self.trace.segments()[number])),
+                (false, _) => format!("{number}: {}", span_names(&self.trace.segments[number])),
             };
             let (x, y) = flow.entry(20.0 + width(&text, TEXT));
             let class = format!("class=\"r{}\"", color(Some(number)));

@@ -118,20 +118,35 @@ pub struct Wait {
 
 /// The activities of every rank over time: see the [module documentation](crate).
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Trace {
-    ranks: usize,
-    ports: Ports,
-    source: Source,
-    unit: Unit,
-    segments: Vec<Spans>,
-    blocks: Vec<Vec<usize>>,
-    activities: Vec<Activity>,
-    /// The ports that ranks share, with the indices of their activities.
-    shared_ports: Vec<(String, Vec<usize>)>,
-    critical_path: bool,
-    waits: Vec<Wait>,
-    /// The names of the groups of steps, and by rank and step the number of its group.
-    groups: Option<(Vec<String>, Vec<Vec<usize>>)>,
+    /// Number of ranks.
+    pub ranks: usize,
+    /// The port model.
+    pub ports: Ports,
+    /// The origin of the times.
+    pub source: Source,
+    /// The unit of the times.
+    pub unit: Unit,
+    /// The distinct segments (lists of spans) that messages carry, as named by their senders, in
+    /// order.
+    pub segments: Vec<Spans>,
+    /// The distinct sets of blocks that messages carry, as the ranks that the blocks belong to, in
+    /// order. Only for collectives with a block for each rank, for schedules that complete, and for
+    /// traces that fit a chart ([`MAX_BOXES`](super::MAX_BOXES)).
+    pub blocks: Vec<Vec<usize>>,
+    /// The activities, by rank and step.
+    pub activities: Vec<Activity>,
+    /// The ports that ranks share, by name, with the indices of the activities that use them, in
+    /// their order.
+    pub shared_ports: Vec<(String, Vec<usize>)>,
+    /// Whether charts frame the critical path: see [`Activity::critical`].
+    pub critical_path: bool,
+    /// The steps that wait for ever, by rank and step: none of a schedule that completes.
+    pub waits: Vec<Wait>,
+    /// Groups of steps, such as trees, whose colours steps have instead of those of their segments:
+    /// the names of the groups, and by rank and step the number of its group.
+    pub groups: Option<(Vec<String>, Vec<Vec<usize>>)>,
 }
 
 /// What [`Trace::build`] learns about one activity: its kind, when it starts and ends, and whether
@@ -258,11 +273,6 @@ impl Trace {
         }
     }
 
-    /// The steps that wait for ever, by rank and step: none of a schedule that completes.
-    pub fn waits(&self) -> &[Wait] {
-        &self.waits
-    }
-
     /// The time up to which pictures show: beyond the end, there is room for what waits for ever.
     pub(crate) fn shown(&self) -> f64 {
         match self.end() {
@@ -383,80 +393,11 @@ impl Trace {
         })
     }
 
-    /// Has charts frame the critical path: see [`Activity::critical`].
-    #[must_use]
-    pub fn show_critical_path(mut self) -> Trace {
-        self.critical_path = true;
-        self
-    }
-
-    /// Gives steps the colours of groups, such as trees, instead of those of their segments: the
-    /// names of the groups, and by rank and step the number of its group.
-    #[must_use]
-    pub fn grouped(mut self, names: Vec<String>, of_steps: Vec<Vec<usize>>) -> Trace {
-        self.groups = Some((names, of_steps));
-        self
-    }
-
     /// The number and the name of an activity's group.
     pub(crate) fn group(&self, activity: &Activity) -> Option<(usize, &str)> {
         let (names, of_steps) = self.groups.as_ref()?;
         let group = *of_steps.get(activity.rank)?.get(activity.step)?;
         Some((group, names.get(group)?))
-    }
-
-    /// The names of the groups.
-    pub(crate) fn groups(&self) -> Option<&[String]> {
-        self.groups.as_ref().map(|(names, _)| &names[..])
-    }
-
-    /// Whether charts frame the critical path.
-    pub(crate) fn shows_critical_path(&self) -> bool {
-        self.critical_path
-    }
-
-    /// Number of ranks.
-    pub fn ranks(&self) -> usize {
-        self.ranks
-    }
-
-    /// The port model.
-    pub fn ports(&self) -> Ports {
-        self.ports
-    }
-
-    /// The origin of the times.
-    pub fn source(&self) -> Source {
-        self.source
-    }
-
-    /// The unit of the times.
-    pub fn unit(&self) -> Unit {
-        self.unit
-    }
-
-    /// The distinct segments (lists of spans) that messages carry, as named by their senders, in
-    /// order.
-    pub fn segments(&self) -> &[Spans] {
-        &self.segments
-    }
-
-    /// The distinct sets of blocks that messages carry, as the ranks that the blocks belong to, in
-    /// order. Only for collectives with a block for each rank, for schedules that complete, and for
-    /// traces that fit a chart ([`MAX_BOXES`](super::MAX_BOXES)).
-    pub fn blocks(&self) -> &[Vec<usize>] {
-        &self.blocks
-    }
-
-    /// The activities, by rank and step.
-    pub fn activities(&self) -> &[Activity] {
-        &self.activities
-    }
-
-    /// The ports that ranks share, by name, with the indices of the activities that use them, in
-    /// their order.
-    pub fn shared_ports(&self) -> &[(String, Vec<usize>)] {
-        &self.shared_ports
     }
 
     /// The time when the last activity ends.

@@ -463,7 +463,8 @@ fn one_period(periodic: &Periodic, file: OutputFile) -> Result<String> {
         format!("{what} {i}: {} a time unit", show_short(weight))
     };
     let names = solution.routes.iter().enumerate().map(name).collect();
-    let trace = Trace::of_times(&schedule, &times)?.grouped(names, routes);
+    let mut trace = Trace::of_times(&schedule, &times)?;
+    trace.groups = Some((names, routes));
     file.content(&trace, &caption)
 }
 

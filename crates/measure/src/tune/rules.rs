@@ -32,8 +32,12 @@ use oneport::schedule::collective::Kind;
 use oneport_pictures::svg::counted;
 
 /// A file of selection rules.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Rules {
+    /// The version of the form.
+    #[serde(rename = "oneport_rules")]
+    version: Version,
     /// The rules.
     pub rules: Vec<Rule>,
 }
@@ -95,11 +99,14 @@ pub struct Query<'a> {
     pub bytes: u64,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    oneport_rules: u32,
-    rules: Vec<Rule>,
+/// The version that this program reads and writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Version(u32);
+
+impl Default for Version {
+    fn default() -> Version {
+        Version(1)
+    }
 }
 
 impl Rules {
@@ -108,54 +115,25 @@ impl Rules {
     /// # Errors
     /// If the text is not a rules file, contains an unknown name, or its sizes do not increase.
     pub fn parse(text: &str) -> Result<Rules> {
-        let file: File = serde_json::from_str(text)
+        let rules: Rules = serde_json::from_str(text)
             .map_err(|e| Error::json("not a file of selection rules", &e))?;
-        if file.oneport_rules != 1 {
+        let Version(version) = rules.version;
+        if version != 1 {
             return Err(Error::malformed(format!(
-                "selection rules of version {}: this program reads version 1",
-                file.oneport_rules
+                "selection rules of version {version}: this program reads version 1"
             )));
         }
-        for rule in &file.rules {
+        for rule in &rules.rules {
             rule.validate()?;
         }
-        Ok(Rules { rules: file.rules })
+        Ok(rules)
     }
 
-    /// Writes the JSON form, one choice per line.
+    /// Writes the JSON form.
     pub fn to_json(&self) -> String {
-        let mut text = "{ \"oneport_rules\": 1,\n  \"rules\": [".to_string();
-        for (i, rule) in self.rules.iter().enumerate() {
-            text += if i == 0 { "\n" } else { ",\n" };
-            text += &format!(
-                "    {{ \"collective\": {}, \"ranks\": {}, \"ports\": {}, \"ported\": {}",
-                json(&rule.collective),
-                rule.ranks,
-                json(&rule.ports),
-                rule.ported
-            );
-            if let Some(dtype) = &rule.dtype {
-                text += &format!(", \"dtype\": {}", json(dtype));
-            }
-            text += &format!(", \"ordered\": {}", rule.ordered);
-            for (name, value) in [("clock", &rule.clock), ("source", &rule.source)] {
-                if let Some(value) = value {
-                    text += &format!(",\n      \"{name}\": {}", json(value));
-                }
-            }
-            text += ",\n      \"choices\": [";
-            for (i, choice) in rule.choices.iter().enumerate() {
-                text += if i == 0 { "\n" } else { ",\n" };
-                text += &format!(
-                    "        {{\"up_to_bytes\": {}, \"algorithm\": {}, \"segment\": {}}}",
-                    choice.up_to_bytes,
-                    json(&choice.algorithm),
-                    json(&choice.segment)
-                );
-            }
-            text += "\n      ] }";
-        }
-        text + "\n  ] }\n"
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
     }
 
     /// Inserts a rule in order and replaces the rule for the same configuration.
@@ -293,9 +271,4 @@ impl Rule {
         }
         Ok(())
     }
-}
-
-/// JSON text of a field.
-fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "null".to_string())
 }

@@ -61,7 +61,7 @@ pub(super) struct PageData<'a> {
 pub(super) fn json(all: &[PageData]) -> Value {
     let traces = || all.iter().map(|data| &data.trace);
     let end = traces().map(Trace::end).fold(0.0, f64::max);
-    let unit = traces().next().map_or(Unit::Plain, Trace::unit);
+    let unit = traces().next().map_or(Unit::Plain, |trace| trace.unit);
     let (divisor, unit) = scale(unit, end);
     let (colors, inks): (Vec<_>, Vec<_>) = palette().unzip();
     json!({
@@ -77,7 +77,7 @@ impl PageData<'_> {
     fn json(&self) -> Value {
         let trace = &self.trace;
         let mut instants: Vec<f64> = vec![0.0];
-        instants.extend(trace.activities().iter().flat_map(|a| [a.start, a.end]));
+        instants.extend(trace.activities.iter().flat_map(|a| [a.start, a.end]));
         instants.sort_unstable_by(f64::total_cmp);
         instants.dedup();
         let buffers = Buffers::new(self.schedule, &self.history);
@@ -90,7 +90,7 @@ impl PageData<'_> {
         };
         let lists = self.history.contents().iter();
         json!({
-            "name": self.name, "ranks": trace.ranks(),
+            "name": self.name, "ranks": trace.ranks,
             "root": self.schedule.collective().root(),
             "times": instants, "shown": trace.shown(), "waits": waits(trace),
             "lanes": lanes, "computeLanes": compute_lanes,
@@ -118,7 +118,7 @@ impl PageData<'_> {
         let instant = |t: f64| instants.partition_point(|&i| i < t);
         let (compute_lanes, _) = trace.compute_lanes();
         let separate = computations_overlap(trace);
-        for (i, a) in trace.activities().iter().enumerate() {
+        for (i, a) in trace.activities.iter().enumerate() {
             let event = match a.port {
                 Some(_) => Event::transferred(a.step),
                 None => Event::computed(a.step),
@@ -198,7 +198,7 @@ fn columns(nodes: &[PageNode]) -> Value {
 fn waits(trace: &Trace) -> Value {
     let wait = |wait: &Wait| {
         let sends = wait.what == What::Send;
-        let list = wait.port.map(|port| trace.ports().list(sends, port));
+        let list = wait.port.map(|port| trace.ports.list(sends, port));
         json!({
             "rank": wait.rank, "step": wait.step, "since": wait.since, "cycle": wait.in_cycle,
             "lane": list.map_or(-1, |list| list as i64), "sends": sends,
@@ -206,12 +206,12 @@ fn waits(trace: &Trace) -> Value {
             "words": doing(wait.what, wait.peer),
         })
     };
-    trace.waits().iter().map(wait).collect()
+    trace.waits.iter().map(wait).collect()
 }
 
 /// What the colours mean: a heading, and the colour and name of every block or segment.
 fn legend(trace: &Trace) -> Value {
-    let named = trace.activities().iter().filter_map(|a| {
+    let named = trace.activities.iter().filter_map(|a| {
         let number = color_number(trace, a)?;
         let name = match a.blocks {
             Some(_) => format!("block {number}"),
@@ -223,7 +223,7 @@ fn legend(trace: &Trace) -> Value {
     let entries = entries
         .iter()
         .map(|(&n, name)| json!([color(Some(n)), name]));
-    let title = match trace.blocks().is_empty() {
+    let title = match trace.blocks.is_empty() {
         true => "Colours:",
         false => "Colour of the first block that a message carries:",
     };

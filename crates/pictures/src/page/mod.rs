@@ -215,12 +215,12 @@ fn filled(text: &str, values: &[(&str, &str)]) -> String {
 fn facts(data: &PageData, cost: &CostModel) -> String {
     let (schedule, end) = (data.schedule, data.trace.end());
     let bound = schedule.lower_bound(cost).largest;
-    let (divisor, name) = scale(data.trace.unit(), end.max(bound));
+    let (divisor, name) = scale(data.trace.unit, end.max(bound));
     let time = |time: f64| {
         let name = if name.is_empty() { "time units" } else { name };
         format!("{} {name}", number(time / divisor, 7))
     };
-    let completes = data.trace.waits().is_empty();
+    let completes = data.trace.waits.is_empty();
     let mut facts = vec![match completes {
         true => format!("<b>{}</b> model time", time(end)),
         false => format!("nothing moves after <b>{}</b>", time(end)),

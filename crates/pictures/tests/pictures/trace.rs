@@ -25,7 +25,7 @@ fn model_trace_agrees_with_the_simulator() {
             let simulation = schedule.simulate(&cost).unwrap();
             assert_eq!(trace.end(), simulation.makespan(), "{}", algorithm.name());
             let mut busy = vec![vec![0.0; schedule.ports().lists()]; p];
-            for a in trace.activities() {
+            for a in &trace.activities {
                 if let Some(list) = trace.list(a) {
                     busy[a.rank][list] += a.time();
                 }
@@ -40,7 +40,7 @@ fn model_trace_agrees_with_the_simulator() {
             let parts = computing
                 .map(|s| usize::from(s.peer().is_some()) + usize::from(s.computes()))
                 .sum::<usize>();
-            assert_eq!(trace.activities().len(), parts);
+            assert_eq!(trace.activities.len(), parts);
             assert!(trace.compute_lanes().1 <= 1);
         }
     }
@@ -50,9 +50,9 @@ fn model_trace_agrees_with_the_simulator() {
 fn both_ends_of_a_transfer_show_one_segment() {
     let schedule = planned(Kind::Reduce, "chain", 4, 5, Ports::UNI);
     let trace = Trace::model(&schedule, &CostModel::new(1.0, 1.0), Unit::Plain).unwrap();
-    assert_eq!(trace.segments().len(), 5);
-    for a in trace.activities().iter().filter(|a| a.what == What::Send) {
-        let b = trace.activities().iter().find(|b| {
+    assert_eq!(trace.segments.len(), 5);
+    for a in trace.activities.iter().filter(|a| a.what == What::Send) {
+        let b = trace.activities.iter().find(|b| {
             b.what == What::Receive
                 && (Some(b.rank), b.peer) == (a.peer, Some(a.rank))
                 && b.segment == a.segment
@@ -69,7 +69,7 @@ fn overlapping_computations_get_lanes_of_their_own() {
     let trace = Trace::model(&schedule, &cost, Unit::Plain).unwrap();
     let (lanes, max_lanes) = trace.compute_lanes();
     assert!(max_lanes > 1);
-    let all: Vec<_> = trace.activities().iter().zip(lanes).collect();
+    let all: Vec<_> = trace.activities.iter().zip(lanes).collect();
     for (i, (a, lane)) in all.iter().enumerate() {
         assert_eq!(lane.is_some(), a.what == What::Combine);
         for (b, other) in &all[..i] {
@@ -90,7 +90,7 @@ fn a_wall_trace_starts_transfers_when_both_ends_are_open() {
     let step_times = [vec![(10, 160)], vec![(90, 150)]];
     let trace = Trace::wall(&schedule, &step_times).unwrap();
     let times: Vec<_> = trace
-        .activities()
+        .activities
         .iter()
         .map(|a| (a.what, a.start, a.end, a.bytes))
         .collect();

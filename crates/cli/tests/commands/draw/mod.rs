@@ -99,7 +99,7 @@ fn the_critical_path_has_frames_and_lasts_from_start_to_end() {
         let caption = Caption::new(what.clone());
         assert!(!gantt(&trace, &caption).unwrap().contains("critical"));
         let critical = trace
-            .activities()
+            .activities
             .iter()
             .filter(|a| a.critical && a.end > a.start);
         let mut times: Vec<(f64, f64)> = critical.clone().map(|a| (a.start, a.end)).collect();
@@ -113,7 +113,9 @@ fn the_critical_path_has_frames_and_lasts_from_start_to_end() {
             reached = f64::max(reached, end);
         }
         assert_eq!(reached, trace.end(), "{what}");
-        let framed = gantt(&trace.clone().show_critical_path(), &caption).unwrap();
+        let mut framed = trace.clone();
+        framed.critical_path = true;
+        let framed = gantt(&framed, &caption).unwrap();
         let frames = framed.matches("class=\"critical\"").count();
         // One more is in the legend.
         let expected = critical.count();
@@ -139,7 +141,7 @@ fn messages_of_blocks_have_the_colour_of_their_first() {
     let schedule = b.build().unwrap();
     for schedule in [schedule.reversed().unwrap(), schedule] {
         let trace = Trace::model(&schedule, &CostModel::new(1.0, 1.0), Unit::Plain).unwrap();
-        assert_eq!(trace.blocks(), [vec![1], vec![3]]);
+        assert_eq!(trace.blocks, [vec![1], vec![3]]);
         let text = gantt(&trace, &Caption::new("blocks")).unwrap();
         let scatters = schedule.collective().kind() == Kind::Scatter;
         let peer = if scatters {
@@ -289,7 +291,7 @@ fn drawings_equal_the_golden_files() {
 /// Asserts that the activities of a lane do not overlap. Returns the number of all activities.
 fn assert_lanes(trace: &Trace) -> usize {
     let mut lanes: HashMap<_, Vec<(f64, f64)>> = HashMap::new();
-    for a in trace.activities() {
+    for a in &trace.activities {
         assert!(
             0.0 <= a.start && a.start <= a.end && a.end <= trace.end(),
             "{a:?}"
@@ -303,7 +305,7 @@ fn assert_lanes(trace: &Trace) -> usize {
         lane.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
         assert!(lane.windows(2).all(|w| w[0].1 <= w[1].0), "{lane:?}");
     }
-    trace.activities().len()
+    trace.activities.len()
 }
 
 #[test]
@@ -327,9 +329,9 @@ fn a_run_records_every_step() {
         let trace = Trace::wall(&schedule, &times).unwrap();
         assert_eq!(assert_lanes(&trace), schedule.steps(), "{name}");
         assert!(trace.end() > 0.0);
-        for a in trace.activities().iter().filter(|a| a.what == What::Send) {
+        for a in trace.activities.iter().filter(|a| a.what == What::Send) {
             // A send and its matching receive overlap in time.
-            let partner = trace.activities().iter().find(|b| {
+            let partner = trace.activities.iter().find(|b| {
                 (Some(b.rank), b.peer) == (a.peer, Some(a.rank))
                     && b.segment == a.segment
                     && b.what != What::Send
@@ -362,8 +364,8 @@ fn activities_of_a_paced_run_end_no_earlier_than_in_the_model() {
         let trace = Trace::wall(&schedule, &times).unwrap();
         assert_eq!(assert_lanes(&trace), schedule.steps());
         let model = Trace::model(&schedule, &cost, Unit::Nanoseconds).unwrap();
-        for a in trace.activities() {
-            let matching = model.activities().iter();
+        for a in &trace.activities {
+            let matching = model.activities.iter();
             let mut matching = matching.filter(|m| (m.rank, m.step) == (a.rank, a.step));
             let end = matching.next().expect("a transfer").end;
             assert!(a.end >= end.round(), "{a:?}, {end} in the model");

@@ -122,7 +122,9 @@ fn consume(schedule: &Schedule, cost: &CostModel) {
     };
     let _ = page(&[shown], Unit::Plain, &caption);
     if let Ok(trace) = Trace::model(schedule, cost, Unit::Nanoseconds) {
-        let _ = gantt(&trace.clone().show_critical_path(), &caption).map(|text| dark(&text));
+        let mut framed = trace.clone();
+        framed.critical_path = true;
+        let _ = gantt(&framed, &caption).map(|text| dark(&text));
         let _ = trace.to_chrome_json("schedule");
     }
     for form in [goal::GoalForm::Uniform, goal::GoalForm::Bytes] {
