@@ -414,12 +414,18 @@ pub(crate) fn wrapped_table<R: IntoIterator<Item = String>>(
     widths: &[u16],
 ) -> Result<()> {
     let mut table = plain_table(header, rows);
+    arranged(&mut table, widths);
+    print_table(out, &table)
+}
+
+/// Has cells wrapped to columns of these widths.
+fn arranged(table: &mut Table, widths: &[u16]) {
     table.set_content_arrangement(ContentArrangement::Dynamic);
     for (column, &width) in table.column_iter_mut().zip(widths) {
+        column.set_padding(PADDING);
         let (_, padding) = PADDING;
         column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width + padding)));
     }
-    print_table(out, &table)
 }
 
 fn plain_table<R: IntoIterator<Item = String>>(
@@ -460,24 +466,15 @@ pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result
 
 /// As [`summary`], with values wrapped to the columns of the terminal.
 pub(crate) fn wrapped_summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result<()> {
-    let width = summary.iter().map(|(name, _)| name.len()).max();
-    let indent = width.unwrap_or(0) + 2;
-    let columns = usize::from(columns());
+    let names = summary.iter().map(|(name, _)| name.len());
+    let width = names.max().unwrap_or(0) as u16;
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
     for (name, value) in summary {
-        let mut line = format!("{name:indent$}");
-        for word in value.split(' ') {
-            let is_first = line.len() <= indent;
-            if !is_first && line.chars().count() + 1 + word.chars().count() > columns {
-                writeln!(out, "{line}")?;
-                line = " ".repeat(indent);
-            } else if !is_first {
-                line.push(' ');
-            }
-            line += word;
-        }
-        writeln!(out, "{line}")?;
+        table.add_row([name, value.as_str()]);
     }
-    Ok(())
+    arranged(&mut table, &[width, columns() - width - PADDING.1]);
+    print_table(out, &table)
 }
 
 /// An algorithm that cannot be used, and why.

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::Common;
 use crate::draw::FrameArgs;
 use crate::files::name_of;
+use crate::input::show_cost;
 use crate::output::{self, Skipped, command, record};
 use crate::progress::WorkBar;
 use crate::ranges::Ranges;
@@ -77,26 +78,12 @@ pub(crate) struct Point {
     pub(crate) skipped: Vec<Skipped>,
 }
 
-/// A line of the CSV file and of the list in JSON.
-#[derive(Serialize, Deserialize)]
-struct Line {
+/// What a line of the CSV file has besides a row.
+#[derive(Deserialize)]
+struct Origin {
     collective: String,
     ports: String,
-    ranks: usize,
-    bytes: u64,
-    algorithm: String,
-    model_time: Number,
     time_unit: String,
-    lower_bound: Number,
-    /// Model time over the lower bound.
-    x_bound: Option<Number>,
-    /// Time over the best at this point, measured if it was.
-    x_best: Number,
-    median_ns: Option<Number>,
-    rounds: usize,
-    messages: usize,
-    volume_bytes: u64,
-    segment_bytes: Option<u64>,
     /// The command line, which a sweep that goes on must have, too.
     command: String,
 }
@@ -170,16 +157,24 @@ impl SweepArgs {
     }
 
     /// The rows of the same command that its CSV file has.
-    fn known(&self) -> Result<Vec<Line>> {
+    fn known(&self) -> Result<Vec<(Origin, SweepRow)>> {
         let Some(path) = self.csv().filter(|path| path.is_file()) else {
             return Ok(Vec::new());
         };
         let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let mut reader = csv::Reader::from_reader(&*text);
+        let rows = || -> csv::Result<Vec<(Origin, SweepRow)>> {
+            let mut reader = csv::Reader::from_reader(&*text);
+            let header = Some(reader.headers()?.clone());
+            let row = |record: csv::Result<csv::StringRecord>| {
+                let record = record?;
+                let origin = record.deserialize(header.as_ref())?;
+                Ok((origin, record.deserialize(header.as_ref())?))
+            };
+            reader.records().map(row).collect()
+        };
         let own = command();
-        let lines: Result<Vec<Line>, _> = reader.deserialize().collect();
-        match lines {
-            Ok(lines) if lines.iter().all(|line| line.command == own) => Ok(lines),
+        match rows() {
+            Ok(rows) if rows.iter().all(|(origin, _)| origin.command == own) => Ok(rows),
             _ => bail!(
                 "{} has something else than rows of this command: name another file, or remove it",
                 path.display()
@@ -224,12 +219,19 @@ impl Table<'_> {
             points.len() as u64,
             "{wide_bar} {pos}/{len} points, {eta} left",
         );
-        if let Some(line) = known.first() {
-            self.collective.clone_from(&line.collective);
+        if let Some((origin, _)) = known.first() {
+            self.collective.clone_from(&origin.collective);
+            self.ports.clone_from(&origin.ports);
+            let (cost, unit) = self.common.machine.cost(points[0].ranks()?)?;
+            self.costs = show_cost(&cost, unit);
+            if origin.time_unit == Unit::Nanoseconds.name() {
+                self.sweep.unit = Unit::Nanoseconds;
+            }
             output::note(&format!("{} rows are known from the CSV file", known.len()));
         }
-        let taken: BTreeSet<_> = known.iter().map(|line| (line.ranks, line.bytes)).collect();
-        self.sweep.rows = known.into_iter().map(Line::row).collect();
+        let known = known.into_iter().map(|(_, row)| row);
+        self.sweep.rows = known.collect();
+        let taken: BTreeSet<_> = self.sweep.points().into_iter().collect();
         let (mut left, mut first_error) = (0, None);
         for point in &points {
             if place(point).is_some_and(|place| taken.contains(&place)) {
@@ -308,36 +310,35 @@ impl Table<'_> {
         }
     }
 
-    fn lines(&self) -> Vec<Line> {
-        let points = self.sweep.points().into_iter();
-        let lines = points.flat_map(|point| {
+    /// The lines of the CSV file and of the list in JSON.
+    fn lines(&self) -> impl Iterator<Item = impl Serialize> {
+        let over = |value: f64, by: f64| (by > 0.0).then(|| Number(value / by));
+        self.sweep.points().into_iter().flat_map(move |point| {
             let rows = self.sweep.at(point);
             let best = rows.first().map_or(0.0, |row| row.value());
-            rows.into_iter().map(move |row| self.line(row, best))
-        });
-        lines.collect()
-    }
-
-    fn line(&self, row: &SweepRow, best: f64) -> Line {
-        let over = |value: f64, by: f64| (by > 0.0).then(|| Number(value / by));
-        Line {
-            collective: self.collective.clone(),
-            ports: self.ports.clone(),
-            ranks: row.ranks,
-            bytes: row.bytes,
-            algorithm: row.algorithm.clone(),
-            model_time: Number(row.time),
-            time_unit: self.sweep.unit.name().into(),
-            lower_bound: Number(row.bound),
-            x_bound: over(row.time, row.bound),
-            x_best: over(row.value(), best).unwrap_or(Number(1.0)),
-            median_ns: row.median.map(Number),
-            rounds: row.rounds,
-            messages: row.messages,
-            volume_bytes: row.volume,
-            segment_bytes: row.segment,
-            command: command(),
-        }
+            rows.into_iter().map(move |row| {
+                record! {
+                    collective: &self.collective,
+                    ports: &self.ports,
+                    ranks: row.ranks,
+                    bytes: row.bytes,
+                    algorithm: &row.algorithm,
+                    model_time: Number(row.time),
+                    time_unit: self.sweep.unit.name(),
+                    lower_bound: Number(row.bound),
+                    // Model time over the lower bound.
+                    x_bound: over(row.time, row.bound),
+                    // Time over the best at this point, measured if it was.
+                    x_best: over(row.value(), best).unwrap_or(Number(1.0)),
+                    median_ns: row.median.map(Number),
+                    rounds: row.rounds,
+                    messages: row.messages,
+                    volume_bytes: row.volume,
+                    segment_bytes: row.segment,
+                    command: command(),
+                }
+            })
+        })
     }
 
     fn csv(&self) -> Result<Vec<u8>> {
@@ -350,7 +351,7 @@ impl Table<'_> {
 
     fn json(&self) -> impl Serialize {
         record! {
-            rows: self.lines(),
+            rows: self.lines().collect::<Vec<_>>(),
             skipped: self.skipped.iter().map(|(ranks, bytes, skipped)| record! {
                 ranks: ranks,
                 bytes: bytes,
@@ -570,22 +571,5 @@ impl Table<'_> {
             command(),
             line(&header)
         )
-    }
-}
-
-impl Line {
-    fn row(self) -> SweepRow {
-        SweepRow {
-            algorithm: self.algorithm,
-            ranks: self.ranks,
-            bytes: self.bytes,
-            time: self.model_time.0,
-            bound: self.lower_bound.0,
-            median: self.median_ns.map(|median| median.0),
-            rounds: self.rounds,
-            messages: self.messages,
-            volume: self.volume_bytes,
-            segment: self.segment_bytes,
-        }
     }
 }

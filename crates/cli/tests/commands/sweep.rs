@@ -82,6 +82,9 @@ fn a_sweep_goes_on_from_its_csv_file_and_leaves_others_alone() {
     let again = fs::read_to_string(&path).unwrap();
     assert_eq!(again.lines().count(), whole.lines().count());
     assert!(again.contains(",64,binomial,9"), "{again}");
+    // One that is complete is written as it was.
+    assert_eq!(run(sweep).0, Some(0));
+    assert_eq!(fs::read_to_string(&path).unwrap(), again);
     let other = sweep.replace("64 -a", "128 -a");
     let (code, error) = run(&other);
     assert_eq!(code, Some(2));

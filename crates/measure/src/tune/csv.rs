@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use super::{Summary, Trial};
+use super::Trial;
 use oneport::error::{Error, Result};
 
 /// The parameters of a sweep as names and values. Only a sweep with equal parameters can use its
@@ -107,15 +107,17 @@ fn read_rows(text: &str, header: u64) -> Result<Vec<Trial>> {
         .flexible(true)
         .trim(csv::Trim::All)
         .from_reader(text.as_bytes());
+    let columns = csv::StringRecord::from_iter(HEADER.split(','));
     for record in csv.records() {
         let position = match &record {
             Ok(record) => record.position().map(csv::Position::line),
             Err(error) => error.position().map(csv::Position::line),
         };
         let number = header + position.unwrap_or(1);
-        let row = record
-            .ok()
-            .and_then(|record| read_row(&record))
+        let record = record.ok().filter(|record| record.len() == columns.len());
+        let row = record.and_then(|record| record.deserialize(Some(&columns)).ok());
+        let row: Trial = row
+            .filter(is_sound)
             .ok_or_else(|| Error::malformed(format!("line {number}: not a row of '{HEADER}'")))?;
         if !seen.insert((row.bytes, row.algorithm.clone(), row.segment)) {
             return Err(Error::malformed(format!(
@@ -128,46 +130,14 @@ fn read_rows(text: &str, header: u64) -> Result<Vec<Trial>> {
     Ok(rows)
 }
 
-/// The fields of a row, in the order of [`HEADER`].
-type Fields = (
-    (u64, String, u64, usize),
-    (u64, u64, u64, u64, u64, u64, usize),
-    (f64, bool, bool, bool),
-);
-
-fn read_row(record: &csv::StringRecord) -> Option<Trial> {
-    let fields: Fields = record.deserialize(None).ok()?;
-    let (
-        (bytes, algorithm, segment, segments),
-        (median, min, p99, max, low, high, repetitions),
-        (model_time, best, best_segment, settled),
-    ) = fields;
-    let sound = segment > 0
-        && segments > 0
-        && repetitions > 0
-        && low <= high
-        && (model_time.is_nan() || model_time >= 0.0)
-        && !model_time.is_infinite()
-        && record.len() == HEADER.split(',').count();
-    sound.then_some(Trial {
-        bytes,
-        algorithm,
-        segment,
-        segments,
-        wall: Summary {
-            median,
-            min,
-            p99,
-            max,
-            low,
-            high,
-            repetitions,
-        },
-        model_time,
-        best,
-        best_segment,
-        settled,
-    })
+/// Whether a row can have been measured.
+fn is_sound(row: &Trial) -> bool {
+    row.segment > 0
+        && row.segments > 0
+        && row.wall.repetitions > 0
+        && row.wall.low <= row.wall.high
+        && (row.model_time.is_nan() || row.model_time >= 0.0)
+        && !row.model_time.is_infinite()
 }
 
 fn one_line(value: &str) -> String {

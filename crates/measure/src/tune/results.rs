@@ -3,13 +3,13 @@
 use std::cmp::Ordering;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Summary;
 use oneport::run::Processes;
 
 /// One measured combination of vector size, algorithm and segment size.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
     /// Size of the vector.
     pub bytes: u64,

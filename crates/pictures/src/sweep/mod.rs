@@ -2,7 +2,7 @@
 
 mod plot;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::Unit;
@@ -22,8 +22,9 @@ pub struct Sweep {
     pub rows: Vec<SweepRow>,
 }
 
-/// An algorithm, or a schedule from a file, at one number of ranks and one size.
-#[derive(Debug, Clone, Serialize)]
+/// An algorithm, or a schedule from a file, at one number of ranks and one size. It can be read from
+/// a table that has more columns.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SweepRow {
     /// Name of the algorithm.
     pub algorithm: String,
@@ -32,18 +33,23 @@ pub struct SweepRow {
     /// Size of the vector, or of one rank's block; 0 of a collective without data.
     pub bytes: u64,
     /// Time in the model.
+    #[serde(rename(deserialize = "model_time"))]
     pub time: f64,
     /// Lower bound of the model time; 0 if there is none.
+    #[serde(rename(deserialize = "lower_bound"))]
     pub bound: f64,
     /// Median of measured times, in nanoseconds.
+    #[serde(rename(deserialize = "median_ns"))]
     pub median: Option<f64>,
     /// Rounds of the schedule.
     pub rounds: usize,
     /// Number of messages.
     pub messages: usize,
     /// Bytes of all messages.
+    #[serde(rename(deserialize = "volume_bytes"))]
     pub volume: u64,
     /// Bytes of the largest segment, if the vector has several.
+    #[serde(rename(deserialize = "segment_bytes"))]
     pub segment: Option<u64>,
 }
 
