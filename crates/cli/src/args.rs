@@ -93,7 +93,7 @@ impl Common {
 }
 
 /// The vector, its segments and its operator.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Vector {
     /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of
     /// the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by

@@ -292,7 +292,10 @@ fn pairs(out: &mut dyn Write, profile: &Profile, pairs: &Links) -> Result<()> {
     };
     writeln!(out, "\nalpha (ns) and beta (ns/byte) of pairs of {what}:")?;
     let cores = &profile.cores;
-    let rows = lines(pairs).map(|([i, j], line)| {
+    let n = pairs.alpha.len();
+    let both = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
+    let rows = both.map(|(i, j)| {
+        let line = pairs.alpha[i][j].zip(pairs.beta[i][j]);
         let cost = |c: Option<f64>| or_dash(c.map(|c| number(c, 4)));
         [
             format!("{} - {}", cores[i], cores[j]),
@@ -318,15 +321,4 @@ fn levels(out: &mut dyn Write, levels: &[Level]) -> Result<()> {
         ]
     });
     output::table(out, "|>alpha|>ns/byte", rows)
-}
-
-/// Each pair with its alpha and beta.
-fn lines(pairs: &Links) -> impl Iterator<Item = ([usize; 2], Option<(f64, f64)>)> {
-    let n = pairs.alpha.len();
-    (0..n).flat_map(move |i| {
-        (i + 1..n).map(move |j| {
-            let line = pairs.alpha[i][j].zip(pairs.beta[i][j]);
-            ([i, j], line)
-        })
-    })
 }

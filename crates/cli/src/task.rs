@@ -157,18 +157,12 @@ impl PlanTask {
             .element_bytes(args.vector.element_bytes());
         let algorithms = algorithms(kind, &args.algorithm, &request)?;
         let mut task = PlanTask {
-            request,
             segments,
             auto: algorithms.len() != 1 || names_several(&args.algorithm),
             named: !matches!(&*args.algorithm, "auto" | "all"),
-            algorithms,
             root_free,
-            rule: None,
-            unit,
-            core_model: None,
             node_ports,
-            timed_only: None,
-            at_once: 1,
+            ..PlanTask::among(algorithms, request, unit)
         };
         if let Some(path) = &args.rules {
             selection::apply(&mut task, args, kind, path)?;
@@ -178,10 +172,16 @@ impl PlanTask {
 
     /// The task to plan `request`, which has one segment, with the fastest algorithm.
     pub(crate) fn fastest(request: Request, unit: Unit) -> Result<PlanTask> {
-        Ok(PlanTask {
-            algorithms: algorithms(request.get_collective(), "auto", &request)?,
+        let all = algorithms(request.get_collective(), "auto", &request)?;
+        Ok(PlanTask::among(all, request, unit))
+    }
+
+    /// The task to plan `request`, which has one segment, with the fastest of these algorithms.
+    fn among(algorithms: Vec<Algorithm>, request: Request, unit: Unit) -> PlanTask {
+        PlanTask {
             request,
             segments: SegmentChoice::Best,
+            algorithms,
             auto: true,
             named: false,
             root_free: false,
@@ -191,7 +191,7 @@ impl PlanTask {
             node_ports: None,
             timed_only: None,
             at_once: 1,
-        })
+        }
     }
 
     /// Returns the segmented request for `algorithm`. A refusal if the algorithm does not accept it

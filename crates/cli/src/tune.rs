@@ -233,7 +233,7 @@ impl<'a> PreparedSweep<'a> {
             None => stop_on_signals()?,
             Some(_) => Arc::default(),
         };
-        let mut live = Live::new(site, operator, args.clock).with_library();
+        let mut live = Live::new(site, operator, args.clock);
         live.keep_inputs(job.inputs.kept());
         let (tuning, saved) = measure(job, &self.files, &mut live, &stop)?;
         Ok(Tuned {

@@ -104,12 +104,11 @@ impl TuneJob {
             json: args.json,
             vector: Vector {
                 bytes: Some(Ranges::single(max_bytes)),
-                segment: None,
                 segments: Some(SegmentCount::Count(1)),
-                segment_sizes: Vec::new(),
                 dtype: Some(dtype),
                 op: args.op,
                 ordered: args.ordered,
+                ..Vector::default()
             },
             blocks: BlockArgs::default(),
             machine: args.machine.clone(),
@@ -176,7 +175,7 @@ impl TuneJob {
         }
         for row in &tuning.library {
             if let Some(error) = &row.error {
-                let (function, bytes) = (row.function, row.bytes);
+                let (function, bytes) = (&row.trial.algorithm, row.trial.bytes);
                 warnings.push(format!(
                     "the result of {function} of {bytes} bytes is wrong: {error}"
                 ));

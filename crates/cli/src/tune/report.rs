@@ -45,7 +45,15 @@ impl TuneJob {
             mpi (optional): tuning.processes.as_ref(),
             rows: &tuning.rows,
             // The library's own function at each size.
-            library (optional): Some(&tuning.library).filter(|rows| !rows.is_empty()),
+            library (optional): (!tuning.library.is_empty()).then(|| {
+                tuning.library.iter().map(|LibraryRow { trial, error }| record! {
+                    bytes: trial.bytes,
+                    function: &trial.algorithm,
+                    #[serde(flatten)]
+                    wall: trial.wall,
+                    error (optional): error.as_ref(),
+                }).collect::<Vec<_>>()
+            }),
             skipped: &self.skipped,
             warnings: warnings,
         }
@@ -74,53 +82,36 @@ pub(super) fn print(
     let disturbed: Vec<&Trial> = tuning.disturbed().collect();
     let leaders = tuning.rows.iter().filter(|row| row.best_segment);
     let ns = |t: u64| show_ns(t as f64);
-    let of_library = |row: &LibraryRow| {
-        let best = tuning.rows.iter().find(|r| r.bytes == row.bytes && r.best);
-        let ratio = best.map(|best| row.wall.median as f64 / best.wall.median.max(1) as f64);
-        [
-            show_bytes(row.bytes),
-            row.function.to_string(),
-            "-".into(),
-            "-".into(),
-            ns(row.wall.median),
-            ns(row.wall.p99),
-            row.wall.repetitions.to_string(),
-            "-".into(),
-            "-".into(),
-            match (&row.error, ratio) {
-                (Some(_), _) => "WRONG".into(),
-                (None, Some(ratio)) => format!("x {} of the best", number(ratio, 3)),
-                (None, None) => String::new(),
-            },
-        ]
-    };
-    let of_algorithm = |row: &Trial| {
+    let cells = |row: &Trial, verdict: String| {
+        let algorithm = !row.model_time.is_nan();
         let ratio = row.wall.median as f64 / row.model_time;
         [
             show_bytes(row.bytes),
             row.algorithm.clone(),
-            show_bytes(row.segment),
-            row.segments.to_string(),
+            or_dash(algorithm.then(|| show_bytes(row.segment))),
+            or_dash(algorithm.then_some(row.segments)),
             ns(row.wall.median),
             ns(row.wall.p99),
             row.wall.repetitions.to_string(),
-            show_ns(row.model_time),
-            if ratio.is_finite() {
-                number(ratio, 4)
-            } else {
-                "-".into()
-            },
-            verdict(row, &disturbed),
+            or_dash(algorithm.then(|| show_ns(row.model_time))),
+            or_dash(ratio.is_finite().then(|| number(ratio, 4))),
+            verdict,
         ]
     };
+    let of_library = |LibraryRow { trial, error }: &LibraryRow| {
+        let best = tuning.winners().find(|best| best.bytes == trial.bytes);
+        let ratio = best.map(|best| trial.wall.median as f64 / best.wall.median.max(1) as f64);
+        let verdict = match (error, ratio) {
+            (Some(_), _) => "WRONG".into(),
+            (None, Some(ratio)) => format!("x {} of the best", number(ratio, 3)),
+            (None, None) => String::new(),
+        };
+        (trial.bytes, cells(trial, verdict))
+    };
     // By size, the library last.
-    let mut rows: Vec<_> = leaders.map(|row| (row.bytes, of_algorithm(row))).collect();
-    rows.extend(
-        tuning
-            .library
-            .iter()
-            .map(|row| (row.bytes, of_library(row))),
-    );
+    let leaders = leaders.map(|row| (row.bytes, cells(row, verdict(row, &disturbed))));
+    let library = tuning.library.iter().map(of_library);
+    let mut rows: Vec<_> = leaders.chain(library).collect();
     rows.sort_by_key(|&(bytes, _)| bytes);
     let rows = rows.into_iter().map(|(_, cells)| cells);
     let header = ">size|algorithm|>segment|>segments|>median|>p99|>repetitions|>model|>x model|";
@@ -134,7 +125,8 @@ pub(super) fn print(
         });
         let next = others.min_by_key(|other| other.wall.median);
         let ratio = |time: u64| number(time as f64 / row.wall.median.max(1) as f64, 3);
-        let library = tuning.library.iter().find(|of| of.bytes == row.bytes);
+        let mut library = tuning.library.iter().map(|of| &of.trial);
+        let library = library.find(|of| of.bytes == row.bytes);
         [
             show_bytes(row.bytes),
             row.algorithm.clone(),

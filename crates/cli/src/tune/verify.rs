@@ -59,7 +59,7 @@ impl VerifyJob {
     fn verify<T: Element>(self, site: &mut Site) -> Result<Verified> {
         let job = self.job;
         let operator = operator::<T>(job.kind, job.op)?;
-        let mut live = Live::new(site, operator, job.clock).with_library();
+        let mut live = Live::new(site, operator, job.clock);
         live.keep_inputs(job.inputs.kept());
         let bar = WorkBar::new(0, "verifying {wide_bar} {percent}%");
         let rows = tune::verify(&job.sweep, &self.rows, &mut live, |done, of| {

@@ -25,8 +25,6 @@ pub struct Live<'p, T, P> {
     now: Duration,
     /// The largest part of the cores' time that others had in a measurement, in percent.
     percent_by_others: Option<u64>,
-    /// Whether the library's own functions are measured, too.
-    library: bool,
     /// Number of elements of the current vector.
     elements: usize,
     /// By algorithm and segments: its schedules whose results were right, `None` if they are so
@@ -47,18 +45,10 @@ impl<'p, T: Element, P: Place> Live<'p, T, P> {
             started: Instant::now(),
             now: Duration::ZERO,
             percent_by_others: None,
-            library: false,
             elements: 0,
             verified: HashMap::new(),
             inputs: Inputs::new(),
         }
-    }
-
-    /// Measures the library's own functions, too.
-    #[must_use]
-    pub fn with_library(mut self) -> Self {
-        self.library = true;
-        self
     }
 
     /// As [`Run::keep_inputs`].
@@ -135,7 +125,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         request: &Request,
         repetitions: usize,
     ) -> Result<Option<MeasuredRun>> {
-        if !self.library {
+        if self.place.processes().is_none() {
             return Ok(None);
         }
         let schedule = algorithm.plan(request)?;

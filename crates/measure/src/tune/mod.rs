@@ -328,16 +328,9 @@ impl<'a> RunningSweep<'a> {
         };
         let batches: Vec<_> = measured.iter().map(batches).collect();
         interleaved(&batches, one_batch, |_, _| {})?;
-        if let Some(library) = library
-            && let Some(wall) = Summary::of(&library.times())
-        {
-            self.library.push(LibraryRow {
-                bytes: self.board[points[0]].bytes,
-                function: library.function.unwrap_or_default(),
-                wall,
-                error: library.error,
-            });
-        }
+        let bytes = self.board[points[0]].bytes;
+        let row = library.and_then(|run| LibraryRow::new(bytes, &run));
+        self.library.extend(row);
         Ok(())
     }
 

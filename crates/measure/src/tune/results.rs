@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::Summary;
+use crate::interleave::MeasuredRun;
 use oneport::run::Processes;
 
 /// One measured combination of vector size, algorithm and segment size.
@@ -34,20 +35,34 @@ pub struct Trial {
     pub settled: bool,
 }
 
-/// The library's own function at one vector size, interleaved with the best of each
-/// algorithm.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The library's own function at one vector size, interleaved with the best of each algorithm. It is
+/// never the best: it is no algorithm of this crate.
+#[derive(Debug, Clone, PartialEq)]
 pub struct LibraryRow {
-    /// Size of the vector.
-    pub bytes: u64,
-    /// The function.
-    pub function: &'static str,
-    /// The measured time, in nanoseconds.
-    #[serde(flatten)]
-    pub wall: Summary,
+    /// Its row, with the function in place of an algorithm.
+    pub trial: Trial,
     /// The first wrong element, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+impl LibraryRow {
+    pub(super) fn new(bytes: u64, run: &MeasuredRun) -> Option<LibraryRow> {
+        let trial = Trial {
+            bytes,
+            algorithm: run.function.unwrap_or_default().into(),
+            segment: bytes,
+            segments: 1,
+            wall: Summary::of(&run.times())?,
+            model_time: f64::NAN,
+            best: false,
+            best_segment: true,
+            settled: true,
+        };
+        Some(LibraryRow {
+            trial,
+            error: run.error.clone(),
+        })
+    }
 }
 
 /// Result of a sweep.
@@ -101,21 +116,10 @@ impl TuningResult {
         })
     }
 
-    /// The rows, and those of the library's own function after the rows of each size. Its rows are
-    /// never the best: it is no algorithm of this crate.
+    /// The rows, and those of the library's own function after the rows of each size.
     pub fn with_library(&self) -> Vec<Trial> {
-        let of_library = self.library.iter().map(|library| Trial {
-            bytes: library.bytes,
-            algorithm: library.function.into(),
-            segment: library.bytes,
-            segments: 1,
-            wall: library.wall,
-            model_time: f64::NAN,
-            best: false,
-            best_segment: true,
-            settled: true,
-        });
-        let mut rows: Vec<Trial> = self.rows.iter().cloned().chain(of_library).collect();
+        let library = self.library.iter().map(|row| &row.trial);
+        let mut rows: Vec<Trial> = self.rows.iter().chain(library).cloned().collect();
         rows.sort_by_key(|row| row.bytes);
         rows
     }
