@@ -205,7 +205,7 @@ pub(crate) fn run(args: &TuneArgs, site: &mut Site, out: &mut dyn Write) -> Resu
 struct PreparedSweep<'a> {
     args: &'a TuneArgs,
     job: TuneJob,
-    files: Files,
+    files: Files<'a>,
 }
 
 /// What has come of a sweep.
@@ -302,7 +302,7 @@ impl Tuned<'_> {
 /// Performs the sweep and saves rows during it. The second result tells whether saving succeeded.
 fn measure(
     job: &TuneJob,
-    files: &Files,
+    files: &Files<'_>,
     live: &mut dyn Measure,
     stop: &AtomicBool,
 ) -> Result<(TuningResult, Result<()>)> {

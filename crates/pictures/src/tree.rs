@@ -7,7 +7,7 @@ use super::segments::segments;
 use super::traffic::Flow;
 use oneport::error::Result;
 use oneport::schedule::collective::Holders;
-use oneport::schedule::{Schedule, Spans, Step};
+use oneport::schedule::{Schedule, Spans};
 
 mod picture;
 
@@ -52,28 +52,22 @@ impl Tree {
     /// When there are more steps than can be numbered.
     pub fn of(schedule: &Schedule) -> Result<Option<Tree>> {
         let element_bytes = schedule.element_bytes();
-        let mut edges = Edges::default();
         let (segments, of_step) = segments(schedule)?;
-        let mut first = Edges::default();
-        let mut number = 0;
-        for (from, program) in schedule.programs().iter().enumerate() {
+        let (mut edges, mut first) = (Edges::default(), Edges::default());
+        let mut of_step = of_step.into_iter();
+        for (rank, program) in schedule.programs().iter().enumerate() {
             for (i, step) in program.iter().enumerate() {
-                if let (Step::Send { to, .. }, false) = (step, step.is_empty()) {
-                    let bytes = (step.len() as u64).saturating_mul(element_bytes);
-                    edges.add(from, *to, bytes, i);
-                    if of_step[number] == Some(0) {
-                        first.add(from, *to, bytes, i);
-                    }
-                } else if let (Some(from), false, false) =
-                    (step.peer(), step.is_send(), step.is_empty())
-                {
-                    edges.add_receive(from, i);
-                    first.add_receive(from, i);
+                let is_first = of_step.next() == Some(Some(0));
+                let Some(peer) = step.peer().filter(|_| !step.is_empty()) else {
+                    continue;
+                };
+                let bytes = (step.len() as u64).saturating_mul(element_bytes);
+                let sent = step.is_send().then_some(bytes);
+                edges.add(rank, peer, i, sent);
+                if is_first || sent.is_none() {
+                    first.add(rank, peer, i, sent);
                 }
-                number += 1;
             }
-            edges.finish_rank(from);
-            first.finish_rank(from);
         }
         let blocks = block_lens(schedule).map(|lens| {
             let bytes = lens
@@ -127,26 +121,17 @@ struct Edges {
     flows: HashMap<(usize, usize), Flow>,
     /// By rank and peer: the rank's first step that exchanges data with the peer.
     first_use: HashMap<(usize, usize), usize>,
-    /// First uses, by peer, of the rank that is being read.
-    open: HashMap<usize, usize>,
 }
 
 impl Edges {
-    fn add(&mut self, from: usize, to: usize, bytes: u64, step: usize) {
-        let flow = self.flows.entry((from, to)).or_default();
-        flow.messages += 1;
-        flow.bytes = flow.bytes.saturating_add(bytes);
-        self.open.entry(to).or_insert(step);
-    }
-
-    fn add_receive(&mut self, from: usize, step: usize) {
-        self.open.entry(from).or_insert(step);
-    }
-
-    fn finish_rank(&mut self, rank: usize) {
-        let uses = self.open.drain();
-        self.first_use
-            .extend(uses.map(|(peer, step)| ((rank, peer), step)));
+    /// Adds a step of `rank` that exchanges data with `peer`, and the bytes if it sends them.
+    fn add(&mut self, rank: usize, peer: usize, step: usize, sent: Option<u64>) {
+        self.first_use.entry((rank, peer)).or_insert(step);
+        if let Some(bytes) = sent {
+            let flow = self.flows.entry((rank, peer)).or_default();
+            flow.messages += 1;
+            flow.bytes = flow.bytes.saturating_add(bytes);
+        }
     }
 
     /// Number of ranks with at least one edge.

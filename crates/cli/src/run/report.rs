@@ -84,7 +84,7 @@ impl Ran {
         }
     }
 
-    fn op(&self, args: &RunArgs) -> Option<&'static str> {
+    pub(super) fn op(&self, args: &RunArgs) -> Option<&'static str> {
         let reduces = self.input.info.kind.reduces();
         reduces.then_some(args.common.vector.op().name())
     }

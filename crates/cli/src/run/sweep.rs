@@ -281,19 +281,13 @@ impl RunArgs {
             0 => 0.0,
             median => all / median as f64,
         };
-        let op = self.common.vector.op().name();
-        let dtype = self.common.typed().1;
         RunRow {
             collective: info.collective.to_string(),
             ranks: info.ranks,
             ports: info.ports.to_string(),
             ported: info.ported,
-            dtype: dtype.name().to_string(),
-            op: if info.kind.reduces() {
-                op.to_string()
-            } else {
-                String::new()
-            },
+            dtype: done.dtype.name().to_string(),
+            op: done.op(self).unwrap_or_default().to_string(),
             clock: clock_name(self.clock).to_string(),
             workers: self.mode().to_string(),
             bytes,

@@ -1,6 +1,7 @@
 //! The files that a sweep reads and writes, checked before the measurement starts.
 
 use std::cell::RefCell;
+use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use oneport::plan::registry;
 use oneport::run::Clock;
-use oneport_formats::selection::{self, Library, Origin, SelectionTable, TimedChoice};
+use oneport_formats::selection::{self, Origin, SelectionTable, TimedChoice};
 use oneport_measure::tune::csv::{self, Parameters};
 use oneport_measure::tune::page::page;
 use oneport_measure::tune::rules::{Rule, Rules};
@@ -23,41 +24,32 @@ use crate::input::show_cost;
 use crate::output;
 use crate::units::Unit;
 
-/// Paths of the results, and their previous contents.
-pub(super) struct Files {
-    csv: Option<PathBuf>,
+/// The files of the options, and their previous contents.
+pub(super) struct Files<'a> {
+    args: &'a TuneArgs,
     /// Content of the CSV file when it was last read or written.
     saved: RefCell<Option<Vec<u8>>>,
-    html: Option<PathBuf>,
-    rules: Option<PathBuf>,
-    exports: Vec<(Library, PathBuf)>,
     parameters: Parameters,
     /// Rows of the interrupted sweep in the CSV file.
     pub(super) known: Vec<Trial>,
 }
 
-impl Files {
+impl Files<'_> {
     /// Reads the interrupted sweep and makes sure that all files can be written.
-    pub(super) fn open(args: &TuneArgs, job: &TuneJob) -> Result<Files> {
+    pub(super) fn open<'a>(args: &'a TuneArgs, job: &TuneJob) -> Result<Files<'a>> {
         let mut outputs = vec![
             ("--csv", args.csv.as_deref()),
             ("--html", args.html.as_deref()),
             ("--rules", args.rules.as_deref()),
         ];
-        outputs.extend(
-            args.export
-                .iter()
-                .map(|(_, path)| ("--export", Some(&**path))),
-        );
+        let exports = args.export.iter();
+        outputs.extend(exports.map(|(_, path)| ("--export", Some(&**path))));
         output::writable(&outputs)?;
-        let is_page = |path: &PathBuf| {
-            let end = path.extension();
-            end.is_none_or(|end| {
-                ["html", "htm"]
-                    .iter()
-                    .any(|html| end.eq_ignore_ascii_case(html))
-            })
+        let is_html = |end: &OsStr| {
+            let mut ends = ["html", "htm"].iter();
+            ends.any(|html| end.eq_ignore_ascii_case(html))
         };
+        let is_page = |path: &PathBuf| path.extension().is_none_or(is_html);
         if let Some(path) = args.html.as_ref().filter(|path| !is_page(path)) {
             bail!("{}: pages are written as FILE.html", path.display());
         }
@@ -69,12 +61,10 @@ impl Files {
                 fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
             if !args.restart && !content.is_empty() {
                 let text = as_text(&content, path)?;
-                known = csv::resume(text, &parameters).with_context(|| {
-                    format!(
-                        "cannot continue the sweep of {} (--restart begins anew)",
-                        path.display()
-                    )
-                })?;
+                let sweep = path.display();
+                let failed =
+                    || format!("cannot continue the sweep of {sweep} (--restart begins anew)");
+                known = csv::resume(text, &parameters).with_context(failed)?;
             }
             saved = Some(content);
         }
@@ -85,11 +75,8 @@ impl Files {
             rules_in(&read_text(path)?, path)?;
         }
         Ok(Files {
-            csv: args.csv.clone(),
+            args,
             saved: RefCell::new(saved),
-            html: args.html.clone(),
-            rules: args.rules.clone(),
-            exports: args.export.clone(),
             parameters,
             known,
         })
@@ -98,7 +85,7 @@ impl Files {
     /// Writes the rows so far. An error if another process has written the file meanwhile, since
     /// its rows would be lost.
     pub(super) fn save(&self, rows: &[Trial]) -> Result<()> {
-        let Some(path) = self.csv.as_ref().filter(|_| !output::is_silent()) else {
+        let Some(path) = self.args.csv.as_ref().filter(|_| !output::is_silent()) else {
             return Ok(());
         };
         let mut saved = self.saved.borrow_mut();
@@ -126,14 +113,14 @@ impl Files {
     ) -> Result<()> {
         let all = tuning.with_library();
         let rows = self.save(&all);
-        let page = match &self.html {
+        let page = match &self.args.html {
             Some(path) => {
                 let text = page(&job.heading(threads, tuning, warnings), &all);
                 output::write_file(path, text.as_bytes())
             }
             None => Ok(()),
         };
-        let rules = match &self.rules {
+        let rules = match &self.args.rules {
             Some(path) if has_winners(path, job, tuning) => add_rule(path, job.rule(tuning)),
             _ => Ok(()),
         };
@@ -142,7 +129,7 @@ impl Files {
 
     /// Writes the selection files of MPI libraries.
     fn export(&self, job: &TuneJob, tuning: &TuningResult) -> Result<()> {
-        for (library, path) in &self.exports {
+        for (library, path) in &self.args.export {
             if !has_winners(path, job, tuning) {
                 continue;
             }
@@ -203,7 +190,7 @@ fn as_text<'a>(content: &'a [u8], path: &Path) -> Result<&'a str> {
 /// The parameters that the rows depend on.
 pub(super) fn parameters(args: &TuneArgs, job: &TuneJob) -> Parameters {
     let request = &job.sweep.request;
-    let list = |items: Vec<String>| items.join(" ");
+    let list = |items: &mut dyn Iterator<Item = String>| items.collect::<Vec<_>>().join(" ");
     let costs = {
         let (cost, linear) = (request.get_cost(), request.get_cost().rates());
         let mut text = format!(
@@ -225,8 +212,10 @@ pub(super) fn parameters(args: &TuneArgs, job: &TuneJob) -> Parameters {
     let cores = if args.cores.is_empty() {
         "all".to_string()
     } else {
-        list(args.cores.iter().map(usize::to_string).collect())
+        list(&mut args.cores.iter().map(usize::to_string))
     };
+    let algorithms = job.sweep.algorithms.iter();
+    let mut names = algorithms.map(|a| a.name().to_string());
     let processes = job.processes.as_ref();
     let kept = Some(job.inputs).filter(|inputs| inputs.kept());
     [
@@ -243,19 +232,10 @@ pub(super) fn parameters(args: &TuneArgs, job: &TuneJob) -> Parameters {
         ("clock", clock_name(job.clock).to_string()),
         ("costs", costs),
         ("cores", cores),
-        (
-            "algorithms",
-            list(
-                job.sweep
-                    .algorithms
-                    .iter()
-                    .map(|a| a.name().to_string())
-                    .collect(),
-            ),
-        ),
+        ("algorithms", list(&mut names)),
         (
             "sizes",
-            list(job.sweep.bytes.iter().map(u64::to_string).collect()),
+            list(&mut job.sweep.bytes.iter().map(u64::to_string)),
         ),
         ("machine", job.machine.clone()),
     ]
