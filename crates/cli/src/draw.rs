@@ -17,7 +17,7 @@ use crate::args::Common;
 use crate::input::{Input, show_cost};
 use crate::memory::ensure_memory;
 use crate::output;
-use crate::units::Unit;
+use crate::units::{Unit, with_unit};
 
 /// Draw schedules: who does what when, or who sends to whom.
 #[derive(Debug, clap::Args)]
@@ -135,11 +135,9 @@ enum Picture {
 type Width = (f64, &'static str);
 
 fn parse_width(text: &str) -> Result<Width, String> {
-    let units = ["mm", "cm", "in", "pt", "px"];
-    let parts = units
-        .into_iter()
-        .find_map(|unit| Some((text.strip_suffix(unit)?, unit)));
-    let width = parts.and_then(|(number, unit)| Some((number.trim().parse::<f64>().ok()?, unit)));
+    let units = ["mm", "cm", "in", "pt", "px"].map(|unit| (unit, unit));
+    let width = with_unit(text, &units);
+    let width = width.and_then(|(number, unit)| Some((number.trim().parse::<f64>().ok()?, unit)));
     let width = width.filter(|(number, _)| number.is_finite() && *number > 0.0);
     width
         .ok_or_else(|| format!("'{text}' is not a width: write 84mm, 8.4cm, 3.3in, 240pt or 400px"))
@@ -309,13 +307,11 @@ impl Drawing<'_> {
     fn tree(&self, input: &Input) -> Result<String> {
         if let Some(found) = Tree::of(&input.schedule)? {
             let what = match found.segment() {
-                None => "tree".to_string(),
-                Some(_) => "tree of the first segment".to_string(),
+                None => "tree",
+                Some(_) => "tree of the first segment",
             };
-            return Ok(tree(
-                &found,
-                &self.args.frame.caption(input.caption(&what)),
-            )?);
+            let caption = self.args.frame.caption(input.caption(what));
+            return Ok(tree(&found, &caption)?);
         }
         let what = "the messages do not form one tree: traffic instead";
         output::note(&format!("{what} (--as traffic draws it without this note)"));
@@ -323,11 +319,8 @@ impl Drawing<'_> {
     }
 
     fn traffic(&self, input: &Input, what: &str) -> Result<String> {
-        let flows = Traffic::new(&input.schedule);
-        Ok(traffic(
-            &flows,
-            &self.args.frame.caption(input.caption(what)),
-        )?)
+        let caption = self.args.frame.caption(input.caption(what));
+        Ok(traffic(&Traffic::new(&input.schedule), &caption)?)
     }
 }
 

@@ -30,6 +30,12 @@ const SIZES: [(&str, u64); 17] = [
     ("t", 1 << 40),
 ];
 
+/// The number before a unit, and that unit; `None` without one of these.
+pub(crate) fn with_unit<'t, U: Copy>(text: &'t str, units: &[(&str, U)]) -> Option<(&'t str, U)> {
+    let found = |&(name, unit): &(&str, U)| Some((text.strip_suffix(name)?.trim_end(), unit));
+    units.iter().find_map(found)
+}
+
 /// Parses a number of bytes: `4096`, `64KiB`, `64k`, `1.5MiB`, `2GB`.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (lower, text) = (text.to_ascii_lowercase(), shortened(text));
@@ -39,11 +45,7 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         )
     };
     let lower = lower.trim();
-    let (number, unit) = SIZES
-        .iter()
-        .find_map(|&(name, unit)| Some((lower.strip_suffix(name)?, unit)))
-        .unwrap_or((lower, 1));
-    let number = number.trim_end();
+    let (number, unit) = with_unit(lower, &SIZES).unwrap_or((lower, 1));
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
     if (whole.is_empty() && fraction.is_empty()) || !digits(whole) || !digits(fraction) {
@@ -146,11 +148,9 @@ pub(crate) fn parse_time(text: &str) -> Result<TimeArg, String> {
         ("ms", 1e6),
         ("s", 1e9),
     ];
-    let found = units
-        .iter()
-        .find_map(|&(name, unit)| Some((lower.strip_suffix(name)?, unit)));
+    let found = with_unit(lower, &units);
     let (number, unit) = found.unwrap_or((lower, 1.0));
-    let value: f64 = number.trim_end().parse().map_err(|_| {
+    let value: f64 = number.parse().map_err(|_| {
         format!("'{text}' is not a time: write a number of time units, such as 10, or 250ns, 1.5us, 2ms, 1s")
     })?;
     let value = value * unit;
@@ -169,11 +169,8 @@ pub(crate) fn parse_rate(text: &str) -> Result<TimeArg, String> {
     let Some(bandwidth) = lower.strip_suffix("/s") else {
         return parse_time(text).map_err(|e| format!("{e}; or a bandwidth, such as 10GB/s"));
     };
-    let found = SIZES
-        .iter()
-        .find_map(|&(name, unit)| Some((bandwidth.strip_suffix(name)?, unit)));
-    let bytes = found.and_then(|(number, unit)| {
-        let number: f64 = number.trim_end().parse().ok()?;
+    let bytes = with_unit(bandwidth, &SIZES).and_then(|(number, unit)| {
+        let number: f64 = number.parse().ok()?;
         Some(number * unit as f64).filter(|bytes| bytes.is_finite() && *bytes > 0.0)
     });
     let bytes = bytes.ok_or_else(|| {

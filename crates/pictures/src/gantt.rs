@@ -305,20 +305,12 @@ impl<'t> Chart<'t> {
 
     /// Draws the box of a step that waits for ever: from where its lane is idle to the right edge.
     fn wait(&self, svg: &mut Svg, wait: &Wait, top: f64) {
-        let list = wait.port.map(|port| {
-            let ports = self.trace.ports;
-            ports.list(wait.what == What::Send, port)
-        });
-        let lanes = list.map_or(self.lanes, |_| 1);
+        let list = wait.list(self.trace.ports);
+        let lanes = list.map_or(self.lanes, |_| 1) as f64;
         let row = top + wait.rank as f64 * self.row_height() + self.gap / 2.0;
-        let at = (
-            self.x(wait.since),
-            row + list.unwrap_or(0) as f64 * self.lane_height + 0.5,
-        );
-        let size = (
-            self.x(self.edge) - at.0,
-            lanes as f64 * self.lane_height - 1.0,
-        );
+        let lane = row + list.unwrap_or(0) as f64 * self.lane_height;
+        let at = (self.x(wait.since), lane + 0.5);
+        let size = (self.x(self.edge) - at.0, lanes * self.lane_height - 1.0);
         let cycle = if wait.in_cycle { ", in the cycle" } else { "" };
         let doing = doing(wait.what, wait.peer);
         let title = format!(

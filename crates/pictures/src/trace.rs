@@ -116,6 +116,13 @@ pub struct Wait {
     pub in_cycle: bool,
 }
 
+impl Wait {
+    /// The port list on which a transfer waits: see [`Ports::list`].
+    pub(crate) fn list(&self, ports: Ports) -> Option<usize> {
+        Some(ports.list(self.what == What::Send, self.port?))
+    }
+}
+
 /// The activities of every rank over time: see the [module documentation](crate).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

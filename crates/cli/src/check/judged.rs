@@ -91,10 +91,8 @@ pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
     print_warnings(&args.common, &input.schedule);
     let one = One::new(args, &input, &mut Known::new());
     output::answer(out, args.common.json, &one, |out| one.print(&input, out))?;
-    verdict(
-        one.report.is_correct(),
-        one.report.errors.len() + one.report.more,
-    )
+    let report = &one.report;
+    verdict(report.is_correct(), report.errors.len() + report.more)
 }
 
 /// Checks several files and prints a line each, then a table.
@@ -131,12 +129,10 @@ impl One {
         let has_output = input.schedule.layout().iter().any(|l| !l.output.is_empty());
         let read = input.planned.is_none() && input.series.is_none();
         let judged = report.is_correct() && read && has_output;
-        let combines = input.schedule.collective().kind().reduces();
-        let keep_order = combines && args.common.vector.keep_order();
+        let keep_order = input.info.kind.reduces() && args.common.vector.keep_order();
+        let judgement = || Judgement::of(input, keep_order, known);
         One {
-            judgement: judged
-                .then(|| Judgement::of(input, keep_order, known))
-                .flatten(),
+            judgement: judged.then(judgement).flatten(),
             report,
             info: input.info.clone(),
         }

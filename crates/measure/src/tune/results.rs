@@ -35,8 +35,8 @@ pub struct Trial {
     pub settled: bool,
 }
 
-/// The library's own function at one vector size, interleaved with the best of each algorithm. It is
-/// never the best: it is no algorithm of this crate.
+/// The library's own function at one vector size, interleaved with the best of each algorithm. It
+/// is never the best: it is no algorithm of this crate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LibraryRow {
     /// Its row, with the function in place of an algorithm.

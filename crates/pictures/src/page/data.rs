@@ -198,7 +198,7 @@ fn columns(nodes: &[PageNode]) -> Value {
 fn waits(trace: &Trace) -> Value {
     let wait = |wait: &Wait| {
         let sends = wait.what == What::Send;
-        let list = wait.port.map(|port| trace.ports.list(sends, port));
+        let list = wait.list(trace.ports);
         json!({
             "rank": wait.rank, "step": wait.step, "since": wait.since, "cycle": wait.in_cycle,
             "lane": list.map_or(-1, |list| list as i64), "sends": sends,

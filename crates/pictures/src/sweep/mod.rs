@@ -22,8 +22,8 @@ pub struct Sweep {
     pub rows: Vec<SweepRow>,
 }
 
-/// An algorithm, or a schedule from a file, at one number of ranks and one size. It can be read from
-/// a table that has more columns.
+/// An algorithm, or a schedule from a file, at one number of ranks and one size. It can be read
+/// from a table that has more columns.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SweepRow {
     /// Name of the algorithm.
