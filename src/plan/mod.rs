@@ -21,14 +21,14 @@
 //! - *Units*: spans and segments in elements, volumes in elements sent by all ranks together, times
 //!   in the unit of the request's cost model. A message of `n` elements has `n` times
 //!   [`Request::element_bytes`] bytes.
-//! - *Errors*: the request is not valid ([`Request::validate`]), or the schedule is not
-//!   ([`Schedule::new`](crate::Schedule::new)). Ports, operators and links that an algorithm does
-//!   not support are refused before, by [`Algorithm::accepts`].
+//! - *Errors*: the schedule is not valid ([`Schedule::new`](crate::Schedule::new)). Requests that
+//!   are not ([`Request::validate`]), and ports, operators and links that an algorithm does not
+//!   support, are refused before a planner sees them, by [`Algorithm::accepts`].
 //! - *Time of planning*: `O(s + p log p)` for a schedule of `s` steps and spans, unless the header
 //!   has a line *Cost of planning*. Streamed planners compute each step when it is asked for.
-//! - *`time`* is `None` where the form does not hold: always where links differ or computation
-//!   overlaps communication. It takes `O(p + q)` for `q` segments, or at most the time of planning
-//!   where it evaluates the plan.
+//! - *`time`* is `None` where the form does not hold. [`Algorithm::closed_form`] never asks for it
+//!   where links differ or computation overlaps communication. It takes `O(p + q)` for `q`
+//!   segments, or at most the time of planning where it evaluates the plan.
 //!
 //! This file has the list of all planners: their modules, by family, and the rows of their
 //! algorithms. What reads the list is in the [`registry`].
@@ -58,7 +58,6 @@ pub(crate) mod tree {
     pub(crate) mod linear;
     pub(crate) mod multi_tree;
     pub(crate) mod ordered;
-    pub(crate) mod reduce_broadcast;
     pub(crate) mod split_binary;
     pub(crate) mod two_tree;
 }

@@ -358,11 +358,13 @@ impl Request {
     }
 
     /// The span of each rank's block among all blocks in rank order: in the output of a gather or
-    /// allgather, the root's input of a scatter.
+    /// allgather, the root's input of a scatter, and in the vector of all other collectives, with
+    /// the given sizes, or with sizes that differ by at most one, larger blocks first.
     pub(crate) fn block_spans(&self) -> Vec<Span> {
         match &self.blocks {
             Some(sizes) => consecutive(sizes),
-            None => consecutive(&vec![self.elements(); self.ranks]),
+            None if self.kind.is_sized_by_block() => consecutive(&self.block_sizes()),
+            None => consecutive(&evenly(self.elements(), self.ranks)),
         }
     }
 
@@ -371,15 +373,6 @@ impl Request {
         match &self.blocks {
             Some(sizes) => sizes.clone(),
             None => vec![self.elements(); self.ranks],
-        }
-    }
-
-    /// The span of each rank's block in the vector of a reduce_scatter: with the given sizes, or
-    /// with sizes that differ by at most one, larger blocks first.
-    pub(crate) fn reduce_scatter_spans(&self) -> Vec<Span> {
-        match &self.blocks {
-            Some(sizes) => consecutive(sizes),
-            None => consecutive(&evenly(self.elements(), self.ranks)),
         }
     }
 

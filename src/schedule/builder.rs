@@ -176,6 +176,16 @@ impl Builder {
         self
     }
 
+    /// Sets the buffer of `rank`.
+    pub(crate) fn lay_out_as(&mut self, rank: usize, layout: Layout) {
+        self.layout[rank] = layout;
+    }
+
+    /// Sets the length of the buffer of `rank`.
+    pub(crate) fn set_len(&mut self, rank: usize, elements: usize) {
+        self.layout[rank].len = elements;
+    }
+
     /// Appends a step to the program of `rank`.
     pub fn step(&mut self, rank: usize, step: Step) -> &mut Self {
         self.programs[rank].push(step);

@@ -1,5 +1,7 @@
 //! The blocks of an alltoall, one for each pair of ranks, and their positions in the buffers.
 
+use super::rounds::{Arrival, Exchange, Rounds};
+use super::stream::{DynScheduleSource, StepAt, streamed};
 use crate::error::{Error, Result};
 use crate::plan::{Request, consecutive};
 use crate::schedule::collective::Collective;
@@ -183,6 +185,58 @@ impl BlockPairs {
         let mut others = sizes.iter().enumerate().filter(|(i, _)| !own(*i));
         let first = others.next().map_or(0, |(_, &size)| size);
         others.all(|(_, &size)| size == first).then_some(first)
+    }
+}
+
+/// Rounds that bring every block to its destination.
+pub(in crate::plan) trait AlltoallRounds: Rounds {
+    fn blocks(&self) -> &BlockPairs;
+
+    /// The length of the buffer of `rank`: the end of its output, or what blocks that are forwarded
+    /// need besides.
+    fn buffer_len(&self, rank: usize) -> usize {
+        self.blocks().end(rank)
+    }
+}
+
+/// The alltoall in these rounds; steps are generated on demand.
+pub(in crate::plan) fn alltoall<R: AlltoallRounds + 'static>(
+    request: &Request,
+    rounds: R,
+) -> Box<dyn DynScheduleSource> {
+    let steps = AlltoallSteps(Exchange {
+        rounds,
+        backwards: false,
+        arrival: Arrival::Stored,
+        ports: request.ports,
+    });
+    streamed(request, Collective::Alltoall, steps)
+}
+
+#[derive(Debug)]
+struct AlltoallSteps<R>(Exchange<R>);
+
+impl<R: AlltoallRounds> StepAt for AlltoallSteps<R> {
+    fn layout_of(&self, rank: usize) -> Layout {
+        let blocks = self.0.rounds.blocks();
+        blocks.layout_of(rank, self.buffer_len(rank))
+    }
+
+    fn buffer_len(&self, rank: usize) -> usize {
+        self.0.rounds.buffer_len(rank)
+    }
+
+    fn is_uniform(&self) -> bool {
+        self.0.is_uniform()
+    }
+
+    fn slots(&self, _rank: usize) -> usize {
+        self.0.slots()
+    }
+
+    #[inline]
+    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
+        self.0.step_at(rank, slot)
     }
 }
 

@@ -1,29 +1,39 @@
 //! Builds collectives from the rounds of an allgather: the allgather itself, a reduce-scatter (the
 //! rounds backwards), and an allreduce (backwards, then forwards).
 
+use super::buffers::over_blocks;
 use super::rounds::{self, Arrival, Exchange, Message, Rounds};
 use crate::error::Result;
-use crate::machine::Ports;
-use crate::plan::build::stream::{Consecutive, DynScheduleSource, StepAt, Stream};
-use crate::plan::{Request, consecutive, evenly};
+use crate::plan::Request;
+use crate::plan::build::stream::{Consecutive, DynScheduleSource, StepAt, streamed};
 use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Builder, Layout, Schedule, Span, Step};
+use crate::schedule::{Layout, Schedule, Span, Step};
 
 /// Plans the request's allgather in these rounds, the reduce-scatter that runs them backwards, or
 /// the allreduce that does one after the other. Block sizes of an allreduce differ by at most one
 /// element.
 ///
 /// # Errors
-/// As [`Request::validate`] and [`Schedule::new`].
+/// As [`Schedule::new`].
 pub(crate) fn plan<R>(request: &Request, rounds: impl Fn(Vec<Span>) -> R) -> Result<Schedule>
 where
     R: DoubleEndedIterator<Item = Vec<Message>>,
 {
-    match request.kind {
-        Kind::Allgather => allgather(request, rounds),
-        Kind::ReduceScatter => reduce_scatter(request, rounds),
-        _ => allreduce(request, rounds),
+    let kind = request.kind;
+    let (collective, blocks) = (kind.with_root(0), request.block_spans());
+    let elements = blocks.last().map_or(0, |b| b.end());
+    let scratch = match kind {
+        Kind::Allgather => 0,
+        _ => rounds::scratch_of(request, rounds(blocks.clone())),
+    };
+    let mut b = over_blocks(request, collective, &blocks, scratch);
+    if kind != Kind::Allgather {
+        rounds::backwards(&mut b, request, rounds(blocks.clone()), elements);
     }
+    if kind != Kind::ReduceScatter {
+        rounds::forwards(&mut b, request, rounds(blocks));
+    }
+    b.build()
 }
 
 /// As [`plan`]; steps are generated on demand. `longest` gives the number of elements of the
@@ -33,74 +43,50 @@ pub(crate) fn programs<R: Rounds + 'static>(
     rounds: impl Fn(Vec<Span>) -> R,
     longest: impl Fn(&[Span]) -> usize,
 ) -> Result<Box<dyn DynScheduleSource>> {
+    let (collective, blocks) = (request.kind.with_root(0), request.block_spans());
+    let there = || Blocks::forwards(request, collective.clone(), &rounds, blocks.clone());
+    let back = || {
+        let scratch = scratch_after(request, &blocks, &longest);
+        Blocks::backwards(
+            request,
+            collective.clone(),
+            &rounds,
+            blocks.clone(),
+            scratch,
+        )
+    };
     Ok(match request.kind {
-        Kind::Allgather => Box::new(Stream(Blocks::allgather(request, rounds)?)),
-        Kind::ReduceScatter => Box::new(Stream(Blocks::reduce_scatter(request, rounds, longest)?)),
-        _ => Box::new(Stream(allreduce_by(request, rounds, longest)?)),
+        Kind::Allgather => streamed(request, collective.clone(), there()),
+        Kind::ReduceScatter => streamed(request, collective.clone(), back()),
+        _ => {
+            let (first, second) = (back(), there());
+            streamed(request, collective.clone(), Consecutive { first, second })
+        }
     })
 }
 
-/// A builder for an allgather, without its steps: every rank has its block at its position in the
-/// whole vector.
-pub(crate) fn allgather_builder(request: &Request, blocks: &[Span]) -> Builder {
-    let whole = Span::from(0..blocks.last().map_or(0, |b| b.end()));
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allgather);
-    for (r, &block) in blocks.iter().enumerate() {
-        b.layout(r, whole.len, [block], [whole]);
-    }
-    b
-}
-
-/// Plans the allgather in these rounds over the request's blocks.
+/// The `collective` that runs `first` and then `second` over the same buffers: the input is that of
+/// the first, the output that of the second.
 ///
 /// # Errors
-/// As [`Request::validate`] and [`Schedule::new`].
-pub(crate) fn allgather<R>(request: &Request, rounds: impl Fn(Vec<Span>) -> R) -> Result<Schedule>
-where
-    R: DoubleEndedIterator<Item = Vec<Message>>,
-{
-    request.validate()?;
-    let blocks = request.block_spans();
-    let mut b = allgather_builder(request, &blocks);
-    rounds::forwards(&mut b, request, rounds(blocks));
-    b.build()
-}
-
-/// Plans the reduce-scatter that runs these rounds backwards.
-pub(crate) fn reduce_scatter<R>(
-    request: &Request,
-    rounds: impl Fn(Vec<Span>) -> R,
-) -> Result<Schedule>
-where
-    R: DoubleEndedIterator<Item = Vec<Message>>,
-{
-    request.validate()?;
-    let blocks = request.reduce_scatter_spans();
-    let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
-    let scratch = rounds::scratch_of(request, rounds(blocks.clone()));
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::ReduceScatter);
-    for (r, &block) in blocks.iter().enumerate() {
-        b.layout(r, vector.len + scratch, [vector], [block]);
+/// As [`Schedule::new`].
+pub(in crate::plan) fn in_sequence(
+    collective: Collective,
+    first: Schedule,
+    second: Schedule,
+) -> Result<Schedule> {
+    let mut b = Schedule::builder(first.ranks(), first.ports(), collective);
+    for (r, (first, second)) in first.layout().iter().zip(second.layout()).enumerate() {
+        let len = first.len.max(second.len);
+        b.layout(r, len, first.input.clone(), second.output.clone());
     }
-    rounds::backwards(&mut b, request, rounds(blocks), vector.len);
-    b.build()
-}
-
-/// Plans the allreduce that runs these rounds backwards, then forwards.
-pub(crate) fn allreduce<R>(request: &Request, rounds: impl Fn(Vec<Span>) -> R) -> Result<Schedule>
-where
-    R: DoubleEndedIterator<Item = Vec<Message>>,
-{
-    request.validate()?;
-    let vector = Span::new(0, request.elements());
-    let blocks = consecutive(&evenly(vector.len, request.ranks));
-    let scratch = rounds::scratch_of(request, rounds(blocks.clone()));
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Allreduce);
-    for r in 0..request.ranks {
-        b.layout(r, vector.len + scratch, [vector], [vector]);
+    for schedule in [first, second] {
+        for (r, program) in schedule.into_programs().into_iter().enumerate() {
+            for step in program {
+                b.step(r, step);
+            }
+        }
     }
-    rounds::backwards(&mut b, request, rounds(blocks.clone()), vector.len);
-    rounds::forwards(&mut b, request, rounds(blocks));
     b.build()
 }
 
@@ -119,36 +105,6 @@ pub(in crate::plan) struct Blocks<R> {
 }
 
 impl<R: Rounds> Blocks<R> {
-    /// The allgather in these rounds over the request's blocks.
-    pub(in crate::plan) fn allgather(
-        request: &Request,
-        rounds: impl Fn(Vec<Span>) -> R,
-    ) -> Result<Self> {
-        request.validate()?;
-        let blocks = request.block_spans();
-        Ok(Self::forwards(
-            request,
-            Collective::Allgather,
-            rounds,
-            blocks,
-        ))
-    }
-
-    /// The reduce-scatter that runs these rounds backwards. `longest` gives the number of elements
-    /// of the longest message.
-    pub(in crate::plan) fn reduce_scatter(
-        request: &Request,
-        rounds: impl Fn(Vec<Span>) -> R,
-        longest: impl Fn(&[Span]) -> usize,
-    ) -> Result<Self> {
-        request.validate()?;
-        let (collective, blocks) = (Collective::ReduceScatter, request.reduce_scatter_spans());
-        let scratch = scratch_after(request, &blocks, longest);
-        Ok(Self::backwards(
-            request, collective, rounds, blocks, scratch,
-        ))
-    }
-
     /// The rounds in order; every message is stored.
     pub(in crate::plan) fn forwards(
         request: &Request,
@@ -190,30 +146,6 @@ impl<R: Rounds> Blocks<R> {
     }
 }
 
-/// The allreduce that runs these rounds backwards, then forwards. Block sizes differ by at most one
-/// element.
-pub(in crate::plan) fn allreduce_by<R: Rounds>(
-    request: &Request,
-    rounds: impl Fn(Vec<Span>) -> R,
-    longest: impl Fn(&[Span]) -> usize,
-) -> Result<Consecutive<Blocks<R>, Blocks<R>>> {
-    request.validate()?;
-    let blocks = consecutive(&evenly(request.elements(), request.ranks));
-    let scratch = scratch_after(request, &blocks, longest);
-    let collective = Collective::Allreduce;
-    Ok(Consecutive {
-        first: Blocks::backwards(
-            request,
-            collective.clone(),
-            &rounds,
-            blocks.clone(),
-            scratch,
-        ),
-        second: Blocks::forwards(request, collective.clone(), &rounds, blocks),
-        collective,
-    })
-}
-
 /// Number of scratch elements. Only unidirectional ranks need them: see [`rounds::backwards`].
 pub(in crate::plan) fn scratch_after(
     request: &Request,
@@ -224,18 +156,6 @@ pub(in crate::plan) fn scratch_after(
 }
 
 impl<R: Rounds> StepAt for Blocks<R> {
-    fn ranks(&self) -> usize {
-        self.blocks.len()
-    }
-
-    fn ports(&self) -> Ports {
-        self.exchange.ports
-    }
-
-    fn collective(&self) -> Collective {
-        self.collective.clone()
-    }
-
     fn layout_of(&self, rank: usize) -> Layout {
         let whole = Span::new(0, self.elements);
         let len = self.elements + self.scratch;

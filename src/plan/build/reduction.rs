@@ -1,11 +1,9 @@
 //! [`Reduction`]: a reduction given as transfers round by round, turned into steps on demand.
 
-use super::stream::{Consecutive, Reversed, StepAt, Stream};
-use crate::error::Result;
-use crate::machine::Ports;
+use super::stream::StepAt;
 use crate::plan::Request;
 use crate::schedule::collective::Collective;
-use crate::schedule::{Layout, Order, Schedule, Span, Step};
+use crate::schedule::{Layout, Order, Span, Step};
 
 /// A reduction to virtual rank 0, stored as a list of transfers. Each rank combines in place.
 ///
@@ -18,7 +16,6 @@ use crate::schedule::{Layout, Order, Schedule, Span, Step};
 #[derive(Debug, Clone)]
 pub(crate) struct Reduction {
     ranks: usize,
-    ports: Ports,
     root: usize,
     /// The rank that plays virtual rank 0.
     shift: usize,
@@ -40,14 +37,10 @@ struct Half {
 
 impl Reduction {
     /// Builds the reduction from its transfers.
-    ///
-    /// # Errors
-    /// As [`Request::validate`].
     pub(crate) fn new<R: AsRef<[Transfer]>>(
         request: &Request,
         rounds: impl IntoIterator<Item = R>,
-    ) -> Result<Reduction> {
-        request.validate()?;
+    ) -> Reduction {
         let ranks = request.ranks;
         let mut transfers: Vec<Transfer> = Vec::new();
         let mut ends = Vec::new();
@@ -89,51 +82,15 @@ impl Reduction {
             }
             start = end;
         }
-        Ok(Reduction {
+        Reduction {
             ranks,
-            ports: request.ports,
             root: request.root,
             shift: if request.keep_order { 0 } else { request.root },
             vector: Span::new(0, request.elements()),
             segments: request.segments.spans(),
             first,
             halves,
-        })
-    }
-
-    /// Stores all steps as a schedule.
-    ///
-    /// # Errors
-    /// As [`Schedule::new`].
-    pub(crate) fn materialize(self) -> Result<Schedule> {
-        Stream(self).materialize()
-    }
-
-    /// The broadcast that is the reversed reduction. It has nothing to combine, so `plan` gets
-    /// a request with free computation and without operand order.
-    pub(crate) fn reversed(
-        request: &Request,
-        plan: fn(&Request) -> Result<Reduction>,
-    ) -> Result<Stream<Reversed<Reduction>>> {
-        let request = request.without_computation().keep_order(false);
-        Ok(Stream(Reversed::new(plan(&request)?)?))
-    }
-
-    /// The allreduce made of a reduction to rank 0 and a reversed reduction. The second is planned
-    /// without computation, because another tree may then be better.
-    pub(crate) fn allreduce(
-        request: &Request,
-        [first, second]: [fn(&Request) -> Result<Reduction>; 2],
-    ) -> Result<Stream<Consecutive<Reduction, Reversed<Reduction>>>> {
-        request.validate()?;
-        let request = request.clone().root(0);
-        let first = first(&request)?;
-        let second = second(&request.without_computation())?;
-        Ok(Stream(Consecutive {
-            first,
-            second: Reversed::new(second)?,
-            collective: Collective::Allreduce,
-        }))
+        }
     }
 
     /// The virtual rank of `rank`.
@@ -158,21 +115,10 @@ impl Reduction {
 }
 
 impl StepAt for Reduction {
-    fn ranks(&self) -> usize {
-        self.ranks
-    }
-
-    fn ports(&self) -> Ports {
-        self.ports
-    }
-
-    fn collective(&self) -> Collective {
-        Collective::Reduce { root: self.root }
-    }
-
     fn layout_of(&self, rank: usize) -> Layout {
         let whole = self.vector;
-        self.collective().layout(rank, whole.len, whole, whole)
+        let reduce = Collective::Reduce { root: self.root };
+        reduce.layout(rank, whole.len, whole, whole)
     }
 
     /// The rank's halves, and one slot for forwarding the result to the root.

@@ -349,8 +349,7 @@ pub(crate) fn time_of_combining(request: &Request, elements: usize) -> f64 {
 pub(crate) fn equal_block(request: &Request) -> Option<usize> {
     let (p, m) = (request.ranks, request.elements());
     match request.kind {
-        Kind::Allgather => equal_size(request, &request.block_spans()),
-        Kind::ReduceScatter => equal_size(request, &request.reduce_scatter_spans()),
+        Kind::Allgather | Kind::ReduceScatter => equal_size(request, &request.block_spans()),
         _ => (request.closed_forms_hold() && p > 0 && m % p == 0).then(|| m / p),
     }
 }

@@ -1,13 +1,14 @@
 //! Schedules that are generated instead of stored: a step follows from its rank and its slot in
 //! that rank's program.
 //!
-//! A planner whose rounds have a closed form implements [`StepAt`]. [`Stream`] turns that into a
+//! A planner whose rounds have a closed form implements [`StepAt`]. [`streamed`] turns that into a
 //! [`ScheduleSource`]; [`Reversed`] and [`Consecutive`] combine such planners into new ones. A
 //! generated schedule has the same steps whether it is simulated as it is generated or stored
 //! first.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::machine::{CostModel, Ports};
+use crate::plan::Request;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, ScheduleSource, Step, reversed_step};
 use crate::simulate::{self, Timed};
@@ -80,14 +81,8 @@ impl<P: ScheduleSource> DynScheduleSource for P {
     }
 }
 
-/// A schedule any of whose steps can be computed on its own, in any order.
+/// The steps of a schedule, any of which can be computed on its own, in any order.
 pub(crate) trait StepAt {
-    fn ranks(&self) -> usize;
-
-    fn ports(&self) -> Ports;
-
-    fn collective(&self) -> Collective;
-
     fn layout_of(&self, rank: usize) -> Layout;
 
     /// The length of a rank's buffer.
@@ -107,15 +102,65 @@ pub(crate) trait StepAt {
     fn step_at(&self, rank: usize, slot: usize) -> Option<Step>;
 }
 
-/// Turns a [`StepAt`] into a [`ScheduleSource`].
+/// A [`ScheduleSource`] of steps that are computed one by one.
 #[derive(Debug, Clone)]
-pub(crate) struct Stream<S>(pub(crate) S);
+struct Stream<S> {
+    ranks: usize,
+    ports: Ports,
+    collective: Collective,
+    steps: S,
+}
 
-impl<S: StepAt> Stream<S> {
-    /// As [`ScheduleSource::materialize`].
-    pub(crate) fn materialize(&self) -> Result<Schedule> {
-        ScheduleSource::materialize(self)
-    }
+/// The schedule of these steps for `collective` among the request's ranks.
+pub(crate) fn streamed<S: StepAt + 'static>(
+    request: &Request,
+    collective: Collective,
+    steps: S,
+) -> Box<dyn DynScheduleSource> {
+    Box::new(Stream {
+        ranks: request.ranks,
+        ports: request.ports,
+        collective,
+        steps,
+    })
+}
+
+/// The reduction that `plan` makes.
+pub(in crate::plan) fn reduction_of<S: StepAt + 'static>(
+    request: &Request,
+    plan: fn(&Request) -> S,
+) -> Box<dyn DynScheduleSource> {
+    let root = request.root;
+    streamed(request, Collective::Reduce { root }, plan(request))
+}
+
+/// The broadcast that is a reduction backwards. It has nothing to combine, so `plan` gets a request
+/// with free computation and without operand order.
+pub(in crate::plan) fn broadcast_of<S: StepAt + 'static>(
+    request: &Request,
+    plan: fn(&Request) -> S,
+) -> Box<dyn DynScheduleSource> {
+    let root = request.root;
+    let open = request.without_computation().keep_order(false);
+    streamed(
+        request,
+        Collective::Broadcast { root },
+        Reversed(plan(&open)),
+    )
+}
+
+/// The allreduce made of a reduction to rank 0 and a reversed reduction. The second is planned
+/// without computation, because another tree may then be better.
+pub(in crate::plan) fn allreduce_of<S: StepAt + 'static>(
+    request: &Request,
+    [first, second]: [fn(&Request) -> S; 2],
+) -> Box<dyn DynScheduleSource> {
+    let request = request.clone().root(0);
+    let steps = Consecutive {
+        first: first(&request),
+        second: Reversed(second(&request.without_computation())),
+    };
+    streamed(&request, Collective::Allreduce, steps)
 }
 
 /// Iterator over the steps of one rank.
@@ -134,35 +179,35 @@ impl<S: StepAt> ScheduleSource for Stream<S> {
         S: 'a;
 
     fn ranks(&self) -> usize {
-        self.0.ranks()
+        self.ranks
     }
 
     fn ports(&self) -> Ports {
-        self.0.ports()
+        self.ports
     }
 
     fn collective(&self) -> Collective {
-        self.0.collective()
+        self.collective.clone()
     }
 
     fn layout_of(&self, rank: usize) -> Layout {
-        self.0.layout_of(rank)
+        self.steps.layout_of(rank)
     }
 
     fn buffer_len(&self, rank: usize) -> usize {
-        self.0.buffer_len(rank)
+        self.steps.buffer_len(rank)
     }
 
     fn is_uniform(&self) -> bool {
-        self.0.is_uniform()
+        self.steps.is_uniform()
     }
 
     fn program_of(&self, rank: usize) -> Steps<'_, S> {
         Steps {
-            source: &self.0,
+            source: &self.steps,
             rank,
             slot: 0,
-            end: self.0.slots(rank),
+            end: self.steps.slots(rank),
         }
     }
 }
@@ -183,45 +228,13 @@ impl<S: StepAt> Iterator for Steps<'_, S> {
     }
 }
 
-/// A schedule run backwards, as by [`Schedule::reversed`].
+/// A reduction run backwards, as by [`Schedule::reversed`]: a broadcast.
 #[derive(Debug, Clone)]
-pub(crate) struct Reversed<S> {
-    forwards: S,
-    collective: Collective,
-}
-
-impl<S: StepAt> Reversed<S> {
-    /// Reverses `forwards`.
-    ///
-    /// # Errors
-    /// When the collective has no reverse.
-    pub(crate) fn new(forwards: S) -> Result<Reversed<S>> {
-        let collective = forwards.collective().reversed().ok_or_else(|| {
-            let kind = forwards.collective().kind().name();
-            Error::usage(format!("a schedule for {kind} has no reverse"))
-        })?;
-        Ok(Reversed {
-            forwards,
-            collective,
-        })
-    }
-}
+pub(crate) struct Reversed<S>(pub(crate) S);
 
 impl<S: StepAt> StepAt for Reversed<S> {
-    fn ranks(&self) -> usize {
-        self.forwards.ranks()
-    }
-
-    fn ports(&self) -> Ports {
-        self.forwards.ports()
-    }
-
-    fn collective(&self) -> Collective {
-        self.collective.clone()
-    }
-
     fn layout_of(&self, rank: usize) -> Layout {
-        let Layout { len, input, output } = self.forwards.layout_of(rank);
+        let Layout { len, input, output } = self.0.layout_of(rank);
         Layout {
             len,
             input: output,
@@ -230,14 +243,14 @@ impl<S: StepAt> StepAt for Reversed<S> {
     }
 
     fn slots(&self, rank: usize) -> usize {
-        self.forwards.slots(rank)
+        self.0.slots(rank)
     }
 
     #[inline]
     fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
-        let slot = self.forwards.slots(rank) - 1 - slot;
-        let step = self.forwards.step_at(rank, slot)?;
-        Some(reversed_step(rank, step, self.collective.kind().reduces()))
+        let slot = self.0.slots(rank) - 1 - slot;
+        let step = self.0.step_at(rank, slot)?;
+        Some(reversed_step(rank, step, false))
     }
 }
 
@@ -247,23 +260,9 @@ impl<S: StepAt> StepAt for Reversed<S> {
 pub(crate) struct Consecutive<A, B> {
     pub(crate) first: A,
     pub(crate) second: B,
-    /// The collective that both together implement.
-    pub(crate) collective: Collective,
 }
 
 impl<A: StepAt, B: StepAt> StepAt for Consecutive<A, B> {
-    fn ranks(&self) -> usize {
-        self.first.ranks()
-    }
-
-    fn ports(&self) -> Ports {
-        self.first.ports()
-    }
-
-    fn collective(&self) -> Collective {
-        self.collective.clone()
-    }
-
     fn layout_of(&self, rank: usize) -> Layout {
         let (first, second) = (self.first.layout_of(rank), self.second.layout_of(rank));
         Layout {

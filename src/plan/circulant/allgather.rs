@@ -67,12 +67,12 @@ pub(in crate::plan) const REDUCE_SCATTER: Row = row::reduce_scatter(ALLGATHER, t
 
 /// Plans the allgather.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    compose::allgather(request, exchanges)
+    compose::plan(&request.clone().collective(Kind::Allgather), exchanges)
 }
 
 /// Plans the allreduce.
 pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
-    compose::allreduce(request, exchanges)
+    compose::plan(request, exchanges)
 }
 
 /// The messages of the allgather, round by round.

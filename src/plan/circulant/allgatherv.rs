@@ -38,6 +38,7 @@ use super::schedule::Circulant;
 use super::tables::Tables;
 use crate::error::{Error, Result};
 use crate::machine::Ports;
+use crate::plan::build::rounds::{equal_block, there_and_back};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::plan::{Request, evenly};
@@ -56,7 +57,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     ..n_blocks::REDUCE.for_another_collective()
 };
 
-pub(in crate::plan) const REDUCE_SCATTER: Row = row::reduce_scatter(ALLGATHER, reduce_scatter_time);
+pub(in crate::plan) const REDUCE_SCATTER: Row = row::reduce_scatter(ALLGATHER, time);
 
 /// Plans the allgather and stores it. A buffer holds the `m` elements of all blocks in rank order.
 ///
@@ -200,29 +201,15 @@ impl ScheduleSource for Allgatherv {
     }
 }
 
-/// Closed form of the allgather's model time, when all parts of all blocks are equal.
+/// Closed form of the model time of the allgather or reduce-scatter, when all parts of all blocks
+/// are equal. In every round all ranks receive equally many parts.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    sum_of_rounds(request, &request.block_spans(), |n| {
-        request.transfer_time(n)
-    })
-}
-
-/// Closed form of the reduce-scatter's model time, when all parts of all blocks are equal.
-pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    sum_of_rounds(request, &request.reduce_scatter_spans(), |n| {
-        request.transfer_time(n) + request.combine_time(n)
-    })
-}
-
-/// The time of all rounds. In every round all ranks receive equally many parts; `time` maps the
-/// number of elements in a rank's message to the time of a round.
-fn sum_of_rounds(request: &Request, blocks: &[Span], time: impl Fn(usize) -> f64) -> Option<f64> {
-    let parts = request.segments.count();
-    let block = blocks.first()?.len;
-    let equal = blocks.iter().all(|b| b.len == block) && block.is_multiple_of(parts);
-    if !equal || !request.closed_forms_hold() {
+    let (parts, block) = (request.segments.count(), equal_block(request)?);
+    if !block.is_multiple_of(parts) {
         return None;
     }
+    // The time of a round in which a rank's message has `n` elements.
+    let time = |n| there_and_back(request, request.transfer_time(n), request.combine_time(n));
     let graph = Circulant::new(request.ranks);
     let (p, q) = (graph.ranks(), graph.rounds());
     let phases = Phases::new(q, parts);

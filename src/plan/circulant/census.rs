@@ -35,8 +35,9 @@
 
 use super::n_blocks;
 use super::schedule::Circulant;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::buffers::{elements_of, over_vector};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Collective;
@@ -62,14 +63,11 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 /// # Errors
 /// Those of every planner, and when the number of elements of a buffer overflows.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     if request.ports.k() > 1 {
         return plan_ported(request);
     }
     let (p, m) = (request.ranks, request.elements());
     let graph = Circulant::new(p);
-    let with = Span::new(0, m);
-    let mut b = Schedule::builder(p, request.ports, Collective::Allreduce);
     let rounds = if m == 0 { 0 } else { graph.rounds() };
     let last_exclusive = last_exclusive(&graph);
     let areas = match (rounds, last_exclusive) {
@@ -77,16 +75,11 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
         (_, None) => 2,
         (_, Some(_)) => 3,
     };
-    let Some(len) = m.checked_mul(areas) else {
-        return Err(Error::usage(format!(
-            "a vector of {m} elements leaves no room for {} as long as it",
-            areas - 1
-        )));
-    };
+    let scratch = elements_of(areas, m)? - m;
+    let (mut b, with) = over_vector(request, Collective::Allreduce, scratch);
     // The sum without the rank's own contribution, and the scratch for a received sum.
     let (without, arrived) = (Span::new(m, m), Span::new((areas - 1) * m, m));
     for r in 0..p {
-        b.layout(r, len, [with], [with]);
         for k in 0..rounds {
             let (distance, sum) = if is_exclusive(&graph, k) {
                 (graph.skips()[k] - 1, without)
@@ -119,18 +112,10 @@ fn plan_ported(request: &Request) -> Result<Schedule> {
         left /= k + 1;
     }
     let areas = if digits.is_empty() { 1 } else { 2 + k };
-    let Some(len) = m.checked_mul(areas) else {
-        return Err(Error::usage(format!(
-            "a vector of {m} elements leaves no room for {} as long as it",
-            areas - 1
-        )));
-    };
+    let scratch = elements_of(areas, m)? - m;
+    let (mut b, with) = over_vector(request, Collective::Allreduce, scratch);
     let area = |n: usize| Span::new(n * m, m);
-    let (with, without) = (area(0), area(1));
-    let mut b = Schedule::builder(p, request.ports, Collective::Allreduce);
-    for r in 0..p {
-        b.layout(r, len, [with], [with]);
-    }
+    let without = area(1);
     let mut c = 0;
     for (round, &digit) in digits.iter().rev().enumerate() {
         // By port: how far the sender is, and which of its sums it sends.
@@ -176,7 +161,7 @@ fn plan_ported(request: &Request) -> Result<Schedule> {
 
 /// Closed form of the model time on one port, `L (alpha + beta m) + (L + d) gamma m`.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    if !request.closed_forms_hold() || request.ranks == 0 || request.ports.k() > 1 {
+    if request.ports.k() > 1 {
         return None;
     }
     let (graph, m) = (Circulant::new(request.ranks), request.elements());

@@ -31,6 +31,7 @@ use super::schedule::Circulant;
 use crate::error::Result;
 use crate::machine::Linear;
 use crate::plan::Request;
+use crate::plan::build::buffers::over_vector;
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::schedule::collective::Collective;
@@ -49,13 +50,8 @@ pub(in crate::plan) const REDUCE: Row = Row {
 
 /// Plans the reduction.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let (p, root) = (request.ranks, request.root);
-    let vector = Span::new(0, request.elements());
-    let mut b = Schedule::builder(p, request.ports, Collective::Reduce { root });
-    for r in 0..p {
-        b.layout(r, vector.len, [vector], (r == root).then_some(vector));
-    }
+    let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
     let blocks = VectorBlocks {
         graph: Circulant::new(p),
         elements: vector.len,
@@ -69,7 +65,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 /// Closed form of the model time, when the blocks are equal.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || p == 0 || m % p != 0 {
+    if m % p != 0 {
         return None;
     }
     if m == 0 {

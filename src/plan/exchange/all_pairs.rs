@@ -26,14 +26,14 @@
 use super::pairwise::{Partners, time_of_exchange};
 use crate::error::{Error, Result};
 use crate::machine::Ports;
+use crate::plan::Request;
 use crate::plan::build::in_flight::InFlight;
 use crate::plan::build::rounds::{
     Arrival, Exchange, Rounds, are_equal, equal_block, there_and_back,
 };
-use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
+use crate::plan::build::stream::{DynScheduleSource, StepAt, streamed};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
-use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Order, Span, Spans, Step};
 
@@ -82,11 +82,8 @@ pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     ..ALLGATHER
 };
 
-/// Plans the one-shot allreduce.
-///
 /// Plans the one-shot allreduce; steps are generated on demand.
 pub(super) fn one_shot_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    request.validate()?;
     let vectors = vec![Span::new(0, request.elements()); request.ranks];
     let exchanges = [Some(Of::Contributions), None];
     programs(request, Collective::Allreduce, vectors, exchanges)
@@ -94,23 +91,20 @@ pub(super) fn one_shot_programs(request: &Request) -> Result<Box<dyn DynSchedule
 
 /// Plans the two-shot allreduce; steps are generated on demand.
 pub(super) fn two_shot_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    request.validate()?;
-    let parts = consecutive(&evenly(request.elements(), request.ranks));
+    let parts = request.block_spans();
     let exchanges = [Some(Of::Contributions), Some(Of::Results)];
     programs(request, Collective::Allreduce, parts, exchanges)
 }
 
 /// Plans the allgather; steps are generated on demand.
 pub(super) fn allgather_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    request.validate()?;
     let (blocks, exchanges) = (request.block_spans(), [None, Some(Of::Results)]);
     programs(request, Collective::Allgather, blocks, exchanges)
 }
 
 /// Plans the reduce-scatter; steps are generated on demand.
 pub(super) fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    request.validate()?;
-    let blocks = request.reduce_scatter_spans();
+    let blocks = request.block_spans();
     let exchanges = [Some(Of::Contributions), None];
     programs(request, Collective::ReduceScatter, blocks, exchanges)
 }
@@ -124,7 +118,6 @@ struct AllPairs {
     parts: Vec<Span>,
     contributions: Option<Exchange<InFlight<Direct>>>,
     results: Option<Exchange<InFlight<Direct>>>,
-    ports: Ports,
 }
 
 /// What ranks send each other.
@@ -179,14 +172,14 @@ fn programs(
             ports: request.ports,
         })
     });
-    Ok(Box::new(Stream(AllPairs {
-        collective,
+    let steps = AllPairs {
+        collective: collective.clone(),
         elements,
         parts,
         contributions,
         results,
-        ports: request.ports,
-    })))
+    };
+    Ok(streamed(request, collective, steps))
 }
 
 impl AllPairs {
@@ -201,7 +194,9 @@ impl AllPairs {
 
     /// The number of combinations of a rank.
     fn combinations(&self) -> usize {
-        self.contributions.as_ref().map_or(0, |_| self.ranks() - 1)
+        self.contributions
+            .as_ref()
+            .map_or(0, |_| self.parts.len() - 1)
     }
 }
 
@@ -213,18 +208,6 @@ fn scratch(elements: usize, part: Span, from: usize, rank: usize) -> Span {
 }
 
 impl StepAt for AllPairs {
-    fn ranks(&self) -> usize {
-        self.parts.len()
-    }
-
-    fn ports(&self) -> Ports {
-        self.ports
-    }
-
-    fn collective(&self) -> Collective {
-        self.collective.clone()
-    }
-
     fn layout_of(&self, rank: usize) -> Layout {
         let (part, vector) = (self.parts[rank], Span::new(0, self.elements));
         let len = self.elements + self.combinations() * part.len;
@@ -295,10 +278,7 @@ impl Rounds for Direct {
 
 /// Time of the one-shot allreduce.
 pub(crate) fn one_shot_time(request: &Request) -> Option<f64> {
-    let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || p == 0 {
-        return None;
-    }
+    let m = request.elements();
     Some(time_of_exchange(request, m)? + combined(request, m))
 }
 

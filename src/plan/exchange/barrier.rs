@@ -61,7 +61,7 @@ pub(in crate::plan) const TREE: Row = Row {
     volume: "0",
     closed_form: ClosedForm::Of(tree_time),
     ..row::new("tree", Kind::Barrier, |request| {
-        barrier(request, |tokens| compose::allgather(tokens, tree))
+        barrier(request, |tokens| compose::plan(tokens, tree))
     })
 };
 
@@ -75,7 +75,6 @@ fn tokens(request: &Request) -> Request {
 
 /// The barrier that is the allgather of tokens by `plan`.
 fn barrier(request: &Request, plan: fn(&Request) -> Result<Schedule>) -> Result<Schedule> {
-    request.validate()?;
     let allgather = plan(&tokens(request))?;
     let (ports, layout) = (allgather.ports(), allgather.layout().to_vec());
     Schedule::new(
@@ -113,7 +112,5 @@ fn tree(tokens: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
 fn tree_time(request: &Request) -> Option<f64> {
     let rounds = 2.0 * f64::from(doublings(request.ranks));
     let tokens = tokens(request);
-    tokens
-        .closed_forms_hold()
-        .then(|| rounds * tokens.transfer_time(1))
+    Some(rounds * tokens.transfer_time(1))
 }

@@ -27,14 +27,13 @@ use super::bruck;
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
-use crate::plan::build::block_pairs::BlockPairs;
-use crate::plan::build::rounds::{Arrival, Exchange, Rounds, receive_first_flags, time_of_round};
-use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
+use crate::plan::build::block_pairs::{AlltoallRounds, BlockPairs, alltoall};
+use crate::plan::build::rounds::{Rounds, receive_first_flags, time_of_round};
+use crate::plan::build::stream::DynScheduleSource;
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
-use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Span, Spans, Step};
+use crate::schedule::{Span, Spans};
 
 pub(in crate::plan) const ALLTOALL: Row = Row {
     // The last round uses fewer ports than there are, more of them if each is by itself.
@@ -55,7 +54,7 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
 /// # Errors
 /// Those of every planner, and when the number of elements of a buffer overflows.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(Bruck::new(request)?)))
+    Ok(alltoall(request, BlockPositions::new(request)?))
 }
 
 /// Time of the schedule for equal blocks and, on unidirectional ranks, even cycles of messages;
@@ -140,10 +139,6 @@ fn times(mut n: usize, radix: usize) -> usize {
     times
 }
 
-/// The steps of the alltoall.
-#[derive(Debug)]
-struct Bruck(Exchange<BlockPositions>);
-
 /// The positions of all blocks between the rounds.
 #[derive(Debug)]
 struct BlockPositions {
@@ -166,49 +161,13 @@ struct RankPositions {
     end: usize,
 }
 
-impl Bruck {
-    fn new(request: &Request) -> Result<Bruck> {
-        request.validate()?;
-        Ok(Bruck(Exchange {
-            rounds: BlockPositions::new(request)?,
-            backwards: false,
-            arrival: Arrival::Stored,
-            ports: request.ports,
-        }))
-    }
-}
-
-impl StepAt for Bruck {
-    fn ranks(&self) -> usize {
-        self.0.rounds.blocks.ranks()
-    }
-
-    fn ports(&self) -> Ports {
-        self.0.ports
-    }
-
-    fn collective(&self) -> Collective {
-        Collective::Alltoall
-    }
-
-    fn layout_of(&self, rank: usize) -> Layout {
-        self.0.rounds.blocks.layout_of(rank, self.buffer_len(rank))
+impl AlltoallRounds for BlockPositions {
+    fn blocks(&self) -> &BlockPairs {
+        &self.blocks
     }
 
     fn buffer_len(&self, rank: usize) -> usize {
-        self.0.rounds.positions_of(rank).end
-    }
-
-    fn is_uniform(&self) -> bool {
-        self.0.is_uniform()
-    }
-
-    fn slots(&self, _rank: usize) -> usize {
-        self.0.slots()
-    }
-
-    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
-        self.0.step_at(rank, slot)
+        self.positions_of(rank).end
     }
 }
 

@@ -28,6 +28,7 @@
 
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::buffers::over_vector;
 use crate::plan::build::cube::{Cube, fold, members_of};
 use crate::plan::build::rounds::{Arrival, time_of_combining, time_of_round};
 use crate::plan::registry::row;
@@ -35,7 +36,7 @@ use crate::plan::registry::{BestRoot, ClosedForm, Planner, Row};
 use crate::plan::segments::{Published, TABLE_III};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Builder, Schedule, Span};
+use crate::schedule::{Builder, Schedule};
 
 pub(in crate::plan) const REDUCE: Row = Row {
     source: "Rabenseifner 2004",
@@ -78,21 +79,15 @@ fn reduction(
     request: &Request,
     arrival: fn(&Cube, &Request) -> (Arrival, usize),
 ) -> Result<Schedule> {
-    request.validate()?;
     let (p, root) = (request.ranks, request.root);
-    let vector = Span::new(0, request.elements());
+    let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
     let cube = Cube {
         members: members_of(p, root),
         elements: vector.len,
     };
     let (arrival, scratch) = arrival(&cube, request);
-    let output = |r: usize| (r == root).then_some(vector);
-    let mut b = Schedule::builder(p, request.ports, Collective::Reduce { root });
-    for r in 0..p {
-        b.layout(r, vector.len, [vector], output(r));
-    }
     for &r in &cube.members {
-        b.layout(r, vector.len + scratch, [vector], output(r));
+        b.set_len(r, vector.len + scratch);
     }
     fold(&mut b, p, root, vector);
     cube.reduce_scatter(&mut b, request, arrival);
@@ -103,9 +98,6 @@ fn reduction(
 /// Time of the schedule if all blocks have the same size; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || p == 0 {
-        return None;
-    }
     let d = p.ilog2();
     if !m.is_multiple_of(1 << d) {
         return None;

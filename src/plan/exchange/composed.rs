@@ -23,13 +23,14 @@
 use super::van_de_geijn::Gather;
 use super::{bruck, doubling_allgather, fibonacci, halving, pat, ring, swing};
 use crate::error::{Error, Result};
+use crate::plan::build::buffers::over_blocks;
+use crate::plan::build::compose::in_sequence;
 use crate::plan::build::rounds;
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestRoot, Planner, PortModels, Row};
-use crate::plan::tree::reduce_broadcast::in_sequence;
-use crate::plan::{Request, Segments, consecutive, evenly};
+use crate::plan::{Request, Segments, evenly};
+use crate::schedule::Schedule;
 use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Uni,
@@ -89,7 +90,6 @@ fn transfers(ranks: usize, phases: usize) -> usize {
 
 /// Plans the allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let blocks = evenly(request.elements(), request.ranks);
     let second = request.without_computation().collective(Kind::Allgather);
     let second = second.segments(Segments::whole(blocks[0])).blocks(blocks);
@@ -99,7 +99,6 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 
 /// Plans the reduction.
 pub(crate) fn reduce(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let collective = Collective::Reduce { root: request.root };
     in_sequence(collective, reduce_scatter(request)?, gather(request)?)
 }
@@ -114,13 +113,8 @@ fn reduce_scatter(request: &Request) -> Result<Schedule> {
 
 /// The second phase of the reduction: blocks stay at their positions in the vector.
 fn gather(request: &Request) -> Result<Schedule> {
-    let Request { ranks, root, .. } = *request;
-    let vector = Span::new(0, request.elements());
-    let blocks = consecutive(&evenly(vector.len, ranks));
-    let mut b = Schedule::builder(ranks, request.ports, Collective::Gather { root });
-    for (r, &block) in blocks.iter().enumerate() {
-        b.layout(r, vector.len, [block], (r == root).then_some(vector));
-    }
+    let (root, blocks) = (request.root, request.block_spans());
+    let mut b = over_blocks(request, Collective::Gather { root }, &blocks, 0);
     let gather = Gather::by_rank(request, blocks);
     rounds::forwards(&mut b, request, gather.messages());
     b.build()

@@ -21,12 +21,12 @@
 
 use crate::error::Result;
 use crate::plan::Request;
-use crate::plan::build::compose::allgather_builder;
+use crate::plan::build::buffers::over_blocks;
 use crate::plan::build::cube::{folded, members_of};
 use crate::plan::build::rounds::{Arrival, Message, equal_size, round};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Row};
-use crate::schedule::collective::Kind;
+use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Schedule, Span, Spans, total_len};
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
@@ -39,10 +39,9 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
 
 /// Plans the allgather.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let p = request.ranks;
     let blocks = request.block_spans();
-    let mut b = allgather_builder(request, &blocks);
+    let mut b = over_blocks(request, Collective::Allgather, &blocks, 0);
     let end = blocks.last().map_or(0, |b| b.end());
     let members = members_of(p, 0);
     let pairs = folded(p);

@@ -22,12 +22,13 @@
 use super::doubling_allgather;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::buffers::over_vector;
 use crate::plan::build::cube::{fold, members_of, unfold};
 use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
 use crate::plan::registry::{ClosedForm, Planner, Row};
+use crate::schedule::Schedule;
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
@@ -48,17 +49,12 @@ pub(super) fn plan_by(
     request: &Request,
     partner: fn(usize, u32, usize) -> usize,
 ) -> Result<Schedule> {
-    request.validate()?;
     let p = request.ranks;
-    let vector = Span::new(0, request.elements());
-    let mut b = Schedule::builder(p, request.ports, Collective::Allreduce);
-    for r in 0..p {
-        b.layout(r, vector.len, [vector], [vector]);
-    }
+    let (mut b, vector) = over_vector(request, Collective::Allreduce, 0);
     let members = members_of(p, 0);
     if members.len() > 1 {
         for &r in &members {
-            b.layout(r, 2 * vector.len, [vector], [vector]);
+            b.set_len(r, 2 * vector.len);
         }
     }
     fold(&mut b, p, 0, vector);
@@ -79,11 +75,8 @@ pub(super) fn plan_by(
     b.build()
 }
 
-/// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
+/// Time of the schedule.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    if !request.closed_forms_hold() || request.ranks == 0 {
-        return None;
-    }
     let m = request.elements();
     let rounds = f64::from(request.ranks.ilog2());
     let folded = if request.ranks.is_power_of_two() {

@@ -88,7 +88,6 @@ impl ExscanRounds {
 }
 
 fn plan(request: &Request, rounds: ExscanRounds) -> Result<Schedule> {
-    request.validate()?;
     let (p, m) = (request.ranks, request.elements());
     // What a rank sends in inclusive rounds, in the place of its input.
     let inclusive = Span::new(0, m);
@@ -137,11 +136,8 @@ fn message(from: usize, to: usize, sent: Span, stored: Span) -> Message {
     }
 }
 
-/// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
+/// Time of the schedule.
 fn time(request: &Request, rounds: ExscanRounds) -> Option<f64> {
-    if !request.closed_forms_hold() {
-        return None;
-    }
     let m = request.elements();
     let messages = if request.ports.is_bidirectional() {
         rounds.all

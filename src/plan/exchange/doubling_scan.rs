@@ -21,11 +21,12 @@
 use super::doubling_allgather;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::buffers::over_vector;
 use crate::plan::build::rounds::{Arrival, Message, doublings, round};
 use crate::plan::registry::{ClosedForm, Planner, Row};
+use crate::schedule::Schedule;
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const SCAN: Row = Row {
     collective: Kind::Scan,
@@ -39,15 +40,10 @@ pub(in crate::plan) const SCAN: Row = Row {
 
 /// Plans the scan.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let p = request.ranks;
-    let vector = Span::new(0, request.elements());
-    let mut b = Schedule::builder(p, request.ports, Collective::Scan);
-    for r in 0..p {
-        // Rank 0 receives nothing.
-        let scratch = if r == 0 { 0 } else { vector.len };
-        b.layout(r, vector.len + scratch, [vector], [vector]);
-    }
+    let (mut b, vector) = over_vector(request, Collective::Scan, request.elements());
+    // Rank 0 receives nothing.
+    b.set_len(0, vector.len);
     for k in 0..doublings(p) {
         let messages: Vec<_> = (1 << k..p)
             .map(|to| Message::new(to - (1 << k), to, vector))
@@ -62,11 +58,8 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
+/// Time of the schedule.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    if !request.closed_forms_hold() {
-        return None;
-    }
     let m = request.elements();
     let rounds = doublings(request.ranks);
     let messages = if request.ports.is_bidirectional() {

@@ -32,8 +32,9 @@
 //! Example, `p = 6`: 0→1, 2→3, 4→5; back; 2→1, 4→3, 0→5, so that odd ranks hold two pairs; 3→0,
 //! 5→2, 1→4; back.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::buffers::{elements_of, over_vector};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::rules::max_time;
@@ -55,7 +56,6 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 /// # Errors
 /// Those of every planner, and when the number of elements of a buffer overflows.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let (p, m) = (request.ranks, request.elements());
     let rounds = CensusRounds::new(p / 2);
     let areas = match rounds.middle.iter().any(|r| r.is_exclusive) {
@@ -63,17 +63,8 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
         false => 2,
         true => 3,
     };
-    let Some(len) = m.checked_mul(areas) else {
-        return Err(Error::usage(format!(
-            "a vector of {m} elements leaves no room for {} as long as it",
-            areas - 1
-        )));
-    };
-    let mut b = Schedule::builder(p, request.ports, Collective::Allreduce);
-    let vector = Span::new(0, m);
-    for r in 0..p {
-        b.layout(r, len, [vector], [vector]);
-    }
+    let scratch = elements_of(areas, m)? - m;
+    let (mut b, vector) = over_vector(request, Collective::Allreduce, scratch);
     if areas > 1 {
         let is_odd = !p.is_multiple_of(2);
         if is_odd {
@@ -249,9 +240,6 @@ impl CensusRound {
 /// Closed form of the model time: see the [module documentation](self).
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() {
-        return None;
-    }
     if p < 2 || m == 0 {
         return Some(0.0);
     }

@@ -70,7 +70,6 @@ fn allgather(request: &Request, elements: usize, blocks: Option<Vec<usize>>) -> 
 
 /// Plans the alltoall.
 pub(crate) fn alltoall(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let p = request.ranks;
     let sizes = match &request.blocks {
         Some(sizes) => sizes,
@@ -107,7 +106,6 @@ pub(crate) fn alltoall(request: &Request) -> Result<Schedule> {
 
 /// Plans a scan in which a rank has what is of the ranks up to `before` ranks before it.
 fn scan(request: &Request, collective: Collective, before: usize) -> Result<Schedule> {
-    request.validate()?;
     let m = request.elements();
     let gathered = allgather(request, m, None)?;
     let vector = |rank: usize| Span::new(rank * m, m);

@@ -24,11 +24,10 @@
 //! Example, `p = 4`. Blocks kept after round 0: 02, 13, 02, 13; after round 1: 0, 1, 2, 3.
 
 use crate::error::Result;
-use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::build::cube::{folded, members_of};
 use crate::plan::build::rounds::{Arrival, Exchange, Rounds, equal_size, time_of_combining};
-use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
+use crate::plan::build::stream::{DynScheduleSource, StepAt, streamed};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Collective;
@@ -52,7 +51,11 @@ pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
 
 /// Plans the reduce-scatter; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(Halving::new(request)?)))
+    Ok(streamed(
+        request,
+        Collective::ReduceScatter,
+        Halving::new(request),
+    ))
 }
 
 /// The steps of the reduce-scatter.
@@ -76,10 +79,9 @@ struct Halves {
 }
 
 impl Halving {
-    fn new(request: &Request) -> Result<Halving> {
-        request.validate()?;
+    fn new(request: &Request) -> Halving {
         let p = request.ranks;
-        let blocks = request.reduce_scatter_spans();
+        let blocks = request.block_spans();
         let vector = Span::from(0..blocks.last().map_or(0, |b| b.end()));
         let members = members_of(p, 0);
         let kept = Kept::new(&members, &blocks, vector.len);
@@ -90,7 +92,7 @@ impl Halving {
             let halves = (0..2).map(|class| total_len(&kept.spans(class, 1)));
             halves.max().unwrap_or(0)
         };
-        Ok(Halving {
+        Halving {
             blocks,
             vector,
             scratch,
@@ -108,23 +110,11 @@ impl Halving {
                 },
                 ports: request.ports,
             },
-        })
+        }
     }
 }
 
 impl StepAt for Halving {
-    fn ranks(&self) -> usize {
-        self.blocks.len()
-    }
-
-    fn ports(&self) -> Ports {
-        self.exchange.ports
-    }
-
-    fn collective(&self) -> Collective {
-        Collective::ReduceScatter
-    }
-
     fn layout_of(&self, rank: usize) -> Layout {
         let member = self.exchange.rounds.member(rank).is_some();
         let len = self.vector.len + if member { self.scratch } else { 0 };
@@ -234,7 +224,7 @@ impl Kept {
 /// In every round the first member keeps the most blocks, `n/2^(k+1) + ceil((p-n)/2^(k+1))`, and
 /// waits for no other member.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.reduce_scatter_spans())?;
+    let b = equal_size(request, &request.block_spans())?;
     let p = request.ranks;
     let (n, pairs) = (1usize << p.ilog2(), folded(p));
     if pairs > 0 && request.cost.linear().is_none() {

@@ -22,7 +22,7 @@ use crate::plan::Request;
 use crate::plan::build::compose;
 use crate::plan::build::rounds::{Message, equal_size};
 use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
+use crate::plan::registry::{ClosedForm, Row};
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span, Spans};
 
@@ -36,18 +36,13 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
 };
 
 pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
-    planner: Planner::Direct(reduce_scatter),
+    planner: ALLGATHER.planner,
     ..row::reduce_scatter(ALLGATHER, reduce_scatter_time)
 };
 
-/// Plans the allgather.
+/// Plans the allgather or reduce-scatter.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    compose::allgather(request, rounds)
-}
-
-/// Plans the reduce-scatter.
-pub(crate) fn reduce_scatter(request: &Request) -> Result<Schedule> {
-    compose::reduce_scatter(request, rounds)
+    compose::plan(request, rounds)
 }
 
 fn rounds(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
@@ -76,7 +71,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 
 /// Time of the reduce-scatter for equal blocks; `None` otherwise.
 pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
-    let b = equal_size(request, &request.reduce_scatter_spans())?;
+    let b = equal_size(request, &request.block_spans())?;
     let (rounds, rest) = of_blocks(request, b);
     let up = rounds * (request.transfer_time(rest) + request.combine_time(rest));
     let last = if rounds > 0.0 {

@@ -22,9 +22,9 @@ use super::ring;
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
-use crate::plan::build::compose::Blocks;
+use crate::plan::build::compose;
 use crate::plan::build::rounds::{Rounds, are_equal, equal_size, time_of_round};
-use crate::plan::build::stream::{DynScheduleSource, Stream};
+use crate::plan::build::stream::DynScheduleSource;
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::schedule::collective::Kind;
@@ -48,8 +48,7 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
     if !request.ranks.is_multiple_of(2) {
         return ring::programs(request);
     }
-    let programs = Blocks::allgather(request, |blocks| Neighbors { blocks })?;
-    Ok(Box::new(Stream(programs)))
+    compose::programs(request, |blocks| Neighbors { blocks }, |_| 0)
 }
 
 /// The rounds for an even number of ranks.

@@ -24,15 +24,14 @@
 use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::Request;
-use crate::plan::build::block_pairs::BlockPairs;
+use crate::plan::build::block_pairs::{AlltoallRounds, BlockPairs, alltoall};
 use crate::plan::build::in_flight::{self, InFlight};
-use crate::plan::build::rounds::{Arrival, Exchange, Rounds};
-use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
+use crate::plan::build::rounds::Rounds;
+use crate::plan::build::stream::DynScheduleSource;
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::schedule::collective::Collective;
+use crate::schedule::Spans;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Spans, Step};
 
 pub(in crate::plan) const ALLTOALL: Row = Row {
     k_ported: true,
@@ -44,11 +43,14 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     ..row::planned_by("pairwise", Kind::Alltoall, Planner::Streamed(programs))
 };
 
-/// Plans the alltoall.
-///
 /// Plans the alltoall; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(Pairwise::new(request)?)))
+    let pairs = Pairs {
+        partners: Partners::new(request),
+        blocks: BlockPairs::new(request)?,
+    };
+    let size = BlockPairs::equal_size(request);
+    Ok(alltoall(request, InFlight::new(request, pairs, size)))
 }
 
 /// Time of the schedule for equal blocks; `None` otherwise.
@@ -125,35 +127,16 @@ impl Partners {
     }
 }
 
-/// The steps of the alltoall.
-#[derive(Debug)]
-struct Pairwise(Exchange<InFlight<Pairs>>);
-
 #[derive(Debug)]
 struct Pairs {
     partners: Partners,
     blocks: BlockPairs,
 }
 
-impl Pairwise {
-    fn new(request: &Request) -> Result<Pairwise> {
-        request.validate()?;
-        let pairs = Pairs {
-            partners: Partners::new(request),
-            blocks: BlockPairs::new(request)?,
-        };
-        let size = BlockPairs::equal_size(request);
-        Ok(Pairwise(Exchange {
-            rounds: InFlight::new(request, pairs, size),
-            backwards: false,
-            arrival: Arrival::Stored,
-            ports: request.ports,
-        }))
-    }
-
+impl AlltoallRounds for InFlight<Pairs> {
     #[inline]
-    fn pairs(&self) -> &Pairs {
-        &self.0.rounds.rounds
+    fn blocks(&self) -> &BlockPairs {
+        &self.rounds.blocks
     }
 }
 
@@ -185,40 +168,5 @@ impl Rounds for Pairs {
     #[inline]
     fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
         self.partners.of(k, rank)[0] < rank && self.received(k, rank).is_some()
-    }
-}
-
-impl StepAt for Pairwise {
-    fn ranks(&self) -> usize {
-        self.pairs().partners.ranks
-    }
-
-    fn ports(&self) -> Ports {
-        self.0.ports
-    }
-
-    fn collective(&self) -> Collective {
-        Collective::Alltoall
-    }
-
-    fn layout_of(&self, rank: usize) -> Layout {
-        self.pairs().blocks.layout_of(rank, self.buffer_len(rank))
-    }
-
-    fn buffer_len(&self, rank: usize) -> usize {
-        self.pairs().blocks.end(rank)
-    }
-
-    fn is_uniform(&self) -> bool {
-        self.0.is_uniform()
-    }
-
-    fn slots(&self, _rank: usize) -> usize {
-        self.0.slots()
-    }
-
-    #[inline]
-    fn step_at(&self, rank: usize, slot: usize) -> Option<Step> {
-        self.0.step_at(rank, slot)
     }
 }

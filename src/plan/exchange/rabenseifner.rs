@@ -22,13 +22,14 @@
 
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::buffers::over_vector;
 use crate::plan::build::cube::{Cube, fold, members_of, unfold};
 use crate::plan::build::rounds::{time_of_combining, time_of_round};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Row};
+use crate::schedule::Schedule;
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     transfers: row::logarithmic_twice,
@@ -41,20 +42,15 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 
 /// Plans the allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let p = request.ranks;
-    let vector = Span::new(0, request.elements());
+    let (mut b, vector) = over_vector(request, Collective::Allreduce, 0);
     let cube = Cube {
         members: members_of(p, 0),
         elements: vector.len,
     };
-    let mut b = Schedule::builder(p, request.ports, Collective::Allreduce);
-    for r in 0..p {
-        b.layout(r, vector.len, [vector], [vector]);
-    }
     let (arrival, scratch) = cube.arrival(request);
     for &r in &cube.members {
-        b.layout(r, vector.len + scratch, [vector], [vector]);
+        b.set_len(r, vector.len + scratch);
     }
     fold(&mut b, p, 0, vector);
     cube.reduce_scatter(&mut b, request, arrival);
@@ -66,9 +62,6 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 /// Time of the schedule if all blocks have the same size; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
-    if !request.closed_forms_hold() || p == 0 {
-        return None;
-    }
     let d = p.ilog2();
     if m % (1 << d) != 0 {
         return None;

@@ -22,7 +22,8 @@
 //!
 //! Example, `p = 3`, `k = 2`: 0→1, 1→2, 2→0 through one port, 0→2, 1→0, 2→1 through the other.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::plan::build::buffers::{elements_of, over_vector};
 use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Row};
@@ -97,27 +98,17 @@ impl Members {
 /// # Errors
 /// Those of every planner, and when the number of elements of a buffer overflows.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let (p, m) = (request.ranks, request.elements());
-    let vector = Span::new(0, m);
     let members = Members::new(p, request.ports.k());
     let received = match members.dimensions {
         0 => 0,
         _ => members.radix - 1,
     };
     let areas = received.max(members.folded()) + 1;
-    let Some(len) = m.checked_mul(areas) else {
-        return Err(Error::usage(format!(
-            "a vector of {m} elements leaves no room for {} as long as it",
-            areas - 1
-        )));
-    };
-    let mut b = Schedule::builder(p, request.ports, Collective::Allreduce);
-    for r in 0..p {
-        b.layout(r, m, [vector], [vector]);
-    }
+    let len = elements_of(areas, m)?;
+    let (mut b, vector) = over_vector(request, Collective::Allreduce, 0);
     for group in &members.groups {
-        b.layout(group.offset, len, [vector], [vector]);
+        b.set_len(group.offset, len);
     }
     let fold = members.fold(vector);
     let arrival = match members.folded() {
@@ -134,13 +125,12 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// Time of the schedule; `None` if costs differ from rank to rank, computation overlaps, or some
-/// cycles of unidirectional ranks are odd.
+/// Time of the schedule; `None` if some cycles of unidirectional ranks are odd.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     let members = Members::new(p, request.ports.k());
     let in_step = request.ports.is_bidirectional() || members.radix.is_power_of_two();
-    if !request.closed_forms_hold() || !in_step {
+    if !in_step {
         return None;
     }
     let fold = match members.folded() {

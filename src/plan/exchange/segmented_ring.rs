@@ -21,11 +21,11 @@ use crate::error::Result;
 use crate::machine::Ports;
 use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::build::rounds::{Rounds, time_of_combining, time_of_round};
-use crate::plan::build::stream::{Consecutive, DynScheduleSource, Stream};
+use crate::plan::build::stream::{Consecutive, DynScheduleSource, streamed};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, Row};
 use crate::plan::segments::{Best, Method};
-use crate::plan::{Request, Segments, consecutive, evenly};
+use crate::plan::{Request, Segments};
 use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Span, Spans};
 
@@ -48,18 +48,15 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 
 /// Plans the allreduce; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    request.validate()?;
-    let blocks = consecutive(&evenly(request.elements(), request.ranks));
+    let blocks = request.block_spans();
     let parts = |blocks: Vec<Span>| RingParts::new(&blocks, request.segments.count());
     let longest =
         |blocks: &[Span]| ring::longest(&RingParts::of(blocks, request.segments.count(), 0));
     let scratch = scratch_after(request, &blocks, longest);
     let collective = Collective::Allreduce;
-    Ok(Box::new(Stream(Consecutive {
-        first: Blocks::backwards(request, collective.clone(), parts, blocks.clone(), scratch),
-        second: Blocks::forwards(request, collective.clone(), Ring::new, blocks),
-        collective,
-    })))
+    let first = Blocks::backwards(request, collective.clone(), parts, blocks.clone(), scratch);
+    let second = Blocks::forwards(request, collective.clone(), Ring::new, blocks);
+    Ok(streamed(request, collective, Consecutive { first, second }))
 }
 
 /// The rounds of the ring, each as often as there are parts.
@@ -111,7 +108,7 @@ impl Rounds for RingParts {
 /// Time of the schedule for equal parts and, on unidirectional ranks, even `p`; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m, q) = (request.ranks, request.elements(), request.segments.count());
-    if !request.closed_forms_hold() || p == 0 || m % (p * q) != 0 {
+    if m % (p * q) != 0 {
         return None;
     }
     let (block, part) = (m / p, m / p / q);

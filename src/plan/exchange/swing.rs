@@ -85,7 +85,7 @@ fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
 
 /// Plans the allreduce; only the sum of the request's segments matters.
 pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
-    compose::allreduce(request, |_| {
+    compose::plan(request, |_| {
         rounds(&blocks_in_order(request.ranks, request.elements())).into_iter()
     })
 }

@@ -26,14 +26,15 @@
 use super::ring::Ring;
 use super::{bruck, ring};
 use crate::error::Result;
+use crate::plan::Request;
+use crate::plan::build::buffers::over_vector;
 use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::build::rounds::{
     self, Arrival, Message, Rounds, cyclic, equal_block, powers, round, time_of_round,
 };
-use crate::plan::build::stream::{Consecutive, DynScheduleSource, Reversed, Stream};
+use crate::plan::build::stream::{Consecutive, DynScheduleSource, Reversed, streamed};
 use crate::plan::registry::row;
 use crate::plan::registry::{BestRoot, ClosedForm, Planner, PortModels, Row};
-use crate::plan::{Request, consecutive, evenly};
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Schedule, Span, Spans};
@@ -76,7 +77,7 @@ pub(in crate::plan) const RING_BROADCAST: Row = Row {
 
 /// Plans the reduction with Bruck's reduce-scatter.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    let blocks = blocks(request)?;
+    let blocks = request.block_spans();
     let rounds = || bruck::allgather(request, request.root, blocks.clone());
     reduction(request, &blocks, rounds, true)
 }
@@ -84,38 +85,40 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 /// Plans the reduction that, reversed, is the broadcast with Bruck's allgather. It combines
 /// directly on arrival: receiving into scratch would become an extra copy in the reversal.
 pub(crate) fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
-    let blocks = blocks(request)?;
+    let blocks = request.block_spans();
     let rounds = || bruck::allgather(request, request.root, blocks.clone());
     reduction(request, &blocks, rounds, false)
 }
 
 /// Plans the reduction with the ring's reduce-scatter; steps are generated on demand.
 pub(super) fn ring_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(over_ring(request, true)?)))
+    let root = request.root;
+    Ok(streamed(
+        request,
+        Collective::Reduce { root },
+        over_ring(request, true),
+    ))
 }
 
 /// Plans the broadcast with the ring's allgather, a reversed reduction; steps are generated on
 /// demand. As in [`plan_for_broadcast`], the reduction combines directly on arrival.
 pub(super) fn ring_broadcast_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(Reversed::new(over_ring(request, false)?)?)))
+    let (root, steps) = (request.root, Reversed(over_ring(request, false)));
+    Ok(streamed(request, Collective::Broadcast { root }, steps))
 }
 
 /// The ring's reduce-scatter, with or without scratch, followed by the gather.
-fn over_ring(
-    request: &Request,
-    with_scratch: bool,
-) -> Result<Consecutive<Blocks<Ring>, Blocks<Gather>>> {
-    let blocks = blocks(request)?;
+fn over_ring(request: &Request, with_scratch: bool) -> Consecutive<Blocks<Ring>, Blocks<Gather>> {
+    let blocks = request.block_spans();
     let root = request.root;
     let collective = Collective::Reduce { root };
     let scratch = scratch_after(request, &blocks, ring::longest).filter(|_| with_scratch);
     let ring = |blocks| Ring::from(root, blocks);
     let gather = |blocks| Gather::new(request, blocks);
-    Ok(Consecutive {
+    Consecutive {
         first: Blocks::backwards(request, collective.clone(), ring, blocks.clone(), scratch),
-        second: Blocks::forwards(request, collective.clone(), gather, blocks),
-        collective,
-    })
+        second: Blocks::forwards(request, collective, gather, blocks),
+    }
 }
 
 /// Time of the reduction with Bruck's reduce-scatter if the blocks are equal and, on unidirectional
@@ -144,12 +147,6 @@ fn time_of_gather(request: &Request, block: usize) -> f64 {
         .sum()
 }
 
-/// The blocks by number, with sizes as equal as possible.
-fn blocks(request: &Request) -> Result<Vec<Span>> {
-    request.validate()?;
-    Ok(consecutive(&evenly(request.elements(), request.ranks)))
-}
-
 /// The reduce-scatter that is `allgather` backwards, with or without scratch, followed by the
 /// gather.
 fn reduction<R: DoubleEndedIterator<Item = Vec<Message>>>(
@@ -158,18 +155,13 @@ fn reduction<R: DoubleEndedIterator<Item = Vec<Message>>>(
     allgather: impl Fn() -> R,
     with_scratch: bool,
 ) -> Result<Schedule> {
-    let Request { ranks, root, .. } = *request;
-    let vector = Span::new(0, request.elements());
+    let root = request.root;
     let scratch = if with_scratch {
         rounds::scratch_of(request, allgather())
     } else {
         0
     };
-    let mut b = Schedule::builder(ranks, request.ports, Collective::Reduce { root });
-    for r in 0..ranks {
-        let output = (r == root).then_some(vector);
-        b.layout(r, vector.len + scratch, [vector], output);
-    }
+    let (mut b, vector) = over_vector(request, Collective::Reduce { root }, scratch);
     if with_scratch {
         rounds::backwards(&mut b, request, allgather(), vector.len);
     } else {

@@ -23,9 +23,6 @@ pub(super) fn scatter(request: &Request, tree: PlanTree) -> Result<Schedule> {
 /// The time of the tree, where it is that of the schedule: copies overlap nothing, links are the
 /// same in both directions.
 pub(super) fn time(request: &Request, tree: PlanTree) -> Option<f64> {
-    if !request.closed_forms_hold() {
-        return None;
-    }
     let problem = GatherProblem::of(request).ok()?;
     Some(problem.time(&tree(&problem).ok()?))
 }

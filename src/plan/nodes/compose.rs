@@ -141,7 +141,6 @@ const fn composition(
 
 /// Plans the composition.
 fn plan(algorithm: &Algorithm, composition: &Composition, request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let machine = NodeRequest::new(request, composition.shape)?;
     let (collective, layout) = machine.layout()?;
     let mut all = Embedding::new(request.ports, collective, layout);

@@ -35,10 +35,9 @@ impl<'r> NodeRequest<'r> {
         let number = |node: &Vec<usize>| node.iter().position(|&rank| rank == request.root);
         let root = nodes.iter().enumerate();
         let root = root.filter_map(|(d, node)| Some((d, number(node)?))).next();
-        let blocks = match request.kind {
-            kind if kind.is_sized_by_block() => request.block_spans(),
-            kind if kind.has_blocks() => request.reduce_scatter_spans(),
-            _ => Vec::new(),
+        let blocks = match request.kind.has_blocks() {
+            true => request.block_spans(),
+            false => Vec::new(),
         };
         let len = blocks.last().map_or(request.elements(), |b| b.end());
         Ok(NodeRequest {

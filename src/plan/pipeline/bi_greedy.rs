@@ -27,7 +27,6 @@
 
 use std::collections::VecDeque;
 
-use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{BestSegment, ClosedForm, Planner, PortModels, Row};
@@ -50,8 +49,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
 };
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
-pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
-    request.validate()?;
+pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     Reduction::new(request, rounds(request.ranks, request.segments.count()))
 }
 

@@ -12,10 +12,8 @@
 //! Rank `k` receives each segment from rank `k + 1`, combines it with its own, and sends the result
 //! to rank `k - 1`.
 
-use crate::error::Result;
-use crate::machine::Ports;
 use crate::plan::Request;
-use crate::plan::build::stream::{Consecutive, DynScheduleSource, Reversed, StepAt, Stream};
+use crate::plan::build::stream::{StepAt, allreduce_of, broadcast_of, reduction_of};
 use crate::plan::registry::row;
 use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
 use crate::plan::segments::{Published, TABLE_I, TABLE_III};
@@ -49,48 +47,28 @@ pub(in crate::plan) const REDUCE: Row = Row {
             }
         })
     }),
-    ..row::planned_by("chain", Kind::Reduce, Planner::Streamed(reduce))
+    ..row::planned_by(
+        "chain",
+        Kind::Reduce,
+        Planner::Streamed(|request| Ok(reduction_of(request, Chain::new))),
+    )
 };
 
 pub(in crate::plan) const BROADCAST: Row = Row {
     collective: Kind::Broadcast,
-    planner: Planner::Streamed(broadcast),
+    planner: Planner::Streamed(|request| Ok(broadcast_of(request, Chain::new))),
     ..REDUCE
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
-    planner: Planner::Streamed(allreduce),
+    planner: Planner::Streamed(|request| Ok(allreduce_of(request, [Chain::new; 2]))),
     ..row::allreduce(REDUCE, "2(p+q-2) (bi), 2(p-1)+4(q-1) (uni)")
 };
-
-/// Plans the reduction; steps are generated on demand.
-pub(super) fn reduce(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    Ok(Box::new(Stream(Chain::new(request)?)))
-}
-
-/// Plans the broadcast, a reversed reduction. It has no operands, so the chain may end at the root.
-pub(super) fn broadcast(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    let mut request = request.clone();
-    request.keep_order = false;
-    Ok(Box::new(Stream(Reversed::new(Chain::new(&request)?)?)))
-}
-
-/// Plans the allreduce: a reduction to rank 0, then a reversed reduction.
-pub(super) fn allreduce(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    let mut request = request.clone();
-    request.root = 0;
-    Ok(Box::new(Stream(Consecutive {
-        first: Chain::new(&request)?,
-        second: Reversed::new(Chain::new(&request.without_computation())?)?,
-        collective: Collective::Allreduce,
-    })))
-}
 
 /// The steps of the reduction.
 #[derive(Debug)]
 struct Chain {
     ranks: usize,
-    ports: Ports,
     root: usize,
     /// The last rank of the chain: the root, or rank 0 if operand order is kept. Rank 0 then
     /// forwards the result to the root.
@@ -100,35 +78,22 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(request: &Request) -> Result<Chain> {
-        request.validate()?;
-        Ok(Chain {
+    fn new(request: &Request) -> Chain {
+        Chain {
             ranks: request.ranks,
-            ports: request.ports,
             root: request.root,
             end: if request.keep_order { 0 } else { request.root },
             vector: Span::new(0, request.elements()),
             segments: request.segments.spans(),
-        })
+        }
     }
 }
 
 impl StepAt for Chain {
-    fn ranks(&self) -> usize {
-        self.ranks
-    }
-
-    fn ports(&self) -> Ports {
-        self.ports
-    }
-
-    fn collective(&self) -> Collective {
-        Collective::Reduce { root: self.root }
-    }
-
     fn layout_of(&self, rank: usize) -> Layout {
         let whole = self.vector;
-        self.collective().layout(rank, whole.len, whole, whole)
+        let reduce = Collective::Reduce { root: self.root };
+        reduce.layout(rank, whole.len, whole, whole)
     }
 
     /// A receive and a send for each segment, and one slot for forwarding the result.
@@ -163,7 +128,7 @@ impl StepAt for Chain {
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (&last, equal) = request.segments.sizes().split_last()?;
     let s = equal.first().copied().unwrap_or(last);
-    if !request.closed_forms_hold() || last > s || equal.iter().any(|&x| x != s) {
+    if last > s || equal.iter().any(|&x| x != s) {
         return None;
     }
     let (p, q) = (request.ranks as f64, request.segments.count() as f64);

@@ -22,11 +22,10 @@
 
 use super::chain;
 use crate::error::Result;
-use crate::machine::Ports;
 use crate::plan::Request;
-use crate::plan::build::stream::{DynScheduleSource, StepAt, Stream};
+use crate::plan::build::stream::{DynScheduleSource, StepAt, streamed};
 use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
-use crate::schedule::collective::{Collective, Kind};
+use crate::schedule::collective::Kind;
 use crate::schedule::{Layout, Order, Span, Step};
 
 pub(in crate::plan) const SCAN: Row = Row {
@@ -45,42 +44,25 @@ pub(in crate::plan) const EXSCAN: Row = Row {
 
 /// Plans the scan; steps are generated on demand.
 fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    request.validate()?;
-    Ok(Box::new(Stream(Scan {
+    let steps = Scan {
         ranks: request.ranks,
-        ports: request.ports,
         exclusive: request.kind == Kind::Exscan,
         vector: Span::new(0, request.elements()),
         segments: request.segments.spans(),
-    })))
+    };
+    Ok(streamed(request, request.kind.with_root(0), steps))
 }
 
 /// The steps of the scan.
 #[derive(Debug)]
 struct Scan {
     ranks: usize,
-    ports: Ports,
     exclusive: bool,
     vector: Span,
     segments: Vec<Span>,
 }
 
 impl StepAt for Scan {
-    fn ranks(&self) -> usize {
-        self.ranks
-    }
-
-    fn ports(&self) -> Ports {
-        self.ports
-    }
-
-    fn collective(&self) -> Collective {
-        match self.exclusive {
-            true => Collective::Exscan,
-            false => Collective::Scan,
-        }
-    }
-
     fn layout_of(&self, rank: usize) -> Layout {
         let output = match self.exclusive {
             false => Some(self.vector),

@@ -4,17 +4,16 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::of;
 use super::planner::{Planned, Planner};
 use super::ports::{OnPorts, on_ports};
 use super::row::{Nodes, Row};
-use super::{Reduction, of};
 use crate::error::Result;
 use crate::plan::Request;
-use crate::plan::build::stream::Stream;
+use crate::plan::build::stream::{allreduce_of, broadcast_of, reduction_of};
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::request::MAX_TRANSFERS;
 use crate::plan::segments::{Published, SymbolValues};
-use crate::plan::tree::reduce_broadcast;
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
@@ -79,7 +78,6 @@ impl Algorithm {
         let open = &*request.with_open_ports();
         match self.planner {
             Planner::Direct(plan) => plan(open),
-            Planner::ReduceBroadcast(plan) => reduce_broadcast::plan(open, plan),
             Planner::Streamed(_)
             | Planner::Reduction(_)
             | Planner::BroadcastOf(_)
@@ -92,11 +90,7 @@ impl Algorithm {
                 request.keep_order &= self.collective.reduces();
                 let splits = self.collective.has_blocks() && !self.collective.is_sized_by_block();
                 if splits && request.blocks.is_none() {
-                    let sizes = request
-                        .reduce_scatter_spans()
-                        .iter()
-                        .map(|s| s.len)
-                        .collect();
+                    let sizes = request.block_spans().iter().map(|s| s.len).collect();
                     request.blocks = Some(sizes);
                 }
                 plan(&request)?.into_reversed()
@@ -127,13 +121,10 @@ impl Algorithm {
         let open = &*request.with_open_ports();
         Ok(streamed(match self.planner {
             Planner::Streamed(programs) => programs(open)?,
-            Planner::Reduction(plan) => Box::new(Stream(plan(open)?)),
-            Planner::BroadcastOf(plan) => Box::new(Reduction::reversed(open, plan)?),
-            Planner::AllreduceOf(plan) => Box::new(Reduction::allreduce(open, plan)?),
-            Planner::Direct(_)
-            | Planner::ReverseOf(_)
-            | Planner::ReduceBroadcast(_)
-            | Planner::Composed(_) => {
+            Planner::Reduction(plan) => reduction_of(open, plan),
+            Planner::BroadcastOf(plan) => broadcast_of(open, plan),
+            Planner::AllreduceOf(plans) => allreduce_of(open, plans),
+            Planner::Direct(_) | Planner::ReverseOf(_) | Planner::Composed(_) => {
                 return Ok(Planned::Stored(self.plan(request)?));
             }
         }))

@@ -21,14 +21,12 @@ pub(in crate::plan) enum Planner {
     Streamed(fn(&Request) -> Result<Box<dyn DynScheduleSource>>),
     /// The function plans a reduction. Its transfers are stored compactly, and not as steps if only
     /// times are needed.
-    Reduction(fn(&Request) -> Result<Reduction>),
+    Reduction(fn(&Request) -> Reduction),
     /// A broadcast: the reversal of the function's reduction for gamma = 0.
-    BroadcastOf(fn(&Request) -> Result<Reduction>),
+    BroadcastOf(fn(&Request) -> Reduction),
     /// An allreduce: the first function's reduction, followed by the reversal of the second one's
     /// reduction for gamma = 0.
-    AllreduceOf([fn(&Request) -> Result<Reduction>; 2]),
-    /// The same, from a schedule.
-    ReduceBroadcast(fn(&Request) -> Result<Schedule>),
+    AllreduceOf([fn(&Request) -> Reduction; 2]),
     /// Phases within nodes and between them, each by an algorithm of its own.
     Composed(Composition),
 }

@@ -151,10 +151,7 @@ impl Row {
             // A planned transfer, which takes up to twice its size while the list grows, and its
             // two halves.
             Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_) => Some(64),
-            Planner::Direct(_)
-            | Planner::ReverseOf(_)
-            | Planner::ReduceBroadcast(_)
-            | Planner::Composed(_) => None,
+            Planner::Direct(_) | Planner::ReverseOf(_) | Planner::Composed(_) => None,
         }
     }
 
@@ -283,7 +280,6 @@ pub(in crate::plan) const fn allreduce(reduce: Row, rounds: &'static str) -> Row
         volume: "2(p-1) m",
         planner: match reduce.planner {
             Planner::Reduction(plan) => Planner::AllreduceOf([plan, plan]),
-            Planner::Direct(plan) => Planner::ReduceBroadcast(plan),
             streamed => streamed,
         },
         closed_form: match reduce.closed_form {

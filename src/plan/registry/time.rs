@@ -82,7 +82,8 @@ impl Algorithm {
     pub fn closed_form(&self, request: &Request) -> Option<f64> {
         let is_forwarded =
             self.collective == Kind::Reduce && request.keep_order && request.root != 0;
-        if is_forwarded || !request.closed_forms_hold() || self.searches_root(request) {
+        let holds = request.ranks > 0 && request.closed_forms_hold();
+        if is_forwarded || !holds || self.searches_root(request) {
             return None;
         }
         if let Some(least) = self.closed_form_of_uses(request) {

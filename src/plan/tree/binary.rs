@@ -23,7 +23,6 @@
 //! Example, `p = 7`, bidirectional. Round 0: 2→1, 5→4. Round 1: 3→1, 6→4. Round 2: 1→0 (and the
 //! second segment 2→1, 5→4). Round 3: 4→0.
 
-use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
@@ -71,8 +70,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "twice those of the reduction");
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
-pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
-    request.validate()?;
+pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     let q = request.segments.count();
     // For each segment an inner rank receives twice and sends once. On unidirectional ports all
     // three share one port; on bidirectional ports the send overlaps the receives.

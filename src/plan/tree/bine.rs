@@ -18,7 +18,6 @@
 //!
 //! Example, broadcast, `p = 8`: 0→3; 0→7, 3→4; 0→1, 3→2, 4→5, 7→6.
 
-use crate::error::Result;
 use crate::plan::build::cube::{folded, members_of};
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
@@ -38,7 +37,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
 
 /// Plans the reduction as a compact list of transfers; only the sum of the request's segments
 /// matters.
-pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
+pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     let vector = Segments::whole(request.elements());
     Reduction::new(&request.clone().segments(vector), rounds(request.ranks))
 }

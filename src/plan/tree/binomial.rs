@@ -15,13 +15,11 @@
 //!
 //! Example, `p = 6`. Round 0: 1→0, 3→2, 5→4. Round 1: 2→0. Round 2: 4→0.
 
-use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Row};
+use crate::plan::registry::{ClosedForm, Planner, Row};
 use crate::plan::segments::{Published, TABLE_I, TABLE_III};
-use crate::plan::{Request, Transfer};
-use crate::schedule::Schedule;
+use crate::plan::{Request, Segments, Transfer};
 use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const REDUCE: Row = Row {
@@ -39,21 +37,16 @@ pub(in crate::plan) const REDUCE: Row = Row {
             }
         })
     }),
-    ..row::new("binomial", Kind::Reduce, plan)
+    ..row::planned_by("binomial", Kind::Reduce, Planner::Reduction(reduction))
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "2 ceil(log2 p)");
 
-/// Plans the reduction; only the sum of the request's segments matters.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request)?.materialize()
-}
-
 /// Plans the reduction as a compact list of transfers, without storing its steps.
-pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
+pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     let request = request
         .clone()
-        .segments(crate::plan::Segments::whole(request.elements()));
+        .segments(Segments::whole(request.elements()));
     Reduction::new(&request, rounds(request.ranks))
 }
 
@@ -71,7 +64,5 @@ fn rounds(p: usize) -> impl Iterator<Item = Vec<Transfer>> {
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = f64::from(request.ranks.next_power_of_two().trailing_zeros());
-    request
-        .closed_forms_hold()
-        .then(|| rounds * (request.transfer_time(m) + request.combine_time(m)))
+    Some(rounds * (request.transfer_time(m) + request.combine_time(m)))
 }

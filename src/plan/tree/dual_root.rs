@@ -32,6 +32,7 @@
 
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::buffers::over_vector;
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, PortModels, Row};
 use crate::plan::segments::{Published, SymbolValues, ceil_log2};
@@ -53,14 +54,9 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 
 /// Plans the allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let p = request.ranks;
-    let vector = Span::new(0, request.elements());
+    let (mut b, vector) = over_vector(request, Collective::Allreduce, 0);
     let segments = request.segments.spans();
-    let mut b = Schedule::builder(p, request.ports, Collective::Allreduce);
-    for r in 0..p {
-        b.layout(r, vector.len, [vector], [vector]);
-    }
     let half = p / 2;
     let mut nodes = Vec::with_capacity(p);
     grow(&mut nodes, 0, half, None, 0);
@@ -70,7 +66,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
         let mut up = node.parent;
         if up.is_none() && half > 0 {
             up = Some(if node.rank < half { p - 1 } else { half - 1 });
-            b.layout(node.rank, vector.len + largest, [vector], [vector]);
+            b.set_len(node.rank, vector.len + largest);
         }
         let Some(up) = up else { continue };
         let program = DualSteps {

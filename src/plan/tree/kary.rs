@@ -21,6 +21,7 @@
 
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::buffers::over_vector;
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
 use crate::schedule::collective::{Collective, Kind};
@@ -96,13 +97,10 @@ impl KaryTree {
 
 /// Plans the broadcast.
 pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let (tree, root) = (KaryTree::of(request), request.root);
-    let vector = Span::new(0, request.elements());
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Broadcast { root });
+    let (mut b, _) = over_vector(request, Collective::Broadcast { root }, 0);
     for v in 0..request.ranks {
         let rank = tree.rank(v);
-        b.layout(rank, vector.len, (v == 0).then_some(vector), [vector]);
         for segment in request.segments.spans() {
             if v > 0 {
                 let (parent, port) = tree.parent(v);
@@ -118,12 +116,10 @@ pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
 
 /// Plans the reduction.
 pub(crate) fn reduce(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let (tree, root) = (KaryTree::of(request), request.root);
-    let vector = Span::new(0, request.elements());
+    let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
     let segments = request.segments.spans();
     let longest = segments.iter().map(|s| s.len).max().unwrap_or(0);
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Reduce { root });
     for v in 0..request.ranks {
         let rank = tree.rank(v);
         let children: Vec<usize> = tree.children(v).collect();
@@ -134,8 +130,7 @@ pub(crate) fn reduce(request: &Request) -> Result<Schedule> {
         } else {
             0
         };
-        let len = scratch(areas, 0).offset;
-        b.layout(rank, len, [vector], (v == 0).then_some(vector));
+        b.set_len(rank, scratch(areas, 0).offset);
         for &segment in &segments {
             for (port, &child) in children.iter().enumerate() {
                 let step = match areas {

@@ -19,8 +19,9 @@
 //!
 //! Example, `p = 6`, `k = 2`. Round 0: 1→0, 2→0, 4→3, 5→3. Round 1: 3→0.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::buffers::{elements_of, over_vector};
 use crate::plan::build::rounds::{Arrival, Message, needs_scratch, powers, round};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
@@ -54,31 +55,19 @@ fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
 }
 
 fn reduction(request: &Request, with_scratch: bool) -> Result<Schedule> {
-    request.validate()?;
     let Request { ranks, root, .. } = *request;
-    let vector = Span::new(0, request.elements());
+    let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
     // Where order counts, rank 0 forwards the result.
     let first = if request.keep_order { 0 } else { root };
-    let mut b = Schedule::builder(ranks, request.ports, Collective::Reduce { root });
     let rounds: Vec<_> = rounds(ranks, request.ports.k(), first, vector).collect();
     let scratch_of = |round: &Vec<Message>| with_scratch && needs_scratch(request, round);
     // The first rank receives through the most ports.
     let most = rounds.iter().filter(|round| scratch_of(round));
     let most = most.map(|round| round.iter().filter(|m| m.to == first).count());
     let areas = most.max().unwrap_or(0) + 1;
-    let Some(len) = vector.len.checked_mul(areas) else {
-        return Err(Error::usage(format!(
-            "a vector of {} elements leaves no room for {} as long as it",
-            vector.len,
-            areas - 1
-        )));
-    };
-    for r in 0..ranks {
-        b.layout(r, vector.len, [vector], (r == root).then_some(vector));
-    }
+    let len = elements_of(areas, vector.len)?;
     for message in rounds.iter().flatten() {
-        let output = (message.to == root).then_some(vector);
-        b.layout(message.to, len, [vector], output);
+        b.set_len(message.to, len);
     }
     for messages in &rounds {
         let arrival = if scratch_of(messages) {
@@ -116,5 +105,5 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
         several => several as f64 * request.local_combine_time(m),
     };
     let rounds = powers(p, k).map(|weight| request.transfer_time(m) + combined(weight));
-    request.closed_forms_hold().then(|| rounds.sum())
+    Some(rounds.sum())
 }

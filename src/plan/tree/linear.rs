@@ -16,12 +16,10 @@
 //!
 //! Example, `p = 4`: 1→0; 2→0; 3→0.
 
-use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Row};
-use crate::plan::{Request, Transfer};
-use crate::schedule::Schedule;
+use crate::plan::registry::{ClosedForm, Planner, Row};
+use crate::plan::{Request, Segments, Transfer};
 use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const REDUCE: Row = Row {
@@ -30,25 +28,21 @@ pub(in crate::plan) const REDUCE: Row = Row {
     rounds: "p-1",
     volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
-    ..row::new("linear", Kind::Reduce, plan)
+    ..row::planned_by("linear", Kind::Reduce, Planner::Reduction(reduction))
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "2(p-1)");
 
 /// Plans the reduction; only the sum of the request's segments matters.
-pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    let request = request
-        .clone()
-        .segments(crate::plan::Segments::whole(request.elements()));
+fn reduction(request: &Request) -> Reduction {
+    let vector = Segments::whole(request.elements());
     let rounds = (1..request.ranks).map(|from| [Transfer::new(0, from, 0)]);
-    Reduction::new(&request, rounds)?.materialize()
+    Reduction::new(&request.clone().segments(vector), rounds)
 }
 
 /// `(p - 1)(alpha + beta m + gamma m)`.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = request.ranks.saturating_sub(1) as f64;
-    request
-        .closed_forms_hold()
-        .then(|| rounds * (request.transfer_time(m) + request.combine_time(m)))
+    Some(rounds * (request.transfer_time(m) + request.combine_time(m)))
 }

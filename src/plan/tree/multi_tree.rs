@@ -30,11 +30,12 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::buffers::over_vector;
 use crate::plan::build::rounds::{self, Message};
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
+use crate::schedule::Schedule;
 use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Schedule, Span};
 
 pub(in crate::plan) const BROADCAST: Row = Row {
     ports: PortModels::Bi,
@@ -59,28 +60,17 @@ pub(in crate::plan) const REDUCE: Row = Row {
 
 /// Plans the broadcast.
 pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let (trees, root) = (Trees::of(request), request.root);
-    let vector = Span::new(0, request.elements());
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Broadcast { root });
-    for r in 0..request.ranks {
-        b.layout(r, vector.len, (r == root).then_some(vector), [vector]);
-    }
+    let (mut b, _) = over_vector(request, Collective::Broadcast { root }, 0);
     rounds::forwards(&mut b, request, trees.rounds(request));
     b.build()
 }
 
 /// Plans the reduction.
 pub(crate) fn reduce(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let (trees, root) = (Trees::of(request), request.root);
-    let vector = Span::new(0, request.elements());
     let scratch = rounds::scratch_of(request, trees.rounds(request));
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Reduce { root });
-    for r in 0..request.ranks {
-        let output = (r == root).then_some(vector);
-        b.layout(r, vector.len + scratch, [vector], output);
-    }
+    let (mut b, vector) = over_vector(request, Collective::Reduce { root }, scratch);
     rounds::backwards(&mut b, request, trees.rounds(request), vector.len);
     b.build()
 }

@@ -20,13 +20,15 @@
 use crate::error::Result;
 use crate::machine::bytes;
 use crate::plan::Request;
+use crate::plan::build::buffers::over_vector;
 use crate::plan::gather::GatherTree;
 use crate::plan::gather::heterogeneous;
 use crate::plan::registry::row;
 use crate::plan::registry::{BestRoot, ClosedForm, Planner, Row};
+use crate::plan::tree::binomial;
 use crate::schedule::collective::Collective;
 use crate::schedule::collective::Kind;
-use crate::schedule::{Order, Schedule, Span, Step};
+use crate::schedule::{Order, Schedule, Step};
 
 pub(in crate::plan) const REDUCE: Row = Row {
     source: "Träff, optimal gather trees, Theorem 4",
@@ -34,7 +36,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     volume: "(p-1) m",
     max_ranks_with_links: Some(heterogeneous::MAX_RANKS),
     best_root: BestRoot::Own,
-    closed_form: ClosedForm::Of(time),
+    closed_form: ClosedForm::Of(binomial::time),
     ..row::new("ordered", Kind::Reduce, plan)
 };
 
@@ -54,14 +56,11 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 
 /// Plans the reduction; `combines` says whether the tree is chosen for the time of combining, too.
 fn plan_reduction(request: &Request, combines: bool) -> Result<Schedule> {
-    request.validate()?;
     let tree = tree(request, combines)?;
     let root = tree.root();
-    let mut b = Schedule::builder(request.ranks, request.ports, Collective::Reduce { root });
-    let vector = Span::new(0, request.elements());
+    let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
     let parents = tree.parents();
     for (r, parent) in parents.into_iter().enumerate() {
-        b.layout(r, vector.len, [vector], (r == root).then_some(vector));
         for child in tree.children(r) {
             let order = Order::by_rank(r, child.rank);
             b.step(r, Step::recv_combine(child.rank, vector, order));
@@ -83,15 +82,6 @@ pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
         .cost(request.cost.clone().reversed_links()?)
         .keep_order(false);
     plan_reduction(&request, false)?.into_reversed()
-}
-
-/// `ceil(log2 p) (tc + tp)` if all links cost the same; `None` otherwise.
-pub(crate) fn time(request: &Request) -> Option<f64> {
-    let m = request.elements();
-    let rounds = f64::from(request.ranks.next_power_of_two().trailing_zeros());
-    request
-        .closed_forms_hold()
-        .then(|| rounds * (request.transfer_time(m) + request.combine_time(m)))
 }
 
 fn tree(request: &Request, combines: bool) -> Result<GatherTree> {

@@ -19,9 +19,10 @@
 //! segment 1.
 
 use super::binomial;
-use super::reduce_broadcast::in_sequence;
 use crate::error::Result;
 use crate::plan::Request;
+use crate::plan::build::buffers::over_vector;
+use crate::plan::build::compose::in_sequence;
 use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
 use crate::plan::registry::row;
 use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels, Row};
@@ -59,18 +60,13 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 
 /// Plans the broadcast.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let (p, root) = (request.ranks, request.root);
     let rank = |v: usize| (v + root) % p;
     let segments = request.segments.spans();
     let (first, second) = segments.split_at(segments.len().div_ceil(2));
-    let vector = Span::new(0, request.elements());
+    let (mut b, vector) = over_vector(request, Collective::Broadcast { root }, 0);
     let middle = second.first().map_or(vector.len, |s| s.offset);
     let halves = [Span::from(0..middle), Span::from(middle..vector.len)];
-    let mut b = Schedule::builder(p, request.ports, Collective::Broadcast { root });
-    for v in 0..p {
-        b.layout(rank(v), vector.len, (v == 0).then_some(vector), [vector]);
-    }
     // Segment by segment, each rank receives it before it sends it on.
     for i in 0..first.len() {
         for v in 1..p {
@@ -100,7 +96,6 @@ const BINOMIAL: Row = row::broadcast(binomial::REDUCE);
 /// Plans the allreduce. The broadcast has the segments of the reduction, or two of its own, or is
 /// that of a binomial tree, whichever is the fastest.
 pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
-    request.validate()?;
     let first = request.clone().root(0).collective(Kind::Reduce);
     let second = first.without_computation().collective(Kind::Broadcast);
     let halves = second.clone().segment_count(2);

@@ -29,7 +29,6 @@
 //!
 //! Example, `p = 5`: first tree 1→2, 3→2, 2→4, 4→0; second tree 4→3, 2→3, 3→1, 1→0.
 
-use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
@@ -52,8 +51,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "at most 4 ceil(log2 p)+2q-4");
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
-pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
-    request.validate()?;
+pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     let q = request.segments.count();
     let trees = TwoTrees::new(request.ranks);
     let rounds = (0..trees.rounds(q)).map(|t| trees.round(t, q));

@@ -73,7 +73,6 @@ mod search;
 pub use bounds::{lower_bound, lower_bound_rounds};
 
 use super::uni_greedy;
-use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{BestSegment, ClosedForm, Planner, PortModels, Row};
@@ -106,8 +105,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 };
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
-pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
-    request.validate()?;
+pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     // The registry admits only commuting operators here, so ranks may be rotated to any root. For a
     // reversed broadcast operand order has no meaning.
     let request = request.clone().keep_order(false);
@@ -117,7 +115,7 @@ pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
 }
 
 /// Plans the reduction that, reversed, is the second phase of the allreduce.
-fn broadcast_phase(request: &Request) -> Result<Reduction> {
+fn broadcast_phase(request: &Request) -> Reduction {
     match fastest_broadcast(request) {
         Some((_, request)) => reduction(&request),
         None => reduction(request),

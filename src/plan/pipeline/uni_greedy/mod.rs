@@ -32,7 +32,6 @@
 mod best_segment;
 mod states;
 
-use crate::error::Result;
 use crate::plan::build::reduction::Reduction;
 use crate::plan::registry::row;
 use crate::plan::registry::{BestSegment, ClosedForm, Planner, PortModels, Row};
@@ -59,7 +58,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "twice those of the reduction");
 
 /// Plans the reduction as a compact list of transfers, without storing its steps.
-pub(in crate::plan) fn reduction(request: &Request) -> Result<Reduction> {
+pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     // The registry admits only commuting operators here, so ranks may be rotated to any root. For a
     // reversed broadcast operand order has no meaning.
     let request = request.clone().keep_order(false);
