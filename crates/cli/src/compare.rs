@@ -3,35 +3,31 @@
 
 mod measured;
 mod own;
+mod rank;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::builder::Resettable;
-use oneport::plan::choose::{self, Choice};
-use oneport::plan::refusal::Reason;
-use oneport::plan::registry::{Algorithm, Planned};
+use oneport::Schedule;
 use oneport::run::Place;
 use oneport::simulate::Timed;
-use oneport::simulate::bounds::lower_bound_of_layouts;
-use oneport::{Collective, Request, Schedule};
 use oneport_pictures::SweepRow;
 use serde::Serialize;
 
 use self::measured::MeasuredPart;
+use self::rank::{Candidate, RankedAlgorithms, rank};
 use crate::args::{Common, InputArgs};
-use crate::input::{ScheduleInfo, show_cost, warnings_about};
+use crate::input::{ScheduleInfo, show_cost};
 use crate::levels::{self, Level};
-use crate::output::{self, Skipped, record};
-use crate::progress::WorkBar;
+use crate::output::{self, record};
 use crate::run::WallSummary;
 use crate::site::{self, Engine, Site};
 use crate::sweep::{Point, SweepArgs};
-use crate::task::{PlanTask, Timing, finite, steps};
+use crate::task::{PlanTask, Timing, finite};
 use crate::units::{Number, number, or_dash, parse_count, parse_deadline, show_bytes};
 
 /// Compare all algorithms for one collective by model time.
@@ -384,153 +380,4 @@ fn title(info: &ScheduleInfo, rows: &[CompareRow]) -> String {
     let taken: BTreeSet<usize> = rows.iter().filter_map(|row| row.info.root).collect();
     let taken: Vec<String> = taken.iter().map(usize::to_string).collect();
     info.title_with_root(Some(&format!("free root ({})", taken.join(", "))))
-}
-
-/// Comparisons that take at least this long, in seconds, say so before.
-const SILENT_SECONDS: f64 = 5.0;
-
-/// All algorithms, timed in the model.
-struct RankedAlgorithms {
-    /// Description of the fastest schedule.
-    info: ScheduleInfo,
-    /// For the roots that were taken.
-    lower_bound: f64,
-    /// The least model time.
-    best: f64,
-    /// One row for each algorithm, fastest first.
-    rows: Vec<CompareRow>,
-    /// Those that cannot be used.
-    skipped: Vec<Skipped>,
-    /// By row: what was timed.
-    candidates: Vec<Candidate>,
-}
-
-/// What a row is about.
-enum Candidate {
-    Planned(Choice),
-    Own(Schedule),
-}
-
-/// Times all algorithms, and the schedules of `--schedule`.
-fn rank(args: &CompareArgs, common: &Common, task: &PlanTask) -> Result<RankedAlgorithms> {
-    let (own, wrong) = own::timed(common, task)?;
-    // By root.
-    let bounds = Mutex::new(BTreeMap::new());
-    let progress = WorkBar::new(
-        0,
-        "timing {msg} {wide_bar} {percent}% of {human_len} transfers",
-    );
-    if let Some(seconds) = task.seconds().filter(|&seconds| seconds >= SILENT_SECONDS) {
-        output::note(&format!(
-            "timing all algorithms may take up to {seconds:.0} s"
-        ));
-    }
-    let ranking = choose::rank(task.side_by_side(|task, algorithm| {
-        progress.name(&algorithm.name());
-        let request = task.request_for(algorithm)?;
-        TimedAlgorithm::new(task, algorithm, &request, &progress, &bounds)
-            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))
-    }));
-    progress.finish();
-    let skipped: Vec<Skipped> = ranking
-        .refusals
-        .into_iter()
-        .map(Skipped::from)
-        .chain(wrong)
-        .collect();
-    let Some(fastest) = ranking.choices.first() else {
-        return Err(output::none_applies(&skipped));
-    };
-    let several_ports = ranking.choices.iter().any(|timed| timed.several_ports);
-    let ports = task.request.get_ports();
-    warnings_about(&args.common, &fastest.collective, ports, several_ports);
-    let bounds = bounds.into_inner().unwrap_or_default();
-    let lower_bound = bounds.into_values().fold(f64::INFINITY, f64::min);
-    let info = fastest.row.info.clone();
-    let timed = ranking.choices.into_iter();
-    let planned = timed.map(|timed| (timed.row, Candidate::Planned(timed.choice)));
-    let own = own
-        .into_iter()
-        .map(|own| (own.row, Candidate::Own(own.schedule)));
-    let mut all: Vec<_> = planned.chain(own).collect();
-    all.sort_by(|a, b| a.0.figures.time.total_cmp(&b.0.figures.time));
-    let (mut rows, candidates): (Vec<CompareRow>, Vec<Candidate>) = all.into_iter().unzip();
-    for row in &mut rows {
-        row.figures.bound = lower_bound;
-    }
-    Ok(RankedAlgorithms {
-        info,
-        lower_bound,
-        best: rows[0].figures.time,
-        rows,
-        skipped,
-        candidates,
-    })
-}
-
-/// A timed algorithm.
-struct TimedAlgorithm {
-    choice: Choice,
-    collective: Collective,
-    several_ports: bool,
-    row: CompareRow,
-}
-
-impl AsRef<Choice> for TimedAlgorithm {
-    fn as_ref(&self) -> &Choice {
-        &self.choice
-    }
-}
-
-impl TimedAlgorithm {
-    fn new(
-        task: &PlanTask,
-        algorithm: &Algorithm,
-        request: &Request,
-        progress: &WorkBar,
-        bounds: &Mutex<BTreeMap<Option<usize>, f64>>,
-    ) -> oneport::Result<TimedAlgorithm> {
-        let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
-        // Each transfer consists of two steps.
-        let transfers = steps(algorithm, request.ranks(), request.get_segments().count()) / 2;
-        progress.begin(&algorithm.name(), transfers << u32::from(cost.overlaps()));
-        let planned = if task.streams(algorithm) {
-            algorithm.planned(request)?
-        } else {
-            Planned::Stored(task.plan(algorithm, request)?)
-        };
-        let timed = planned.timed(cost, |more| progress.add(more))?;
-        let info = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
-        let levels = match &planned {
-            Planned::Stored(schedule) => levels::traffic(schedule, cost),
-            Planned::Streamed { .. } => None,
-        };
-        let name = algorithm.to_string();
-        let row = CompareRow::new(&name, &timed, element_bytes, info, levels)?;
-        if let Ok(mut bounds) = bounds.lock() {
-            bounds
-                .entry(row.info.root)
-                .or_insert_with(|| bound(task, &planned));
-        }
-        Ok(TimedAlgorithm {
-            choice: Choice {
-                algorithm: algorithm.clone(),
-                request: request.clone(),
-                time: row.figures.time,
-            },
-            collective: planned.collective(),
-            several_ports: planned.uses_several_ports(),
-            row,
-        })
-    }
-}
-
-/// Lower bound for all schedules with the same layout.
-fn bound(task: &PlanTask, planned: &Planned) -> f64 {
-    let request = &task.request;
-    let (ranks, cost) = (request.ranks(), request.get_cost());
-    let element_bytes = request.get_element_bytes();
-    let (collective, ports) = (planned.collective(), planned.ports());
-    let layouts = planned.layouts();
-    lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, element_bytes).largest
 }

@@ -1,4 +1,6 @@
-//! Standard output, tables, messages and exit codes.
+//! Standard output, messages and exit codes.
+
+mod table;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,14 +9,14 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anstream::{AutoStream, ColorChoice};
 use anyhow::{Context, Result, anyhow};
-use clap::builder::styling::{AnsiColor, Color, Style};
-use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 use oneport::plan::refusal::Refusal;
 use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter};
 
+pub(crate) use self::table::{
+    WRONG, columns, first_is_best, summary, table, table_with, wrapped_summary, wrapped_table,
+};
 use crate::units::rounded;
 use crate::writer;
 pub(crate) use crate::writer::Writer;
@@ -47,9 +49,6 @@ pub(crate) fn command() -> String {
         .collect::<Vec<_>>()
         .join(" ")
 }
-
-/// Spaces before and after a cell of a table.
-const PADDING: (u16, u16) = (0, 2);
 
 /// Runs a command with a buffered standard output and returns its exit code. An error is printed as
 /// `error: ...` on standard error and determines the exit code.
@@ -321,160 +320,6 @@ pub(crate) fn answer(
     text: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
     if as_json { json(out, value) } else { text(out) }
-}
-
-/// Prints a table of aligned columns without rules. `header` has their names between bars; columns
-/// whose names follow `>` are right-aligned.
-pub(crate) fn table<R: IntoIterator<Item = String>>(
-    out: &mut dyn Write,
-    header: &str,
-    rows: impl IntoIterator<Item = R>,
-) -> Result<()> {
-    table_with(out, header, rows, |_| None)
-}
-
-/// How a row is shown on a terminal that has colours.
-const BEST: Style = Style::new().bold();
-pub(crate) const WRONG: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Red)));
-
-/// The style of the rows of a table whose first row is the best.
-pub(crate) fn first_is_best(row: usize) -> Option<Style> {
-    (row == 0).then_some(BEST)
-}
-
-/// As [`table`]; `style` gives the style of a row, if it has one.
-pub(crate) fn table_with<R: IntoIterator<Item = String>>(
-    out: &mut dyn Write,
-    header: &str,
-    rows: impl IntoIterator<Item = R>,
-    style: impl Fn(usize) -> Option<Style>,
-) -> Result<()> {
-    let mut table = plain_table(header, rows);
-    for (column, name) in table.column_iter_mut().zip(header.split('|')) {
-        if name.starts_with('>') {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    // What does not fit is left out from the right, and named below.
-    let widths = table.column_max_content_widths();
-    let widths: Vec<usize> = widths.iter().map(|&w| usize::from(w + PADDING.1)).collect();
-    let mut width = widths.iter().sum::<usize>() - usize::from(PADDING.1);
-    let mut left_out = Vec::new();
-    for (column, name) in header
-        .split('|')
-        .enumerate()
-        .skip(3)
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-    {
-        if room().is_none_or(|room| width <= usize::from(room)) {
-            break;
-        }
-        width -= widths[column];
-        left_out.insert(0, name.trim_start_matches('>'));
-        if let Some(column) = table.column_mut(column) {
-            column.set_constraint(ColumnConstraint::Hidden);
-        }
-    }
-    let coloured = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
-    for (line, text) in table.lines().enumerate() {
-        let text = text.trim_end();
-        // The header has the first line.
-        let row = line.checked_sub(1).filter(|_| coloured);
-        match row.and_then(&style) {
-            Some(style) => writeln!(out, "{style}{text}{style:#}")?,
-            None => writeln!(out, "{text}")?,
-        }
-    }
-    if !left_out.is_empty() {
-        writeln!(out, "({}: where lines are longer)", left_out.join(", "))?;
-    }
-    Ok(())
-}
-
-/// Columns of the terminal, or what `COLUMNS` says; `None` where there is none.
-fn room() -> Option<u16> {
-    let said = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.parse().ok());
-    said.or_else(|| Some(terminal_size::terminal_size_of(io::stdout())?.0.0))
-}
-
-/// Columns for text; 100 where there is no terminal. Wider lines than 120 are hard to read.
-pub(crate) fn columns() -> u16 {
-    room().map_or(100, |room| room.clamp(60, 120))
-}
-
-/// Prints a table without rules whose cells are wrapped to the columns' widths.
-pub(crate) fn wrapped_table<R: IntoIterator<Item = String>>(
-    out: &mut dyn Write,
-    header: &str,
-    rows: impl IntoIterator<Item = R>,
-    widths: &[u16],
-) -> Result<()> {
-    let mut table = plain_table(header, rows);
-    arranged(&mut table, widths);
-    print_table(out, &table)
-}
-
-/// Has cells wrapped to columns of these widths.
-fn arranged(table: &mut Table, widths: &[u16]) {
-    table.set_content_arrangement(ContentArrangement::Dynamic);
-    for (column, &width) in table.column_iter_mut().zip(widths) {
-        column.set_padding(PADDING);
-        let (_, padding) = PADDING;
-        column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(width + padding)));
-    }
-}
-
-fn plain_table<R: IntoIterator<Item = String>>(
-    header: &str,
-    rows: impl IntoIterator<Item = R>,
-) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(header.split('|').map(|name| name.trim_start_matches('>')));
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding(PADDING);
-    }
-    table
-}
-
-fn print_table(out: &mut dyn Write, table: &Table) -> Result<()> {
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
-}
-
-/// Prints `name   value` lines with the names padded to equal width.
-pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result<()> {
-    let width = summary
-        .iter()
-        .map(|(name, _)| name.len())
-        .max()
-        .unwrap_or(0);
-    for (name, value) in summary {
-        writeln!(out, "{name:width$}  {value}")?;
-    }
-    Ok(())
-}
-
-/// As [`summary`], with values wrapped to the columns of the terminal.
-pub(crate) fn wrapped_summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result<()> {
-    let names = summary.iter().map(|(name, _)| name.len());
-    let width = names.max().unwrap_or(0) as u16;
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    for (name, value) in summary {
-        table.add_row([name, value.as_str()]);
-    }
-    arranged(&mut table, &[width, columns() - width - PADDING.1]);
-    print_table(out, &table)
 }
 
 /// An algorithm that cannot be used, and why.

@@ -1,0 +1,172 @@
+//! All algorithms, and the schedules of `--schedule`, timed in the model.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use anyhow::Result;
+use oneport::plan::choose::{self, Choice};
+use oneport::plan::refusal::Reason;
+use oneport::plan::registry::{Algorithm, Planned};
+use oneport::simulate::bounds::lower_bound_of_layouts;
+use oneport::{Request, Schedule};
+
+use super::{CompareArgs, CompareRow, own};
+use crate::args::Common;
+use crate::input::{ScheduleInfo, warnings_about};
+use crate::levels;
+use crate::output::{self, Skipped};
+use crate::progress::WorkBar;
+use crate::task::{PlanTask, steps};
+
+/// Comparisons that take at least this long, in seconds, say so before.
+const SILENT_SECONDS: f64 = 5.0;
+
+/// All algorithms, timed in the model.
+pub(super) struct RankedAlgorithms {
+    /// Description of the fastest schedule.
+    pub(super) info: ScheduleInfo,
+    /// For the roots that were taken.
+    pub(super) lower_bound: f64,
+    /// The least model time.
+    pub(super) best: f64,
+    /// One row for each algorithm, fastest first.
+    pub(super) rows: Vec<CompareRow>,
+    /// Those that cannot be used.
+    pub(super) skipped: Vec<Skipped>,
+    /// By row: what was timed.
+    pub(super) candidates: Vec<Candidate>,
+}
+
+/// What a row is about.
+pub(super) enum Candidate {
+    Planned(Choice),
+    Own(Schedule),
+}
+
+/// Times all algorithms, and the schedules of `--schedule`.
+pub(super) fn rank(
+    args: &CompareArgs,
+    common: &Common,
+    task: &PlanTask,
+) -> Result<RankedAlgorithms> {
+    let (own, wrong) = own::timed(common, task)?;
+    // By root.
+    let bounds = Mutex::new(BTreeMap::new());
+    let progress = WorkBar::new(
+        0,
+        "timing {msg} {wide_bar} {percent}% of {human_len} transfers",
+    );
+    if let Some(seconds) = task.seconds().filter(|&seconds| seconds >= SILENT_SECONDS) {
+        output::note(&format!(
+            "timing all algorithms may take up to {seconds:.0} s"
+        ));
+    }
+    let ranking = choose::rank(task.side_by_side(|task, algorithm| {
+        progress.name(&algorithm.name());
+        let request = task.request_for(algorithm)?;
+        TimedAlgorithm::new(task, algorithm, &request, &progress, &bounds)
+            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))
+    }));
+    progress.finish();
+    let skipped: Vec<Skipped> = ranking
+        .refusals
+        .into_iter()
+        .map(Skipped::from)
+        .chain(wrong)
+        .collect();
+    let Some(fastest) = ranking.choices.first() else {
+        return Err(output::none_applies(&skipped));
+    };
+    let several_ports = ranking.choices.iter().any(|timed| timed.several_ports);
+    let ports = task.request.get_ports();
+    let info = &fastest.row.info;
+    let collective = info.kind.with_root(info.root.unwrap_or(0));
+    warnings_about(&args.common, &collective, ports, several_ports);
+    let bounds = bounds.into_inner().unwrap_or_default();
+    let lower_bound = bounds.into_values().fold(f64::INFINITY, f64::min);
+    let info = fastest.row.info.clone();
+    let timed = ranking.choices.into_iter();
+    let planned = timed.map(|timed| (timed.row, Candidate::Planned(timed.choice)));
+    let own = own
+        .into_iter()
+        .map(|own| (own.row, Candidate::Own(own.schedule)));
+    let mut all: Vec<_> = planned.chain(own).collect();
+    all.sort_by(|a, b| a.0.figures.time.total_cmp(&b.0.figures.time));
+    let (mut rows, candidates): (Vec<CompareRow>, Vec<Candidate>) = all.into_iter().unzip();
+    for row in &mut rows {
+        row.figures.bound = lower_bound;
+    }
+    Ok(RankedAlgorithms {
+        info,
+        lower_bound,
+        best: rows[0].figures.time,
+        rows,
+        skipped,
+        candidates,
+    })
+}
+
+/// A timed algorithm.
+struct TimedAlgorithm {
+    choice: Choice,
+    several_ports: bool,
+    row: CompareRow,
+}
+
+impl AsRef<Choice> for TimedAlgorithm {
+    fn as_ref(&self) -> &Choice {
+        &self.choice
+    }
+}
+
+impl TimedAlgorithm {
+    fn new(
+        task: &PlanTask,
+        algorithm: &Algorithm,
+        request: &Request,
+        progress: &WorkBar,
+        bounds: &Mutex<BTreeMap<Option<usize>, f64>>,
+    ) -> oneport::Result<TimedAlgorithm> {
+        let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
+        // Each transfer consists of two steps.
+        let transfers = steps(algorithm, request.ranks(), request.get_segments().count()) / 2;
+        progress.begin(&algorithm.name(), transfers << u32::from(cost.overlaps()));
+        let planned = if task.streams(algorithm) {
+            algorithm.planned(request)?
+        } else {
+            Planned::Stored(task.plan(algorithm, request)?)
+        };
+        let timed = planned.timed(cost, |more| progress.add(more))?;
+        let info = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
+        let levels = match &planned {
+            Planned::Stored(schedule) => levels::traffic(schedule, cost),
+            Planned::Streamed { .. } => None,
+        };
+        let name = algorithm.to_string();
+        let row = CompareRow::new(&name, &timed, element_bytes, info, levels)?;
+        if let Ok(mut bounds) = bounds.lock() {
+            bounds
+                .entry(row.info.root)
+                .or_insert_with(|| bound(task, &planned));
+        }
+        Ok(TimedAlgorithm {
+            choice: Choice {
+                algorithm: algorithm.clone(),
+                request: request.clone(),
+                time: row.figures.time,
+            },
+            several_ports: planned.uses_several_ports(),
+            row,
+        })
+    }
+}
+
+/// Lower bound for all schedules with the same layout.
+fn bound(task: &PlanTask, planned: &Planned) -> f64 {
+    let request = &task.request;
+    let (ranks, cost) = (request.ranks(), request.get_cost());
+    let element_bytes = request.get_element_bytes();
+    let (collective, ports) = (planned.collective(), planned.ports());
+    let layouts = planned.layouts();
+    lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, element_bytes).largest
+}
