@@ -19,14 +19,6 @@ use oneport::error::{Error, Result};
 /// Maximal number of events of a trace in JSON: viewers take seconds per hundred thousand events.
 pub const MAX_EVENTS: usize = 1_000_000;
 
-/// What is written of an activity, in the order at one time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum ActivityEvent {
-    Activity,
-    ArrowStart,
-    ArrowEnd,
-}
-
 impl Trace {
     /// Writes the trace as JSON in the trace event format, with one `pid` per rank and one `tid`
     /// per port, both named, and with step, peer, bytes and segment in `args`. Arrows (flow events)
@@ -52,21 +44,14 @@ impl Trace {
         }
         let (nanoseconds, unit) = self.scale();
         let messages = self.messages();
-        let whole = |i: usize| (self.activities[i].start * nanoseconds).round();
         // Viewers attach an arrow to the activity that is under way, and know its start before its
         // end: at every time the activities come first, and then the starts of arrows.
-        let mut order: Vec<(f64, ActivityEvent, usize)> = Vec::with_capacity(events);
+        let mut order: Vec<(f64, u8, usize)> = Vec::with_capacity(events);
         for (i, activity) in self.activities.iter().enumerate() {
-            order.push((whole(i), ActivityEvent::Activity, i));
-            if messages[i].is_some() {
-                let sends = activity.what == What::Send;
-                let end = if sends {
-                    ActivityEvent::ArrowStart
-                } else {
-                    ActivityEvent::ArrowEnd
-                };
-                order.push((whole(i), end, i));
-            }
+            let start = (activity.start * nanoseconds).round();
+            order.push((start, 0, i));
+            let end = if activity.what == What::Send { 1 } else { 2 };
+            order.extend(messages[i].map(|_| (start, end, i)));
         }
         order.sort_by(|a, b| a.0.total_cmp(&b.0).then((a.1, a.2).cmp(&(b.1, b.2))));
         for (_, kind, i) in order {
@@ -76,9 +61,9 @@ impl Trace {
                 (None, lane) => threads.lists + lane.unwrap_or(0),
             };
             let tid = threads.number(activity.rank, thread);
-            let line = match (kind, messages[i]) {
-                (ActivityEvent::Activity, _) | (_, None) => event(activity, tid, nanoseconds),
-                (_, Some(message)) => arrow(activity, tid, nanoseconds, message),
+            let line = match messages[i].filter(|_| kind > 0) {
+                None => event(activity, tid, nanoseconds),
+                Some(message) => arrow(activity, tid, nanoseconds, message),
             };
             lines.push(line.to_string());
         }

@@ -8,7 +8,7 @@ use oneport_measure::{MeasuredRun, interleave};
 use oneport_pictures::Trace;
 
 use super::job::RunJob;
-use super::limits::memory_of;
+use super::limits::memory_of_schedule;
 use super::report::Ran;
 use super::{CoreChoice, RunArgs};
 use crate::args::operator;
@@ -69,7 +69,7 @@ impl RunJob<'_> {
 /// The team of threads of a run.
 fn team<'s>(args: &RunArgs, input: &Input, site: &'s mut Site) -> Result<&'s mut Team> {
     // The threads' stacks must not take the memory that the run needs.
-    let reserved = system::reserve_memory("the run", memory_of(input))?;
+    let reserved = system::reserve_memory("the run", memory_of_schedule(&input.schedule))?;
     let mut options = TeamOptions {
         tuning: args.common.machine.tuning()?,
         ..args.team()

@@ -1,6 +1,6 @@
 //! What the options of `oneport run` mean: a schedule that can be run, and is right.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use oneport::check::{self, Finding, FindingKind};
 use oneport::run::ElementType;
 use oneport::simulate::Prepared;
@@ -68,6 +68,9 @@ impl<'a> RunJob<'a> {
         match site.world {
             None => args.ensure_fits(&input)?,
             Some(_) => site.ensure_processes(input.schedule.ranks())?,
+        }
+        if args.repetitions == 0 {
+            bail!("--repetitions is 0: at least one is timed");
         }
         Ok(RunJob {
             args,
