@@ -219,8 +219,13 @@ impl Vector {
 impl MachineArgs {
     /// Whether any option gives costs.
     pub(crate) fn is_given(&self) -> bool {
-        let rates = [self.alpha, self.beta, self.gamma, self.gamma_copy];
+        let rates = self.rates();
         self.costs.is_some() || self.profile.is_some() || rates.iter().any(Option::is_some)
+    }
+
+    /// Costs given one by one.
+    pub(crate) fn rates(&self) -> [Option<TimeArg>; 4] {
+        [self.alpha, self.beta, self.gamma, self.gamma_copy]
     }
 }
 

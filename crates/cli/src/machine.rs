@@ -54,8 +54,7 @@ impl MachineArgs {
         .gamma_copy(value(self.gamma_copy, 0.0))
         .overlap(self.overlap);
         cost.validate()?;
-        let given = [self.alpha, self.beta, self.gamma, self.gamma_copy];
-        let mut given = given.into_iter().flatten().peekable();
+        let mut given = self.rates().into_iter().flatten().peekable();
         let plain = given.peek().is_some() && given.all(|t| !t.has_unit);
         let unit = if plain {
             Unit::Plain
@@ -73,12 +72,8 @@ impl MachineArgs {
         ranks: usize,
         cores: usize,
     ) -> Result<Option<CoreModel>> {
-        let given = [self.alpha, self.beta, self.gamma, self.gamma_copy];
-        let Some(path) = self
-            .profile
-            .as_ref()
-            .filter(|_| given.iter().all(Option::is_none))
-        else {
+        let by_profile = self.rates().iter().all(Option::is_none);
+        let Some(path) = self.profile.as_ref().filter(|_| by_profile) else {
             return Ok(None);
         };
         Ok(Profile::from_json(&read_text(path)?)?.core_model(workers, ranks, cores))

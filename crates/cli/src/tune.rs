@@ -195,7 +195,7 @@ pub(crate) struct TuneArgs {
 pub(crate) fn run(args: &TuneArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     if let Some(file) = &args.verify {
         let done = site.perform(VerifyJob::new(args, site, file))?;
-        return done.print(args, out);
+        return done.print(out);
     }
     let done = site.perform(PreparedSweep::new(args, site))?;
     done.print(out)
@@ -203,8 +203,7 @@ pub(crate) fn run(args: &TuneArgs, site: &mut Site, out: &mut dyn Write) -> Resu
 
 /// A sweep whose files can be written.
 struct PreparedSweep<'a> {
-    args: &'a TuneArgs,
-    job: TuneJob,
+    job: TuneJob<'a>,
     files: Files<'a>,
 }
 
@@ -220,21 +219,21 @@ struct Tuned<'a> {
 impl<'a> PreparedSweep<'a> {
     fn new(args: &'a TuneArgs, site: &Site) -> Result<PreparedSweep<'a>> {
         let job = TuneJob::new(args, site)?;
-        let files = Files::open(args, &job)?;
-        Ok(PreparedSweep { args, job, files })
+        let files = Files::open(&job)?;
+        Ok(PreparedSweep { job, files })
     }
 
     fn tune<T: Element>(self, site: &mut Site) -> Result<Tuned<'a>> {
-        let (args, job) = (self.args, &self.job);
-        let operator = operator::<T>(job.kind, job.op)?;
-        let threads = CoreUse::of(args, job, site)?;
+        let job = &self.job;
+        let operator = operator::<T>(job.args.collective, job.op)?;
+        let threads = CoreUse::of(job, site)?;
         // Processes cannot stop at the same step: a signal ends them as it always does.
         let stop = match site.world {
             None => stop_on_signals()?,
             Some(_) => Arc::default(),
         };
-        let mut live = Live::new(site, operator, args.clock);
-        live.keep_inputs(job.inputs.kept());
+        let mut live = Live::new(site, operator, job.args.clock);
+        live.keep_inputs(job.args.inputs.inputs.kept());
         let (tuning, saved) = measure(job, &self.files, &mut live, &stop)?;
         Ok(Tuned {
             sweep: self,
@@ -267,13 +266,13 @@ impl<'a> site::Job for PreparedSweep<'a> {
 impl Tuned<'_> {
     /// Writes the files and prints.
     fn print(self, out: &mut dyn Write) -> Result<ExitCode> {
-        let PreparedSweep { args, job, files } = &self.sweep;
+        let PreparedSweep { job, files } = &self.sweep;
         let (threads, tuning) = (&self.threads, &self.tuning);
-        let warnings = job.warnings(args, threads, tuning);
+        let warnings = job.warnings(threads, tuning);
         // Results are printed even if writing a file fails.
         let written = self.saved.and(files.write(job, threads, tuning, &warnings));
         output::notes(&warnings);
-        if args.json {
+        if job.args.json {
             let resumed = files.known.len();
             output::json(out, &job.json(threads, tuning, &warnings, resumed))?;
         } else {
@@ -290,7 +289,7 @@ impl Tuned<'_> {
                 1 => "1 row is".to_string(),
                 n => format!("{n} rows are"),
             },
-            match &args.csv {
+            match &job.args.csv {
                 Some(path) => format!("the same command continues from {}", path.display()),
                 None => "with --csv FILE the same command could continue there".to_string(),
             }

@@ -36,7 +36,8 @@ pub(super) struct Files<'a> {
 
 impl Files<'_> {
     /// Reads the interrupted sweep and makes sure that all files can be written.
-    pub(super) fn open<'a>(args: &'a TuneArgs, job: &TuneJob) -> Result<Files<'a>> {
+    pub(super) fn open<'a>(job: &TuneJob<'a>) -> Result<Files<'a>> {
+        let args = job.args;
         let mut outputs = vec![
             ("--csv", args.csv.as_deref()),
             ("--html", args.html.as_deref()),
@@ -53,7 +54,7 @@ impl Files<'_> {
         if let Some(path) = args.html.as_ref().filter(|path| !is_page(path)) {
             bail!("{}: pages are written as FILE.html", path.display());
         }
-        let parameters = parameters(args, job);
+        let parameters = parameters(job);
         let mut known = Vec::new();
         let mut saved = None;
         if let Some(path) = args.csv.as_ref().filter(|path| path.is_file()) {
@@ -188,7 +189,8 @@ fn as_text<'a>(content: &'a [u8], path: &Path) -> Result<&'a str> {
 }
 
 /// The parameters that the rows depend on.
-pub(super) fn parameters(args: &TuneArgs, job: &TuneJob) -> Parameters {
+pub(super) fn parameters(job: &TuneJob) -> Parameters {
+    let args = job.args;
     let request = &job.sweep.request;
     let list = |items: &mut dyn Iterator<Item = String>| items.collect::<Vec<_>>().join(" ");
     let costs = {
@@ -217,9 +219,9 @@ pub(super) fn parameters(args: &TuneArgs, job: &TuneJob) -> Parameters {
     let algorithms = job.sweep.algorithms.iter();
     let mut names = algorithms.map(|a| a.name().to_string());
     let processes = job.processes.as_ref();
-    let kept = Some(job.inputs).filter(|inputs| inputs.kept());
+    let kept = Some(job.args.inputs.inputs).filter(|inputs| inputs.kept());
     [
-        ("collective", job.kind.name().to_string()),
+        ("collective", job.args.collective.name().to_string()),
         ("ranks", request.ranks().to_string()),
         ("root", request.get_root().to_string()),
         (
@@ -229,7 +231,7 @@ pub(super) fn parameters(args: &TuneArgs, job: &TuneJob) -> Parameters {
         ("dtype", job.dtype.name().to_string()),
         ("op", job.op.name().to_string()),
         ("ordered", request.get_keep_order().to_string()),
-        ("clock", clock_name(job.clock).to_string()),
+        ("clock", clock_name(job.args.clock).to_string()),
         ("costs", costs),
         ("cores", cores),
         ("algorithms", list(&mut names)),
@@ -254,20 +256,21 @@ fn fingerprint(bytes: &[u8]) -> u64 {
     })
 }
 
-impl TuneJob {
+impl TuneJob<'_> {
     /// The selection rule that follows from the measurements.
     fn rule(&self, tuning: &TuningResult) -> Rule {
         let request = &self.sweep.request;
-        let segmented = |name: &str| registry::find(self.kind, name).is_ok_and(|a| a.segmented);
+        let segmented =
+            |name: &str| registry::find(self.args.collective, name).is_ok_and(|a| a.segmented);
         let costs = show_cost(request.get_cost(), Unit::Nanoseconds);
         Rule {
-            collective: self.kind,
+            collective: self.args.collective,
             ranks: request.ranks(),
             ports: request.get_ports().name().to_string(),
             ported: request.get_ports().k(),
             dtype: Some(self.dtype.name().to_string()),
             ordered: request.get_keep_order(),
-            clock: Some(match self.clock {
+            clock: Some(match self.args.clock {
                 Clock::Paced => format!("paced: {costs}"),
                 _ => "native".to_string(),
             }),
@@ -308,7 +311,7 @@ impl TuneJob {
         };
         let rows = tuning.rows.iter().map(row).collect();
         SelectionTable {
-            collective: self.kind,
+            collective: self.args.collective,
             ranks: request.ranks(),
             rows,
             origin,
@@ -333,9 +336,9 @@ impl TuneJob {
         Heading {
             title: format!(
                 "oneport tune {}: {} ranks, {} clock",
-                self.kind.name(),
+                self.args.collective.name(),
                 self.sweep.request.ranks(),
-                clock_name(self.clock)
+                clock_name(self.args.clock)
             ),
             summary,
             warnings,

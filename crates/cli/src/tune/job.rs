@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
+use oneport::Error;
 use oneport::plan::Segments;
 use oneport::plan::registry::Algorithm;
 use oneport::run::{Clock, ElementType, Op, Place, Processes, TeamOptions, Teams};
-use oneport::{Error, Kind};
 use oneport_measure::tune::{Sweep, Trial, TuningResult};
 use oneport_measure::{Machine, load_warning};
 
 use super::TuneArgs;
-use crate::args::{Common, Inputs, SegmentCount, Vector, clock_name, default_type};
+use crate::args::{Common, SegmentCount, Vector, clock_name, default_type};
 use crate::blocks::BlockArgs;
 use crate::input::show_cost;
 use crate::memory::available_memory;
@@ -23,13 +23,11 @@ use crate::task::{PlanTask, algorithms, footprint};
 use crate::units::{Unit, counted, show_bytes, show_ns};
 
 /// The sweep, its settings and the circumstances of the measurement.
-pub(super) struct TuneJob {
-    pub(super) kind: Kind,
+pub(super) struct TuneJob<'a> {
+    pub(super) args: &'a TuneArgs,
     pub(super) sweep: Sweep,
     pub(super) dtype: ElementType,
     pub(super) op: Op,
-    pub(super) clock: Clock,
-    pub(super) inputs: Inputs,
     pub(super) skipped: Vec<Skipped>,
     /// Whether other programs kept the machine busy before.
     pub(super) load: Option<String>,
@@ -49,7 +47,7 @@ pub(super) struct CoreUse {
 
 impl CoreUse {
     /// Starts the threads, if ranks are threads.
-    pub(super) fn of(args: &TuneArgs, job: &TuneJob, site: &mut Site) -> Result<CoreUse> {
+    pub(super) fn of(job: &TuneJob, site: &mut Site) -> Result<CoreUse> {
         if let Some(world) = &site.world {
             return Ok(CoreUse {
                 cores: world.cores(),
@@ -58,7 +56,7 @@ impl CoreUse {
             });
         }
         site.teams = Teams::new(TeamOptions {
-            cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
+            cores: (!job.args.cores.is_empty()).then(|| job.args.cores.clone()),
             ..TeamOptions::default()
         });
         let team = site.teams.team(job.sweep.request.ranks())?;
@@ -70,8 +68,8 @@ impl CoreUse {
     }
 }
 
-impl TuneJob {
-    pub(super) fn new(args: &TuneArgs, site: &Site) -> Result<TuneJob> {
+impl<'a> TuneJob<'a> {
+    pub(super) fn new(args: &'a TuneArgs, site: &Site) -> Result<TuneJob<'a>> {
         if site.world.is_some() {
             ensure_for_processes(&[
                 ("--clock paced", args.clock == Clock::Paced),
@@ -127,7 +125,7 @@ impl TuneJob {
         ensure_fits_memory(&task, max_bytes)?;
         let request = task.request.segments(Segments::whole(0));
         Ok(TuneJob {
-            kind: args.collective,
+            args,
             sweep: Sweep {
                 request,
                 algorithms,
@@ -137,8 +135,6 @@ impl TuneJob {
             },
             dtype,
             op,
-            clock: args.clock,
-            inputs: args.inputs.inputs,
             skipped,
             load: load_warning(),
             machine: machine(),
@@ -148,12 +144,7 @@ impl TuneJob {
         })
     }
 
-    pub(super) fn warnings(
-        &self,
-        args: &TuneArgs,
-        threads: &CoreUse,
-        tuning: &TuningResult,
-    ) -> Vec<String> {
+    pub(super) fn warnings(&self, threads: &CoreUse, tuning: &TuningResult) -> Vec<String> {
         let mut warnings: Vec<String> = self.load.iter().cloned().collect();
         if let Some(percent) = tuning.percent_by_others {
             warnings.push(format!(
@@ -161,7 +152,7 @@ impl TuneJob {
             ));
         }
         let ranks = self.sweep.request.ranks();
-        if threads.oversubscribed && self.clock == Clock::Native {
+        if threads.oversubscribed && self.args.clock == Clock::Native {
             warnings.push(match self.processes {
                 None => format!(
                     "{ranks} ranks on {} cores: wall-clock includes waiting for a core; try --clock paced",
@@ -188,7 +179,7 @@ impl TuneJob {
             warnings
                 .push("the system refused to pin some ranks: they may move between cores".into());
         }
-        if self.clock == Clock::Native && !args.machine.is_given() {
+        if self.args.clock == Clock::Native && !self.args.machine.is_given() {
             warnings.push(
                 "model times are for the default costs, not for this machine: give its costs (oneport calibrate measures them)"
                     .into(),
@@ -236,7 +227,7 @@ impl TuneJob {
             1 => format!("{} ports", request.get_ports().name()),
             k => format!("{k} {} ports each", request.get_ports().name()),
         };
-        let op = if self.kind.reduces() {
+        let op = if self.args.collective.reduces() {
             format!(", {}", self.op.name())
         } else {
             String::new()
@@ -258,8 +249,8 @@ impl TuneJob {
         ));
         lines.extend([
             ("elements", format!("{}{op}", self.dtype.name())),
-            ("clock", clock_name(self.clock).to_string()),
-            ("inputs", self.inputs.name().to_string()),
+            ("clock", clock_name(self.args.clock).to_string()),
+            ("inputs", self.args.inputs.inputs.name().to_string()),
             ("costs", show_cost(request.get_cost(), Unit::Nanoseconds)),
         ]);
         lines

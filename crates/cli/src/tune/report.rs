@@ -11,7 +11,7 @@ use crate::args::clock_name;
 use crate::output::{self, record};
 use crate::units::{number, or_dash, show_bytes, show_ns};
 
-impl TuneJob {
+impl TuneJob<'_> {
     /// The result as JSON fields; `resumed` rows are those of the CSV file.
     pub(super) fn json<'a>(
         &'a self,
@@ -22,15 +22,15 @@ impl TuneJob {
     ) -> impl Serialize {
         let request = &self.sweep.request;
         record! {
-            collective: self.kind.name(),
+            collective: self.args.collective.name(),
             ranks: request.ranks(),
             root: request.get_root(),
             ports: request.get_ports().name(),
             ported: request.get_ports().k(),
             dtype: self.dtype.name(),
-            op: self.kind.reduces().then_some(self.op.name()),
-            clock: clock_name(self.clock),
-            inputs: self.inputs,
+            op: self.args.collective.reduces().then_some(self.op.name()),
+            clock: clock_name(self.args.clock),
+            inputs: self.args.inputs.inputs,
             machine: &self.machine,
             cores: threads.cores,
             pinned: threads.pinned,
@@ -67,7 +67,7 @@ pub(super) fn print(
     threads: &CoreUse,
     tuning: &TuningResult,
 ) -> Result<()> {
-    let mut summary = vec![("tuned", job.kind.name().to_string())];
+    let mut summary = vec![("tuned", job.args.collective.name().to_string())];
     summary.extend(job.summary(threads));
     summary.push((
         "measured",

@@ -31,36 +31,36 @@ const CHOOSING: [&str; 5] = [
 ];
 
 /// The library's functions, to be measured again.
-pub(super) struct VerifyJob {
-    job: TuneJob,
+pub(super) struct VerifyJob<'a> {
+    job: TuneJob<'a>,
     /// The rows of the earlier sweep.
     rows: Vec<Trial>,
 }
 
 /// What has come of it.
-pub(super) struct Verified {
-    job: TuneJob,
+pub(super) struct Verified<'a> {
+    job: TuneJob<'a>,
     rows: Vec<VerifiedRow>,
 }
 
-impl VerifyJob {
-    pub(super) fn new(args: &TuneArgs, site: &Site, file: &Path) -> Result<VerifyJob> {
+impl<'a> VerifyJob<'a> {
+    pub(super) fn new(args: &'a TuneArgs, site: &Site, file: &Path) -> Result<VerifyJob<'a>> {
         if site.world.is_none() {
             bail!("--verify measures an MPI library: start it with mpirun or srun");
         }
         let job = TuneJob::new(args, site)?;
         let text = read_text(file)?;
         let of_sweep = || format!("cannot verify by the sweep of {}", file.display());
-        csv::resume(&text, &parameters(args, &job)).with_context(of_sweep)?;
+        csv::resume(&text, &parameters(&job)).with_context(of_sweep)?;
         let (_, rows) = csv::read(&text).with_context(of_sweep)?;
         Ok(VerifyJob { job, rows })
     }
 
-    fn verify<T: Element>(self, site: &mut Site) -> Result<Verified> {
+    fn verify<T: Element>(self, site: &mut Site) -> Result<Verified<'a>> {
         let job = self.job;
-        let operator = operator::<T>(job.kind, job.op)?;
-        let mut live = Live::new(site, operator, job.clock);
-        live.keep_inputs(job.inputs.kept());
+        let operator = operator::<T>(job.args.collective, job.op)?;
+        let mut live = Live::new(site, operator, job.args.clock);
+        live.keep_inputs(job.args.inputs.inputs.kept());
         let bar = WorkBar::new(0, "verifying {wide_bar} {percent}%");
         let rows = tune::verify(&job.sweep, &self.rows, &mut live, |done, of| {
             bar.set(done, of)
@@ -71,29 +71,29 @@ impl VerifyJob {
     }
 }
 
-impl site::Job for VerifyJob {
-    type Done = Verified;
+impl<'a> site::Job for VerifyJob<'a> {
+    type Done = Verified<'a>;
 
     fn fact(&self) -> String {
         format!("verifies {} rows", self.rows.len())
     }
 
-    fn perform(self, site: &mut Site) -> Result<Verified> {
+    fn perform(self, site: &mut Site) -> Result<Verified<'a>> {
         oneport::with_element_type!(self.job.dtype, T => self.verify::<T>(site))
     }
 }
 
-impl Verified {
-    pub(super) fn print(&self, args: &TuneArgs, out: &mut dyn Write) -> Result<ExitCode> {
+impl Verified<'_> {
+    pub(super) fn print(&self, out: &mut dyn Write) -> Result<ExitCode> {
         output::notes(self.job.load.iter());
         let json = record! {
-            collective: self.job.kind.name(),
+            collective: self.job.args.collective.name(),
             ranks: self.job.sweep.request.ranks(),
             // Variables that choose algorithms, with their values.
             environment: environment(),
             rows: self.rows.iter().map(json_row).collect::<Vec<_>>(),
         };
-        output::answer(out, args.json, &json, |out| self.print_text(out))?;
+        output::answer(out, self.job.args.json, &json, |out| self.print_text(out))?;
         match self
             .rows
             .iter()
