@@ -40,6 +40,7 @@
 pub(crate) mod build;
 pub mod choose;
 pub mod distribution;
+mod prelude;
 pub mod refusal;
 pub mod registry;
 mod request;

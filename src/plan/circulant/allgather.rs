@@ -28,14 +28,8 @@
 
 use super::n_blocks;
 use super::schedule::Circulant;
-use crate::error::Result;
-use crate::plan::Request;
 use crate::plan::build::compose;
-use crate::plan::build::rounds::{Message, cyclic, equal_block, there_and_back};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     name: "circulant-rsag",

@@ -36,15 +36,7 @@ use super::n_blocks;
 use super::phases::{Phases, Round};
 use super::schedule::Circulant;
 use super::tables::Tables;
-use crate::error::{Error, Result};
-use crate::machine::Ports;
-use crate::plan::build::rounds::{equal_block, there_and_back};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::plan::{Request, evenly};
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Schedule, ScheduleSource, Span, Spans, Step};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
     name: "circulant-blocks",
@@ -64,7 +56,7 @@ pub(in crate::plan) const REDUCE_SCATTER: Row = row::reduce_scatter(ALLGATHER, t
 /// # Errors
 /// As [`Request::validate`] and [`Schedule::new`].
 pub fn plan(request: &Request) -> Result<Schedule> {
-    Allgatherv::new(request)?.materialize()
+    ScheduleSource::materialize(&Allgatherv::new(request)?)
 }
 
 /// The programs of all ranks: the broadcasts from all roots, combined into one message per round.

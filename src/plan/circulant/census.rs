@@ -35,14 +35,7 @@
 
 use super::n_blocks;
 use super::schedule::Circulant;
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::{elements_of, over_vector};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
-use crate::schedule::{Order, Schedule, Span, Step};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     name: "census",

@@ -30,16 +30,7 @@
 use super::phases::{Phases, Round};
 use super::reduce_scatter_gather;
 use super::schedule::Circulant;
-use crate::error::Result;
-use crate::machine::Ports;
-use crate::plan::Request;
-use crate::plan::build::rounds::there_and_back;
-use crate::plan::build::stream::DynScheduleSource;
-use crate::plan::registry::row;
-use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
-use crate::plan::segments::TABLE_III;
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Layout, Order, ScheduleSource, Span, Step};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     name: "circulant",

@@ -28,15 +28,8 @@
 //! - gather: 1→0 block 1, then 2→0 block 2.
 
 use super::schedule::Circulant;
-use crate::error::Result;
 use crate::machine::Linear;
-use crate::plan::Request;
-use crate::plan::build::buffers::over_vector;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, PortModels, Row};
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
-use crate::schedule::{Builder, Order, Schedule, Span, Spans, Step};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Bi,

@@ -24,18 +24,8 @@
 //! alone are a reduce-scatter, the latter an allgather.
 
 use super::pairwise::{Partners, time_of_exchange};
-use crate::error::{Error, Result};
-use crate::machine::Ports;
-use crate::plan::Request;
 use crate::plan::build::in_flight::InFlight;
-use crate::plan::build::rounds::{
-    Arrival, Exchange, Rounds, are_equal, equal_block, there_and_back,
-};
-use crate::plan::build::stream::{DynScheduleSource, StepAt, streamed};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Layout, Order, Span, Spans, Step};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ONE_SHOT: Row = Row {
     k_ported: true,

@@ -23,14 +23,8 @@
 //! Example of a tree, `p = 4`: 1→0, 3→2; 2→0 (tokens 2 and 3); 0→2 (all tokens); 0→1, 2→3.
 
 use super::{bruck, fibonacci};
-use crate::error::Result;
-use crate::plan::Request;
 use crate::plan::build::compose;
-use crate::plan::build::rounds::{Message, doublings};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, PortModels, Row};
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Schedule, Span};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const DISSEMINATION: Row = Row {
     k_ported: true,

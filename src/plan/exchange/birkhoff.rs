@@ -26,13 +26,8 @@
 //! Example, `p = 3`, blocks of 2 for 0→1, of 1 for 1→0 and 2→1: 0→1 2 elements, 1→0 1; 2→1 1.
 
 use super::pairwise;
-use crate::error::Result;
-use crate::plan::Request;
 use crate::plan::build::block_pairs::{BlockPairs, BlockPart};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, PortModels, Row};
-use crate::schedule::Schedule;
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLTOALL: Row = Row {
     ports: PortModels::Bi,

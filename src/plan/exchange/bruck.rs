@@ -23,16 +23,9 @@
 //!
 //! Example, `p = 3`: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
 
-use crate::error::Result;
 use crate::plan::build::compose;
-use crate::plan::build::rounds::{
-    Message, cyclic, equal_block, there_and_back, time_of_combining_all, time_of_round,
-};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Row};
-use crate::plan::{Request, evenly};
-use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span};
+use crate::plan::build::rounds::time_of_combining_all;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
     k_ported: true,

@@ -24,16 +24,8 @@
 //! 1→0 that for 0, 2→1 that for 1.
 
 use super::bruck;
-use crate::error::Result;
-use crate::machine::Ports;
-use crate::plan::Request;
 use crate::plan::build::block_pairs::{AlltoallRounds, BlockPairs, alltoall};
-use crate::plan::build::rounds::{Rounds, receive_first_flags, time_of_round};
-use crate::plan::build::stream::DynScheduleSource;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
-use crate::schedule::collective::Kind;
-use crate::schedule::{Span, Spans};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLTOALL: Row = Row {
     // The last round uses fewer ports than there are, more of them if each is by itself.

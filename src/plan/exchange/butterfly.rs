@@ -26,17 +26,8 @@
 //! Example, `p = 4`, `m = 4`, root 0. Elements kept after round 0: 01, 23, 01, 23; after round 1:
 //! 0, 2, 1, 3. Gather: 2→0 and 3→1 (one element), 1→0 (two).
 
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::over_vector;
 use crate::plan::build::cube::{Cube, fold, members_of};
-use crate::plan::build::rounds::{Arrival, time_of_combining, time_of_round};
-use crate::plan::registry::row;
-use crate::plan::registry::{BestRoot, ClosedForm, Planner, Row};
-use crate::plan::segments::{Published, TABLE_III};
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
-use crate::schedule::{Builder, Schedule};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     source: "Rabenseifner 2004",

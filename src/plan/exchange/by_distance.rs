@@ -3,16 +3,8 @@
 //! distances and blocks of all rounds.
 
 use super::bruck;
-use crate::error::Result;
-use crate::machine::Ports;
-use crate::plan::Request;
 use crate::plan::build::compose;
-use crate::plan::build::rounds::{
-    Rounds, are_equal, equal_block, joined, receive_first_flags, there_and_back, time_of_combining,
-    time_of_round,
-};
-use crate::plan::build::stream::DynScheduleSource;
-use crate::schedule::{Span, Spans};
+use crate::plan::prelude::*;
 
 /// What every rank receives in a round.
 #[derive(Debug)]

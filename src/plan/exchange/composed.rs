@@ -22,15 +22,8 @@
 
 use super::van_de_geijn::Gather;
 use super::{bruck, doubling_allgather, fibonacci, halving, pat, ring, swing};
-use crate::error::{Error, Result};
-use crate::plan::build::buffers::over_blocks;
 use crate::plan::build::compose::in_sequence;
-use crate::plan::build::rounds;
-use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestRoot, Planner, PortModels, Row};
-use crate::plan::{Request, Segments, evenly};
-use crate::schedule::Schedule;
-use crate::schedule::collective::{Collective, Kind};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Uni,

@@ -19,15 +19,8 @@
 //! Example, `p = 4`: 0↔1, 2↔3 (one block); 0↔2, 1↔3 (two blocks). `p = 3`: 1→0; 0↔2 (two blocks one
 //! way, one the other); 0→1 (blocks 0 and 2).
 
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::over_blocks;
 use crate::plan::build::cube::{folded, members_of};
-use crate::plan::build::rounds::{Arrival, Message, equal_size, round};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Row};
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Schedule, Span, Spans, total_len};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
     source: "folklore",

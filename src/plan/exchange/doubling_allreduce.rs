@@ -20,15 +20,8 @@
 //! Example, `p = 3`: 1→0; 0↔2; 0→1.
 
 use super::doubling_allgather;
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::over_vector;
 use crate::plan::build::cube::{fold, members_of, unfold};
-use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::schedule::Schedule;
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,

@@ -24,13 +24,7 @@
 //!
 //! Example, `p = 4`: 0→1, 1→2, 2→3 (own contributions); 0→2, 1→3 (two contributions, 0 has one).
 
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::rounds::{Arrival, Message, doublings, round};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Row};
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Order, Schedule, Span, Step};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const DOUBLING: Row = Row {
     source: "Träff 2026 (two exclusive scans)",

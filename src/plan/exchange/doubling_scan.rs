@@ -19,14 +19,7 @@
 //! Example, `p = 4`: 0→1, 1→2, 2→3; 0→2, 1→3.
 
 use super::doubling_allgather;
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::over_vector;
-use crate::plan::build::rounds::{Arrival, Message, doublings, round};
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::schedule::Schedule;
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const SCAN: Row = Row {
     collective: Kind::Scan,

@@ -23,14 +23,9 @@
 //! Example, `p = 3`, blocks 0→1, 1→2 and 0→2: 0→1, 1→2; 0→2.
 
 use super::pairwise;
-use crate::error::Result;
-use crate::plan::Request;
 use crate::plan::build::block_pairs::{BlockPairs, BlockPart};
 use crate::plan::build::edge_colouring::{edge_colouring, min_colours};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Row};
-use crate::schedule::Schedule;
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLTOALL: Row = Row {
     k_ported: true,

@@ -32,14 +32,8 @@
 //! Example, `p = 6`, pairs 01, 23, 45: 0→1, 2→3, 4→5 (one block); back; 2→1, 4→3, 0→5 (their pair);
 //! 3→0, 5→2, 1→4 (two pairs); now each even rank has all, and 0→3, 2→5, 4→1 (a pair).
 
-use crate::error::Result;
-use crate::plan::Request;
 use crate::plan::build::compose;
-use crate::plan::build::rounds::{Message, cyclic, equal_block, joined, there_and_back};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, PortModels, Row};
-use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
     ports: PortModels::Uni,

@@ -32,14 +32,7 @@
 //! Example, `p = 6`: 0→1, 2→3, 4→5; back; 2→1, 4→3, 0→5, so that odd ranks hold two pairs; 3→0,
 //! 5→2, 1→4; back.
 
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::{elements_of, over_vector};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, PortModels, Row};
-use crate::rules::max_time;
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Builder, Order, Schedule, Span, Step};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Uni,

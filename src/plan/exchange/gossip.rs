@@ -24,12 +24,8 @@
 //! Example, scan, `p = 3`: the vectors `v0`, `v1` and `v2` are gathered everywhere; rank 1 combines
 //! `v0` and `v1`, rank 2 all three.
 
-use crate::error::Result;
-use crate::plan::registry::row;
-use crate::plan::registry::{PortModels, Row};
-use crate::plan::{Request, choose, consecutive};
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Layout, Order, Schedule, Span, Step};
+use crate::plan::choose;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLTOALL: Row = Row {
     ports: PortModels::Uni,

@@ -23,16 +23,8 @@
 //!
 //! Example, `p = 4`. Blocks kept after round 0: 02, 13, 02, 13; after round 1: 0, 1, 2, 3.
 
-use crate::error::Result;
-use crate::plan::Request;
 use crate::plan::build::cube::{folded, members_of};
-use crate::plan::build::rounds::{Arrival, Exchange, Rounds, equal_size, time_of_combining};
-use crate::plan::build::stream::{DynScheduleSource, StepAt, streamed};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Order, Span, Spans, Step, total_len};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     transfers: row::parts_of_halves,

@@ -17,14 +17,8 @@
 //!
 //! Example, `p = 3`: 1→0 block 1; 2→0 block 2; 0→1 blocks 0 and 2; 0→2 blocks 0 and 1.
 
-use crate::error::Result;
-use crate::plan::Request;
 use crate::plan::build::compose;
-use crate::plan::build::rounds::{Message, equal_size};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Row};
-use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span, Spans};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: |p, _| p.saturating_mul(2),

@@ -26,14 +26,9 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::pairwise;
-use crate::error::Result;
 use crate::machine::bytes;
-use crate::plan::Request;
 use crate::plan::build::block_pairs::{BlockPairs, BlockPart};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Row};
-use crate::schedule::Schedule;
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLTOALL: Row = Row {
     k_ported: true,

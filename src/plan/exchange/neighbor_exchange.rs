@@ -19,16 +19,8 @@
 //! Example, `p = 4`: 0↔1, 2↔3 (one block); 1↔2, 3↔0 (two blocks).
 
 use super::ring;
-use crate::error::Result;
-use crate::machine::Ports;
-use crate::plan::Request;
 use crate::plan::build::compose;
-use crate::plan::build::rounds::{Rounds, are_equal, equal_size, time_of_round};
-use crate::plan::build::stream::DynScheduleSource;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::schedule::collective::Kind;
-use crate::schedule::{Span, Spans};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::for_each_pair,

@@ -21,17 +21,9 @@
 //! Example, `p = 3`: 0→1, 1→2, 2→0; 0→2, 1→0, 2→1. `p = 4`, unidirectional: 0↔3, 1↔2; 0↔1, 2↔3;
 //! 0↔2, 1↔3.
 
-use crate::error::Result;
-use crate::machine::Ports;
-use crate::plan::Request;
 use crate::plan::build::block_pairs::{AlltoallRounds, BlockPairs, alltoall};
 use crate::plan::build::in_flight::{self, InFlight};
-use crate::plan::build::rounds::Rounds;
-use crate::plan::build::stream::DynScheduleSource;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::schedule::Spans;
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLTOALL: Row = Row {
     k_ported: true,

@@ -23,9 +23,7 @@
 //! Example, `p = 4`: 0→2, 1→3, 2→0, 3→1 (own block); 0→1, 1→2, 2→3, 3→0 (two blocks).
 
 use super::by_distance::{self, BlockOrder, Share};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: |p, _| {

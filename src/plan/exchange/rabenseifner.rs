@@ -20,16 +20,8 @@
 //! Example, `p = 4`, `m = 4`. Elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2,
 //! 1, 3. Then 0↔2 and 1↔3 (one element), 0↔1 and 2↔3 (two).
 
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::over_vector;
 use crate::plan::build::cube::{Cube, fold, members_of, unfold};
-use crate::plan::build::rounds::{time_of_combining, time_of_round};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Row};
-use crate::schedule::Schedule;
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     transfers: row::logarithmic_twice,

@@ -22,14 +22,7 @@
 //!
 //! Example, `p = 3`, `k = 2`: 0→1, 1→2, 2→0 through one port, 0→2, 1→0, 2→1 through the other.
 
-use crate::error::Result;
-use crate::plan::build::buffers::{elements_of, over_vector};
-use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Row};
-use crate::plan::{Request, consecutive, evenly};
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Schedule, Span};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     k_ported: true,

@@ -21,18 +21,8 @@
 //! Example, `p = 3`: 0→1 block 0, 1→2 block 1, 2→0 block 2; then 0→1 block 2, 1→2 block 0, 2→0
 //! block 1.
 
-use crate::error::Result;
-use crate::machine::Ports;
-use crate::plan::Request;
 use crate::plan::build::compose;
-use crate::plan::build::rounds::{
-    Rounds, are_equal, equal_block, there_and_back, time_of_combining, time_of_round,
-};
-use crate::plan::build::stream::DynScheduleSource;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::schedule::collective::Kind;
-use crate::schedule::{Span, Spans};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::for_each_pair,

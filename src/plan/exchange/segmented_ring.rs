@@ -17,17 +17,8 @@
 //! 1; 0→1 block 0, 1→0 block 1.
 
 use super::ring::{self, Ring};
-use crate::error::Result;
-use crate::machine::Ports;
 use crate::plan::build::compose::{Blocks, scratch_after};
-use crate::plan::build::rounds::{Rounds, time_of_combining, time_of_round};
-use crate::plan::build::stream::{Consecutive, DynScheduleSource, streamed};
-use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, BestSegment, ClosedForm, Planner, Row};
-use crate::plan::segments::{Best, Method};
-use crate::plan::{Request, Segments};
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Span, Spans};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     commutative_only: true,

@@ -24,10 +24,7 @@
 //! one).
 
 use super::by_distance::{self, BlockOrder, Share};
-use crate::plan::build::rounds::doublings;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::parts_of_halves,

@@ -28,20 +28,9 @@
 //! Example, allgather, `p = 4`: 0↔3, 1↔2 (own block); 0↔1, 2↔3 (two blocks).
 
 use super::doubling_allreduce;
-use crate::error::Result;
-use crate::machine::Ports;
 use crate::plan::build::compose;
 use crate::plan::build::cube::{folded, members_of};
-use crate::plan::build::rounds::{
-    Message, Rounds, are_equal, equal_block, joined, there_and_back, time_of_combining,
-    time_of_round,
-};
-use crate::plan::build::stream::DynScheduleSource;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::plan::{Request, consecutive, evenly};
-use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span, Spans};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::parts_of_halves,

@@ -25,19 +25,8 @@
 
 use super::ring::Ring;
 use super::{bruck, ring};
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::over_vector;
 use crate::plan::build::compose::{Blocks, scratch_after};
-use crate::plan::build::rounds::{
-    self, Arrival, Message, Rounds, cyclic, equal_block, powers, round, time_of_round,
-};
-use crate::plan::build::stream::{Consecutive, DynScheduleSource, Reversed, streamed};
-use crate::plan::registry::row;
-use crate::plan::registry::{BestRoot, ClosedForm, Planner, PortModels, Row};
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
-use crate::schedule::{Schedule, Span, Spans};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Each,

@@ -40,9 +40,8 @@ mod binary;
 pub use binary::binary;
 
 use super::{GatherProblem, GatherTree};
-use crate::error::{Error, Result};
 use crate::machine::CostModel;
-use crate::rules::max_time;
+use crate::plan::prelude::*;
 
 /// Maximum number of ranks for these dynamic programs.
 pub const MAX_RANKS: usize = 256;

@@ -1,9 +1,8 @@
 //! The problem of an irregular gather: blocks, costs, root.
 
 use super::GatherTree;
-use crate::error::{Error, Result};
-use crate::machine::{CostModel, Ports, bytes};
-use crate::plan::Request;
+use crate::machine::{CostModel, bytes};
+use crate::plan::prelude::*;
 
 /// An irregular gather of `p` blocks: their sizes in bytes, the costs of messages and copies, and
 /// the root.

@@ -38,9 +38,8 @@ use std::collections::VecDeque;
 use super::optimal::DynamicProgram;
 use super::optimal::table::Ranges;
 use super::{GatherProblem, GatherTree};
-use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
-use crate::rules::max_time;
+use crate::plan::prelude::*;
 
 tree_rows!(
     GATHER, SCATTER: "rank-ordered", tree {

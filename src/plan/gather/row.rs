@@ -1,9 +1,7 @@
 //! The registry's rows of a tree: one for the gather, one for the scatter.
 
 use super::{GatherProblem, GatherTree};
-use crate::error::Result;
-use crate::plan::Request;
-use crate::schedule::Schedule;
+use crate::plan::prelude::*;
 
 /// Makes a tree for a problem.
 pub(super) type PlanTree = fn(&GatherProblem) -> Result<GatherTree>;

@@ -1,8 +1,7 @@
 //! The dynamic program over sets of ranks that finds the best of all gather trees, ordered or not.
 
 use super::{Child, GatherProblem, GatherTree};
-use crate::error::{Error, Result};
-use crate::rules::max_time;
+use crate::plan::prelude::*;
 
 /// The tables. A set of ranks is the number whose bits are its members.
 ///

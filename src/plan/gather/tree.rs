@@ -1,10 +1,7 @@
 //! Gather trees: which rank sends to which, in which order, and when everything has arrived.
 
-use crate::error::{Error, Result};
-use crate::machine::{CostModel, Ports};
-use crate::rules::max_time;
-use crate::schedule::collective::Collective;
-use crate::schedule::{Layout, Schedule, Span, Spans, Step};
+use crate::machine::CostModel;
+use crate::plan::prelude::*;
 
 /// A child of a rank in a gather tree: the rank it receives from, and its port for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

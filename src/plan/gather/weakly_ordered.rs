@@ -29,9 +29,8 @@
 
 use super::optimal::table::RangeCosts;
 use super::{Child, GatherProblem, GatherTree, optimal, rank_ordered};
-use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
-use crate::rules::max_time;
+use crate::plan::prelude::*;
 
 tree_rows!(
     GATHER, SCATTER: "weakly-ordered", tree {

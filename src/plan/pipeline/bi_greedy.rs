@@ -27,12 +27,7 @@
 
 use std::collections::VecDeque;
 
-use crate::plan::build::reduction::Reduction;
-use crate::plan::registry::row;
-use crate::plan::registry::{BestSegment, ClosedForm, Planner, PortModels, Row};
-use crate::plan::segments::TABLE_III;
-use crate::plan::{Request, Transfer};
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Bi,

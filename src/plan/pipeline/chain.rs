@@ -12,15 +12,8 @@
 //! Rank `k` receives each segment from rank `k + 1`, combines it with its own, and sends the result
 //! to rank `k - 1`.
 
-use crate::plan::Request;
-use crate::plan::build::stream::{StepAt, allreduce_of, broadcast_of, reduction_of};
-use crate::plan::registry::row;
-use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
-use crate::plan::segments::{Published, TABLE_I, TABLE_III};
-use crate::rules::max_time;
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Order, Span, Step};
+use crate::plan::build::stream::{allreduce_of, broadcast_of, reduction_of};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     segmented: true,

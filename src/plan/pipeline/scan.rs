@@ -21,12 +21,7 @@
 //! Example, `p = 3`, two segments: 0→1 the first; 1→2 the first and 0→1 the second; 1→2 the second.
 
 use super::chain;
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::stream::{DynScheduleSource, StepAt, streamed};
-use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
-use crate::schedule::collective::Kind;
-use crate::schedule::{Layout, Order, Span, Step};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const SCAN: Row = Row {
     collective: Kind::Scan,

@@ -23,12 +23,7 @@
 //! Example, `p = 7`, bidirectional. Round 0: 2→1, 5→4. Round 1: 3→1, 6→4. Round 2: 1→0 (and the
 //! second segment 2→1, 5→4). Round 3: 4→0.
 
-use crate::plan::build::reduction::Reduction;
-use crate::plan::registry::row;
-use crate::plan::registry::{BestSegment, ClosedForm, Planner, Row};
-use crate::plan::segments::{Published, TABLE_I, TABLE_III};
-use crate::plan::{Request, Transfer};
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     segmented: true,

@@ -19,12 +19,8 @@
 //! Example, broadcast, `p = 8`: 0→3; 0→7, 3→4; 0→1, 3→2, 4→5, 7→6.
 
 use crate::plan::build::cube::{folded, members_of};
-use crate::plan::build::reduction::Reduction;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
+use crate::plan::prelude::*;
 use crate::plan::tree::binomial;
-use crate::plan::{Request, Segments, Transfer};
-use crate::schedule::collective::Kind;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     commutative_only: true,

@@ -15,12 +15,7 @@
 //!
 //! Example, `p = 6`. Round 0: 1→0, 3→2, 5→4. Round 1: 2→0. Round 2: 4→0.
 
-use crate::plan::build::reduction::Reduction;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::plan::segments::{Published, TABLE_I, TABLE_III};
-use crate::plan::{Request, Segments, Transfer};
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     source: "folklore; Lowery & Langou, section IV",

@@ -30,15 +30,8 @@
 //! 0→2 and 3→5, 2↔5. At the same time results of the previous iteration go down: 2→1, 2→0, and so
 //! on.
 
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::over_vector;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, PortModels, Row};
-use crate::plan::segments::{Published, SymbolValues, ceil_log2};
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
-use crate::schedule::{Builder, Order, Schedule, Span, Step};
+use crate::plan::prelude::*;
+use crate::plan::segments::{SymbolValues, ceil_log2};
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Bi,

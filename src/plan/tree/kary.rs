@@ -19,13 +19,7 @@
 //!
 //! Example, `p = 7`, `k = 2`: 0→1, 0→2 (two ports); 1→3, 1→4, 2→5, 2→6, and so on for each segment.
 
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::over_vector;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Order, Schedule, Span, Step};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const BROADCAST: Row = Row {
     ports: PortModels::Each,

@@ -19,14 +19,8 @@
 //!
 //! Example, `p = 6`, `k = 2`. Round 0: 1→0, 2→0, 4→3, 5→3. Round 1: 3→0.
 
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::{elements_of, over_vector};
-use crate::plan::build::rounds::{Arrival, Message, needs_scratch, powers, round};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Schedule, Span};
+use crate::plan::build::rounds::needs_scratch;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Each,

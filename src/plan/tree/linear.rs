@@ -16,11 +16,7 @@
 //!
 //! Example, `p = 4`: 1→0; 2→0; 3→0.
 
-use crate::plan::build::reduction::Reduction;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, Row};
-use crate::plan::{Request, Segments, Transfer};
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     transfers: |p, _| p,

@@ -28,14 +28,7 @@
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::over_vector;
-use crate::plan::build::rounds::{self, Message};
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
-use crate::schedule::Schedule;
-use crate::schedule::collective::{Collective, Kind};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const BROADCAST: Row = Row {
     ports: PortModels::Bi,

@@ -17,18 +17,10 @@
 //!
 //! Example, `p = 5`, root 3: 0→1, 2→3; then 1→3; then 4→3.
 
-use crate::error::Result;
 use crate::machine::bytes;
-use crate::plan::Request;
-use crate::plan::build::buffers::over_vector;
-use crate::plan::gather::GatherTree;
-use crate::plan::gather::heterogeneous;
-use crate::plan::registry::row;
-use crate::plan::registry::{BestRoot, ClosedForm, Planner, Row};
+use crate::plan::gather::{GatherTree, heterogeneous};
+use crate::plan::prelude::*;
 use crate::plan::tree::binomial;
-use crate::schedule::collective::Collective;
-use crate::schedule::collective::Kind;
-use crate::schedule::{Order, Schedule, Step};
 
 pub(in crate::plan) const REDUCE: Row = Row {
     source: "Träff, optimal gather trees, Theorem 4",

@@ -19,15 +19,8 @@
 //! segment 1.
 
 use super::binomial;
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::build::buffers::over_vector;
 use crate::plan::build::compose::in_sequence;
-use crate::plan::build::rounds::{Arrival, Message, round, time_of_round};
-use crate::plan::registry::row;
-use crate::plan::registry::{Algorithm, ClosedForm, Planner, PortModels, Row};
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Schedule, Span};
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const BROADCAST: Row = Row {
     segmented: true,

@@ -29,11 +29,7 @@
 //!
 //! Example, `p = 5`: first tree 1→2, 3→2, 2→4, 4→0; second tree 4→3, 2→3, 3→1, 1→0.
 
-use crate::plan::build::reduction::Reduction;
-use crate::plan::registry::row;
-use crate::plan::registry::{ClosedForm, Planner, PortModels, Row};
-use crate::plan::{Request, Transfer};
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Bi,

@@ -1,12 +1,9 @@
 //! Searches for the best segments for out-of-order, which has to be planned to be timed.
 
 use super::{costs, lower_bound, quick_time, time};
-use crate::error::{Error, Result};
 use crate::plan::pipeline::uni_greedy::{best_size, best_uni_greedy};
-use crate::plan::registry::Algorithm;
-use crate::plan::segments::{Best, Method, Split, even_size, is_better};
-use crate::plan::{Request, Segments};
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
+use crate::plan::segments::{Split, even_size, is_better};
 
 /// Limits of a search.
 struct Limits {

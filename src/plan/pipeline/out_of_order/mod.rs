@@ -73,11 +73,7 @@ mod search;
 pub use bounds::{lower_bound, lower_bound_rounds};
 
 use super::uni_greedy;
-use crate::plan::build::reduction::Reduction;
-use crate::plan::registry::row;
-use crate::plan::registry::{BestSegment, ClosedForm, Planner, PortModels, Row};
-use crate::plan::{Request, Transfer};
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 use search::Effort;
 
 pub(in crate::plan) const REDUCE: Row = Row {

@@ -1,10 +1,8 @@
 //! The best segments for uni-greedy, of one size or of sizes that differ by one, by its evaluator.
 
 use super::States;
-use crate::error::Result;
-use crate::plan::Request;
-use crate::plan::registry::Algorithm;
-use crate::plan::segments::{Best, Method, Split, even_size, is_better};
+use crate::plan::prelude::*;
+use crate::plan::segments::{Split, even_size, is_better};
 
 /// Finds the best segments for a request whose costs are the same for all ranks.
 pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {

@@ -32,11 +32,7 @@
 mod best_segment;
 mod states;
 
-use crate::plan::build::reduction::Reduction;
-use crate::plan::registry::row;
-use crate::plan::registry::{BestSegment, ClosedForm, Planner, PortModels, Row};
-use crate::plan::{Request, Transfer};
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
 
 pub(super) use best_segment::best_size;
 pub use best_segment::best_uni_greedy;

@@ -1,0 +1,24 @@
+//! What most planners need: the words in which they are written.
+
+pub(in crate::plan) use super::build::buffers::{elements_of, over_blocks, over_vector};
+pub(in crate::plan) use super::build::reduction::{Reduction, Transfer};
+pub(in crate::plan) use super::build::rounds::{
+    self, Arrival, Exchange, Message, Rounds, are_equal, cyclic, doublings, equal_block,
+    equal_size, joined, powers, receive_first_flags, round, there_and_back, time_of_combining,
+    time_of_round,
+};
+pub(in crate::plan) use super::build::stream::{
+    Consecutive, DynScheduleSource, Reversed, StepAt, streamed,
+};
+pub(in crate::plan) use super::registry::{
+    Algorithm, BestRoot, BestSegment, ClosedForm, Planner, PortModels, Row, row,
+};
+pub(in crate::plan) use super::segments::{Best, Method, Published, TABLE_I, TABLE_III};
+pub(in crate::plan) use super::{Request, Segments, consecutive, evenly};
+pub(in crate::plan) use crate::error::{Error, Result};
+pub(in crate::plan) use crate::machine::Ports;
+pub(in crate::plan) use crate::rules::max_time;
+pub(in crate::plan) use crate::schedule::collective::{Collective, Kind};
+pub(in crate::plan) use crate::schedule::{
+    Builder, Layout, Order, Schedule, ScheduleSource, Span, Spans, Step, total_len,
+};
