@@ -53,6 +53,7 @@ use std::collections::VecDeque;
 
 use super::optimal::DynamicProgram;
 use super::optimal::table::Ranges;
+use super::tree::Received;
 use super::{GatherProblem, GatherTree, heterogeneous};
 use crate::error::Result;
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
@@ -275,46 +276,20 @@ impl BinaryTimes<'_> {
     }
 
     fn tree(&self, root: Option<usize>) -> GatherTree {
-        let p = self.0.costs.ranks();
-        let mut tree = GatherTree::unconnected(p, 0);
-        let mut work = vec![(0, p - 1, root, None)];
-        while let Some((i, j, root, receiver)) = work.pop() {
-            let (top, left, right) = if i == j {
-                (i, None, None)
-            } else {
-                match self.best(i, j, root).1 {
-                    Fork::First(k) => (i, None, Some((i + 1, k, k + 1, j))),
-                    Fork::Middle(k) => (k, Some((i, k - 1)), Some((k + 1, j, 0, 0))),
-                    Fork::Last(k) => (j, Some((i, k)), Some((k + 1, j - 1, 0, 0))),
-                    Fork::FirstAlone => (i, None, Some((i + 1, j, 0, 0))),
-                    Fork::LastAlone => (j, Some((i, j - 1)), None),
-                }
+        GatherTree::of_ranges(self.0.costs.ranks(), root, |(i, j), root| {
+            let (root, ranges, copy_after) = match (i < j).then(|| self.best(i, j, root).1) {
+                None => (i, vec![], 0),
+                Some(Fork::First(k)) => (i, vec![(i + 1, k), (k + 1, j)], 0),
+                Some(Fork::Middle(k)) => (k, vec![(i, k - 1), (k + 1, j)], 1),
+                Some(Fork::Last(k)) => (j, vec![(i, k), (k + 1, j - 1)], 2),
+                Some(Fork::FirstAlone) => (i, vec![(i + 1, j)], 0),
+                Some(Fork::LastAlone) => (j, vec![(i, j - 1)], 1),
             };
-            match receiver {
-                None => tree.set_root(top),
-                Some((parent, slot)) => tree.set_child(parent, slot, top),
+            Received {
+                root,
+                parts: ranges.into_iter().map(|range| (range, None)).collect(),
+                copy_after,
             }
-            let mut receive = |tree: &mut GatherTree, range: (usize, usize)| {
-                let slot = tree.children(top).len();
-                tree.add_child(top, range.0, 0);
-                work.push((range.0, range.1, None, Some((top, slot))));
-            };
-            if let Some(range) = left {
-                receive(&mut tree, range);
-            }
-            if left.is_some() && right.is_none_or(|r| r.0 > top) {
-                tree.copy_now(top);
-            }
-            if let Some((a, b, c, d)) = right {
-                receive(&mut tree, (a, b));
-                if c > 0 {
-                    receive(&mut tree, (c, d));
-                }
-                if a < top {
-                    tree.copy_now(top);
-                }
-            }
-        }
-        tree
+        })
     }
 }

@@ -39,6 +39,7 @@ mod binary;
 
 pub use binary::binary;
 
+use super::tree::{Range, Received};
 use super::{GatherProblem, GatherTree};
 use crate::machine::CostModel;
 use crate::plan::prelude::*;
@@ -134,9 +135,6 @@ impl<'a> GatherCosts<'a> {
         self.cost.transfer(from, to, size) + self.combine[to]
     }
 }
-
-/// First and last rank of a range.
-type Range = (usize, usize);
 
 /// The last message that the root of a range receives.
 #[derive(Debug, Clone, Copy)]
@@ -352,12 +350,8 @@ impl<'a> RangeCells<'a> {
     }
 
     fn tree(&self, root: Option<usize>) -> Result<GatherTree> {
-        let p = self.platform.ranks();
         let root = self.root(root)?;
-        let mut tree = GatherTree::unconnected(p, root);
-        let mut work = vec![((0, p - 1), root)];
-        while let Some(((i, j), r)) = work.pop() {
-            let (mut low, mut high) = (i, j);
+        let received = |(mut low, mut high), r: usize| {
             let mut received = Vec::new();
             while low < high {
                 let last = self.last(low, high, r);
@@ -368,15 +362,29 @@ impl<'a> RangeCells<'a> {
                 }
                 received.push(last);
             }
-            let copy_last = received.last().is_some_and(|first| first.range.1 + 1 == r);
-            for (slot, last) in received.iter().rev().enumerate() {
-                tree.add_child(r, last.from, 0);
-                if slot == 0 && copy_last {
-                    tree.copy_now(r);
-                }
-                work.push((last.range, last.from));
+            received.reverse();
+            let copy_last = received.first().is_some_and(|first| first.range.1 + 1 == r);
+            (received, usize::from(copy_last))
+        };
+        Ok(self.tree_of(root, received))
+    }
+
+    /// The tree in which rank `r` receives `received(range, r)` as the root of a range: in this
+    /// order, with its own copy after so many of them.
+    fn tree_of(
+        &self,
+        root: usize,
+        received: impl Fn(Range, usize) -> (Vec<LastMessage>, usize),
+    ) -> GatherTree {
+        GatherTree::of_ranges(self.platform.ranks(), Some(root), |range, root| {
+            let root = root.unwrap_or(range.0);
+            let (messages, copy_after) = received(range, root);
+            let parts = messages.into_iter().map(|m| (m.range, Some(m.from)));
+            Received {
+                root,
+                parts: parts.collect(),
+                copy_after,
             }
-        }
-        Ok(tree)
+        })
     }
 }

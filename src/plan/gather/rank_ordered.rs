@@ -37,6 +37,7 @@ use std::collections::VecDeque;
 
 use super::optimal::DynamicProgram;
 use super::optimal::table::Ranges;
+use super::tree::Received;
 use super::{GatherProblem, GatherTree};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::plan::prelude::*;
@@ -132,22 +133,19 @@ impl RankTimes<'_> {
     }
 
     fn tree(&mut self, root: Option<usize>) -> GatherTree {
-        let p = self.ranges.costs.ranks();
-        let mut tree = GatherTree::unconnected(p, 0);
-        let mut work = vec![(0, p - 1, root, None)];
         let (mut before, mut after) = (Vec::new(), Vec::new());
-        while let Some((i, j, given, receiver)) = work.pop() {
-            let mut received = Vec::new();
+        GatherTree::of_ranges(self.ranges.costs.ranks(), root, |(i, j), given| {
+            let mut parts = Vec::new();
             let mut y = j + 1;
             // Ranges after the root, then the root, then ranges before it.
-            let top = match given {
+            let root = match given {
                 Some(root) => {
                     self.row(i, root, &mut before, &mut after);
                     let ready = before[root - i] + self.ranges.costs.copy(root);
                     let times = self.extended(root + 1, ready, y);
                     while y > root + 1 {
                         let x = self.last(&times, root + 1, root + 1, y).1;
-                        received.push((x, y - 1));
+                        parts.push(((x, y - 1), None));
                         y = x;
                     }
                     root
@@ -160,35 +158,25 @@ impl RankTimes<'_> {
                         if own <= time {
                             break y - 1;
                         }
-                        received.push((x, y - 1));
+                        parts.push(((x, y - 1), None));
                         y = x;
                     }
                 }
             };
-            let copy_after = received.len();
-            y = top;
+            let after_copy = parts.len();
+            y = root;
             while y > i {
                 let x = self.last(&before, i, i, y).1;
-                received.push((x, y - 1));
+                parts.push(((x, y - 1), None));
                 y = x;
             }
-            match receiver {
-                None => tree.set_root(top),
-                Some((parent, slot)) => tree.set_child(parent, slot, top),
+            parts.reverse();
+            Received {
+                root,
+                copy_after: parts.len() - after_copy,
+                parts,
             }
-            let copy_at = received.len() - copy_after;
-            for (slot, &(a, b)) in received.iter().rev().enumerate() {
-                if slot == copy_at {
-                    tree.copy_now(top);
-                }
-                tree.add_child(top, a, 0);
-                work.push((a, b, None, Some((top, slot))));
-            }
-            if copy_at == received.len() {
-                tree.copy_now(top);
-            }
-        }
-        tree
+        })
     }
 }
 

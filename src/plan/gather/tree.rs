@@ -12,6 +12,19 @@ pub struct Child {
     pub port: usize,
 }
 
+/// First and last rank of a range.
+pub(super) type Range = (usize, usize);
+
+/// What the root of a range receives.
+pub(super) struct Received {
+    pub(super) root: usize,
+    /// The other ranks of the range, in the order in which they are received, with a root where it
+    /// is known.
+    pub(super) parts: Vec<(Range, Option<usize>)>,
+    /// Number of parts after which the root copies its own block.
+    pub(super) copy_after: usize,
+}
+
 /// A gather tree. For every rank it lists the ranks it receives from, in order, and the number of
 /// them after which it copies its own block.
 ///
@@ -49,6 +62,34 @@ impl GatherTree {
             root,
             nodes: vec![TreeNode::default(); ranks],
         }
+    }
+
+    /// The tree in which the root of every range of ranks receives what `received` says for the
+    /// range and, if it is given, its root.
+    pub(super) fn of_ranges(
+        ranks: usize,
+        root: Option<usize>,
+        mut received: impl FnMut(Range, Option<usize>) -> Received,
+    ) -> GatherTree {
+        let mut tree = GatherTree::unconnected(ranks, 0);
+        // Ranges and their given roots, each with the rank that receives it and its slot among that
+        // rank's children.
+        let mut work: Vec<(Range, _, Option<(usize, usize)>)> = vec![((0, ranks - 1), root, None)];
+        while let Some((range, given, receiver)) = work.pop() {
+            let of_root = received(range, given);
+            let root = of_root.root;
+            match receiver {
+                None => tree.root = root,
+                Some((parent, slot)) => tree.nodes[parent].children[slot].rank = root,
+            }
+            for (slot, &(part, given)) in of_root.parts.iter().enumerate() {
+                // Its root is not known yet.
+                tree.add_child(root, part.0, 0);
+                work.push((part, given, Some((root, slot))));
+            }
+            tree.nodes[root].copy_after = of_root.copy_after;
+        }
+        tree
     }
 
     /// The tree in which rank `r` receives from `children[r]` in this order, and copies its own
@@ -153,11 +194,6 @@ impl GatherTree {
         self.nodes[rank].copy_after = self.nodes[rank].children.len();
     }
 
-    /// Replaces the rank of child number `slot` of `rank`.
-    pub(super) fn set_child(&mut self, rank: usize, slot: usize, child: usize) {
-        self.nodes[rank].children[slot].rank = child;
-    }
-
     /// Makes `root` the root.
     pub(super) fn set_root(&mut self, root: usize) {
         self.root = root;
@@ -232,56 +268,6 @@ impl GatherTree {
     /// the scatter, too, if links cost the same in both directions.
     pub fn time(&self, sizes: &[u64], cost: &CostModel) -> f64 {
         self.times(sizes, cost)[self.root]
-    }
-
-    /// First and last rank of the subtree of each rank, if its ranks are consecutive.
-    fn ranges(&self) -> Vec<Option<(usize, usize)>> {
-        let mut ranges: Vec<(usize, usize, usize)> = (0..self.ranks()).map(|r| (r, r, 1)).collect();
-        for &r in self.top_down().iter().rev() {
-            for c in &self.nodes[r].children {
-                let (low, high, count) = ranges[c.rank];
-                let mine = &mut ranges[r];
-                *mine = (mine.0.min(low), mine.1.max(high), mine.2 + count);
-            }
-        }
-        let range = |(low, high, count)| (high - low + 1 == count).then_some((low, high));
-        ranges.into_iter().map(range).collect()
-    }
-
-    /// Whether every subtree consists of consecutive ranks. A rank may receive them in any order.
-    /// Takes `O(p)` time, as the other two classes do.
-    pub fn is_weakly_ordered(&self) -> bool {
-        self.ranges().iter().all(Option::is_some)
-    }
-
-    /// Whether the tree is weakly ordered, and every rank receives in rank order, with its own copy
-    /// in its turn (Definition 3 of the paper).
-    pub fn is_rank_ordered(&self) -> bool {
-        let ordered = |(r, node): (usize, &TreeNode)| {
-            let (before, after) = node.children.split_at(node.copy_after);
-            let rising = node.children.is_sorted_by_key(|c| c.rank);
-            node.children.is_empty()
-                || rising && before.iter().all(|c| c.rank < r) && after.iter().all(|c| c.rank > r)
-        };
-        self.is_weakly_ordered() && self.nodes.iter().enumerate().all(ordered)
-    }
-
-    /// Whether the tree is weakly ordered, and every range that a rank receives is adjacent to the
-    /// ranks it already holds, so that it always holds consecutive ranks.
-    pub fn is_adjacent(&self) -> bool {
-        let ranges = self.ranges();
-        let touches = |(r, node): (usize, &TreeNode)| {
-            let mut held = (r, r);
-            node.children.iter().all(|c| {
-                let Some((low, high)) = ranges[c.rank] else {
-                    return false;
-                };
-                let touches = high + 1 == held.0 || held.1 + 1 == low;
-                held = (held.0.min(low), held.1.max(high));
-                touches
-            })
-        };
-        ranges.iter().all(Option::is_some) && self.nodes.iter().enumerate().all(touches)
     }
 
     /// The gather along this tree, of `blocks[r]` elements from each rank `r`.

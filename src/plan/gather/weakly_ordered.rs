@@ -28,7 +28,8 @@
 //! `{1,2}`.
 
 use super::optimal::table::RangeCosts;
-use super::{Child, GatherProblem, GatherTree, optimal, rank_ordered};
+use super::tree::Received;
+use super::{GatherProblem, GatherTree, optimal, rank_ordered};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::plan::prelude::*;
 
@@ -118,25 +119,16 @@ pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
             program.times[i * p + j] = program.best((i, j), i..=j).0;
         }
     }
-    let mut tree = GatherTree::unconnected(p, 0);
-    let mut work = vec![((0, p - 1), problem.root(), None)];
-    while let Some((range, root, receiver)) = work.pop() {
+    let root = problem.root();
+    Ok(GatherTree::of_ranges(p, root, |range, root| {
         let roots = root.map_or(range.0..=range.1, |r| r..=r);
-        let (_, r, parts) = program.best(range, roots);
-        match receiver {
-            None => tree.set_root(r),
-            Some((parent, slot)) => tree.set_child(parent, slot, r),
+        let (_, root, parts) = program.best(range, roots);
+        Received {
+            root,
+            parts: parts.iter().map(|part| (part.range, None)).collect(),
+            copy_after: 0,
         }
-        let children = parts.iter().map(|part| Child {
-            rank: part.range.0,
-            port: 0,
-        });
-        tree.set_children(r, children.collect());
-        for (slot, part) in parts.iter().enumerate() {
-            work.push((part.range, None, Some((r, slot))));
-        }
-    }
-    Ok(tree)
+    }))
 }
 
 #[derive(Debug)]

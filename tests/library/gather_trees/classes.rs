@@ -6,7 +6,7 @@ use oneport::internal::gather::{
 };
 use oneport::{CostModel, Request};
 
-use super::{Random, prove};
+use super::{Classes, Random, prove};
 
 #[test]
 fn the_partition_instance() {

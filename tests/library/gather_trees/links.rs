@@ -4,7 +4,7 @@ use oneport::internal::gather::{GatherProblem, GatherTree, binary, heterogeneous
 use oneport::machine::Links;
 use oneport::{CostModel, Ports, Result};
 
-use super::{Random, prove};
+use super::{Classes, Random, prove};
 
 fn links(random: &mut Random, p: usize, missing: u64) -> CostModel {
     let mut matrix = |top: u64| -> Vec<Vec<Option<f64>>> {

@@ -12,6 +12,67 @@ use oneport::{CostModel, Ports, Result};
 
 type Plan = fn(&GatherProblem) -> Result<GatherTree>;
 
+/// The classes of trees, in all of which the ranks of every subtree are consecutive.
+trait Classes {
+    /// First and last rank of each subtree, and the number of its ranks.
+    fn ranges(&self) -> Vec<(usize, usize, usize)>;
+
+    /// Whether every subtree has consecutive ranks, received in any order.
+    fn is_weakly_ordered(&self) -> bool {
+        let consecutive = |(low, high, count)| high - low + 1 == count;
+        self.ranges().into_iter().all(consecutive)
+    }
+
+    /// Whether every rank receives in rank order, too, with its own copy in its turn (Definition 3
+    /// of the paper).
+    fn is_rank_ordered(&self) -> bool;
+
+    /// Whether every range that a rank receives is adjacent to the ranks it already holds.
+    fn is_adjacent(&self) -> bool;
+}
+
+impl Classes for GatherTree {
+    fn ranges(&self) -> Vec<(usize, usize, usize)> {
+        fn add(tree: &GatherTree, r: usize, ranges: &mut [(usize, usize, usize)]) {
+            for c in tree.children(r) {
+                add(tree, c.rank, ranges);
+                let (low, high, count) = ranges[c.rank];
+                let mine = &mut ranges[r];
+                *mine = (mine.0.min(low), mine.1.max(high), mine.2 + count);
+            }
+        }
+        let mut ranges: Vec<_> = (0..self.ranks()).map(|r| (r, r, 1)).collect();
+        add(self, self.root(), &mut ranges);
+        ranges
+    }
+
+    fn is_rank_ordered(&self) -> bool {
+        let ordered = |r: usize| {
+            let children = self.children(r);
+            let (before, after) = children.split_at(self.copy_after(r));
+            children.is_empty()
+                || children.is_sorted_by_key(|c| c.rank)
+                    && before.iter().all(|c| c.rank < r)
+                    && after.iter().all(|c| c.rank > r)
+        };
+        self.is_weakly_ordered() && (0..self.ranks()).all(ordered)
+    }
+
+    fn is_adjacent(&self) -> bool {
+        let ranges = self.ranges();
+        let touches = |r: usize| {
+            let mut held = (r, r);
+            self.children(r).iter().all(|c| {
+                let (low, high, _) = ranges[c.rank];
+                let touches = high + 1 == held.0 || held.1 + 1 == low;
+                held = (held.0.min(low), held.1.max(high));
+                touches
+            })
+        };
+        self.is_weakly_ordered() && (0..self.ranks()).all(touches)
+    }
+}
+
 /// Random numbers, and random problems made of them.
 struct Random(Generator);
 

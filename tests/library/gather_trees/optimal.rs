@@ -5,7 +5,7 @@ use oneport::CostModel;
 use oneport::internal::gather::optimal::{self, DynamicProgram, time_by};
 use oneport::internal::gather::{GatherProblem, GatherTree, binary, rank_ordered, weakly_ordered};
 
-use super::{Plan, Random, for_cubic_programs, prove};
+use super::{Classes, Plan, Random, for_cubic_programs, prove};
 
 /// The trees of the `O(p^2)` and of the `O(p^3)` program, which take the same time.
 fn both(problem: &GatherProblem, plan: Plan) -> [GatherTree; 2] {

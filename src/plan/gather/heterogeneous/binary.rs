@@ -93,23 +93,7 @@ impl RangeCells<'_> {
     }
 
     fn binary_tree(&self, root: Option<usize>) -> Result<GatherTree> {
-        let p = self.platform.ranks();
         let root = self.root(root)?;
-        let mut tree = GatherTree::unconnected(p, root);
-        let mut work = vec![((0, p - 1), root)];
-        while let Some(((i, j), r)) = work.pop() {
-            let (children, copy_after) = self.children(i, j, r);
-            for (slot, child) in children.iter().enumerate() {
-                if slot == copy_after {
-                    tree.copy_now(r);
-                }
-                tree.add_child(r, child.from, 0);
-                work.push((child.range, child.from));
-            }
-            if copy_after == children.len() {
-                tree.copy_now(r);
-            }
-        }
-        Ok(tree)
+        Ok(self.tree_of(root, |(i, j), r| self.children(i, j, r)))
     }
 }

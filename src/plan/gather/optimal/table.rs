@@ -1,6 +1,7 @@
 //! Completion times of the best adjacent tree over every range of ranks, and the tree that follows
 //! from them.
 
+use super::super::tree::Received;
 use super::super::{GatherProblem, GatherTree};
 use crate::rules::max_time;
 
@@ -220,49 +221,30 @@ impl<'a> RangeTimes<'a> {
     /// The tree over all ranks. The best last steps are not stored, but computed again for as many
     /// ranges as there are ranks.
     pub(super) fn tree(&self) -> GatherTree {
-        let p = self.costs.ranks();
-        let mut tree = GatherTree::unconnected(p, 0);
-        // Ranges, each with the rank that receives it and its slot among that rank's children.
-        let mut work = vec![(0, p - 1, None)];
-        while let Some((i, j, receiver)) = work.pop() {
-            let (mut low, mut high) = (i, j);
-            let mut received = Vec::new();
-            let mut copy_last = false;
+        GatherTree::of_ranges(self.costs.ranks(), None, |(mut low, mut high), _| {
+            let (mut parts, mut copy_after) = (Vec::new(), 0);
             while low < high {
-                match self.best(low, high) {
-                    Last::First => {
-                        received.push((low + 1, high));
-                        high = low;
-                    }
+                let range = match self.best(low, high) {
+                    Last::First => (low + 1, high),
                     Last::Final => {
-                        received.push((low, high - 1));
-                        copy_last = true;
-                        low = high;
+                        copy_after = 1;
+                        (low, high - 1)
                     }
-                    Last::After(k) => {
-                        received.push((k + 1, high));
-                        high = k;
-                    }
-                    Last::UpTo(k) => {
-                        received.push((low, k));
-                        low = k + 1;
-                    }
+                    Last::After(k) => (k + 1, high),
+                    Last::UpTo(k) => (low, k),
+                };
+                parts.push((range, None));
+                match range.0 == low {
+                    true => low = range.1 + 1,
+                    false => high = range.0 - 1,
                 }
             }
-            let root = low;
-            match receiver {
-                None => tree.set_root(root),
-                Some((parent, slot)) => tree.set_child(parent, slot, root),
+            parts.reverse();
+            Received {
+                root: low,
+                parts,
+                copy_after,
             }
-            for (slot, &(i, j)) in received.iter().rev().enumerate() {
-                // The root of [i, j] is not known yet; `set_child` replaces it.
-                tree.add_child(root, i, 0);
-                if slot == 0 && copy_last {
-                    tree.copy_now(root);
-                }
-                work.push((i, j, Some((root, slot))));
-            }
-        }
-        tree
+        })
     }
 }
