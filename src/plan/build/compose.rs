@@ -146,13 +146,15 @@ impl<R: Rounds> Blocks<R> {
     }
 }
 
-/// Number of scratch elements. Only unidirectional ranks need them: see [`rounds::backwards`].
+/// Number of scratch elements. Only unidirectional ranks need them, and no broadcast: see
+/// [`rounds::needs_scratch`].
 pub(in crate::plan) fn scratch_after(
     request: &Request,
     blocks: &[Span],
     longest: impl Fn(&[Span]) -> usize,
 ) -> Option<usize> {
-    (!request.ports.is_bidirectional()).then(|| longest(blocks))
+    let needed = request.kind.reduces() && !request.ports.is_bidirectional();
+    needed.then(|| longest(blocks))
 }
 
 impl<R: Rounds> StepAt for Blocks<R> {

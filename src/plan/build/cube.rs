@@ -82,9 +82,10 @@ impl Cube {
     }
 
     /// How a reduction handles arriving messages, and the number of scratch elements that this
-    /// needs after the vector.
+    /// needs after the vector: see [`needs_scratch`](super::rounds::needs_scratch).
     pub(in crate::plan) fn arrival(&self, request: &Request) -> (Arrival, usize) {
-        if request.ports.is_bidirectional() || self.members.len() < 2 {
+        let one_way = request.ports.is_bidirectional() || !request.kind.reduces();
+        if one_way || self.members.len() < 2 {
             (Arrival::Combined, 0)
         } else {
             (

@@ -300,8 +300,12 @@ pub(crate) fn scratch_of(request: &Request, rounds: impl Iterator<Item = Vec<Mes
 
 /// Whether a round whose messages are combined needs scratch: a rank receives through several
 /// ports, or sends and receives through one port for both directions. A combination on arrival
-/// would delay the other transfers. The same holds for the opposite messages.
+/// would delay the other transfers. The same holds for the opposite messages. A broadcast is
+/// planned as a reduction without scratch, which would become an extra copy in the reversal.
 pub(in crate::plan) fn needs_scratch(request: &Request, messages: &[Message]) -> bool {
+    if !request.kind.reduces() {
+        return false;
+    }
     let bidirectional = request.ports.is_bidirectional();
     let used = |rank: usize, sends: bool| (rank, sends && bidirectional);
     let both = |m: &Message| [used(m.from, true), used(m.to, false)];

@@ -50,33 +50,19 @@ pub(in crate::plan) const REDUCE: Row = Row {
 };
 
 pub(in crate::plan) const BROADCAST: Row = Row {
-    planner: Planner::ReverseOf(plan_for_broadcast),
     published: None,
     ..row::broadcast(REDUCE)
 };
 
 /// Plans the reduction.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request, Cube::arrival)
-}
-
-/// Plans the reduction that, reversed, is the broadcast. It combines directly on arrival: receiving
-/// into scratch would become an extra copy in the reversal.
-pub(crate) fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
-    reduction(request, |_, _| (Arrival::Combined, 0))
-}
-
-fn reduction(
-    request: &Request,
-    arrival: fn(&Cube, &Request) -> (Arrival, usize),
-) -> Result<Schedule> {
     let (p, root) = (request.ranks, request.root);
     let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
     let cube = Cube {
         members: members_of(p, root),
         elements: vector.len,
     };
-    let (arrival, scratch) = arrival(&cube, request);
+    let (arrival, scratch) = cube.arrival(request);
     for &r in &cube.members {
         b.set_len(r, vector.len + scratch);
     }

@@ -52,62 +52,40 @@ pub(in crate::plan) const RING_REDUCE: Row = Row {
     ..REDUCE
 };
 
-pub(in crate::plan) const BROADCAST: Row = Row {
-    planner: Planner::ReverseOf(plan_for_broadcast),
-    ..row::broadcast(REDUCE)
-};
-
 pub(in crate::plan) const RING_BROADCAST: Row = Row {
     collective: Kind::Broadcast,
     commutative_only: false,
-    planner: Planner::Streamed(ring_broadcast_programs),
     ..RING_REDUCE
 };
 
-/// Plans the reduction with Bruck's reduce-scatter.
+/// Plans the reduction: Bruck's allgather backwards, then the gather.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    let blocks = request.block_spans();
-    let rounds = || bruck::allgather(request, request.root, blocks.clone());
-    reduction(request, &blocks, rounds, true)
+    let (root, blocks) = (request.root, request.block_spans());
+    let allgather = || bruck::allgather(request, root, blocks.clone());
+    let scratch = rounds::scratch_of(request, allgather());
+    let (mut b, vector) = over_vector(request, Collective::Reduce { root }, scratch);
+    rounds::backwards(&mut b, request, allgather(), vector.len);
+    let gather = Gather::new(request, blocks);
+    rounds::forwards(&mut b, request, gather.messages());
+    b.build()
 }
 
-/// Plans the reduction that, reversed, is the broadcast with Bruck's allgather. It combines
-/// directly on arrival: receiving into scratch would become an extra copy in the reversal.
-pub(crate) fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
-    let blocks = request.block_spans();
-    let rounds = || bruck::allgather(request, request.root, blocks.clone());
-    reduction(request, &blocks, rounds, false)
-}
-
-/// Plans the reduction with the ring's reduce-scatter; steps are generated on demand.
-pub(super) fn ring_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    let root = request.root;
-    Ok(streamed(
-        request,
-        Collective::Reduce { root },
-        over_ring(request, true),
-    ))
-}
-
-/// Plans the broadcast with the ring's allgather, a reversed reduction; steps are generated on
-/// demand. As in [`plan_for_broadcast`], the reduction combines directly on arrival.
-pub(super) fn ring_broadcast_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    let (root, steps) = (request.root, Reversed(over_ring(request, false)));
-    Ok(streamed(request, Collective::Broadcast { root }, steps))
-}
-
-/// The ring's reduce-scatter, with or without scratch, followed by the gather.
-fn over_ring(request: &Request, with_scratch: bool) -> Consecutive<Blocks<Ring>, Blocks<Gather>> {
-    let blocks = request.block_spans();
-    let root = request.root;
+/// Plans the reduction, the ring's allgather backwards and then the gather, or the broadcast that
+/// is that backwards; steps are generated on demand.
+fn ring_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
+    let (root, blocks) = (request.root, request.block_spans());
     let collective = Collective::Reduce { root };
-    let scratch = scratch_after(request, &blocks, ring::longest).filter(|_| with_scratch);
+    let scratch = scratch_after(request, &blocks, ring::longest);
     let ring = |blocks| Ring::from(root, blocks);
     let gather = |blocks| Gather::new(request, blocks);
-    Consecutive {
+    let steps = Consecutive {
         first: Blocks::backwards(request, collective.clone(), ring, blocks.clone(), scratch),
-        second: Blocks::forwards(request, collective, gather, blocks),
-    }
+        second: Blocks::forwards(request, collective.clone(), gather, blocks),
+    };
+    Ok(match request.kind {
+        Kind::Broadcast => streamed(request, Collective::Broadcast { root }, Reversed(steps)),
+        _ => streamed(request, collective, steps),
+    })
 }
 
 /// Time of the reduction with Bruck's reduce-scatter if the blocks are equal and, on unidirectional
@@ -134,34 +112,6 @@ fn time_of_gather(request: &Request, block: usize) -> f64 {
     counts
         .map(|count| request.transfer_time(count * block))
         .sum()
-}
-
-/// The reduce-scatter that is `allgather` backwards, with or without scratch, followed by the
-/// gather.
-fn reduction<R: DoubleEndedIterator<Item = Vec<Message>>>(
-    request: &Request,
-    blocks: &[Span],
-    allgather: impl Fn() -> R,
-    with_scratch: bool,
-) -> Result<Schedule> {
-    let root = request.root;
-    let scratch = if with_scratch {
-        rounds::scratch_of(request, allgather())
-    } else {
-        0
-    };
-    let (mut b, vector) = over_vector(request, Collective::Reduce { root }, scratch);
-    if with_scratch {
-        rounds::backwards(&mut b, request, allgather(), vector.len);
-    } else {
-        for messages in allgather().rev() {
-            let messages: Vec<_> = messages.into_iter().map(Message::backwards).collect();
-            round(&mut b, request, &messages, Arrival::Combined);
-        }
-    }
-    let gather = Gather::new(request, blocks.to_vec());
-    rounds::forwards(&mut b, request, gather.messages());
-    b.build()
 }
 
 /// The rounds of a (k+1)-nomial tree that bring to number `v` the blocks of the numbers that differ

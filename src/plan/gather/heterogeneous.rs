@@ -66,8 +66,7 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
 /// Takes as long as [`tree`].
 ///
 /// # Errors
-/// As [`tree`], and when `combine` is empty, `root` is not a rank, or `cost` describes too few
-/// ranks.
+/// As [`tree`].
 pub(crate) fn reduction_tree(
     cost: &CostModel,
     size: u64,
@@ -75,12 +74,6 @@ pub(crate) fn reduction_tree(
     root: Option<usize>,
 ) -> Result<GatherTree> {
     let ranks = combine.len();
-    cost.covers(ranks)?;
-    if let Some(root) = root.filter(|&root| root >= ranks) {
-        return Err(Error::usage(format!(
-            "root {root} is not one of {ranks} ranks (numbered from 0)"
-        )));
-    }
     let platform = GatherCosts {
         cost,
         before: vec![0; ranks + 1],

@@ -26,11 +26,6 @@ impl GatherProblem {
         if p == 0 {
             return Err(Error::usage("a collective needs at least one rank"));
         }
-        if let Some(root) = root.filter(|&root| root >= p) {
-            return Err(Error::usage(format!(
-                "root {root} is not one of {p} ranks (numbered from 0)"
-            )));
-        }
         let sum = sizes
             .iter()
             .try_fold(0u64, |a, &b| a.checked_add(b).filter(|&s| s <= 1 << 60));
@@ -39,12 +34,13 @@ impl GatherProblem {
         }
         cost.validate()?;
         cost.covers(p)?;
-        Ok(GatherProblem {
+        let problem = GatherProblem {
             sizes,
             cost,
-            root,
+            root: None,
             ported: 1,
-        })
+        };
+        problem.with_root(root)
     }
 
     /// The gather that `request` describes: its blocks, each element with the request's number of

@@ -130,19 +130,8 @@ impl Algorithm {
         evaluate: impl Fn(Request) -> Result<T, E>,
         time: impl Fn(&T) -> f64,
     ) -> Result<Option<T>, E> {
-        let mut best: Option<Result<T, E>> = None;
-        for used in self.uses(request) {
-            let next = evaluate(request.using(used));
-            let better = match (&best, &next) {
-                (None, _) | (Some(Err(_)), Ok(_)) => true,
-                (Some(Ok(best)), Ok(next)) => time(next) < time(best),
-                (Some(_), Err(_)) => false,
-            };
-            if better {
-                best = Some(next);
-            }
-        }
-        best.transpose()
+        let uses = self.uses(request).into_iter();
+        first_best(uses.map(|used| evaluate(request.using(used))), time).transpose()
     }
 
     /// The request for the best use of its ports.
@@ -173,6 +162,18 @@ impl Algorithm {
             alone
         })
     }
+}
+
+/// The first of the results with the smallest `time`, or the first refusal if all are refused.
+pub(super) fn first_best<T, E>(
+    results: impl Iterator<Item = Result<T, E>>,
+    time: impl Fn(&T) -> f64,
+) -> Option<Result<T, E>> {
+    results.reduce(|best, next| match (&best, &next) {
+        (Err(_), Ok(_)) => next,
+        (Ok(least), Ok(other)) if time(other) < time(least) => next,
+        _ => best,
+    })
 }
 
 /// Programs for some of the ports, or for pairs of them.

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::Algorithm;
+use super::ports::first_best;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
@@ -88,18 +89,7 @@ impl Algorithm {
             (fixed.root, fixed.root_free) = (root, false);
             evaluate(fixed)
         };
-        let mut best = at(0);
-        for next in (1..ranks).map(at) {
-            let better = match (&best, &next) {
-                (Ok(best), Ok(next)) => time(next) < time(best),
-                (Err(_), Ok(_)) => true,
-                (_, Err(_)) => false,
-            };
-            if better {
-                best = next;
-            }
-        }
-        best.map(Some)
+        first_best((0..ranks).map(at), time).transpose()
     }
 
     /// Whether another root may be better than the one that the planner takes for a free root,

@@ -32,29 +32,14 @@ pub(in crate::plan) const REDUCE: Row = Row {
     ..row::new("knomial", Kind::Reduce, plan)
 };
 
-pub(in crate::plan) const BROADCAST: Row = Row {
-    planner: Planner::ReverseOf(plan_for_broadcast),
-    ..row::broadcast(REDUCE)
-};
-
 /// Plans the reduction; only the sum of the request's segments matters.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    reduction(request, true)
-}
-
-/// Plans the reduction that, reversed, is the broadcast. It combines directly on arrival: receiving
-/// into scratch would become an extra copy in the reversal.
-fn plan_for_broadcast(request: &Request) -> Result<Schedule> {
-    reduction(request, false)
-}
-
-fn reduction(request: &Request, with_scratch: bool) -> Result<Schedule> {
     let Request { ranks, root, .. } = *request;
     let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
     // Where order counts, rank 0 forwards the result.
     let first = if request.keep_order { 0 } else { root };
     let rounds: Vec<_> = rounds(ranks, request.ports.k(), first, vector).collect();
-    let scratch_of = |round: &Vec<Message>| with_scratch && needs_scratch(request, round);
+    let scratch_of = |round: &Vec<Message>| needs_scratch(request, round);
     // The first rank receives through the most ports.
     let most = rounds.iter().filter(|round| scratch_of(round));
     let most = most.map(|round| round.iter().filter(|m| m.to == first).count());

@@ -40,31 +40,25 @@ pub(in crate::plan) const BROADCAST: Row = Row {
     volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
     min_rounds: levels,
-    ..row::new("multi-tree", Kind::Broadcast, broadcast)
+    ..row::new("multi-tree", Kind::Broadcast, plan)
 };
 
 pub(in crate::plan) const REDUCE: Row = Row {
     collective: Kind::Reduce,
     commutative_only: true,
-    planner: Planner::Direct(reduce),
     closed_form: ClosedForm::None,
     ..BROADCAST
 };
 
-/// Plans the broadcast.
-pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
-    let (trees, root) = (Trees::of(request), request.root);
-    let (mut b, _) = over_vector(request, Collective::Broadcast { root }, 0);
-    rounds::forwards(&mut b, request, trees.rounds(request));
-    b.build()
-}
-
-/// Plans the reduction.
-pub(crate) fn reduce(request: &Request) -> Result<Schedule> {
-    let (trees, root) = (Trees::of(request), request.root);
+/// Plans the broadcast, or the reduction that is it backwards.
+pub(crate) fn plan(request: &Request) -> Result<Schedule> {
+    let (trees, collective) = (Trees::of(request), request.kind.with_root(request.root));
     let scratch = rounds::scratch_of(request, trees.rounds(request));
-    let (mut b, vector) = over_vector(request, Collective::Reduce { root }, scratch);
-    rounds::backwards(&mut b, request, trees.rounds(request), vector.len);
+    let (mut b, vector) = over_vector(request, collective, scratch);
+    match request.kind {
+        Kind::Broadcast => rounds::forwards(&mut b, request, trees.rounds(request)),
+        _ => rounds::backwards(&mut b, request, trees.rounds(request), vector.len),
+    }
     b.build()
 }
 
