@@ -1,13 +1,17 @@
 //! The table of a sweep, and its forms for papers.
 
-use std::collections::BTreeSet;
-
 use oneport_pictures::SweepRow;
 
 use super::Table;
 use crate::files::name_of;
 use crate::output::command;
 use crate::units::{number, or_dash, show_bytes, show_ns};
+
+/// The rows at a point, fastest first.
+type At<'a> = [&'a SweepRow];
+/// The text of a row in a column.
+type Cell<'a> = Box<dyn Fn(&At, &SweepRow) -> String + 'a>;
+type Column<'a> = (String, Cell<'a>);
 
 impl Table<'_> {
     /// Header and rows of the table: a row for each point of a sweep with what is fastest there, or
@@ -16,99 +20,78 @@ impl Table<'_> {
         /// More algorithms than these have no columns of their own, but for those from files.
         const MAX_COLUMNS: usize = 5;
         let (points, names) = (self.sweep.points(), self.sweep.algorithms());
-        let vary = |values: BTreeSet<u64>| values.len() > 1;
-        let many_ranks = vary(points.iter().map(|point| point.0 as u64).collect());
-        let many_sizes = vary(points.iter().map(|point| point.1).collect());
+        let many_ranks = points.iter().any(|point| point.0 != points[0].0);
+        let many_sizes = points.iter().any(|point| point.1 != points[0].1);
         let one_each = points.iter().all(|&point| self.sweep.at(point).len() == 1);
+        let by_point = points.len() > 1 && !one_each;
+        let own: Vec<String> = self
+            .common
+            .schedule
+            .iter()
+            .map(|path| name_of(path))
+            .collect();
+        let few = names.len() <= MAX_COLUMNS;
+        let has_column = |name: &&str| few || own.iter().any(|own| own == name);
+        let shown: Vec<&str> = names.into_iter().filter(has_column).collect();
+
         let over = |value: f64, by: f64| or_dash((by > 0.0).then(|| number(value / by, 4)));
-        let show = |row: &SweepRow| match row.median {
+        let x_best = move |at: &At, row: &SweepRow| over(row.value(), at[0].value());
+        let x_bound = move |_: &At, row: &SweepRow| over(row.time, row.bound);
+        let mut columns: Vec<Column> = Vec::new();
+        let mut add = |name: &str, cell| columns.push((name.to_string(), cell));
+        if many_ranks {
+            add(">ranks", Box::new(|_, row| row.ranks.to_string()));
+        }
+        if many_sizes {
+            add(">size", Box::new(|_, row| show_bytes(row.bytes)));
+        }
+        let name = if by_point { "fastest" } else { "algorithm" };
+        add(name, Box::new(|_, row| row.algorithm.clone()));
+        let time = |row: &SweepRow| match row.median {
             Some(median) => show_ns(median),
             None => self.sweep.unit.show(row.time),
         };
-        let mut header: Vec<String> = Vec::new();
-        let mut head = |names: &[&str]| header.extend(names.iter().map(|&name| name.into()));
-        if many_ranks {
-            head(&[">ranks"]);
+        add(">time", Box::new(move |_, row| time(row)));
+        if !by_point {
+            add(">x best", Box::new(x_best));
         }
-        if many_sizes {
-            head(&[">size"]);
-        }
-        let by_point = points.len() > 1 && !one_each;
-        let columns: Vec<&str> = match names.len() <= MAX_COLUMNS {
-            true => names,
-            false => {
-                let own = self.common.schedule.iter().map(|path| name_of(path));
-                let own: Vec<String> = own.collect();
-                let is_own = |name: &&str| own.iter().any(|own| own == name);
-                names.into_iter().filter(is_own).collect()
-            }
-        };
-        match by_point {
-            true => {
-                head(&["fastest", ">time", ">x bound"]);
-                match columns.is_empty() {
-                    true => head(&["second", ">x best"]),
-                    false => {
-                        let names = columns.iter().map(|name| format!(">x {name}"));
-                        header.extend(names);
-                    }
-                }
-            }
-            false => head(&[
-                "algorithm",
-                ">time",
-                ">x best",
-                ">x bound",
-                ">rounds",
+        add(">x bound", Box::new(x_bound));
+        if !by_point {
+            add(">rounds", Box::new(|_, row| row.rounds.to_string()));
+            add(
                 ">segment",
-                ">messages",
-                ">volume",
-            ]),
-        }
-        let mut rows = Vec::new();
-        for &(ranks, bytes) in &points {
-            let at = self.sweep.at((ranks, bytes));
-            let Some(best) = at.first() else { continue };
-            let mut place = Vec::new();
-            place.extend(many_ranks.then(|| ranks.to_string()));
-            place.extend(many_sizes.then(|| show_bytes(bytes)));
-            if by_point {
-                let mut cells = place;
-                cells.extend([
-                    best.algorithm.clone(),
-                    show(best),
-                    over(best.time, best.bound),
-                ]);
-                let x_best = |row: &&SweepRow| over(row.value(), best.value());
-                match columns.is_empty() {
-                    true => {
-                        let second = at.get(1);
-                        cells.push(or_dash(second.map(|row| row.algorithm.clone())));
-                        cells.push(or_dash(second.map(x_best)));
-                    }
-                    false => cells.extend(columns.iter().map(|name| {
-                        or_dash(at.iter().find(|row| row.algorithm == *name).map(x_best))
-                    })),
-                }
-                rows.push(cells);
-                continue;
+                Box::new(|_, row| or_dash(row.segment.map(show_bytes))),
+            );
+            add(">messages", Box::new(|_, row| row.messages.to_string()));
+            add(">volume", Box::new(|_, row| show_bytes(row.volume)));
+        } else if shown.is_empty() {
+            let second = |at: &At| at.get(1).map(|row| row.algorithm.clone());
+            add("second", Box::new(move |at, _| or_dash(second(at))));
+            add(
+                ">x best",
+                Box::new(move |at, _| or_dash(at.get(1).map(|row| x_best(at, row)))),
+            );
+        } else {
+            for name in shown {
+                let cell = move |at: &At, _: &SweepRow| {
+                    let mut rows = at.iter();
+                    let row = rows.find(|row| row.algorithm == name);
+                    or_dash(row.map(|row| x_best(at, row)))
+                };
+                add(&format!(">x {name}"), Box::new(cell));
             }
-            rows.extend(at.iter().map(|row| {
-                let mut cells = place.clone();
-                cells.extend([
-                    row.algorithm.clone(),
-                    show(row),
-                    over(row.value(), best.value()),
-                    over(row.time, row.bound),
-                    row.rounds.to_string(),
-                    or_dash(row.segment.map(show_bytes)),
-                    row.messages.to_string(),
-                    show_bytes(row.volume),
-                ]);
-                cells
-            }));
         }
-        (header, rows)
+        let at = points.into_iter().map(|point| self.sweep.at(point));
+        let rows = at.flat_map(|at| {
+            let shown = if by_point { 1 } else { at.len() };
+            let row = |row| columns.iter().map(|(_, cell)| cell(&at, row)).collect();
+            at[..shown]
+                .iter()
+                .map(|of| row(of))
+                .collect::<Vec<Vec<String>>>()
+        });
+        let rows = rows.collect();
+        (columns.into_iter().map(|(name, _)| name).collect(), rows)
     }
 
     pub(super) fn markdown(&self) -> String {

@@ -119,37 +119,33 @@ pub(super) fn print(
     output::skipped(out, &job.skipped)?;
     writeln!(out)?;
     writeln!(out, "the best of each size")?;
+    let has_library = !tuning.library.is_empty();
     let winners = tuning.winners().map(|row| {
         let others = tuning.rows.iter().filter(|other| {
             other.bytes == row.bytes && other.best_segment && other.algorithm != row.algorithm
         });
         let next = others.min_by_key(|other| other.wall.median);
         let ratio = |time: u64| number(time as f64 / row.wall.median.max(1) as f64, 3);
-        let mut library = tuning.library.iter().map(|of| &of.trial);
-        let library = library.find(|of| of.bytes == row.bytes);
-        [
+        let mut cells = vec![
             show_bytes(row.bytes),
             row.algorithm.clone(),
             show_bytes(row.segment),
             ns(row.wall.median),
             format!("{} - {}", ns(row.wall.low), ns(row.wall.high)),
             or_dash(next.map(|next| format!("{} x {}", next.algorithm, ratio(next.wall.median)))),
-            or_dash(library.map(|of| format!("x {}", ratio(of.wall.median)))),
-            verdict(row, &disturbed),
-        ]
-    });
-    let mut header = ">size|algorithm|>segment|>median|>interval|next|library|".to_string();
-    let no_library = tuning.library.is_empty();
-    if no_library {
-        header = header.replace("|library", "");
-    }
-    let winners = winners.map(|row| {
-        let cells = row.into_iter().enumerate();
+        ];
+        if has_library {
+            let mut library = tuning.library.iter().map(|of| &of.trial);
+            let library = library.find(|of| of.bytes == row.bytes);
+            cells.push(or_dash(
+                library.map(|of| format!("x {}", ratio(of.wall.median))),
+            ));
+        }
+        cells.push(verdict(row, &disturbed));
         cells
-            .filter(|(i, _)| !no_library || *i != 6)
-            .map(|(_, cell)| cell)
-            .collect::<Vec<_>>()
     });
+    let library = if has_library { "|library" } else { "" };
+    let header = format!(">size|algorithm|>segment|>median|>interval|next{library}|");
     output::table(out, &header, winners)
 }
 
