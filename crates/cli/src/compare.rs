@@ -188,7 +188,10 @@ impl site::Job for CompareJob<'_> {
         let mut ranked = self.ranked;
         let mut measured = None;
         if let Some(schedules) = &self.schedules {
-            let mut found = measured::measure(self.args, schedules, &ranked.rows, site)?;
+            let (args, rows) = (self.args, &ranked.rows);
+            let mut found = oneport::with_element_type!(args.common.typed().1, T => {
+                measured::measure::<T>(args, schedules, rows, site)
+            })?;
             for (row, wall) in ranked.rows.iter_mut().zip(found.walls.drain(..)) {
                 row.figures.median = Some(wall.median as f64);
                 row.wall = Some(wall);

@@ -14,6 +14,7 @@ use oneport_pictures::{
 };
 
 use crate::args::Common;
+use crate::files::FileKind;
 use crate::input::{Input, show_cost};
 use crate::memory::ensure_memory;
 use crate::output;
@@ -161,11 +162,11 @@ impl OutputFile {
     /// Determines the content from the file extension. A file without one (a pipe, a device) holds
     /// a picture.
     pub(crate) fn of(path: &Path) -> Result<OutputFile> {
-        match path.extension().map(|e| e.to_string_lossy().to_lowercase()) {
-            None => Ok(OutputFile::Svg),
-            Some(svg) if svg == "svg" => Ok(OutputFile::Svg),
-            Some(json) if json == "json" => Ok(OutputFile::Json),
-            Some(_) => bail!(
+        match FileKind::of(path) {
+            _ if path.extension().is_none() => Ok(OutputFile::Svg),
+            Some(FileKind::Svg) => Ok(OutputFile::Svg),
+            Some(FileKind::Json) => Ok(OutputFile::Json),
+            _ => bail!(
                 "{}: pictures are written as FILE.svg, traces as FILE.json",
                 path.display()
             ),
@@ -353,10 +354,7 @@ fn inputs(common: &Common) -> Result<Vec<Input>> {
 /// Determines what to draw; an error if options and file name contradict each other.
 fn form(args: &DrawArgs, to_file: Option<&Path>) -> Result<Picture> {
     let json = args.common.json;
-    let html = |path: &Path| {
-        path.extension()
-            .is_some_and(|e| e.eq_ignore_ascii_case("html"))
-    };
+    let html = |path: &Path| FileKind::of(path) == Some(FileKind::Html);
     match (args.form, to_file.is_some_and(html)) {
         (_, true) if json => bail!("--json writes a trace, not a page: name the file FILE.json"),
         (None | Some(Picture::Page), true) => return Ok(Picture::Page),

@@ -108,3 +108,30 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     ensure_memory(&what, Need::of(&text), "take a shorter file")?;
     Ok(text)
 }
+
+/// What a file holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    Csv,
+    Markdown,
+    Tex,
+    Json,
+    Svg,
+    Html,
+}
+
+impl FileKind {
+    /// By the end of its name.
+    pub(crate) fn of(path: &Path) -> Option<FileKind> {
+        let end = path.extension()?.to_string_lossy().to_lowercase();
+        Some(match &*end {
+            "csv" => FileKind::Csv,
+            "md" => FileKind::Markdown,
+            "tex" => FileKind::Tex,
+            "json" => FileKind::Json,
+            "svg" => FileKind::Svg,
+            "html" | "htm" => FileKind::Html,
+            _ => return None,
+        })
+    }
+}

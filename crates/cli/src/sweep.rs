@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::Common;
 use crate::draw::FrameArgs;
+use crate::files::FileKind;
 use crate::input::show_cost;
 use crate::output::{self, Skipped, command, record};
 use crate::progress::WorkBar;
@@ -39,31 +40,13 @@ pub(crate) struct SweepArgs {
 }
 
 /// What a file of a sweep has.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FileKind {
-    Csv,
-    Markdown,
-    Tex,
-    Json,
-    Svg,
-    Html,
-}
-
-impl FileKind {
-    fn of(path: &Path) -> Result<FileKind> {
-        let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase());
-        Ok(match extension.as_deref() {
-            Some("csv") => FileKind::Csv,
-            Some("md") => FileKind::Markdown,
-            Some("tex") => FileKind::Tex,
-            Some("json") => FileKind::Json,
-            Some("svg") => FileKind::Svg,
-            Some("html" | "htm") => FileKind::Html,
-            _ => bail!(
-                "{}: name FILE.csv, .md, .tex, .json, .svg or .html",
-                path.display()
-            ),
-        })
+fn kind_of(path: &Path) -> Result<FileKind> {
+    match FileKind::of(path) {
+        Some(kind) => Ok(kind),
+        None => bail!(
+            "{}: name FILE.csv, .md, .tex, .json, .svg or .html",
+            path.display()
+        ),
     }
 }
 
@@ -123,7 +106,7 @@ impl Common {
 impl SweepArgs {
     /// Makes sure that all files can be written.
     pub(crate) fn writable(&self) -> Result<()> {
-        let kinds = self.output.iter().map(|path| FileKind::of(path));
+        let kinds = self.output.iter().map(|path| kind_of(path));
         let kinds: Vec<FileKind> = kinds.collect::<Result<_>>()?;
         let has = |kind| kinds.contains(&kind);
         (self.frame).ensure(has(FileKind::Svg), has(FileKind::Html))?;
@@ -153,8 +136,8 @@ impl SweepArgs {
 
     /// The CSV file.
     fn csv(&self) -> Option<&Path> {
-        let is_csv = |path: &&PathBuf| FileKind::of(path).is_ok_and(|kind| kind == FileKind::Csv);
-        self.output.iter().find(is_csv).map(|path| &**path)
+        let mut paths = self.output.iter().map(|path| &**path);
+        paths.find(|path| FileKind::of(path) == Some(FileKind::Csv))
     }
 
     /// The rows of the same command that its CSV file has.
@@ -365,7 +348,7 @@ impl Table<'_> {
     /// Writes the files of `-o`.
     pub(crate) fn write(&self) -> Result<()> {
         for path in &self.args.output {
-            let content = match FileKind::of(path)? {
+            let content = match kind_of(path)? {
                 FileKind::Csv => self.csv()?,
                 FileKind::Json => {
                     let mut text = Vec::new();

@@ -39,17 +39,6 @@ pub(super) struct MeasuredPart {
     warnings: Vec<String>,
 }
 
-/// Measures the `schedules` of `rows`, of which there is at least one.
-pub(super) fn measure(
-    args: &CompareArgs,
-    schedules: &[Schedule],
-    of: &[CompareRow],
-    site: &mut Site,
-) -> Result<MeasuredPart> {
-    let dtype = args.common.typed().1;
-    oneport::with_element_type!(dtype, T => measure_as::<T>(args, schedules, of, site))
-}
-
 /// The schedules of all candidates, if they fit into memory together.
 pub(super) fn plan(candidates: &[Candidate]) -> Result<Vec<Schedule>> {
     let schedules = candidates.iter().map(|candidate| match candidate {
@@ -67,7 +56,9 @@ pub(super) fn plan(candidates: &[Candidate]) -> Result<Vec<Schedule>> {
     Ok(schedules)
 }
 
-fn measure_as<T: Element>(
+/// Measures the `schedules` of the rows `of`, of which there is at least one, with elements of type
+/// `T`.
+pub(super) fn measure<T: Element>(
     args: &CompareArgs,
     schedules: &[Schedule],
     of: &[CompareRow],

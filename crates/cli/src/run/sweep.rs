@@ -104,10 +104,6 @@ impl RunRow {
         key(self) == key(other)
     }
 
-    fn has_p99(&self) -> bool {
-        self.repetitions >= MIN_FOR_P99
-    }
-
     fn compared(self, baseline: &[RunRow]) -> ComparedRow {
         let change = |old: &RunRow| Change {
             median_ns: old.median_ns,
@@ -393,7 +389,7 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()
             ns(row.median_ns as f64),
             format!("{} - {}", ns(row.low_ns as f64), ns(row.high_ns as f64)),
         ];
-        let p99 = row.has_p99().then_some(row.p99_ns);
+        let p99 = (row.repetitions >= MIN_FOR_P99).then_some(row.p99_ns);
         for time in [Some(row.min_ns), p99, Some(row.max_ns)] {
             line.push(or_dash(time.map(|time| ns(time as f64))));
         }

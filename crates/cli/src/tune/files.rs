@@ -1,7 +1,6 @@
 //! The files that a sweep reads and writes, checked before the measurement starts.
 
 use std::cell::RefCell;
-use std::ffi::OsStr;
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,7 @@ use oneport_pictures::shell::Heading;
 use super::TuneArgs;
 use super::job::{CoreUse, TuneJob};
 use crate::args::clock_name;
-use crate::files::read_text;
+use crate::files::{FileKind, read_text};
 use crate::input::show_cost;
 use crate::output;
 use crate::units::Unit;
@@ -46,11 +45,10 @@ impl Files<'_> {
         let exports = args.export.iter();
         outputs.extend(exports.map(|(_, path)| ("--export", Some(&**path))));
         output::writable(&outputs)?;
-        let is_html = |end: &OsStr| {
-            let mut ends = ["html", "htm"].iter();
-            ends.any(|html| end.eq_ignore_ascii_case(html))
+        let is_page = |path: &PathBuf| match path.extension() {
+            None => true,
+            Some(_) => FileKind::of(path) == Some(FileKind::Html),
         };
-        let is_page = |path: &PathBuf| path.extension().is_none_or(is_html);
         if let Some(path) = args.html.as_ref().filter(|path| !is_page(path)) {
             bail!("{}: pages are written as FILE.html", path.display());
         }
