@@ -207,7 +207,7 @@ impl Trace {
             Some((what, times, critical[node]))
         };
         let mut trace = Trace::build(schedule, (Source::Model, unit), |rank, i, step| {
-            let transfer = |_| timed(transfer_of(step, false), rank, Event::transferred(i));
+            let transfer = |_| timed(kind_of(step, false), rank, Event::transferred(i));
             let compute = || timed(compute_of(step), rank, Event::computed(i));
             [
                 step.peer().and_then(transfer),
@@ -251,7 +251,7 @@ impl Trace {
                     rank,
                     step: i,
                     what: match transfer {
-                        true => transfer_of(step, false),
+                        true => kind_of(step, false),
                         false => compute_of(step),
                     },
                     peer: step.peer(),
@@ -298,11 +298,7 @@ impl Trace {
     /// When a step has no times.
     pub fn of_times(schedule: &Schedule, times: &[Vec<(f64, f64)>]) -> Result<Trace> {
         let of_step = |rank: usize, i: usize, step: &Step| {
-            let what = match step.peer() {
-                Some(_) => transfer_of(step, false),
-                None => compute_of(step),
-            };
-            [Some((what, times[rank][i], false)), None]
+            [Some((kind_of(step, false), times[rank][i], false)), None]
         };
         Trace::build(schedule, (Source::Model, Unit::Plain), of_step)
     }
@@ -332,12 +328,9 @@ impl Trace {
                     }
                     _ => 0,
                 };
-                let what = match step.peer() {
-                    Some(_) => transfer_of(step, true),
-                    None => compute_of(step),
-                };
                 let start = opened.max(theirs).min(end);
-                [Some((what, (start as f64, end as f64), false)), None]
+                let times = (start as f64, end as f64);
+                [Some((kind_of(step, true), times, false)), None]
             },
         )
     }
@@ -482,11 +475,13 @@ pub(crate) fn simulated(schedule: &Schedule, cost: &CostModel) -> Result<Simulat
     Prepared::reachable(schedule, cost.overlaps())?.simulate(cost)
 }
 
-fn transfer_of(step: &Step, in_one_pass: bool) -> What {
+/// What a step does first; a combining receive combines afterwards, unless it is `in_one_pass`.
+fn kind_of(step: &Step, in_one_pass: bool) -> What {
     match step {
         Step::Send { .. } => What::Send,
         Step::RecvCombine { .. } if in_one_pass => What::ReceiveCombine,
-        _ => What::Receive,
+        Step::Recv { .. } | Step::RecvCombine { .. } => What::Receive,
+        Step::Copy { .. } | Step::Combine { .. } => compute_of(step),
     }
 }
 

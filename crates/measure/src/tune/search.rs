@@ -166,7 +166,7 @@ impl Search {
         if !self.algorithm.segmented {
             return Ok(None);
         }
-        let sides = [Side::Smaller, Side::Larger];
+        let sides = [Side::Less, Side::Greater];
         let open = sides.into_iter().find(|&side| !self.closed(leader, side));
         if let Some(side) = open {
             return Ok(self.further(side));
@@ -219,13 +219,13 @@ impl Search {
     /// Twice or half of the outermost segment size; `None` at the end of the range.
     fn further(&self, side: Side) -> Option<usize> {
         let outermost = match side {
-            Side::Smaller => self.segments().min(),
-            Side::Larger => self.segments().max(),
+            Side::Greater => self.segments().max(),
+            _ => self.segments().min(),
         };
         let count = self.count(outermost?);
         let next = self.even(match side {
-            Side::Smaller => count.saturating_mul(2),
-            Side::Larger => count.div_ceil(2),
+            Side::Greater => count.div_ceil(2),
+            _ => count.saturating_mul(2),
         });
         (self.count(next) != count).then_some(next)
     }
@@ -234,10 +234,7 @@ impl Search {
     /// doublings did not improve it, or no size is left.
     fn closed(&self, leader: usize, side: Side) -> bool {
         let best = self.summary(leader).unwrap_or_default();
-        let beyond = |&(s, _): &(usize, Summary)| match side {
-            Side::Smaller => s < leader,
-            Side::Larger => s > leader,
-        };
+        let beyond = |&(s, _): &(usize, Summary)| s.cmp(&leader) == side;
         let worse = |(s, summary): (usize, Summary)| {
             // Close to the best size, a clear difference may be due to an even and an uneven split.
             distance(s, leader) >= 1.5 && best.clearly(&summary) == Ordering::Less
@@ -249,25 +246,20 @@ impl Search {
     /// The size at `ratio` from the leader, unless one at most as far on that side has been tried.
     fn between(&self, leader: usize, side: Side, ratio: f64) -> Option<usize> {
         let count = self.count(leader);
-        let scaled = |factor: f64| (count as f64 * factor).round() as usize;
-        let next = self.even(match side {
-            Side::Smaller => scaled(ratio),
-            Side::Larger => scaled(1.0 / ratio),
-        });
-        let tried = |s: usize| match side {
-            Side::Smaller => (next..leader).contains(&s),
-            Side::Larger => (leader + 1..=next).contains(&s),
+        let factor = if side == Side::Greater {
+            1.0 / ratio
+        } else {
+            ratio
         };
+        let next = self.even((count as f64 * factor).round() as usize);
+        let tried = |s: usize| s.cmp(&leader) == side && s.cmp(&next) != side;
         let new = self.count(next) != count && !self.segments().any(tried);
         new.then_some(next)
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Side {
-    Smaller,
-    Larger,
-}
+/// A side of a segment size: smaller or larger ones.
+type Side = Ordering;
 
 fn distance(a: usize, b: usize) -> f64 {
     let ratio = a.max(1) as f64 / b.max(1) as f64;
