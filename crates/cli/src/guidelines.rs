@@ -14,7 +14,7 @@ use oneport_measure::guidelines::{self, Evaluation, Setting};
 use serde::Serialize;
 
 use crate::args::{MachineArgs, clock_name, parse_ranks};
-use crate::memory::available_memory;
+use crate::memory::ensure_memory;
 use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::ranges::{Ranges, parse_sizes};
@@ -234,10 +234,11 @@ fn in_the_model(
     for report in parallel::map(ranks, work, evaluate, |_| false) {
         let report = report?;
         all.rows.extend(report.rows);
-        let known = all.unavailable.clone();
-        let new = report.unavailable.into_iter();
-        all.unavailable
-            .extend(new.filter(|one| !known.contains(one)));
+        for one in report.unavailable {
+            if !all.unavailable.contains(&one) {
+                all.unavailable.push(one);
+            }
+        }
     }
     all.rows
         .sort_by_key(|row| places.iter().position(|&name| name == row.guideline.name));
@@ -273,14 +274,9 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Sit
     }
     // Estimated memory: twice the size, times inputs of each collective, buffers, results and
     // expected results.
-    const COPIES: u64 = 2 * 12;
-    let needed = (p as u64).saturating_mul(m).saturating_mul(COPIES);
-    if let Some(free) = available_memory().filter(|&free| needed > free) {
-        bail!(
-            "measuring needs about {needed} bytes of memory, {free} are free: take fewer ranks or smaller sizes"
-        );
-    }
-    Ok(())
+    const COPIES: u128 = 2 * 12;
+    let needed = COPIES * p as u128 * u128::from(m);
+    ensure_memory("measuring", needed, "take fewer ranks or smaller sizes")
 }
 
 impl Evaluated {

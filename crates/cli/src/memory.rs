@@ -18,8 +18,5 @@ pub(crate) fn ensure_memory(what: &str, bytes: u128, advice: &str) -> Result<()>
 
 /// As [`ensure_memory`]; the error is the message.
 pub(crate) fn fits_memory(what: &str, bytes: u128, advice: &str) -> Result<(), String> {
-    if available_memory().is_none_or(|free| bytes <= u128::from(free)) {
-        return Ok(());
-    }
     system::ensure_memory(what, bytes).map_err(|error| format!("{error}: {advice}"))
 }

@@ -141,18 +141,13 @@ impl Curve {
     }
 
     /// Number of pieces.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.knots.len() - 1
-    }
-
-    /// Always false: a curve has at least one piece.
-    pub fn is_empty(&self) -> bool {
-        false
     }
 
     /// Returns the pieces in the form of the cost model.
     pub fn pieces(&self) -> Vec<Piece> {
-        (0..self.len())
+        (0..self.count())
             .map(|i| {
                 let (alpha, beta) = self.line_of(i);
                 Piece {
@@ -188,7 +183,7 @@ impl Curve {
 
     fn piece(&self, bytes: u64) -> usize {
         let after = self.knots.partition_point(|&k| k <= bytes);
-        after.saturating_sub(1).min(self.len() - 1)
+        after.saturating_sub(1).min(self.count() - 1)
     }
 
     fn line_of(&self, i: usize) -> (f64, f64) {

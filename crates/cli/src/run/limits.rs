@@ -13,6 +13,11 @@ use crate::output;
 use crate::site::ensure_for_processes;
 use crate::units::Unit;
 
+/// Paced runs that take at least this long, in nanoseconds, say so before.
+const SILENT_PACED_NS: f64 = 1e9;
+/// Longest duration of a paced run.
+const MAX_PACED_HOURS: f64 = 24.0;
+
 impl RunArgs {
     /// Returns the core model of a native run, if a profile has one.
     pub(super) fn core_model(&self, ranks: usize) -> Result<Option<CoreModel>> {
@@ -79,9 +84,7 @@ impl RunArgs {
         ensure_memory("the run", bytes.into(), advice)?;
         Ok(())
     }
-}
 
-impl RunArgs {
     /// Refuses options that ranks which are processes do not have.
     pub(super) fn ensure_for_processes(&self) -> Result<()> {
         ensure_for_processes(&[
@@ -92,14 +95,7 @@ impl RunArgs {
             ("--trace", self.trace.is_some()),
         ])
     }
-}
 
-/// Paced runs that take at least this long, in nanoseconds, say so before.
-const SILENT_PACED_NS: f64 = 1e9;
-/// Longest duration of a paced run.
-const MAX_PACED_HOURS: f64 = 24.0;
-
-impl RunArgs {
     /// Rejects a paced run longer than [`MAX_PACED_HOURS`]; each repetition takes `time`
     /// nanoseconds.
     pub(super) fn ensure_ends(&self, time: f64, unit: Unit) -> Result<()> {

@@ -14,7 +14,7 @@ use super::TuneArgs;
 use crate::args::{Common, SegmentCount, Vector, clock_name, default_type};
 use crate::blocks::BlockArgs;
 use crate::input::show_cost;
-use crate::memory::available_memory;
+use crate::memory::ensure_memory;
 use crate::nodes::NodeArgs;
 use crate::output::{self, Skipped};
 use crate::ranges::Ranges;
@@ -288,12 +288,7 @@ fn ensure_fits_memory(task: &PlanTask, bytes: u64) -> Result<()> {
     const COPIES: u128 = 4;
     let (kind, ranks) = (task.algorithms[0].collective, task.request.ranks());
     let need = COPIES * footprint(kind, ranks, bytes as usize, None);
-    if let Some(free) = available_memory().filter(|&free| need > u128::from(free)) {
-        bail!(
-            "the runs need about {need} bytes of memory, {free} are free: take fewer ranks or smaller vectors"
-        );
-    }
-    Ok(())
+    ensure_memory("measuring", need, "take fewer ranks or smaller vectors")
 }
 
 /// Processor and cores, such as `Some CPU @ 2 GHz, 2 cores`.

@@ -66,7 +66,7 @@ impl Fits {
         let (gamma, combining) = rate(&combine);
         // Kept only if local combining is more expensive than combining while receiving.
         let combining_own = fit::curve(&combine_own, true)
-            .filter(|own| own.len() > 1 || own.first_line().1 > LOCAL_COMBINE_RATIO * gamma);
+            .filter(|own| own.count() > 1 || own.first_line().1 > LOCAL_COMBINE_RATIO * gamma);
         let (gamma_copy, copying) = rate(&copy);
         Ok(Fits {
             message,
@@ -99,7 +99,7 @@ impl Fits {
     }
 
     pub(super) fn pieces(&self) -> Option<Pieces> {
-        let several = |curve: &Curve| (curve.len() > 1).then(|| curve.pieces());
+        let several = |curve: &Curve| (curve.count() > 1).then(|| curve.pieces());
         let list = |curve: &Option<Curve>| curve.as_ref().and_then(several).unwrap_or_default();
         let pieces = Pieces {
             transfer: several(&self.transfer).unwrap_or_default(),
@@ -124,7 +124,7 @@ pub(super) fn messages(probes: &[Probe]) -> Vec<Measured> {
 fn rate(points: &[Measured]) -> (f64, Option<Curve>) {
     let line = fit::line(points, true);
     let rate = line.map_or(0.0, |line| line.first_line().1.max(0.0));
-    (rate, fit::curve(points, true).filter(|c| c.len() > 1))
+    (rate, fit::curve(points, true).filter(|c| c.count() > 1))
 }
 
 /// Fits the line through the times of messages; an error if its parameters are not positive.

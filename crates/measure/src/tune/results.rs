@@ -1,6 +1,5 @@
 //! What a sweep returns: its rows, and the library's own function beside them.
 
-use std::cmp::Ordering;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -100,19 +99,11 @@ impl TuningResult {
         };
         let best = || self.rows.iter().filter(|row| row.best_segment);
         best().filter(move |row| {
-            let same = best().filter(|other| other.algorithm == row.algorithm);
-            let mut neighbours: [Option<&Trial>; 2] = [None; 2];
-            for other in same {
-                match other.bytes.cmp(&row.bytes) {
-                    Ordering::Less => neighbours[0] = Some(other),
-                    Ordering::Greater => neighbours[1] = neighbours[1].or(Some(other)),
-                    Ordering::Equal => {}
-                }
-            }
-            neighbours
-                .into_iter()
-                .flatten()
-                .any(|other| contradict(row, other))
+            let same = || best().filter(|other| other.algorithm == row.algorithm);
+            let shorter = same().filter(|other| other.bytes < row.bytes).last();
+            let longer = same().find(|other| other.bytes > row.bytes);
+            let mut neighbours = shorter.into_iter().chain(longer);
+            neighbours.any(|other| contradict(row, other))
         })
     }
 

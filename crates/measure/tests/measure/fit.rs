@@ -31,7 +31,7 @@ fn exact_lines_are_recovered() {
         let points = measured(|n| alpha + beta * n);
         for fit in [line(&points, false), curve(&points, false)] {
             let fit = fit.unwrap();
-            assert_eq!(fit.len(), 1);
+            assert_eq!(fit.count(), 1);
             let found = fit.first_line();
             near(found.0, alpha, 1e-6);
             near(found.1, beta, 1e-6);
@@ -67,7 +67,7 @@ fn noise_alone_makes_no_pieces() {
         for (i, p) in points.iter_mut().enumerate() {
             *p = Measured::new(p.bytes, p.time * (1.0 + 0.1 * noise(100 * seed + i)));
         }
-        assert_eq!(curve(&points, false).unwrap().len(), 1, "seed {seed}");
+        assert_eq!(curve(&points, false).unwrap().count(), 1, "seed {seed}");
     }
 }
 
