@@ -161,6 +161,13 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
 /// Prints the machine, the parameters and the quality of the fits.
 fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     let percent = |x: f64| format!("{}%", number((1000.0 * x).round() / 10.0, 3));
+    let off = |median: f64, worst: f64| {
+        format!(
+            "off by {} in the median, {} at worst",
+            percent(median),
+            percent(worst)
+        )
+    };
     let machine = &profile.machine;
     let rate = |rate: f64| {
         if rate > 0.0 {
@@ -189,11 +196,7 @@ fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
             ("gamma_copy", rate(profile.gamma_copy)),
             (
                 "one line",
-                format!(
-                    "off by {} in the median, {} at worst",
-                    percent(profile.line_error),
-                    percent(profile.line_error_worst)
-                ),
+                off(profile.line_error, profile.line_error_worst),
             ),
             (
                 "one core",
@@ -205,14 +208,7 @@ fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
                     None => "not measured".to_string(),
                 },
             ),
-            (
-                "fit",
-                format!(
-                    "off by {} in the median, {} at worst",
-                    percent(profile.fit_error),
-                    percent(profile.fit_error_worst)
-                ),
-            ),
+            ("fit", off(profile.fit_error, profile.fit_error_worst)),
             ("noise", percent(profile.noise)),
         ],
     )

@@ -1,13 +1,11 @@
 //! `oneport list`: lists collectives and algorithms.
 
-use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use oneport::Kind;
 use oneport::plan::registry::{self, Algorithm};
-use serde::Serialize;
 
 use crate::args::parse_kind;
 use crate::output::{self, record};
@@ -72,38 +70,37 @@ fn of(kind: Kind) -> impl Iterator<Item = &'static Algorithm> {
     registry::of(kind).chain(registry::compositions(kind))
 }
 
-#[derive(Serialize)]
-struct ListRow {
-    collective: &'static str,
-    name: Cow<'static, str>,
-    ports: Vec<&'static str>,
-    source: &'static str,
-    commutative_only: bool,
-    segmented: bool,
-    rounds: &'static str,
-    volume: &'static str,
-    restrictions: String,
-}
-
 /// Prints the registered algorithms.
 pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let subject = args.subject.as_ref();
-    let algorithms: Vec<ListRow> = match subject {
-        None => all().map(row).collect(),
-        Some(Subject::Collective(kind)) => of(*kind).map(row).collect(),
-        Some(Subject::Algorithms(named)) => named.iter().map(row).collect(),
+    let algorithms: Vec<&Algorithm> = match subject {
+        None => all().collect(),
+        Some(Subject::Collective(kind)) => of(*kind).collect(),
+        Some(Subject::Algorithms(named)) => named.iter().collect(),
     };
     if args.json {
-        output::json(out, &record! { algorithms: algorithms })?;
+        let rows = algorithms.iter().map(|a| {
+            record! {
+                collective: a.collective.name(),
+                name: a.name(),
+                ports: a.ports.name().split(", ").collect::<Vec<_>>(),
+                source: a.source,
+                commutative_only: a.commutative_only,
+                segmented: a.segmented,
+                rounds: a.rounds,
+                volume: a.volume,
+                restrictions: a.restrictions(),
+            }
+        });
+        output::json(out, &record! { algorithms: rows.collect::<Vec<_>>() })?;
         return Ok(ExitCode::SUCCESS);
     }
     match subject {
         None => {
-            let name = |a: &ListRow| a.name.to_string();
             let groups = algorithms.chunk_by(|a, b| a.collective == b.collective);
             let names = groups.map(|rows| {
-                let names: Vec<_> = rows.iter().map(name).collect();
-                (rows[0].collective, names.join(", "))
+                let names: Vec<_> = rows.iter().map(|a| a.name()).collect();
+                (rows[0].collective.name(), names.join(", "))
             });
             output::wrapped_summary(out, &names.collect::<Vec<_>>())?;
             writeln!(out, "\noneport list COLLECTIVE or ALGORITHM says more.")?;
@@ -118,43 +115,46 @@ pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<ExitCode> {
         Some(Subject::Algorithms(_)) => {
             for (i, row) in algorithms.iter().enumerate() {
                 let gap = if i > 0 { "\n" } else { "" };
-                writeln!(out, "{gap}{} {}", row.collective, row.name)?;
-                output::wrapped_summary(out, &row.lines())?;
+                writeln!(out, "{gap}{} {}", row.collective.name(), row.name())?;
+                output::wrapped_summary(out, &lines(row))?;
             }
         }
     }
     Ok(ExitCode::SUCCESS)
 }
 
-impl ListRow {
-    /// All that is known, in lines of name and value.
-    fn lines(&self) -> Vec<(&'static str, String)> {
-        let segments = if self.segmented { "any number" } else { "one" };
-        let mut lines = vec![
-            ("  ports", self.ports.join(", ")),
-            ("  operator", self.operator().into()),
-            ("  segments", segments.into()),
-            ("  rounds", self.rounds.into()),
-            ("  volume", self.volume.into()),
-            ("  source", self.source.into()),
-        ];
-        if !self.restrictions.is_empty() {
-            lines.push(("  restrictions", self.restrictions.clone()));
-        }
-        lines
+/// All that is known of an algorithm, in lines of name and value.
+fn lines(algorithm: &Algorithm) -> Vec<(&'static str, String)> {
+    let segments = if algorithm.segmented {
+        "any number"
+    } else {
+        "one"
+    };
+    let mut lines = vec![
+        ("  ports", algorithm.ports.name().into()),
+        ("  operator", operator(algorithm).into()),
+        ("  segments", segments.into()),
+        ("  rounds", algorithm.rounds.into()),
+        ("  volume", algorithm.volume.into()),
+        ("  source", algorithm.source.into()),
+    ];
+    let restrictions = algorithm.restrictions();
+    if !restrictions.is_empty() {
+        lines.push(("  restrictions", restrictions));
     }
+    lines
+}
 
-    fn operator(&self) -> &'static str {
-        match self.commutative_only {
-            true => "commutes",
-            false => "any",
-        }
+fn operator(algorithm: &Algorithm) -> &'static str {
+    match algorithm.commutative_only {
+        true => "commutes",
+        false => "any",
     }
 }
 
 /// Prints the algorithms of one collective, wrapped to the columns of the terminal. Narrow ones
 /// have no room for the volume.
-fn table(out: &mut dyn Write, algorithms: &[ListRow]) -> Result<()> {
+fn table(out: &mut dyn Write, algorithms: &[&Algorithm]) -> Result<()> {
     /// Of a name, the ports and the operator, with the gaps after them.
     const FIXED: [u16; 3] = [19, 7, 8];
     let columns = output::columns();
@@ -171,9 +171,9 @@ fn table(out: &mut dyn Write, algorithms: &[ListRow]) -> Result<()> {
     };
     let rows = algorithms.iter().map(|a| {
         let mut row = vec![
-            a.name.to_string(),
-            a.ports.join(", "),
-            a.operator().to_string(),
+            a.name().to_string(),
+            a.ports.name().to_string(),
+            operator(a).to_string(),
             a.rounds.to_string(),
         ];
         row.extend(wide.then(|| a.volume.to_string()));
@@ -183,24 +183,9 @@ fn table(out: &mut dyn Write, algorithms: &[ListRow]) -> Result<()> {
     output::wrapped_table(out, header, rows, &widths)
 }
 
-fn row(algorithm: &Algorithm) -> ListRow {
-    ListRow {
-        collective: algorithm.collective.name(),
-        name: algorithm.name(),
-        ports: algorithm.ports.name().split(", ").collect(),
-        source: algorithm.source,
-        commutative_only: algorithm.commutative_only,
-        segmented: algorithm.segmented,
-        rounds: algorithm.rounds,
-        volume: algorithm.volume,
-        restrictions: algorithm.restrictions(),
-    }
-}
-
-fn with_restrictions(row: &ListRow) -> String {
-    if row.restrictions.is_empty() {
-        row.source.to_string()
-    } else {
-        format!("{} [{}]", row.source, row.restrictions)
+fn with_restrictions(algorithm: &Algorithm) -> String {
+    match algorithm.restrictions() {
+        none if none.is_empty() => algorithm.source.to_string(),
+        restrictions => format!("{} [{restrictions}]", algorithm.source),
     }
 }
