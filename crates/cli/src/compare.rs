@@ -188,15 +188,11 @@ impl site::Job for CompareJob<'_> {
         let mut ranked = self.ranked;
         let mut measured = None;
         if let Some(schedules) = &self.schedules {
-            let (args, rows) = (self.args, &ranked.rows);
-            let mut found = oneport::with_element_type!(args.common.typed().1, T => {
+            let (args, rows) = (self.args, &mut ranked.rows);
+            let found = oneport::with_element_type!(args.common.typed().1, T => {
                 measured::measure::<T>(args, schedules, rows, site)
             })?;
-            for (row, wall) in ranked.rows.iter_mut().zip(found.walls.drain(..)) {
-                row.figures.median = Some(wall.median as f64);
-                row.wall = Some(wall);
-            }
-            (ranked.rows).sort_by_key(|row| row.wall.as_ref().map(|wall| wall.median));
+            rows.sort_by_key(|row| row.wall.as_ref().map(|wall| wall.median));
             measured = Some(found);
         }
         Ok(TimedTask {
@@ -261,7 +257,7 @@ impl TimedTask {
             }).collect::<Vec<_>>(),
             skipped: &ranked.skipped,
             #[serde(flatten)]
-            measured: self.measured.as_ref(),
+            measured: self.measured.as_ref().map(|measured| measured.json(args)),
         }
     }
 
@@ -285,7 +281,7 @@ impl TimedTask {
         match measured {
             None => self.print_model(out)?,
             Some(measured) => {
-                output::summary(out, &measured.summary())?;
+                output::summary(out, &measured.summary(args))?;
                 writeln!(out)?;
                 measured.print(out, &ranked.rows, task.unit)?;
             }

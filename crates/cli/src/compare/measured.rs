@@ -7,9 +7,9 @@ use oneport_measure::{by_library, interleave};
 use serde::Serialize;
 
 use super::{Candidate, CompareArgs, CompareRow};
-use crate::args::{Inputs, operator};
+use crate::args::operator;
 use crate::memory::ensure_memory;
-use crate::output;
+use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::run::{LibraryTimes, WallSummary, memory_of_schedule};
 use crate::site::{Site, summary};
@@ -19,22 +19,10 @@ use crate::units::{Unit, number, or_dash, show_bytes, show_ns};
 const WARMUP: usize = 1;
 
 /// The measured part of a comparison.
-#[derive(Serialize)]
 pub(super) struct MeasuredPart {
-    /// `threads` or `mpi`.
-    engine: &'static str,
-    repetitions: usize,
-    warmup: usize,
-    inputs: Inputs,
-    dtype: &'static str,
     /// The processes, if the engine is MPI.
-    #[serde(skip_serializing_if = "Option::is_none")]
     mpi: Option<Processes>,
-    /// By algorithm, in the order of its choices.
-    #[serde(skip)]
-    pub(super) walls: Vec<WallSummary>,
     /// The library's own function, its ratio to the fastest algorithm.
-    #[serde(skip_serializing_if = "Option::is_none")]
     library: Option<LibraryTimes>,
     warnings: Vec<String>,
 }
@@ -61,7 +49,7 @@ pub(super) fn plan(candidates: &[Candidate]) -> Result<Vec<Schedule>> {
 pub(super) fn measure<T: Element>(
     args: &CompareArgs,
     schedules: &[Schedule],
-    of: &[CompareRow],
+    of: &mut [CompareRow],
     site: &mut Site,
 ) -> Result<MeasuredPart> {
     let kind = schedules[0].collective().kind();
@@ -86,7 +74,10 @@ pub(super) fn measure<T: Element>(
     let mut rows = interleave(site, &runs, |done, of| progress.set(done, of))?;
     progress.finish();
     let library = rows.split_off(of.len()).pop();
-    for (row, of) in rows.iter().zip(of) {
+    for (row, of) in rows.iter().zip(&mut *of) {
+        let wall = WallSummary::of(&row.wall);
+        of.figures.median = Some(wall.median as f64);
+        of.wall = Some(wall);
         if let Some(mismatch) = &row.error {
             let name = &of.figures.algorithm;
             let wrong = ErrorKind::Wrong(format!("wrong result of {name}: {mismatch}"));
@@ -99,19 +90,26 @@ pub(super) fn measure<T: Element>(
     let fastest = rows.iter().map(|row| row.wall.median_ns());
     let fastest = fastest.min().unwrap_or(0);
     Ok(MeasuredPart {
-        engine: args.engine().map_or("", |engine| engine.name()),
-        repetitions: args.repetitions,
-        warmup: WARMUP,
-        inputs: args.inputs.inputs,
-        dtype: args.common.typed().1.name(),
         mpi: site.processes(),
-        walls: rows.iter().map(|row| WallSummary::of(&row.wall)).collect(),
         library: library.map(|theirs| LibraryTimes::of(&theirs, fastest)),
         warnings: warnings.cloned().unwrap_or_default(),
     })
 }
 
 impl MeasuredPart {
+    pub(super) fn json(&self, args: &CompareArgs) -> impl Serialize {
+        record! {
+            engine: args.engine().map_or("", |engine| engine.name()),
+            repetitions: args.repetitions,
+            warmup: WARMUP,
+            inputs: args.inputs.inputs,
+            dtype: args.common.typed().1.name(),
+            mpi (optional): self.mpi.as_ref(),
+            library (optional): self.library.as_ref(),
+            warnings: &self.warnings,
+        }
+    }
+
     /// What a reader of the times should know.
     pub(super) fn print_warnings(&self) {
         output::notes(&self.warnings);
@@ -126,14 +124,14 @@ impl MeasuredPart {
     }
 
     /// Where and how it was measured.
-    pub(super) fn summary(&self) -> Vec<(&'static str, String)> {
+    pub(super) fn summary(&self, args: &CompareArgs) -> Vec<(&'static str, String)> {
         let mut lines = vec![(
             "measured",
             format!(
                 "{} repetitions of each, interleaved, {}, verified; {WARMUP} warm-up a batch, inputs {}",
-                self.repetitions,
-                self.dtype,
-                self.inputs.name()
+                args.repetitions,
+                args.common.typed().1,
+                args.inputs.inputs.name()
             ),
         )];
         if let Some(mpi) = &self.mpi {

@@ -4,13 +4,12 @@ use anyhow::{Result, bail};
 use oneport::check::{self, Finding, FindingKind};
 use oneport::run::ElementType;
 use oneport::simulate::Prepared;
-use serde::Serialize;
 
 use super::RunArgs;
 use super::report::Ran;
 use crate::draw::OutputFile;
-use crate::input::{Input, ScheduleInfo, first_of, print_warnings};
-use crate::output::{self, FoundWrong};
+use crate::input::{Input, first_of, print_warnings};
+use crate::output::{self, FoundWrong, record};
 use crate::site::{self, Site};
 
 /// A schedule to run.
@@ -21,15 +20,6 @@ pub(super) struct RunJob<'a> {
     pub(super) dtype: ElementType,
     /// What --trace writes.
     pub(super) trace: Option<OutputFile>,
-}
-
-/// JSON output for a wrong schedule, which is not run.
-#[derive(Serialize)]
-struct Disproved<'a> {
-    verified: bool,
-    error: &'a str,
-    #[serde(flatten)]
-    info: &'a ScheduleInfo,
 }
 
 impl<'a> RunJob<'a> {
@@ -85,15 +75,15 @@ impl<'a> RunJob<'a> {
         let Some(error) = site.speaks().then(|| self.first_error()).flatten() else {
             return Ok(self);
         };
-        let refused = Disproved {
+        let refused = record! {
             verified: false,
             error: &error,
+            #[serde(flatten)]
             info: &self.input.info,
         };
-        let answer = if self.args.common.json {
-            serde_json::to_string_pretty(&refused)? + "\n"
-        } else {
-            String::new()
+        let answer = match self.args.common.json {
+            true => serde_json::to_string_pretty(&refused)? + "\n",
+            false => String::new(),
         };
         let message = format!("wrong schedule: {error}");
         Err(FoundWrong { message, answer }.into())
