@@ -100,7 +100,7 @@ impl TuningResult {
         let best = || self.rows.iter().filter(|row| row.best_segment);
         best().filter(move |row| {
             let same = || best().filter(|other| other.algorithm == row.algorithm);
-            let shorter = same().filter(|other| other.bytes < row.bytes).last();
+            let shorter = same().rfind(|other| other.bytes < row.bytes);
             let longer = same().find(|other| other.bytes > row.bytes);
             let mut neighbours = shorter.into_iter().chain(longer);
             neighbours.any(|other| contradict(row, other))
