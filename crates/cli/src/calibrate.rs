@@ -1,16 +1,14 @@
 //! `oneport calibrate`: measures alpha, beta and gamma of this machine.
 
-mod far_off;
-
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use oneport::machine::{Level, Links, Piece, Pieces};
+use oneport::{Error, ErrorKind};
 use oneport_measure::{Calibration, Point, Profile, calibrate, calibrate_on};
 
-use self::far_off::refuse_far_off;
 use crate::args::InputArgs;
 use crate::output;
 use crate::progress::WorkBar;
@@ -70,7 +68,7 @@ pub(crate) struct CalibrateArgs {
 /// Calibrates, saves the profile and prints it.
 pub(crate) fn run(args: &CalibrateArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     let files = output::writable(&[("-o", args.output.as_deref())]);
-    let profile = site.perform(files.map(|()| CalibrateJob::new(args)))?;
+    let profile = site.perform(files.map(|()| args.calibration()))?;
     if let Some(path) = &args.output {
         output::write_file(path, profile.to_json().as_bytes())?;
     }
@@ -85,31 +83,28 @@ pub(crate) fn run(args: &CalibrateArgs, site: &mut Site, out: &mut dyn Write) ->
     Ok(ExitCode::SUCCESS)
 }
 
-/// What is measured.
-struct CalibrateJob(Calibration);
-
-impl CalibrateJob {
-    fn new(args: &CalibrateArgs) -> CalibrateJob {
-        CalibrateJob(Calibration {
-            cores: (!args.cores.is_empty()).then(|| args.cores.clone()),
-            pairs: args.pairs,
-            quick: args.quick,
-            keep_inputs: args.inputs.inputs.kept(),
-            force: args.force,
-        })
+impl CalibrateArgs {
+    fn calibration(&self) -> Calibration {
+        Calibration {
+            cores: (!self.cores.is_empty()).then(|| self.cores.clone()),
+            pairs: self.pairs,
+            quick: self.quick,
+            keep_inputs: self.inputs.inputs.kept(),
+            force: self.force,
+        }
     }
 }
 
-impl site::Job for CalibrateJob {
+impl site::Job for Calibration {
     type Done = Profile;
 
     fn fact(&self) -> String {
-        let what = match self.0.pairs {
+        let what = match self.pairs {
             true => "every pair of processes",
             false => "one link of each class",
         };
-        let quick = if self.0.quick { " quickly" } else { "" };
-        let kept = if self.0.keep_inputs {
+        let quick = if self.quick { " quickly" } else { "" };
+        let kept = if self.keep_inputs {
             ", inputs kept"
         } else {
             ""
@@ -119,12 +114,13 @@ impl site::Job for CalibrateJob {
 
     fn perform(self, site: &mut Site) -> Result<Profile> {
         let bar = WorkBar::new(0, "{bar:40} {percent}%, {eta} left");
-        let profile = measure(&self.0, site, |done, of| bar.set(done, of));
+        let profile = measure(&self, site, |done, of| bar.set(done, of));
         bar.finish();
         let profile = profile?;
         output::notes(&profile.warnings);
-        if !self.0.force {
-            refuse_far_off(&profile)?;
+        if let (false, Err(error)) = (self.force, profile.ensure_close()) {
+            let reason = format!("{error}, or take the profile all the same with --force");
+            return Err(Error::from(ErrorKind::System(reason)).into());
         }
         Ok(profile)
     }

@@ -123,7 +123,7 @@ pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> R
     args.sweep.writable()?;
     if args.common.points().len() == 1 {
         let done = site.perform(CompareJob::new(args, site))?;
-        done.print(args, out)?;
+        done.print(out)?;
         let mut table = args.sweep.table(&args.common);
         table.add(done.point());
         table.write()?;
@@ -139,19 +139,13 @@ pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> R
     })
 }
 
-/// All algorithms for a task, timed in the model.
+/// All algorithms for a task, timed in the model, and perhaps measured.
 struct CompareJob<'a> {
     args: &'a CompareArgs,
     task: PlanTask,
     ranked: RankedAlgorithms,
     /// What is measured, in the order of the choices.
     schedules: Option<Vec<Schedule>>,
-}
-
-/// All algorithms for a task, timed and perhaps measured.
-struct TimedTask {
-    task: PlanTask,
-    ranked: RankedAlgorithms,
     measured: Option<MeasuredPart>,
 }
 
@@ -166,12 +160,13 @@ impl<'a> CompareJob<'a> {
             task,
             ranked,
             schedules: schedules.transpose()?,
+            measured: None,
         })
     }
 }
 
-impl site::Job for CompareJob<'_> {
-    type Done = TimedTask;
+impl<'a> site::Job for CompareJob<'a> {
+    type Done = CompareJob<'a>;
 
     fn fact(&self) -> String {
         let names = self.ranked.rows.iter().map(|row| &*row.figures.algorithm);
@@ -184,26 +179,20 @@ impl site::Job for CompareJob<'_> {
         )
     }
 
-    fn perform(self, site: &mut Site) -> Result<TimedTask> {
-        let mut ranked = self.ranked;
-        let mut measured = None;
+    fn perform(mut self, site: &mut Site) -> Result<CompareJob<'a>> {
         if let Some(schedules) = &self.schedules {
-            let (args, rows) = (self.args, &mut ranked.rows);
+            let (args, rows) = (self.args, &mut self.ranked.rows);
             let found = oneport::with_element_type!(args.common.typed().1, T => {
                 measured::measure::<T>(args, schedules, rows, site)
             })?;
             rows.sort_by_key(|row| row.wall.as_ref().map(|wall| wall.median));
-            measured = Some(found);
+            self.measured = Some(found);
         }
-        Ok(TimedTask {
-            task: self.task,
-            ranked,
-            measured,
-        })
+        Ok(self)
     }
 }
 
-impl TimedTask {
+impl CompareJob<'_> {
     /// What a sweep keeps of it.
     fn point(self) -> Point {
         let (request, ranked) = (&self.task.request, self.ranked);
@@ -224,8 +213,8 @@ impl TimedTask {
         (x_best, (bound > 0.0).then(|| row.time / bound))
     }
 
-    fn json(&self, args: &CompareArgs) -> impl Serialize {
-        let (request, ranked) = (&self.task.request, &self.ranked);
+    fn json(&self) -> impl Serialize {
+        let (args, request, ranked) = (self.args, &self.task.request, &self.ranked);
         record! {
             collective: request.get_collective().name(),
             ranks: request.ranks(),
@@ -261,24 +250,20 @@ impl TimedTask {
         }
     }
 
-    fn print(&self, args: &CompareArgs, out: &mut dyn Write) -> Result<()> {
-        let TimedTask {
-            task,
-            ranked,
-            measured,
-        } = self;
-        if let Some(measured) = measured {
+    fn print(&self, out: &mut dyn Write) -> Result<()> {
+        let (args, task, ranked) = (self.args, &self.task, &self.ranked);
+        if let Some(measured) = &self.measured {
             measured.print_warnings();
         }
         if args.common.json {
-            return output::json(out, &self.json(args));
+            return output::json(out, &self.json());
         }
         writeln!(out, "{}", title(&ranked.info, &ranked.rows))?;
         let shared = ranked.info.show_shared_ports();
         let shared = shared.map_or_else(String::new, |shared| format!("\nshared ports {shared}"));
         let costs = show_cost(task.request.get_cost(), task.unit);
         writeln!(out, "{costs}{shared}\n")?;
-        match measured {
+        match &self.measured {
             None => self.print_model(out)?,
             Some(measured) => {
                 output::summary(out, &measured.summary(args))?;

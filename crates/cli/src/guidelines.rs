@@ -102,12 +102,7 @@ struct GuidelinesJob {
     sizes: Vec<u64>,
     /// Whether the costs are measured first.
     calibrates: bool,
-}
-
-/// The evaluated guidelines.
-struct Evaluated {
-    setting: Setting,
-    unit: Unit,
+    /// What has come of it.
     evaluation: Evaluation,
     /// The processes, if the engine is MPI.
     processes: Option<Processes>,
@@ -168,18 +163,20 @@ impl GuidelinesJob {
             ranks,
             sizes,
             calibrates: clock == Some(Clock::Native) && !machine.is_given(),
+            evaluation: Evaluation::default(),
+            processes: site.processes(),
         })
     }
 }
 
 impl site::Job for GuidelinesJob {
-    type Done = Evaluated;
+    type Done = GuidelinesJob;
 
     fn fact(&self) -> String {
         format!("takes {:?} ranks and {:?} bytes", self.ranks, self.sizes)
     }
 
-    fn perform(mut self, site: &mut Site) -> Result<Evaluated> {
+    fn perform(mut self, site: &mut Site) -> Result<GuidelinesJob> {
         if self.calibrates {
             let quick = Calibration {
                 quick: true,
@@ -195,12 +192,7 @@ impl site::Job for GuidelinesJob {
             }
         }
         let bar = WorkBar::new(0, "{bar:40} {percent}%, {eta} left");
-        let GuidelinesJob {
-            setting,
-            ranks,
-            sizes,
-            ..
-        } = &self;
+        let (setting, ranks, sizes) = (&self.setting, &self.ranks, &self.sizes);
         let evaluation = match setting.clock {
             None => in_the_model(setting, ranks, sizes, &bar),
             Some(_) => {
@@ -209,12 +201,8 @@ impl site::Job for GuidelinesJob {
             }
         };
         bar.finish();
-        Ok(Evaluated {
-            evaluation: evaluation?,
-            setting: self.setting,
-            unit: self.unit,
-            processes: site.processes(),
-        })
+        self.evaluation = evaluation?;
+        Ok(self)
     }
 }
 
@@ -279,7 +267,7 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Sit
     ensure_memory("measuring", needed, "take fewer ranks or smaller sizes")
 }
 
-impl Evaluated {
+impl GuidelinesJob {
     fn json(&self) -> impl Serialize {
         let (setting, evaluation) = (&self.setting, &self.evaluation);
         record! {

@@ -27,6 +27,9 @@ const OUTLIER: f64 = 0.3;
 /// Minimum distance between knots, in points.
 const MIN_DISTANCE: usize = 2;
 
+/// Largest relative error of a point that causes no warning, and that a profile may have.
+pub(crate) const FAR_OFF: f64 = 0.5;
+
 /// A measured time, in any unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Measured {

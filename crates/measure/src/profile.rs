@@ -5,11 +5,13 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use super::estimate::CoreModel;
+use super::fit::FAR_OFF;
 use oneport::error::{Error, Result};
 use oneport::internal::longest_messages;
 use oneport::internal::refuses_cost;
 use oneport::machine::{CostModel, Level, Links, Pieces};
 use oneport::run::{Tuning, Workers, allowed_cores};
+use oneport_pictures::svg::bytes;
 
 /// The result of [`calibrate`](super::calibrate()): times in nanoseconds, sizes in bytes.
 ///
@@ -248,6 +250,28 @@ impl Profile {
             multiplexed,
             tuning: self.tuning,
         })
+    }
+
+    /// Refuses a profile whose model is off by half where messages were measured.
+    ///
+    /// # Errors
+    /// [`ErrorKind::System`](oneport::ErrorKind::System) with the worst of them.
+    pub fn ensure_close(&self) -> Result<()> {
+        let messages = self.points.iter().map(|point| ("a message", point));
+        let combined = self.combine_points.iter();
+        let combined = combined.map(|point| ("a message that is combined", point));
+        let off = |(_, point): &(&str, &Point)| point.residual.abs();
+        let worst = messages
+            .chain(combined)
+            .max_by(|a, b| off(a).total_cmp(&off(b)));
+        match worst.filter(|worst| off(worst) > FAR_OFF) {
+            None => Ok(()),
+            Some((what, point)) => Err(Error::system(format!(
+                "calibration refused: the model is off by {:.0}% for {what} of {}: stop what else is running and try again",
+                100.0 * point.residual.abs(),
+                bytes(point.bytes)
+            ))),
+        }
     }
 
     /// Returns the cost model of the single line, without pieces or levels.

@@ -6,7 +6,7 @@ use std::io::Write;
 use anyhow::Result;
 use oneport_measure::guidelines::{Comparison, Performer};
 
-use super::Evaluated;
+use super::GuidelinesJob;
 use crate::args::clock_name;
 use crate::input::show_cost;
 use crate::output;
@@ -14,7 +14,7 @@ use crate::site;
 use crate::units::{Unit, number, show_bytes};
 
 /// Prints all tables.
-pub(super) fn print(out: &mut dyn Write, done: &Evaluated) -> Result<()> {
+pub(super) fn print(out: &mut dyn Write, done: &GuidelinesJob) -> Result<()> {
     let (report, setting, unit) = (&done.evaluation, &done.setting, done.unit);
     writeln!(out, "{}", show_cost(&setting.cost, unit))?;
     if let Some(processes) = &done.processes {

@@ -4,8 +4,6 @@ mod circulant;
 mod cli;
 mod draw;
 mod examples;
-#[path = "../../src/calibrate/far_off.rs"]
-mod far_off;
 mod files;
 mod formats;
 mod fuzz;

@@ -1,5 +1,5 @@
-//! Tests of files of the program that stand alone: numbers, sizes, work on all cores, writing,
-//! and profiles that mean nothing.
+//! Tests of files of the program that stand alone: numbers, sizes, work on all cores, and
+//! writing.
 
 mod units {
     use crate::units::{
@@ -240,31 +240,5 @@ mod writer {
         let left = fs::read_dir(&folder).unwrap().count();
         assert_eq!(left, 2);
         fs::remove_dir_all(&folder).unwrap();
-    }
-}
-
-mod far_off {
-    use oneport_measure::{Point, Profile};
-
-    use crate::far_off::refuse_far_off;
-
-    #[test]
-    fn a_profile_that_is_off_by_half_is_refused() {
-        let mut profile = Profile::from_json(r#"{"alpha": 1, "beta": 1}"#).unwrap();
-        let point = |bytes, residual| Point {
-            bytes,
-            time: 1.0,
-            predicted: 1.0 + residual,
-            residual,
-        };
-        profile.points = vec![point(8, -0.5), point(16, 0.1)];
-        profile.combine_points = vec![point(1 << 20, 0.4)];
-        assert!(refuse_far_off(&profile).is_ok());
-        profile.combine_points.push(point(4 << 20, 0.51));
-        let error = refuse_far_off(&profile).unwrap_err().to_string();
-        assert!(error.contains("51%") && error.contains("4 MiB"), "{error}");
-        profile.points.push(point(2048, -0.8));
-        let error = refuse_far_off(&profile).unwrap_err().to_string();
-        assert!(error.contains("80% for a message of 2 KiB"), "{error}");
     }
 }

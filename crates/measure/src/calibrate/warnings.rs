@@ -1,6 +1,6 @@
 //! Warnings about the conditions and the quality of a calibration.
 
-use super::super::fit::median;
+use super::super::fit::{FAR_OFF, median};
 use super::super::probe::Probe;
 use super::fits::Fits;
 use oneport::error::{Error, Result};
@@ -13,8 +13,6 @@ pub(super) const MAX_ERROR: f64 = 0.25;
 const MAX_NOISE: f64 = 3.0;
 /// Noise, or change between the first and the last batch, that causes a warning.
 const NOISY: f64 = 0.1;
-/// Largest relative error of a point that causes no warning.
-const FAR_OFF: f64 = 0.5;
 
 /// Warnings that need no measurement.
 pub(super) fn setup_warnings(quick: bool) -> Vec<String> {

@@ -138,3 +138,23 @@ fn errors_of_broken_profiles_name_the_problem() {
         assert!(error.is_usage());
     }
 }
+
+#[test]
+fn a_profile_that_is_off_by_half_is_refused() {
+    let mut profile = Profile::from_json(r#"{"alpha": 1, "beta": 1}"#).unwrap();
+    let point = |bytes, residual| Point {
+        bytes,
+        time: 1.0,
+        predicted: 1.0 + residual,
+        residual,
+    };
+    profile.points = vec![point(8, -0.5), point(16, 0.1)];
+    profile.combine_points = vec![point(1 << 20, 0.4)];
+    assert!(profile.ensure_close().is_ok());
+    profile.combine_points.push(point(4 << 20, 0.51));
+    let error = profile.ensure_close().unwrap_err().to_string();
+    assert!(error.contains("51%") && error.contains("4 MiB"), "{error}");
+    profile.points.push(point(2048, -0.8));
+    let error = profile.ensure_close().unwrap_err().to_string();
+    assert!(error.contains("80% for a message of 2 KiB"), "{error}");
+}
