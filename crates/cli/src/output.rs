@@ -259,6 +259,15 @@ pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
     Ok(())
 }
 
+/// The rows as CSV, with a header of the names of their fields.
+pub(crate) fn csv(rows: impl IntoIterator<Item = impl Serialize>) -> Result<Vec<u8>> {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    for row in rows {
+        csv.serialize(row)?;
+    }
+    csv.into_inner().context("cannot write the table")
+}
+
 /// [`PrettyFormatter`] with rounded numbers.
 #[derive(Default)]
 struct Rounding(PrettyFormatter<'static>);

@@ -167,7 +167,7 @@ const WORKERS: [Named<Workers>; 2] = [("ranks", "", Workers::Ranks), ("cores", "
 pub(crate) fn run(args: &RunArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     if args.is_table() {
         let table = site.perform(RunSweep::new(args, site))?;
-        return table.print(args, out);
+        return table.print(out);
     }
     let done = site.perform(RunJob::new(args, site))?;
     done.print(args, out)

@@ -233,7 +233,7 @@ impl Table<'_> {
                 }
             }
             if let Some(path) = self.args.csv() {
-                output::write_file(path, &self.csv()?)?;
+                output::write_file(path, &output::csv(self.lines())?)?;
             }
             bar.add(1);
         }
@@ -325,14 +325,6 @@ impl Table<'_> {
         })
     }
 
-    fn csv(&self) -> Result<Vec<u8>> {
-        let mut csv = csv::Writer::from_writer(Vec::new());
-        for line in self.lines() {
-            csv.serialize(line)?;
-        }
-        Ok(csv.into_inner()?)
-    }
-
     fn json(&self) -> impl Serialize {
         record! {
             rows: self.lines().collect::<Vec<_>>(),
@@ -349,7 +341,7 @@ impl Table<'_> {
     pub(crate) fn write(&self) -> Result<()> {
         for path in &self.args.output {
             let content = match kind_of(path)? {
-                FileKind::Csv => self.csv()?,
+                FileKind::Csv => output::csv(self.lines())?,
                 FileKind::Json => {
                     let mut text = Vec::new();
                     output::json(&mut text, &self.json())?;

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use oneport::Kind;
 use oneport::run::{Place, Processes};
 use serde::{Deserialize, Serialize};
@@ -62,22 +62,16 @@ struct RunRow {
     /// That over the median: above 1, the schedule is faster.
     #[serde(default)]
     x_library: Option<f64>,
+    /// Beside the run of an earlier table.
+    #[serde(skip)]
+    baseline: Option<Change>,
 }
 
 fn rewritten() -> String {
     Inputs::Rewritten.name().into()
 }
 
-/// A row, compared with the one of an earlier table.
-#[derive(Debug, Serialize)]
-struct ComparedRow {
-    #[serde(flatten)]
-    row: RunRow,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    baseline: Option<Change>,
-}
-
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Change {
     median_ns: u64,
     /// The median over that of the baseline.
@@ -87,24 +81,26 @@ struct Change {
 }
 
 impl RunRow {
-    /// The row of a run, but for its times.
-    fn is_like(&self, other: &RunRow) -> bool {
-        let key = |row: &RunRow| {
-            let names = [
-                &row.collective,
-                &row.ports,
-                &row.dtype,
-                &row.op,
-                &row.clock,
-                &row.workers,
-                &row.inputs,
-            ];
-            (names.map(String::clone), row.ranks, row.ported, row.bytes)
-        };
-        key(self) == key(other)
+    /// What is run.
+    fn key(&self) -> ([&str; 7], usize, usize, u64) {
+        let names = [
+            &self.collective,
+            &self.ports,
+            &self.dtype,
+            &self.op,
+            &self.clock,
+            &self.workers,
+            &self.inputs,
+        ];
+        (
+            names.map(|name| &**name),
+            self.ranks,
+            self.ported,
+            self.bytes,
+        )
     }
 
-    fn compared(self, baseline: &[RunRow]) -> ComparedRow {
+    fn compared(mut self, baseline: &[RunRow]) -> RunRow {
         let change = |old: &RunRow| Change {
             median_ns: old.median_ns,
             ratio: (old.median_ns > 0).then(|| self.median_ns as f64 / old.median_ns as f64),
@@ -114,11 +110,9 @@ impl RunRow {
                 () => "same",
             },
         };
-        let old = baseline.iter().find(|old| self.is_like(old));
-        ComparedRow {
-            baseline: old.map(change),
-            row: self,
-        }
+        let old = baseline.iter().find(|old| self.key() == old.key());
+        self.baseline = old.map(change);
+        self
     }
 }
 
@@ -128,11 +122,8 @@ pub(super) struct RunSweep<'a> {
     sizes: Vec<u64>,
     /// The table to compare with.
     baseline: Vec<RunRow>,
-}
-
-/// The rows so far.
-pub(super) struct RunTable {
-    rows: Vec<ComparedRow>,
+    /// The rows so far.
+    rows: Vec<RunRow>,
     /// The processes, if the engine is MPI.
     processes: Option<Processes>,
     /// Why there are no more.
@@ -167,12 +158,15 @@ impl<'a> RunSweep<'a> {
             args,
             sizes,
             baseline: baseline.unwrap_or_default(),
+            rows: Vec::new(),
+            processes: site.processes(),
+            stopped: None,
         })
     }
 }
 
-impl site::Job for RunSweep<'_> {
-    type Done = RunTable;
+impl<'a> site::Job for RunSweep<'a> {
+    type Done = RunSweep<'a>;
 
     fn fact(&self) -> String {
         let library = if self.args.library {
@@ -183,63 +177,58 @@ impl site::Job for RunSweep<'_> {
         format!("runs vectors of {:?} bytes{library}", self.sizes)
     }
 
-    fn perform(self, site: &mut Site) -> Result<RunTable> {
+    fn perform(mut self, site: &mut Site) -> Result<RunSweep<'a>> {
         let length = self.sizes.len() as u64;
         let progress = WorkBar::new(length, "running {wide_bar} {pos}/{len} sizes");
-        let (mut rows, mut stopped) = (Vec::new(), None);
         for &bytes in &self.sizes {
             let args = self.args.with_bytes(bytes);
             let job = RunJob::planned(&args, site).and_then(|job| job.proved(site));
             let done = match site.perform(job) {
                 Ok(done) => done,
                 Err(error) => {
-                    stopped = Some(error);
+                    self.stopped = Some(error);
                     break;
                 }
             };
             progress.add(1);
-            if rows.is_empty() {
+            if self.rows.is_empty() {
                 output::notes(&done.row.warnings);
             }
-            let wrong = done.row.error.clone();
-            rows.push(args.row(bytes, &done).compared(&self.baseline));
-            if let Some(wrong) = wrong {
-                stopped = Some(output::wrong(format!("wrong result: {wrong}")));
+            self.rows
+                .push(args.row(bytes, &done).compared(&self.baseline));
+            if let Some(wrong) = done.row.error {
+                self.stopped = Some(output::wrong(format!("wrong result: {wrong}")));
                 break;
             }
         }
         progress.finish();
-        Ok(RunTable {
-            rows,
-            processes: site.processes(),
-            stopped,
-        })
+        Ok(self)
     }
 }
 
-impl RunTable {
+impl RunSweep<'_> {
     /// Writes and prints the table: also one that ends where something is wrong.
-    pub(super) fn print(self, args: &RunArgs, out: &mut dyn Write) -> Result<ExitCode> {
-        let rows = &self.rows[..];
+    pub(super) fn print(self, out: &mut dyn Write) -> Result<ExitCode> {
+        let (args, rows) = (self.args, &self.rows[..]);
         let wrong = self.stopped.map(|error| error.downcast::<FoundWrong>());
         let wrong = wrong.transpose()?;
         if args.baseline.is_some() && rows.iter().all(|row| row.baseline.is_none()) {
             output::note("the baseline has no row for any of these runs: nothing is compared");
         }
         if let (Some(path), None) = (&args.csv, &wrong) {
-            let mut csv = csv::Writer::from_writer(Vec::new());
-            for row in rows {
-                csv.serialize(&row.row)?;
-            }
-            let text = csv.into_inner().context("cannot write the table")?;
+            let text = output::csv(rows)?;
             output::write_named(path, &text)?;
         }
         if args.common.json {
-            let mut verified = rows.iter().map(|row| row.row.verified);
+            let mut verified = rows.iter().map(|row| row.verified);
             let baseline = args.baseline.as_ref();
             let json = record! {
                 verified: verified.try_fold(wrong.is_none(), |all, one| Some(all && one?)),
-                rows: rows,
+                rows: rows.iter().map(|row| record! {
+                    #[serde(flatten)]
+                    row: row,
+                    baseline (optional): row.baseline.as_ref(),
+                }).collect::<Vec<_>>(),
                 engine: args.engine().name(),
                 mpi (optional): self.processes.as_ref(),
                 baseline (optional): baseline.map(|path| path.display().to_string()),
@@ -249,7 +238,7 @@ impl RunTable {
             if let Some(processes) = &self.processes {
                 output::summary(out, &site::summary(processes))?;
             }
-            print(out, &first.row, rows)?;
+            print(out, first, rows)?;
         }
         match wrong {
             None => Ok(ExitCode::SUCCESS),
@@ -308,6 +297,7 @@ impl RunArgs {
             verified: (!self.no_verify).then_some(done.row.error.is_none()),
             library_ns: library.as_ref().map(|library| library.wall.median),
             x_library: library.map(|library| library.ratio),
+            baseline: None,
         }
     }
 }
@@ -342,7 +332,7 @@ fn read(path: &Path) -> Result<Vec<RunRow>> {
     Ok(rows)
 }
 
-fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()> {
+fn print(out: &mut dyn Write, first: &RunRow, rows: &[RunRow]) -> Result<()> {
     let op = match &*first.op {
         "" => String::new(),
         op => format!(", {op}"),
@@ -357,7 +347,7 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()
         first.clock,
         match first.verified {
             None => ", not verified",
-            Some(_) if rows.iter().all(|r| r.row.verified == Some(true)) => ", verified",
+            Some(_) if rows.iter().all(|r| r.verified == Some(true)) => ", verified",
             Some(_) => "",
         }
     )?;
@@ -370,7 +360,7 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()
     )?;
     let ns = show_ns;
     let compares = rows.iter().any(|row| row.baseline.is_some());
-    let library = rows.iter().any(|row| row.row.library_ns.is_some());
+    let library = rows.iter().any(|row| row.library_ns.is_some());
     let mut header = String::from(
         ">size|algorithm|>segment|>median|>interval|>min|>p99|>max|>algbw GB/s|>busbw GB/s|>x model",
     );
@@ -381,7 +371,7 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()
         header += "|>x baseline|>change";
     }
     let factor = |x: Option<f64>| or_dash(x.map(|x| number(x, 4)));
-    let lines = rows.iter().map(|ComparedRow { row, baseline }| {
+    let lines = rows.iter().map(|row| {
         let mut line = vec![
             show_bytes(row.bytes),
             row.algorithm.clone(),
@@ -401,13 +391,13 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[ComparedRow]) -> Result<()
             line.push(factor(row.x_library));
         }
         if compares {
-            line.push(factor(baseline.as_ref().and_then(|b| b.ratio)));
-            line.push(or_dash(baseline.as_ref().map(|b| b.change)));
+            line.push(factor(row.baseline.as_ref().and_then(|b| b.ratio)));
+            line.push(or_dash(row.baseline.as_ref().map(|b| b.change)));
         }
         line
     });
     output::table(out, &header, lines)?;
-    let ratios = rows.iter().filter_map(|row| row.row.x_library);
+    let ratios = rows.iter().filter_map(|row| row.x_library);
     let (logs, n) = ratios.fold((0.0, 0u32), |(sum, n), x| (sum + x.ln(), n + 1));
     if n > 0 {
         let mean = (logs / f64::from(n)).exp();

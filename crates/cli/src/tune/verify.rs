@@ -34,12 +34,8 @@ const CHOOSING: [&str; 5] = [
 pub(super) struct VerifyJob<'a> {
     job: TuneJob<'a>,
     /// The rows of the earlier sweep.
-    rows: Vec<Trial>,
-}
-
-/// What has come of it.
-pub(super) struct Verified<'a> {
-    job: TuneJob<'a>,
+    known: Vec<Trial>,
+    /// What has come of it.
     rows: Vec<VerifiedRow>,
 }
 
@@ -52,38 +48,38 @@ impl<'a> VerifyJob<'a> {
         let text = read_text(file)?;
         let of_sweep = || format!("cannot verify by the sweep of {}", file.display());
         csv::resume(&text, &parameters(&job)).with_context(of_sweep)?;
-        let (_, rows) = csv::read(&text).with_context(of_sweep)?;
-        Ok(VerifyJob { job, rows })
+        let (_, known) = csv::read(&text).with_context(of_sweep)?;
+        let rows = Vec::new();
+        Ok(VerifyJob { job, known, rows })
     }
 
-    fn verify<T: Element>(self, site: &mut Site) -> Result<Verified<'a>> {
-        let job = self.job;
+    fn verify<T: Element>(mut self, site: &mut Site) -> Result<VerifyJob<'a>> {
+        let job = &self.job;
         let operator = operator::<T>(job.args.collective, job.op)?;
         let mut live = Live::new(site, operator, job.args.clock);
         live.keep_inputs(job.args.inputs.inputs.kept());
         let bar = WorkBar::new(0, "verifying {wide_bar} {percent}%");
-        let rows = tune::verify(&job.sweep, &self.rows, &mut live, |done, of| {
-            bar.set(done, of)
-        });
+        let progress = |done, of| bar.set(done, of);
+        let rows = tune::verify(&job.sweep, &self.known, &mut live, progress);
         bar.finish();
-        let rows = rows?;
-        Ok(Verified { job, rows })
+        self.rows = rows?;
+        Ok(self)
     }
 }
 
 impl<'a> site::Job for VerifyJob<'a> {
-    type Done = Verified<'a>;
+    type Done = VerifyJob<'a>;
 
     fn fact(&self) -> String {
-        format!("verifies {} rows", self.rows.len())
+        format!("verifies {} rows", self.known.len())
     }
 
-    fn perform(self, site: &mut Site) -> Result<Verified<'a>> {
+    fn perform(self, site: &mut Site) -> Result<VerifyJob<'a>> {
         oneport::with_element_type!(self.job.dtype, T => self.verify::<T>(site))
     }
 }
 
-impl Verified<'_> {
+impl VerifyJob<'_> {
     pub(super) fn print(&self, out: &mut dyn Write) -> Result<ExitCode> {
         output::notes(self.job.load.iter());
         let json = record! {
