@@ -1,7 +1,6 @@
 //! `oneport guidelines`: checks performance guidelines between collectives.
 
-mod report;
-
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -10,16 +9,17 @@ use anyhow::{Result, bail};
 use oneport::run::{Clock, Place, Processes};
 use oneport::{CostModel, Ports};
 use oneport_measure::Calibration;
-use oneport_measure::guidelines::{self, Evaluation, Setting};
+use oneport_measure::guidelines::{self, Comparison, Evaluation, Performer, Setting};
 use serde::Serialize;
 
 use crate::args::{MachineArgs, clock_name, parse_ranks};
+use crate::input::show_cost;
 use crate::memory::ensure_memory;
 use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::ranges::{Ranges, parse_sizes};
 use crate::site::{self, Engine, Site, ensure_for_processes};
-use crate::units::{Number, Unit, parse_deadline, show_bytes};
+use crate::units::{Number, Unit, number, parse_deadline, show_bytes};
 use crate::{calibrate, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.
@@ -87,9 +87,7 @@ pub(crate) struct GuidelinesArgs {
 pub(crate) fn run(args: &GuidelinesArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     let done = site.perform(GuidelinesJob::new(args, site))?;
     output::notes(&done.evaluation.warnings);
-    output::answer(out, args.json, &done.json(), |out| {
-        report::print(out, &done)
-    })?;
+    output::answer(out, args.json, &done.json(), |out| print(out, &done))?;
     Ok(ExitCode::from(u8::from(!done.evaluation.holds())))
 }
 
@@ -297,6 +295,102 @@ impl GuidelinesJob {
             warnings: &evaluation.warnings,
         }
     }
+}
+
+/// Prints all tables.
+fn print(out: &mut dyn Write, done: &GuidelinesJob) -> Result<()> {
+    let (report, setting, unit) = (&done.evaluation, &done.setting, done.unit);
+    writeln!(out, "{}", show_cost(&setting.cost, unit))?;
+    if let Some(processes) = &done.processes {
+        output::summary(out, &site::summary(processes))?;
+    }
+    let measured = setting
+        .clock
+        .map(|clock| (Some(clock), setting.measured_tolerance));
+    let tables = [
+        Some((None, setting.tolerance, Performer::Schedules)),
+        measured.map(|(clock, tolerance)| (clock, tolerance, Performer::Schedules)),
+        measured
+            .filter(|_| setting.library)
+            .map(|(clock, tolerance)| (clock, tolerance, Performer::Library)),
+    ];
+    for (clock, tolerance, by) in tables.into_iter().flatten() {
+        let rows = report.rows.iter();
+        let rows: Vec<&Comparison> = rows.filter(|r| r.clock == clock && r.by == by).collect();
+        let what = match (clock.map(clock_name), by) {
+            (None, _) => "model times".to_string(),
+            (Some(clock), Performer::Schedules) => format!("measured times, {clock}"),
+            (Some(clock), Performer::Library) => {
+                format!("measured times of the library itself, {clock}")
+            }
+        };
+        writeln!(out, "\n{what}, tolerance {}:", percent(tolerance))?;
+        let lines = rows.iter().map(|row| {
+            [
+                row.guideline.name.to_string(),
+                row.ranks.to_string(),
+                show_bytes(row.bytes),
+                unit.show(row.left),
+                unit.show(row.right),
+                row.left_by.join(" + "),
+                row.right_by.join(" + "),
+                verdict(row),
+            ]
+        });
+        let header = "guideline|>p|>bytes|>left|>right|left by|right by|";
+        output::table(out, header, lines)?;
+        let violated = rows.iter().filter(|r| !r.holds).count();
+        writeln!(out, "{} of {} hold", rows.len() - violated, rows.len())?;
+        for row in rows.iter().filter(|row| !row.holds) {
+            writeln!(out, "{}", in_words(row, unit))?;
+        }
+    }
+    let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for entry in &report.unavailable {
+        reasons
+            .entry(&entry.reason)
+            .or_default()
+            .push(entry.guideline);
+    }
+    if !reasons.is_empty() {
+        writeln!(out, "\nnot available:")?;
+    }
+    for (reason, names) in reasons {
+        writeln!(out, "  {reason}:")?;
+        for name in names {
+            writeln!(out, "    {name}")?;
+        }
+    }
+    Ok(())
+}
+
+/// A violated guideline in words, such as `MPI_Gather of 1 KiB on 4 ranks takes 15 us, 50% longer
+/// than MPI_Allgather with 10 us: all ranks but the root can drop the blocks`.
+fn in_words(row: &Comparison, unit: Unit) -> String {
+    format!(
+        "{}: {} of {} on {} ranks takes {}, {} longer than {} with {}: {}",
+        row.guideline.name,
+        row.left_by.join(" + "),
+        show_bytes(row.bytes),
+        row.ranks,
+        unit.show(row.left),
+        percent(row.excess()),
+        row.right_by.join(" + "),
+        unit.show(row.right),
+        row.guideline.statement
+    )
+}
+
+fn verdict(row: &Comparison) -> String {
+    if row.holds {
+        "holds".to_string()
+    } else {
+        format!("violated by {}", percent(row.excess()))
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{}%", number((1e6 * share).round() / 1e4, 3))
 }
 
 /// Parses a fraction: `10%` or `0.1`.

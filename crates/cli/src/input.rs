@@ -1,7 +1,6 @@
 //! The input of a command: a schedule, planned or read from a file, and its description.
 
 mod info;
-mod verdict;
 mod warnings;
 
 use std::collections::HashSet;
@@ -16,8 +15,7 @@ use oneport_measure::estimate::CoreModel;
 use oneport_steady::Series;
 
 pub(crate) use self::info::ScheduleInfo;
-pub(crate) use self::verdict::{first_of, note_if_wrong};
-pub(crate) use self::warnings::{print_warnings, warnings_about};
+pub(crate) use self::warnings::{first_of, note_if_wrong, print_warnings, warnings_about};
 use crate::args::{Common, Root};
 use crate::files::{name_of, read_text};
 use crate::task::PlanTask;

@@ -1,6 +1,5 @@
 //! `oneport run`: runs a schedule with real data, on threads or over MPI.
 
-mod execute;
 mod job;
 mod limits;
 mod report;

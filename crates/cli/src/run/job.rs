@@ -1,16 +1,24 @@
-//! What the options of `oneport run` mean: a schedule that can be run, and is right.
+//! What the options of `oneport run` mean, a schedule that can be run and is right, and its run.
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use oneport::check::{self, Finding, FindingKind};
-use oneport::run::ElementType;
+use oneport::internal::system;
+use oneport::run::{
+    Clock, Element, ElementType, Place as _, Run, Team, TeamOptions, Teams, Topology,
+};
 use oneport::simulate::Prepared;
+use oneport_measure::{MeasuredRun, interleave};
+use oneport_pictures::Trace;
 
-use super::RunArgs;
+use super::limits::memory_of_schedule;
 use super::report::Ran;
+use super::{CoreChoice, RunArgs};
+use crate::args::operator;
 use crate::draw::OutputFile;
 use crate::input::{Input, first_of, print_warnings};
 use crate::output::{self, FoundWrong, record};
 use crate::site::{self, Site};
+use crate::task::finite;
 
 /// A schedule to run.
 pub(super) struct RunJob<'a> {
@@ -123,4 +131,71 @@ impl site::Job for RunJob<'_> {
     fn perform(self, site: &mut Site) -> Result<Ran> {
         oneport::with_element_type!(self.dtype, T => self.execute::<T>(site))
     }
+}
+
+impl RunJob<'_> {
+    /// Runs the schedule with elements of type `T`.
+    pub(super) fn execute<T: Element>(self, site: &mut Site) -> Result<Ran> {
+        let (args, input) = (self.args, self.input);
+        let schedule = &input.schedule;
+        if (input.cost.links().is_some() || args.clock == Clock::Paced)
+        // A schedule that does not complete is left to the run, which reports the error.
+        && let Ok(prepared) = Prepared::new(schedule, input.cost.overlaps())
+        {
+            let simulation = prepared.simulate(&input.cost)?;
+            args.ensure_ends(finite(simulation.makespan())?, input.unit)?;
+        }
+        let operator = operator::<T>(input.info.kind, args.common.vector.op())?;
+        let run = Run::new(schedule)
+            .op(&operator)
+            .clock(args.clock)
+            .cost(input.cost.clone())
+            .deadline(args.deadline)
+            .repetitions(args.repetitions)
+            .warmup(args.warmup)
+            .keep_inputs(args.inputs.inputs.kept())
+            .trace(args.trace.is_some())
+            .eager(!args.rendezvous);
+        let run = if args.no_verify { run } else { run.verified() };
+        let cores = match &site.world {
+            Some(world) => world.cores(),
+            None => team(args, &input, site)?.cores(),
+        };
+        let (row, library) = if args.library {
+            let runs = [run.clone(), run.by_library()];
+            let mut rows = interleave(site, &runs, |_, _| {})?;
+            let library = rows.pop();
+            (rows.pop().context("no row of the schedule")?, library)
+        } else {
+            (MeasuredRun::from(run.on(site)?), None)
+        };
+        let trace = row.step_times.as_deref();
+        let trace = trace.map(|times| Trace::wall(schedule, times));
+        Ok(Ran {
+            trace: self.trace.zip(trace.transpose()?),
+            processes: site.processes(),
+            dtype: self.dtype,
+            row,
+            library,
+            cores,
+            input,
+        })
+    }
+}
+
+/// The team of threads of a run.
+fn team<'s>(args: &RunArgs, input: &Input, site: &'s mut Site) -> Result<&'s mut Team> {
+    // The threads' stacks must not take the memory that the run needs.
+    let reserved = system::reserve_memory("the run", memory_of_schedule(&input.schedule))?;
+    let mut options = TeamOptions {
+        tuning: args.common.machine.tuning()?,
+        ..args.team()
+    };
+    if args.placement == Some(CoreChoice::Schedule) {
+        options.cores = Some(Topology::here().near_partners(&input.schedule));
+    }
+    site.teams = Teams::new(options);
+    let team = site.teams.team(input.schedule.ranks())?;
+    drop(reserved);
+    Ok(team)
 }
