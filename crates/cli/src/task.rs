@@ -1,7 +1,6 @@
 //! A validated planning task: a collective, its vector, the machine and the candidate algorithms.
 
 mod candidates;
-mod names;
 mod selection;
 mod vector;
 
@@ -17,7 +16,7 @@ use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
 use self::candidates::best_unequal;
-pub(crate) use self::names::{algorithms, names_several};
+pub(crate) use self::selection::{algorithms, names_several};
 use crate::args::{Common, Root};
 use crate::blocks::Listed;
 use crate::memory::{LARGE_SCHEDULE, available_memory, fits_memory};

@@ -17,11 +17,11 @@ use anyhow::{Context, Result};
 use oneport::Kind;
 use oneport::run::{Clock, Element, ElementType, Op};
 use oneport_formats::selection::Library;
-use oneport_measure::tune::{self, Live, Measure, TuningResult};
+use oneport_measure::tune::{self, Measure, TuningResult};
 
 use crate::args::{
-    CLOCKS, InputArgs, MachineArgs, Root, element_types, named, operator, operators, parse_kind,
-    parse_ranks, parse_root,
+    CLOCKS, InputArgs, MachineArgs, Root, element_types, named, operators, parse_kind, parse_ranks,
+    parse_root,
 };
 use crate::output;
 use crate::progress::WorkBar;
@@ -225,15 +225,13 @@ impl<'a> PreparedSweep<'a> {
 
     fn tune<T: Element>(self, site: &mut Site) -> Result<Tuned<'a>> {
         let job = &self.job;
-        let operator = operator::<T>(job.args.collective, job.op)?;
         let threads = CoreUse::of(job, site)?;
         // Processes cannot stop at the same step: a signal ends them as it always does.
         let stop = match site.world {
             None => stop_on_signals()?,
             Some(_) => Arc::default(),
         };
-        let mut live = Live::new(site, operator, job.args.clock);
-        live.keep_inputs(job.args.inputs.inputs.kept());
+        let mut live = job.live::<T>(site)?;
         let (tuning, saved) = measure(job, &self.files, &mut live, &stop)?;
         Ok(Tuned {
             sweep: self,

@@ -6,12 +6,12 @@ use anyhow::{Result, bail};
 use oneport::Error;
 use oneport::plan::Segments;
 use oneport::plan::registry::Algorithm;
-use oneport::run::{Clock, ElementType, Op, Place, Processes, TeamOptions, Teams};
-use oneport_measure::tune::{Sweep, Trial, TuningResult};
+use oneport::run::{Clock, Element, ElementType, Op, Place, Processes, TeamOptions, Teams};
+use oneport_measure::tune::{Live, Sweep, Trial, TuningResult};
 use oneport_measure::{Machine, load_warning};
 
 use super::TuneArgs;
-use crate::args::{Common, SegmentCount, Vector, clock_name, default_type};
+use crate::args::{Common, SegmentCount, Vector, clock_name, default_type, operator};
 use crate::blocks::BlockArgs;
 use crate::input::show_cost;
 use crate::memory::ensure_memory;
@@ -142,6 +142,14 @@ impl<'a> TuneJob<'a> {
             command: output::command(),
             processes: site.processes(),
         })
+    }
+
+    /// What measures it.
+    pub(super) fn live<'s, T: Element>(&self, site: &'s mut Site) -> Result<Live<'s, T, Site>> {
+        let operator = operator::<T>(self.args.collective, self.op)?;
+        let mut live = Live::new(site, operator, self.args.clock);
+        live.keep_inputs(self.args.inputs.inputs.kept());
+        Ok(live)
     }
 
     pub(super) fn warnings(&self, threads: &CoreUse, tuning: &TuningResult) -> Vec<String> {

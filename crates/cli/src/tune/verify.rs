@@ -8,13 +8,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use oneport::run::Element;
-use oneport_measure::tune::{self, Live, Summary, Trial, VerifiedRow, csv};
+use oneport_measure::tune::{self, Summary, Trial, VerifiedRow, csv};
 use serde::Serialize;
 
 use super::TuneArgs;
 use super::files::parameters;
 use super::job::TuneJob;
-use crate::args::operator;
 use crate::files::read_text;
 use crate::output::{self, record};
 use crate::progress::WorkBar;
@@ -55,9 +54,7 @@ impl<'a> VerifyJob<'a> {
 
     fn verify<T: Element>(mut self, site: &mut Site) -> Result<VerifyJob<'a>> {
         let job = &self.job;
-        let operator = operator::<T>(job.args.collective, job.op)?;
-        let mut live = Live::new(site, operator, job.args.clock);
-        live.keep_inputs(job.args.inputs.inputs.kept());
+        let mut live = job.live::<T>(site)?;
         let bar = WorkBar::new(0, "verifying {wide_bar} {percent}%");
         let progress = |done, of| bar.set(done, of);
         let rows = tune::verify(&job.sweep, &self.known, &mut live, progress);
