@@ -79,14 +79,6 @@ fn parse_listed(text: &str) -> Result<Listed, String> {
     }
 }
 
-impl BlockArgs {
-    /// Lists these sizes, as one row or as one of `ranks` for each rank.
-    pub(crate) fn list(&mut self, sizes: Vec<u64>, ranks: usize) {
-        let rows = if sizes.len() > ranks { ranks } else { 1 };
-        self.sizes = Some(Listed { sizes, rows });
-    }
-}
-
 impl Listed {
     /// Reads sizes between commas or white space. Of an alltoall, lines with several sizes are the
     /// rows of a matrix; any other collective has one list, wherever its lines end.
@@ -151,6 +143,12 @@ fn parse_distribution(text: &str) -> Result<Distribution, String> {
 }
 
 impl BlockArgs {
+    /// Lists these sizes, as one row or as one of `ranks` for each rank.
+    pub(crate) fn list(&mut self, sizes: Vec<u64>, ranks: usize) {
+        let rows = if sizes.len() > ranks { ranks } else { 1 };
+        self.sizes = Some(Listed { sizes, rows });
+    }
+
     /// Whether any option gives block sizes.
     pub(crate) fn are_given(&self) -> bool {
         self.are_listed() || self.dist.is_some()

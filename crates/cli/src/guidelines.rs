@@ -165,6 +165,36 @@ impl GuidelinesJob {
             processes: site.processes(),
         })
     }
+
+    fn json(&self) -> impl Serialize {
+        let (setting, evaluation) = (&self.setting, &self.evaluation);
+        record! {
+            holds: evaluation.holds(),
+            violated: evaluation.rows.iter().filter(|r| !r.holds).count(),
+            ports: setting.ports.name(),
+            tolerance: setting.tolerance,
+            measured_tolerance (optional): setting.clock.map(|_| setting.measured_tolerance),
+            time_unit: self.unit.name(),
+            mpi (optional): self.processes.as_ref(),
+            rows: evaluation.rows.iter().map(|row| record! {
+                guideline: row.guideline.name,
+                statement: row.guideline.statement,
+                clock: row.clock.map_or("model", clock_name),
+                by: row.by.name(),
+                ranks: row.ranks,
+                bytes: row.bytes,
+                left: Number(row.left),
+                right: Number(row.right),
+                left_algorithms: &row.left_by,
+                right_algorithms: &row.right_by,
+                holds: row.holds,
+                // By how much the left side is slower, as a fraction; negative if it is faster.
+                excess: row.excess(),
+            }).collect::<Vec<_>>(),
+            unavailable: &evaluation.unavailable,
+            warnings: &evaluation.warnings,
+        }
+    }
 }
 
 impl site::Job for GuidelinesJob {
@@ -220,11 +250,8 @@ fn in_the_model(
     for report in parallel::map(ranks, work, evaluate, |_| false) {
         let report = report?;
         all.rows.extend(report.rows);
-        for one in report.unavailable {
-            if !all.unavailable.contains(&one) {
-                all.unavailable.push(one);
-            }
-        }
+        let unavailable = report.unavailable.into_iter();
+        unavailable.for_each(|one| all.add_unavailable(one.guideline, one.reason));
     }
     all.rows
         .sort_by_key(|row| places.iter().position(|&name| name == row.guideline.name));
@@ -263,38 +290,6 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Sit
     const COPIES: u128 = 2 * 12;
     let needed = COPIES * p as u128 * u128::from(m);
     ensure_memory("measuring", needed, "take fewer ranks or smaller sizes")
-}
-
-impl GuidelinesJob {
-    fn json(&self) -> impl Serialize {
-        let (setting, evaluation) = (&self.setting, &self.evaluation);
-        record! {
-            holds: evaluation.holds(),
-            violated: evaluation.rows.iter().filter(|r| !r.holds).count(),
-            ports: setting.ports.name(),
-            tolerance: setting.tolerance,
-            measured_tolerance (optional): setting.clock.map(|_| setting.measured_tolerance),
-            time_unit: self.unit.name(),
-            mpi (optional): self.processes.as_ref(),
-            rows: evaluation.rows.iter().map(|row| record! {
-                guideline: row.guideline.name,
-                statement: row.guideline.statement,
-                clock: row.clock.map_or("model", clock_name),
-                by: row.by.name(),
-                ranks: row.ranks,
-                bytes: row.bytes,
-                left: Number(row.left),
-                right: Number(row.right),
-                left_algorithms: &row.left_by,
-                right_algorithms: &row.right_by,
-                holds: row.holds,
-                // By how much the left side is slower, as a fraction; negative if it is faster.
-                excess: row.excess(),
-            }).collect::<Vec<_>>(),
-            unavailable: &evaluation.unavailable,
-            warnings: &evaluation.warnings,
-        }
-    }
 }
 
 /// Prints all tables.

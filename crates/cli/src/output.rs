@@ -334,30 +334,8 @@ pub(crate) fn answer(
 /// An algorithm that cannot be used, and why.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Skipped {
-    algorithm: Cow<'static, str>,
-    reason: String,
-}
-
-impl Skipped {
-    pub(crate) fn of(algorithm: String, reason: String) -> Skipped {
-        Skipped {
-            algorithm: algorithm.into(),
-            reason,
-        }
-    }
-
-    pub(crate) fn algorithm(&self) -> &str {
-        &self.algorithm
-    }
-
-    /// The same for several points of a sweep.
-    pub(crate) fn counted(&self, points: usize) -> Skipped {
-        let more = match points {
-            1 => String::new(),
-            n => format!(" (and at {} other points)", n - 1),
-        };
-        Skipped::of(self.algorithm.to_string(), format!("{}{more}", self.reason))
-    }
+    pub(crate) algorithm: Cow<'static, str>,
+    pub(crate) reason: String,
 }
 
 impl From<Refusal> for Skipped {

@@ -273,24 +273,20 @@ impl Table<'_> {
 
     /// What is swept: `broadcast, 2 to 64 ranks, 64 KiB`.
     fn title(&self) -> String {
-        let span = |values: BTreeSet<u64>, show: &dyn Fn(u64) -> String| match (
-            values.first(),
-            values.last(),
-        ) {
-            (Some(&first), Some(&last)) if first < last => {
-                format!("{} to {}", show(first), show(last))
-            }
-            (Some(&first), _) => show(first),
-            _ => String::new(),
+        let span = |low: String, high: String| match low == high {
+            true => low,
+            false => format!("{low} to {high}"),
         };
         let points = self.sweep.points();
-        let ranks = points.iter().map(|&(ranks, _)| ranks as u64).collect();
-        let bytes = points.iter().map(|&(_, bytes)| bytes).collect();
-        let ranks = span(ranks, &|p| p.to_string());
-        let title = format!("{}, {ranks} ranks", self.collective);
-        match points.iter().all(|&(_, bytes)| bytes == 0) {
-            true => title,
-            false => format!("{title}, {}", span(bytes, &show_bytes)),
+        let ranks = [points.first(), points.last()];
+        let [low, high] = ranks.map(|point| point.map_or(0, |point| point.0).to_string());
+        let title = format!("{}, {} ranks", self.collective, span(low, high));
+        let sizes = points.iter().map(|point| point.1);
+        match (sizes.clone().min(), sizes.max()) {
+            (Some(low), Some(high)) if high > 0 => {
+                format!("{title}, {}", span(show_bytes(low), show_bytes(high)))
+            }
+            _ => title,
         }
     }
 
@@ -390,15 +386,19 @@ impl Table<'_> {
         )?;
         let (header, rows) = self.cells();
         output::table(out, &header.join("|"), rows)?;
-        // By algorithm: the reason, and how often.
+        // By algorithm: the first reason, and how often there is one.
         let mut reasons: BTreeMap<&str, (usize, &Skipped)> = BTreeMap::new();
         for (_, _, skipped) in &self.skipped {
-            reasons.entry(skipped.algorithm()).or_insert((0, skipped)).0 += 1;
+            reasons.entry(&skipped.algorithm).or_insert((0, skipped)).0 += 1;
         }
-        let reasons: Vec<Skipped> = reasons
-            .into_values()
-            .map(|(count, first)| first.counted(count))
-            .collect();
+        let counted = |(points, first): (usize, &Skipped)| {
+            let mut skipped = first.clone();
+            if points > 1 {
+                skipped.reason += &format!(" (and at {} other points)", points - 1);
+            }
+            skipped
+        };
+        let reasons: Vec<Skipped> = reasons.into_values().map(counted).collect();
         output::skipped(out, &reasons)
     }
 }

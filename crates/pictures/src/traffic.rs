@@ -28,6 +28,17 @@ impl Flow {
     }
 }
 
+/// Traffic between ranks whose innermost common group is of one level of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+pub struct LevelTraffic {
+    /// Number of non-empty messages.
+    pub messages: usize,
+    /// Bytes of all messages.
+    pub bytes: u64,
+    /// Bytes that the rank with the most of them sends.
+    pub max_sent: u64,
+}
+
 /// Traffic between all pairs of ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traffic {
@@ -75,20 +86,7 @@ impl Traffic {
     pub fn messages(&self, from: usize, to: usize) -> usize {
         self.flows.get(&(from, to)).map_or(0, |f| f.messages)
     }
-}
 
-/// Traffic between ranks whose innermost common group is of one level of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
-pub struct LevelTraffic {
-    /// Number of non-empty messages.
-    pub messages: usize,
-    /// Bytes of all messages.
-    pub bytes: u64,
-    /// Bytes that the rank with the most of them sends.
-    pub max_sent: u64,
-}
-
-impl Traffic {
     /// The traffic of each level, from the innermost to the outermost.
     ///
     /// # Panics

@@ -30,7 +30,10 @@ pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<OwnSchedule
         ensure_same(&input.schedule, &task.request).with_context(|| name.clone())?;
         let report = input.check(common, 1);
         if let Some(error) = first_of(report.errors.iter(), report.more) {
-            wrong.push(Skipped::of(name, format!("wrong: {error}")));
+            wrong.push(Skipped {
+                algorithm: name.into(),
+                reason: format!("wrong: {error}"),
+            });
             continue;
         }
         let found = input.schedule.timed(&input.cost, |_| ())?;

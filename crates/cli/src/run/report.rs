@@ -95,6 +95,76 @@ impl Ran {
         Some(LibraryTimes::of(library, self.row.wall.median_ns()))
     }
 
+    fn summary(&self, args: &RunArgs) -> Vec<(&'static str, String)> {
+        let (input, row) = (&self.input, &self.row);
+        let mut summary = input.summary();
+        let op = self
+            .op(args)
+            .map_or_else(String::new, |op| format!(", {op}"));
+        let result = match &row.error {
+            _ if args.no_verify => "not verified".to_string(),
+            None => "verified".to_string(),
+            Some(error) => format!("WRONG: {error}"),
+        };
+        let eager = if row.eager { ", eager" } else { "" };
+        summary.extend([
+            ("elements", format!("{}{op}", self.dtype.name())),
+            ("result", result),
+            ("model time", input.unit.show(row.model_time)),
+            ("wall-clock", WallSummary::of(&row.wall).to_string()),
+            (
+                "measured",
+                format!(
+                    "{} after {} warm-up, inputs {}, {} clock{eager}",
+                    counted(args.repetitions, "repetition"),
+                    args.warmup,
+                    args.inputs.inputs.name(),
+                    clock_name(args.clock),
+                ),
+            ),
+        ]);
+        if let Some(mpi) = &self.processes {
+            summary.extend(self.of_processes(mpi));
+            return summary;
+        }
+        let pinned = if row.pinned { "pinned" } else { "not pinned" };
+        let (ranks, cores) = (input.info.ranks, self.cores);
+        let threads = match args.mode() {
+            "folded" => format!(
+                "multiplexed: {ranks} ranks on {} workers, one per core, {pinned}",
+                cores.min(ranks)
+            ),
+            _ => format!("{ranks} on {}, {pinned}", counted(cores, "core")),
+        };
+        summary.push(("threads", threads));
+        summary
+    }
+
+    /// The lines of a summary about the processes of a run, and the library's own collective.
+    fn of_processes(&self, mpi: &Processes) -> Vec<(&'static str, String)> {
+        let (ranks, n) = (self.input.info.ranks, mpi.processes);
+        let bound = if self.row.pinned {
+            "bound"
+        } else {
+            "not bound"
+        };
+        let cores = counted(self.cores, "core");
+        let processes = format!("{ranks} of {n}, {cores} a host, {bound} to one each");
+        let mut lines = vec![("processes", processes)];
+        lines.extend(site::summary(mpi));
+        lines.push(("timing", mpi.timing.to_string()));
+        if let Some(library) = self.library_times() {
+            let error = library.error.as_ref();
+            let error = error.map_or_else(String::new, |error| format!(", WRONG: {error}"));
+            let (wall, ratio) = (&library.wall, library.ratio);
+            lines.push((
+                library.function,
+                format!("{wall}: {ratio:.2} times the schedule's median{error}"),
+            ));
+        }
+        lines
+    }
+
     /// Caption above the picture of a run.
     fn caption(&self, args: &RunArgs, trace: &Trace) -> Caption {
         let which = match args.repetitions {
@@ -206,77 +276,5 @@ impl WallSummary {
     /// The 99th percentile, where there are enough repetitions for one that is not the maximum.
     pub(crate) fn shown_p99(&self) -> Option<u64> {
         (self.count >= MIN_FOR_P99).then_some(self.p99)
-    }
-}
-
-impl Ran {
-    fn summary(&self, args: &RunArgs) -> Vec<(&'static str, String)> {
-        let (input, row) = (&self.input, &self.row);
-        let mut summary = input.summary();
-        let op = self
-            .op(args)
-            .map_or_else(String::new, |op| format!(", {op}"));
-        let result = match &row.error {
-            _ if args.no_verify => "not verified".to_string(),
-            None => "verified".to_string(),
-            Some(error) => format!("WRONG: {error}"),
-        };
-        let eager = if row.eager { ", eager" } else { "" };
-        summary.extend([
-            ("elements", format!("{}{op}", self.dtype.name())),
-            ("result", result),
-            ("model time", input.unit.show(row.model_time)),
-            ("wall-clock", WallSummary::of(&row.wall).to_string()),
-            (
-                "measured",
-                format!(
-                    "{} after {} warm-up, inputs {}, {} clock{eager}",
-                    counted(args.repetitions, "repetition"),
-                    args.warmup,
-                    args.inputs.inputs.name(),
-                    clock_name(args.clock),
-                ),
-            ),
-        ]);
-        if let Some(mpi) = &self.processes {
-            summary.extend(self.of_processes(mpi));
-            return summary;
-        }
-        let pinned = if row.pinned { "pinned" } else { "not pinned" };
-        let (ranks, cores) = (input.info.ranks, self.cores);
-        let threads = match args.mode() {
-            "folded" => format!(
-                "multiplexed: {ranks} ranks on {} workers, one per core, {pinned}",
-                cores.min(ranks)
-            ),
-            _ => format!("{ranks} on {}, {pinned}", counted(cores, "core")),
-        };
-        summary.push(("threads", threads));
-        summary
-    }
-
-    /// The lines of a summary about the processes of a run, and the library's own collective.
-    fn of_processes(&self, mpi: &Processes) -> Vec<(&'static str, String)> {
-        let (ranks, n) = (self.input.info.ranks, mpi.processes);
-        let bound = if self.row.pinned {
-            "bound"
-        } else {
-            "not bound"
-        };
-        let cores = counted(self.cores, "core");
-        let processes = format!("{ranks} of {n}, {cores} a host, {bound} to one each");
-        let mut lines = vec![("processes", processes)];
-        lines.extend(site::summary(mpi));
-        lines.push(("timing", mpi.timing.to_string()));
-        if let Some(library) = self.library_times() {
-            let error = library.error.as_ref();
-            let error = error.map_or_else(String::new, |error| format!(", WRONG: {error}"));
-            let (wall, ratio) = (&library.wall, library.ratio);
-            lines.push((
-                library.function,
-                format!("{wall}: {ratio:.2} times the schedule's median{error}"),
-            ));
-        }
-        lines
     }
 }

@@ -209,7 +209,8 @@ impl Evaluation {
         self.rows.iter().all(|row| row.holds)
     }
 
-    fn add_unavailable(&mut self, guideline: &'static str, reason: String) {
+    /// Adds a guideline that could not be evaluated, once for each reason.
+    pub fn add_unavailable(&mut self, guideline: &'static str, reason: String) {
         let entry = Unavailable { guideline, reason };
         if !self.unavailable.contains(&entry) {
             self.unavailable.push(entry);
