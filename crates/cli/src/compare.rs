@@ -81,13 +81,6 @@ pub(crate) struct CompareArgs {
     inputs: InputArgs,
 }
 
-impl CompareArgs {
-    /// Where to measure, if at all.
-    pub(crate) fn engine(&self) -> Option<Engine> {
-        Engine::if_any(self.engine)
-    }
-}
-
 /// An algorithm, or a schedule from a file, timed.
 #[derive(Debug)]
 struct CompareRow {
@@ -310,6 +303,11 @@ impl CompareJob<'_> {
 }
 
 impl CompareArgs {
+    /// Where to measure, if at all.
+    pub(crate) fn engine(&self) -> Option<Engine> {
+        Engine::if_any(self.engine)
+    }
+
     /// The task that every process has.
     fn task(&self, site: &Site) -> Result<(Common, PlanTask)> {
         let common = match self.engine() {

@@ -22,7 +22,7 @@ use crate::memory::ensure_memory;
 use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::sweep::{Point, SweepArgs};
-use crate::task::finite;
+use crate::task::{bar_length, finite, lower_bounds};
 use crate::units::{Number, Unit, number, show_bytes};
 
 /// Time a schedule exactly in the cost model.
@@ -144,7 +144,11 @@ impl Simulated {
                 ensure_memory("the times", needed, "take fewer ranks or segments")?;
                 progress.begin("", schedule.steps() as u64 / 2);
             }
-            None => progress.begin("", input.transfers() << u32::from(cost.overlaps())),
+            None => {
+                let planned = input.planned.as_ref();
+                let length = planned.map_or(0, |p| bar_length(&p.algorithm, &p.request));
+                progress.begin("", length);
+            }
         }
         let timed = schedule.timed(cost, |more| progress.add(more));
         progress.finish();
@@ -163,7 +167,7 @@ impl Simulated {
         // Formulas and published times are those of nodes whose ranks share no ports.
         let planned = input.planned.as_ref().filter(|_| info.shared_ports == 0);
         Ok(Simulated {
-            bounds: input.lower_bounds(),
+            bounds: lower_bounds(schedule, info.ranks, cost, input.element_bytes),
             series,
             closed_form: planned.and_then(|p| p.algorithm.closed_form(&p.request)),
             published: planned.and_then(|p| p.algorithm.published(&p.request)),

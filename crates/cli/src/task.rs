@@ -10,8 +10,9 @@ use anyhow::{Result, bail};
 use oneport::plan::Segments;
 use oneport::plan::choose::{self, Choice, Ranking};
 use oneport::plan::refusal::{Reason, Refusal, describe};
-use oneport::plan::registry::Algorithm;
+use oneport::plan::registry::{Algorithm, Planned};
 use oneport::plan::segments::{self, Method};
+use oneport::simulate::bounds::{LowerBounds, lower_bound_of_layouts};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -382,6 +383,25 @@ impl PlanTask {
 /// Approximate number of steps of the schedule.
 pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64 {
     ((algorithm.transfers)(ranks, segments) as u64).saturating_mul(2)
+}
+
+/// How many transfers, and computations beside them, are timed of the schedule.
+pub(crate) fn bar_length(algorithm: &Algorithm, request: &Request) -> u64 {
+    // Each transfer consists of two steps.
+    let steps = steps(algorithm, request.ranks(), request.get_segments().count());
+    (steps / 2) << u32::from(request.get_cost().overlaps())
+}
+
+/// Lower bounds for all schedules with the layouts of this one.
+pub(crate) fn lower_bounds(
+    planned: &Planned,
+    ranks: usize,
+    cost: &CostModel,
+    element_bytes: u64,
+) -> LowerBounds {
+    let (collective, ports) = (planned.collective(), planned.ports());
+    let layouts = planned.layouts();
+    lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, element_bytes)
 }
 
 /// Returns the number of ranks: the given one, the one that the costs describe, or the default.

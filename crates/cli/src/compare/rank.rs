@@ -7,7 +7,6 @@ use anyhow::Result;
 use oneport::plan::choose::{self, Choice};
 use oneport::plan::refusal::Reason;
 use oneport::plan::registry::{Algorithm, Planned};
-use oneport::simulate::bounds::lower_bound_of_layouts;
 use oneport::{Request, Schedule};
 
 use super::{CompareArgs, CompareRow, own};
@@ -16,7 +15,7 @@ use crate::input::{ScheduleInfo, warnings_about};
 use crate::levels;
 use crate::output::{self, Skipped};
 use crate::progress::WorkBar;
-use crate::task::{PlanTask, steps};
+use crate::task::{PlanTask, bar_length, lower_bounds};
 
 /// Comparisons that take at least this long, in seconds, say so before.
 const SILENT_SECONDS: f64 = 5.0;
@@ -128,9 +127,7 @@ impl TimedAlgorithm {
         bounds: &Mutex<BTreeMap<Option<usize>, f64>>,
     ) -> oneport::Result<TimedAlgorithm> {
         let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
-        // Each transfer consists of two steps.
-        let transfers = steps(algorithm, request.ranks(), request.get_segments().count()) / 2;
-        progress.begin(&algorithm.name(), transfers << u32::from(cost.overlaps()));
+        progress.begin(&algorithm.name(), bar_length(algorithm, request));
         let planned = if task.streams(algorithm) {
             algorithm.planned(request)?
         } else {
@@ -145,9 +142,9 @@ impl TimedAlgorithm {
         let name = algorithm.to_string();
         let row = CompareRow::new(&name, &timed, element_bytes, info, levels)?;
         if let Ok(mut bounds) = bounds.lock() {
-            bounds
-                .entry(row.info.root)
-                .or_insert_with(|| bound(task, &planned));
+            bounds.entry(row.info.root).or_insert_with(|| {
+                lower_bounds(&planned, request.ranks(), cost, element_bytes).largest
+            });
         }
         Ok(TimedAlgorithm {
             choice: Choice {
@@ -159,14 +156,4 @@ impl TimedAlgorithm {
             row,
         })
     }
-}
-
-/// Lower bound for all schedules with the same layout.
-fn bound(task: &PlanTask, planned: &Planned) -> f64 {
-    let request = &task.request;
-    let (ranks, cost) = (request.ranks(), request.get_cost());
-    let element_bytes = request.get_element_bytes();
-    let (collective, ports) = (planned.collective(), planned.ports());
-    let layouts = planned.layouts();
-    lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, element_bytes).largest
 }

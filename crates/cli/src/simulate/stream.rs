@@ -3,7 +3,6 @@
 use anyhow::Result;
 use oneport::plan::Segments;
 use oneport::plan::registry::Planned;
-use oneport::simulate::bounds::{LowerBounds, lower_bound_of_layouts};
 
 use super::SimulateArgs;
 use crate::input::{Input, PlannedBy, ScheduleInfo, warnings_about};
@@ -69,29 +68,4 @@ fn may_stream(args: &SimulateArgs) -> bool {
     let many = (common.ranks().ok().flatten()).is_some_and(|ranks| ranks >= MIN_RANKS);
     let whole = args.ranks_table || args.critical_path || common.nodes.node_ports.is_some();
     many && plain && !whole && common.algorithm != "all"
-}
-
-impl Input<Planned> {
-    /// Approximate number of transfers, of which each consists of two steps.
-    pub(super) fn transfers(&self) -> u64 {
-        self.planned
-            .as_ref()
-            .map_or(0, |PlannedBy { algorithm, request }| {
-                let segments = request.get_segments().count();
-                steps(algorithm, request.ranks(), segments) / 2
-            })
-    }
-
-    pub(super) fn lower_bounds(&self) -> LowerBounds {
-        let (collective, ports) = (self.schedule.collective(), self.schedule.ports());
-        let (ranks, layouts) = (self.info.ranks, self.schedule.layouts());
-        lower_bound_of_layouts(
-            &collective,
-            ports,
-            ranks,
-            layouts,
-            &self.cost,
-            self.element_bytes,
-        )
-    }
 }
