@@ -31,7 +31,6 @@ mod dark;
 mod gantt;
 mod legend;
 mod page;
-mod segments;
 pub mod shell;
 #[doc(hidden)]
 pub mod svg;

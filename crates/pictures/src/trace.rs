@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::MAX_BOXES;
-use super::blocks::blocks;
-use super::segments::{distinct, segments};
+use super::blocks::{blocks, distinct, segments};
 use super::svg::Unit;
 use oneport::check::{Options, Report};
 use oneport::error::{Error, Result};

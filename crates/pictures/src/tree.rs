@@ -2,8 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::blocks::block_lens;
-use super::segments::segments;
+use super::blocks::{block_lens, segments};
 use super::traffic::Flow;
 use oneport::error::Result;
 use oneport::schedule::collective::Holders;

@@ -1,15 +1,13 @@
 //! Times of algorithms over sizes and numbers of ranks: a plot for a paper, and a page to explore.
 
-mod plot;
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::Unit;
 use crate::shell::{Heading, chart, table};
-use crate::svg::bytes as size;
-
-pub use plot::plot;
+use crate::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes as size, width};
+use crate::{Caption, Unit};
 
 const SCRIPT: &str = include_str!("sweep.js");
 
@@ -155,5 +153,216 @@ impl Sweep {
         );
         let plain = self.unit() == Unit::Plain;
         heading.page(&body, &json!({ "rows": self.rows, "plain": plain }), SCRIPT)
+    }
+}
+
+/// Colours of lines, and the dashes of those after the last colour.
+const COLORS: [&str; 10] = [
+    "#0b6bcb", "#c8374b", "#1f8a4d", "#8a4fc4", "#b45f06", "#0f7d7f", "#7a5c3e", "#c2379b",
+    "#4b5563", "#66740a",
+];
+const DASHES: [&str; 4] = ["", "6 3", "2 3", "8 3 2 3"];
+
+/// Size of the area of the lines.
+const ROOM: (f64, f64) = (420.0, 280.0);
+
+/// A logarithmic axis from `low` to `high`, drawn from `from` to `to`.
+struct Axis {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Axis {
+    fn new(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
+        let (mut low, mut high) = (f64::INFINITY, 0.0f64);
+        for value in values.filter(|&value| value > 0.0) {
+            (low, high) = (low.min(value), high.max(value));
+        }
+        if low > high {
+            (low, high) = (1.0, 10.0);
+        }
+        // A single value stands in the middle.
+        let pad = if high / low < 1.3 { 1.3 } else { 1.06 };
+        Axis {
+            low: low / pad,
+            high: high * pad,
+            from,
+            to,
+        }
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        let part = (value.max(self.low) / self.low).ln() / (self.high / self.low).ln();
+        self.from + part * (self.to - self.from)
+    }
+
+    /// Powers of ten, with 2 and 5 times them where there are few.
+    fn decimals(&self) -> Vec<f64> {
+        let (low, high) = (
+            self.low.log10().floor() as i32,
+            self.high.log10().ceil() as i32,
+        );
+        let ticks = |factors: &[f64]| -> Vec<f64> {
+            let all = (low..=high).flat_map(|e| factors.iter().map(move |f| f * 10f64.powi(e)));
+            all.filter(|t| (self.low..=self.high).contains(t)).collect()
+        };
+        match ticks(&[1.0]) {
+            few if few.len() < 3 => ticks(&[1.0, 2.0, 5.0]),
+            enough => enough,
+        }
+    }
+}
+
+/// Draws the sweep as SVG: time over size, or over the number of ranks if there is one size. Dashed
+/// verticals mark where another algorithm becomes the fastest. Lines are named beside their ends.
+///
+/// Linear in the number of rows, but for the sorting of points. Where both sizes and numbers of
+/// ranks vary, the largest number of ranks is drawn.
+pub fn plot(sweep: &Sweep, caption: &Caption) -> String {
+    let points = sweep.points();
+    let sizes: BTreeSet<u64> = points.iter().map(|&(_, bytes)| bytes).collect();
+    let by_size = sizes.len() > 1;
+    let most = points.iter().map(|&(ranks, _)| ranks).max().unwrap_or(0);
+    let shown = |row: &&SweepRow| !by_size || row.ranks == most;
+    let x_of = |row: &SweepRow| match by_size {
+        true => row.bytes as f64,
+        false => row.ranks as f64,
+    };
+    let names = sweep.algorithms();
+    let labels = names
+        .iter()
+        .map(|name| width(name, TEXT))
+        .fold(0.0, f64::max);
+    let left = MARGIN + 60.0;
+    let right = left + ROOM.0;
+    let whole = right + labels + 12.0 + MARGIN;
+    let mut svg = Svg::default();
+    let top = match caption.title.is_empty() && caption.lines.is_empty() {
+        true => MARGIN,
+        false => svg.caption(caption, whole) + 4.0,
+    };
+    let bottom = top + ROOM.1;
+    let rows = || sweep.rows.iter().filter(shown);
+    let x = Axis::new(rows().map(x_of), left, right);
+    let y = Axis::new(rows().map(SweepRow::value), bottom, top);
+    let unit = sweep.unit();
+    let grid = "stroke=\"#ddd\"";
+    for tick in y.decimals() {
+        svg.line((left, y.at(tick)), (right, y.at(tick)), grid);
+        svg.text(
+            (left - 6.0, y.at(tick) + 4.0),
+            &unit.show(tick),
+            Anchor::End,
+            TEXT,
+            GREY,
+        );
+    }
+    let values: BTreeSet<u64> = rows().map(|row| x_of(row) as u64).collect();
+    let mut end = f64::NEG_INFINITY;
+    for &value in &values {
+        let text = if by_size {
+            size(value)
+        } else {
+            value.to_string()
+        };
+        let (at, half) = (x.at(value as f64), width(&text, TEXT) / 2.0);
+        if at - half > end + 6.0 {
+            svg.line((at, top), (at, bottom), grid);
+            svg.text((at, bottom + LINE), &text, Anchor::Middle, TEXT, GREY);
+            end = at + half;
+        }
+    }
+    let what = if by_size { "size" } else { "ranks" };
+    svg.text(
+        ((left + right) / 2.0, bottom + 2.0 * LINE),
+        what,
+        Anchor::Middle,
+        TEXT,
+        GREY,
+    );
+    svg.rect((left, top), ROOM, "fill=\"none\" stroke=\"#999\"");
+    crossovers(
+        &mut svg,
+        sweep,
+        &|row| shown(&row).then(|| x_of(row)),
+        &x,
+        (top, bottom),
+    );
+    let mut ends = Vec::new();
+    for (i, name) in names.iter().enumerate() {
+        let own = rows().filter(|row| row.algorithm == *name);
+        let mut line: Vec<_> = own
+            .map(|row| (x.at(x_of(row)), y.at(row.value())))
+            .collect();
+        line.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let Some(&last) = line.last() else { continue };
+        let (color, dash) = (COLORS[i % 10], DASHES[i / 10 % DASHES.len()]);
+        let path: Vec<_> = line
+            .iter()
+            .map(|&(x, y)| format!("{} {}", At(x), At(y)))
+            .collect();
+        svg.raw(&format!(
+            "<path d=\"M{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>\n",
+            path.join("L")
+        ));
+        for (x, y) in line {
+            let (x, y) = (At(x), At(y));
+            svg.raw(&format!(
+                "<circle cx=\"{x}\" cy=\"{y}\" r=\"2.4\" fill=\"{color}\"/>\n"
+            ));
+        }
+        ends.push((last.1, last, *name, color));
+    }
+    // Names beside the ends of their lines, moved apart.
+    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let step = TEXT + 2.0;
+    let lowest = bottom.max(top + step * ends.len() as f64);
+    for i in (0..ends.len()).rev() {
+        let limit = ends.get(i + 1).map_or(lowest, |next| next.0 - step);
+        ends[i].0 = ends[i].0.min(limit);
+    }
+    let mut least = top;
+    for (at, (_, end), name, color) in ends {
+        let at = at.max(least);
+        least = at + step;
+        svg.line(
+            (right, end),
+            (right + 8.0, at),
+            &format!("stroke=\"{color}\" stroke-width=\"0.8\""),
+        );
+        let fill = format!("fill=\"{color}\"");
+        svg.text((right + 11.0, at + 4.0), name, Anchor::Start, TEXT, &fill);
+    }
+    let height = lowest.max(bottom + 2.0 * LINE) + MARGIN;
+    svg.finish(whole, height, caption)
+}
+
+/// Marks where the fastest algorithm changes between two neighbours on the axis.
+fn crossovers(
+    svg: &mut Svg,
+    sweep: &Sweep,
+    place: &dyn Fn(&SweepRow) -> Option<f64>,
+    x: &Axis,
+    (top, bottom): (f64, f64),
+) {
+    let best = sweep.points().into_iter().filter_map(|point| {
+        let row = *sweep.at(point).first()?;
+        Some((place(row)?, row))
+    });
+    let best: Vec<_> = best.collect();
+    for pair in best.windows(2) {
+        let [(from, before), (to, after)] = pair else {
+            continue;
+        };
+        if before.algorithm != after.algorithm && *from > 0.0 {
+            let at = x.at((from * to).sqrt());
+            svg.line(
+                (at, top),
+                (at, bottom),
+                "stroke=\"#777\" stroke-dasharray=\"4 4\"",
+            );
+        }
     }
 }
