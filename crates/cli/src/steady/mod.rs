@@ -145,19 +145,11 @@ pub(crate) struct SteadyArgs {
 
 /// Solves, plans, checks, perhaps runs, and prints.
 pub(crate) fn run(args: &SteadyArgs, out: &mut dyn Write) -> Result<ExitCode> {
-    let series = SteadyJob::new(args)?;
-    let found = series.find()?;
-    found.write_files(args, series.gantt)?;
+    let platform = args.platform()?;
+    let gantt = args.check_files()?;
+    let found = args.find(&platform)?;
+    found.write_files(args, gantt)?;
     found.print(args.json, out)
-}
-
-/// What the options mean.
-struct SteadyJob<'a> {
-    args: &'a SteadyArgs,
-    platform: Platform,
-    operation: Operation,
-    /// The kind of the Gantt chart's file.
-    gantt: Option<OutputFile>,
 }
 
 /// What was found.
@@ -177,65 +169,6 @@ struct Found {
     bounds: Option<(Fraction, Fraction)>,
     packets: Option<Packets>,
     run: Option<MeasuredSeries>,
-}
-
-impl SteadyJob<'_> {
-    /// Reads or makes the platform, and checks that the files can be written.
-    fn new(args: &SteadyArgs) -> Result<SteadyJob<'_>> {
-        let platform = args.platform()?;
-        // By default a broadcast, or a multicast if not all nodes are targets.
-        let default = match platform.targets_all() {
-            true => Operation::Broadcast,
-            false => Operation::Multicast,
-        };
-        Ok(SteadyJob {
-            operation: args.collective.unwrap_or(default),
-            gantt: args.check_files()?,
-            platform,
-            args,
-        })
-    }
-
-    fn find(&self) -> Result<Found> {
-        let (args, platform) = (self.args, &self.platform);
-        let solution = solve(platform, self.operation, args.ports, SolveMethod::default())?;
-        let drift = args.drift.as_ref().map(|d| solution.robustness(d));
-        let drift = drift.transpose()?;
-        // The robust solution is planned and timed with the worst costs.
-        let mut solution = match &drift {
-            Some(drift) if args.robust => drift.best.clone(),
-            _ => solution,
-        };
-        let (recomputed, agree) = recompute(&solution, args.verify);
-        let bounds = bounds(&mut solution);
-        let periodic = args.periodic(&solution)?;
-        let messages = args
-            .messages
-            .unwrap_or_else(|| default_messages(&periodic, args.run));
-        let needed = steps(&periodic, messages) as u128 * u128::from(BYTES_PER_STEP);
-        let what = format!("the schedule of {messages} operations");
-        ensure_memory(&what, needed, "take fewer with --messages")?;
-        let schedule = checked_schedule(&periodic, messages, platform.overlaps())?;
-        let model_time = schedule.simulate(&periodic.cost(1.0)?)?.makespan();
-        let packets = args.size.as_ref();
-        let packets = packets.map(|size| best_packets(platform, self.operation, args.ports, size));
-        let unit = args.time_unit.as_ref();
-        let run = || execute(unit, &periodic, messages, &schedule, model_time);
-        Ok(Found {
-            single: best_single(&solution)?,
-            packets: packets.transpose()?,
-            run: args.run.then(run).transpose()?,
-            solution,
-            periodic,
-            messages,
-            schedule,
-            model_time,
-            drift,
-            recomputed,
-            agree,
-            bounds,
-        })
-    }
 }
 
 impl Found {
@@ -325,6 +258,55 @@ fn checked_schedule(periodic: &Periodic, messages: usize, overlap: bool) -> Resu
 }
 
 impl SteadyArgs {
+    /// Solves, plans, checks and perhaps runs.
+    fn find(&self, platform: &Platform) -> Result<Found> {
+        let operation = self.collective.unwrap_or(match platform.targets_all() {
+            true => Operation::Broadcast,
+            false => Operation::Multicast,
+        });
+        let solution = solve(platform, operation, self.ports, SolveMethod::default())?;
+        let drift = self.drift.as_ref().map(|d| solution.robustness(d));
+        let drift = drift.transpose()?;
+        // The robust solution is planned and timed with the worst costs.
+        let mut solution = match &drift {
+            Some(drift) if self.robust => drift.best.clone(),
+            _ => solution,
+        };
+        let (recomputed, agree) = recompute(&solution, self.verify);
+        let bounds = bounds(&mut solution);
+        let periodic = self.periodic(&solution)?;
+        let messages = self.messages(&periodic);
+        let needed = steps(&periodic, messages) as u128 * u128::from(BYTES_PER_STEP);
+        let what = format!("the schedule of {messages} operations");
+        ensure_memory(&what, needed, "take fewer with --messages")?;
+        let schedule = checked_schedule(&periodic, messages, platform.overlaps())?;
+        let model_time = schedule.simulate(&periodic.cost(1.0)?)?.makespan();
+        let packets = self.size.as_ref();
+        let packets = packets.map(|size| best_packets(platform, operation, self.ports, size));
+        let unit = self.time_unit.as_ref();
+        let run = || execute(unit, &periodic, messages, &schedule, model_time);
+        Ok(Found {
+            single: best_single(&solution)?,
+            packets: packets.transpose()?,
+            run: self.run.then(run).transpose()?,
+            solution,
+            periodic,
+            messages,
+            schedule,
+            model_time,
+            drift,
+            recomputed,
+            agree,
+            bounds,
+        })
+    }
+
+    /// Number of operations of the schedule.
+    fn messages(&self, periodic: &Periodic) -> usize {
+        let given = self.messages;
+        given.unwrap_or_else(|| default_messages(periodic, self.run))
+    }
+
     /// Checks that the files can be written. Returns the kind of the Gantt chart's file.
     fn check_files(&self) -> Result<Option<OutputFile>> {
         output::writable(&[
@@ -347,12 +329,7 @@ impl SteadyArgs {
         if self.max_period.is_some() {
             return Ok(best);
         }
-        let of = |periodic: &Periodic| {
-            let messages = self
-                .messages
-                .unwrap_or_else(|| default_messages(periodic, self.run));
-            reached(periodic, messages)
-        };
+        let of = |periodic: &Periodic| reached(periodic, self.messages(periodic));
         let longest = best.period().clone();
         for part in [4u8, 16] {
             if of(&best) >= 1.0 - 2.0 * OVERHEAD {
