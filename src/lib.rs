@@ -56,8 +56,8 @@
 //!
 //! Other crates of the workspace use this one: `oneport-measure` (calibration, tuning,
 //! guidelines), `oneport-pictures` (Gantt charts, trees, pages), `oneport-formats` (GOAL, MSCCL XML
-//! and others, in and out), `oneport-steady` (series on heterogeneous platforms) and
-//! `oneport-cli`, the command line.
+//! and others, in and out), `oneport-steady` (series on heterogeneous platforms),
+//! `oneport-synthesis` (the fewest rounds, proved) and `oneport-cli`, the command line.
 //!
 //! # What always holds
 //!

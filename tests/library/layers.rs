@@ -29,8 +29,12 @@ const CRATES: &[(&str, &[&str])] = &[
     ("pictures", &[]),
     ("formats", &[]),
     ("steady", &[]),
+    ("synthesis", &[]),
     ("measure", &["pictures"]),
-    ("cli", &["pictures", "formats", "steady", "measure"]),
+    (
+        "cli",
+        &["pictures", "formats", "steady", "synthesis", "measure"],
+    ),
 ];
 
 /// Modules that every folder may import.

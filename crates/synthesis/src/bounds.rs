@@ -1,0 +1,128 @@
+//! Lower bounds of the number of rounds that formulas give, and ranks that cannot be reached.
+
+use oneport::plan::choose;
+use oneport::{CostModel, Error, Kind, Ports, Request, Result, Schedule};
+
+use crate::facts::Facts;
+use crate::problem::Problem;
+
+/// The best row of the registry for messages that take a round whatever they carry, with its
+/// rounds.
+pub(crate) fn best_row(problem: &Problem) -> Option<(Schedule, usize)> {
+    let kind = problem.collective.kind();
+    let elements = match kind {
+        Kind::Barrier => 0,
+        Kind::ReduceScatter => problem.ranks,
+        _ => 1,
+    };
+    let request = match kind {
+        Kind::Multicast => return None,
+        Kind::Barrier => Request::barrier(problem.ranks),
+        _ => Request::new(kind, problem.ranks, elements),
+    };
+    let cost = CostModel::new(1.0, 0.0);
+    let request = request.ports(problem.ports).cost(cost.clone());
+    let request = request.root(problem.collective.root().unwrap_or(0));
+    let choice = choose::choose(&request).ok()?;
+    let schedule = choice.algorithm.plan(&choice.request).ok()?;
+    let makespan = schedule.simulate(&cost).ok()?.makespan();
+    Some((schedule, makespan.round() as usize))
+}
+
+/// The largest lower bound; 0 if nothing has to be sent.
+///
+/// # Errors
+/// Names a rank that another one's input cannot reach.
+pub(crate) fn lower(problem: &Problem, facts: &Facts, row: Option<&Schedule>) -> Result<usize> {
+    let p = problem.ranks;
+    let mut bound = 0;
+    // In a round a rank hears of what k others have heard, so of `(k+1)^t` ranks in `t` rounds; and
+    // one input reaches as many.
+    let k = problem.ports.k();
+    let steps = |n: usize| {
+        let growth = std::iter::successors(Some(1usize), |n| Some(n.saturating_mul(k + 1)));
+        growth.take_while(|&reached| reached < n).count()
+    };
+    let mut reached = vec![1; p];
+    for rank in 0..p {
+        let mut sources = facts.sources(rank);
+        sources.retain(|&source| source != rank);
+        bound = bound.max(steps(sources.len() + 1));
+        let distances = distances(problem, rank);
+        for source in sources {
+            reached[source] += 1;
+            let Some(distance) = distances[source] else {
+                return Err(Error::usage(format!(
+                    "the graph is not connected: there is no way from rank {source} to rank {rank}"
+                )));
+            };
+            bound = bound.max(distance);
+        }
+    }
+    let widest = reached.into_iter().max().unwrap_or(1);
+    bound = bound.max(steps(widest));
+    if problem.items.is_some() && facts.merges.is_empty() {
+        bound = bound.max(by_counting(problem, facts, steps(widest)));
+    }
+    if let Some(schedule) = row {
+        let known = schedule.lower_bound(&CostModel::new(1.0, 0.0)).largest;
+        bound = bound.max((known - 1e-6).ceil().max(0.0) as usize);
+    }
+    Ok(bound)
+}
+
+/// Items that must leave or reach a rank, over the messages that its ports and links allow.
+fn by_counting(problem: &Problem, facts: &Facts, steps: usize) -> usize {
+    let (p, k) = (problem.ranks, problem.ports.k());
+    let capacity = |rank: usize, out: bool| {
+        let link = |other| match out {
+            true => problem.link(rank, other),
+            false => problem.link(other, rank),
+        };
+        let links: usize = (0..p).map(link).sum();
+        k.min(links).max(1)
+    };
+    let (mut bound, mut all) = (0, 0);
+    for rank in 0..p {
+        let lacks = |fact: &usize| facts.need[rank][*fact] && !facts.start[rank][*fact];
+        let missing = (0..facts.count).filter(lacks).count();
+        let sought = |fact: &usize| {
+            let elsewhere = |other: usize| other != rank && facts.need[other][*fact];
+            facts.start[rank][*fact] && (0..p).any(elsewhere)
+        };
+        let sent = (0..facts.count).filter(sought).count();
+        all += missing;
+        bound = bound.max(missing.div_ceil(capacity(rank, false)));
+        let first_sent = sent.div_ceil(capacity(rank, true));
+        // The last of these to leave has yet to spread if all ranks need it.
+        let spreads = matches!(problem.collective.kind(), Kind::Broadcast) && sent > 0;
+        bound = bound.max(match spreads && problem.steps.is_none() {
+            true => first_sent - 1 + steps,
+            false => first_sent,
+        });
+    }
+    let in_a_round = match problem.ports {
+        Ports::Unidirectional { k } => (p * k / 2).max(1),
+        Ports::Bidirectional { k } if problem.telephone => (p - p % 2).max(k),
+        Ports::Bidirectional { k } => p * k,
+    };
+    bound.max(all.div_ceil(in_a_round))
+}
+
+/// By rank: the number of links from it to `rank`.
+fn distances(problem: &Problem, rank: usize) -> Vec<Option<usize>> {
+    let mut distances = vec![None; problem.ranks];
+    distances[rank] = Some(0);
+    let mut queue = vec![(rank, 0)];
+    let mut at = 0;
+    while let Some(&(to, distance)) = queue.get(at) {
+        for (from, known) in distances.iter_mut().enumerate() {
+            if known.is_none() && problem.link(from, to) > 0 {
+                *known = Some(distance + 1);
+                queue.push((from, distance + 1));
+            }
+        }
+        at += 1;
+    }
+    distances
+}

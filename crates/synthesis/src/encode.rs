@@ -1,0 +1,278 @@
+//! The formula that holds if and only if there is a schedule of a number of rounds.
+//!
+//! `known[t][v][f]` says that rank `v` has fact `f` after `t` steps; `messages` says who sends to
+//! whom, of items also what. A fact is known only if it was, if it arrives, or if it is the
+//! combination of two that are known.
+
+use oneport::Ports;
+
+use crate::cnf::{Cnf, Literal};
+use crate::facts::Facts;
+use crate::problem::Problem;
+use crate::second_round;
+
+/// A message of a step; `fact` is `None` if it carries all that its sender knows.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Message {
+    pub(crate) step: usize,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) fact: Option<usize>,
+}
+
+/// A formula, and what its variables say.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    pub(crate) cnf: Cnf,
+    pub(crate) messages: Vec<(Message, Literal)>,
+}
+
+/// Bytes that the formula and the solver's copy of it take, about: measured with batsat at 60 bytes
+/// for a literal of a clause with its watches.
+pub(crate) fn estimated_bytes(problem: &Problem, facts: &Facts, steps: usize) -> u128 {
+    const BYTES_OF_LITERAL: u128 = 60;
+    let pairs = problem.pairs().len() as u128;
+    let (p, count, steps) = (problem.ranks as u128, facts.count as u128, steps as u128);
+    let merges = facts.merges.len() as u128;
+    let of_ports = match problem.items {
+        Some(_) => 16 * pairs * count,
+        None => 2 * pairs * p,
+    };
+    BYTES_OF_LITERAL * steps * (12 * pairs * count + 8 * p * merges + of_ports)
+}
+
+/// Encodes the problem for steps of these numbers of rounds.
+pub(crate) fn encode(problem: &Problem, facts: &Facts, rounds: &[usize]) -> Encoded {
+    let (p, steps) = (problem.ranks, rounds.len());
+    let mut cnf = Cnf::default();
+    let table = |cnf: &mut Cnf| -> Vec<Vec<Literal>> {
+        let row = |cnf: &mut Cnf| (0..facts.count).map(|_| cnf.variable()).collect();
+        (0..p).map(|_| row(cnf)).collect()
+    };
+    let known: Vec<_> = (0..=steps).map(|_| table(&mut cnf)).collect();
+    cnf.implied = cnf.variables;
+    let of = |step: usize| known[step].iter().flatten();
+    for (&first, &starts) in of(0).zip(facts.start.iter().flatten()) {
+        cnf.clause([if starts { first } else { -first }]);
+    }
+    for (&last, _) in of(steps)
+        .zip(facts.need.iter().flatten())
+        .filter(|(_, needs)| **needs)
+    {
+        cnf.clause([last]);
+    }
+    let mut encoded = Encoded {
+        cnf,
+        messages: Vec::new(),
+    };
+    for (step, &times) in rounds.iter().enumerate() {
+        let first = encoded.messages.len();
+        add_messages(problem, facts, step, times, &mut encoded);
+        let (cnf, messages) = (&mut encoded.cnf, &encoded.messages[first..]);
+        let (before, after) = (&known[step], &known[step + 1]);
+        for rank in 0..p {
+            let arriving: Vec<_> = messages.iter().filter(|m| m.0.to == rank).collect();
+            add_knowledge(problem, facts, cnf, rank, before, after, &arriving);
+        }
+    }
+    break_symmetry(problem, steps, &mut encoded);
+    encoded
+}
+
+/// The variables of the messages of a step, and the limits of ports, links and calls.
+fn add_messages(
+    problem: &Problem,
+    facts: &Facts,
+    step: usize,
+    times: usize,
+    encoded: &mut Encoded,
+) {
+    let (cnf, all) = (&mut encoded.cnf, &mut encoded.messages);
+    let first = all.len();
+    let k = problem.ports.k() * times;
+    let mut calls = Vec::new();
+    for (from, to) in problem.pairs() {
+        let facts: Vec<Option<usize>> = match problem.items {
+            None => vec![None],
+            Some(_) => (0..facts.count).map(Some).collect(),
+        };
+        let literals: Vec<_> = facts.iter().map(|_| cnf.variable()).collect();
+        let carried = problem.link(from, to) * times;
+        if carried < k {
+            cnf.at_most(carried, &literals);
+        }
+        if problem.telephone {
+            if from < to {
+                calls.push((from, to, cnf.variable()));
+            }
+            let (a, b) = (from.min(to), from.max(to));
+            if let Some(&(.., call)) = calls.iter().find(|call| (call.0, call.1) == (a, b)) {
+                literals
+                    .iter()
+                    .for_each(|&literal| cnf.clause([-literal, call]));
+            } else {
+                // A link in one direction alone.
+                let call = cnf.variable();
+                calls.push((a, b, call));
+                literals
+                    .iter()
+                    .for_each(|&literal| cnf.clause([-literal, call]));
+            }
+        }
+        let message = |fact| Message {
+            step,
+            from,
+            to,
+            fact,
+        };
+        all.extend(facts.into_iter().map(message).zip(literals));
+    }
+    for rank in 0..problem.ranks {
+        let of = |chosen: &dyn Fn(&Message) -> bool| -> Vec<Literal> {
+            let messages = all[first..].iter();
+            messages.filter(|m| chosen(&m.0)).map(|m| m.1).collect()
+        };
+        let (out, arriving) = (of(&|m| m.from == rank), of(&|m| m.to == rank));
+        if problem.telephone {
+            let own = calls.iter().filter(|call| [call.0, call.1].contains(&rank));
+            let own: Vec<_> = own.map(|call| call.2).collect();
+            cnf.at_most(1, &own);
+        }
+        if problem.ports.is_bidirectional() {
+            cnf.at_most(k, &out);
+            cnf.at_most(k, &arriving);
+        } else {
+            cnf.at_most(k, &[out, arriving].concat());
+        }
+    }
+}
+
+/// What a rank knows after a step in which these messages may arrive.
+fn add_knowledge(
+    problem: &Problem,
+    facts: &Facts,
+    cnf: &mut Cnf,
+    rank: usize,
+    before: &[Vec<Literal>],
+    after: &[Vec<Literal>],
+    arriving: &[&(Message, Literal)],
+) {
+    let one_arrives = problem.ports.k() == 1 && problem.items.is_none();
+    let mut merged: Vec<Vec<Literal>> = vec![Vec::new(); facts.count];
+    for &[whole, left, right] in &facts.merges {
+        let merge = cnf.variable();
+        cnf.clause([-merge, after[rank][left]]);
+        cnf.clause([-merge, after[rank][right]]);
+        merged[whole].push(merge);
+    }
+    for fact in 0..facts.count {
+        let (was, is) = (before[rank][fact], after[rank][fact]);
+        let mut reasons = vec![-is, was];
+        cnf.clause([-was, is]);
+        for &&(
+            Message {
+                from,
+                fact: carried,
+                ..
+            },
+            message,
+        ) in arriving
+        {
+            let there = before[from][fact];
+            match carried {
+                Some(carried) if carried != fact => continue,
+                Some(_) => {
+                    cnf.clause([-message, there]);
+                    cnf.clause([-message, is]);
+                    cnf.clause([-message, -was]);
+                    reasons.push(message);
+                }
+                None => {
+                    cnf.clause([-message, -there, is]);
+                    if one_arrives {
+                        cnf.clause([-is, -message, there, was]);
+                        reasons.push(message);
+                    } else {
+                        let brings = cnf.variable();
+                        cnf.clause([-brings, message]);
+                        cnf.clause([-brings, there]);
+                        reasons.push(brings);
+                    }
+                }
+            }
+        }
+        reasons.append(&mut merged[fact]);
+        cnf.clause(reasons);
+    }
+}
+
+/// Excludes schedules that others with as few rounds stand for, on a complete graph.
+fn break_symmetry(problem: &Problem, steps: usize, encoded: &mut Encoded) {
+    use oneport::Kind::{Allgather, Allreduce, Alltoall, Barrier, Broadcast};
+    let p = problem.ranks;
+    if problem.links.is_some() || problem.steps.is_some() || p < 2 || steps == 0 {
+        return;
+    }
+    let (cnf, messages) = (&mut encoded.cnf, &encoded.messages);
+    let sent = |step: usize, from: usize, to: usize, fact: Option<usize>| {
+        let is_it = |m: &&(Message, Literal)| {
+            (m.0.step, m.0.from, m.0.to, m.0.fact) == (step, from, to, fact)
+        };
+        messages.iter().find(is_it).map(|m| m.1)
+    };
+    match (problem.collective.kind(), problem.items) {
+        (Allgather | Allreduce | Alltoall | Barrier, None)
+            if problem.telephone || problem.ports == Ports::UNI =>
+        {
+            // More messages do no harm, and the ranks are alike.
+            for i in 0..p / 2 {
+                cnf.clause(sent(0, 2 * i, 2 * i + 1, None));
+            }
+            if problem.ports.is_bidirectional() {
+                return;
+            }
+            for step in 0..steps {
+                let mut idle = Vec::new();
+                for rank in 0..p {
+                    let own = messages
+                        .iter()
+                        .filter(|(m, _)| m.step == step && (m.from == rank || m.to == rank));
+                    let mut busy: Vec<_> = own.map(|m| m.1).collect();
+                    if p % 2 == 1 {
+                        idle.push(cnf.variable());
+                        busy.extend(idle.last());
+                    }
+                    cnf.clause(busy);
+                }
+                cnf.at_most(1, &idle);
+            }
+            if steps > 1 && p <= second_round::MAX_RANKS {
+                let mut cases = Vec::new();
+                for matching in second_round::representatives(p) {
+                    let case = cnf.variable();
+                    for (from, to) in matching {
+                        cnf.clause([-case].into_iter().chain(sent(1, from, to, None)));
+                    }
+                    cases.push(case);
+                }
+                cnf.clause(cases);
+            }
+        }
+        (Broadcast, Some(items)) if problem.ports.k() == 1 => {
+            // The root sends its items in order, the first of them to the next rank.
+            let root = problem.collective.root().unwrap_or(0);
+            cnf.clause(sent(0, root, (root + 1) % p, Some(0)));
+            let others = || (0..p).filter(move |&to| to != root);
+            for (item, step) in (1..items).flat_map(|i| (0..steps).map(move |s| (i, s))) {
+                let earlier = (0..step).flat_map(|step| others().map(move |to| (step, to)));
+                let earlier: Vec<_> = earlier
+                    .filter_map(|(step, to)| sent(step, root, to, Some(item - 1)))
+                    .collect();
+                for message in others().filter_map(|to| sent(step, root, to, Some(item))) {
+                    cnf.clause([-message].into_iter().chain(earlier.iter().copied()));
+                }
+            }
+        }
+        _ => {}
+    }
+}

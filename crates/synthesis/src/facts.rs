@@ -1,0 +1,118 @@
+//! What ranks know: facts, who has which at the start, who needs which at the end, and which follow
+//! from others.
+
+use oneport::Collective;
+
+use crate::problem::Problem;
+
+/// The facts of a problem, numbered from 0: inputs, items, or partial results.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    pub(crate) count: usize,
+    /// By rank, by fact.
+    pub(crate) start: Vec<Vec<bool>>,
+    pub(crate) need: Vec<Vec<bool>>,
+    /// A fact and two of which it is the combination; those of short intervals first.
+    pub(crate) merges: Vec<[usize; 3]>,
+    /// By fact, if they are partial results: the first and the last rank.
+    pub(crate) intervals: Vec<(usize, usize)>,
+    /// Elements of a fact.
+    pub(crate) unit: usize,
+}
+
+impl Facts {
+    /// The facts of a collective that is not a [reversed](Problem::reversed) one.
+    pub(crate) fn new(problem: &Problem) -> Facts {
+        use Collective::{Alltoall, Broadcast, Exscan, Gather, Multicast, Scan, Scatter};
+        let (p, q) = (problem.ranks, problem.items.unwrap_or(1));
+        let combines = problem.collective.kind().reduces();
+        if combines && problem.items.is_some() {
+            return Facts::of_intervals(problem);
+        }
+        let by_items = problem.items.is_some();
+        let count = match problem.collective {
+            Broadcast { .. } | Multicast { .. } => q,
+            Alltoall if by_items => p * p * q,
+            _ => p * q,
+        };
+        let start = |rank: usize, fact: usize| match problem.collective {
+            Broadcast { root } | Multicast { root, .. } | Scatter { root } => rank == root,
+            Alltoall if by_items => rank == fact / (p * q),
+            _ => rank == fact / q,
+        };
+        let need = |rank: usize, fact: usize| match &problem.collective {
+            Multicast { targets, .. } => targets.contains(&rank),
+            Gather { root } => rank == *root,
+            Scatter { .. } => rank == fact / q,
+            Alltoall if by_items => rank == fact / q % p,
+            Scan => fact <= rank,
+            Exscan => fact < rank,
+            _ => true,
+        };
+        Facts {
+            count,
+            start: table(p, count, start),
+            need: table(p, count, need),
+            merges: Vec::new(),
+            intervals: Vec::new(),
+            unit: match problem.collective {
+                Alltoall if !by_items => p,
+                _ => 1,
+            },
+        }
+    }
+
+    fn of_intervals(problem: &Problem) -> Facts {
+        let p = problem.ranks;
+        let of_length = |length: usize| (0..p - length).map(move |first| (first, first + length));
+        let intervals: Vec<_> = (0..p).flat_map(of_length).collect();
+        let at = |first, last| intervals.iter().position(|&i| i == (first, last));
+        let mut merges = Vec::new();
+        for (fact, &(first, last)) in intervals.iter().enumerate() {
+            for middle in first..last {
+                if let (Some(left), Some(right)) = (at(first, middle), at(middle + 1, last)) {
+                    merges.push([fact, left, right]);
+                }
+            }
+        }
+        let needed = |rank: usize| match problem.collective {
+            Collective::Scan => Some((0, rank)),
+            Collective::Exscan => rank.checked_sub(1).map(|last| (0, last)),
+            _ => Some((0, p - 1)),
+        };
+        Facts {
+            count: intervals.len(),
+            start: table(p, intervals.len(), |rank, fact| {
+                intervals[fact] == (rank, rank)
+            }),
+            need: table(p, intervals.len(), |rank, fact| {
+                needed(rank) == Some(intervals[fact])
+            }),
+            merges,
+            intervals,
+            unit: 1,
+        }
+    }
+
+    /// By rank: the ranks whose inputs it needs.
+    pub(crate) fn sources(&self, rank: usize) -> Vec<usize> {
+        let needed = (0..self.count).filter(|&fact| self.need[rank][fact]);
+        let p = self.start.len();
+        let mut ranks: Vec<usize> = match self.intervals.is_empty() {
+            false => needed
+                .flat_map(|fact| self.intervals[fact].0..=self.intervals[fact].1)
+                .collect(),
+            true => needed
+                .filter_map(|fact| (0..p).find(|&from| self.start[from][fact]))
+                .collect(),
+        };
+        ranks.sort_unstable();
+        ranks.dedup();
+        ranks
+    }
+}
+
+fn table(p: usize, count: usize, holds: impl Fn(usize, usize) -> bool) -> Vec<Vec<bool>> {
+    let row = |rank| (0..count).map(|fact| holds(rank, fact)).collect();
+    (0..p).map(row).collect()
+}

@@ -1,0 +1,370 @@
+//! Numbers of rounds that are known: published, or found by a search over states.
+
+mod states;
+
+use oneport::{Collective, Ports, Schedule};
+use oneport_synthesis::{Answer, Certificate, Options, Problem, synthesize};
+
+const BROADCAST: Collective = Collective::Broadcast { root: 0 };
+
+fn uni(k: usize) -> Ports {
+    Ports::UNI.with_k(k)
+}
+
+fn answer(problem: &Problem) -> Answer {
+    let answer = synthesize(problem, &Options::default());
+    let answer = answer.unwrap_or_else(|error| panic!("{problem:?}: {error}"));
+    let schedule = answer.schedule.as_ref().unwrap();
+    assert!(schedule.check().is_correct(), "{problem:?}");
+    answer
+}
+
+/// The proved fewest rounds.
+fn fewest(problem: &Problem) -> usize {
+    let answer = answer(problem);
+    assert!(answer.is_optimal(), "{problem:?}: {answer:?}");
+    answer.lower
+}
+
+/// Whether there is a schedule in this many rounds.
+fn has(problem: &Problem, rounds: usize) -> bool {
+    let options = Options {
+        rounds: Some(rounds),
+        ..Options::default()
+    };
+    let answer = synthesize(problem, &options).unwrap();
+    assert!(answer.upper.is_some() || answer.lower == rounds + 1 || answer.lower > rounds);
+    answer.upper.is_some()
+}
+
+fn is_long() -> bool {
+    std::env::var("ONEPORT_LONG").is_ok_and(|long| long == "1")
+}
+
+/// The rounds of the schedule's messages, if all start together.
+fn makespan(schedule: &Schedule) -> f64 {
+    schedule
+        .simulate(&oneport::CostModel::new(1.0, 0.0))
+        .unwrap()
+        .makespan()
+}
+
+#[test]
+fn gossip_of_unidirectional_ranks() {
+    for (p, rounds) in (2..).zip([2, 4, 4, 5, 5, 6, 6, 6, 6]) {
+        for collective in [Collective::Allgather, Collective::Barrier] {
+            // One refutation of 5 rounds at p = 8 is enough.
+            if p == 8 && collective == Collective::Barrier && !is_long() {
+                continue;
+            }
+            let found = answer(&Problem::new(collective, p).ports(Ports::UNI));
+            assert_eq!(
+                (found.lower, found.upper),
+                (rounds, Some(rounds)),
+                "p = {p}"
+            );
+            assert!(makespan(&found.schedule.unwrap()) <= rounds as f64);
+        }
+    }
+}
+
+#[test]
+fn what_gossip_gives_by_reversal_and_combination() {
+    for p in [5, 9] {
+        let rounds = if p == 5 { 5 } else { 6 };
+        for collective in [Collective::ReduceScatter, Collective::Allreduce] {
+            assert_eq!(
+                fewest(&Problem::new(collective, p).ports(Ports::UNI)),
+                rounds
+            );
+        }
+    }
+    for (p, rounds) in [(3, 4), (5, 5), (6, 5), (7, 6), (9, 6), (10, 6)] {
+        let problem = Problem::new(Collective::Alltoall, p).ports(Ports::UNI);
+        assert_eq!(fewest(&problem), rounds, "alltoall, p = {p}");
+    }
+}
+
+#[test]
+fn telephone_gossip() {
+    for (p, rounds) in (2..).zip([1, 3, 2, 4, 3, 4, 3, 5, 4]) {
+        if p == 9 && !is_long() {
+            continue;
+        }
+        let problem = Problem::new(Collective::Allgather, p).telephone();
+        assert_eq!(fewest(&problem), rounds, "p = {p}");
+    }
+}
+
+#[test]
+fn telephone_broadcast_of_items() {
+    let known: [(usize, &[usize]); 5] = [
+        (3, &[2, 3, 5, 6, 8, 9]),
+        (4, &[2, 3, 4, 5, 6, 7]),
+        (5, &[3, 4, 5, 6, 7]),
+        (6, &[3, 4, 5, 6, 7, 8]),
+        (7, &[3, 4, 6]),
+    ];
+    for (p, rounds) in known {
+        for (items, &rounds) in (1..).zip(rounds) {
+            if !is_long() && (items > 4 || (p, items) == (7, 3)) {
+                continue;
+            }
+            let problem = Problem::new(BROADCAST, p).telephone().items(items);
+            assert_eq!(fewest(&problem), rounds, "p = {p}, {items} items");
+        }
+    }
+}
+
+#[test]
+fn scans_of_whole_messages() {
+    let of = |kind, p| Problem::new(kind, p).ports(Ports::UNI);
+    for (p, rounds) in (5..).zip([3, 4, 4, 4]) {
+        assert!(has(&of(Collective::Scan, p), rounds), "scan, p = {p}");
+    }
+    assert_eq!(fewest(&of(Collective::Scan, 6)), 4);
+    for (p, rounds) in [(6, 4), (8, 4)] {
+        assert!(has(&of(Collective::Exscan, p), rounds), "exscan, p = {p}");
+    }
+    for p in [9, 10] {
+        assert!(has(&of(Collective::Scan, p), 6) && has(&of(Collective::Exscan, p), 6));
+    }
+}
+
+#[test]
+fn several_ports() {
+    let at_three_ports = [(5, 2), (6, 2), (8, 3), (9, 3)];
+    for (p, rounds) in at_three_ports {
+        for kind in [
+            Collective::Barrier,
+            Collective::Allreduce,
+            Collective::Alltoall,
+        ] {
+            assert!(has(&Problem::new(kind, p).ports(uni(3)), rounds), "p = {p}");
+        }
+    }
+    assert!(has(&Problem::new(Collective::Scan, 9).ports(uni(3)), 3));
+    assert!(has(&Problem::new(Collective::Alltoall, 8).ports(uni(2)), 3));
+    for (p, rounds) in [(3, 1), (9, 2)] {
+        for kind in [Collective::Scan, Collective::Exscan] {
+            assert_eq!(
+                fewest(&Problem::new(kind, p).ports(Ports::BI.with_k(2))),
+                rounds
+            );
+        }
+    }
+    let gossip = |p, k| Problem::new(Collective::Allgather, p).ports(uni(k));
+    assert!(!has(&gossip(5, 2), 2) && !has(&gossip(7, 3), 2) && !has(&gossip(3, 3), 1));
+}
+
+/// The links of a DGX-1: two quads of GPUs, each with a ring of double links and single diagonals.
+fn dgx_1() -> Vec<Vec<usize>> {
+    let mut links = vec![vec![0; 8]; 8];
+    let single = [
+        (0, 1),
+        (0, 2),
+        (1, 3),
+        (4, 5),
+        (4, 6),
+        (5, 7),
+        (2, 6),
+        (3, 7),
+    ];
+    let double = [
+        (0, 3),
+        (0, 4),
+        (1, 2),
+        (1, 5),
+        (2, 3),
+        (4, 7),
+        (5, 6),
+        (6, 7),
+    ];
+    for (pairs, count) in [(single, 1), (double, 2)] {
+        for (a, b) in pairs {
+            links[a][b] = count;
+            links[b][a] = count;
+        }
+    }
+    links
+}
+
+#[test]
+fn sccl_on_a_dgx_1() {
+    let problem = |chunks: usize, steps: usize| {
+        Problem::new(Collective::Allgather, 8)
+            .ports(Ports::BI.with_k(6))
+            .links(dgx_1())
+            .items(chunks)
+            .steps(steps)
+    };
+    assert!(dgx_1().iter().all(|row| row.iter().sum::<usize>() == 6));
+    assert!(has(&problem(1, 2), 2));
+    assert!(has(&problem(2, 2), 3));
+    if is_long() {
+        assert!(!has(&problem(3, 2), 4));
+        assert!(has(&problem(6, 3), 7));
+    }
+    let ring: Vec<Vec<usize>> = (0..4usize)
+        .map(|a| {
+            (0..4)
+                .map(|b| usize::from(a.abs_diff(b) % 2 == 1))
+                .collect()
+        })
+        .collect();
+    let ring = Problem::new(Collective::Allgather, 4)
+        .links(ring)
+        .ports(Ports::BI.with_k(2));
+    assert!(!has(&ring, 1) && has(&ring, 2));
+}
+
+#[test]
+fn a_rank_out_of_reach_is_named() {
+    let links = vec![vec![0, 1, 0], vec![1, 0, 0], vec![0, 0, 0]];
+    let problem = Problem::new(BROADCAST, 3).links(links);
+    let error = synthesize(&problem, &Options::default())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("no way from rank 0 to rank 2"), "{error}");
+}
+
+#[test]
+fn a_formula_that_does_not_fit_is_refused() {
+    let options = Options {
+        max_bytes: 1 << 20,
+        ..Options::default()
+    };
+    let problem = Problem::new(Collective::Alltoall, 16).items(4);
+    let error = synthesize(&problem, &options).unwrap_err().to_string();
+    assert!(error.contains("MiB"), "{error}");
+}
+
+/// Printed schedules are as short, and every item form is correct for every collective.
+#[test]
+fn every_collective_in_both_forms() {
+    use Collective::{Allgather, Allreduce, Alltoall, Barrier, Exscan, Gather, Multicast};
+    use Collective::{Reduce, ReduceScatter, Scan, Scatter};
+    let all = [
+        BROADCAST,
+        Reduce { root: 1 },
+        Gather { root: 2 },
+        Scatter { root: 1 },
+        Multicast {
+            root: 0,
+            targets: vec![1, 3],
+        },
+        Allgather,
+        ReduceScatter,
+        Allreduce,
+        Alltoall,
+        Scan,
+        Exscan,
+        Barrier,
+    ];
+    for collective in all {
+        for ports in [Ports::UNI, Ports::BI, uni(2), Ports::BI.with_k(2)] {
+            for p in [1, 2, 3, 4] {
+                if p < 4 && matches!(collective, Multicast { .. })
+                    || collective.root().is_some_and(|root| root >= p)
+                {
+                    continue;
+                }
+                let problem = Problem::new(collective.clone(), p).ports(ports);
+                let whole = fewest(&problem);
+                let items = fewest(&problem.clone().items(1));
+                assert!(whole <= items, "{problem:?}");
+                let states = states::fewest(&collective, p, ports, false);
+                assert_eq!(Some(whole), states, "whole messages, {problem:?}");
+                if let Some(states) = states::fewest(&collective, p, ports, true).filter(|_| p < 4)
+                {
+                    assert_eq!(items, states, "items, {problem:?}");
+                }
+            }
+        }
+    }
+}
+
+/// Every learnt clause follows from those before it by unit propagation, up to the empty one; and
+/// another solver, if there is one, refutes the formula.
+#[test]
+fn proofs_are_accepted() {
+    let options = Options {
+        prove: true,
+        rounds: Some(4),
+        ..Options::default()
+    };
+    let problem = Problem::new(Collective::Allgather, 5)
+        .ports(Ports::UNI)
+        .items(1);
+    let answer = synthesize(&problem, &options).unwrap();
+    let telephone = Problem::new(Collective::Allgather, 7).telephone();
+    let options = Options {
+        rounds: Some(3),
+        ..options
+    };
+    let other = synthesize(&telephone, &options).unwrap();
+    let mut checked = 0;
+    for answer in [answer, other] {
+        let Certificate::Refuted { proofs, .. } = &answer.certificate else {
+            continue;
+        };
+        for (dimacs, drat) in proofs {
+            assert!(accepts(dimacs, drat));
+            assert!(!accepts(dimacs, "0\n"), "the formula needs a proof");
+            checked += 1;
+            let file = std::env::temp_dir().join(format!("oneport-{}.cnf", std::process::id()));
+            std::fs::write(&file, dimacs).unwrap();
+            match std::process::Command::new("cadical")
+                .arg("-q")
+                .arg(&file)
+                .output()
+            {
+                // 20 says unsatisfiable.
+                Ok(output) => assert_eq!(output.status.code(), Some(20)),
+                Err(_) => eprintln!("SKIPPED: there is no solver `cadical` to compare with"),
+            }
+            let _ = std::fs::remove_file(&file);
+        }
+    }
+    assert!(checked > 0);
+}
+
+fn clauses(text: &str) -> Vec<Vec<i32>> {
+    let lines = text
+        .lines()
+        .filter(|line| !line.starts_with(['p', 'c', 'd']));
+    let literals = |line: &str| {
+        let numbers = line.split_whitespace().map(|n| n.parse().unwrap());
+        numbers.filter(|&n| n != 0).collect()
+    };
+    lines.map(literals).collect()
+}
+
+/// Checks a proof by reverse unit propagation, as slowly as may be.
+fn accepts(dimacs: &str, drat: &str) -> bool {
+    let mut known = clauses(dimacs);
+    for lemma in clauses(drat) {
+        let mut true_literals: std::collections::HashSet<i32> = lemma.iter().map(|l| -l).collect();
+        let mut conflict = false;
+        let mut grows = true;
+        while grows && !conflict {
+            grows = false;
+            for clause in &known {
+                if clause.iter().any(|l| true_literals.contains(l)) {
+                    continue;
+                }
+                let mut open = clause.iter().filter(|&l| !true_literals.contains(&-l));
+                match (open.next(), open.next()) {
+                    (None, _) => conflict = true,
+                    (Some(&unit), None) => grows |= true_literals.insert(unit),
+                    _ => {}
+                }
+            }
+        }
+        if !conflict {
+            return false;
+        }
+        known.push(lemma);
+    }
+    known.last().is_some_and(Vec::is_empty)
+}
