@@ -30,6 +30,7 @@ macro_rules! page {
         #[doc = "[plan]: crate::guide::commands::plan"]
         #[doc = "[run]: crate::guide::commands::run"]
         #[doc = "[simulate]: crate::guide::commands::simulate"]
+        #[doc = "[synthesize]: crate::guide::commands::synthesize"]
         #[doc = "[tune]: crate::guide::commands::tune"]
         #[doc = ""]
         #[doc = include_str!(concat!("../docs/", $file, ".md"))]
@@ -60,5 +61,6 @@ pub mod commands {
     page!(schema, "commands/schema");
     page!(simulate, "commands/simulate");
     page!(steady, "commands/steady");
+    page!(synthesize, "commands/synthesize");
     page!(tune, "commands/tune");
 }

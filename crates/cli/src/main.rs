@@ -30,6 +30,7 @@ mod simulate;
 mod site;
 mod steady;
 mod sweep;
+mod synthesize;
 mod task;
 mod tune;
 mod units;
@@ -67,6 +68,7 @@ The flow, with a reduction over 8 ranks:
   oneport tune reduce -p 2 --bytes 64KiB --budget 2s        measure which segments are best
   oneport export goal --schedule r.json -o r.goal           write it for another tool
   oneport steady --generate fig3 --run                      a series of broadcasts on uneven links
+  oneport synthesize allgather -p 9 --ports uni             the fewest rounds, proved
 
 A transfer of n bytes takes alpha + beta*n, combining n bytes takes gamma*n. Every command explains itself with \
 --help and prints one JSON object with --json. Exit code: 0 success, 1 a check failed or data is wrong, 2 bad usage or \
@@ -88,6 +90,7 @@ enum Command {
     Import(import::ImportArgs),
     Schema(schema::SchemaArgs),
     Steady(steady::SteadyArgs),
+    Synthesize(synthesize::SynthesizeArgs),
     #[command(hide = true)]
     Completions(completions::CompletionsArgs),
 }
@@ -217,6 +220,7 @@ fn main() -> ExitCode {
             Command::Import(args) => import::run(args, out),
             Command::Schema(args) => schema::run(args, out),
             Command::Steady(args) => steady::run(args, out),
+            Command::Synthesize(args) => synthesize::run(args, out),
             Command::Completions(args) => completions::run(args, parser(), out),
         }
     })

@@ -241,7 +241,7 @@ fn spans(spans: &[Span]) -> String {
 
 /// Formats messages by round. A message's round is the number of messages on the longest chain that
 /// ends with it.
-fn rounds(schedule: &Schedule) -> Result<String> {
+pub(crate) fn rounds(schedule: &Schedule) -> Result<String> {
     let mut table: BTreeMap<u64, Vec<String>> = BTreeMap::new();
     for (round, from, step) in dot::messages_by_round(schedule)? {
         if let Step::Send { to, spans: s, .. } = step {

@@ -24,6 +24,7 @@ mod ranges;
 mod readme;
 mod steady;
 mod sweep;
+mod synthesize;
 mod tables;
 #[path = "../../src/units.rs"]
 #[allow(dead_code, unused_imports, reason = "for the program")]

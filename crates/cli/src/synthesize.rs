@@ -1,0 +1,365 @@
+//! `oneport synthesize`: finds a schedule of the fewest rounds, and proves that none is shorter.
+
+mod table;
+
+use std::cell::Cell;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use oneport::machine::Links;
+use oneport::{Collective, Kind, Ports, Schedule};
+use oneport_synthesis::{Answer, Certificate, Options, Problem, Step, synthesize};
+use serde::{Deserialize, Serialize};
+
+use crate::args::{PORTS, named, parse_kind, parse_ranks};
+use crate::files::{name_of, read_text};
+use crate::memory::available_memory;
+use crate::output;
+use crate::plan;
+use crate::ranges::Ranges;
+use crate::tune::stop_on_signals;
+use crate::units::{parse_count, parse_duration};
+
+/// Find a schedule of the fewest rounds, and prove that none is shorter
+///
+/// In a round every port takes part in at most one message. For few ranks a SAT solver finds the
+/// best schedule, and refutes shorter ones.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  oneport synthesize allgather -p 9 --ports uni                 6 rounds, optimal
+  oneport synthesize broadcast -p 5 --items 3 --telephone       three items, one call at a time
+  oneport synthesize allgather -p 7 --ports uni --proof gossip  gossip.cnf, gossip.drat
+  oneport synthesize scan -p 8 --ports uni -o scan.json         for check, simulate, run and draw
+  oneport synthesize allgather --graph ring.json --items 1
+  oneport synthesize --table -p 2..=6 --budget 2s
+
+A message carries all that its sender knows, or with --items one item of a vector or block, or one partial result of an \
+allreduce or scan. A graph is a cost file (null: no link) or {\"links\": [[0, 2], [1, 0]]}: how many messages the link from each rank \
+to each carries in a round. Ctrl-C and --budget end the search with what is known.")]
+pub(crate) struct SynthesizeArgs {
+    /// The collective: broadcast, reduce, ...
+    #[arg(value_parser = parse_kind, required_unless_present = "table")]
+    collective: Option<Kind>,
+
+    /// Number of ranks; several, such as 2..=6, with --table [default: as many as --graph has, or
+    /// 4]
+    #[arg(short = 'p', short_alias = 'n', long, value_name = "P", value_parser = parse_ranks)]
+    ranks: Option<Ranges>,
+
+    /// The root
+    #[arg(long, value_name = "RANK", default_value = "0")]
+    root: usize,
+
+    /// Ranks that get the vector of a multicast
+    #[arg(long, value_name = "RANK,...", value_delimiter = ',')]
+    targets: Vec<usize>,
+
+    /// Ports of a rank: uni (one for both directions) or bi (one out, one in)
+    #[arg(long, value_name = "uni|bi", value_parser = named(&PORTS), default_value = "bi")]
+    ports: Ports,
+
+    /// Number of ports of each kind that a rank has
+    #[arg(long, value_name = "K", value_parser = parse_count, default_value = "1")]
+    ported: usize,
+
+    /// Calls: a rank has one partner in a round, and both may send
+    #[arg(long, conflicts_with_all = ["ports", "ported"])]
+    telephone: bool,
+
+    /// Who may send to whom: a JSON file [default: all to all]
+    #[arg(long, value_name = "FILE")]
+    graph: Option<PathBuf>,
+
+    /// A message carries one item, of as many as this in a vector or block [default: all that is
+    /// known]
+    #[arg(long, value_name = "Q", value_parser = parse_count)]
+    items: Option<usize>,
+
+    /// Decide about this number of rounds alone
+    #[arg(long, value_name = "R", value_parser = parse_count)]
+    rounds: Option<usize>,
+
+    /// Divide the rounds among this many steps: what arrives is passed on in a later step (SCCL)
+    #[arg(long, value_name = "S", value_parser = parse_count, requires_all = ["items", "rounds"])]
+    steps: Option<usize>,
+
+    /// Time for the search, for each entry with --table, such as 10s
+    #[arg(long, value_name = "TIME", value_parser = parse_budget)]
+    budget: Option<Duration>,
+
+    /// Write the schedule, or the table (.md, .html), to this file
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Write the formula that one round less would satisfy to NAME.cnf (DIMACS), and the proof that
+    /// it cannot to NAME.drat
+    #[arg(long, value_name = "NAME", conflicts_with = "table")]
+    proof: Option<PathBuf>,
+
+    /// All collectives and port models: the optimum and the best algorithm of the registry
+    #[arg(long, conflicts_with_all = ["collective", "items", "rounds", "graph", "telephone", "json"])]
+    table: bool,
+
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Parses a time budget; plain numbers are seconds.
+fn parse_budget(text: &str) -> Result<Duration, String> {
+    parse_duration(text, 0.0, "a budget is between 0")
+}
+
+/// What is printed with `--json`.
+#[derive(Serialize)]
+struct Report<'a> {
+    collective: Kind,
+    ranks: usize,
+    /// Of the schedule; null if none was found.
+    rounds: Option<usize>,
+    lower: usize,
+    optimal: bool,
+    /// Why fewer are impossible: formula or unsat.
+    lower_by: &'static str,
+    /// Of the best algorithm for the same problem, if there is one.
+    best_algorithm_rounds: Option<usize>,
+    schedule: Option<&'a serde_json::value::RawValue>,
+}
+
+/// Synthesizes and prints.
+pub(crate) fn run(args: &SynthesizeArgs, out: &mut dyn Write) -> Result<ExitCode> {
+    let to_file = output::file_of(args.output.as_deref());
+    let proof = |extension| {
+        args.proof
+            .as_ref()
+            .map(|name| name.with_extension(extension))
+    };
+    let (cnf, drat) = (proof("cnf"), proof("drat"));
+    output::writable(&[
+        ("-o", to_file),
+        ("--proof", cnf.as_deref()),
+        ("--proof", drat.as_deref()),
+    ])?;
+    let stopped = stop_on_signals()?;
+    if args.table {
+        return table::run(args, to_file, &stopped, out);
+    }
+    let problem = args.problem()?;
+    let (answer, seconds) = search(&problem.0, args, args.proof.is_some(), &stopped)?;
+    if let (Some(cnf), Some(drat)) = (&cnf, &drat) {
+        write_proof(&answer, cnf, drat)?;
+    }
+    if let (Some(path), Some(schedule)) = (to_file, &answer.schedule) {
+        output::write_named(path, schedule.to_json().as_bytes())?;
+    }
+    let text = |out: &mut dyn Write| {
+        writeln!(out, "{}", verdict(&answer, args.rounds, seconds))?;
+        if let Some(row) = answer.row {
+            writeln!(out, "best algorithm of the registry: {}", rounds(row))?;
+        }
+        match &answer.schedule {
+            Some(schedule) if to_file.is_none() => write!(out, "{}", plan::rounds(schedule)?)?,
+            _ => {}
+        }
+        Ok(())
+    };
+    let json = answer.schedule.as_ref().map(Schedule::to_json);
+    let json = json
+        .map(serde_json::value::RawValue::from_string)
+        .transpose()?;
+    let report = Report {
+        collective: problem.1,
+        ranks: problem.2,
+        rounds: answer.upper,
+        lower: answer.lower,
+        optimal: answer.is_optimal(),
+        lower_by: match answer.certificate {
+            Certificate::Formula => "formula",
+            Certificate::Refuted { .. } => "unsat",
+        },
+        best_algorithm_rounds: answer.row,
+        schedule: json.as_deref(),
+    };
+    output::answer(out, args.json, &report, text)?;
+    Ok(match stopped.load(Ordering::Relaxed) {
+        true => ExitCode::from(130),
+        false => ExitCode::SUCCESS,
+    })
+}
+
+/// "1 round", "6 rounds".
+fn rounds(n: usize) -> String {
+    format!("{n} round{}", if n == 1 { "" } else { "s" })
+}
+
+/// What is known, in one sentence.
+fn verdict(answer: &Answer, asked: Option<usize>, seconds: f64) -> String {
+    let fewer = match (&answer.certificate, answer.lower) {
+        (_, 0) => String::new(),
+        (Certificate::Formula, lower) => {
+            format!("fewer than {lower} are impossible (by a formula)")
+        }
+        (Certificate::Refuted { rounds, .. }, _) => {
+            let long = (seconds >= 1.0).then(|| format!(", in {seconds:.1} s"));
+            format!(
+                "{rounds} are impossible (unsat{})",
+                long.unwrap_or_default()
+            )
+        }
+    };
+    match (answer.upper, asked) {
+        (Some(upper), _) if answer.is_optimal() => {
+            let reason = if fewer.is_empty() {
+                fewer
+            } else {
+                format!(": {fewer}")
+            };
+            format!("{}, optimal{reason}", rounds(upper))
+        }
+        (Some(upper), Some(_)) => format!("{}: there is a schedule; {fewer}", rounds(upper)),
+        (Some(upper), None) => format!(
+            "{}, best so far: {fewer}; open: {} to {}",
+            rounds(upper),
+            answer.lower,
+            upper - 1
+        ),
+        (None, Some(asked)) if answer.lower > asked => {
+            format!("{}: there is no schedule; {fewer}", rounds(asked))
+        }
+        (None, _) => format!(
+            "no schedule found yet: {fewer}; open: {} and more",
+            answer.lower
+        ),
+    }
+}
+
+/// Searches until it is decided, the budget ends or Ctrl-C; also returns the seconds that it took.
+fn search(
+    problem: &Problem,
+    args: &SynthesizeArgs,
+    prove: bool,
+    stopped: &AtomicBool,
+) -> Result<(Answer, f64)> {
+    let start = Instant::now();
+    let late = || args.budget.is_some_and(|budget| start.elapsed() >= budget);
+    let shown = Cell::new(false);
+    let progress = |step: Step| {
+        // Short searches say nothing.
+        if args.table || !(shown.get() || start.elapsed() > Duration::from_millis(500)) {
+            return;
+        }
+        shown.set(true);
+        output::note(&match step {
+            Step::Asks {
+                rounds: n,
+                variables,
+            } => format!("{}: {variables} variables", rounds(n)),
+            Step::Found(n) => format!("{}: found", rounds(n)),
+            Step::Refuted(n) => format!("{}: impossible", rounds(n)),
+            Step::Open(n) => format!("{}: open, the search was stopped", rounds(n)),
+        });
+    };
+    let options = Options {
+        stop: &|| stopped.load(Ordering::Relaxed) || late(),
+        progress: &progress,
+        prove,
+        rounds: args.rounds,
+        max_bytes: available_memory().map_or(4 << 30, u128::from),
+        ..Options::default()
+    };
+    let answer = synthesize(problem, &options)?;
+    Ok((answer, start.elapsed().as_secs_f64()))
+}
+
+fn write_proof(answer: &Answer, cnf: &Path, drat: &Path) -> Result<()> {
+    match &answer.certificate {
+        Certificate::Refuted { proofs, .. } => match &proofs[..] {
+            [(formula, proof)] => {
+                output::write_named(cnf, formula.as_bytes())?;
+                output::write_named(drat, proof.as_bytes())
+            }
+            all => bail!(
+                "--proof: the refutation has {} parts, one for each way to divide the rounds",
+                all.len()
+            ),
+        },
+        Certificate::Formula => {
+            output::note("no proof is written: a formula gives the bound, not the solver");
+            Ok(())
+        }
+    }
+}
+
+/// `{"links": ..}`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinksFile {
+    links: Vec<Vec<usize>>,
+}
+
+impl SynthesizeArgs {
+    /// The problem, its collective and its number of ranks.
+    fn problem(&self) -> Result<(Problem, Kind, usize)> {
+        let given = self
+            .ranks
+            .as_ref()
+            .map(|ranks| ranks.one("-p"))
+            .transpose()?;
+        let given = given.map(usize::try_from).transpose()?;
+        let links = match &self.graph {
+            None => None,
+            Some(path) => Some(graph(path, given).with_context(|| name_of(path))?),
+        };
+        let ranks = given.or(links.as_ref().map(Vec::len)).unwrap_or(4);
+        /// The formula has a variable for each pair of ranks.
+        const MAX_RANKS: usize = 64;
+        if ranks > MAX_RANKS {
+            bail!(
+                "synthesis is for at most {MAX_RANKS} ranks, not {ranks}: the formula has variables for all pairs"
+            );
+        }
+        let Some(kind) = self.collective else {
+            bail!("name a COLLECTIVE");
+        };
+        let collective = match kind.with_root(self.root) {
+            Collective::Multicast { root, .. } if self.targets.is_empty() => {
+                let targets = (0..ranks).filter(|&rank| rank != root).collect();
+                Collective::Multicast { root, targets }
+            }
+            Collective::Multicast { root, .. } => Collective::Multicast {
+                root,
+                targets: self.targets.clone(),
+            },
+            _ if !self.targets.is_empty() => bail!("--targets is for a multicast"),
+            collective => collective,
+        };
+        let mut problem = Problem::new(collective, ranks).ports(self.ports.with_k(self.ported));
+        if self.telephone {
+            problem = problem.telephone();
+        }
+        if let Some(links) = links {
+            problem = problem.links(links);
+        }
+        if let Some(items) = self.items {
+            problem = problem.items(items);
+        }
+        if let Some(steps) = self.steps {
+            problem = problem.steps(steps);
+        }
+        Ok((problem, kind, ranks))
+    }
+}
+
+/// Reads who may send to whom.
+fn graph(path: &Path, ranks: Option<usize>) -> Result<Vec<Vec<usize>>> {
+    let text = read_text(path)?;
+    if let Ok(file) = serde_json::from_str::<LinksFile>(&text) {
+        return Ok(file.links);
+    }
+    Ok(Problem::links_of(&Links::for_ranks(&text, ranks)?))
+}
