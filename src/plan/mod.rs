@@ -90,6 +90,7 @@ pub(crate) mod exchange {
     pub(crate) mod doubling_exscan;
     pub(crate) mod doubling_scan;
     pub(crate) mod edge_colouring;
+    mod few_odd;
     pub(crate) mod fibonacci;
     pub(crate) mod fibonacci_census;
     pub(crate) mod gossip;
@@ -105,6 +106,7 @@ pub(crate) mod exchange {
     pub(crate) mod segmented_ring;
     pub(crate) mod sparbit;
     pub(crate) mod swing;
+    pub(crate) mod synthesized;
     pub(crate) mod van_de_geijn;
 }
 
@@ -244,6 +246,7 @@ const ALGORITHMS: &[Row] = &[
     pipeline::uni_greedy::ALLREDUCE,
     pipeline::out_of_order::ALLREDUCE,
     tree::dual_root::ALLREDUCE,
+    exchange::gossip::ALLREDUCE,
     circulant::allgather::ALLGATHER,
     circulant::allgatherv::ALLGATHER,
     exchange::doubling_allgather::ALLGATHER,
@@ -256,6 +259,7 @@ const ALGORITHMS: &[Row] = &[
     exchange::ring::ALLGATHER,
     exchange::all_pairs::ALLGATHER,
     exchange::linear::ALLGATHER,
+    exchange::synthesized::ALLGATHER,
     circulant::allgather::REDUCE_SCATTER,
     circulant::allgatherv::REDUCE_SCATTER,
     exchange::halving::REDUCE_SCATTER,
@@ -266,6 +270,7 @@ const ALGORITHMS: &[Row] = &[
     exchange::ring::REDUCE_SCATTER,
     exchange::all_pairs::REDUCE_SCATTER,
     exchange::linear::REDUCE_SCATTER,
+    exchange::synthesized::REDUCE_SCATTER,
     exchange::pairwise::ALLTOALL,
     exchange::bruck_alltoall::ALLTOALL,
     exchange::edge_colouring::ALLTOALL,
@@ -274,6 +279,7 @@ const ALGORITHMS: &[Row] = &[
     exchange::gossip::ALLTOALL,
     exchange::barrier::DISSEMINATION,
     exchange::barrier::FIBONACCI,
+    exchange::barrier::SYNTHESIZED,
     exchange::barrier::TREE,
     exchange::doubling_scan::SCAN,
     pipeline::scan::SCAN,

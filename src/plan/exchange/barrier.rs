@@ -22,7 +22,7 @@
 //!
 //! Example of a tree, `p = 4`: 1→0, 3→2; 2→0 (tokens 2 and 3); 0→2 (all tokens); 0→1, 2→3.
 
-use super::{bruck, fibonacci};
+use super::{bruck, fibonacci, synthesized};
 use crate::plan::build::compose;
 use crate::plan::prelude::*;
 
@@ -45,6 +45,20 @@ pub(in crate::plan) const FIBONACCI: Row = Row {
     closed_form: ClosedForm::Of(|request| fibonacci::time(&tokens(request))),
     ..row::new("fibonacci", Kind::Barrier, |request| {
         barrier(request, fibonacci::plan)
+    })
+};
+
+pub(in crate::plan) const SYNTHESIZED: Row = Row {
+    ports: PortModels::Uni,
+    source: synthesized::ALLGATHER.source,
+    rounds: synthesized::ALLGATHER.rounds,
+    volume: "0",
+    same_as: |request| {
+        let same = (synthesized::ALLGATHER.same_as)(request);
+        same.map(|_| &FIBONACCI)
+    },
+    ..row::new("synthesized", Kind::Barrier, |request| {
+        barrier(request, synthesized::plan)
     })
 };
 

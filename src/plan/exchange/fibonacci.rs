@@ -26,12 +26,13 @@
 //! For odd `p` the last rank first sends its block to the last `Y`, which passes it on with its
 //! own. In the last round it receives all other blocks from a rank that has them; the partner which
 //! that rank leaves alone receives what it misses from another one. The allgather of five and of
-//! nine ranks has rounds of its own, found by a SAT solver, in which a message carries what its
-//! receiver lacks; backwards they would take one combination longer.
+//! nine ranks has [rounds of its own](super::synthesized); backwards they would take one
+//! combination longer.
 //!
 //! Example, `p = 6`, pairs 01, 23, 45: 0→1, 2→3, 4→5 (one block); back; 2→1, 4→3, 0→5 (their pair);
 //! 3→0, 5→2, 1→4 (two pairs); now each even rank has all, and 0→3, 2→5, 4→1 (a pair).
 
+use super::few_odd;
 use crate::plan::build::compose;
 use crate::plan::prelude::*;
 
@@ -66,54 +67,11 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     }
 }
 
-/// The sender and the receiver of each message of a round.
-type RoundPairs = &'static [(usize, usize)];
-
-/// The rounds for few odd ranks.
-const FEW_ODD: [(usize, &[RoundPairs]); 2] = [
-    (
-        5,
-        &[
-            &[(0, 1), (2, 3)],
-            &[(3, 1), (4, 0)],
-            &[(1, 0), (4, 3)],
-            &[(0, 3), (4, 1)],
-            &[(1, 2), (3, 4)],
-        ],
-    ),
-    (
-        9,
-        &[
-            &[(0, 1), (2, 3), (4, 5), (6, 7)],
-            &[(1, 4), (3, 5), (7, 2), (8, 0)],
-            &[(4, 0), (5, 2), (7, 6), (8, 1)],
-            &[(1, 7), (2, 0), (5, 6), (8, 4)],
-            &[(0, 3), (2, 1), (4, 6), (5, 7)],
-            &[(0, 4), (1, 5), (3, 2), (7, 8)],
-        ],
-    ),
-];
-
-/// The messages between these ranks, each with all that its receiver lacks.
-fn lacking(blocks: &[Span], rounds: &[RoundPairs]) -> Vec<Vec<Message>> {
-    let mut known: Vec<u16> = (0..blocks.len()).map(|rank| 1 << rank).collect();
-    let mut message = |&(from, to): &(usize, usize)| {
-        let new = known[from] & !known[to];
-        known[to] |= new;
-        let sent = (0..blocks.len()).filter(|i| new >> i & 1 == 1);
-        Message::new(from, to, joined(sent.map(|i| blocks[i])))
-    };
-    let round = |round: &RoundPairs| round.iter().map(&mut message).collect();
-    rounds.iter().map(round).collect()
-}
-
 /// The rounds of the allgather.
 fn rounds(blocks: Vec<Span>) -> std::vec::IntoIter<Vec<Message>> {
-    let p = blocks.len();
-    match FEW_ODD.iter().find(|few| few.0 == p) {
-        Some((_, rounds)) => lacking(&blocks, rounds).into_iter(),
-        None => rounds_of_pairs(blocks),
-    }
+    // More than 9 ranks take longer messages than in pairs.
+    let known = (blocks.len() <= 9).then(|| few_odd::known(&blocks));
+    known.flatten().unwrap_or_else(|| rounds_of_pairs(blocks))
 }
 
 fn rounds_of_pairs(blocks: Vec<Span>) -> std::vec::IntoIter<Vec<Message>> {

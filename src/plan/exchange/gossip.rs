@@ -1,20 +1,22 @@
 //! Gossip, then each rank for itself: every rank gets the inputs of all ranks, and takes or
-//! combines what it needs. For short vectors: an alltoall on unidirectional ports, a scan on
-//! several ports.
+//! combines what it needs. For short vectors: an alltoall or allreduce on unidirectional ports, a
+//! scan on several ports.
 //!
 //! | collective | after the gossip |
 //! |---|---|
 //! | alltoall | nothing: a rank's blocks are among the inputs |
 //! | scan, exscan | a rank combines the vectors of the ranks before it |
+//! | allreduce | a rank combines all vectors |
 //!
 //! - Source: folklore; gossips of unidirectional ranks: Entringer, Slater, "Gossips and telegraphs"
 //!   (1979); Even, Monien 1989.
-//! - Ports: uni- or bidirectional, `k`-ported; alltoall unidirectional, because
-//!   [Bruck's](super::bruck_alltoall) takes the fewest rounds on bidirectional ones.
+//! - Ports: uni- or bidirectional, `k`-ported; alltoall and allreduce unidirectional, because
+//!   [Bruck's](super::bruck_alltoall) and the [census](crate::plan::circulant::census) take the
+//!   fewest rounds on bidirectional ones.
 //! - Symbols: `p` ranks, `m` elements in a vector, or in the blocks of one rank.
 //! - Rounds: those of the best allgather of `m` elements for each rank.
-//! - Time: alltoall that of the allgather; scan at most `(p-1) gamma m` more, exscan at most
-//!   `(p-2) gamma m` more. There is no closed form.
+//! - Time: alltoall that of the allgather; scan and allreduce at most `(p-1) gamma m` more, exscan
+//!   at most `(p-2) gamma m` more. There is no closed form.
 //! - Volume: `p (p-1) m`.
 //! - Restrictions: at most 256 ranks, because each holds the inputs of all.
 //! - Buffers: the inputs of all ranks in rank order, among which its own and its output are.
@@ -37,6 +39,13 @@ pub(in crate::plan) const SCAN: Row =
 
 pub(in crate::plan) const EXSCAN: Row =
     gossip(Kind::Exscan, |request| scan(request, Collective::Exscan, 1));
+
+pub(in crate::plan) const ALLREDUCE: Row = Row {
+    ports: PortModels::Uni,
+    ..gossip(Kind::Allreduce, |request| {
+        scan(request, Collective::Allreduce, 0)
+    })
+};
 
 /// Limit for the number of ranks: a gossip among more of them moves too much to be the fastest.
 const MAX_RANKS: usize = 256;
@@ -100,11 +109,13 @@ pub(crate) fn alltoall(request: &Request) -> Result<Schedule> {
     )
 }
 
-/// Plans a scan in which a rank has what is of the ranks up to `before` ranks before it.
+/// Plans a scan in which a rank has what is of the ranks up to `before` ranks before it, or an
+/// allreduce, in which it has what is of all.
 fn scan(request: &Request, collective: Collective, before: usize) -> Result<Schedule> {
     let m = request.elements();
     let gathered = allgather(request, m, None)?;
     let vector = |rank: usize| Span::new(rank * m, m);
+    let is_scan = collective != Collective::Allreduce;
     let mut b = Schedule::builder(request.ranks, gathered.ports(), collective);
     for (r, layout) in gathered.layout().iter().enumerate() {
         let output = r.checked_sub(before).map(vector);
@@ -117,9 +128,11 @@ fn scan(request: &Request, collective: Collective, before: usize) -> Result<Sche
         let Some(last) = r.checked_sub(before).filter(|_| m > 0) else {
             continue;
         };
-        for other in (0..last).rev() {
-            let [other, last] = [other, last].map(vector);
-            b.step(r, Step::combine(other, last, Order::TheirsFirst));
+        let lower = (0..last).rev();
+        let higher = if is_scan { 0..0 } else { r + 1..request.ranks };
+        for other in lower.chain(higher) {
+            let order = Order::by_rank(last, other);
+            b.step(r, Step::combine(vector(other), vector(last), order));
         }
     }
     b.build()

@@ -105,6 +105,42 @@ fn an_odd_rank_costs_at_most_two_rounds() {
     }
 }
 
+/// Rounds that a solver found, where a message costs only `alpha`; the volume is optimal.
+#[test]
+fn few_odd_ranks_take_the_rounds_of_one_more() {
+    let cost = CostModel::new(1.0, 0.0);
+    let rounds = [(5, 5.0), (9, 6.0), (11, 7.0), (13, 7.0), (15, 7.0)];
+    let more = [(17, 8.0), (19, 8.0), (27, 9.0), (29, 9.0)];
+    for (p, rounds) in rounds.into_iter().chain(more) {
+        for kind in [Kind::Allgather, Kind::ReduceScatter, Kind::Barrier] {
+            let elements = if kind == Kind::Barrier { 0 } else { p };
+            let request = Request::new(kind, p, elements).ports(Ports::UNI);
+            let schedule = request.cost(cost.clone()).plan("synthesized").unwrap();
+            assert!(schedule.check().is_correct(), "{kind} {p}");
+            let found = schedule.simulate(&cost).unwrap();
+            assert_eq!(found.makespan(), rounds, "{kind} {p}");
+            let sent = |step: &Step| if step.is_send() { step.len() } else { 0 };
+            let volume: usize = schedule.programs().iter().flatten().map(sent).sum();
+            let blocks = if kind == Kind::Allgather { p } else { 1 };
+            assert_eq!(volume, p * (p - 1) * blocks, "{kind} {p}");
+        }
+        let allreduce = Request::allreduce(p, 1)
+            .ports(Ports::UNI)
+            .cost(cost.clone());
+        assert_eq!(
+            choose::choose(&allreduce).unwrap().time,
+            rounds,
+            "allreduce {p}"
+        );
+    }
+    // Others are those of pairs.
+    let request = Request::allgather(21, 1).ports(Ports::UNI);
+    assert_eq!(
+        request.plan("synthesized").unwrap(),
+        request.plan("fibonacci").unwrap()
+    );
+}
+
 /// Where a message costs only `alpha`.
 #[test]
 fn a_gossip_takes_the_rounds_of_an_allgather() {
@@ -117,10 +153,11 @@ fn a_gossip_takes_the_rounds_of_an_allgather() {
         ),
     ] {
         for (p, rounds) in expected {
-            for kind in [Kind::Alltoall, Kind::Scan, Kind::Exscan] {
+            for kind in [Kind::Alltoall, Kind::Allreduce, Kind::Scan, Kind::Exscan] {
                 let request = Request::new(kind, p, 3).ports(ports).cost(cost.clone());
                 let Ok(schedule) = request.plan("gossip") else {
-                    assert!(kind == Kind::Alltoall && ports.is_bidirectional());
+                    let uni_only = [Kind::Alltoall, Kind::Allreduce].contains(&kind);
+                    assert!(uni_only && ports.is_bidirectional());
                     continue;
                 };
                 assert!(schedule.check().is_correct(), "{kind} {p}");
