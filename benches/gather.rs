@@ -135,8 +135,8 @@ fn platform(p: usize) -> GatherProblem {
     let cost = CostModel::heterogeneous(Links {
         alpha: matrix(1000),
         beta: matrix(10),
-        gamma: Vec::new(),
         gamma_copy: vec![1.0; p],
+        ..Links::default()
     });
     let sizes = (0..p as u64).map(|r| 1 + r * 7919 % 1000).collect();
     GatherProblem::new(sizes, cost.expect("good links"), None).expect("a good problem")

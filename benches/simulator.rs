@@ -81,7 +81,7 @@ impl Case {
             alpha: square(cost().rates().alpha),
             beta: square(cost().rates().beta),
             gamma: vec![cost().rates().gamma; self.ranks],
-            gamma_copy: Vec::new(),
+            ..Links::default()
         })
         .expect("finite costs")
     }

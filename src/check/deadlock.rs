@@ -147,7 +147,7 @@ impl Stuck<'_> {
     }
 
     fn stuck_waits(&self, node: usize) -> impl Iterator<Item = u32> {
-        let waits = self.graph.waits(node).iter().copied();
+        let waits = self.graph.waits(node).map(|wait| wait as u32);
         waits.filter(|&w| self.missing[w as usize] > 0)
     }
 

@@ -20,6 +20,13 @@ pub struct Level {
     pub alpha: f64,
     /// Time per byte of a message.
     pub beta: f64,
+    /// Time from the start of a message at its sender to its start at its receiver.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub latency: f64,
+}
+
+fn is_zero(latency: &f64) -> bool {
+    *latency == 0.0
 }
 
 impl Level {
@@ -59,15 +66,23 @@ pub(super) fn expand(levels: &[Level], ranks: Option<usize>) -> Result<Links, St
             .position(|of| of[a].is_some() && of[a] == of[b]);
         shared.map(|at| &levels[at])
     };
-    let matrix = |cost: fn(&Level) -> f64| {
+    let matrix = |cost: fn(&Level) -> f64| -> Vec<Vec<_>> {
         let row = |a: usize| (0..ranks).map(|b| common(a, b).map(cost)).collect();
         (0..ranks).map(row).collect()
+    };
+    let latency = || {
+        let rows = matrix(|level| level.latency).into_iter();
+        rows.map(|row| row.into_iter().map(Option::unwrap_or_default).collect())
+            .collect()
     };
     Ok(Links {
         alpha: matrix(|level| level.alpha),
         beta: matrix(|level| level.beta),
-        gamma: Vec::new(),
-        gamma_copy: Vec::new(),
+        latency: match levels.iter().any(|level| level.latency != 0.0) {
+            true => latency(),
+            false => Vec::new(),
+        },
+        ..Links::default()
     })
 }
 
@@ -99,7 +114,12 @@ fn groups(levels: &[Level], given: Option<usize>) -> Result<Vec<Vec<Option<usize
 
 /// By rank: its group of the level, whose costs are checked.
 fn group_of(level: &Level, at: usize, ranks: usize) -> Result<Vec<Option<usize>>, String> {
-    for (name, cost) in [("alpha", level.alpha), ("beta", level.beta)] {
+    let costs = [
+        ("alpha", level.alpha),
+        ("beta", level.beta),
+        ("latency", level.latency),
+    ];
+    for (name, cost) in costs {
         if let Some(why) = refuses_cost(cost) {
             return Err(format!("level {at}: {name} is {cost:?}: {why}"));
         }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::delays::Eager;
 use super::levels::{self, Level};
 use crate::error::Error;
 
@@ -21,7 +22,7 @@ use crate::error::Error;
 /// assert_eq!(links.alpha[0], [Some(300.0), Some(300.0), Some(2000.0), Some(2000.0)]);
 /// # Ok::<(), oneport::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "LinksFile")]
 pub struct Links {
     /// `alpha[from][to]`, `p` by `p`.
@@ -32,6 +33,25 @@ pub struct Links {
     pub gamma: Vec<f64>,
     /// `gamma_copy[rank]`: `p` numbers, or none if copies are free.
     pub gamma_copy: Vec<f64>,
+    /// `latency[from][to]`, `p` by `p`, or none if there is no latency. In files also one number
+    /// for all pairs, or a field of each level.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub latency: Vec<Vec<f64>>,
+    /// Which messages do not wait for their receivers.
+    #[serde(skip_serializing_if = "is_default")]
+    pub eager: Eager,
+}
+
+fn is_default(eager: &Eager) -> bool {
+    *eager == Eager::None
+}
+
+/// Latency in files: one number, or one for each pair.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum LatencyFile {
+    All(f64),
+    Pairs(Vec<Vec<f64>>),
 }
 
 /// The two JSON forms of [`Links`].
@@ -45,6 +65,9 @@ struct LinksFile {
     gamma: Vec<f64>,
     #[serde(default)]
     gamma_copy: Vec<f64>,
+    latency: Option<LatencyFile>,
+    #[serde(default)]
+    eager: Eager,
 }
 
 impl TryFrom<LinksFile> for Links {
@@ -64,17 +87,30 @@ impl LinksFile {
             (Some(alpha), Some(beta), None) => Links {
                 alpha,
                 beta,
-                gamma: Vec::new(),
-                gamma_copy: Vec::new(),
+                ..Links::default()
             },
             (_, _, Some(_)) => return Err("levels replace alpha and beta".into()),
             (None, _, None) => return Err("missing field `alpha`, or `levels`".into()),
             (_, None, None) => return Err("missing field `beta`".into()),
         };
+        let latency = match written.latency {
+            None => links.latency,
+            Some(_) if !links.latency.is_empty() => {
+                return Err("latency: the levels have theirs".into());
+            }
+            Some(LatencyFile::All(latency)) => {
+                let ranks = links.alpha.len();
+                vec![vec![latency; ranks]; ranks]
+            }
+            Some(LatencyFile::Pairs(latency)) => latency,
+        };
         Ok(Links {
+            alpha: links.alpha,
+            beta: links.beta,
             gamma: written.gamma,
             gamma_copy: written.gamma_copy,
-            ..links
+            latency,
+            eager: written.eager,
         })
     }
 }
@@ -117,6 +153,8 @@ pub(super) struct LinkPlatform {
     /// `(alpha, beta)` from rank `a` to rank `b` at `a * ranks + b`; alpha is infinite without a
     /// link.
     pairs: Vec<(f64, f64)>,
+    /// The latency from rank `a` to rank `b` at `a * ranks + b`; none if all are 0.
+    latencies: Vec<f64>,
     /// The maxima of alpha and of beta over all links between different ranks.
     pub(super) slowest: (f64, f64),
 }
@@ -125,9 +163,14 @@ impl LinkPlatform {
     pub(super) fn new(links: Links) -> LinkPlatform {
         let mut platform = LinkPlatform {
             pairs: Vec::with_capacity(links.alpha.len() * links.alpha.len()),
+            latencies: Vec::new(),
             slowest: (0.0, 0.0),
             links,
         };
+        let latencies = || platform.links.latency.iter().flatten().copied();
+        if latencies().any(|latency| latency > 0.0) {
+            platform.latencies = latencies().collect();
+        }
         let Links { alpha, beta, .. } = &platform.links;
         for (from, rows) in alpha.iter().zip(beta).enumerate() {
             for (to, link) in rows.0.iter().zip(rows.1).enumerate() {
@@ -143,6 +186,22 @@ impl LinkPlatform {
             }
         }
         platform
+    }
+
+    pub(super) fn has_latencies(&self) -> bool {
+        !self.latencies.is_empty()
+    }
+
+    /// The latency of a link; the platform must have some.
+    #[inline]
+    pub(super) fn latency(&self, from: usize, to: usize) -> f64 {
+        let place = from * self.links.alpha.len() + to;
+        self.latencies.get(place).copied().unwrap_or(0.0)
+    }
+
+    pub(super) fn forget_latencies(&mut self) {
+        self.latencies.clear();
+        self.links.latency.clear();
     }
 
     /// The same platform with beta 0.

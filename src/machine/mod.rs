@@ -3,6 +3,7 @@
 //! Sizes are in bytes, costs in time units and time units per byte. All functions take constant
 //! time (that of a search through the pieces, if a model has them), unless they say otherwise.
 
+mod delays;
 mod levels;
 mod linear;
 mod links;
@@ -13,6 +14,8 @@ mod ports;
 
 use std::sync::Arc;
 
+use delays::Delays;
+pub use delays::{Eager, TransferCost};
 pub use levels::Level;
 pub use linear::Linear;
 use links::LinkPlatform;
@@ -43,6 +46,8 @@ use crate::error::{Error, Result};
 pub struct CostModel {
     costs: Costs,
     overlap: bool,
+    /// None in an ideal model.
+    delays: Option<Arc<Delays>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -72,6 +77,7 @@ impl CostModel {
                 ..Linear::default()
             }),
             overlap: false,
+            delays: None,
         }
     }
 
@@ -159,8 +165,10 @@ impl CostModel {
     /// than 1e100.
     pub fn heterogeneous(links: Links) -> Result<Self> {
         let p = links.alpha.len();
-        let square = |m: &[Vec<Option<f64>>]| m.len() == p && m.iter().all(|row| row.len() == p);
-        if !square(&links.alpha) || !square(&links.beta) {
+        fn square<T>(m: &[Vec<T>], p: usize) -> bool {
+            m.len() == p && m.iter().all(|row| row.len() == p)
+        }
+        if !square(&links.alpha, p) || !square(&links.beta, p) {
             return Err(Error::malformed(format!(
                 "cost file: alpha and beta must both be {p} x {p} matrices"
             )));
@@ -173,39 +181,55 @@ impl CostModel {
                 )));
             }
         }
+        if !links.latency.is_empty() && !square(&links.latency, p) {
+            return Err(Error::malformed(format!(
+                "cost file: latency must be a {p} x {p} matrix"
+            )));
+        }
         let pairs = links.alpha.iter().chain(&links.beta).flatten().flatten();
-        let mut costs = pairs.chain(&links.gamma).chain(&links.gamma_copy);
+        let latencies = links.latency.iter().flatten();
+        let mut costs = pairs
+            .chain(&links.gamma)
+            .chain(&links.gamma_copy)
+            .chain(latencies);
         if let Some((bad, why)) = costs.find_map(|&c| Some((c, refuses_cost(c)?))) {
             return Err(Error::malformed(format!(
                 "cost file: {bad:?} is not a time: {why}"
             )));
         }
-        Ok(CostModel {
+        let eager = links.eager;
+        let model = CostModel {
             costs: Costs::Links(Arc::new(LinkPlatform::new(links))),
             overlap: false,
-        })
+            delays: None,
+        };
+        Ok(model.eager(eager))
     }
 
-    /// The same model with the costs from `a` to `b` and from `b` to `a` exchanged.
+    /// The same model with the costs from `a` to `b` and from `b` to `a` exchanged, and without
+    /// arrivals.
     ///
     /// # Errors
     /// None in practice: the links have already been validated.
     pub(crate) fn reversed_links(self) -> Result<Self> {
-        let Some(links) = self.links() else {
-            return Ok(self);
-        };
-        let transposed = |m: &[Vec<Option<f64>>]| {
+        fn transposed<T: Copy>(m: &[Vec<T>]) -> Vec<Vec<T>> {
             let column = |to: usize| m.iter().map(|row| row[to]).collect();
             (0..m.len()).map(column).collect()
+        }
+        let Some(links) = self.links() else {
+            return Ok(self.without_arrivals());
         };
         let links = Links {
             alpha: transposed(&links.alpha),
             beta: transposed(&links.beta),
-            gamma: links.gamma.clone(),
-            gamma_copy: links.gamma_copy.clone(),
+            latency: transposed(&links.latency),
+            ..links.clone()
         };
-        let overlap = self.overlap;
-        Ok(CostModel::heterogeneous(links)?.overlap(overlap))
+        let reversed = CostModel {
+            costs: Costs::Links(Arc::new(LinkPlatform::new(links))),
+            ..self
+        };
+        Ok(reversed.without_arrivals())
     }
 
     /// The same model with messages that take their start-up time alone, that of one byte but for
@@ -228,13 +252,13 @@ impl CostModel {
         };
         let model = CostModel {
             costs,
-            overlap: self.overlap,
+            ..self.clone()
         };
-        model.gamma(0.0).gamma_copy(0.0)
+        model.gamma(0.0).gamma_copy(0.0).eager_tokens()
     }
 
-    /// Checks that alpha, beta, gamma and gamma_copy are finite, not negative and at most 1e100.
-    /// Links and pieces have been checked when the model was made.
+    /// Checks that alpha, beta, gamma, gamma_copy, latency and arrivals are finite, not negative
+    /// and at most 1e100. Links and pieces have been checked when the model was made.
     ///
     /// # Errors
     /// Names the first cost that is not.
@@ -250,15 +274,16 @@ impl CostModel {
                 return Err(Error::usage(format!("{name} is {value:?}: {why}")));
             }
         }
-        Ok(())
+        self.validate_delays()
     }
 
     /// Checks that the model describes at least `ranks` ranks. A homogeneous model describes any
-    /// number.
+    /// number; arrivals are those of exactly so many.
     ///
     /// # Errors
-    /// When a heterogeneous model describes fewer ranks.
+    /// When a heterogeneous model describes fewer ranks, or there are arrivals of another number.
     pub fn covers(&self, ranks: usize) -> Result<()> {
+        self.covers_arrivals(ranks)?;
         match self.links() {
             Some(links) if links.alpha.len() < ranks => Err(Error::usage(format!(
                 "the costs describe {} ranks, {ranks} are needed",
@@ -304,11 +329,12 @@ impl CostModel {
         }
     }
 
-    /// The costs, if four numbers describe them.
+    /// The costs, if four numbers describe them: not if ranks arrive late, messages have latency or
+    /// are sent eagerly.
     #[inline]
     pub fn linear(&self) -> Option<Linear> {
         match self.costs {
-            Costs::Linear(linear) => Some(linear),
+            Costs::Linear(linear) if self.is_ideal() => Some(linear),
             _ => None,
         }
     }

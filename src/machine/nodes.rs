@@ -1,6 +1,9 @@
 //! The nodes of a machine whose links differ by level, and the costs among some of its ranks.
 
-use super::{CostModel, Links};
+use std::sync::Arc;
+
+use super::links::LinkPlatform;
+use super::{CostModel, Costs, Eager, Links};
 use crate::error::Result;
 
 /// The levels of a machine, from the innermost to the outermost one, which all ranks share.
@@ -105,7 +108,7 @@ impl CostModel {
     #[doc(hidden)]
     pub fn among(&self, ranks: &[usize]) -> Result<CostModel> {
         let Some(platform) = self.platform() else {
-            return Ok(self.clone());
+            return Ok(self.clone().without_arrivals());
         };
         let links = &platform.links;
         let rates = |all: &[f64]| -> Vec<f64> {
@@ -116,27 +119,42 @@ impl CostModel {
         let pairs_of = |a: usize| ranks.iter().map(move |&b| (a, b)).filter(|(a, b)| a != b);
         let mut pairs = (ranks.iter().flat_map(|&a| pairs_of(a))).map(|(a, b)| platform.pair(a, b));
         let (alpha, beta) = pairs.next().unwrap_or((0.0, 0.0));
+        let mut latencies =
+            (ranks.iter().flat_map(|&a| pairs_of(a))).map(|(a, b)| self.latency_between(a, b));
+        let latency = latencies.next().unwrap_or(0.0);
+        let same_latency = latencies.all(|other| other == latency);
         let same = |rates: &[f64]| rates.iter().all(|rate| *rate == rates[0]);
         if alpha.is_finite()
             && same(&gamma)
             && same(&gamma_copy)
+            && same_latency
             && pairs.all(|x| x == (alpha, beta))
         {
             let first = |rates: &[f64]| rates.first().copied().unwrap_or(0.0);
             let cost = CostModel::new(alpha, beta).gamma(first(&gamma));
-            return Ok(cost.gamma_copy(first(&gamma_copy)).overlap(self.overlap));
+            let cost = cost.gamma_copy(first(&gamma_copy)).overlap(self.overlap);
+            return Ok(cost.latency(latency).eager(self.sends_eagerly()));
         }
-        let matrix = |of: &[Vec<Option<f64>>]| {
+        fn matrix<T: Copy>(of: &[Vec<T>], ranks: &[usize]) -> Vec<Vec<T>> {
             let row = |&a: &usize| ranks.iter().map(|&b| of[a][b]).collect();
             ranks.iter().map(row).collect()
-        };
+        }
         let links = Links {
-            alpha: matrix(&links.alpha),
-            beta: matrix(&links.beta),
+            alpha: matrix(&links.alpha, ranks),
+            beta: matrix(&links.beta, ranks),
             gamma,
             gamma_copy,
+            latency: match links.latency.is_empty() {
+                true => Vec::new(),
+                false => matrix(&links.latency, ranks),
+            },
+            eager: Eager::None,
         };
-        Ok(CostModel::heterogeneous(links)?.overlap(self.overlap))
+        let model = CostModel {
+            costs: Costs::Links(Arc::new(LinkPlatform::new(links))),
+            ..self.clone()
+        };
+        Ok(model.without_arrivals())
     }
 }
 

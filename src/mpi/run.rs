@@ -143,7 +143,15 @@ impl World {
         let rank = self.rank();
         let own = rank < schedule.ranks();
         let is_eager = options.eager && own && spec.has_own_ports();
-        let eager = simulation.as_ref().filter(|_| is_eager);
+        let in_order = match options.cost.is_ideal() {
+            true => simulation.clone(),
+            // As `Eager::of`.
+            false => {
+                let cost = options.cost.rendezvous();
+                schedule.simulate_bytes(&cost, spec.element_bytes()).ok()
+            }
+        };
+        let eager = in_order.as_ref().filter(|_| is_eager);
         let eager = eager.and_then(|simulation| {
             let steps = &schedule.programs()[rank];
             let early = |sequence: &mut _| open_early(sequence, steps, simulation, rank);

@@ -6,9 +6,9 @@
 //! simulator evaluates the graph under a cost model; the checker looks for cycles in it.
 
 use super::matching::{Grouped, Matching, Mismatched, NONE, rank_u32};
-use super::{Event, LocalOrder, OrderScratch, shared};
+use super::{End, Event, LocalOrder, OrderScratch, shared};
 use crate::error::{Error, Result};
-use crate::machine::{CostModel, Linear, Ports};
+use crate::machine::{CostModel, Linear, Ports, TransferCost};
 use crate::schedule::{Schedule, Step};
 
 /// The kind of a node of the precedence graph.
@@ -50,6 +50,13 @@ impl Node {
         }
     }
 
+    /// What a transfer takes under `cost`.
+    #[inline]
+    pub(crate) fn transfer_cost(&self, cost: &CostModel, element_bytes: u64) -> TransferCost {
+        let bytes = self.elements.saturating_mul(element_bytes);
+        cost.transfer_cost(self.from as usize, self.to as usize, bytes)
+    }
+
     /// As [`Node::time`], for linear homogeneous costs.
     #[inline]
     pub(crate) fn time_by(&self, line: &Linear, element_bytes: u64) -> f64 {
@@ -66,7 +73,7 @@ impl Node {
 #[derive(Debug, Clone)]
 pub(crate) struct OrderedGraph {
     nodes: Vec<Node>,
-    /// By node: the nodes that it waits for, all smaller.
+    /// By end of a node: the ends of nodes that it waits for, all of smaller nodes.
     waits: Grouped,
     /// For every event of every rank (`2 * step + part`), its node; [`NONE`] if it has none.
     event_nodes: Vec<u32>,
@@ -117,15 +124,53 @@ impl OrderedGraph {
         (node != NONE).then_some(node as usize)
     }
 
-    pub(crate) fn waits(&self, node: usize) -> &[u32] {
-        self.waits.of(node)
+    /// The nodes that `node` waits for, at either end.
+    pub(crate) fn waits(&self, node: usize) -> impl Iterator<Item = usize> + Clone {
+        waits_of(&self.waits, node)
+    }
+
+    /// The ends of nodes that `end` of `node` waits for, all at the rank of this end.
+    #[inline]
+    pub(crate) fn waits_at(&self, node: usize, end: End) -> impl Iterator<Item = (usize, End)> {
+        self.waits
+            .of(end_number(node as u32, end) as usize)
+            .iter()
+            .map(|&wait| at_end(wait))
     }
 
     /// Every node with the nodes that it waits for, in order.
     #[inline]
-    pub(crate) fn nodes_with_waits(&self) -> impl Iterator<Item = (&Node, &[u32])> {
-        self.nodes.iter().zip(self.waits.iter())
+    pub(crate) fn nodes_with_waits(
+        &self,
+    ) -> impl Iterator<Item = (&Node, impl Iterator<Item = usize>)> {
+        let waits = self.waits.pairs();
+        self.nodes
+            .iter()
+            .zip(waits.map(|waits| waits.iter().map(|&wait| node_of(wait))))
     }
+}
+
+/// The number of an end of a node. There are less than 2^31 nodes.
+#[inline]
+fn end_number(node: u32, end: End) -> u32 {
+    2 * node + end as u32
+}
+
+/// The node of the end with this number.
+#[inline]
+fn node_of(end: u32) -> usize {
+    end as usize / 2
+}
+
+/// The end with this number.
+#[inline]
+fn at_end(number: u32) -> (usize, End) {
+    (node_of(number), End::BOTH[number as usize % 2])
+}
+
+/// The nodes that both ends of a node wait for.
+fn waits_of(waits: &Grouped, node: usize) -> impl Iterator<Item = usize> + Clone {
+    waits.of_pair(node).iter().map(|&wait| node_of(wait))
 }
 
 /// The precedence graph: nodes in program order with what they wait for, before they are ordered.
@@ -177,8 +222,8 @@ impl Graph {
     }
 
     /// Nodes that node `node` waits for.
-    pub(crate) fn waits(&self, node: usize) -> &[u32] {
-        self.waits.of(node)
+    pub(crate) fn waits(&self, node: usize) -> impl Iterator<Item = usize> + Clone {
+        waits_of(&self.waits, node)
     }
 
     /// Gives every transfer and computation a node; the two steps of a transfer share one.
@@ -248,44 +293,43 @@ impl Graph {
     fn connect(&mut self, schedule: &Schedule, ports: Ports, overlap: bool) -> Result<()> {
         let programs = schedule.programs();
         let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
-        // Pairs (node, node it waits for); a counting sort groups them by node afterwards.
+        // Pairs of ends of nodes, of which the first waits for the second; a counting sort groups
+        // them afterwards.
         let mut edges: Vec<(u32, u32)> = Vec::with_capacity(4 * self.nodes.len());
         for (rank, program) in programs.iter().enumerate() {
             order
                 .analyse(program, ports, overlap, &mut scratch)
                 .map_err(|e| Error::wrong(format!("rank {rank}: {e}")))?;
-            let events = &self.event_nodes[self.rank_events[rank]..];
+            // The end of a node that an event of this rank is.
+            let end_of = |event: Event| {
+                let sends = !event.is_computed() && program[event.step()].is_send();
+                let node = self.event_nodes[self.rank_events[rank] + event.index()];
+                end_number(node, if sends { End::Sender } else { End::Receiver })
+            };
             for (i, step) in program.iter().enumerate() {
-                let transferred = events[Event::transferred(i).index()];
-                let computed = events[Event::computed(i).index()];
-                let first = if step.peer().is_some() {
-                    transferred
-                } else {
-                    computed
+                let (transferred, computed) = (Event::transferred(i), Event::computed(i));
+                let first = match step.peer() {
+                    Some(_) => end_of(transferred),
+                    None => end_of(computed),
                 };
-                edges.extend(
-                    order
-                        .before_start(i)
-                        .iter()
-                        .map(|e| (first, events[e.index()])),
-                );
+                let before = order.before_start(i).iter();
+                edges.extend(before.map(|&event| (first, end_of(event))));
                 if step.peer().is_some() && step.computes() {
-                    edges.push((computed, transferred));
-                    edges.extend(
-                        order
-                            .before_compute(i)
-                            .iter()
-                            .map(|e| (computed, events[e.index()])),
-                    );
+                    let computed = end_of(computed);
+                    edges.push((computed, end_of(transferred)));
+                    let before = order.before_compute(i).iter();
+                    edges.extend(before.map(|&event| (computed, end_of(event))));
                 }
             }
         }
         let transfer = |(rank, step): (usize, usize)| {
-            self.event_nodes[self.rank_events[rank] + Event::transferred(step).index()]
+            let node = self.event_nodes[self.rank_events[rank] + Event::transferred(step).index()];
+            let sends = programs[rank][step].is_send();
+            end_number(node, if sends { End::Sender } else { End::Receiver })
         };
         let waits = shared::waits(schedule.shared_ports());
         edges.extend(waits.map(|(listed, before)| (transfer(listed), transfer(before))));
-        self.waits = Grouped::new(self.nodes.len(), edges.iter().copied());
+        self.waits = Grouped::new(2 * self.nodes.len(), edges.iter().copied());
         Ok(())
     }
 
@@ -297,9 +341,9 @@ impl Graph {
     /// As [`Graph::order`], where these transfers (rank and step) never run.
     pub(crate) fn order_without(&self, never: &[(usize, usize)]) -> Ordered {
         let n = self.nodes.len();
-        let backwards = (0..n).flat_map(|i| self.waits(i).iter().map(move |&w| (w, i as u32)));
+        let backwards = (0..n).flat_map(|i| self.waits(i).map(move |w| (w as u32, i as u32)));
         let successors = Grouped::new(n, backwards);
-        let mut missing: Vec<u32> = (0..n).map(|i| self.waits(i).len() as u32).collect();
+        let mut missing: Vec<u32> = (0..n).map(|i| self.waits(i).count() as u32).collect();
         for &(rank, step) in never {
             let event = self.rank_events[rank] + Event::transferred(step).index();
             missing[self.event_nodes[event] as usize] += 1;
@@ -336,9 +380,13 @@ impl Graph {
         };
         for &node in order {
             ordered.nodes.push(self.nodes[node as usize]);
-            let waits = self.waits(node as usize);
-            let waits = waits.iter().map(|&w| position[w as usize]);
-            ordered.waits.push(waits);
+            for end in End::BOTH {
+                let waits = self.waits.of(end_number(node, end) as usize).iter();
+                ordered.waits.push(waits.map(|&wait| {
+                    let (node, end) = at_end(wait);
+                    end_number(position[node], end)
+                }));
+            }
         }
         (ordered.event_nodes, ordered.rank_events) = (self.event_nodes, self.rank_events);
         for node in &mut ordered.event_nodes {

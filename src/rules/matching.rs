@@ -231,13 +231,24 @@ impl Grouped {
         &self.values[start as usize..self.ends[key] as usize]
     }
 
-    /// The values of every key, in order.
+    /// The values of keys `2 * pair` and `2 * pair + 1`.
+    pub(crate) fn of_pair(&self, pair: usize) -> &[u32] {
+        let start = if pair == 0 {
+            0
+        } else {
+            self.ends[2 * pair - 1]
+        };
+        &self.values[start as usize..self.ends[2 * pair + 1] as usize]
+    }
+
+    /// The values of every pair of keys, in order.
     #[inline]
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u32]> {
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = &[u32]> {
         let mut start = 0;
-        self.ends.iter().map(move |&end| {
-            let values = &self.values[start..end as usize];
-            start = end as usize;
+        self.ends.chunks_exact(2).map(move |ends| {
+            let end = ends[1] as usize;
+            let values = &self.values[start..end];
+            start = end;
             values
         })
     }

@@ -16,14 +16,25 @@
 //!    free. With [`CostModel::overlap`](crate::CostModel::overlap) they delay only the steps that
 //!    rules 1 and 2 delay: a port is free again when its transfer ends, and only steps that access
 //!    the combined span wait for the combination.
-//! 4. **Rendezvous.** The `n`-th send from `a` to `b` matches the `n`-th receive at `b` from `a`.
-//!    The transfer starts when both steps may start, takes `alpha + beta * bytes` (no time for an
-//!    empty message; `alpha` for a message of a barrier, whose elements are tokens that have no
-//!    bytes) and frees both ports at its end. A combining receiver is then busy for
-//!    `gamma * bytes` more; a local copy takes `gamma_copy * bytes`.
+//! 4. **Transfers.** The `n`-th send from `a` to `b` matches the `n`-th receive at `b` from `a`.
+//!    The transfer is a rendezvous: it starts when both steps may start, takes `alpha + beta *
+//!    bytes` (no time for an empty message; `alpha` for a message of a barrier, whose elements are
+//!    tokens that have no bytes) and frees both ports at its end. A combining receiver is then busy
+//!    for `gamma * bytes` more; a local copy takes `gamma_copy * bytes`.
 //!
-//! Model time is therefore a longest path: one number, independent of the order in which steps are
-//! evaluated.
+//! Three quantities, all absent by default, describe what is not ideal about a machine:
+//!
+//! - **Arrival.** The ports and the computation of a rank are available from its arrival on.
+//! - **Latency.** A transfer starts at the receiver at least the latency `L` later than at the
+//!   sender and keeps either port for `alpha + beta * bytes` from its start there. The sender
+//!   learns `L` later that the receiver is ready: it starts at `max(sender, receiver + L)`, where
+//!   `sender` and `receiver` are the times at which rules 1 to 3 let the two ends start. An empty
+//!   message has no latency.
+//! - **Eager sends.** The sender does not wait: it starts at `sender`, and the receiver at
+//!   `max(sender + L, receiver)`. The message waits in a buffer of the receiver's that is unlimited
+//!   and costs nothing.
+//!
+//! Model time is a longest path: one number, independent of the order in which steps are evaluated.
 //!
 //! Two analyses apply rules 1 to 3:
 //!
@@ -42,8 +53,10 @@ pub(crate) mod matching;
 pub(crate) mod online;
 mod order;
 pub(crate) mod shared;
+mod transfer;
 
 pub(crate) use accesses::{Times, advance, max_time};
 pub(crate) use graph::{Graph, Ordered, OrderedGraph};
 pub use graph::{Node, NodeKind};
 pub use order::{Event, LocalOrder, OrderScratch};
+pub use transfer::End;

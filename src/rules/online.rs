@@ -54,18 +54,19 @@ impl<const N: usize> OnlineOrder<N> {
         free
     }
 
-    /// The earliest start of a local step (rules 2 and 3).
+    /// The earliest start of a local step of a rank that arrived at `arrival` (rules 2 and 3).
     #[inline]
     pub(crate) fn local_start(
         &self,
         ports: &impl PortTimes<N>,
         access: Access<'_>,
         overlap: bool,
+        arrival: Times<N>,
     ) -> Times<N> {
         if !overlap {
             return ports.all_free();
         }
-        let mut start = [0.0; N];
+        let mut start = arrival;
         self.wait(access, &mut start);
         start
     }
@@ -202,11 +203,11 @@ pub(crate) struct OnePorted<const N: usize> {
 }
 
 impl<const N: usize> OnePorted<N> {
-    /// Ports that are free from the start.
-    pub(crate) fn new(ports: Ports) -> Self {
+    /// Ports that are free from `arrival` on.
+    pub(crate) fn new(ports: Ports, arrival: Times<N>) -> Self {
         OnePorted {
             bidirectional: ports.is_bidirectional(),
-            lists: [[0.0; N]; 2],
+            lists: [arrival; 2],
         }
     }
 

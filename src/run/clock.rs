@@ -21,7 +21,7 @@ pub(super) const IN: usize = 1;
 /// included, since the message needs it anyway.
 pub fn clock_work(bytes: usize, messages: u64) -> Duration {
     let cost = black_box(CostModel::new(1000.0, 0.1));
-    let [mut sender, mut receiver] = [(); 2].map(|()| OnlineClock::new(Ports::BI, false));
+    let [mut sender, mut receiver] = [(); 2].map(|()| OnlineClock::new(Ports::BI, false, 0.0));
     let span = black_box(Span::new(0, bytes));
     let start = Instant::now();
     for _ in 0..messages {
@@ -44,17 +44,20 @@ pub(super) struct OnlineClock {
     overlap: bool,
     ports: OnePorted<1>,
     order: OnlineOrder<1>,
+    arrival: f64,
     /// The end of the last finished step.
     pub(super) finish: f64,
 }
 
 impl OnlineClock {
-    pub(super) fn new(ports: Ports, overlap: bool) -> Self {
+    /// The clock of a rank that takes part from `arrival` on.
+    pub(super) fn new(ports: Ports, overlap: bool, arrival: f64) -> Self {
         OnlineClock {
             overlap,
-            ports: OnePorted::new(ports),
+            ports: OnePorted::new(ports, [arrival]),
             order: OnlineOrder::default(),
-            finish: 0.0,
+            arrival,
+            finish: arrival,
         }
     }
 
@@ -108,7 +111,8 @@ impl OnlineClock {
     /// overlaps. Returns its end.
     pub(super) fn local(&mut self, reads: &[Span], writes: &[Span], time: f64) -> f64 {
         let access = Access { reads, writes };
-        let [start] = self.order.local_start(&self.ports, access, self.overlap);
+        let arrival = [self.arrival];
+        let [start] = (self.order).local_start(&self.ports, access, self.overlap, arrival);
         self.computed(reads, writes, start + time)
     }
 

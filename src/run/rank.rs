@@ -13,7 +13,7 @@ use super::tuning::CACHED_PARTNERS;
 use super::wait::{Missed, Stop, Waiter, nanoseconds};
 use super::wires::ScopeContext;
 use crate::error::{Error, ErrorKind, Result};
-use crate::machine::Ports;
+use crate::machine::{Ports, TransferCost};
 use crate::schedule::{Order, Span, Step};
 
 /// The buffer of one rank of a scope.
@@ -52,7 +52,11 @@ impl<'t> Rank<'t> {
             rank,
             context,
             waiter: context.run.waiter(context.state, rank),
-            clock: OnlineClock::new(context.run.ports, context.run.cost.overlaps()),
+            clock: OnlineClock::new(
+                context.run.ports,
+                context.run.cost.overlaps(),
+                context.run.cost.arrival(rank),
+            ),
             open: None,
             partners: [None; CACHED_PARTNERS],
             start,
@@ -257,11 +261,11 @@ impl<'t> Rank<'t> {
         let ready = self.clock.start(IN, &[], &[span]);
         self.gate(ready);
         let bytes = self.bytes(span);
-        let takes = match &self.context.line {
-            Some(line) => line.transfer(bytes),
-            None => s.cost.transfer(from, self.rank, bytes),
+        let cost = match &self.context.line {
+            Some(line) => TransferCost::rendezvous(line.transfer(bytes)),
+            None => s.cost.transfer_cost(from, self.rank, bytes),
         };
-        let due = Due { ready, takes };
+        let due = Due { ready, cost };
         let end = self.await_message(memory, wire, from, span, combine, due)?;
         self.waiter.progressed();
         self.context.state.wake(from);

@@ -23,8 +23,8 @@ pub use stream::{Timed, stream};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::machine::{CostModel, Ports};
-use crate::rules::{Event, Node, NodeKind, OrderedGraph, max_time};
+use crate::machine::{CostModel, Ports, TransferCost};
+use crate::rules::{End, Event, Node, NodeKind, OrderedGraph, max_time};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
@@ -46,7 +46,10 @@ pub struct Simulation {
     prepared: Prepared,
     cost: CostModel,
     pub(crate) element_bytes: u64,
+    /// By node: when it ends at its receiver, or the computation ends.
     finish: Vec<f64>,
+    /// By node: when it ends at its sender; none where that is the same.
+    sent: Vec<f64>,
 }
 
 impl Schedule {
@@ -164,8 +167,17 @@ impl Prepared {
     ///
     /// # Panics
     /// When there is no such node.
-    pub fn waits(&self, node: usize) -> &[u32] {
+    pub fn waits(&self, node: usize) -> impl Iterator<Item = usize> + Clone {
         self.graph.waits(node)
+    }
+
+    /// The ends of nodes that `end` of node `node` waits for by rules 1 to 3, all at the rank of
+    /// this end. A computation has the end [`End::Receiver`] alone.
+    ///
+    /// # Panics
+    /// When there is no such node.
+    pub fn waits_at(&self, node: usize, end: End) -> impl Iterator<Item = (usize, End)> {
+        self.graph.waits_at(node, end)
     }
 
     /// Times every step under `cost`, with elements of [`Schedule::element_bytes`] bytes.
@@ -202,14 +214,19 @@ impl Prepared {
                 return Err(ErrorKind::NoLink { from, to }.into());
             }
         }
-        let mut finish = vec![0.0; self.nodes().len()];
-        self.finish_into(cost, element_bytes, &mut finish);
-        Ok(Simulation {
+        let mut simulation = Simulation {
             prepared: self.clone(),
             cost: self.kind.costs(cost).into_owned(),
             element_bytes,
-            finish,
-        })
+            finish: vec![0.0; self.nodes().len()],
+            sent: Vec::new(),
+        };
+        if cost.is_ideal() {
+            self.finish_into(cost, element_bytes, &mut simulation.finish);
+        } else {
+            simulation.delayed();
+        }
+        Ok(simulation)
     }
 
     /// Number of messages on the longest chain of dependent messages: see
@@ -225,9 +242,13 @@ impl Prepared {
     /// link never ends: its time is infinite.
     ///
     /// # Panics
-    /// When `finish` does not have one entry per node, or `cost` has another `overlap` than the
-    /// preparation.
+    /// When `finish` does not have one entry per node, `cost` has another `overlap` than the
+    /// preparation, or it is not [ideal](CostModel::is_ideal).
     pub fn simulate_into(&self, cost: &CostModel, finish: &mut [f64]) -> f64 {
+        assert!(
+            cost.is_ideal(),
+            "a model without arrivals, latency and eager sends"
+        );
         self.finish_into(cost, self.element_bytes, finish)
     }
 
@@ -257,8 +278,8 @@ impl Prepared {
         let mut makespan = 0.0;
         for (i, (node, waits)) in self.graph.nodes_with_waits().enumerate() {
             let mut start = 0.0;
-            for &w in waits {
-                start = max_time(start, finish[w as usize]);
+            for w in waits {
+                start = max_time(start, finish[w]);
             }
             let end = start + time(node);
             finish[i] = end;
@@ -274,34 +295,87 @@ impl Simulation {
         &self.prepared
     }
 
-    /// The makespan: the time when the last rank finishes. Linear in the number of nodes.
+    /// The makespan: the time when the last rank finishes, and not before the last one arrives.
+    /// Linear in the number of nodes.
     pub fn makespan(&self) -> f64 {
-        self.finish.iter().copied().fold(0.0, max_time)
+        let ends = self.finish.iter().chain(&self.sent).copied();
+        ends.fold(self.cost.last_arrival(), max_time)
     }
 
-    /// By rank: the time when it finishes its last step. Linear in the number of nodes.
+    /// By rank: the time when it finishes its last step, its arrival if it has none. Linear in the
+    /// number of nodes.
     pub fn rank_times(&self) -> Vec<f64> {
-        let mut times = vec![0.0; self.prepared.ranks];
-        for (node, &end) in self.prepared.nodes().iter().zip(&self.finish) {
-            for rank in [node.from, node.to] {
+        let arrivals = (0..self.prepared.ranks).map(|rank| self.cost.arrival(rank));
+        let mut times: Vec<f64> = arrivals.collect();
+        for (i, node) in self.prepared.nodes().iter().enumerate() {
+            for (end, rank) in [(End::Sender, node.from), (End::Receiver, node.to)] {
                 let t = &mut times[rank as usize];
-                *t = max_time(*t, end);
+                *t = max_time(*t, self.finish_at(i, end));
             }
         }
         times
     }
 
-    /// The time when node `node` of [`Prepared::nodes`] finishes.
+    /// The time when node `node` of [`Prepared::nodes`] finishes, at its receiver.
+    #[inline]
     pub fn finish(&self, node: usize) -> f64 {
         self.finish[node]
     }
 
-    /// The time when node `node` starts.
+    /// The time when node `node` finishes at one of its ends.
+    #[inline]
+    pub fn finish_at(&self, node: usize, end: End) -> f64 {
+        match end {
+            End::Sender if !self.sent.is_empty() => self.sent[node],
+            _ => self.finish[node],
+        }
+    }
+
+    /// The time when node `node` starts, at its sender.
     pub fn start(&self, node: usize) -> f64 {
-        self.prepared
-            .waits(node)
-            .iter()
-            .fold(0.0, |t, &w| max_time(t, self.finish[w as usize]))
+        self.start_at(node, End::Sender)
+    }
+
+    /// The time when node `node` starts at one of its ends.
+    pub fn start_at(&self, node: usize, end: End) -> f64 {
+        let [sender, receiver] = End::BOTH.map(|end| self.ready_at(node, end));
+        let n = &self.prepared.nodes()[node];
+        match n.kind {
+            NodeKind::Transfer => {
+                let cost = n.transfer_cost(&self.cost, self.element_bytes);
+                cost.starts(sender, receiver)[end as usize]
+            }
+            _ => receiver,
+        }
+    }
+
+    /// The time from which rules 1 to 3 let node `node` start at one of its ends.
+    pub fn ready_at(&self, node: usize, end: End) -> f64 {
+        let n = &self.prepared.nodes()[node];
+        let rank = match end {
+            End::Sender => n.from,
+            End::Receiver => n.to,
+        };
+        let waits = self.prepared.waits_at(node, end);
+        waits.fold(self.cost.arrival(rank as usize), |t, (node, end)| {
+            max_time(t, self.finish_at(node, end))
+        })
+    }
+
+    /// Times every node under costs that are not ideal.
+    fn delayed(&mut self) {
+        self.sent = vec![0.0; self.finish.len()];
+        for i in 0..self.finish.len() {
+            let node = &self.prepared.nodes()[i];
+            let [sender, receiver] = End::BOTH.map(|end| self.ready_at(i, end));
+            [self.sent[i], self.finish[i]] = match node.kind {
+                NodeKind::Transfer => {
+                    let cost = node.transfer_cost(&self.cost, self.element_bytes);
+                    cost.ends(sender, receiver)
+                }
+                _ => [receiver + node.time(&self.cost, self.element_bytes); 2],
+            };
+        }
     }
 
     /// Time during which each port of each rank of the simulated schedule carries a transfer:
@@ -325,18 +399,56 @@ impl Simulation {
         busy
     }
 
+    /// Why node `node` starts no earlier at `end`: which of its ends lets it start last, and the
+    /// end of a node that this one waits for; `None` if only for the arrival of its rank. Linear in
+    /// the number of the node's waits.
+    pub fn binding(&self, node: usize, end: End) -> (End, Option<(usize, End)>) {
+        let n = &self.prepared.nodes()[node];
+        let cost = match n.kind {
+            NodeKind::Transfer => n.transfer_cost(&self.cost, self.element_bytes),
+            _ => TransferCost::rendezvous(0.0),
+        };
+        let sides = [(End::Sender, n.from), (End::Receiver, n.to)].map(|(side, rank)| {
+            // How much later this end lets the node start, compared with the other.
+            let lead = match (cost.eager, end, side) {
+                (false, _, End::Receiver) | (true, End::Receiver, End::Sender) => cost.latency,
+                (true, End::Sender, End::Receiver) => f64::NEG_INFINITY,
+                _ => 0.0,
+            };
+            (side, rank, lead)
+        });
+        let mut latest = (f64::NEG_INFINITY, (end, None));
+        // Of equal times, the last one at the higher rank.
+        let order = if n.from > n.to { [1, 0] } else { [0, 1] };
+        for (side, rank, lead) in order.map(|i| sides[i]) {
+            let arrival = self.cost.arrival(rank as usize) + lead;
+            if arrival > latest.0 {
+                latest = (arrival, (side, None));
+            }
+            for wait in self.prepared.waits_at(node, side) {
+                let time = self.finish_at(wait.0, wait.1) + lead;
+                if time >= latest.0 {
+                    latest = (time, (side, Some(wait)));
+                }
+            }
+        }
+        latest.1
+    }
+
     /// The nodes of one longest path, from first to last. Linear in the number of nodes and of
     /// their waits.
     pub fn critical_path(&self) -> Vec<usize> {
-        let last =
-            (0..self.finish.len()).max_by(|&a, &b| self.finish[a].total_cmp(&self.finish[b]));
-        let mut path: Vec<usize> = last.into_iter().collect();
-        while let Some(&node) = path.last() {
-            let before = self.prepared.waits(node).iter().map(|&w| w as usize);
-            match before.max_by(|&a, &b| self.finish[a].total_cmp(&self.finish[b])) {
-                Some(w) => path.push(w),
-                None => break,
-            }
+        let ends = |node: usize| End::BOTH.map(|end| (node, end));
+        let all = (0..self.finish.len()).flat_map(ends);
+        let last = all.max_by(|a, b| {
+            self.finish_at(a.0, a.1)
+                .total_cmp(&self.finish_at(b.0, b.1))
+        });
+        let mut path = Vec::new();
+        let mut next = last;
+        while let Some((node, end)) = next {
+            path.push(node);
+            next = self.binding(node, end).1;
         }
         path.reverse();
         path

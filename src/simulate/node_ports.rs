@@ -151,10 +151,10 @@ impl<'a> PortContention<'a> {
     /// Serves all transfers and computations, which take these times.
     fn serve(&mut self, time: impl Fn(usize) -> f64) {
         let n = self.prepared.nodes().len();
-        let waits = |node| self.prepared.waits(node).iter();
-        let backwards = (0..n).flat_map(|node| waits(node).map(move |&w| (w, node as u32)));
+        let waits = |node| self.prepared.waits(node);
+        let backwards = (0..n).flat_map(|node| waits(node).map(move |w| (w as u32, node as u32)));
         let successors = Grouped::new(n, backwards);
-        let mut missing: Vec<usize> = (0..n).map(|node| waits(node).len()).collect();
+        let mut missing: Vec<usize> = (0..n).map(|node| waits(node).count()).collect();
         let mut ready = vec![0.0; n];
         // By start, then by the time since when it has been waiting. Times are not negative, so
         // their bits are in order.

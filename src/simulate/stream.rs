@@ -34,7 +34,7 @@ mod uniform;
 mod window;
 mod worklist;
 
-use self::model::{Model, end};
+use self::model::{Model, arrival, end, ends};
 use self::slots::{DONE, EMPTY, PortSlots};
 use self::window::{Act, INITIAL_WINDOW, Pending, StepState, StreamRank};
 use self::worklist::Worklist;
@@ -111,7 +111,8 @@ pub(crate) fn stream_within(
     cost.covers(programs.ranks())?;
     let ranks = programs.ranks();
     programs.collective().fits_ranks(ranks)?;
-    if ranks > 2 && programs.is_uniform() && cost.links().is_none() && !cost.overlaps() {
+    let all_alike = cost.links().is_none() && cost.is_ideal();
+    if ranks > 2 && programs.is_uniform() && all_alike && !cost.overlaps() {
         let two = uniform::Two(programs);
         let mut of_all = |transfers| watch(transfers * ranks as u64 / 2);
         let timed = timed_within(&two, cost, element_bytes, limit, &mut of_all)?;
@@ -212,13 +213,15 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
         ports.validate()?;
         let overlap = costs[0].0.overlaps();
         let rank = |r| StreamRank::new(programs.program_of(r), programs.buffer_len(r), ports);
+        let platform = costs[0].0.links().is_some();
+        let models = costs.map(Model::from);
         Ok(StreamRun {
             ports,
             overlap,
-            platform: costs[0].0.links().is_some(),
-            models: costs.map(Model::from),
+            platform,
             ranks: (0..p).map(rank).collect(),
-            slots: PortSlots::new(p, ports),
+            slots: PortSlots::new(ports, (0..p).map(|rank| arrival(&models, rank))),
+            models,
             shared: SharedGrants::new(programs.shared_ports()),
             work: Worklist::all(p),
             limit: INITIAL_WINDOW,
@@ -340,7 +343,8 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
         let step = &mut state.window[place];
         if !step.kind.is_transfer() {
             let ports = self.slots.of(rank);
-            let from = state.order.local_start(&ports, step.access(), self.overlap);
+            let arrival = arrival(&self.models, rank);
+            let from = (state.order).local_start(&ports, step.access(), self.overlap, arrival);
             self.compute(rank, place, from);
             return Ok(false);
         }
@@ -359,7 +363,6 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
             (mine.time, mine.elements, mine.key) = (time, elements, key);
             return Ok(true);
         };
-        advance(&mut time, &theirs.time);
         let (from, to, sent, expected) = if sends {
             (rank, peer, elements, theirs.elements)
         } else {
@@ -379,17 +382,23 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
             to: to as u32,
             elements: sent as u64,
         };
-        let time = end(&self.models, &node, time);
-        theirs.time = time;
+        let (mine, other) = if sends {
+            let [mine, other] = ends(&self.models, &node, &time, &theirs.time);
+            (mine, other)
+        } else {
+            let [other, mine] = ends(&self.models, &node, &theirs.time, &time);
+            (mine, other)
+        };
+        theirs.time = other;
         theirs.key = DONE;
         self.transfers += 1;
         self.messages += usize::from(sent > 0);
         self.elements = self.elements.saturating_add(sent);
-        self.latest = max_time(self.latest, time[0]);
-        self.slots.get(rank, list).time = time;
+        self.latest = max_time(self.latest, max_time(mine[0], other[0]));
+        self.slots.get(rank, list).time = mine;
         // The peer can be the rank itself: its other slot is then handled at its next visit.
         self.work.insert(peer);
-        let progressed = self.transferred(rank, place, time);
+        let progressed = self.transferred(rank, place, mine);
         if heavy && peer != rank {
             self.take_done(peer);
             self.ranks[rank].paused = true;

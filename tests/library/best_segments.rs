@@ -49,6 +49,7 @@ fn no_number_of_few_elements_is_better() {
                     beta: matrix(),
                     gamma: vec![1.0; p],
                     gamma_copy: vec![],
+                    ..Links::default()
                 };
                 machine = CostModel::heterogeneous(links).unwrap();
             }

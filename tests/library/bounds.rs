@@ -228,6 +228,7 @@ fn slow_and_missing_links() {
         beta: vec![vec![Some(0.0), Some(2.0)], vec![None, Some(0.0)]],
         gamma: vec![1.0, 3.0],
         gamma_copy: vec![],
+        ..Links::default()
     });
     let b = lower_bound(Kind::Reduce, Ports::BI, 2, 8, 1, &cost.unwrap());
     assert_eq!((b.latency, b.bandwidth, b.computation), (5.0, 16.0, 6.0));
@@ -277,6 +278,7 @@ fn random_links(random: &mut Generator, p: usize) -> CostModel {
         beta: matrix(random),
         gamma: vec![],
         gamma_copy: vec![],
+        ..Links::default()
     };
     CostModel::heterogeneous(links).unwrap()
 }

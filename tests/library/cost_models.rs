@@ -154,6 +154,7 @@ fn costs_of_two_directions_and_of_ranks_are_kept() {
         beta: vec![vec![Some(1.0); 3]; 3],
         gamma: vec![1.0, 1.0, 2.0],
         gamma_copy: Vec::new(),
+        ..Links::default()
     };
     let cost = CostModel::heterogeneous(links).unwrap().overlap(true);
     assert_eq!(cost.nodes(3).unwrap(), [vec![0, 1], vec![2]]);
@@ -243,6 +244,7 @@ fn setting_a_rate_sets_it_for_every_rank_of_a_platform() {
         beta: square,
         gamma: vec![1.0, 2.0, 3.0],
         gamma_copy: Vec::new(),
+        ..Links::default()
     });
     let cost = cost.unwrap().gamma(5.0).gamma_copy(7.0);
     for rank in 0..3 {

@@ -33,6 +33,7 @@ fn links(n: usize) -> Links {
         beta: vec![vec![Some(1.0); n]; n],
         gamma: vec![],
         gamma_copy: vec![],
+        ..Links::default()
     }
 }
 

@@ -35,6 +35,7 @@ fn request(random: &mut Random, kind: Kind, variant: usize) -> Request {
             beta: matrix(5),
             gamma: (0..p).map(|r| (r % 3) as f64).collect(),
             gamma_copy: vec![],
+            ..Links::default()
         };
         cost = CostModel::heterogeneous(links).unwrap();
     } else if variant >= 2 {

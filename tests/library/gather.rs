@@ -160,6 +160,7 @@ fn no_tree_beats_the_bounds_of_heterogeneous_links_and_ports() {
                 beta: matrix(3),
                 gamma: Vec::new(),
                 gamma_copy: gamma_copy.clone(),
+                ..Links::default()
             })
             .unwrap();
             for root in 0..p {

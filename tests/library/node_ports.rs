@@ -134,7 +134,7 @@ fn ready(plain: &Schedule, unlimited: &Prepared, times: &Simulation, c: &Crossin
         for i in 0..program.len() {
             for event in [Event::transferred(i), Event::computed(i)] {
                 if let Some(node) = unlimited.node(rank, event)
-                    && unlimited.waits(transfer).contains(&(node as u32))
+                    && unlimited.waits(transfer).any(|wait| wait == node)
                 {
                     let node = times.prepared().node(rank, event).unwrap();
                     ready = ready.max(times.finish(node));

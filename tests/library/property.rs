@@ -109,6 +109,7 @@ fn costs(random: &mut Random, ranks: usize) -> CostModel {
         beta,
         gamma,
         gamma_copy,
+        ..Links::default()
     })
     .unwrap()
     .overlap(overlap)

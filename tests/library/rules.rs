@@ -3,14 +3,14 @@
 //! That evaluation (`rules/naive.rs`) shares no code with the library's analysis. Costs are
 //! integers, so all sums are exact and times must agree bit for bit.
 
-use oneport::machine::Links;
-use oneport::rules::Event;
+use oneport::machine::{Eager, Links};
+use oneport::rules::{End, Event};
 use oneport::run::{Operator, Run, Team, TeamOptions, Workers, inputs};
 use oneport::schedule::{Direction, SharedPort};
 use oneport::simulate::{Prepared, stream};
 use oneport::{Collective, CostModel, Layout, Order, Ports, Schedule, Span, Spans, Step};
 
-use self::naive::{Naive, Times, Verdict, elements, intersect, is_local, written};
+use self::naive::{Delays, Naive, Times, Verdict, elements, intersect, is_local, written};
 use crate::support::cases::cases;
 use crate::support::random::Random;
 
@@ -154,14 +154,44 @@ fn shared_port(
     }
 }
 
-/// Random integer costs, some of them 0, in half of the cases different for every link and rank.
-fn cost(random: &mut Random, p: usize) -> CostModel {
+/// Random integer costs, some of them 0, in half of the cases different for every link and rank;
+/// in half of the cases with delays.
+fn cost(random: &mut Random, p: usize) -> (CostModel, Delays) {
     let overlap = random.chance(50);
+    let mut delays = Delays {
+        arrivals: vec![0.0; p],
+        latency: vec![vec![0.0; p]; p],
+        eager: None,
+    };
+    if random.chance(25) {
+        delays.arrivals.fill_with(|| time(random, 40));
+    }
+    let mut eager = Eager::None;
+    if random.chance(25) {
+        (eager, delays.eager) = match random.chance(50) {
+            true => (Eager::All, Some(u64::MAX)),
+            false => (Eager::UpTo(8), Some(8)),
+        };
+    }
+    let late = delays.arrivals.clone();
     if random.chance(50) {
-        return CostModel::new(time(random, 20), time(random, 5))
+        let latency = if random.chance(25) {
+            time(random, 30)
+        } else {
+            0.0
+        };
+        delays.latency.iter_mut().for_each(|row| row.fill(latency));
+        let cost = CostModel::new(time(random, 20), time(random, 5))
             .gamma(time(random, 4))
             .gamma_copy(time(random, 3))
-            .overlap(overlap);
+            .overlap(overlap)
+            .latency(latency);
+        return (cost.eager(eager).arrivals(late), delays);
+    }
+    if random.chance(25) {
+        let rows = delays.latency.iter_mut();
+        rows.flatten()
+            .for_each(|latency| *latency = time(random, 30));
     }
     let mut square = |n| -> Vec<Vec<Option<f64>>> {
         let mut row = |_| (0..p).map(|_| Some(time(random, n))).collect();
@@ -170,22 +200,23 @@ fn cost(random: &mut Random, p: usize) -> CostModel {
     let (alpha, beta) = (square(20), square(5));
     let gamma = (0..p).map(|_| time(random, 4)).collect();
     let gamma_copy = (0..p).map(|_| time(random, 3)).collect();
-    CostModel::heterogeneous(Links {
+    let cost = CostModel::heterogeneous(Links {
         alpha,
         beta,
         gamma,
         gamma_copy,
-    })
-    .unwrap()
-    .overlap(overlap)
+        latency: delays.latency.clone(),
+        eager,
+    });
+    (cost.unwrap().overlap(overlap).arrivals(late), delays)
 }
 
 /// The end of the last step of every rank.
-fn rank_times(times: &[Vec<Times>]) -> Vec<f64> {
+fn rank_times(times: &[Vec<Times>], delays: &Delays) -> Vec<f64> {
     let ends = |t: &Times| [t.transfer, t.compute].map(|part| part.map_or(0.0, |p| p.1));
-    times
-        .iter()
-        .map(|rank| rank.iter().flat_map(ends).fold(0.0, f64::max))
+    let ranks = times.iter().zip(&delays.arrivals);
+    ranks
+        .map(|(rank, &arrival)| rank.iter().flat_map(ends).fold(arrival, f64::max))
         .collect()
 }
 
@@ -195,12 +226,12 @@ fn simulator_follows_the_rules() {
     let (mut done, mut stuck, mut unmatched) = (0, 0, 0);
     for case in 0..cases(6000, 20_000) {
         let schedule = schedule(&mut random);
-        let cost = cost(&mut random, schedule.ranks());
+        let (cost, delays) = cost(&mut random, schedule.ranks());
         let element_bytes = [1, 4, 8][random.below(3)];
         let schedule = schedule.with_element_bytes(element_bytes);
         let what = || format!("case {case}: {cost:?}\n{}", schedule.to_json());
         let prepared = Prepared::new(&schedule, cost.overlaps());
-        let times = match Naive::evaluate(&schedule, &cost, element_bytes) {
+        let times = match Naive::evaluate(&schedule, &cost, &delays, element_bytes) {
             Verdict::Done(times) => times,
             verdict => {
                 let error = prepared.map(|_| ()).expect_err(&what()).to_string();
@@ -216,7 +247,7 @@ fn simulator_follows_the_rules() {
         done += 1;
         let prepared = prepared.unwrap_or_else(|e| panic!("{e}: {}", what()));
         let simulation = prepared.simulate(&cost).unwrap();
-        let expected = rank_times(&times);
+        let expected = rank_times(&times, &delays);
         assert_eq!(simulation.rank_times(), expected, "{}", what());
         let makespan = expected.iter().copied().fold(0.0, f64::max);
         assert_eq!(simulation.makespan(), makespan, "{}", what());
@@ -233,7 +264,10 @@ fn simulator_follows_the_rules() {
                     (Event::computed(i), t.compute),
                 ] {
                     let node = prepared.node(rank, event);
-                    let found = node.map(|n| (simulation.start(n), simulation.finish(n)));
+                    let sends = !event.is_computed() && schedule.programs()[rank][i].is_send();
+                    let end = if sends { End::Sender } else { End::Receiver };
+                    let times = |n| (simulation.start_at(n, end), simulation.finish_at(n, end));
+                    let found = node.map(times);
                     assert_eq!(found, part, "rank {rank}, step {i}: {}", what());
                 }
             }
@@ -262,14 +296,14 @@ fn executor_follows_the_rules() {
     let operator = Operator::<i32>::named("sum").unwrap();
     for case in 0..cases(1200, 4000) {
         let schedule = schedule(&mut random);
-        let cost = cost(&mut random, schedule.ranks());
+        let (cost, delays) = cost(&mut random, schedule.ranks());
         // The effect of a local step whose source and target intersect is undefined.
         let overlaps_itself =
             |s: &Step| is_local(s) && intersect(&elements(s.reads()), &written(s));
         if schedule.programs().iter().flatten().any(overlaps_itself) {
             continue;
         }
-        let Verdict::Done(times) = Naive::evaluate(&schedule, &cost, 4) else {
+        let Verdict::Done(times) = Naive::evaluate(&schedule, &cost, &delays, 4) else {
             continue;
         };
         let data = inputs(schedule.collective(), schedule.layout(), &operator);
@@ -285,7 +319,7 @@ fn executor_follows_the_rules() {
             let outcome = outcome.unwrap_or_else(|e| panic!("{e}: {what}"));
             let takes_turns = !schedule.shared_ports().is_empty();
             assert_eq!(outcome.eager, eager && !takes_turns, "{what}");
-            assert_eq!(outcome.rank_times, rank_times(&times), "{what}");
+            assert_eq!(outcome.rank_times, rank_times(&times, &delays), "{what}");
             outcome.outputs
         });
         assert_eq!(eager_outputs, rendezvous_outputs, "{what}");

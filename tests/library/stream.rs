@@ -310,6 +310,7 @@ fn missing_links_are_errors() {
         beta: square,
         gamma: vec![],
         gamma_copy: vec![],
+        ..oneport::machine::Links::default()
     })
     .unwrap();
     let schedule = Request::broadcast(2, 3).plan("binomial").unwrap();

@@ -21,6 +21,7 @@ use super::receive::{Due, Received};
 use super::scenarios::{two_ranks, until};
 use super::slots::Slots;
 use crate::buffers::{Buffer, Operator, OperatorFailed, begin, check, read};
+use crate::machine::TransferCost;
 
 /// A message of four elements in one span. It does not fit into a lane.
 const ONE_SPAN: &[Span] = &[Span::new(0, 4)];
@@ -34,7 +35,7 @@ const PIECE: usize = (16 << 10) / size_of::<u64>();
 
 const DUE: Due = Due {
     ready: 0.0,
-    takes: 1.0,
+    cost: TransferCost::rendezvous(1.0),
 };
 
 fn memory<'b, 'r>(rank: usize, buffer: &'b Buffer) -> RankMemory<'b, 'r> {

@@ -104,10 +104,8 @@ mod schedule {
     pub(crate) use oneport::schedule::{Order, Span, total_len};
 }
 
-mod rules {
-    pub(crate) fn max_time(a: f64, b: f64) -> f64 {
-        a.max(b)
-    }
+mod machine {
+    pub(crate) use oneport::machine::TransferCost;
 }
 
 use sources::{guards, scenarios, waiting};

@@ -331,10 +331,8 @@ fn senders_wait_for_none(schedule: &Schedule, simulation: &Simulation) -> Result
             };
             let waits = order.before_start(i).iter().map(finish);
             let ready = waits.fold(0.0, f64::max);
-            let both = prepared.waits(node).iter();
-            let start = both
-                .map(|&n| simulation.finish(n as usize))
-                .fold(0.0, f64::max);
+            let both = prepared.waits(node).map(|n| simulation.finish(n));
+            let start = both.fold(0.0, f64::max);
             if ready < start && !step.is_empty() {
                 return Ok(false);
             }

@@ -23,7 +23,7 @@ use super::executor::{Peers, RankExecutor};
 use super::program::{Program, RankProgram};
 use super::sequence::{Longest, Sequence};
 use crate::error::Error;
-use crate::machine::{CostModel, Ports};
+use crate::machine::{CostModel, Ports, TransferCost};
 use crate::run::context::RunContext;
 use crate::run::failure::{Failure, TransferAt};
 use crate::run::placement::Workers;
@@ -92,7 +92,10 @@ impl Eager {
             return None;
         }
         let prepared = Prepared::new(schedule, cost.overlaps()).ok()?;
-        let simulation = prepared.simulate_bytes(cost, elements.bytes as u64).ok()?;
+        // Steps are ordered by a model in which both ends of a transfer wait for each other: no
+        // rank can then wait in a cycle.
+        let simulation = prepared.simulate_bytes(&cost.rendezvous(), elements.bytes as u64);
+        let simulation = simulation.ok()?;
         // If the copies would take too much memory, no message is copied.
         [longest.copied, 0].into_iter().find_map(|copied| {
             Eager::with(schedule.ports(), program, elements, &simulation, copied)
@@ -464,7 +467,7 @@ fn take<'r>(
     /// Another repetition carries the model clock.
     const NO_CLOCK: Due = Due {
         ready: 0.0,
-        takes: 0.0,
+        cost: TransferCost::rendezvous(0.0),
     };
     match carrier.receive(transfer, op, false, NO_CLOCK) {
         Received::Done(_) => Ok(true),

@@ -7,22 +7,26 @@ use crate::rules::{Event, max_time};
 pub(super) struct EventTimes {
     /// By event; NaN until it has happened.
     times: Vec<f64>,
+    /// When the rank arrives.
+    arrival: f64,
     last: f64,
 }
 
 impl EventTimes {
-    /// For a program of `steps` steps, of which nothing has happened.
-    pub(super) fn new(steps: usize) -> Self {
+    /// For a program of `steps` steps, of which nothing has happened, of a rank that arrives at
+    /// `arrival`.
+    pub(super) fn new(steps: usize, arrival: f64) -> Self {
         EventTimes {
             times: vec![f64::NAN; 2 * steps],
-            last: 0.0,
+            arrival,
+            last: arrival,
         }
     }
 
     /// Forgets all events.
     pub(super) fn clear(&mut self) {
         self.times.fill(f64::NAN);
-        self.last = 0.0;
+        self.last = self.arrival;
     }
 
     /// `event` happens at `time`.
@@ -44,10 +48,10 @@ impl EventTimes {
         !self.of(event).is_nan()
     }
 
-    /// The time of the latest of `events`, if all have happened.
+    /// The time of the latest of `events`, if all have happened; the arrival if there are none.
     #[inline]
     pub(super) fn all(&self, events: &[Event]) -> Option<f64> {
-        let mut latest = 0.0;
+        let mut latest = self.arrival;
         for &event in events {
             let time = self.of(event);
             if time.is_nan() {

@@ -88,7 +88,7 @@ impl<'r> RendezvousExecutor<'r> {
             wires,
             grants,
             context,
-            times: EventTimes::new(program.steps.len()),
+            times: EventTimes::new(program.steps.len(), context.cost.arrival(rank)),
             lists: vec![ListState::default(); program.lists.len()],
             next_local: 0,
             ports: HeldPorts::new(context.enforced),
@@ -264,8 +264,8 @@ impl<'r> RendezvousExecutor<'r> {
         peers: &impl Peers,
     ) -> Result<bool, Failure> {
         let (context, from) = (self.context, transfer.peer);
-        let takes = context.cost.transfer(from, self.rank, self.bytes(step));
-        match carrier.receive(transfer, op, context.copying.shared, Due { ready, takes }) {
+        let cost = (context.cost).transfer_cost(from, self.rank, self.bytes(step));
+        match carrier.receive(transfer, op, context.copying.shared, Due { ready, cost }) {
             // The sender reports its panic.
             Received::Poisoned => Err(Failure::Aborted),
             Received::Nothing => Ok(false),

@@ -162,7 +162,7 @@ pub enum Sent {
     Waiting,
     /// The receiver asks the sender to copy pieces of the message: see `Wire::pieces`.
     Shared,
-    /// Received; the model time at which the transfer ended.
+    /// Received; the model time at which the transfer ended for the sender.
     Done(f64),
     /// The receiver could not receive it.
     Refused,
@@ -299,7 +299,7 @@ impl Lane {
         self.state.store(SHARED, Ordering::Release);
     }
 
-    /// Receiver: the message is received; the transfer ended at model time `clock`.
+    /// Receiver: the message is received; the transfer ended for the sender at model time `clock`.
     #[inline]
     pub(crate) fn finish(&self, clock: f64) {
         // SAFETY: between `take` and `finish` only the receiver may touch the fields.

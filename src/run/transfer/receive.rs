@@ -5,7 +5,7 @@ use super::memory::RankMemory;
 use super::packed::{Packed, RecvOp, self_overlap};
 use super::protocol::{Lane, Parcel, Target, Wire};
 use super::shared::{Division, Shared};
-use crate::rules::max_time;
+use crate::machine::TransferCost;
 use crate::schedule::{Span, total_len};
 
 /// The receiver's part of a transfer's model time.
@@ -13,15 +13,15 @@ use crate::schedule::{Span, total_len};
 pub struct Due {
     /// Model time at which the receiver may start.
     pub ready: f64,
-    /// Model time that the transfer takes.
-    pub takes: f64,
+    /// What the transfer takes in the model.
+    pub cost: TransferCost,
 }
 
 impl Due {
-    /// Model time at which the transfer ends, if the sender may start at `theirs`.
+    /// Model times at which the transfer ends at the sender, which may start at `theirs`, and here.
     #[inline]
-    pub fn end(self, theirs: f64) -> f64 {
-        max_time(self.ready, theirs) + self.takes
+    pub fn ends(self, theirs: f64) -> [f64; 2] {
+        self.cost.ends(theirs, self.ready)
     }
 }
 
@@ -30,7 +30,7 @@ impl Due {
 pub enum Received {
     /// No message is offered.
     Nothing,
-    /// Received; the model time at which the transfer ended.
+    /// Received; the model time at which the transfer ended here.
     Done(f64),
     /// The message had another length (in elements), and was refused.
     Length(usize),
@@ -77,8 +77,8 @@ impl RankMemory<'_, '_> {
             unsafe {
                 copy_short(to, parcel.payload.bytes(), span.len * self.elements.bytes);
             }
-            let end = due.end(parcel.clock);
-            lane.finish(end);
+            let [sent, end] = due.ends(parcel.clock);
+            lane.finish(sent);
             return Received::Done(end);
         }
         self.receive_taken(wire, from, parcel, spans, op, share, due)
@@ -135,8 +135,8 @@ impl RankMemory<'_, '_> {
             unsafe { op.apply(&mine, &message, self.elements, 0..expected, division.stream) };
         }
         std::mem::forget(refusal);
-        let end = due.end(clock);
-        lane.finish(end);
+        let [sent, end] = due.ends(clock);
+        lane.finish(sent);
         Received::Done(end)
     }
 

@@ -1,7 +1,7 @@
 //! When a transfer or computation ends, under several cost models at a time.
 
 use crate::machine::{CostModel, Linear};
-use crate::rules::{Node, Times};
+use crate::rules::{Node, NodeKind, Times, max_time};
 
 /// A cost model, prepared for repeated evaluation.
 pub(super) struct Model<'a> {
@@ -9,6 +9,8 @@ pub(super) struct Model<'a> {
     /// The four numbers of a linear homogeneous model.
     line: Option<Linear>,
     element_bytes: u64,
+    /// Whether a transfer starts and ends at both ends at once.
+    ideal: bool,
 }
 
 impl<'a> From<(&'a CostModel, u64)> for Model<'a> {
@@ -17,23 +19,59 @@ impl<'a> From<(&'a CostModel, u64)> for Model<'a> {
             cost,
             line: cost.linear(),
             element_bytes,
+            ideal: cost.is_ideal(),
         }
     }
 }
 
-/// The time when `node` ends if it starts at `time`.
+impl Model<'_> {
+    #[inline]
+    fn time(&self, node: &Node) -> f64 {
+        match &self.line {
+            Some(line) => node.time_by(line, self.element_bytes),
+            None => node.time(self.cost, self.element_bytes),
+        }
+    }
+
+    /// When a transfer ends at its sender and its receiver, which may start it at these times.
+    #[inline]
+    fn ends(&self, node: &Node, sender: f64, receiver: f64) -> [f64; 2] {
+        if self.ideal {
+            return [max_time(sender, receiver) + self.time(node); 2];
+        }
+        let cost = node.transfer_cost(self.cost, self.element_bytes);
+        cost.ends(sender, receiver)
+    }
+}
+
+/// The time when the computation `node` ends if it starts at `time`.
 #[inline]
 pub(super) fn end<const N: usize>(
     models: &[Model<'_>; N],
     node: &Node,
     time: Times<N>,
 ) -> Times<N> {
-    std::array::from_fn(|i| {
-        let model = &models[i];
-        time[i]
-            + match &model.line {
-                Some(line) => node.time_by(line, model.element_bytes),
-                None => node.time(model.cost, model.element_bytes),
-            }
-    })
+    debug_assert!(node.kind != NodeKind::Transfer, "a transfer has two ends");
+    std::array::from_fn(|i| time[i] + models[i].time(node))
+}
+
+/// The times when a transfer ends at its sender and at its receiver, which may start it at these.
+#[inline]
+pub(super) fn ends<const N: usize>(
+    models: &[Model<'_>; N],
+    node: &Node,
+    sender: &Times<N>,
+    receiver: &Times<N>,
+) -> [Times<N>; 2] {
+    let mut ends = [[0.0; N]; 2];
+    for (i, model) in models.iter().enumerate() {
+        [ends[0][i], ends[1][i]] = model.ends(node, sender[i], receiver[i]);
+    }
+    ends
+}
+
+/// The time under each model from which `rank` takes part.
+#[inline]
+pub(super) fn arrival<const N: usize>(models: &[Model<'_>; N], rank: usize) -> Times<N> {
+    std::array::from_fn(|i| models[i].cost.arrival(rank))
 }

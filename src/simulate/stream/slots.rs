@@ -52,21 +52,25 @@ struct More<const N: usize> {
 }
 
 impl<const N: usize> PortSlots<N> {
-    pub(super) fn new(p: usize, ports: Ports) -> PortSlots<N> {
-        let slot = PortSlot {
-            time: [0.0; N],
+    /// The ports of ranks that arrive at these times.
+    pub(super) fn new(ports: Ports, arrivals: impl Iterator<Item = Times<N>> + Clone) -> Self {
+        let slot = |time| PortSlot {
+            time,
             elements: 0,
             key: EMPTY,
         };
-        let more = More {
+        let more = |free| More {
             slots: Vec::new(),
-            free: [0.0; N],
+            free,
         };
         let lists = ports.lists();
+        let with_more = arrivals
+            .clone()
+            .take(if lists > 2 { usize::MAX } else { 0 });
         PortSlots {
             lists,
-            first: vec![First([slot; 2]); p],
-            more: vec![more; if lists > 2 { p } else { 0 }],
+            first: arrivals.map(|time| First([slot(time); 2])).collect(),
+            more: with_more.map(more).collect(),
         }
     }
 

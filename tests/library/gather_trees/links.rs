@@ -26,6 +26,7 @@ fn links(random: &mut Random, p: usize, missing: u64) -> CostModel {
         beta,
         gamma: (0..p).map(|_| random.below(4) as f64).collect(),
         gamma_copy: (0..p).map(|_| random.below(4) as f64).collect(),
+        ..Links::default()
     })
     .unwrap()
 }
@@ -152,6 +153,7 @@ fn equal_links_give_the_homogeneous_optimum() {
             beta: vec![vec![Some(beta); p]; p],
             gamma: Vec::new(),
             gamma_copy: vec![gamma; p],
+            ..Links::default()
         });
         let plain = CostModel::new(alpha, beta).gamma_copy(gamma);
         for root in [None, Some(p / 2)] {

@@ -393,6 +393,7 @@ fn overlap_and_missing_links() {
             beta: links,
             gamma: vec![],
             gamma_copy: vec![],
+            ..Links::default()
         })
         .unwrap(),
     );

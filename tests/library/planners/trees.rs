@@ -47,6 +47,7 @@ fn the_best_tree_on_a_platform() {
                 beta: matrix(5),
                 gamma: (0..p).map(|r| (r % 3) as f64).collect(),
                 gamma_copy: Vec::new(),
+                ..Links::default()
             };
             CostModel::heterogeneous(links).unwrap()
         });

@@ -20,9 +20,19 @@ pub(super) enum Verdict {
     Done(Vec<Vec<Times>>),
 }
 
+/// Late ranks, latency and messages that do not wait for their receivers.
+#[derive(Debug, Clone)]
+pub(super) struct Delays {
+    pub(super) arrivals: Vec<f64>,
+    pub(super) latency: Vec<Vec<f64>>,
+    /// Messages of at most so many bytes do not wait.
+    pub(super) eager: Option<u64>,
+}
+
 pub(super) struct Naive<'a> {
     schedule: &'a Schedule,
     cost: &'a CostModel,
+    delays: &'a Delays,
     element_bytes: u64,
     times: Vec<Vec<Times>>,
 }
@@ -31,6 +41,7 @@ impl<'a> Naive<'a> {
     pub(super) fn evaluate(
         schedule: &'a Schedule,
         cost: &'a CostModel,
+        delays: &'a Delays,
         element_bytes: u64,
     ) -> Verdict {
         let programs = schedule.programs();
@@ -55,6 +66,7 @@ impl<'a> Naive<'a> {
         let mut naive = Naive {
             schedule,
             cost,
+            delays,
             element_bytes,
             times: programs.iter().map(|p| vec![unknown; p.len()]).collect(),
         };
@@ -91,10 +103,25 @@ impl<'a> Naive<'a> {
                     if let (Some(mine), Some(theirs)) =
                         (self.may_start(rank, i), self.may_start(peer, j))
                     {
-                        let start = mine.max(theirs);
-                        let end = start + self.transfer(peer, rank, bytes);
-                        self.times[rank][i].transfer = Some((start, end));
-                        self.times[peer][j].transfer = Some((start, end));
+                        let takes = self.transfer(peer, rank, bytes);
+                        let latency = match bytes {
+                            0 => 0.0,
+                            _ => self.delays.latency[peer][rank],
+                        };
+                        let size = match self.schedule.collective() {
+                            Collective::Barrier => 0,
+                            _ => bytes,
+                        };
+                        let eager = self.delays.eager.is_some_and(|limit| size <= limit);
+                        // That the receiver is ready is known at the sender a latency later.
+                        let sent = if eager {
+                            theirs
+                        } else {
+                            theirs.max(mine + latency)
+                        };
+                        let received = mine.max(sent + latency);
+                        self.times[peer][j].transfer = Some((sent, sent + takes));
+                        self.times[rank][i].transfer = Some((received, received + takes));
                         progressed = true;
                     }
                 }
@@ -124,7 +151,7 @@ impl<'a> Naive<'a> {
     fn may_start(&self, rank: usize, i: usize) -> Option<f64> {
         let program = &self.schedule.programs()[rank];
         let step = &program[i];
-        let mut start = 0f64;
+        let mut start = self.delays.arrivals[rank];
         for (j, earlier) in program[..i].iter().enumerate() {
             // Rule 1: the port is free when the transfer ends.
             if same_port(self.schedule.ports(), earlier, step) {

@@ -136,6 +136,7 @@ fn what_the_uniform_form_lacks_is_refused() {
         beta: ones,
         gamma: Vec::new(),
         gamma_copy: Vec::new(),
+        ..oneport::machine::Links::default()
     };
     refuse(
         &binomial,

@@ -141,6 +141,7 @@ fn what_simgrid_lacks_is_refused() {
         beta: all(1.0),
         gamma: Vec::new(),
         gamma_copy: Vec::new(),
+        ..oneport::machine::Links::default()
     })
     .unwrap();
     refuse(&schedule, &hetero, "for the crossbar");

@@ -46,6 +46,7 @@ pub(super) fn matrices(ranks: usize, lines: &[PairLine], fits: &Fits) -> Links {
         beta: vec![vec![None; ranks]; ranks],
         gamma: vec![fits.gamma; ranks],
         gamma_copy: vec![fits.gamma_copy; ranks],
+        ..Links::default()
     };
     for &([i, j], (alpha, beta)) in lines {
         for (from, to) in [(i, j), (j, i)] {
@@ -68,6 +69,7 @@ pub(super) fn levels(hosts: &[String], lines: &[PairLine]) -> Vec<Level> {
             groups,
             alpha: median(&mut alphas),
             beta: median(&mut betas),
+            latency: 0.0,
         })
     };
     let near = level(true, Some(ranks_by_host(hosts)));

@@ -184,12 +184,14 @@ fn levels_are_the_medians_of_pairs_on_one_host_and_on_two() {
             groups: Some(vec![vec![0, 2], vec![1, 3, 4]]),
             alpha: 13.5,
             beta: 0.25,
+            latency: 0.0,
         },
         // The sums of the ranks are 1, 3, 4, 3, 5, 6.
         Level {
             groups: None,
             alpha: 350.0,
             beta: 3.5,
+            latency: 0.0,
         },
     ];
     assert_eq!(levels(&of, &lines), expected);

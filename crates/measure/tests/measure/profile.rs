@@ -44,6 +44,7 @@ fn sample() -> Profile {
         beta: vec![vec![None, Some(0.03)], vec![Some(0.03), None]],
         gamma: vec![0.01; 2],
         gamma_copy: vec![0.0; 2],
+        ..Links::default()
     });
     profile.points = vec![Point {
         bytes: 10,
@@ -83,11 +84,13 @@ fn levels_precede_one_line_and_pairs_precede_levels() {
             groups: Some(vec![vec![0], vec![1]]),
             alpha: 1.0,
             beta: 2.0,
+            latency: 0.0,
         },
         Level {
             groups: None,
             alpha: 40.0,
             beta: 0.5,
+            latency: 0.0,
         },
     ];
     assert_eq!(Profile::from_json(&profile.to_json()).unwrap(), profile);

@@ -142,7 +142,7 @@ impl PageData<'_> {
             node.bytes = a.bytes;
             node.times = (instant(a.start), instant(a.end));
             node.critical = a.critical;
-            let waits = prepared.waits(old).iter().map(|&w| w as usize);
+            let waits = prepared.waits(old);
             let binding = waits.filter(|&w| a.start > 0.0 && self.simulation.finish(w) == a.start);
             node.after = binding.map(|w| place[w]).collect();
             if self.writes(a) {

@@ -376,6 +376,7 @@ impl Platform {
             beta: none(),
             gamma: Vec::new(),
             gamma_copy: Vec::new(),
+            ..Links::default()
         };
         let elements = elements.max(1) as f64;
         for e in &self.edges {
