@@ -286,6 +286,7 @@ const ALGORITHMS: &[Row] = &[
     exchange::gossip::SCAN,
     exchange::doubling_exscan::DOUBLING,
     exchange::doubling_exscan::SHIFTED,
+    exchange::doubling_exscan::ONE_TWO_THREE,
     pipeline::scan::EXSCAN,
     exchange::gossip::EXSCAN,
     gather::linear::GATHER,

@@ -1,12 +1,14 @@
 //! Recursive doubling exclusive scans: in every round each rank passes on the combination of the
 //! ranks before it, in the first rounds with its own contribution.
 //!
-//! - Source: Träff, "Two efficient message-passing exclusive scan algorithms" (2026).
+//! - Source: Träff, "Two efficient message-passing exclusive scan algorithms" (arXiv 2507.04785,
+//!   2026).
 //! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements, `q` rounds, the first `i` of them inclusive.
 //! - Rounds, recursive-doubling: `q = ceil(log2 p)`, the least possible, and the least `i` for it:
 //!   `2^q - 2^(q-i) >= p - 1`. Rounds, shifted-doubling: `q = 1 + ceil(log2 (p-1))` and `i = 1`: a
-//!   shift by one rank, then an inclusive scan.
+//!   shift by one rank, then an inclusive scan. Rounds, 123-doubling: `i = 2` and the least `q` for
+//!   it, `ceil(log2 (p-1) + log2 (4/3))`; the last rank combines `q - 1` times.
 //! - Time, bidirectional: `q (alpha + beta m) + (q + i - 2) gamma m`. Unidirectional: `alpha + beta
 //!   m` more for each round but the last.
 //! - Volume: `(q (p-1) - 2^q + 2^(q-i) + i) m`.
@@ -46,6 +48,18 @@ pub(in crate::plan) const SHIFTED: Row = Row {
     })
 };
 
+pub(in crate::plan) const ONE_TWO_THREE: Row = Row {
+    source: DOUBLING.source,
+    rounds: "q = ceil(log2(p-1) + log2(4/3)) (bi), 2q-1 (uni)",
+    volume: "(q (p-1) - 3 2^(q-2) + 2) m, q rounds",
+    closed_form: ClosedForm::Of(|request| {
+        time(request, ExscanRounds::one_two_three(request.ranks))
+    }),
+    ..row::new("123-doubling", Kind::Exscan, |request| {
+        plan(request, ExscanRounds::one_two_three(request.ranks))
+    })
+};
+
 /// Which rounds are inclusive.
 #[derive(Debug, Clone, Copy)]
 struct ExscanRounds {
@@ -70,6 +84,18 @@ impl ExscanRounds {
             _ => ExscanRounds {
                 all: 1 + doublings(p - 1),
                 inclusive: 1,
+            },
+        }
+    }
+
+    /// Distances of 1, 2, 3, and then twice as many each time.
+    fn one_two_three(p: usize) -> ExscanRounds {
+        let reaches = |&all: &u32| 3 << all >> 2 >= p - 1;
+        match p {
+            0..=3 => ExscanRounds::fewest(p),
+            _ => ExscanRounds {
+                all: (2..).find(reaches).unwrap_or(2),
+                inclusive: 2,
             },
         }
     }

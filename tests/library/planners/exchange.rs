@@ -411,6 +411,28 @@ fn partners_of_swing_are_those_of_the_paper() {
     assert_eq!(partners, [11, 27, 3, 31, 1]);
 }
 
+/// The figures of Träff, arXiv 2507.04785.
+#[test]
+fn the_123_doubling_takes_rounds_of_four_thirds_of_the_ranks() {
+    let cost = CostModel::new(1.0, 0.0);
+    for p in (3..70).chain([100, 1000]) {
+        let request = Request::exscan(p, 1).cost(cost.clone());
+        let schedule = request.plan("123-doubling").unwrap();
+        let report = schedule.check();
+        assert!(report.is_correct() && report.keeps_order, "p={p}");
+        let rounds = (4 * (p - 1)).div_ceil(3).next_power_of_two().ilog2();
+        assert_eq!(
+            executed(&request, "123-doubling"),
+            f64::from(rounds),
+            "p={p}"
+        );
+        // The last rank sends nothing: it combines all that it receives but the first.
+        let last = schedule.programs()[p - 1].iter();
+        let combinations = last.filter(|step| step.computes()).count();
+        assert_eq!(combinations as u32, rounds - 1, "p={p}");
+    }
+}
+
 #[test]
 fn an_exclusive_scan_takes_the_fewest_rounds_and_then_the_fewest_combinations() {
     let time = |p, name, cost: CostModel| closed_form(&Request::exscan(p, 1).cost(cost), name);
