@@ -7,6 +7,7 @@
 //! - [`teaching`]: exercises, and how submissions are checked
 //! - [`mpi`]: runs on the processes of a cluster
 //! - [`results`]: measured figures
+//! - [`optimal`]: the fewest rounds for few ranks
 //! - [`commands`]: one page for each command
 
 /// A module whose documentation is a page of `docs`. The links between pages are references; the
@@ -21,6 +22,7 @@ macro_rules! page {
         #[doc = "[teaching]: crate::guide::teaching"]
         #[doc = "[mpi]: crate::guide::mpi"]
         #[doc = "[results]: crate::guide::results"]
+        #[doc = "[optimal]: crate::guide::optimal"]
         #[doc = "[calibrate]: crate::guide::commands::calibrate"]
         #[doc = "[inputs]: crate::guide::commands::run#inputs-and-other-benchmarks"]
         #[doc = "[import]: crate::guide::commands::import"]
@@ -45,6 +47,7 @@ page!(write_your_own, "write-your-own");
 page!(teaching, "teaching");
 page!(mpi, "mpi");
 page!(results, "results");
+page!(optimal, "optimal");
 
 /// The commands of the command line.
 pub mod commands {

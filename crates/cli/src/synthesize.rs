@@ -35,7 +35,7 @@ Examples:
   oneport synthesize broadcast -p 5 --items 3 --telephone       three items, one call at a time
   oneport synthesize allgather -p 7 --ports uni --proof gossip  gossip.cnf, gossip.drat
   oneport synthesize scan -p 8 --ports uni -o scan.json         for check, simulate, run and draw
-  oneport synthesize allgather --graph ring.json --items 1
+  oneport synthesize allgather --graph cluster.json --items 1    on the links of a cost file
   oneport synthesize --table -p 2..=6 --budget 2s
 
 A message carries all that its sender knows, or with --items one item of a vector or block, or one partial result of an \
