@@ -27,8 +27,9 @@ pub(crate) struct Encoded {
     pub(crate) messages: Vec<(Message, Literal)>,
 }
 
-/// Bytes that the formula and the solver's copy of it take, about: measured with batsat at 60 bytes
-/// for a literal of a clause with its watches.
+/// Bytes that the formula and the solver's copy of it take, about. With 60 for a literal this is
+/// 0.9 to 1.7 times the peak of the process in the first 4 s of allgathers and alltoalls of 8 to 24
+/// ranks (49 to 227 MiB); clauses learnt later come on top.
 pub(crate) fn estimated_bytes(problem: &Problem, facts: &Facts, steps: usize) -> u128 {
     const BYTES_OF_LITERAL: u128 = 60;
     let pairs = problem.pairs().len() as u128;
