@@ -400,10 +400,10 @@ impl Request {
         (equal && self.closed_forms_hold()).then(|| (sizes.len(), sizes[0]))
     }
 
-    /// Whether the cost model is one that closed forms are stated for: homogeneous, without
-    /// overlap.
+    /// Whether the cost model is one that closed forms are stated for: homogeneous and ideal,
+    /// without overlap.
     pub(crate) fn closed_forms_hold(&self) -> bool {
-        self.cost.links().is_none() && !self.cost.overlaps()
+        self.cost.links().is_none() && !self.cost.overlaps() && self.cost.is_ideal()
     }
 
     /// Time to combine `elements` elements; on a heterogeneous platform, at the slowest rank.

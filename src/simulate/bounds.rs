@@ -35,6 +35,12 @@
 //! **Links.** Where links differ, `bounds/links.rs` has the shortest path to the farthest rank and
 //! the least work of each rank's ports; they count as path and port.
 //!
+//! **Delays.** A rank that data reach gets the latency `L` later what was sent, so with `j`
+//! start-ups at most `(k + 1)^j` ranks have it at `L + j alpha`: latency and path grow by the least
+//! `L`. If all ranks take part, the last one to arrive takes part in a message after that. If
+//! senders do not wait, the two ends of a message may be in different windows: there is no gossip
+//! bound, and a port that no pair of ranks would use may carry half of a message.
+//!
 //! **Computation.** Every element is combined `p - 1` times, and a rank performs one combination at
 //! a time, so `p` ranks that share the work evenly need `(p - 1) / p gamma m`. If computation may
 //! overlap, a rank can perform several combinations at once, and only the depth of the tree of
@@ -44,7 +50,7 @@ use std::borrow::Borrow;
 
 use self::links::{lines_below, min_link};
 use self::rounds::{gossip, steps};
-use crate::machine::{CostModel, Ports};
+use crate::machine::{CostModel, Eager, Ports};
 use crate::schedule::collective::{Collective, Extent, Holders, Kind, Operands};
 use crate::schedule::{Layout, Schedule, total_len};
 
@@ -427,7 +433,11 @@ impl Demand {
         let (at_once, one) = if ports.is_bidirectional() {
             (number(p) * k, self.received.max(self.sent) / k)
         } else {
-            ((number(p) * k / 2.0).floor(), self.both / k)
+            let pairs = number(p) * k / 2.0;
+            match cost.sends_eagerly() {
+                Eager::None => (pairs.floor(), self.both / k),
+                _ => (pairs, self.both / k),
+            }
         };
         let share = if at_once > 0.0 {
             one.max(self.total / at_once)
@@ -435,7 +445,11 @@ impl Demand {
             one
         };
         let steps = steps(self.reach, ports.k().max(1));
-        let gossip = gossip(self.mutual, p, ports);
+        // The proof has both ends of a message in one window.
+        let gossip = match cost.sends_eagerly() {
+            Eager::None => gossip(self.mutual, p, ports),
+            _ => 0,
+        };
         let (mut path, mut port) = (0.0f64, 0.0f64);
         for (alpha, beta) in lines_below(cost) {
             let message = |elements: f64| alpha + beta * (elements * bytes);
@@ -449,8 +463,21 @@ impl Demand {
                 port = port.max(message(share)).max(all / at_once.max(1.0));
             }
         }
+        let latency = if steps > 0 {
+            least_latency(cost, p)
+        } else {
+            0.0
+        };
+        if path > 0.0 {
+            path += latency;
+            if self.reach == p {
+                // The rank that comes last sends or receives.
+                let (alpha, beta) = min_link(cost);
+                path = path.max(cost.last_arrival() + alpha + beta * bytes);
+            }
+        }
         LowerBounds {
-            latency: f64::from(steps.max(gossip)) * alpha,
+            latency: f64::from(steps.max(gossip)) * alpha + latency,
             bandwidth: share * (beta * bytes),
             computation: self.computation(p, bytes, cost),
             path,
@@ -481,6 +508,19 @@ impl Demand {
         // The work is shared so that all ranks finish together.
         let speed: f64 = (0..p).map(|r| 1.0 / gamma_of(r)).sum();
         self.combined * bytes / speed
+    }
+}
+
+/// The least latency of a message between two of `p` ranks.
+fn least_latency(cost: &CostModel, p: usize) -> f64 {
+    match cost.links() {
+        None => cost.latency_between(0, 1),
+        Some(_) => {
+            let pairs = (0..p).flat_map(|a| (0..p).map(move |b| (a, b)));
+            let others = pairs.filter(|(a, b)| a != b);
+            let latencies = others.map(|(a, b)| cost.latency_between(a, b));
+            latencies.fold(f64::INFINITY, f64::min)
+        }
     }
 }
 

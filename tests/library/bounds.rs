@@ -1,7 +1,7 @@
 //! Tests of the lower bounds: the formulas of the tables, and no schedule is faster than its
 //! bounds.
 
-use oneport::machine::Links;
+use oneport::machine::{Eager, Links};
 use oneport::plan::{Segments, registry};
 use oneport::random::Generator;
 use oneport::simulate::Prepared;
@@ -72,6 +72,24 @@ fn no_planned_schedule_is_faster_than_its_bounds() {
                             assert!(
                                 bounds.largest <= time * (1.0 + 1e-12),
                                 "{} {p} {m} {ports:?}: {bounds:?}, {time}",
+                                algorithm.name()
+                            );
+                        }
+                        for (late, latency, eager) in [
+                            (9.0, 0.0, Eager::None),
+                            (0.0, 6.0, Eager::None),
+                            (40.0, 6.0, Eager::All),
+                            (0.0, 0.0, Eager::UpTo(8)),
+                        ] {
+                            let mut arrivals = vec![0.0; p];
+                            arrivals[p - 1] = late;
+                            let cost = CostModel::new(7.0, 3.0).overlap(overlap);
+                            let cost = cost.arrivals(arrivals).latency(latency).eager(eager);
+                            let time = prepared.simulate(&cost).unwrap().makespan();
+                            let bounds = schedule.lower_bound(&cost);
+                            assert!(
+                                bounds.largest <= time * (1.0 + 1e-12),
+                                "{} {p} {m} {ports:?} {cost:?}: {bounds:?}, {time}",
                                 algorithm.name()
                             );
                         }

@@ -13,6 +13,7 @@ mod circulant_constructions;
 mod collectives;
 mod compositions;
 mod cost_models;
+mod delays;
 #[cfg(feature = "mpi")]
 mod early_receives;
 mod edges;

@@ -10,6 +10,7 @@ use oneport::{Kind, Ports};
 use serde::Serialize;
 
 use crate::blocks::BlockArgs;
+use crate::delays::DelayArgs;
 use crate::nodes::NodeArgs;
 use crate::ranges::{Ranges, parse_counts, parse_sizes};
 use crate::units::{TimeArg, parse_count, parse_rate, parse_size, parse_time, with_similar};
@@ -60,6 +61,9 @@ pub(crate) struct Common {
 
     #[command(flatten, next_help_heading = "Machine")]
     pub(crate) machine: MachineArgs,
+
+    #[command(flatten, next_help_heading = "Machine")]
+    pub(crate) delays: DelayArgs,
 
     #[command(flatten)]
     pub(crate) nodes: NodeArgs,

@@ -147,6 +147,9 @@ impl<'a> CompareJob<'a> {
         let (common, task) = args.task(site)?;
         let ranked = rank(args, &common, &task)?;
         let measures = args.engine().is_some();
+        if measures {
+            args.common.delays.refuse("a compare that measures")?;
+        }
         let schedules = measures.then(|| measured::plan(&ranked.candidates));
         Ok(CompareJob {
             args,

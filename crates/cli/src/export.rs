@@ -182,6 +182,7 @@ impl Simgrid {
     fn write(&self) -> Result<ExitCode> {
         let folder = self.output.display();
         self.ensure_new_folder()?;
+        self.common.delays.refuse("export")?;
         let mut input = self.common.input()?;
         input.print_warnings(&self.common);
         let pairs = match self.network {
@@ -276,6 +277,7 @@ impl To {
     ) -> Result<ExitCode> {
         let to_file = output::file_of(self.output.as_deref());
         output::writable(&[("-o", to_file)])?;
+        self.common.delays.refuse("export")?;
         let mut input = self.common.input()?;
         input.print_warnings(&self.common);
         let bytes = bytes(&input.schedule);

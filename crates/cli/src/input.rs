@@ -7,6 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use oneport::machine::Eager;
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
 use oneport::{CostModel, Error, Request, Schedule, Step};
@@ -19,7 +20,7 @@ pub(crate) use self::warnings::{first_of, note_if_wrong, print_warnings, warning
 use crate::args::{Common, Root};
 use crate::files::{name_of, read_text};
 use crate::task::PlanTask;
-use crate::units::Unit;
+use crate::units::{Unit, show_bytes};
 
 /// Limit for the sum of all sizes in a schedule, in bytes, so that no sum overflows.
 const MAX_BYTES: u64 = 1 << 60;
@@ -130,6 +131,7 @@ impl Common {
             }
             _ => self.machine.cost(Some(schedule.ranks()))?,
         };
+        let cost = self.delays.apply(cost, schedule.ranks())?;
         self.agrees(&schedule, &cost)?;
         if let Some(ports) = self.nodes.of(schedule.ranks(), &cost)? {
             schedule = ports.share(schedule, &cost)?;
@@ -257,8 +259,9 @@ pub(crate) fn show_cost(cost: &CostModel, unit: Unit) -> String {
     } else {
         ""
     };
+    let late = show_delays(cost, unit);
     if cost.links().is_some() {
-        return format!("per pair of ranks{overlap}");
+        return format!("per pair of ranks{overlap}{late}");
     }
     let rate = |name: &str, value: f64| {
         if value == 0.0 {
@@ -289,7 +292,33 @@ pub(crate) fn show_cost(cost: &CostModel, unit: Unit) -> String {
             .collect();
         format!(" on the whole; pieces by size: {}", several.join(", "))
     });
-    parts.join(", ") + &pieces + overlap
+    parts.join(", ") + &pieces + overlap + &late
+}
+
+/// Formats latency, eager sends and late ranks, each after a comma; nothing of an ideal machine.
+fn show_delays(cost: &CostModel, unit: Unit) -> String {
+    let mut text = String::new();
+    let latency = cost.latency_between(0, 1);
+    if !cost
+        .clone()
+        .eager(Eager::None)
+        .arrivals(Vec::new())
+        .is_ideal()
+    {
+        text += &match cost.links() {
+            Some(links) if !links.latency.is_empty() => ", latency per pair".to_string(),
+            _ => format!(", latency {}", unit.show(latency)),
+        };
+    }
+    match cost.sends_eagerly() {
+        Eager::None => {}
+        Eager::UpTo(bytes) => text += &format!(", messages up to {} eager", show_bytes(bytes)),
+        _ => text += ", all messages eager",
+    }
+    if cost.last_arrival() > 0.0 {
+        text += ", ranks arrive late";
+    }
+    text
 }
 
 /// Bytes of the vector, or of the largest block, of a schedule that fits its collective.

@@ -8,6 +8,7 @@ mod calibrate;
 mod check;
 mod compare;
 mod completions;
+mod delays;
 mod draw;
 mod export;
 mod files;

@@ -112,6 +112,7 @@ impl PlanTask {
         let given = args.ranks()?.or(listed.as_ref().map(|s| s.ranks(kind)));
         let (cost, unit) = args.machine.cost(given)?;
         let ranks = ranks(args, &cost, kind, listed.as_ref())?;
+        let cost = args.delays.apply(cost, ranks)?;
         let (root, root_free) = match args.root {
             None => (0, false),
             Some(Root::Rank(root)) => (root, false),

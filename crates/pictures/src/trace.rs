@@ -10,7 +10,7 @@ use oneport::error::{Error, Result};
 use oneport::internal::max_time;
 use oneport::internal::{Matching, NONE};
 use oneport::machine::{CostModel, Ports};
-use oneport::rules::Event;
+use oneport::rules::{End, Event};
 use oneport::schedule::{Schedule, Spans, Step};
 use oneport::simulate::{Prepared, Simulation};
 
@@ -202,7 +202,14 @@ impl Trace {
         }
         let timed = |what, rank, event| -> Option<TimedActivity> {
             let node = prepared.node(rank, event)?;
-            let times = (simulation.start(node), simulation.finish(node));
+            let end = match what {
+                What::Send => End::Sender,
+                _ => End::Receiver,
+            };
+            let times = (
+                simulation.start_at(node, end),
+                simulation.finish_at(node, end),
+            );
             Some((what, times, critical[node]))
         };
         let mut trace = Trace::build(schedule, (Source::Model, unit), |rank, i, step| {

@@ -50,6 +50,7 @@ impl<'a> RunJob<'a> {
 
     /// What is run, if there is a place for it.
     pub(super) fn planned(args: &'a RunArgs, site: &Site) -> Result<RunJob<'a>> {
+        args.common.delays.refuse("run")?;
         let (mut common, dtype) = args.common.typed();
         if let Some(world) = &site.world {
             args.ensure_for_processes()?;

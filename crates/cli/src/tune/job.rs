@@ -13,6 +13,7 @@ use oneport_measure::{Machine, load_warning};
 use super::TuneArgs;
 use crate::args::{Common, SegmentCount, Vector, clock_name, default_type, operator};
 use crate::blocks::BlockArgs;
+use crate::delays::DelayArgs;
 use crate::input::show_cost;
 use crate::memory::ensure_memory;
 use crate::nodes::NodeArgs;
@@ -100,6 +101,7 @@ impl<'a> TuneJob<'a> {
             algorithm: "all".into(),
             rules: None,
             json: args.json,
+            delays: DelayArgs::default(),
             vector: Vector {
                 bytes: Some(Ranges::single(max_bytes)),
                 segments: Some(SegmentCount::Count(1)),

@@ -7,6 +7,33 @@ use super::cli::{PAIR, folder};
 use crate::support::run::{failure, json, oneport, text};
 
 #[test]
+fn late_ranks_latency_and_eager_sends_are_timed() {
+    let time = |options: &str| {
+        let found = json(&format!(
+            "simulate reduce -p 8 -a binomial --bytes 1 --alpha 1 --beta 0 {options}"
+        ));
+        let after = found["after_last_arrival"].as_f64();
+        (found["time"].as_f64().unwrap(), after)
+    };
+    assert_eq!(time(""), (3.0, None));
+    assert_eq!(
+        time("--arrivals none --eager none --latency 0"),
+        (3.0, None)
+    );
+    assert_eq!(time("--arrivals last:10"), (13.0, Some(3.0)));
+    assert_eq!(time("--arrivals 0:20,1:10"), (23.0, Some(3.0)));
+    assert_eq!(time("--latency 2 --eager all"), (9.0, None));
+    let drawn = |seed: u32| time(&format!("--arrivals random:exp,20,seed={seed}"));
+    assert_eq!(drawn(1), time("--arrivals random:exp,20"));
+    assert_ne!(drawn(1), drawn(2));
+    let folder = folder("arrivals");
+    let file = folder.join("late.json");
+    std::fs::write(&file, r#"{"arrivals": [20, 10, 0, 0, 0, 0, 0, 0]}"#).unwrap();
+    let from_file = format!("--arrivals {}", file.display());
+    assert_eq!(time(&from_file), (23.0, Some(3.0)));
+}
+
+#[test]
 fn bad_usage_gives_one_message_and_exit_code_2() {
     for (arguments, expected) in [
         ("simulate reduce -p 0", "at least one rank"),
@@ -17,6 +44,22 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("simulate reduce --root 8", "root 8 is not one of 8 ranks"),
         ("simulate reduce --root first", "neither a rank"),
         ("simulate reduce --segment 0", "--segment is 0"),
+        (
+            "simulate reduce --arrivals 9:1us",
+            "rank 9 is not one of 8 ranks",
+        ),
+        ("simulate reduce --arrivals 1:-1us", "not negative"),
+        ("simulate reduce --arrivals last:NaN", "not negative"),
+        ("simulate reduce --arrivals random:foo,1", "is not a law"),
+        ("simulate reduce --arrivals nothing.json", "cannot read"),
+        ("simulate reduce --latency -1", "not negative"),
+        ("simulate reduce --eager some", "or none, or all"),
+        ("run reduce --latency 1us", "run does not take it"),
+        ("export goal reduce --eager all", "export does not take it"),
+        (
+            "draw reduce --as page --latency 1us",
+            "at one time at both ends",
+        ),
         ("steady --generate fig3 --bytes 64", "cannot be used with"),
         ("simulate reduce --segments 0", "--segments is 0"),
         ("simulate reduce --segments -3", "'-3' is not a count"),

@@ -98,6 +98,11 @@ pub fn page(all: &[Shown], unit: Unit, caption: &Caption) -> Result<String> {
             let advice = "ranks, or draw a Gantt chart (.svg)";
             return too_large(schedule.ranks(), "ranks", MAX_PAGE_RANKS, advice);
         }
+        if !cost.clone().arrivals(Vec::new()).is_ideal() {
+            return Err(Error::usage(
+                "a page shows a message at one time at both ends, which latency and eager sends part: draw a Gantt chart (.svg)",
+            ));
+        }
         let simulation = simulated(schedule, cost)?;
         nodes += simulation.prepared().nodes().len();
         if nodes > MAX_NODES {

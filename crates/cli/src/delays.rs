@@ -1,0 +1,181 @@
+//! What makes the machine less ideal: `--latency`, `--eager` and `--arrivals`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use oneport::CostModel;
+use oneport::machine::Eager;
+use oneport::random::Generator;
+
+use crate::files::{name_of, read_text};
+use crate::units::{TimeArg, parse_size, parse_time};
+
+/// Late ranks, latency, and senders that do not wait.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct DelayArgs {
+    /// Time from the start of a message at its sender to its start at its receiver, which keeps no
+    /// port [default: 0]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    pub(crate) latency: Option<TimeArg>,
+
+    /// Messages whose senders do not wait for their receivers: none, all, or those up to a size
+    /// [default: none]
+    #[arg(long, value_name = "none|all|SIZE", value_parser = parse_eager)]
+    pub(crate) eager: Option<Eager>,
+
+    /// When ranks arrive: a file ({"arrivals": [0, 10, ..]}), last:100us (the last rank is late),
+    /// RANK:TIME,..., random:exp,20us (mean) or random:uniform,0,50us, with ,seed=1 at the end if
+    /// wanted [default: none, all at time 0]
+    #[arg(long, value_name = "FILE|none|...", value_parser = parse_arrivals)]
+    pub(crate) arrivals: Option<Arrivals>,
+}
+
+/// `--arrivals`.
+#[derive(Debug, Clone)]
+pub(crate) enum Arrivals {
+    None,
+    /// The last rank arrives at this time.
+    Last(f64),
+    /// These ranks arrive at these times.
+    Ranks(Vec<(usize, f64)>),
+    /// Independent, exponential with this mean.
+    Exponential(f64, u64),
+    /// Independent, uniform between these times.
+    Uniform(f64, f64, u64),
+    File(PathBuf),
+}
+
+/// A file of arrivals.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ArrivalsFile {
+    arrivals: Vec<f64>,
+}
+
+fn parse_eager(text: &str) -> Result<Eager, String> {
+    match text {
+        "none" => Ok(Eager::None),
+        "all" => Ok(Eager::All),
+        size => match parse_size(size) {
+            Ok(bytes) => Ok(Eager::UpTo(bytes)),
+            Err(why) => Err(format!("{why}; or none, or all")),
+        },
+    }
+}
+
+fn parse_arrivals(text: &str) -> Result<Arrivals, String> {
+    let time = |text: &str| Ok::<_, String>(parse_time(text)?.value);
+    if text == "none" {
+        return Ok(Arrivals::None);
+    }
+    if let Some(late) = text.strip_prefix("last:") {
+        return Ok(Arrivals::Last(time(late)?));
+    }
+    if let Some(random) = text.strip_prefix("random:") {
+        let (law, seed) = match random.rsplit_once(",seed=") {
+            None => (random, 1),
+            Some((law, seed)) => {
+                let number = seed
+                    .parse()
+                    .map_err(|_| format!("'{seed}' is not a seed"))?;
+                (law, number)
+            }
+        };
+        return match law.split(',').collect::<Vec<_>>()[..] {
+            ["exp", mean] => Ok(Arrivals::Exponential(time(mean)?, seed)),
+            ["uniform", from, to] => {
+                let (from, to) = (time(from)?, time(to)?);
+                match from <= to {
+                    true => Ok(Arrivals::Uniform(from, to, seed)),
+                    false => Err(format!("{law}: the first time is the later one")),
+                }
+            }
+            _ => Err(format!(
+                "'{law}' is not a law: write exp,20us or uniform,0,50us"
+            )),
+        };
+    }
+    let Some(_) = text
+        .split_once(':')
+        .filter(|(rank, _)| rank.parse::<usize>().is_ok())
+    else {
+        return Ok(Arrivals::File(text.into()));
+    };
+    let late = text.split(',').map(|part| {
+        let (rank, at) = part.split_once(':').unwrap_or((part, ""));
+        let rank = rank
+            .parse()
+            .map_err(|_| format!("'{part}' is not RANK:TIME"))?;
+        Ok::<_, String>((rank, time(at)?))
+    });
+    late.collect::<Result<_, _>>().map(Arrivals::Ranks)
+}
+
+impl Arrivals {
+    /// By rank: when it arrives.
+    fn of(&self, ranks: usize) -> Result<Vec<f64>> {
+        let random = |seed: u64, draw: &dyn Fn(f64) -> f64| {
+            let mut generator = Generator::new(seed);
+            (0..ranks).map(|_| draw(generator.unit())).collect()
+        };
+        let mut arrivals = vec![0.0; ranks];
+        match self {
+            Arrivals::None => return Ok(Vec::new()),
+            Arrivals::Last(late) => arrivals[ranks.saturating_sub(1)] = *late,
+            Arrivals::Ranks(late) => {
+                for &(rank, at) in late {
+                    match arrivals.get_mut(rank) {
+                        Some(arrival) => *arrival = at,
+                        None => bail!(
+                            "--arrivals: rank {rank} is not one of {ranks} ranks (numbered from 0)"
+                        ),
+                    }
+                }
+            }
+            Arrivals::Exponential(mean, seed) => {
+                arrivals = random(*seed, &|unit| -mean * (1.0 - unit).ln());
+            }
+            Arrivals::Uniform(from, to, seed) => {
+                arrivals = random(*seed, &|unit| from + (to - from) * unit);
+            }
+            Arrivals::File(path) => {
+                let file: ArrivalsFile = serde_json::from_str(&read_text(path)?)
+                    .with_context(|| format!("{}: not a file of arrivals", name_of(path)))?;
+                arrivals = file.arrivals;
+            }
+        }
+        Ok(arrivals)
+    }
+}
+
+impl DelayArgs {
+    /// `cost` with these delays.
+    pub(crate) fn apply(&self, mut cost: CostModel, ranks: usize) -> Result<CostModel> {
+        if let Some(latency) = self.latency {
+            cost = cost.latency(latency.value);
+        }
+        if let Some(eager) = self.eager {
+            cost = cost.eager(eager);
+        }
+        if let Some(arrivals) = &self.arrivals {
+            cost = cost.arrivals(arrivals.of(ranks)?);
+        }
+        cost.validate()?;
+        cost.covers(ranks)?;
+        Ok(cost)
+    }
+
+    /// Refuses the options for a command whose messages are real, or whose output has no time.
+    pub(crate) fn refuse(&self, command: &str) -> Result<()> {
+        let given = [
+            (self.latency.is_some(), "--latency"),
+            (self.eager.is_some(), "--eager"),
+            (self.arrivals.is_some(), "--arrivals"),
+        ];
+        match given.into_iter().find(|(given, _)| *given) {
+            Some((_, option)) => bail!("{option} is for model times: {command} does not take it"),
+            None => Ok(()),
+        }
+    }
+}
