@@ -153,11 +153,6 @@ impl CostModel {
         })
     }
 
-    /// Whether some rank arrives after time 0.
-    pub fn has_arrivals(&self) -> bool {
-        self.last_arrival() > 0.0
-    }
-
     /// The latency from rank `from` to rank `to`.
     #[inline]
     pub fn latency_between(&self, from: usize, to: usize) -> f64 {

@@ -13,16 +13,17 @@ use anyhow::{Context, Result, bail};
 use oneport::machine::Links;
 use oneport::{Collective, Kind, Ports, Schedule};
 use oneport_synthesis::{Answer, Certificate, Options, Problem, Step, synthesize};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::args::{PORTS, named, parse_kind, parse_ranks};
 use crate::files::{name_of, read_text};
 use crate::memory::available_memory;
-use crate::output;
+use crate::output::{self, record};
 use crate::plan;
 use crate::ranges::Ranges;
 use crate::tune::stop_on_signals;
-use crate::units::{parse_count, parse_duration};
+use crate::units::{counted, parse_count, parse_duration};
 
 /// Find a schedule of the fewest rounds, and prove that none is shorter
 ///
@@ -115,31 +116,11 @@ fn parse_budget(text: &str) -> Result<Duration, String> {
     parse_duration(text, 0.0, "a budget is between 0")
 }
 
-/// What is printed with `--json`.
-#[derive(Serialize)]
-struct Report<'a> {
-    collective: Kind,
-    ranks: usize,
-    /// Of the schedule; null if none was found.
-    rounds: Option<usize>,
-    lower: usize,
-    optimal: bool,
-    /// Why fewer are impossible: formula or unsat.
-    lower_by: &'static str,
-    /// Of the best algorithm for the same problem, if there is one.
-    best_algorithm_rounds: Option<usize>,
-    schedule: Option<&'a serde_json::value::RawValue>,
-}
-
 /// Synthesizes and prints.
 pub(crate) fn run(args: &SynthesizeArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let to_file = output::file_of(args.output.as_deref());
-    let proof = |extension| {
-        args.proof
-            .as_ref()
-            .map(|name| name.with_extension(extension))
-    };
-    let (cnf, drat) = (proof("cnf"), proof("drat"));
+    let [cnf, drat] =
+        ["cnf", "drat"].map(|kind| args.proof.as_ref().map(|name| name.with_extension(kind)));
     output::writable(&[
         ("-o", to_file),
         ("--proof", cnf.as_deref()),
@@ -160,7 +141,11 @@ pub(crate) fn run(args: &SynthesizeArgs, out: &mut dyn Write) -> Result<ExitCode
     let text = |out: &mut dyn Write| {
         writeln!(out, "{}", verdict(&answer, args.rounds, seconds))?;
         if let Some(row) = answer.row {
-            writeln!(out, "best algorithm of the registry: {}", rounds(row))?;
+            writeln!(
+                out,
+                "best algorithm of the registry: {}",
+                counted(row, "round")
+            )?;
         }
         match &answer.schedule {
             Some(schedule) if to_file.is_none() => write!(out, "{}", plan::rounds(schedule)?)?,
@@ -169,32 +154,27 @@ pub(crate) fn run(args: &SynthesizeArgs, out: &mut dyn Write) -> Result<ExitCode
         Ok(())
     };
     let json = answer.schedule.as_ref().map(Schedule::to_json);
-    let json = json
-        .map(serde_json::value::RawValue::from_string)
-        .transpose()?;
-    let report = Report {
+    let json = json.map(RawValue::from_string).transpose()?;
+    let report = record! {
         collective: problem.1,
         ranks: problem.2,
+        // Of the schedule; null if none was found.
         rounds: answer.upper,
         lower: answer.lower,
         optimal: answer.is_optimal(),
+        // Why fewer are impossible.
         lower_by: match answer.certificate {
             Certificate::Formula => "formula",
             Certificate::Refuted { .. } => "unsat",
         },
         best_algorithm_rounds: answer.row,
-        schedule: json.as_deref(),
+        schedule: json,
     };
     output::answer(out, args.json, &report, text)?;
     Ok(match stopped.load(Ordering::Relaxed) {
         true => ExitCode::from(130),
         false => ExitCode::SUCCESS,
     })
-}
-
-/// "1 round", "6 rounds".
-fn rounds(n: usize) -> String {
-    format!("{n} round{}", if n == 1 { "" } else { "s" })
 }
 
 /// What is known, in one sentence.
@@ -213,23 +193,23 @@ fn verdict(answer: &Answer, asked: Option<usize>, seconds: f64) -> String {
         }
     };
     match (answer.upper, asked) {
-        (Some(upper), _) if answer.is_optimal() => {
-            let reason = if fewer.is_empty() {
-                fewer
-            } else {
-                format!(": {fewer}")
-            };
-            format!("{}, optimal{reason}", rounds(upper))
+        (Some(upper), _) if answer.is_optimal() && fewer.is_empty() => {
+            format!("{}, optimal", counted(upper, "round"))
         }
-        (Some(upper), Some(_)) => format!("{}: there is a schedule; {fewer}", rounds(upper)),
+        (Some(upper), _) if answer.is_optimal() => {
+            format!("{}, optimal: {fewer}", counted(upper, "round"))
+        }
+        (Some(upper), Some(_)) => {
+            format!("{}: there is a schedule; {fewer}", counted(upper, "round"))
+        }
         (Some(upper), None) => format!(
             "{}, best so far: {fewer}; open: {} to {}",
-            rounds(upper),
+            counted(upper, "round"),
             answer.lower,
             upper - 1
         ),
         (None, Some(asked)) if answer.lower > asked => {
-            format!("{}: there is no schedule; {fewer}", rounds(asked))
+            format!("{}: there is no schedule; {fewer}", counted(asked, "round"))
         }
         (None, _) => format!(
             "no schedule found yet: {fewer}; open: {} and more",
@@ -258,10 +238,10 @@ fn search(
             Step::Asks {
                 rounds: n,
                 variables,
-            } => format!("{}: {variables} variables", rounds(n)),
-            Step::Found(n) => format!("{}: found", rounds(n)),
-            Step::Refuted(n) => format!("{}: impossible", rounds(n)),
-            Step::Open(n) => format!("{}: open, the search was stopped", rounds(n)),
+            } => format!("{}: {variables} variables", counted(n, "round")),
+            Step::Found(n) => format!("{}: found", counted(n, "round")),
+            Step::Refuted(n) => format!("{}: impossible", counted(n, "round")),
+            Step::Open(n) => format!("{}: open, the search was stopped", counted(n, "round")),
         });
     };
     let options = Options {
@@ -305,11 +285,8 @@ struct LinksFile {
 impl SynthesizeArgs {
     /// The problem, its collective and its number of ranks.
     fn problem(&self) -> Result<(Problem, Kind, usize)> {
-        let given = self
-            .ranks
-            .as_ref()
-            .map(|ranks| ranks.one("-p"))
-            .transpose()?;
+        let given = self.ranks.as_ref().map(|ranks| ranks.one("-p"));
+        let given = given.transpose()?;
         let given = given.map(usize::try_from).transpose()?;
         let links = match &self.graph {
             None => None,
@@ -327,14 +304,13 @@ impl SynthesizeArgs {
             bail!("name a COLLECTIVE");
         };
         let collective = match kind.with_root(self.root) {
-            Collective::Multicast { root, .. } if self.targets.is_empty() => {
-                let targets = (0..ranks).filter(|&rank| rank != root).collect();
+            Collective::Multicast { root, .. } => {
+                let targets = match self.targets.is_empty() {
+                    true => (0..ranks).filter(|&rank| rank != root).collect(),
+                    false => self.targets.clone(),
+                };
                 Collective::Multicast { root, targets }
             }
-            Collective::Multicast { root, .. } => Collective::Multicast {
-                root,
-                targets: self.targets.clone(),
-            },
             _ if !self.targets.is_empty() => bail!("--targets is for a multicast"),
             collective => collective,
         };
@@ -342,15 +318,9 @@ impl SynthesizeArgs {
         if self.telephone {
             problem = problem.telephone();
         }
-        if let Some(links) = links {
-            problem = problem.links(links);
-        }
-        if let Some(items) = self.items {
-            problem = problem.items(items);
-        }
-        if let Some(steps) = self.steps {
-            problem = problem.steps(steps);
-        }
+        problem = links.into_iter().fold(problem, Problem::links);
+        problem = self.items.into_iter().fold(problem, Problem::items);
+        problem = self.steps.into_iter().fold(problem, Problem::steps);
         Ok((problem, kind, ranks))
     }
 }
