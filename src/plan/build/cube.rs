@@ -1,9 +1,9 @@
 //! Hypercube exchanges: a power of two of member ranks exchange along the edges, and every other
 //! rank is folded into a neighbour.
 
-use super::rounds::{Arrival, Message, round};
+use super::rounds::{Arrival, Message, joined, round};
 use crate::plan::Request;
-use crate::schedule::{Builder, Order, Span};
+use crate::schedule::{Builder, Order, Span, Spans};
 
 /// The members, in rank order: the ranks that remain after neighbours `2i`, `2i + 1` are folded
 /// into one for `i = 0, 1, ..` until a power of two is left. The lower neighbour stays, unless the
@@ -33,6 +33,45 @@ pub(in crate::plan) fn unfold(b: &mut Builder, p: usize, vector: Span) {
     for i in 0..folded(p) {
         b.transfer(2 * i, 2 * i + 1, vector);
     }
+}
+
+/// The rounds of an allgather of these blocks, by rank, for messages of few spans: ranks that leave
+/// send their blocks to their neighbours, members exchange all that they have, and those that left
+/// get all other blocks. In the exchange with number `s`, one of `numbers`, member `j` of `n` has
+/// the partner `partner(j, s, n)`.
+pub(in crate::plan) fn exchanges(
+    blocks: &[Span],
+    partner: fn(usize, u32, usize) -> usize,
+    numbers: impl Iterator<Item = u32>,
+) -> Vec<Vec<Message>> {
+    let p = blocks.len();
+    let members = members_of(p, 0);
+    let (n, pairs) = (members.len(), folded(p));
+    let into = (0..pairs).map(|i| Message::new(2 * i + 1, 2 * i, blocks[2 * i + 1]));
+    let mut rounds = vec![into.collect::<Vec<_>>()];
+    // By member: the blocks that it has.
+    let of = |(j, &rank): (usize, &usize)| {
+        let own = blocks[rank..].iter().take(if j < pairs { 2 } else { 1 });
+        joined(own.copied())
+    };
+    let mut held: Vec<Spans> = members.iter().enumerate().map(of).collect();
+    for s in numbers {
+        let messages = (0..n).map(|j| {
+            let to = members[partner(j, s, n)];
+            Message::new(members[j], to, held[j].clone())
+        });
+        rounds.push(messages.collect());
+        let both = |j: usize| joined(held[j].iter().chain(&held[partner(j, s, n)]).copied());
+        held = (0..n).map(both).collect();
+    }
+    let end = blocks.iter().map(|block| block.end()).max().unwrap_or(0);
+    let out = (0..pairs).map(|i| {
+        let own = blocks[2 * i + 1];
+        let others = [Span::from(0..own.offset), Span::from(own.end()..end)];
+        Message::new(2 * i, 2 * i + 1, joined(others.into_iter()))
+    });
+    rounds.push(out.collect());
+    rounds
 }
 
 /// A power of two of ranks that exchange along the edges of a hypercube, halving and doubling a

@@ -19,7 +19,8 @@
 //! Example, `p = 4`: 0↔1, 2↔3 (one block); 0↔2, 1↔3 (two blocks). `p = 3`: 1→0; 0↔2 (two blocks one
 //! way, one the other); 0→1 (blocks 0 and 2).
 
-use crate::plan::build::cube::{folded, members_of};
+use crate::plan::build::compose;
+use crate::plan::build::cube::{exchanges, folded};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
@@ -32,38 +33,10 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
 
 /// Plans the allgather.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    let p = request.ranks;
-    let blocks = request.block_spans();
-    let mut b = over_blocks(request, Collective::Allgather, &blocks, 0);
-    let end = blocks.last().map_or(0, |b| b.end());
-    let members = members_of(p, 0);
-    let pairs = folded(p);
-    let into: Vec<_> = (0..pairs)
-        .map(|i| Message::new(2 * i + 1, 2 * i, blocks[2 * i + 1]))
-        .collect();
-    round(&mut b, request, &into, Arrival::Stored);
-    // A member's blocks begin with its own block.
-    let start = |j: usize| members.get(j).map_or(end, |&r| blocks[r].offset);
-    for k in 0..members.len().ilog2() {
-        let group = |j: usize| {
-            let first = (j >> k) << k;
-            Span::from(start(first)..start(first + (1 << k)))
-        };
-        let messages: Vec<_> = (0..members.len())
-            .map(|j| Message::new(members[j], members[j ^ (1 << k)], group(j)))
-            .collect();
-        round(&mut b, request, &messages, Arrival::Stored);
-    }
-    let out = (0..pairs).map(|i| {
-        let own = blocks[2 * i + 1];
-        let others = [Span::from(0..own.offset), Span::from(own.end()..end)];
-        let mut spans: Spans = others.into_iter().collect();
-        spans.retain(|s| s.len > 0);
-        Message::new(2 * i, 2 * i + 1, spans)
-    });
-    let out: Vec<_> = out.filter(|m| total_len(&m.sent) > 0).collect();
-    round(&mut b, request, &out, Arrival::Stored);
-    b.build()
+    let rounds = 0..request.ranks.ilog2();
+    compose::plan(request, |blocks| {
+        exchanges(&blocks, |j, k, _| j ^ (1 << k), rounds.clone()).into_iter()
+    })
 }
 
 /// Time of the schedule for equal blocks of size `b`; for `p != n` only if costs are linear.

@@ -29,7 +29,7 @@
 
 use super::doubling_allreduce;
 use crate::plan::build::compose;
-use crate::plan::build::cube::{folded, members_of};
+use crate::plan::build::cube::{exchanges, folded, members_of};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
@@ -74,8 +74,10 @@ fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
 
 /// Plans the allreduce; only the sum of the request's segments matters.
 pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
+    let d = request.ranks.ilog2();
     compose::plan(request, |_| {
-        rounds(&blocks_in_order(request.ranks, request.elements())).into_iter()
+        let blocks = blocks_in_order(request.ranks, request.elements());
+        exchanges(&blocks, partner, (0..d).rev()).into_iter()
     })
 }
 
@@ -229,38 +231,6 @@ impl Rounds for Swing {
     fn is_uniform(&self, _ports: Ports) -> bool {
         self.pairs == 0 && are_equal(&self.blocks)
     }
-}
-
-/// All rounds of the allgather of these blocks, by rank, for messages of few spans.
-fn rounds(blocks: &[Span]) -> Vec<Vec<Message>> {
-    let p = blocks.len();
-    let members = members_of(p, 0);
-    let (n, pairs) = (members.len(), folded(p));
-    let into = (0..pairs).map(|i| Message::new(2 * i + 1, 2 * i, blocks[2 * i + 1]));
-    let mut rounds = vec![into.collect::<Vec<_>>()];
-    // By member: the blocks that it has.
-    let of = |(j, &rank): (usize, &usize)| {
-        let own = blocks[rank..].iter().take(if j < pairs { 2 } else { 1 });
-        joined(own.copied())
-    };
-    let mut held: Vec<Spans> = members.iter().enumerate().map(of).collect();
-    for s in (0..n.ilog2()).rev() {
-        let messages = (0..n).map(|j| {
-            let to = members[partner(j, s, n)];
-            Message::new(members[j], to, held[j].clone())
-        });
-        rounds.push(messages.collect());
-        let both = |j: usize| joined(held[j].iter().chain(&held[partner(j, s, n)]).copied());
-        held = (0..n).map(both).collect();
-    }
-    let end = blocks.iter().map(|block| block.end()).max().unwrap_or(0);
-    let out = (0..pairs).map(|i| {
-        let own = blocks[2 * i + 1];
-        let others = [Span::from(0..own.offset), Span::from(own.end()..end)];
-        Message::new(2 * i, 2 * i + 1, joined(others.into_iter()))
-    });
-    rounds.push(out.collect());
-    rounds
 }
 
 /// By rank: its block of a vector of `m` elements, in which the blocks that a member has after any

@@ -64,7 +64,7 @@ pub fn oblivious(problem: &GatherProblem) -> Result<GatherTree> {
             .take_while(|&r| r < p);
         best_of(problem, powers.chain([p - 1]))
     });
-    Ok(join_subcubes(problem, Some(root), |_, _| false))
+    Ok(join_subcubes(problem, Some(root), 2, |_, _| false))
 }
 
 /// The best oblivious tree over all roots. Takes `O(p log p)` time, or `O(p)` with a given root.
@@ -72,7 +72,7 @@ pub(crate) fn oblivious_best_root(problem: &GatherProblem) -> Result<GatherTree>
     let root = problem
         .root()
         .unwrap_or_else(|| best_of(problem, 0..problem.ranks()));
-    Ok(join_subcubes(problem, Some(root), |_, _| false))
+    Ok(join_subcubes(problem, Some(root), 2, |_, _| false))
 }
 
 /// The adaptive tree: the side receives that has more data without its root's block.
@@ -80,9 +80,8 @@ pub(crate) fn oblivious_best_root(problem: &GatherProblem) -> Result<GatherTree>
 /// Without a copy cost the receiver never waits for its own subcube (Lemma 1). With one it may:
 /// Proposition 1 does not hold for this tree, but for [`adaptive_to_data`]. Takes `O(p)` time.
 pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
-    Ok(join_subcubes(problem, problem.root(), |low, high| {
-        low.receives_from(high)
-    }))
+    let low_receives = Subcube::receives_from;
+    Ok(join_subcubes(problem, problem.root(), 2, low_receives))
 }
 
 /// The tree in which the side with more data receives. With `gamma_copy = beta` and a free root it
@@ -93,9 +92,8 @@ pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
 /// 78, 151 with `alpha = 30`, `beta = gamma_copy = 1` it takes 518, this tree at most
 /// `3 * 30 + 411 = 501`. Takes `O(p)` time.
 pub fn adaptive_to_data(problem: &GatherProblem) -> Result<GatherTree> {
-    Ok(join_subcubes(problem, problem.root(), |low, high| {
-        low.data() > high.data()
-    }))
+    let low_receives = |low: Subcube, high: Subcube| low.data() > high.data();
+    Ok(join_subcubes(problem, problem.root(), 2, low_receives))
 }
 
 /// A subcube whose data has been gathered at its root. Sizes are in bytes.
@@ -131,39 +129,40 @@ impl Subcube {
     }
 }
 
-/// The tree that joins subcubes dimension by dimension. `low_receives` decides which side receives
-/// where the root does not.
-fn join_subcubes(
+/// The tree that joins `radix` adjacent subcubes at once, dimension by dimension. `low_receives`
+/// decides which of two subcubes receives where the root does not.
+pub(super) fn join_subcubes(
     problem: &GatherProblem,
     root: Option<usize>,
+    radix: usize,
     low_receives: impl Fn(Subcube, Subcube) -> bool,
 ) -> GatherTree {
-    let p = problem.ranks();
-    let mut cubes: Vec<Subcube> = (0..p)
-        .map(|r| Subcube {
-            root: r,
-            block: problem.sizes()[r],
-            others: 0,
-        })
-        .collect();
-    let mut tree = GatherTree::unconnected(p, 0);
+    let mut tree = GatherTree::unconnected(problem.ranks(), 0);
+    let blocks = problem.sizes().iter().enumerate();
+    let others = 0;
+    let single = |(root, &block)| Subcube {
+        root,
+        block,
+        others,
+    };
+    let mut cubes: Vec<Subcube> = blocks.map(single).collect();
     while cubes.len() > 1 {
-        let pairs = cubes.chunks(2).map(|pair| {
-            let &[low, high] = pair else { return pair[0] };
-            let low_is_root = match root {
-                Some(root) if low.root == root => true,
-                Some(root) if high.root == root => false,
-                _ => low_receives(low, high),
+        let joined = cubes.chunks(radix).map(|group| {
+            let given = group.iter().position(|c| Some(c.root) == root);
+            let best = |best, i| match low_receives(group[best], group[i]) {
+                true => best,
+                false => i,
             };
-            let (to, from) = if low_is_root {
-                (low, high)
-            } else {
-                (high, low)
-            };
-            tree.add_child(to.root, from.root, 0);
-            to.with(from)
+            let to = given.unwrap_or_else(|| (1..group.len()).fold(0, best));
+            let senders = group.iter().enumerate().filter(|&(i, _)| i != to);
+            senders
+                .enumerate()
+                .fold(group[to], |to, (port, (_, &from))| {
+                    tree.add_child(to.root, from.root, port);
+                    to.with(from)
+                })
         });
-        cubes = pairs.collect();
+        cubes = joined.collect();
     }
     tree.set_root(cubes[0].root);
     tree

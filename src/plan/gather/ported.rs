@@ -19,6 +19,7 @@
 //!   data, each gathered through one port of the root by the best tree over its ranks in decreasing
 //!   order of blocks.
 
+use super::binomial::{Subcube, join_subcubes};
 use super::noncontiguous;
 use super::subsets::Sets;
 use super::{GatherProblem, GatherTree};
@@ -51,42 +52,9 @@ const EXACT: usize = 10;
 
 /// The adaptive tree for the problem's ports. Takes `O(p)` time.
 pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
-    let (p, k) = (problem.ranks(), problem.ported());
-    let mut tree = GatherTree::unconnected(p, 0);
-    let mut cubes: Vec<super::binomial::Subcube> = problem
-        .sizes()
-        .iter()
-        .enumerate()
-        .map(|(root, &block)| super::binomial::Subcube {
-            root,
-            block,
-            others: 0,
-        })
-        .collect();
-    while cubes.len() > 1 {
-        let joined = cubes.chunks(k.saturating_add(1)).map(|group| {
-            let given = group.iter().position(|c| Some(c.root) == problem.root());
-            let best = given.unwrap_or_else(|| {
-                (0..group.len()).fold(0, |best, i| {
-                    if group[best].receives_from(group[i]) {
-                        best
-                    } else {
-                        i
-                    }
-                })
-            });
-            let senders = group.iter().enumerate().filter(|&(i, _)| i != best);
-            senders
-                .enumerate()
-                .fold(group[best], |to, (port, (_, &from))| {
-                    tree.add_child(to.root, from.root, port);
-                    to.with(from)
-                })
-        });
-        cubes = joined.collect();
-    }
-    tree.set_root(cubes[0].root);
-    Ok(tree)
+    let (root, radix) = (problem.root(), problem.ported().saturating_add(1));
+    let low_receives = Subcube::receives_from;
+    Ok(join_subcubes(problem, root, radix, low_receives))
 }
 
 /// The best tree found: see the [module documentation](self). Takes `O(p log p + p k)` time, and as
