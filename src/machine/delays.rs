@@ -187,13 +187,12 @@ impl CostModel {
             let latency = delays.latency;
             return Err(Error::usage(format!("latency is {latency:?}: {why}")));
         }
-        for (rank, &arrival) in delays.arrivals.iter().enumerate() {
-            if let Some(why) = refuses_cost(arrival) {
-                let text = format!("the arrival of rank {rank} is {arrival:?}: {why}");
-                return Err(Error::usage(text));
-            }
-        }
-        Ok(())
+        let mut arrivals = delays.arrivals.iter().enumerate();
+        let bad = arrivals.find_map(|(rank, &at)| Some((rank, at, refuses_cost(at)?)));
+        bad.map_or(Ok(()), |(rank, at, why)| {
+            let text = format!("the arrival of rank {rank} is {at:?}: {why}");
+            Err(Error::usage(text))
+        })
     }
 
     /// Checks that arrivals, if there are any, are those of `ranks` ranks.
@@ -212,9 +211,7 @@ impl CostModel {
 
     /// Has messages without bytes, those of barriers, sent eagerly if any are.
     pub(super) fn eager_tokens(self) -> Self {
-        match self.sends_eagerly() {
-            Eager::None => self,
-            _ => self.eager(Eager::All),
-        }
+        let any = self.sends_eagerly() != Eager::None;
+        if any { self.eager(Eager::All) } else { self }
     }
 }

@@ -225,11 +225,13 @@ impl CostModel {
             latency: transposed(&links.latency),
             ..links.clone()
         };
-        let reversed = CostModel {
-            costs: Costs::Links(Arc::new(LinkPlatform::new(links))),
-            ..self
-        };
-        Ok(reversed.without_arrivals())
+        Ok(self.with_links(links))
+    }
+
+    /// The same model with these links, valid ones, and without arrivals.
+    fn with_links(self, links: Links) -> Self {
+        let costs = Costs::Links(Arc::new(LinkPlatform::new(links)));
+        CostModel { costs, ..self }.without_arrivals()
     }
 
     /// The same model with messages that take their start-up time alone, that of one byte but for

@@ -1,9 +1,6 @@
 //! The nodes of a machine whose links differ by level, and the costs among some of its ranks.
 
-use std::sync::Arc;
-
-use super::links::LinkPlatform;
-use super::{CostModel, Costs, Eager, Links};
+use super::{CostModel, Links};
 use crate::error::Result;
 
 /// The levels of a machine, from the innermost to the outermost one, which all ranks share.
@@ -117,18 +114,14 @@ impl CostModel {
         };
         let (gamma, gamma_copy) = (rates(&links.gamma), rates(&links.gamma_copy));
         let pairs_of = |a: usize| ranks.iter().map(move |&b| (a, b)).filter(|(a, b)| a != b);
-        let mut pairs = (ranks.iter().flat_map(|&a| pairs_of(a))).map(|(a, b)| platform.pair(a, b));
-        let (alpha, beta) = pairs.next().unwrap_or((0.0, 0.0));
-        let mut latencies =
-            (ranks.iter().flat_map(|&a| pairs_of(a))).map(|(a, b)| self.latency_between(a, b));
-        let latency = latencies.next().unwrap_or(0.0);
-        let same_latency = latencies.all(|other| other == latency);
+        let costs = |(a, b)| (platform.pair(a, b), self.latency_between(a, b));
+        let mut pairs = ranks.iter().flat_map(|&a| pairs_of(a)).map(costs);
+        let ((alpha, beta), latency) = pairs.next().unwrap_or_default();
         let same = |rates: &[f64]| rates.iter().all(|rate| *rate == rates[0]);
         if alpha.is_finite()
             && same(&gamma)
             && same(&gamma_copy)
-            && same_latency
-            && pairs.all(|x| x == (alpha, beta))
+            && pairs.all(|x| x == ((alpha, beta), latency))
         {
             let first = |rates: &[f64]| rates.first().copied().unwrap_or(0.0);
             let cost = CostModel::new(alpha, beta).gamma(first(&gamma));
@@ -148,13 +141,9 @@ impl CostModel {
                 true => Vec::new(),
                 false => matrix(&links.latency, ranks),
             },
-            eager: Eager::None,
+            ..Links::default()
         };
-        let model = CostModel {
-            costs: Costs::Links(Arc::new(LinkPlatform::new(links))),
-            ..self.clone()
-        };
-        Ok(model.without_arrivals())
+        Ok(self.clone().with_links(links))
     }
 }
 

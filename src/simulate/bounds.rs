@@ -516,8 +516,7 @@ fn least_latency(cost: &CostModel, p: usize) -> f64 {
     match cost.links() {
         None => cost.latency_between(0, 1),
         Some(_) => {
-            let pairs = (0..p).flat_map(|a| (0..p).map(move |b| (a, b)));
-            let others = pairs.filter(|(a, b)| a != b);
+            let others = (0..p).flat_map(|a| (0..p).filter(move |&b| b != a).map(move |b| (a, b)));
             let latencies = others.map(|(a, b)| cost.latency_between(a, b));
             latencies.fold(f64::INFINITY, f64::min)
         }

@@ -115,8 +115,8 @@ fn parse_arrivals(text: &str) -> Result<Arrivals, String> {
 impl Arrivals {
     /// By rank: when it arrives.
     fn of(&self, ranks: usize) -> Result<Vec<f64>> {
-        let random = |seed: u64, draw: &dyn Fn(f64) -> f64| {
-            let mut generator = Generator::new(seed);
+        let random = |seed: &u64, draw: &dyn Fn(f64) -> f64| {
+            let mut generator = Generator::new(*seed);
             (0..ranks).map(|_| draw(generator.unit())).collect()
         };
         let mut arrivals = vec![0.0; ranks];
@@ -134,15 +134,15 @@ impl Arrivals {
                 }
             }
             Arrivals::Exponential(mean, seed) => {
-                arrivals = random(*seed, &|unit| -mean * (1.0 - unit).ln());
+                return Ok(random(seed, &|unit| -mean * (1.0 - unit).ln()));
             }
             Arrivals::Uniform(from, to, seed) => {
-                arrivals = random(*seed, &|unit| from + (to - from) * unit);
+                return Ok(random(seed, &|unit| from + (to - from) * unit));
             }
             Arrivals::File(path) => {
-                let file: ArrivalsFile = serde_json::from_str(&read_text(path)?)
-                    .with_context(|| format!("{}: not a file of arrivals", name_of(path)))?;
-                arrivals = file.arrivals;
+                let file = serde_json::from_str::<ArrivalsFile>(&read_text(path)?);
+                let not = || format!("{}: not a file of arrivals", name_of(path));
+                return Ok(file.with_context(not)?.arrivals);
             }
         }
         Ok(arrivals)

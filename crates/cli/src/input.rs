@@ -297,28 +297,22 @@ pub(crate) fn show_cost(cost: &CostModel, unit: Unit) -> String {
 
 /// Formats latency, eager sends and late ranks, each after a comma; nothing of an ideal machine.
 fn show_delays(cost: &CostModel, unit: Unit) -> String {
-    let mut text = String::new();
-    let latency = cost.latency_between(0, 1);
-    if !cost
-        .clone()
-        .eager(Eager::None)
-        .arrivals(Vec::new())
-        .is_ideal()
-    {
-        text += &match cost.links() {
-            Some(links) if !links.latency.is_empty() => ", latency per pair".to_string(),
-            _ => format!(", latency {}", unit.show(latency)),
-        };
-    }
-    match cost.sends_eagerly() {
-        Eager::None => {}
-        Eager::UpTo(bytes) => text += &format!(", messages up to {} eager", show_bytes(bytes)),
-        _ => text += ", all messages eager",
-    }
-    if cost.last_arrival() > 0.0 {
-        text += ", ranks arrive late";
-    }
-    text
+    let latency = match (cost.links(), cost.latency_between(0, 1)) {
+        (Some(links), _) if !links.latency.is_empty() => ", latency per pair".to_string(),
+        (_, 0.0) => String::new(),
+        (_, latency) => format!(", latency {}", unit.show(latency)),
+    };
+    let eager = match cost.sends_eagerly() {
+        Eager::None => String::new(),
+        Eager::UpTo(bytes) => format!(", messages up to {} eager", show_bytes(bytes)),
+        _ => ", all messages eager".to_string(),
+    };
+    let late = if cost.last_arrival() > 0.0 {
+        ", ranks arrive late"
+    } else {
+        ""
+    };
+    latency + &eager + late
 }
 
 /// Bytes of the vector, or of the largest block, of a schedule that fits its collective.

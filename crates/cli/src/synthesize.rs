@@ -171,9 +171,14 @@ pub(crate) fn run(args: &SynthesizeArgs, out: &mut dyn Write) -> Result<ExitCode
         schedule: json,
     };
     output::answer(out, args.json, &report, text)?;
-    Ok(match stopped.load(Ordering::Relaxed) {
-        true => ExitCode::from(130),
-        false => ExitCode::SUCCESS,
+    Ok(exit_code(&stopped))
+}
+
+fn exit_code(stopped: &AtomicBool) -> ExitCode {
+    ExitCode::from(if stopped.load(Ordering::Relaxed) {
+        130
+    } else {
+        0
     })
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, bail};
 use oneport::{Kind, Ports};
@@ -12,6 +12,7 @@ use oneport_pictures::shell::{Heading, table};
 use oneport_synthesis::{Answer, Problem};
 
 use super::{SynthesizeArgs, search};
+use crate::files::FileKind;
 use crate::output;
 use crate::progress::WorkBar;
 
@@ -25,11 +26,7 @@ const MODELS: [(&str, Ports); 5] = [
 ];
 
 /// A collective under a port model: an answer for each number of ranks.
-struct Line {
-    kind: Kind,
-    ports: &'static str,
-    answers: Vec<Answer>,
-}
+type Line = (Kind, &'static str, Vec<Answer>);
 
 /// Rounds that are proved, or the interval.
 fn optimum(answer: &Answer) -> String {
@@ -56,76 +53,61 @@ pub(super) fn run(
     stopped: &AtomicBool,
     out: &mut dyn Write,
 ) -> Result<ExitCode> {
-    let ranks = args
-        .ranks
-        .as_ref()
-        .map_or((2..=6).collect(), |r| r.counts());
+    let ranks = (args.ranks.as_ref()).map_or((2..=6).collect(), |r| r.counts());
     if ranks.iter().any(|&p| p > 16) {
         bail!("the table is for at most 16 ranks");
     }
-    let kinds = Kind::ALL
-        .into_iter()
-        .filter(|&kind| kind != Kind::Multicast);
-    let kinds: Vec<Kind> = kinds.collect();
+    let mut kinds = Kind::ALL.to_vec();
+    kinds.retain(|&kind| kind != Kind::Multicast);
     let entries = kinds.len() * MODELS.len() * ranks.len();
     let bar = WorkBar::new(entries as u64, "{msg} {pos}/{len} {bar} {eta}");
     let mut lines = Vec::new();
     for kind in kinds {
-        for (name, ports) in MODELS {
+        for (ports, model) in MODELS {
             let mut answers = Vec::new();
             for &p in &ranks {
-                bar.name(&format!("{kind}, {name}, p = {p}"));
-                let problem = Problem::new(kind.with_root(0), p).ports(ports);
+                bar.name(&format!("{kind}, {ports}, p = {p}"));
+                let problem = Problem::new(kind.with_root(0), p).ports(model);
                 answers.push(search(&problem, args, false, stopped)?.0);
                 bar.add(1);
             }
-            lines.push(Line {
-                kind,
-                ports: name,
-                answers,
-            });
+            lines.push((kind, ports, answers));
         }
     }
     bar.finish();
-    let is_page = to_file.is_some_and(|file| file.extension().is_some_and(|e| e == "html"));
-    let text = match is_page {
+    let text = match to_file.is_some_and(|file| FileKind::of(file) == Some(FileKind::Html)) {
         true => page(&ranks, &lines),
         false => markdown(&ranks, &lines),
     };
     output::write_to(out, to_file, &text)?;
-    Ok(match stopped.load(Ordering::Relaxed) {
-        true => ExitCode::from(130),
-        false => ExitCode::SUCCESS,
-    })
+    Ok(super::exit_code(stopped))
 }
 
 fn markdown(ranks: &[usize], lines: &[Line]) -> String {
-    let mut text = String::from("| collective | ports |");
-    ranks.iter().for_each(|p| {
-        let _ = write!(text, " p = {p} |");
+    let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let first = |a: &str, b: &str| vec![a.to_string(), b.to_string()];
+    let mut head = first("collective", "ports");
+    head.extend(ranks.iter().map(|p| format!("p = {p}")));
+    let rule = format!("|{}\n", "---|".repeat(head.len()));
+    let rows = lines.iter().map(|(kind, ports, answers)| {
+        let mut cells = first(kind.name(), ports);
+        cells.extend(answers.iter().map(cell));
+        row(cells)
     });
-    let _ = writeln!(text, "\n|---|---|{}", "---|".repeat(ranks.len()));
-    for line in lines {
-        let _ = write!(text, "| {} | {} |", line.kind, line.ports);
-        for answer in &line.answers {
-            let _ = write!(text, " {} |", cell(answer));
-        }
-        text.push('\n');
-    }
-    text
+    row(head) + &rule + &rows.collect::<String>()
 }
 
 /// A page: bars of the rounds of the best algorithm over the optimum, then the table.
 fn page(ranks: &[usize], lines: &[Line]) -> String {
     let mut bars = String::new();
-    for line in lines {
-        let ratios = ranks.iter().zip(&line.answers).filter_map(|(&p, answer)| {
+    for (kind, ports, answers) in lines {
+        let ratios = ranks.iter().zip(answers).filter_map(|(&p, answer)| {
             let (row, upper) = (answer.row?, answer.upper?);
             (row > upper && upper > 0).then_some((p, row, upper))
         });
         for (p, row, upper) in ratios {
             let part = 100.0 * (row as f64 / upper as f64 - 1.0);
-            let name = format!("{}, {}, p = {p}", line.kind, line.ports);
+            let name = format!("{kind}, {ports}, p = {p}");
             let _ = writeln!(
                 bars,
                 "<tr><td style=\"text-align:left\">{name}</td><td>{row}</td><td>{upper}</td>\
@@ -140,9 +122,9 @@ fn page(ranks: &[usize], lines: &[Line]) -> String {
     let names: Vec<String> = ranks.iter().map(|p| format!("p = {p}")).collect();
     let mut columns = vec!["<collective", "<ports"];
     columns.extend(names.iter().map(String::as_str));
-    let rows = lines.iter().map(|line| {
-        let mut cells = vec![line.kind.to_string(), line.ports.to_string()];
-        cells.extend(line.answers.iter().map(cell));
+    let rows = lines.iter().map(|(kind, ports, answers)| {
+        let mut cells = vec![kind.to_string(), ports.to_string()];
+        cells.extend(answers.iter().map(cell));
         ("", cells)
     });
     let all = table("all", "All optima", &columns, rows);
