@@ -11,7 +11,10 @@ use crate::error::{Error, Result};
 /// Which messages are sent without waiting for the receiver. In files `"none"`, `"all"`, or the
 /// number of bytes up to which messages are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(
+    rename_all = "lowercase",
+    expecting = "eager is \"none\", \"all\" or a number of bytes"
+)]
 #[non_exhaustive]
 pub enum Eager {
     /// None: every transfer is a rendezvous.
@@ -67,7 +70,13 @@ pub(super) struct Delays {
     eager: Eager,
 }
 
-/// Delays: see [rule 4 and the rule of arrivals](crate::rules).
+static IDEAL: Delays = Delays {
+    arrivals: Vec::new(),
+    latency: 0.0,
+    eager: Eager::None,
+};
+
+/// Late ranks, latency and eager sends: see [the rules of time](crate::rules).
 impl CostModel {
     /// The same model with ranks that arrive late: `arrivals[rank]` is the time from which the
     /// ports and the computation of the rank are available. None means that all are at time 0.
@@ -100,14 +109,15 @@ impl CostModel {
         self.with_delays(|delays| delays.eager = eager)
     }
 
-    pub(super) fn with_delays(mut self, change: impl FnOnce(&mut Delays)) -> Self {
-        let mut delays = self
-            .delays
-            .take()
-            .map_or_else(Delays::default, Arc::unwrap_or_clone);
+    fn with_delays(mut self, change: impl FnOnce(&mut Delays)) -> Self {
+        let mut delays = self.delays().clone();
         change(&mut delays);
-        self.delays = (delays != Delays::default()).then(|| Arc::new(delays));
+        self.delays = (delays != IDEAL).then(|| Arc::new(delays));
         self
+    }
+
+    fn delays(&self) -> &Delays {
+        self.delays.as_deref().unwrap_or(&IDEAL)
     }
 
     /// The same model in which every transfer is a rendezvous without latency.
@@ -131,26 +141,18 @@ impl CostModel {
 
     /// Which messages are sent without waiting for their receivers.
     pub fn sends_eagerly(&self) -> Eager {
-        self.delays
-            .as_ref()
-            .map_or(Eager::None, |delays| delays.eager)
+        self.delays().eager
     }
 
     /// The time from which `rank` takes part.
     #[inline]
     pub fn arrival(&self, rank: usize) -> f64 {
-        let delays = self.delays.as_ref();
-        delays
-            .and_then(|delays| delays.arrivals.get(rank).copied())
-            .unwrap_or(0.0)
+        self.delays().arrivals.get(rank).copied().unwrap_or(0.0)
     }
 
     /// The time at which the last rank arrives.
     pub fn last_arrival(&self) -> f64 {
-        let delays = self.delays.as_ref();
-        delays.map_or(0.0, |delays| {
-            delays.arrivals.iter().copied().fold(0.0, f64::max)
-        })
+        self.delays().arrivals.iter().copied().fold(0.0, f64::max)
     }
 
     /// The latency from rank `from` to rank `to`.
@@ -158,7 +160,7 @@ impl CostModel {
     pub fn latency_between(&self, from: usize, to: usize) -> f64 {
         match self.platform() {
             Some(platform) if platform.has_latencies() => platform.latency(from, to),
-            _ => self.delays.as_ref().map_or(0.0, |delays| delays.latency),
+            _ => self.delays().latency,
         }
     }
 
@@ -171,23 +173,19 @@ impl CostModel {
                 0 => 0.0,
                 _ => self.latency_between(from, to),
             },
-            eager: self
-                .delays
-                .as_ref()
-                .is_some_and(|delays| delays.eager.covers(bytes)),
+            eager: self.delays().eager.covers(bytes),
         }
     }
 
     /// Checks latency and arrivals as [`CostModel::validate`] does.
     pub(super) fn validate_delays(&self) -> Result<()> {
-        let Some(delays) = &self.delays else {
-            return Ok(());
-        };
-        if let Some(why) = refuses_cost(delays.latency) {
-            let latency = delays.latency;
+        let Delays {
+            arrivals, latency, ..
+        } = self.delays();
+        if let Some(why) = refuses_cost(*latency) {
             return Err(Error::usage(format!("latency is {latency:?}: {why}")));
         }
-        let mut arrivals = delays.arrivals.iter().enumerate();
+        let mut arrivals = arrivals.iter().enumerate();
         let bad = arrivals.find_map(|(rank, &at)| Some((rank, at, refuses_cost(at)?)));
         bad.map_or(Ok(()), |(rank, at, why)| {
             let text = format!("the arrival of rank {rank} is {at:?}: {why}");
@@ -197,16 +195,12 @@ impl CostModel {
 
     /// Checks that arrivals, if there are any, are those of `ranks` ranks.
     pub(super) fn covers_arrivals(&self, ranks: usize) -> Result<()> {
-        let arrivals = self
-            .delays
-            .as_ref()
-            .map_or(0, |delays| delays.arrivals.len());
-        if arrivals == 0 || arrivals == ranks {
-            return Ok(());
+        match self.delays().arrivals.len() {
+            n if n == 0 || n == ranks => Ok(()),
+            n => Err(Error::usage(format!(
+                "the arrivals are those of {n} ranks, but there are {ranks}"
+            ))),
         }
-        Err(Error::usage(format!(
-            "the arrivals are those of {arrivals} ranks, but there are {ranks}"
-        )))
     }
 
     /// Has messages without bytes, those of barriers, sent eagerly if any are.

@@ -48,7 +48,7 @@ fn is_default(eager: &Eager) -> bool {
 
 /// Latency in files: one number, or one for each pair.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "latency is a number, or a matrix of numbers")]
 enum LatencyFile {
     All(f64),
     Pairs(Vec<Vec<f64>>),

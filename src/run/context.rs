@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::exec::Clock;
 use super::transfer::Combiner;
 use super::wait::{TeamState, Waiter};
-use crate::machine::{CostModel, Ports};
+use crate::error::{Error, Result};
+use crate::machine::{CostModel, Eager, Ports};
 
 /// What all ranks share during a run.
 #[derive(Debug)]
@@ -43,6 +44,16 @@ impl Copying {
         shared: false,
         streams_from: usize::MAX,
     };
+}
+
+/// Refuses eager sends under the paced clock, where every sender waits for its receiver.
+pub(crate) fn clock_fits(clock: Clock, cost: &CostModel) -> Result<()> {
+    match (clock, cost.sends_eagerly()) {
+        (Clock::Native, _) | (_, Eager::None) => Ok(()),
+        _ => Err(Error::usage(
+            "under the paced clock every sender waits for its receiver: leave eager sends out",
+        )),
+    }
 }
 
 impl<'r> RunContext<'r> {

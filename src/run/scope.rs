@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use super::context::RunContext;
+use super::context::{RunContext, clock_fits};
 use super::element::Element;
 use super::endpoint::{Endpoint, PortModel};
 use super::exec::Clock;
@@ -246,6 +246,7 @@ impl Team {
         self.accepts_elements(size_of::<T>())?;
         options.cost.validate()?;
         options.cost.covers(self.ranks())?;
+        clock_fits(options.clock, &options.cost)?;
         if buffers != self.ranks() {
             return Err(Error::usage(format!(
                 "{} buffers for a team of {} ranks",

@@ -73,43 +73,34 @@ fn parse_arrivals(text: &str) -> Result<Arrivals, String> {
         return Ok(Arrivals::Last(time(late)?));
     }
     if let Some(random) = text.strip_prefix("random:") {
-        let (law, seed) = match random.rsplit_once(",seed=") {
-            None => (random, 1),
-            Some((law, seed)) => {
-                let number = seed
-                    .parse()
-                    .map_err(|_| format!("'{seed}' is not a seed"))?;
-                (law, number)
-            }
-        };
-        return match law.split(',').collect::<Vec<_>>()[..] {
-            ["exp", mean] => Ok(Arrivals::Exponential(time(mean)?, seed)),
-            ["uniform", from, to] => {
-                let (from, to) = (time(from)?, time(to)?);
-                match from <= to {
-                    true => Ok(Arrivals::Uniform(from, to, seed)),
-                    false => Err(format!("{law}: the first time is the later one")),
-                }
-            }
+        let (law, seed) = random.rsplit_once(",seed=").unwrap_or((random, "1"));
+        let seed = seed.parse();
+        let seed =
+            seed.map_err(|_| format!("'{random}' does not end in a whole number as seed"))?;
+        let (kind, times) = law.split_once(',').unwrap_or((law, ""));
+        let times = times.split(',').map(time).collect::<Result<Vec<_>, _>>();
+        return match (kind, times.as_deref()) {
+            ("exp", Ok(&[mean])) => Ok(Arrivals::Exponential(mean, seed)),
+            ("uniform", Ok(&[from, to])) if from <= to => Ok(Arrivals::Uniform(from, to, seed)),
             _ => Err(format!(
-                "'{law}' is not a law: write exp,20us or uniform,0,50us"
+                "'{law}' is not a law: write exp,20us, or uniform,0,50us with the earlier time first"
             )),
         };
     }
-    let Some(_) = text
-        .split_once(':')
-        .filter(|(rank, _)| rank.parse::<usize>().is_ok())
-    else {
-        return Ok(Arrivals::File(text.into()));
-    };
-    let late = text.split(',').map(|part| {
-        let (rank, at) = part.split_once(':').unwrap_or((part, ""));
-        let rank = rank
-            .parse()
-            .map_err(|_| format!("'{part}' is not RANK:TIME"))?;
-        Ok::<_, String>((rank, time(at)?))
-    });
-    late.collect::<Result<_, _>>().map(Arrivals::Ranks)
+    let is_list = |(rank, _): (&str, &str)| rank.parse::<usize>().is_ok();
+    if text.split_once(':').is_some_and(is_list) {
+        let late = text.split(',').map(|part| {
+            let (rank, at) = part.split_once(':').unwrap_or((part, ""));
+            let rank = rank.parse();
+            let rank = rank.map_err(|_| format!("'{part}' is not RANK:TIME"))?;
+            Ok::<_, String>((rank, time(at)?))
+        });
+        return late.collect::<Result<_, _>>().map(Arrivals::Ranks);
+    }
+    let file = PathBuf::from(text);
+    file.exists().then_some(Arrivals::File(file)).ok_or(format!(
+        "'{text}' is no file, nor none, last:TIME, RANK:TIME,... or random:..."
+    ))
 }
 
 impl Arrivals {
@@ -125,12 +116,12 @@ impl Arrivals {
             Arrivals::Last(late) => arrivals[ranks.saturating_sub(1)] = *late,
             Arrivals::Ranks(late) => {
                 for &(rank, at) in late {
-                    match arrivals.get_mut(rank) {
-                        Some(arrival) => *arrival = at,
-                        None => bail!(
+                    let Some(arrival) = arrivals.get_mut(rank) else {
+                        bail!(
                             "--arrivals: rank {rank} is not one of {ranks} ranks (numbered from 0)"
-                        ),
-                    }
+                        );
+                    };
+                    *arrival = at;
                 }
             }
             Arrivals::Exponential(mean, seed) => {

@@ -34,7 +34,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 
 pub use self::read::read;
-use super::{Written, computation, ensure_own_ports, tags};
+use super::{Written, computation, ensure_ideal, ensure_own_ports, tags};
 use oneport::error::{Error, Result};
 use oneport::internal::bytes;
 use oneport::internal::json_line;
@@ -108,6 +108,7 @@ struct HeadLine<'a> {
 /// schedule that the model cannot time.
 pub fn write(schedule: &Schedule, options: &GoalOptions) -> Result<Written> {
     ensure_own_ports(schedule, "GOAL")?;
+    ensure_ideal(&options.cost, "GOAL")?;
     let kind = schedule.collective().kind();
     let terms = &GoalTerms {
         cost: kind.costs(&options.cost).into_owned(),

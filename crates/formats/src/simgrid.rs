@@ -21,7 +21,7 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use super::{computation, ensure_own_ports, tags};
+use super::{computation, ensure_ideal, ensure_own_ports, tags};
 use oneport::error::{Error, Result};
 use oneport::internal::bytes;
 use oneport::machine::CostModel;
@@ -80,6 +80,7 @@ pub struct SimgridOptions {
 /// schedule that the model cannot time.
 pub fn write(schedule: &Schedule, options: &SimgridOptions) -> Result<Vec<(String, String)>> {
     ensure_own_ports(schedule, "SimGrid")?;
+    ensure_ideal(&options.cost, "SimGrid")?;
     let kind = schedule.collective().kind();
     let cost = kind.costs(&options.cost).into_owned();
     let options = &SimgridOptions {

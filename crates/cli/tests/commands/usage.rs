@@ -51,7 +51,11 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("simulate reduce --arrivals 1:-1us", "not negative"),
         ("simulate reduce --arrivals last:NaN", "not negative"),
         ("simulate reduce --arrivals random:foo,1", "is not a law"),
-        ("simulate reduce --arrivals nothing.json", "cannot read"),
+        ("simulate reduce --arrivals nothing.json", "is no file"),
+        (
+            "simulate reduce --arrivals lats:10us",
+            "nor none, last:TIME",
+        ),
         ("simulate reduce --latency -1", "not negative"),
         ("simulate reduce --eager some", "or none, or all"),
         ("run reduce --latency 1us", "run does not take it"),

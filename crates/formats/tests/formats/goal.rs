@@ -126,6 +126,11 @@ fn what_the_uniform_form_lacks_is_refused() {
     let uni = binomial.clone().with_ports(Ports::UNI).unwrap();
     refuse(&uni, cost(), "ports are unidirectional");
     refuse(&binomial, cost().overlap(true), "overlaps communication");
+    refuse(
+        &binomial,
+        cost().latency(1.0),
+        "without late ranks, latency",
+    );
     let gather = Request::gather(4, 1).plan("oblivious").unwrap();
     refuse(&gather, cost(), "some have 1 elements and others 2");
     let empty = Request::broadcast(4, 0).plan("binomial").unwrap();
