@@ -36,13 +36,11 @@
 
 #![expect(clippy::print_stdout, reason = "an example prints its results")]
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::time::Instant;
 
 use oneport::internal::Transfer;
-use oneport::internal::pipeline::out_of_order::{
-    half_duplex_broadcast, lower_bound, lower_bound_rounds, out_of_order,
-};
+use oneport::internal::pipeline::out_of_order::{lower_bound, lower_bound_rounds, out_of_order};
 use oneport::internal::pipeline::uni_greedy;
 
 fn main() {
@@ -77,9 +75,6 @@ fn rounds() {
         let rounds = lower_bound_rounds(p, q);
         assert_eq!(lower_bound(p, &transfer_time, &combine_time), rounds as f64);
         let planned = checked_makespan(p, &transfer_time, &combine_time);
-        let broadcast = half_duplex_broadcast(p, q);
-        check_broadcast(p, q, &broadcast);
-        assert_eq!(broadcast.len() as f64, planned);
         cases += 1;
         if planned == rounds as f64 {
             optimal += 1;
@@ -199,21 +194,6 @@ fn checked_makespan(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> f6
             .all(|((rank, _), set)| *rank == 0 && set.iter().all(|x| *x))
     );
     makespan(p, &plan, transfer_time, combine_time)
-}
-
-fn check_broadcast(p: usize, q: usize, rounds: &[Vec<Transfer>]) {
-    let mut have: HashSet<(u32, u32)> = (0..q as u32).map(|s| (0, s)).collect();
-    for round in rounds {
-        let mut busy = HashSet::new();
-        for t in round {
-            assert!(busy.insert(t.from) && busy.insert(t.to), "half duplex");
-            assert!(have.contains(&(t.from, t.segment)));
-        }
-        for t in round {
-            assert!(have.insert((t.to, t.segment)), "received twice");
-        }
-    }
-    assert_eq!(have.len(), p * q);
 }
 
 fn makespan(p: usize, plan: &[Transfer], transfer_time: &[f64], combine_time: &[f64]) -> f64 {

@@ -30,6 +30,16 @@ impl TransferCost {
         }
     }
 
+    /// How much later than `side` is ready `end` can start because of it, compared with the other
+    /// side; `None` if `end` does not wait for it.
+    pub(crate) fn lead(self, end: End, side: End) -> Option<f64> {
+        match (self.eager, end, side) {
+            (true, End::Sender, End::Receiver) => None,
+            (false, _, End::Receiver) | (true, End::Receiver, End::Sender) => Some(self.latency),
+            _ => Some(0.0),
+        }
+    }
+
     /// When it ends there.
     #[inline]
     pub fn ends(self, sender: f64, receiver: f64) -> [f64; 2] {

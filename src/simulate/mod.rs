@@ -408,19 +408,14 @@ impl Simulation {
             NodeKind::Transfer => n.transfer_cost(&self.cost, self.element_bytes),
             _ => TransferCost::rendezvous(0.0),
         };
-        let sides = [(End::Sender, n.from), (End::Receiver, n.to)].map(|(side, rank)| {
-            // How much later this end lets the node start, compared with the other.
-            let lead = match (cost.eager, end, side) {
-                (false, _, End::Receiver) | (true, End::Receiver, End::Sender) => cost.latency,
-                (true, End::Sender, End::Receiver) => f64::NEG_INFINITY,
-                _ => 0.0,
-            };
-            (side, rank, lead)
-        });
-        let mut latest = (f64::NEG_INFINITY, (end, None));
+        let mut sides = [(End::Sender, n.from), (End::Receiver, n.to)];
         // Of equal times, the last one at the higher rank.
-        let order = if n.from > n.to { [1, 0] } else { [0, 1] };
-        for (side, rank, lead) in order.map(|i| sides[i]) {
+        sides.sort_by_key(|&(_, rank)| rank);
+        let mut latest = (f64::NEG_INFINITY, (end, None));
+        for (side, rank) in sides {
+            let Some(lead) = cost.lead(end, side) else {
+                continue;
+            };
             let arrival = self.cost.arrival(rank as usize) + lead;
             if arrival > latest.0 {
                 latest = (arrival, (side, None));

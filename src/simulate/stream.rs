@@ -111,8 +111,8 @@ pub(crate) fn stream_within(
     cost.covers(programs.ranks())?;
     let ranks = programs.ranks();
     programs.collective().fits_ranks(ranks)?;
-    let all_alike = cost.links().is_none() && cost.is_ideal();
-    if ranks > 2 && programs.is_uniform() && all_alike && !cost.overlaps() {
+    let alike = programs.is_uniform() && cost.links().is_none() && cost.is_ideal();
+    if ranks > 2 && alike && !cost.overlaps() {
         let two = uniform::Two(programs);
         let mut of_all = |transfers| watch(transfers * ranks as u64 / 2);
         let timed = timed_within(&two, cost, element_bytes, limit, &mut of_all)?;
@@ -213,12 +213,11 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
         ports.validate()?;
         let overlap = costs[0].0.overlaps();
         let rank = |r| StreamRank::new(programs.program_of(r), programs.buffer_len(r), ports);
-        let platform = costs[0].0.links().is_some();
         let models = costs.map(Model::from);
         Ok(StreamRun {
             ports,
             overlap,
-            platform,
+            platform: models[0].cost.links().is_some(),
             ranks: (0..p).map(rank).collect(),
             slots: PortSlots::new(ports, (0..p).map(|rank| arrival(&models, rank))),
             models,
@@ -382,13 +381,9 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
             to: to as u32,
             elements: sent as u64,
         };
-        let (mine, other) = if sends {
-            let [mine, other] = ends(&self.models, &node, &time, &theirs.time);
-            (mine, other)
-        } else {
-            let [other, mine] = ends(&self.models, &node, &theirs.time, &time);
-            (mine, other)
-        };
+        let (ready, mine) = ([time, theirs.time], usize::from(!sends));
+        let ended = ends(&self.models, &node, &ready[mine], &ready[1 - mine]);
+        let (mine, other) = (ended[mine], ended[1 - mine]);
         theirs.time = other;
         theirs.key = DONE;
         self.transfers += 1;

@@ -65,26 +65,21 @@ fn no_planned_schedule_is_faster_than_its_bounds() {
                         };
                         let schedule = schedule.with_element_bytes(4);
                         let prepared = Prepared::new(&schedule, overlap).unwrap();
-                        for (alpha, beta, gamma) in costs {
-                            let cost = CostModel::new(alpha, beta).gamma(gamma).overlap(overlap);
-                            let time = prepared.simulate(&cost).unwrap().makespan();
-                            let bounds = schedule.lower_bound(&cost);
-                            assert!(
-                                bounds.largest <= time * (1.0 + 1e-12),
-                                "{} {p} {m} {ports:?}: {bounds:?}, {time}",
-                                algorithm.name()
-                            );
-                        }
-                        for (late, latency, eager) in [
+                        let ideal = costs.map(|(a, b, gamma)| CostModel::new(a, b).gamma(gamma));
+                        let late = [
                             (9.0, 0.0, Eager::None),
                             (0.0, 6.0, Eager::None),
                             (40.0, 6.0, Eager::All),
                             (0.0, 0.0, Eager::UpTo(8)),
-                        ] {
+                        ]
+                        .map(|(late, latency, eager)| {
                             let mut arrivals = vec![0.0; p];
                             arrivals[p - 1] = late;
-                            let cost = CostModel::new(7.0, 3.0).overlap(overlap);
-                            let cost = cost.arrivals(arrivals).latency(latency).eager(eager);
+                            let cost = CostModel::new(7.0, 3.0).latency(latency);
+                            cost.arrivals(arrivals).eager(eager)
+                        });
+                        for cost in ideal.into_iter().chain(late) {
+                            let cost = cost.overlap(overlap);
                             let time = prepared.simulate(&cost).unwrap().makespan();
                             let bounds = schedule.lower_bound(&cost);
                             assert!(

@@ -40,21 +40,17 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let thresholds = (0..64 - total.leading_zeros())
         .map(|e| 1u64 << e)
         .chain([0]);
-    let trees = thresholds.map(|t| redirect_to_root(problem, &adaptive, t));
+    let trees = thresholds.map(|t| with_threshold(problem, &adaptive, t));
     let trees: Vec<GatherTree> = [adaptive.clone()].into_iter().chain(trees).collect();
     Ok(problem.fastest(trees).unwrap_or(adaptive))
 }
 
-/// The tree for one threshold, in bytes. Takes `O(p log p)` time.
-pub fn with_threshold(problem: &GatherProblem, threshold: u64) -> Result<GatherTree> {
-    Ok(redirect_to_root(
-        problem,
-        &binomial::adaptive(problem)?,
-        threshold,
-    ))
-}
-
-fn redirect_to_root(problem: &GatherProblem, adaptive: &GatherTree, threshold: u64) -> GatherTree {
+/// The tree for one threshold, in bytes, from the adaptive one. Takes `O(p log p)` time.
+pub fn with_threshold(
+    problem: &GatherProblem,
+    adaptive: &GatherTree,
+    threshold: u64,
+) -> GatherTree {
     let root = adaptive.root();
     let data = adaptive.subtree_sizes(problem.sizes());
     let mut tree = GatherTree::unconnected(problem.ranks(), root);

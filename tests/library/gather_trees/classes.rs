@@ -244,11 +244,11 @@ fn degrading_trees_are_between_linear_and_adaptive() {
             let problem = GatherProblem::new(random.sizes(p), cost, root).unwrap();
             let best = degrading::tree(&problem).unwrap();
             prove(&problem, &best);
-            let all = degrading::with_threshold(&problem, u64::MAX).unwrap();
             let adaptive = binomial::adaptive(&problem).unwrap();
+            let all = degrading::with_threshold(&problem, &adaptive, u64::MAX);
             assert!(problem.time(&best) <= problem.time(&adaptive));
             assert!(problem.time(&all) <= problem.time(&adaptive));
-            let none = degrading::with_threshold(&problem, 0).unwrap();
+            let none = degrading::with_threshold(&problem, &adaptive, 0);
             prove(&problem, &none);
             let fixed = problem.with_root(Some(none.root())).unwrap();
             let linear = linear::tree(&fixed).unwrap();

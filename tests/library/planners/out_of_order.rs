@@ -1,9 +1,7 @@
 //! Tests of the out-of-order planner and of its lower bounds.
 
 use oneport::internal::Transfer;
-use oneport::internal::pipeline::out_of_order::{
-    half_duplex_broadcast, lower_bound, lower_bound_rounds, out_of_order,
-};
+use oneport::internal::pipeline::out_of_order::{lower_bound, lower_bound_rounds, out_of_order};
 use oneport::internal::pipeline::uni_greedy;
 use oneport::machine::Links;
 use oneport::plan::segments::best_segment;
@@ -277,29 +275,17 @@ fn four_ranks_need_three_rounds_for_two_segments() {
 }
 
 #[test]
-fn broadcast_rounds_are_half_duplex_and_complete() {
+fn broadcasts_of_unit_segments_take_the_fewest_rounds() {
     for (p, q) in [(1, 3), (2, 5), (3, 4), (4, 9), (6, 12), (15, 5), (33, 40)] {
-        let mut have: Vec<Vec<bool>> = (0..p).map(|rank| vec![rank == 0; q]).collect();
-        let rounds = half_duplex_broadcast(p, q);
-        for round in &rounds {
-            let before = have.clone();
-            let mut busy = vec![false; p];
-            for t in round {
-                let [from, to, segment] = [t.from, t.to, t.segment].map(|n| n as usize);
-                assert!(
-                    !std::mem::replace(&mut busy[from], true),
-                    "p={p} q={q} {t:?}"
-                );
-                assert!(!std::mem::replace(&mut busy[to], true), "p={p} q={q} {t:?}");
-                assert!(before[from][segment], "p={p} q={q} {t:?}");
-                assert!(
-                    !std::mem::replace(&mut have[to][segment], true),
-                    "p={p} q={q} {t:?}"
-                );
-            }
-        }
-        assert!(have.iter().flatten().all(|has| *has), "p={p} q={q}");
-        assert_eq!(rounds.len() as u64, lower_bound_rounds(p, q), "p={p} q={q}");
+        let request = Request::broadcast(p, q).segment_elems(1).ports(Ports::UNI);
+        let schedule = request.plan("out-of-order").unwrap();
+        assert!(schedule.check().is_correct(), "p={p} q={q}");
+        let time = schedule.simulate(&CostModel::new(0.0, 1.0)).unwrap();
+        assert_eq!(
+            time.makespan(),
+            lower_bound_rounds(p, q) as f64,
+            "p={p} q={q}"
+        );
     }
 }
 
@@ -308,7 +294,6 @@ fn degenerate_input_gives_a_plan_or_none() {
     assert!(out_of_order(0, &[1.0], &[0.0]).is_empty());
     assert!(out_of_order(1, &[1.0], &[0.0]).is_empty());
     assert!(out_of_order(5, &[], &[]).is_empty());
-    assert!(half_duplex_broadcast(5, 0).is_empty());
     assert_eq!(lower_bound(1, &[1.0], &[1.0]), 0.0);
     for (tc, tp) in [
         (0.0, 0.0),

@@ -167,30 +167,6 @@ pub fn out_of_order(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Ve
     best.plan.into_iter().map(|(_, t)| t).collect()
 }
 
-/// Plans a broadcast of `q` unit segments from rank 0 to `p` ranks, round by round. Each rank sends
-/// or receives at most one segment in a round.
-///
-/// It is the reverse of [`out_of_order`] with `transfer_time = 1` and `combine_time = 0`, and takes
-/// as long.
-///
-/// ```
-/// use oneport::internal::pipeline::out_of_order::half_duplex_broadcast;
-/// assert_eq!(half_duplex_broadcast(4, 10).len(), 3 * 10 / 2 + 1);
-/// ```
-///
-/// # Panics
-/// As [`out_of_order`].
-pub fn half_duplex_broadcast(p: usize, q: usize) -> Vec<Vec<Transfer>> {
-    let best = search::best(p, &vec![1.0; q], &vec![0.0; q], Effort::FULL);
-    let mut rounds: Vec<Vec<Transfer>> = best
-        .plan
-        .chunk_by(|a, b| a.0 == b.0)
-        .map(|round| round.iter().map(|&(_, t)| broadcast::reversed(t)).collect())
-        .collect();
-    rounds.reverse();
-    rounds
-}
-
 /// The makespan of a plan found with little effort, and the elementary steps it took. It is at
 /// least as long as the plan that [`plan`] finds.
 pub(in crate::plan) fn quick_time(request: &Request) -> (f64, u64) {
