@@ -153,6 +153,7 @@ pub(super) struct LinkPlatform {
     /// `(alpha, beta)` from rank `a` to rank `b` at `a * ranks + b`; alpha is infinite without a
     /// link.
     pairs: Vec<(f64, f64)>,
+    ranks: usize,
     /// The latency from rank `a` to rank `b` at `a * ranks + b`; none if all are 0.
     latencies: Vec<f64>,
     /// The maxima of alpha and of beta over all links between different ranks.
@@ -163,6 +164,7 @@ impl LinkPlatform {
     pub(super) fn new(links: Links) -> LinkPlatform {
         let mut platform = LinkPlatform {
             pairs: Vec::with_capacity(links.alpha.len() * links.alpha.len()),
+            ranks: links.alpha.len(),
             latencies: Vec::new(),
             slowest: (0.0, 0.0),
             links,
@@ -195,7 +197,7 @@ impl LinkPlatform {
     /// The latency of a link; the platform must have some.
     #[inline]
     pub(super) fn latency(&self, from: usize, to: usize) -> f64 {
-        let place = from * self.links.alpha.len() + to;
+        let place = from * self.ranks + to;
         self.latencies.get(place).copied().unwrap_or(0.0)
     }
 
@@ -215,10 +217,9 @@ impl LinkPlatform {
 
     #[inline]
     pub(super) fn pair(&self, from: usize, to: usize) -> (f64, f64) {
-        let ranks = self.links.alpha.len();
-        if from >= ranks || to >= ranks {
+        if from >= self.ranks || to >= self.ranks {
             return (f64::INFINITY, 0.0);
         }
-        self.pairs[from * ranks + to]
+        self.pairs[from * self.ranks + to]
     }
 }

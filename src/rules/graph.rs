@@ -73,8 +73,11 @@ impl Node {
 #[derive(Debug, Clone)]
 pub(crate) struct OrderedGraph {
     nodes: Vec<Node>,
-    /// By end of a node: the ends of nodes that it waits for, all of smaller nodes.
+    /// By node: the nodes that it waits for, all smaller.
     waits: Grouped,
+    /// For each of these waits, which end of a node waits for which: see [`wait_ends`]. Apart,
+    /// since the ends of a transfer coincide under ideal costs.
+    wait_ends: Vec<u8>,
     /// For every event of every rank (`2 * step + part`), its node; [`NONE`] if it has none.
     event_nodes: Vec<u32>,
     /// First event of each rank.
@@ -126,51 +129,28 @@ impl OrderedGraph {
 
     /// The nodes that `node` waits for, at either end.
     pub(crate) fn waits(&self, node: usize) -> impl Iterator<Item = usize> + Clone {
-        waits_of(&self.waits, node)
+        self.waits.of(node).iter().map(|&wait| wait as usize)
     }
 
     /// The ends of nodes that `end` of `node` waits for, all at the rank of this end.
     #[inline]
     pub(crate) fn waits_at(&self, node: usize, end: End) -> impl Iterator<Item = (usize, End)> {
-        self.waits
-            .of(end_number(node as u32, end) as usize)
-            .iter()
-            .map(|&wait| at_end(wait))
+        let ends = &self.wait_ends[self.waits.range(node)];
+        let waits = self.waits(node).zip(ends);
+        let own = waits.filter(move |&(_, &ends)| ends % 2 == end as u8);
+        own.map(|(wait, &ends)| (wait, End::BOTH[usize::from(ends / 2)]))
     }
 
     /// Every node with the nodes that it waits for, in order.
     #[inline]
-    pub(crate) fn nodes_with_waits(
-        &self,
-    ) -> impl Iterator<Item = (&Node, impl Iterator<Item = usize>)> {
-        let waits = self.waits.pairs();
-        self.nodes
-            .iter()
-            .zip(waits.map(|waits| waits.iter().map(|&wait| node_of(wait))))
+    pub(crate) fn nodes_with_waits(&self) -> impl Iterator<Item = (&Node, &[u32])> {
+        self.nodes.iter().zip(self.waits.iter())
     }
 }
 
-/// The number of an end of a node. There are less than 2^31 nodes.
-#[inline]
-fn end_number(node: u32, end: End) -> u32 {
-    2 * node + end as u32
-}
-
-/// The node of the end with this number.
-#[inline]
-fn node_of(end: u32) -> usize {
-    end as usize / 2
-}
-
-/// The end with this number.
-#[inline]
-fn at_end(number: u32) -> (usize, End) {
-    (node_of(number), End::BOTH[number as usize % 2])
-}
-
-/// The nodes that both ends of a node wait for.
-fn waits_of(waits: &Grouped, node: usize) -> impl Iterator<Item = usize> + Clone {
-    waits.of_pair(node).iter().map(|&wait| node_of(wait))
+/// The ends of a wait: of the node that waits, and of the one that it waits for.
+fn wait_ends((waiting, awaited): (End, End)) -> u8 {
+    waiting as u8 + 2 * awaited as u8
 }
 
 /// The precedence graph: nodes in program order with what they wait for, before they are ordered.
@@ -181,6 +161,8 @@ fn waits_of(waits: &Grouped, node: usize) -> impl Iterator<Item = usize> + Clone
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<Node>,
     waits: Grouped,
+    /// As in [`OrderedGraph`].
+    wait_ends: Vec<u8>,
     /// As in [`OrderedGraph`].
     pub(crate) event_nodes: Vec<u32>,
     /// As in [`OrderedGraph`].
@@ -209,6 +191,7 @@ impl Graph {
         let mut graph = Graph {
             nodes: Vec::new(),
             waits: Grouped::default(),
+            wait_ends: Vec::new(),
             event_nodes: vec![NONE; 2 * matching.mates.len()],
             rank_events: matching
                 .first_step
@@ -223,7 +206,7 @@ impl Graph {
 
     /// Nodes that node `node` waits for.
     pub(crate) fn waits(&self, node: usize) -> impl Iterator<Item = usize> + Clone {
-        waits_of(&self.waits, node)
+        self.waits.of(node).iter().map(|&wait| wait as usize)
     }
 
     /// Gives every transfer and computation a node; the two steps of a transfer share one.
@@ -289,23 +272,30 @@ impl Graph {
         Ok(())
     }
 
+    /// The end of a node that an event of `rank` is.
+    fn end_of(&self, rank: usize, program: &[Step], event: Event) -> (u32, End) {
+        let sends = !event.is_computed() && program[event.step()].is_send();
+        let node = self.event_nodes[self.rank_events[rank] + event.index()];
+        (node, if sends { End::Sender } else { End::Receiver })
+    }
+
     /// Collects the nodes that every node waits for, at both of its ranks and on shared ports.
     fn connect(&mut self, schedule: &Schedule, ports: Ports, overlap: bool) -> Result<()> {
         let programs = schedule.programs();
         let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
-        // Pairs of ends of nodes, of which the first waits for the second; a counting sort groups
-        // them afterwards.
+        // Pairs (node, node it waits for), and their ends; a counting sort groups them by node
+        // afterwards.
         let mut edges: Vec<(u32, u32)> = Vec::with_capacity(4 * self.nodes.len());
+        let mut ends: Vec<u8> = Vec::with_capacity(4 * self.nodes.len());
+        let mut wait = |(node, end): (u32, End), (before, before_end): (u32, End)| {
+            edges.push((node, before));
+            ends.push(wait_ends((end, before_end)));
+        };
         for (rank, program) in programs.iter().enumerate() {
             order
                 .analyse(program, ports, overlap, &mut scratch)
                 .map_err(|e| Error::wrong(format!("rank {rank}: {e}")))?;
-            // The end of a node that an event of this rank is.
-            let end_of = |event: Event| {
-                let sends = !event.is_computed() && program[event.step()].is_send();
-                let node = self.event_nodes[self.rank_events[rank] + event.index()];
-                end_number(node, if sends { End::Sender } else { End::Receiver })
-            };
+            let end_of = |event| self.end_of(rank, program, event);
             for (i, step) in program.iter().enumerate() {
                 let (transferred, computed) = (Event::transferred(i), Event::computed(i));
                 let first = match step.peer() {
@@ -313,23 +303,23 @@ impl Graph {
                     None => end_of(computed),
                 };
                 let before = order.before_start(i).iter();
-                edges.extend(before.map(|&event| (first, end_of(event))));
+                before.for_each(|&event| wait(first, end_of(event)));
                 if step.peer().is_some() && step.computes() {
                     let computed = end_of(computed);
-                    edges.push((computed, end_of(transferred)));
+                    wait(computed, end_of(transferred));
                     let before = order.before_compute(i).iter();
-                    edges.extend(before.map(|&event| (computed, end_of(event))));
+                    before.for_each(|&event| wait(computed, end_of(event)));
                 }
             }
         }
-        let transfer = |(rank, step): (usize, usize)| {
-            let node = self.event_nodes[self.rank_events[rank] + Event::transferred(step).index()];
-            let sends = programs[rank][step].is_send();
-            end_number(node, if sends { End::Sender } else { End::Receiver })
-        };
-        let waits = shared::waits(schedule.shared_ports());
-        edges.extend(waits.map(|(listed, before)| (transfer(listed), transfer(before))));
-        self.waits = Grouped::new(2 * self.nodes.len(), edges.iter().copied());
+        for (listed, before) in shared::waits(schedule.shared_ports()) {
+            let [listed, before] = [listed, before]
+                .map(|(rank, step)| self.end_of(rank, &programs[rank], Event::transferred(step)));
+            wait(listed, before);
+        }
+        self.waits = Grouped::new(self.nodes.len(), edges.iter().copied());
+        let ends = edges.iter().map(|edge| edge.0).zip(ends.iter().copied());
+        self.wait_ends = Grouped::new(self.nodes.len(), ends).into_values();
         Ok(())
     }
 
@@ -373,6 +363,8 @@ impl Graph {
             position[node as usize] = i as u32;
         }
         let mut ordered = OrderedGraph {
+            // Comes first, so that the lists that a pass reads lie together (6% faster).
+            wait_ends: Vec::with_capacity(self.wait_ends.len()),
             nodes: Vec::with_capacity(order.len()),
             waits: Grouped::with_capacity_of(&self.waits),
             event_nodes: Vec::new(),
@@ -380,14 +372,11 @@ impl Graph {
         };
         for &node in order {
             ordered.nodes.push(self.nodes[node as usize]);
-            for end in End::BOTH {
-                let waits = self.waits.of(end_number(node, end) as usize).iter();
-                ordered.waits.push(waits.map(|&wait| {
-                    let (node, end) = at_end(wait);
-                    end_number(position[node], end)
-                }));
-            }
+            let waits = self.waits(node as usize).map(|wait| position[wait]);
+            ordered.waits.push(waits);
         }
+        let ranges = order.iter().map(|&node| self.waits.range(node as usize));
+        ranges.for_each(|waits| ordered.wait_ends.extend_from_slice(&self.wait_ends[waits]));
         (ordered.event_nodes, ordered.rank_events) = (self.event_nodes, self.rank_events);
         for node in &mut ordered.event_nodes {
             if *node != NONE {

@@ -191,17 +191,17 @@ pub(crate) fn rank_u32(rank: usize) -> Result<u32> {
     u32::try_from(rank).map_err(|_| Error::usage("more than 2^32 ranks"))
 }
 
-/// Lists of numbers, one for each key from 0, stored one after the other.
+/// Lists of values, one for each key from 0, stored one after the other.
 #[derive(Debug, Clone, Default)]
-pub struct Grouped {
+pub struct Grouped<T = u32> {
     /// By key: where its list ends, and the next one begins.
     ends: Vec<u32>,
-    values: Vec<u32>,
+    values: Vec<T>,
 }
 
-impl Grouped {
+impl<T: Copy + Default> Grouped<T> {
     /// Groups `(key, value)` pairs by key with a counting sort, which keeps the order of values.
-    pub fn new(keys: usize, pairs: impl Iterator<Item = (u32, u32)> + Clone) -> Grouped {
+    pub fn new(keys: usize, pairs: impl Iterator<Item = (u32, T)> + Clone) -> Self {
         let mut ends = vec![0u32; keys];
         for (k, _) in pairs.clone() {
             ends[k as usize] += 1;
@@ -213,7 +213,7 @@ impl Grouped {
             *e = sum;
             sum += count;
         }
-        let mut values = vec![0u32; sum as usize];
+        let mut values = vec![T::default(); sum as usize];
         for (k, v) in pairs {
             let at = &mut ends[k as usize];
             values[*at as usize] = v;
@@ -226,41 +226,40 @@ impl Grouped {
     ///
     /// # Panics
     /// When there is no such key.
-    pub fn of(&self, key: usize) -> &[u32] {
+    pub fn of(&self, key: usize) -> &[T] {
+        &self.values[self.range(key)]
+    }
+
+    /// Where the values of `key` lie among those of all keys.
+    pub(crate) fn range(&self, key: usize) -> std::ops::Range<usize> {
         let start = if key == 0 { 0 } else { self.ends[key - 1] };
-        &self.values[start as usize..self.ends[key] as usize]
+        start as usize..self.ends[key] as usize
     }
 
-    /// The values of keys `2 * pair` and `2 * pair + 1`.
-    pub(crate) fn of_pair(&self, pair: usize) -> &[u32] {
-        let start = if pair == 0 {
-            0
-        } else {
-            self.ends[2 * pair - 1]
-        };
-        &self.values[start as usize..self.ends[2 * pair + 1] as usize]
+    /// The values of all keys.
+    pub(crate) fn into_values(self) -> Vec<T> {
+        self.values
     }
 
-    /// The values of every pair of keys, in order.
+    /// The values of every key, in order.
     #[inline]
-    pub(crate) fn pairs(&self) -> impl Iterator<Item = &[u32]> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[T]> {
         let mut start = 0;
-        self.ends.chunks_exact(2).map(move |ends| {
-            let end = ends[1] as usize;
-            let values = &self.values[start..end];
-            start = end;
+        self.ends.iter().map(move |&end| {
+            let values = &self.values[start..end as usize];
+            start = end as usize;
             values
         })
     }
 
     /// Appends the values of the next key.
-    pub(crate) fn push(&mut self, values: impl Iterator<Item = u32>) {
+    pub(crate) fn push(&mut self, values: impl Iterator<Item = T>) {
         self.values.extend(values);
         self.ends.push(self.values.len() as u32);
     }
 
     /// No keys, with room for as many as `other` has.
-    pub(crate) fn with_capacity_of(other: &Grouped) -> Grouped {
+    pub(crate) fn with_capacity_of(other: &Grouped<T>) -> Self {
         Grouped {
             ends: Vec::with_capacity(other.ends.len()),
             values: Vec::with_capacity(other.values.len()),

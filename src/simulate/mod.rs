@@ -278,8 +278,8 @@ impl Prepared {
         let mut makespan = 0.0;
         for (i, (node, waits)) in self.graph.nodes_with_waits().enumerate() {
             let mut start = 0.0;
-            for w in waits {
-                start = max_time(start, finish[w]);
+            for &w in waits {
+                start = max_time(start, finish[w as usize]);
             }
             let end = start + time(node);
             finish[i] = end;

@@ -381,9 +381,7 @@ impl<'a, I: Iterator<Item = Step>, const N: usize> StreamRun<'a, I, N> {
             to: to as u32,
             elements: sent as u64,
         };
-        let (ready, mine) = ([time, theirs.time], usize::from(!sends));
-        let ended = ends(&self.models, &node, &ready[mine], &ready[1 - mine]);
-        let (mine, other) = (ended[mine], ended[1 - mine]);
+        let [mine, other] = ends(&self.models, &node, sends, &time, &theirs.time);
         theirs.time = other;
         theirs.key = DONE;
         self.transfers += 1;

@@ -55,17 +55,24 @@ pub(super) fn end<const N: usize>(
     std::array::from_fn(|i| time[i] + models[i].time(node))
 }
 
-/// The times when a transfer ends at its sender and at its receiver, which may start it at these.
+/// The times when a transfer ends here, at the rank that sends it or receives it, and at the other
+/// one, which may start it at these times.
 #[inline]
 pub(super) fn ends<const N: usize>(
     models: &[Model<'_>; N],
     node: &Node,
-    sender: &Times<N>,
-    receiver: &Times<N>,
+    sends: bool,
+    mine: &Times<N>,
+    other: &Times<N>,
 ) -> [Times<N>; 2] {
     let mut ends = [[0.0; N]; 2];
     for (i, model) in models.iter().enumerate() {
-        [ends[0][i], ends[1][i]] = model.ends(node, sender[i], receiver[i]);
+        [ends[0][i], ends[1][i]] = if sends {
+            model.ends(node, mine[i], other[i])
+        } else {
+            let [sender, receiver] = model.ends(node, other[i], mine[i]);
+            [receiver, sender]
+        };
     }
     ends
 }
