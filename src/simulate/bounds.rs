@@ -131,6 +131,22 @@ impl Schedule {
     }
 }
 
+/// The largest lower bound of a schedule as a function of `alpha` and `beta`, where all links cost
+/// that and computation nothing: pairs `(a, b)`, of whose `a alpha + b beta` it is the maximum.
+#[doc(hidden)]
+pub fn lower_bound_lines(schedule: &Schedule) -> Vec<(f64, f64)> {
+    let (p, ports) = (schedule.ranks(), schedule.ports());
+    if p < 2 {
+        return Vec::new();
+    }
+    let demand = Demand::of(schedule.collective(), p, schedule.layout().iter());
+    let bytes = schedule.element_bytes() as f64;
+    let [a, b] = [(1.0, 0.0), (0.0, 1.0)].map(|line| demand.terms(p, (ports, true), bytes, line));
+    let has_data = schedule.collective().kind().has_data();
+    let lines = a.into_iter().zip(b.map(|b| if has_data { b } else { 0.0 }));
+    lines.filter(|&line| line != (0.0, 0.0)).collect()
+}
+
 /// As [`Schedule::lower_bound`], for an iterator over the layouts of all ranks in rank order.
 pub fn lower_bound_of_layouts(
     collective: &Collective,
@@ -172,39 +188,14 @@ impl Demand {
     fn bounds(&self, p: usize, ports: Ports, element_bytes: u64, cost: &CostModel) -> LowerBounds {
         let bytes = element_bytes as f64;
         let (alpha, beta) = min_link(cost);
-        let k = number(ports.k().max(1));
-        let (at_once, one) = if ports.is_bidirectional() {
-            (number(p) * k, self.received.max(self.sent) / k)
-        } else {
-            let pairs = number(p) * k / 2.0;
-            match cost.sends_eagerly() {
-                Eager::None => (pairs.floor(), self.both / k),
-                _ => (pairs, self.both / k),
-            }
-        };
-        let share = if at_once > 0.0 {
-            one.max(self.total / at_once)
-        } else {
-            one
-        };
-        let steps = steps(self.reach, ports.k().max(1));
-        // The proof has both ends of a message in one window.
-        let gossip = match cost.sends_eagerly() {
-            Eager::None => gossip(self.mutual, p, ports),
-            _ => 0,
-        };
+        let waits = matches!(cost.sends_eagerly(), Eager::None);
+        let (_, share) = self.share(p, ports, waits);
+        let (steps, gossip) = self.rounds(p, ports, waits);
         let (mut path, mut port) = (0.0f64, 0.0f64);
-        for (alpha, beta) in lines_below(cost) {
-            let message = |elements: f64| alpha + beta * (elements * bytes);
-            if steps > 0 {
-                let last = message((self.each / k).max(1.0));
-                path = path.max(f64::from(steps - 1) * message(1.0) + last);
-                path = path.max(f64::from(gossip) * message(1.0));
-            }
-            if share > 0.0 {
-                let all = number(self.messages) * alpha + self.total * (beta * bytes);
-                port = port.max(message(share)).max(all / at_once.max(1.0));
-            }
+        for line in lines_below(cost) {
+            let terms = self.terms(p, (ports, waits), bytes, line);
+            path = path.max(terms[0]).max(terms[1]);
+            port = port.max(terms[2]).max(terms[3]);
         }
         let mut latency = 0.0;
         if steps > 0 {
@@ -228,6 +219,62 @@ impl Demand {
             elements: self.total as usize,
         }
         .with_largest()
+    }
+
+    /// The messages that all ranks can send at once, and the elements that the busiest port
+    /// carries, where senders wait for their receivers or not.
+    fn share(&self, p: usize, ports: Ports, waits: bool) -> (f64, f64) {
+        let k = number(ports.k().max(1));
+        let (at_once, one) = if ports.is_bidirectional() {
+            (number(p) * k, self.received.max(self.sent) / k)
+        } else {
+            let pairs = number(p) * k / 2.0;
+            (if waits { pairs.floor() } else { pairs }, self.both / k)
+        };
+        let share = if at_once > 0.0 {
+            one.max(self.total / at_once)
+        } else {
+            one
+        };
+        (at_once, share)
+    }
+
+    /// Messages that follow each other: to the last rank, and where many need data of each other.
+    fn rounds(&self, p: usize, ports: Ports, waits: bool) -> (u32, u32) {
+        let to_last = steps(self.reach, ports.k().max(1));
+        // The proof has both ends of a message in one window.
+        let among_many = if waits {
+            gossip(self.mutual, p, ports)
+        } else {
+            0
+        };
+        (to_last, among_many)
+    }
+
+    /// The bounds of the path (to the last rank, among many) and of the port (its own messages, all
+    /// messages), where a message takes `alpha + beta` times its bytes. Each is linear in both.
+    fn terms(
+        &self,
+        p: usize,
+        (ports, waits): (Ports, bool),
+        bytes: f64,
+        (alpha, beta): (f64, f64),
+    ) -> [f64; 4] {
+        let k = number(ports.k().max(1));
+        let (at_once, share) = self.share(p, ports, waits);
+        let (steps, gossip) = self.rounds(p, ports, waits);
+        let message = |elements: f64| alpha + beta * (elements * bytes);
+        let mut terms = [0.0; 4];
+        if steps > 0 {
+            let last = message((self.each / k).max(1.0));
+            terms[0] = f64::from(steps - 1) * message(1.0) + last;
+            terms[1] = f64::from(gossip) * message(1.0);
+        }
+        if share > 0.0 {
+            let all = number(self.messages) * alpha + self.total * (beta * bytes);
+            [terms[2], terms[3]] = [message(share), all / at_once.max(1.0)];
+        }
+        terms
     }
 
     fn computation(&self, p: usize, bytes: f64, cost: &CostModel) -> f64 {
