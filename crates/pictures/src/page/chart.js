@@ -1,11 +1,14 @@
 // The Gantt charts: a row for each rank, a lane for each port, and a line at the present. Names of
 // ranks and times stay in view while a chart scrolls.
 const namesWidth = 30, axisHeight = 22;
-const lengths = schedules.flatMap(s => s.nodes.start.map((start, i) => s.times[s.nodes.end[i]] - s.times[start])).filter(d => d > 0).sort((a, b) => a - b);
 // One scale for all: wide enough that most transfers can be told apart; the charts scroll together.
-const shownTime = Math.max(...schedules.map(s => s.shown));
-const typical = lengths[Math.floor(lengths.length / 8)] || 1;
-const chartWidth = Math.min(3200, Math.max(element("chart").clientWidth - namesWidth - 12, shownTime / typical * 24));
+let shownTime = 0, chartWidth = 0;
+const scaleCharts = () => {
+  const lengths = schedules.flatMap(s => s.nodes.start.map((start, i) => s.times[s.nodes.end[i]] - s.times[start])).filter(d => d > 0).sort((a, b) => a - b);
+  shownTime = Math.max(...schedules.map(s => s.shown));
+  const typical = lengths[Math.floor(lengths.length / 8)] || 1;
+  chartWidth = Math.min(3200, Math.max(element("chart").clientWidth - namesWidth - 12, shownTime / typical * 24));
+};
 const xOf = t => shownTime > 0 ? t / shownTime * chartWidth : 0;
 const round = v => Math.round(v * 10) / 10;
 
@@ -70,7 +73,7 @@ const makeChart = s => {
     }
     const computes = nodes.kind.some(kind => kind !== TRANSFER) ? ", dark boxes compute" : "";
     const untimed = nodes.start.filter((start, i) => start === nodes.end[i]).length;
-    s.part("chart-note").textContent = `Rows are ranks (lanes: ${s.lanes.join(", ")}), filled boxes receive, outlined boxes send${computes}.` + ` Times are in ${unitText}.` +
+    s.part("chart-note").textContent = `Rows are ranks (lanes: ${s.lanes.join(", ")}), filled boxes receive, outlined boxes send${computes}.` + ` Times are in ${unitText()}.` +
       (s.waits.length ? " Dashed boxes wait for ever, red ones in a cycle." : "") + (untimed ? ` Not drawn, since they take no time: ${untimed} of ${s.count} transfers and computations.` : "");
   }
   const cursor = s.part("cursor"), nameOf = [...chart.querySelectorAll(".names text")];

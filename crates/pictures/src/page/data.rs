@@ -12,7 +12,6 @@ use crate::gantt::{computations_overlap, doing};
 use crate::legend::{color, color_number, palette, part_name};
 use crate::svg::scale;
 use crate::{Activity, Trace, Unit, Wait, What};
-use oneport::check::Report;
 use oneport::internal::History;
 use oneport::rules::Event;
 use oneport::schedule::Schedule;
@@ -31,7 +30,7 @@ struct PageNode {
     /// Indices into the list of instants.
     times: (usize, usize),
     critical: bool,
-    /// The nodes that end when this one starts, among those it waits for.
+    /// The nodes that it waits for; of data with times those that end when it starts.
     after: Vec<usize>,
     /// The number of cells that it writes, in the buffer of its last end.
     writes: usize,
@@ -47,18 +46,21 @@ struct NodeEnd {
 }
 
 /// Everything that a page shows of a schedule.
-pub(super) struct PageData<'a> {
+pub(crate) struct PageData<'a> {
     pub(super) name: &'a str,
     pub(super) schedule: &'a Schedule,
     pub(super) simulation: Simulation,
     pub(super) trace: Trace,
-    pub(super) report: Report,
+    /// What the page says of it, as HTML.
+    pub(super) facts: String,
+    /// Whether the data have the times: otherwise the page finds them by what each node waits for.
+    pub(crate) timed: bool,
     pub(super) history: History,
     pub(super) positions: Positions,
 }
 
 /// The data of all schedules as a JSON object, with what they share.
-pub(super) fn json(all: &[PageData]) -> Value {
+pub(crate) fn json(all: &[PageData]) -> Value {
     let traces = || all.iter().map(|data| &data.trace);
     let end = traces().map(Trace::end).fold(0.0, f64::max);
     let unit = traces().next().map_or(Unit::Plain, |trace| trace.unit);
@@ -89,18 +91,23 @@ impl PageData<'_> {
             false => 0,
         };
         let lists = self.history.contents().iter();
-        json!({
-            "name": self.name, "ranks": trace.ranks,
+        let mut json = json!({
+            "name": self.name, "facts": self.facts, "ranks": trace.ranks,
             "root": self.schedule.collective().root(),
-            "times": instants, "shown": trace.shown(), "waits": waits(trace),
+            "waits": waits(trace),
             "lanes": lanes, "computeLanes": compute_lanes,
             "places": self.positions.at, "size": self.positions.size, "edges": self.positions.edges,
             "circle": self.positions.circle, "legend": legend(trace), "parts": parts.names,
-            "nodes": columns(&nodes),
+            "nodes": columns(&nodes, self.timed),
             "lists": lists.clone().map(|c| &c.words).collect::<Vec<_>>(),
             "counts": lists.map(|c| c.count).collect::<Vec<_>>(),
             "buffers": buffers.json(),
-        })
+        });
+        if self.timed {
+            json["times"] = json!(instants);
+            json["shown"] = json!(trace.shown());
+        }
+        json
     }
 
     /// The transfers and computations in the order in which they start; those that start together,
@@ -143,7 +150,8 @@ impl PageData<'_> {
             node.times = (instant(a.start), instant(a.end));
             node.critical = a.critical;
             let waits = prepared.waits(old);
-            let binding = waits.filter(|&w| a.start > 0.0 && self.simulation.finish(w) == a.start);
+            let binds = |&w: &usize| a.start > 0.0 && self.simulation.finish(w) == a.start;
+            let binding = waits.filter(|w| !self.timed || binds(w));
             node.after = binding.map(|w| place[w]).collect();
             if self.writes(a) {
                 node.writes = buffers.written(a.rank, a.step);
@@ -162,7 +170,7 @@ impl PageData<'_> {
 /// The kinds of nodes; the page knows them by their number here.
 const KINDS: [What; 3] = [What::Receive, What::Combine, What::Copy];
 
-fn columns(nodes: &[PageNode]) -> Value {
+fn columns(nodes: &[PageNode], timed: bool) -> Value {
     let column = |of: &dyn Fn(&PageNode) -> Value| nodes.iter().map(of).collect::<Value>();
     // Small numbers keep pages small: `wait` counts instants since the node before has started,
     // `lasts` counts instants, `after` counts back, and `size` is the place in the list of sizes.
@@ -181,17 +189,21 @@ fn columns(nodes: &[PageNode]) -> Value {
         .collect();
     let lane = |end: &NodeEnd| json!(end.lane.map_or(-1, |l| l as i64));
     let critical = nodes.iter().enumerate().filter(|(_, n)| n.critical);
-    json!({
+    let mut columns = json!({
         "kind": column(&|n| json!(n.what)),
         "from": column(&|n| json!(n.ends[0].rank)), "to": column(&|n| json!(n.ends[1].rank)),
         "sendStep": column(&|n| json!(n.ends[0].step)), "step": column(&|n| json!(n.ends[1].step)),
         "outLane": column(&|n| lane(&n.ends[0])), "lane": column(&|n| lane(&n.ends[1])),
         "part": column(&|n| json!(n.part.map_or(-1, |p| p as i64))),
         "color": column(&|n| json!(n.color)), "sizes": sizes, "size": column(&|n| json!(sizes.partition_point(|&s| s < n.bytes))),
-        "wait": before.collect::<Vec<_>>(), "lasts": column(&|n| json!(n.times.1 - n.times.0)),
-        "critical": critical.map(|(i, _)| i).collect::<Vec<_>>(),
         "after": after.collect::<Vec<_>>(), "writes": column(&|n| json!(n.writes)),
-    })
+    });
+    if timed {
+        columns["wait"] = before.collect();
+        columns["lasts"] = column(&|n| json!(n.times.1 - n.times.0));
+        columns["critical"] = critical.map(|(i, _)| i).collect();
+    }
+    columns
 }
 
 /// What waits for ever.

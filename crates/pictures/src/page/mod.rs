@@ -12,8 +12,9 @@ use std::fmt::Write as _;
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use miniz_oxide::deflate::compress_to_vec_zlib;
+use serde_json::Value;
 
-use self::data::PageData;
+pub(crate) use self::data::{PageData, json};
 use self::positions::Positions;
 use super::shell::Shell;
 use super::svg::{escape, number, scale};
@@ -32,15 +33,16 @@ const MAX_NODES: usize = 25_000;
 /// Maximal size of the packed data of a page in bytes; a page is at most a megabyte with its
 /// scripts.
 const MAX_DATA: usize = 950_000;
+/// What helps against too much on a page.
+const ADVICE: &str = "ranks or segments, or write a trace (.json)";
 /// Level of compression: higher ones take longer and gain a few percent.
 const LEVEL: u8 = 8;
 
 const STYLE: &str = include_str!("page.css");
 const BODY: &str = include_str!("page.html");
-/// What one needs to know only beside others.
-const NEXT_KEY: &str = "<dt><kbd>s</kbd></dt><dd>choose the next schedule</dd>\n";
 /// The scripts in the order in which they need each other.
-const SCRIPTS: [&str; 5] = [
+const SCRIPTS: [&str; 6] = [
+    include_str!("unpack.js"),
     include_str!("schedule.js"),
     include_str!("picture.js"),
     include_str!("ranks.js"),
@@ -81,159 +83,138 @@ pub struct Shown<'a> {
 /// As [`Trace::model`], when a schedule has more than [`MAX_PAGE_RANKS`] ranks, and when the page
 /// would have more than 25 000 transfers and computations or a megabyte.
 pub fn page(all: &[Shown], unit: Unit, caption: &Caption) -> Result<String> {
-    let too_large = |count: usize, what: &str, max: usize, advice: &str| {
-        Err(Error::usage(format!(
-            "{count} {what} are more than the {max} that a page can have: take fewer {advice}"
-        )))
-    };
-    let advice = "ranks or segments, or write a trace (.json)";
     let (mut shown, mut nodes) = (Vec::new(), 0);
-    for &Shown {
-        name,
-        schedule,
-        cost,
-    } in all
-    {
-        if schedule.ranks() > MAX_PAGE_RANKS {
-            let advice = "ranks, or draw a Gantt chart (.svg)";
-            return too_large(schedule.ranks(), "ranks", MAX_PAGE_RANKS, advice);
-        }
-        if !cost.clone().arrivals(Vec::new()).is_ideal() {
-            return Err(Error::usage(
-                "a page shows a message at one time at both ends, which latency and eager sends part: draw a Gantt chart (.svg)",
-            ));
-        }
-        let simulation = simulated(schedule, cost)?;
-        nodes += simulation.prepared().nodes().len();
-        if nodes > MAX_NODES {
-            return too_large(nodes, "transfers and computations", MAX_NODES, advice);
-        }
-        let options = Options {
-            overlap: cost.overlaps(),
-            ..Options::default()
-        };
-        let (report, history) = schedule.check_recorded(&options);
-        shown.push(PageData {
-            name,
-            schedule,
-            trace: Trace::simulated(schedule, &simulation, unit, || report.clone())?,
-            simulation,
-            report,
-            history: history.unwrap_or_else(|| History::empty(schedule)),
-            positions: Positions::of(schedule)?,
-        });
+    for &of in all {
+        shown.push(data_of(of, unit, &mut nodes)?);
     }
-    let packed = compress_to_vec_zlib(data::json(&shown).to_string().as_bytes(), LEVEL);
-    let packed = BASE64_STANDARD.encode(packed);
+    let packed = packed(&json(&shown));
     if packed.len() > MAX_DATA {
         let what = "packed bytes of steps and contents";
-        return too_large(packed.len(), what, MAX_DATA, advice);
+        return Err(too_large(packed.len(), what, MAX_DATA, ADVICE));
     }
-    let all_facts = all
-        .iter()
-        .zip(&shown)
-        .map(|(of, data)| facts(data, of.cost));
-    Ok(document(
-        caption,
-        &shown,
-        &all_facts.collect::<Vec<_>>(),
-        &packed,
-    ))
-}
-
-/// The page around the packed data. The facts of a schedule stand beside its name: in the heading,
-/// if it is the only one.
-fn document(caption: &Caption, all: &[PageData], facts: &[String], packed: &str) -> String {
-    let one = all.len() == 1;
     let lines = match &caption.lines[..] {
         [] => String::new(),
         lines => format!("<p>{}</p>\n", escape(&lines.join("; "))),
     };
+    let summary = match &shown[..] {
+        [one] => &one.facts,
+        _ => "",
+    };
+    Ok(document(caption, &lines, summary, (&packed, "")))
+}
+
+/// What a page refuses to show, and what to do.
+fn too_large(count: usize, what: &str, max: usize, advice: &str) -> Error {
+    Error::usage(format!(
+        "{count} {what} are more than the {max} that a page can have: take fewer {advice}"
+    ))
+}
+
+/// What a page shows of a schedule. Adds its transfers and computations to `nodes`.
+pub(crate) fn data_of<'a>(of: Shown<'a>, unit: Unit, nodes: &mut usize) -> Result<PageData<'a>> {
+    let Shown {
+        name,
+        schedule,
+        cost,
+    } = of;
+    if schedule.ranks() > MAX_PAGE_RANKS {
+        let advice = "ranks, or draw a Gantt chart (.svg)";
+        return Err(too_large(schedule.ranks(), "ranks", MAX_PAGE_RANKS, advice));
+    }
+    if !cost.clone().arrivals(Vec::new()).is_ideal() {
+        return Err(Error::usage(
+            "a page shows a message at one time at both ends, which latency and eager sends part: draw a Gantt chart (.svg)",
+        ));
+    }
+    let simulation = simulated(schedule, cost)?;
+    *nodes += simulation.prepared().nodes().len();
+    if *nodes > MAX_NODES {
+        return Err(too_large(
+            *nodes,
+            "transfers and computations",
+            MAX_NODES,
+            ADVICE,
+        ));
+    }
+    let options = Options {
+        overlap: cost.overlaps(),
+        ..Options::default()
+    };
+    let (report, history) = schedule.check_recorded(&options);
+    let trace = Trace::simulated(schedule, &simulation, unit, || report.clone())?;
+    Ok(PageData {
+        name,
+        schedule,
+        facts: facts(schedule, &trace, &report, cost),
+        timed: true,
+        trace,
+        simulation,
+        history: history.unwrap_or_else(|| History::empty(schedule)),
+        positions: Positions::of(schedule)?,
+    })
+}
+
+/// Data as a script unpacks them.
+pub(crate) fn packed(data: &Value) -> String {
+    BASE64_STANDARD.encode(compress_to_vec_zlib(data.to_string().as_bytes(), LEVEL))
+}
+
+/// The page around packed data, or around what `script` loads; `lines` stand below its title. The
+/// facts of a schedule stand beside its name: in the heading, if it is the only one.
+pub(crate) fn document(
+    caption: &Caption,
+    lines: &str,
+    summary: &str,
+    (packed, script): (&str, &str),
+) -> String {
     let source = caption.source.as_ref();
     let source = source.map(|source| format!("<footer>{}</footer>\n", escape(source)));
-    let of_schedule = |part: &str, i: usize| {
-        let name = escape(all[i].name);
-        let suffix = match i {
-            0 => String::new(),
-            i => format!("-{i}"),
-        };
-        let [of, name, facts] = match one {
-            true => [String::new(), "Messages on their way".into(), String::new()],
-            false => [format!(": {name}"), name, facts[i].clone()],
-        };
-        let number = i.to_string();
-        let values = [
-            ("number", &*number),
-            ("suffix", &suffix),
-            ("of", &of),
-            ("name", &name),
-            ("facts", &facts),
-        ];
-        filled(part, &values)
-    };
-    let title = escape(&caption.title);
     let values = [
-        ("title", &*title),
-        ("lines", &lines),
-        ("summary", if one { &*facts[0] } else { "" }),
-        ("columns", &all.len().min(4).to_string()),
-        ("layout", if one { "one" } else { "several" }),
-        ("keys", if one { "" } else { NEXT_KEY }),
-        ("source", source.as_deref().unwrap_or_default()),
+        ("{title}", &*escape(&caption.title)),
+        ("{lines}", lines),
+        ("{summary}", summary),
+        ("{source}", source.as_deref().unwrap_or_default()),
     ];
-    let mut body = String::new();
-    // What stands between the marks is there for each schedule.
-    for part in BODY.split("<!-- end -->\n") {
-        let (before, each) = part.split_once("<!-- each -->\n").unwrap_or((part, ""));
-        body += &filled(before, &values);
-        body.extend(
-            (0..all.len())
-                .filter(|_| !each.is_empty())
-                .map(|i| of_schedule(each, i)),
-        );
+    // A value may hold braces itself: each stands between the parts around its name.
+    let (mut body, mut rest) = (String::new(), BODY);
+    for (name, value) in values {
+        let (before, after) = rest.split_once(name).unwrap_or((rest, ""));
+        body.extend([before, value]);
+        rest = after;
     }
     let shell = Shell {
         title: &caption.title,
-        body: &body,
+        body: &(body + rest),
         style: STYLE,
         data: ("application/zlib", packed),
-        script: &SCRIPTS.concat(),
+        script: &(SCRIPTS.concat() + script),
     };
     shell.html()
 }
 
-/// The text with values in place of their names in braces; a value may hold braces itself.
-fn filled(text: &str, values: &[(&str, &str)]) -> String {
-    let mut pieces = text.split('{');
-    let mut result = pieces.next().unwrap_or_default().to_string();
-    for piece in pieces {
-        let value = piece.split_once('}').and_then(|(name, rest)| {
-            let value = values.iter().find(|(known, _)| *known == name)?;
-            Some([value.1, rest])
-        });
-        result.extend(value.unwrap_or(["{", piece]));
-    }
-    result
-}
-
-/// Time, lower bound, rounds, messages, and what the checker says.
-fn facts(data: &PageData, cost: &CostModel) -> String {
-    let (schedule, end) = (data.schedule, data.trace.end());
+/// Time, lower bound, rounds, messages, and what the checker says. A script finds the times by
+/// their classes.
+fn facts(schedule: &Schedule, trace: &Trace, report: &Report, cost: &CostModel) -> String {
+    let end = trace.end();
     let bound = schedule.lower_bound(cost).largest;
-    let (divisor, name) = scale(data.trace.unit, end.max(bound));
+    let (divisor, name) = scale(trace.unit, end.max(bound));
     let time = |time: f64| {
         let name = if name.is_empty() { "time units" } else { name };
         format!("{} {name}", number(time / divisor, 7))
     };
-    let completes = data.trace.waits.is_empty();
+    let completes = trace.waits.is_empty();
     let mut facts = vec![match completes {
-        true => format!("<b>{}</b> model time", time(end)),
+        true => format!("<b class=\"time\">{}</b> model time", time(end)),
         false => format!("nothing moves after <b>{}</b>", time(end)),
     }];
     if bound > 0.0 {
-        facts.push(format!("lower bound {}", time(bound)));
+        facts.push(format!(
+            "lower bound <span class=\"bound\">{}</span>",
+            time(bound)
+        ));
         if completes {
-            facts.push(format!("<b>{}</b> x bound", number(end / bound, 3)));
+            let ratio = number(end / bound, 3);
+            facts.push(format!("<b class=\"ratio\">{ratio}</b> x bound"));
         }
     }
     let plural = |n: usize, what: &str| {
@@ -244,8 +225,8 @@ fn facts(data: &PageData, cost: &CostModel) -> String {
         facts.push(plural(stats.rounds, "round"));
         facts.push(plural(stats.messages, "message"));
     }
-    if data.report.is_correct() {
-        let operators = match data.report.keeps_order {
+    if report.is_correct() {
+        let operators = match report.keeps_order {
             true => "",
             false => ", for operators that commute",
         };
@@ -258,7 +239,7 @@ fn facts(data: &PageData, cost: &CostModel) -> String {
     for fact in facts {
         let _ = write!(text, "<li>{fact}</li>");
     }
-    text + "</ul>\n" + &errors(&data.report)
+    text + "</ul>\n" + &errors(report)
 }
 
 /// What the checker finds wrong.

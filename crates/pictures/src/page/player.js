@@ -1,8 +1,7 @@
 // The player: the present time, the chosen rank, and what changes them.
-const views = schedules.map(s => ({ s, picture: makePicture(s), ranks: makeRanks(s), chart: makeChart(s) }));
-const state = { time: 0, schedule: 0, rank: schedules[0].root ?? 0, node: null, playing: false };
+let views = [];
+const state = { time: 0, schedule: 0, rank: 0, node: null, playing: false };
 const slider = element("slider"), clock = element("clock"), playButton = element("play");
-slider.max = lastInstant;
 const instantAt = t => instantIn(times, t), chosenView = () => views[state.schedule];
 
 const show = () => {
@@ -104,7 +103,7 @@ const keys = {
 const needs = (target, key) => target.matches("select") || (target.matches("button, summary, input[type=checkbox]") && key === " ") ||
   (target.matches("#holds, #steps") && ["ArrowUp", "ArrowDown", "PageUp", "PageDown", "Home", "End"].includes(key));
 document.onkeydown = event => {
-  if (event.ctrlKey || event.altKey || event.metaKey || !keys[event.key] || needs(event.target, event.key)) return;
+  if (!views.length || event.ctrlKey || event.altKey || event.metaKey || !keys[event.key] || needs(event.target, event.key)) return;
   event.preventDefault();
   keys[event.key]();
 };
@@ -132,18 +131,38 @@ document.onclick = event => {
 };
 
 // Boxes whose contents go on to the right show that by fading; the charts scroll together.
-const boxes = [...document.querySelectorAll(".scroll, .picture")];
+let boxes = [];
 const fade = box => box.classList.toggle("cut", box.scrollWidth - box.clientWidth - box.scrollLeft > 4);
-for (const box of boxes) {
-  box.onscroll = () => {
-    fade(box);
-    if (box.matches(".gantt")) for (const { chart } of views) chart.chart.scrollLeft = box.scrollLeft;
-  };
-}
 window.onresize = () => boxes.forEach(fade);
 
+// Shows the schedules of some data from their start.
+const open = shown => {
+  pause();
+  data = shown;
+  schedules = data.schedules.map(unpacked);
+  times = [...new Set(schedules.flatMap(s => s.times))].sort((a, b) => a - b);
+  element("controls").inert = false;
+  slider.max = lastInstant = times.length - 1;
+  fillSections();
+  scaleCharts();
+  views = schedules.map(s => ({ s, picture: makePicture(s), ranks: makeRanks(s), chart: makeChart(s) }));
+  Object.assign(state, { time: 0, schedule: 0, rank: schedules[0].root ?? 0, node: null });
+  listed = "";
+  boxes = [...document.querySelectorAll(".scroll, .picture")];
+  for (const box of boxes) {
+    box.onscroll = () => {
+      fade(box);
+      if (box.matches(".gantt")) for (const { chart } of views) chart.chart.scrollLeft = box.scrollLeft;
+    };
+  }
+  show();
+  boxes.forEach(fade);
+};
+
 showCritical(true);
-show();
-boxes.forEach(fade);
 // For scripts that drive the page; it is there when the page is.
-globalThis.player = { state, goTo, move, choose };
+const driver = { state, goTo, move, choose };
+if (element("data").textContent) {
+  open(await unpack(element("data").textContent));
+  globalThis.player = driver;
+}

@@ -1,9 +1,8 @@
-// The schedules: unpacks the data, says which transfers and computations of a schedule are under
+// The schedules: says which transfers and computations of a schedule are under
 // way at an instant, and describes them in words. A node is a transfer or a computation; instants
 // are numbers of entries of `times`. Everything here was computed by the simulator and the checker.
-const element = id => document.getElementById(id);
-const packed = Uint8Array.from(atob(element("data").textContent), c => c.charCodeAt(0));
-const data = await new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+// What is shown: some schedules on one clock, which has every instant of any.
+let data, schedules = [], times = [0], lastInstant = 0;
 
 // The values of a column that holds differences.
 const summed = differences => {
@@ -12,9 +11,9 @@ const summed = differences => {
 };
 const TRANSFER = 0, COMBINE = 1;
 const escaped = text => text.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
-const unitText = data.unit || "time units";
+const unitText = () => data.unit || "time units";
 const numberText = t => `${+(t / data.divisor).toPrecision(7)}`;
-const timeText = t => `${numberText(t)} ${unitText}`;
+const timeText = t => `${numberText(t)} ${unitText()}`;
 const rangeOfTimes = (start, end) => `${numberText(start)} to ${timeText(end)}`;
 // The last of some sorted times that is not after time `t`.
 const instantIn = (times, t) => {
@@ -36,8 +35,8 @@ const bytesText = bytes => {
 // its suffix behind their identifiers.
 const unpacked = (own, number) => {
   const { times, nodes } = own;
-  nodes.start = summed(nodes.wait);
-  nodes.end = nodes.start.map((start, i) => start + nodes.lasts[i]);
+  nodes.start ??= summed(nodes.wait);
+  nodes.end ??= nodes.start.map((start, i) => start + nodes.lasts[i]);
   const count = nodes.start.length;
   const critical = new Set(nodes.critical);
 
@@ -147,7 +146,20 @@ const unpacked = (own, number) => {
   return { ...own, number, idOf, part, nodes, times, count, critical, endsOf, ofRank, underWay, waitsAt, cells, entries, buffersAt,
     contributions, wordsOf, placeText, heldText, heldTexts, doing, stepOf, timesText, factsText, describe, waitText };
 };
-const schedules = data.schedules.map(unpacked);
-// One clock for all: every instant of any.
-const times = [...new Set(schedules.flatMap(s => s.times))].sort((a, b) => a - b);
-const lastInstant = times.length - 1;
+// Fills the sections of the page: what stands between the marks is there for each schedule.
+const fillSections = () => {
+  const one = schedules.length === 1, main = document.querySelector("main");
+  const filled = (text, values) => text.replace(/\{(\w+)\}/g, (name, key) => values[key] ?? name);
+  const of = s => {
+    const name = escaped(s.name), own = one ? { of: "", name: "Messages on their way", facts: "" } : { of: ": " + name, name, facts: s.facts };
+    return { number: s.number, suffix: s.number ? `-${s.number}` : "", ...own };
+  };
+  const keys = one ? "" : "<dt><kbd>s</kbd></dt><dd>choose the next schedule</dd>";
+  main.innerHTML = element("sections").innerHTML.split("<!-- end -->").map(part => {
+    const [before, each] = part.split("<!-- each -->");
+    return filled(before, { keys }) + (each ? schedules.map(s => filled(each, of(s))).join("") : "");
+  }).join("");
+  main.className = one ? "one" : "several";
+  main.style.setProperty("--columns", Math.min(4, schedules.length));
+  element("summary").innerHTML = one ? schedules[0].facts : "";
+};
