@@ -25,11 +25,13 @@ macro_rules! page {
         #[doc = "[mpi]: crate::guide::mpi"]
         #[doc = "[results]: crate::guide::results"]
         #[doc = "[optimal]: crate::guide::optimal"]
+        #[doc = "[atlas]: crate::guide::commands::atlas"]
         #[doc = "[calibrate]: crate::guide::commands::calibrate"]
         #[doc = "[inputs]: crate::guide::commands::run#inputs-and-other-benchmarks"]
         #[doc = "[import]: crate::guide::commands::import"]
         #[doc = "[check]: crate::guide::commands::check"]
         #[doc = "[compare]: crate::guide::commands::compare"]
+        #[doc = "[draw]: crate::guide::commands::draw"]
         #[doc = "[list]: crate::guide::commands::list"]
         #[doc = "[plan]: crate::guide::commands::plan"]
         #[doc = "[run]: crate::guide::commands::run"]
@@ -54,6 +56,7 @@ page!(optimal, "optimal");
 
 /// The commands of the command line.
 pub mod commands {
+    page!(atlas, "commands/atlas");
     page!(calibrate, "commands/calibrate");
     page!(check, "commands/check");
     page!(compare, "commands/compare");

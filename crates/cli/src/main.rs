@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod atlas;
 mod blocks;
 mod calibrate;
 mod check;
@@ -84,6 +85,7 @@ enum Command {
     Run(run::RunArgs),
     Compare(compare::CompareArgs),
     Draw(draw::DrawArgs),
+    Atlas(atlas::AtlasArgs),
     Calibrate(calibrate::CalibrateArgs),
     Tune(tune::TuneArgs),
     Guidelines(guidelines::GuidelinesArgs),
@@ -214,6 +216,7 @@ fn main() -> ExitCode {
             Command::Run(args) => run::run(args, &mut site, out),
             Command::Compare(args) => compare::run(args, &mut site, out),
             Command::Draw(args) => draw::run(args, out),
+            Command::Atlas(args) => atlas::run(args),
             Command::Calibrate(args) => calibrate::run(args, &mut site, out),
             Command::Tune(args) => tune::run(args, &mut site, out),
             Command::Guidelines(args) => guidelines::run(args, &mut site, out),

@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod atlas;
 mod blocks;
 mod chrome;
 mod dark;

@@ -153,8 +153,8 @@ impl Browser {
         self.wait(|m| m["method"] == "Page.loadEventFired");
         // The page of a schedule unpacks its data after that.
         self.eval(
-            "new Promise(done => { const look = () => globalThis.player || \
-             document.getElementById('legend') || !document.querySelector('script[type=module]') ? done() : setTimeout(look, 5); look(); })",
+            "new Promise(done => { const at = id => document.getElementById(id), look = () => globalThis.player || \
+             (at('legend') && !at('costs')) || !document.querySelector('script[type=module]') ? done() : setTimeout(look, 5); look(); })",
         );
     }
 

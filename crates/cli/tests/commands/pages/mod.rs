@@ -1,6 +1,7 @@
 //! Tests of the HTML pages: in a headless browser where one is found, against the simulator and an
 //! evaluator of their own.
 
+mod atlas;
 mod browser;
 mod held;
 mod others;

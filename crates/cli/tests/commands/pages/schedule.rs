@@ -79,7 +79,11 @@ fn told(row: &Value, len: usize) -> Vec<Inputs> {
         for (i, inputs) in held[first..=last].iter_mut().enumerate() {
             for word in words.split('+') {
                 let (low, high) = word.split_once("..").unwrap_or((word, word));
-                let rank = |w: &str| w.trim_start_matches('x').parse::<usize>().unwrap();
+                let rank = |w: &str| {
+                    w.trim_start_matches('x')
+                        .parse::<usize>()
+                        .unwrap_or_else(|_| panic!("{text}"))
+                };
                 inputs.extend((rank(low)..=rank(high)).map(|r| (r, index + i)));
             }
         }
@@ -128,7 +132,12 @@ fn ports_at(schedule: &Schedule, simulation: &Simulation, time: f64) -> Vec<Vec<
 }
 
 /// Steps through a loaded page and compares it with the simulator at about `samples` instants.
-fn compare(browser: &mut Browser, schedule: &Schedule, simulation: &Simulation, samples: usize) {
+pub(super) fn compare(
+    browser: &mut Browser,
+    schedule: &Schedule,
+    simulation: &Simulation,
+    samples: usize,
+) {
     let nodes = 0..simulation.prepared().nodes().len();
     let mut instants: Vec<f64> = nodes
         .flat_map(|n| [simulation.start(n), simulation.finish(n)])
