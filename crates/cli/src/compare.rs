@@ -5,7 +5,7 @@ mod measured;
 mod own;
 mod rank;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -15,7 +15,8 @@ use clap::builder::Resettable;
 use oneport::Schedule;
 use oneport::run::Place;
 use oneport::simulate::Timed;
-use oneport_pictures::SweepRow;
+use oneport_pictures::shell::packed;
+use oneport_pictures::{Caption, MAX_PAGE_RANKS, Shown, SweepRow, page};
 use serde::Serialize;
 
 use self::measured::MeasuredPart;
@@ -115,9 +116,15 @@ impl CompareRow {
 pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     args.sweep.writable()?;
     if args.common.points().len() == 1 {
-        let done = site.perform(CompareJob::new(args, site))?;
+        let job = CompareJob::new(args, site);
+        let players = match &job {
+            Ok(job) if args.sweep.writes_page() => job.players(),
+            _ => BTreeMap::new(),
+        };
+        let done = site.perform(job)?;
         done.print(out)?;
         let mut table = args.sweep.table(&args.common);
+        table.sweep.players = players;
         table.add(done.point());
         table.write()?;
         return Ok(ExitCode::SUCCESS);
@@ -189,6 +196,46 @@ impl<'a> site::Job for CompareJob<'a> {
 }
 
 impl CompareJob<'_> {
+    /// By algorithm: the page that steps through its schedule, packed. The fastest have one, as far
+    /// as one page has room for all, but what is too long to watch has none.
+    fn players(&self) -> BTreeMap<String, String> {
+        const MAX_BYTES: usize = 2_000_000;
+        let (task, ranked) = (&self.task, &self.ranked);
+        let cost = task.request.get_cost();
+        let (mut players, mut bytes) = (BTreeMap::new(), 0);
+        let candidates = ranked.rows.iter().zip(&ranked.candidates);
+        for (row, candidate) in candidates.filter(|(row, _)| row.figures.ranks <= MAX_PAGE_RANKS) {
+            let name = &*row.figures.algorithm;
+            let schedule = match candidate {
+                Candidate::Planned(choice) => task.plan(&choice.algorithm, &choice.request),
+                Candidate::Own(schedule) => Ok(schedule.clone()),
+            };
+            let caption = Caption::new(format!("{} by {name}", row.info.collective));
+            let caption = caption.line(row.info.title());
+            let caption = caption.line(show_cost(cost, task.unit));
+            let page = schedule.and_then(|schedule| {
+                let schedule = &schedule;
+                page(
+                    &[Shown {
+                        name,
+                        schedule,
+                        cost,
+                    }],
+                    task.unit,
+                    &caption,
+                )
+            });
+            let Ok(page) = page else { continue };
+            let packed = packed(&page);
+            bytes += packed.len();
+            if bytes > MAX_BYTES {
+                break;
+            }
+            players.insert(name.to_string(), packed);
+        }
+        players
+    }
+
     /// What a sweep keeps of it.
     fn point(self) -> Point {
         let (request, ranked) = (&self.task.request, self.ranked);

@@ -79,7 +79,7 @@ pub(crate) struct Table<'a> {
     collective: String,
     costs: String,
     ports: String,
-    sweep: Sweep,
+    pub(crate) sweep: Sweep,
     skipped: Vec<(usize, u64, Skipped)>,
 }
 
@@ -118,6 +118,12 @@ impl SweepArgs {
         output::writable(&outputs)
     }
 
+    /// Whether a page is written.
+    pub(crate) fn writes_page(&self) -> bool {
+        let is_page = |path: &PathBuf| FileKind::of(path) == Some(FileKind::Html);
+        self.output.iter().any(is_page)
+    }
+
     /// An empty table of a command with these options.
     pub(crate) fn table<'a>(&'a self, common: &'a Common) -> Table<'a> {
         Table {
@@ -129,6 +135,7 @@ impl SweepArgs {
             sweep: Sweep {
                 unit: Unit::Plain,
                 rows: Vec::new(),
+                players: BTreeMap::new(),
             },
             skipped: Vec::new(),
         }

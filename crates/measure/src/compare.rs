@@ -1,5 +1,7 @@
 //! Schedules of one's own beside the algorithms, over numbers of ranks and sizes, in model time.
 
+use std::collections::BTreeMap;
+
 use oneport::check::Options;
 use oneport::plan::choose::with_best_segments;
 use oneport::plan::registry;
@@ -111,5 +113,6 @@ pub fn compare(
     Ok(Sweep {
         unit: Unit::Nanoseconds,
         rows,
+        players: BTreeMap::new(),
     })
 }

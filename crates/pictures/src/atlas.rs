@@ -15,8 +15,8 @@ use oneport::simulate::bounds::lower_bound_lines;
 use oneport::{CostModel, Ports, Request, Schedule};
 use serde_json::{Value, json};
 
-use crate::page::{self, data_of, document, packed};
-use crate::shell::{Heading, chart};
+use crate::page::{self, data_of, document};
+use crate::shell::{Heading, UNPACK, chart, packed};
 use crate::{Caption, Shown, Unit};
 
 /// The costs that schedules are planned for, and that the pages start with.
@@ -30,7 +30,6 @@ pub const BLOCK_BYTES: usize = 120;
 /// The port models.
 pub const PORTS: [Ports; 2] = [Ports::UNI, Ports::BI];
 
-const UNPACK: &str = include_str!("page/unpack.js");
 const COSTS: &str = include_str!("atlas/costs.js");
 const PLAYER: &str = include_str!("atlas/player.js");
 const INDEX: &str = include_str!("atlas/index.js");
@@ -118,7 +117,10 @@ impl Plate {
             shown["bounds"] = json!(lower_bound_lines(&entry.schedule));
             shown["startUpAlone"] = json!(!self.kind.has_data());
         }
-        Ok(format!("globalThis.packed = \"{}\";\n", packed(&data)))
+        Ok(format!(
+            "globalThis.packed = \"{}\";\n",
+            packed(&data.to_string())
+        ))
     }
 
     /// What the index says of it.
@@ -261,6 +263,6 @@ pub fn index(plates: &[Value], source: Option<String>) -> String {
         "<div class=\"charts one\">\n{table}{}</div>\n",
         chart("plot", "Against the number of ranks", "")
     );
-    let data = json!({"packed": packed(&json!(plates)), "cost": COST});
+    let data = json!({"packed": packed(&json!(plates).to_string()), "cost": COST});
     heading.page(&body, &data, &format!("{UNPACK}{COSTS}{INDEX}"))
 }

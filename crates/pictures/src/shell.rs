@@ -3,6 +3,9 @@
 
 use std::fmt::Write as _;
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use miniz_oxide::deflate::compress_to_vec_zlib;
+
 use crate::svg::escape;
 
 const STYLE: &str = include_str!("shell/shell.css");
@@ -11,6 +14,16 @@ const CHARTS: [&str; 2] = [
     include_str!("shell/charts.css"),
     include_str!("shell/charts.js"),
 ];
+
+/// The script that offers `element`, `inflated` and `unpack` for packed data.
+pub(crate) const UNPACK: &str = include_str!("shell/unpack.js");
+
+/// A text as scripts unpack it.
+pub fn packed(text: &str) -> String {
+    /// Level of compression: higher ones take longer and gain a few percent.
+    const LEVEL: u8 = 8;
+    BASE64_STANDARD.encode(compress_to_vec_zlib(text.as_bytes(), LEVEL))
+}
 
 /// An HTML page, put together from parts that are HTML themselves.
 #[derive(Debug, Clone, Copy)]

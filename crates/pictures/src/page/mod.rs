@@ -10,13 +10,9 @@ mod positions;
 
 use std::fmt::Write as _;
 
-use base64::prelude::{BASE64_STANDARD, Engine as _};
-use miniz_oxide::deflate::compress_to_vec_zlib;
-use serde_json::Value;
-
 pub(crate) use self::data::{PageData, json};
 use self::positions::Positions;
-use super::shell::Shell;
+use super::shell::{Shell, UNPACK, packed};
 use super::svg::{escape, number, scale};
 use super::trace::simulated;
 use super::{Caption, Trace, Unit};
@@ -35,14 +31,12 @@ const MAX_NODES: usize = 25_000;
 const MAX_DATA: usize = 950_000;
 /// What helps against too much on a page.
 const ADVICE: &str = "ranks or segments, or write a trace (.json)";
-/// Level of compression: higher ones take longer and gain a few percent.
-const LEVEL: u8 = 8;
 
 const STYLE: &str = include_str!("page.css");
 const BODY: &str = include_str!("page.html");
 /// The scripts in the order in which they need each other.
 const SCRIPTS: [&str; 6] = [
-    include_str!("unpack.js"),
+    UNPACK,
     include_str!("schedule.js"),
     include_str!("picture.js"),
     include_str!("ranks.js"),
@@ -87,7 +81,7 @@ pub fn page(all: &[Shown], unit: Unit, caption: &Caption) -> Result<String> {
     for &of in all {
         shown.push(data_of(of, unit, &mut nodes)?);
     }
-    let packed = packed(&json(&shown));
+    let packed = packed(&json(&shown).to_string());
     if packed.len() > MAX_DATA {
         let what = "packed bytes of steps and contents";
         return Err(too_large(packed.len(), what, MAX_DATA, ADVICE));
@@ -152,11 +146,6 @@ pub(crate) fn data_of<'a>(of: Shown<'a>, unit: Unit, nodes: &mut usize) -> Resul
         history: history.unwrap_or_else(|| History::empty(schedule)),
         positions: Positions::of(schedule)?,
     })
-}
-
-/// Data as a script unpacks them.
-pub(crate) fn packed(data: &Value) -> String {
-    BASE64_STANDARD.encode(compress_to_vec_zlib(data.to_string().as_bytes(), LEVEL))
 }
 
 /// The page around packed data, or around what `script` loads; `lines` stand below its title. The

@@ -1,11 +1,11 @@
 //! Times of algorithms over sizes and numbers of ranks: a plot for a paper, and a page to explore.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::shell::{Heading, chart, table};
+use crate::shell::{Heading, UNPACK, chart, table};
 use crate::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes as size, width};
 use crate::{Caption, Unit};
 
@@ -18,6 +18,9 @@ pub struct Sweep {
     pub unit: Unit,
     /// In any order.
     pub rows: Vec<SweepRow>,
+    /// By algorithm, of a sweep of one point: the [page](crate::page()) of its schedule,
+    /// [packed](crate::shell::packed()).
+    pub players: BTreeMap<String, String>,
 }
 
 /// An algorithm, or a schedule from a file, at one number of ranks and one size. It can be read
@@ -146,13 +149,21 @@ impl Sweep {
             })
         });
         let all = table("all", "All rows", &columns, rows);
+        let (open, note) = match self.players.is_empty() {
+            true => ("", ""),
+            false => (
+                " open",
+                "<p class=\"note\">An algorithm's name opens its schedule, to step through.</p>\n",
+            ),
+        };
         let body = format!(
-            "<div class=\"charts\">\n{}</div>\n<details><summary>All {} rows</summary>\n{all}</details>\n",
+            "<div class=\"charts\">\n{}</div>\n<details{open}><summary>All {} rows</summary>\n{note}{all}</details>\n",
             charts.concat(),
             self.rows.len()
         );
         let plain = self.unit() == Unit::Plain;
-        heading.page(&body, &json!({ "rows": self.rows, "plain": plain }), SCRIPT)
+        let data = json!({ "rows": self.rows, "plain": plain, "players": self.players });
+        heading.page(&body, &data, &format!("{UNPACK}{SCRIPT}"))
     }
 }
 

@@ -1,5 +1,5 @@
 // The charts of a sweep: what is asked for against size or ranks, and which algorithm leads where.
-const { rows, plain } = JSON.parse(document.getElementById("data").textContent);
+const { rows, plain, players } = JSON.parse(document.getElementById("data").textContent);
 const names = [...new Set(rows.map(r => r.algorithm))];
 const looks = looksOf(names), shown = new Set(names);
 const unique = of => [...new Set(rows.map(of))].sort((a, b) => a - b);
@@ -77,3 +77,15 @@ fillAt();
 fillLegend(looks, shown, [
   [`<path d="M13 0V16" stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 4"/>`, "another leads"],
 ], redraw);
+
+// Opens the page of a schedule beside this one.
+for (const cell of document.querySelectorAll("#all td.name")) {
+  const packed = players[cell.textContent], link = document.createElement("a");
+  if (!packed) continue;
+  link.textContent = cell.textContent;
+  link.target = "_blank";
+  inflated(packed).text().then(html => {
+    link.href = URL.createObjectURL(new Blob([html], { type: "text/html" }));
+    cell.replaceChildren(link);
+  });
+}

@@ -5,6 +5,7 @@ use oneport_measure::tune::{Summary, Trial};
 use oneport_pictures::shell::Heading;
 
 use super::{Browser, VIEWS, audit, folder, tab_order};
+use crate::support::run::oneport;
 
 #[allow(dead_code, clippy::print_stdout)]
 #[path = "../../../../../benches/collectives/summary.rs"]
@@ -240,4 +241,45 @@ fn the_page_of_the_benchmark_answers_by_collective() {
     let tip = browser.eval("document.querySelector('#by-ratio .tip').innerText");
     let first = "reduce chain, 2 ranks, 1 KiB, segments of 1 KiB\nmeasured/model 1.10";
     assert_eq!(tip, first);
+}
+
+#[test]
+fn the_page_of_a_comparison_opens_the_schedules_of_its_rows() {
+    let Some(mut browser) = Browser::start("the page of compare") else {
+        return;
+    };
+    let path = folder().join("compare.html");
+    let make = |arguments: &str| {
+        oneport(&format!(
+            "compare broadcast --bytes 960 {arguments} -o {}",
+            path.display()
+        ))
+        .assert()
+        .success();
+    };
+    make("-p 6 --segments 4 --alpha 10 --beta 1");
+    let links = "(async () => { const names = [...document.querySelectorAll('#all td.name')];
+        while (names.some(name => !name.querySelector('a'))) await new Promise(done => setTimeout(done, 5));
+        const link = name => names.find(cell => cell.textContent === name).querySelector('a').href;
+        return [names.length, await (await fetch(link('chain'))).text()]; })()";
+    for (view, size, dark) in VIEWS {
+        browser.load(&path, size, dark);
+        audit(&mut browser, view, &path);
+    }
+    let found = browser.eval(links);
+    assert!(found[0].as_u64().unwrap() > 10, "{}", found[0]);
+    let player = found[1].as_str().unwrap();
+    let rows = "broadcast, root 0, 6 ranks, 960 B, bidirectional ports";
+    assert!(player.contains("<h1>broadcast by chain</h1>") && player.contains(rows));
+    // 8 messages of 240 bytes follow each other.
+    assert!(player.contains("2000 time units"), "{player}");
+    // Of many points or ranks there is none.
+    for arguments in ["-p 4,6", "-p 65"] {
+        make(arguments);
+        browser.load(&path, VIEWS[0].1, false);
+        let links = browser.eval(
+            "Object.keys(JSON.parse(document.getElementById('data').textContent).players).length",
+        );
+        assert_eq!(links, 0, "{arguments}");
+    }
 }
