@@ -384,6 +384,18 @@ impl Request {
         }
     }
 
+    /// The spans of the segments in the order in which a reduction takes them. A broadcast is
+    /// planned as one and run backwards: it takes equal segments from the last, so that the root
+    /// sends the first one first.
+    pub(crate) fn reduced_segments(&self) -> Vec<Span> {
+        let mut spans = self.segments.spans();
+        let sizes = self.segments.sizes();
+        if self.kind == Kind::Broadcast && sizes.iter().all(|size| *size == sizes[0]) {
+            spans.reverse();
+        }
+        spans
+    }
+
     /// Time of a message of `elements` elements; on a heterogeneous platform, an upper bound for
     /// all links.
     #[doc(hidden)]

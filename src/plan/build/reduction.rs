@@ -87,7 +87,7 @@ impl Reduction {
             root: request.root,
             shift: if request.keep_order { 0 } else { request.root },
             vector: Span::new(0, request.elements()),
-            segments: request.segments.spans(),
+            segments: request.reduced_segments(),
             first,
             halves,
         }

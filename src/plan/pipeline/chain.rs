@@ -77,7 +77,7 @@ impl Chain {
             root: request.root,
             end: if request.keep_order { 0 } else { request.root },
             vector: Span::new(0, request.elements()),
-            segments: request.segments.spans(),
+            segments: request.reduced_segments(),
         }
     }
 }

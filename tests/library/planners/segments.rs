@@ -178,3 +178,18 @@ fn searches_that_end_at_their_limits_say_so() {
         }
     }
 }
+
+#[test]
+fn broadcasts_send_the_first_of_equal_segments_first() {
+    let rows = registry::of(Kind::Broadcast).filter(|row| row.segmented);
+    let mut plans = 0;
+    for (row, ports) in rows.flat_map(|row| [(row, Ports::UNI), (row, Ports::BI)]) {
+        let request = Request::broadcast(8, 16).segment_count(4).ports(ports);
+        if let Ok(schedule) = row.plan(&request) {
+            let sent = &schedule.programs()[0][0];
+            assert_eq!(sent.reads()[0].offset, 0, "{}", row.name());
+            plans += 1;
+        }
+    }
+    assert!(plans > 10, "{plans}");
+}
