@@ -4,11 +4,15 @@
 //! ```text
 //! cargo bench -p oneport-cli
 //! ```
+//!
+//! In a bare `cargo bench` the table goes to `target/oneport-bench/commands.txt`.
 
 #![allow(clippy::print_stdout, reason = "a bench prints its measurements")]
 
 #[path = "../../../benches/selected/mod.rs"]
 mod selected;
+#[path = "../../../benches/terminal/mod.rs"]
+mod terminal;
 
 use std::fs::read_to_string;
 use std::process::{Command, Stdio};
@@ -17,11 +21,14 @@ use std::time::{Duration, Instant};
 
 use oneport::Kind;
 
-/// `compare` of 1 MiB over 4096 ranks, and the choice for 64 bytes over 20,000 and 100,000.
 fn main() {
-    if !selected::selected("commands") {
-        return;
+    if selected::selected("commands") {
+        terminal::detailed("commands", measure);
     }
+}
+
+/// `compare` of 1 MiB over 4096 ranks, and the choice for 64 bytes over 20,000 and 100,000.
+fn measure() {
     println!(
         "\n{:<52} {:>8} {:>8} {:>9}",
         "command", "s", "core s", "peak MiB"
