@@ -92,10 +92,10 @@ impl FrameArgs {
     /// Refuses these options where there is neither a picture nor, for some, a page.
     pub(crate) fn ensure(&self, pictures: bool, pages: bool) -> Result<()> {
         if self.width.is_some() && !pictures {
-            bail!("--width is for a picture: write one, with -o FILE.svg");
+            bail!("--width is for a picture: name a file FILE.svg");
         }
         if self.plain && !pictures && !pages {
-            bail!("--plain is for pictures and pages: write one, with -o FILE.svg");
+            bail!("--plain is for pictures and pages: name a file FILE.svg");
         }
         Ok(())
     }

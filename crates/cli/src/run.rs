@@ -19,12 +19,15 @@ pub(crate) use self::limits::memory_of_schedule;
 pub(crate) use self::report::{LibraryTimes, WallSummary};
 use self::sweep::RunSweep;
 use crate::args::{CLOCKS, Common, InputArgs, Named, named};
+use crate::draw::FrameArgs;
 use crate::ranges::Ranges;
 use crate::site::{Engine, Site};
 use crate::units::{parse_core, parse_count, parse_deadline};
 
 /// Run a schedule on pinned threads with real data, and verify the result.
 #[derive(Debug, Clone, clap::Args)]
+#[command(mut_arg("width", |a| a.hide_short_help(true)))]
+#[command(mut_arg("plain", |a| a.hide_short_help(true)))]
 #[command(after_help = "\
 Examples:
   oneport run reduce -p 2 --bytes 64KiB --dtype f32 --repetitions 20
@@ -139,6 +142,9 @@ pub(crate) struct RunArgs {
     /// rendezvous then
     #[arg(long, value_name = "FILE", help_heading = "Run")]
     trace: Option<PathBuf>,
+
+    #[command(flatten)]
+    frame: FrameArgs,
 
     /// Write the table of a range of sizes to this file, as CSV
     #[arg(long, value_name = "FILE", help_heading = "Run")]

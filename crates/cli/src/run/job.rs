@@ -38,6 +38,7 @@ impl<'a> RunJob<'a> {
         print_warnings(&args.common.typed().0, schedule);
         site.note_spare(schedule.ranks());
         job.trace = args.trace.as_deref().map(OutputFile::of).transpose()?;
+        (args.frame).ensure(job.trace == Some(OutputFile::Svg), false)?;
         if let Some(file) = job.trace {
             file.ensure_fits_memory(schedule)?;
         }

@@ -37,7 +37,8 @@ impl Ran {
     pub(super) fn print(self, args: &RunArgs, out: &mut dyn Write) -> Result<ExitCode> {
         output::notes(&self.row.warnings);
         if let (Some(path), Some((file, trace))) = (&args.trace, &self.trace) {
-            let text = file.content(trace, &self.caption(args, trace))?;
+            let caption = args.frame.caption(self.caption(args, trace));
+            let text = args.frame.sized(file.content(trace, &caption)?);
             output::write_named(path, text.as_bytes())?;
         }
         if let Some(path) = &args.histogram {

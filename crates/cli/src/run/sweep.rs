@@ -135,6 +135,7 @@ impl<'a> RunSweep<'a> {
         if args.trace.is_some() || args.histogram.is_some() {
             bail!("--trace and --histogram are for one run, not for a table");
         }
+        args.frame.ensure(false, false)?;
         let (common, dtype) = args.common.typed();
         let sizes = match &common.vector.bytes {
             Some(sizes) if !common.blocks.are_given() => sizes.values(2),

@@ -18,7 +18,7 @@ use oneport_steady::{
 };
 
 use crate::args::{PORTS, named};
-use crate::draw::OutputFile;
+use crate::draw::{FrameArgs, OutputFile};
 use crate::files::{name_of, read_text};
 use crate::machine::read_costs;
 use crate::memory::{available_memory, ensure_memory};
@@ -129,6 +129,9 @@ pub(crate) struct SteadyArgs {
     #[arg(long, value_name = "FILE.svg")]
     gantt: Option<PathBuf>,
 
+    #[command(flatten)]
+    frame: FrameArgs,
+
     /// For reductions and scans, nodes combine while they communicate
     #[arg(long)]
     overlap: bool,
@@ -179,10 +182,12 @@ impl Found {
             output::write_named(path, text.as_bytes())?;
         }
         if let Some(path) = &args.draw {
-            output::write_named(path, picture::platform_svg(&self.solution).as_bytes())?;
+            let picture = picture::platform_svg(&self.solution, &args.frame);
+            output::write_named(path, args.frame.sized(picture).as_bytes())?;
         }
         if let (Some(path), Some(file)) = (&args.gantt, gantt) {
-            output::write_named(path, one_period(&self.periodic, file)?.as_bytes())?;
+            let content = one_period(&self.periodic, file, &args.frame)?;
+            output::write_named(path, content.as_bytes())?;
         }
         Ok(())
     }
@@ -319,7 +324,10 @@ impl SteadyArgs {
         {
             bail!("--draw makes a picture: name the file FILE.svg");
         }
-        self.gantt.as_deref().map(OutputFile::of).transpose()
+        let gantt = self.gantt.as_deref().map(OutputFile::of).transpose()?;
+        let pictures = self.draw.is_some() || gantt == Some(OutputFile::Svg);
+        self.frame.ensure(pictures, false)?;
+        Ok(gantt)
     }
 
     /// Returns the periodic schedule. Without a given longest period it tries some lengths and
@@ -412,7 +420,7 @@ fn steps(periodic: &Periodic, operations: usize) -> u64 {
 }
 
 /// One period in the middle of a series, as a Gantt chart or as a trace.
-fn one_period(periodic: &Periodic, file: OutputFile) -> Result<String> {
+fn one_period(periodic: &Periodic, file: OutputFile, frame: &FrameArgs) -> Result<String> {
     let solution = periodic.solution();
     let caption = Caption::new(format!(
         "one period of {}: {} in {}",
@@ -442,7 +450,13 @@ fn one_period(periodic: &Periodic, file: OutputFile) -> Result<String> {
     let names = solution.routes.iter().enumerate().map(name).collect();
     let mut trace = Trace::of_times(&schedule, &times)?;
     trace.groups = Some((names, routes));
-    file.content(&trace, &caption)
+    match file {
+        OutputFile::Svg => {
+            let content = file.content(&trace, &frame.caption(caption))?;
+            Ok(frame.sized(content))
+        }
+        OutputFile::Json => file.content(&trace, &caption),
+    }
 }
 
 fn parse_operation(text: &str) -> Result<Operation, String> {

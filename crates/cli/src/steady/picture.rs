@@ -4,6 +4,7 @@ use oneport_pictures::Caption;
 use oneport_pictures::svg::{Anchor, MARGIN, Svg, TEXT, number};
 use oneport_steady::{Fraction, Route, Solution, show_short};
 
+use crate::draw::FrameArgs;
 use crate::output;
 use crate::units::counted;
 
@@ -37,13 +38,13 @@ type PictureLabel = (Position, (f64, f64), String);
 /// per time unit, and all links have details in a tooltip. The caption lists the trees and their
 /// weights, if they are few. Takes time quadratic in the number of used links, whose labels must
 /// not overlap.
-pub(super) fn platform_svg(solution: &Solution) -> String {
+pub(super) fn platform_svg(solution: &Solution, frame: &FrameArgs) -> String {
     let platform = solution.platform();
     let messages = messages(solution);
     let radius = platform.nodes() as f64 * ARC / std::f64::consts::TAU;
     let radius = radius.clamp(MIN_RADIUS, 2000.0);
     let width = (2.0 * (radius + 40.0 + MARGIN)).max(460.0);
-    let caption = caption(solution, (width / CHARACTER) as usize);
+    let caption = frame.caption(caption(solution, (width / CHARACTER) as usize));
     let mut svg = Svg::default();
     let top = svg.caption(&caption, width);
     let circle = Circle {

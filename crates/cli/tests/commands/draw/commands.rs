@@ -6,6 +6,7 @@ use assert_cmd::Command;
 
 use super::boxes;
 use super::svg::{assert_inside, read};
+use crate::support::run::failure;
 
 fn oneport(arguments: &str, folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_oneport"));
@@ -300,4 +301,31 @@ fn several_schedules_are_drawn_on_a_page_only() {
     oneport(two, &folder).assert().success();
     let page = std::fs::read_to_string(folder.join("x.html")).unwrap();
     assert!(page.contains("from mine.json, mine.json</h1>"));
+}
+
+#[test]
+fn pictures_of_runs_and_series_fit_into_papers() {
+    let folder = folder("plain_runs");
+    for (command, file) in [
+        (
+            "run reduce -p 2 --bytes 64 --repetitions 1 --trace",
+            "run.svg",
+        ),
+        ("steady --generate fig3 --draw", "platform.svg"),
+        ("steady --generate fig3 --gantt", "period.svg"),
+    ] {
+        let made = format!("{command} {file} --plain --width 84mm");
+        oneport(&made, &folder).assert().success();
+        let picture = std::fs::read_to_string(folder.join(file)).unwrap();
+        assert!(picture.starts_with("<svg ") && picture.contains("width=\"84mm\""));
+        assert!(!picture.contains("oneport "), "{file}");
+    }
+    for command in [
+        "run reduce -p 2",
+        "run reduce -p 2 --bytes 8..64",
+        "steady --generate fig3",
+    ] {
+        let message = failure(&mut oneport(&format!("{command} --plain"), &folder), 2);
+        assert!(message.contains("--plain is for pictures"), "{message}");
+    }
 }
