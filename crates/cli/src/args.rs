@@ -70,7 +70,6 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    /// The number of ranks, of a command that takes one.
     pub(crate) fn ranks(&self) -> Result<Option<usize>> {
         let ranks = self.ranks.as_ref().map(|ranks| ranks.one("-p"));
         let ranks = ranks.transpose()?;
@@ -190,7 +189,6 @@ pub(crate) struct MachineArgs {
 }
 
 impl Vector {
-    /// The operator.
     pub(crate) fn op(&self) -> Op {
         self.op.unwrap_or(Op::SUM)
     }
@@ -214,38 +212,30 @@ impl Vector {
         )
     }
 
-    /// Whether any option gives segments.
     pub(crate) fn gives_segments(&self) -> bool {
         self.segment.is_some() || self.segments.is_some() || !self.segment_sizes.is_empty()
     }
 }
 
 impl MachineArgs {
-    /// Whether any option gives costs.
     pub(crate) fn is_given(&self) -> bool {
         let rates = self.rates();
         self.costs.is_some() || self.profile.is_some() || rates.iter().any(Option::is_some)
     }
 
-    /// Costs given one by one.
     pub(crate) fn rates(&self) -> [Option<TimeArg>; 4] {
         [self.alpha, self.beta, self.gamma, self.gamma_copy]
     }
 }
 
-/// `--root`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Root {
-    /// The rank with this number.
     Rank(usize),
-    /// The algorithm chooses.
     Free,
 }
 
-/// `--segments`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SegmentCount {
-    /// This many segments of equal size.
     Count(usize),
     /// As many segments, of such sizes, as a search finds best.
     Unequal,
@@ -254,14 +244,11 @@ pub(crate) enum SegmentCount {
 /// A value of an option: its name, what its help says, and what it means.
 pub(crate) type Named<T> = (&'static str, &'static str, T);
 
-/// The values of `--ports`.
 pub(crate) const PORTS: [Named<Ports>; 2] = [("uni", "", Ports::UNI), ("bi", "", Ports::BI)];
 
-/// The values of `--clock`.
 pub(crate) const CLOCKS: [Named<Clock>; 2] =
     [("native", "", Clock::Native), ("paced", "", Clock::Paced)];
 
-/// Parses one of these values.
 pub(crate) fn named<T: Copy + Send + Sync>(
     values: &'static [Named<T>],
 ) -> impl TypedValueParser<Value = T> {
@@ -278,7 +265,6 @@ pub(crate) fn named<T: Copy + Send + Sync>(
     })
 }
 
-/// The name of a clock.
 pub(crate) fn clock_name(clock: Clock) -> &'static str {
     match clock {
         Clock::Paced => "paced",
@@ -286,18 +272,15 @@ pub(crate) fn clock_name(clock: Clock) -> &'static str {
     }
 }
 
-/// The values of `--dtype`.
 pub(crate) fn element_types() -> impl TypedValueParser<Value = ElementType> {
     let names = ElementType::ALL.iter().map(|t| t.name());
     PossibleValuesParser::new(names).try_map(|name| name.parse::<ElementType>())
 }
 
-/// The values of `--op`.
 pub(crate) fn operators() -> impl TypedValueParser<Value = Op> {
     PossibleValuesParser::new(Op::ALL.map(Op::name)).try_map(|name| name.parse::<Op>())
 }
 
-/// The operator for elements of type `T`, if the collective combines.
 pub(crate) fn operator<T: Element>(kind: Kind, op: Op) -> oneport::Result<Operator<T>> {
     match kind.reduces() {
         true => Operator::named(op.name()),
@@ -305,7 +288,6 @@ pub(crate) fn operator<T: Element>(kind: Kind, op: Op) -> oneport::Result<Operat
     }
 }
 
-/// The element types that `op` combines.
 fn combined_by(op: Op) -> impl Iterator<Item = ElementType> {
     let has = move |t: &ElementType| t.operators().any(|own| own == op);
     ElementType::ALL.iter().copied().filter(has)
@@ -369,7 +351,6 @@ pub(crate) struct InputArgs {
     pub(crate) inputs: Inputs,
 }
 
-/// `--inputs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Inputs {
@@ -384,7 +365,6 @@ impl Inputs {
         self == Inputs::Kept
     }
 
-    /// The name in output.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Inputs::Rewritten => "rewritten",

@@ -39,7 +39,6 @@ pub(crate) struct AtlasArgs {
     output: PathBuf,
 }
 
-/// Makes all pages, and then writes them.
 pub(crate) fn run(args: &AtlasArgs) -> Result<ExitCode> {
     let ranks = args.ranks.counts();
     if let Some(p) = ranks.iter().find(|p| !(2..=MAX_PAGE_RANKS).contains(p)) {

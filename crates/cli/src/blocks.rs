@@ -10,9 +10,7 @@ use oneport::{Distribution, Kind};
 use crate::files::{name_of, read_text};
 use crate::units::{did_you_mean, parse_count, parse_size};
 
-/// Default average block size of a distribution.
 const DEFAULT_BLOCK: u64 = 1000;
-/// Default unevenness of a distribution.
 const DEFAULT_RHO: usize = 5;
 /// Limit of the number of blocks that a distribution is drawn for.
 const MAX_DRAWN: u64 = 1 << 27;
@@ -54,12 +52,10 @@ pub(crate) struct BlockArgs {
     pub(crate) seed: Option<u64>,
 }
 
-/// Individually listed sizes.
 #[derive(Debug, Clone)]
 pub(crate) struct Listed {
     /// All sizes in bytes, row by row.
     sizes: Vec<u64>,
-    /// Number of rows.
     rows: usize,
 }
 
@@ -129,7 +125,6 @@ impl Listed {
         n == ranks || (kind.has_block_pairs() && ranks.checked_mul(ranks) == Some(n))
     }
 
-    /// Number of sizes.
     pub(crate) fn len(&self) -> usize {
         self.sizes.len()
     }
@@ -149,17 +144,14 @@ impl BlockArgs {
         self.sizes = Some(Listed { sizes, rows });
     }
 
-    /// Whether any option gives block sizes.
     pub(crate) fn are_given(&self) -> bool {
         self.are_listed() || self.dist.is_some()
     }
 
-    /// Whether sizes are listed one by one.
     pub(crate) fn are_listed(&self) -> bool {
         self.sizes.is_some() || self.sizes_file.is_some()
     }
 
-    /// Returns the individually listed sizes, if there are any.
     pub(crate) fn listed(&self, kind: Kind) -> Result<Option<Listed>> {
         match &self.sizes_file {
             Some(path) => Ok(Some(Listed::read(kind, path)?)),

@@ -65,7 +65,6 @@ pub(crate) struct CalibrateArgs {
     json: bool,
 }
 
-/// Calibrates, saves the profile and prints it.
 pub(crate) fn run(args: &CalibrateArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     let files = output::writable(&[("-o", args.output.as_deref())]);
     let profile = site.perform(files.map(|()| args.calibration()))?;
@@ -126,7 +125,6 @@ impl site::Job for Calibration {
     }
 }
 
-/// Measures this machine, or the links between the processes.
 pub(crate) fn measure(
     options: &Calibration,
     site: &mut Site,
@@ -154,7 +152,6 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     levels(out, &profile.levels)
 }
 
-/// Prints the machine, the parameters and the quality of the fits.
 fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     let percent = |x: f64| format!("{}%", number((1000.0 * x).round() / 10.0, 3));
     let off = |median: f64, worst: f64| {
@@ -210,7 +207,6 @@ fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     )
 }
 
-/// What was measured: cores, or processes of hosts.
 fn measured_between(profile: &Profile) -> (&'static str, String) {
     let Some(first) = profile.hosts.first() else {
         let cores: Vec<_> = profile.cores.iter().map(usize::to_string).collect();
@@ -227,7 +223,6 @@ fn measured_between(profile: &Profile) -> (&'static str, String) {
     ("processes", text)
 }
 
-/// Prints the pieces of all curves that have several.
 fn pieces(out: &mut dyn Write, pieces: &Pieces) -> Result<()> {
     writeln!(out, "\npieces, where one line does not fit:")?;
     let lists = [
@@ -276,7 +271,6 @@ fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     output::table(out, header, rows)
 }
 
-/// Prints the line of every pair of cores or ranks.
 fn pairs(out: &mut dyn Write, profile: &Profile, pairs: &Links) -> Result<()> {
     let what = match profile.hosts.is_empty() {
         true => "cores",

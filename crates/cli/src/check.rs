@@ -60,7 +60,6 @@ struct CheckRow {
     steps: usize,
 }
 
-/// Checks and prints.
 pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
     match (args.common.collective, &args.common.schedule[..]) {
         (Some(kind), []) if checks_all(&args.common.algorithm) => {
@@ -71,7 +70,6 @@ pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
     }
 }
 
-/// Whether each algorithm is checked, and not only the best one.
 fn checks_all(names: &str) -> bool {
     names != "auto" && names_several(names)
 }

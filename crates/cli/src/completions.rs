@@ -22,7 +22,6 @@ pub(crate) struct CompletionsArgs {
     form: Form,
 }
 
-/// What is printed.
 #[derive(Debug, Clone, Copy)]
 enum Form {
     Script(Shell),
@@ -40,7 +39,6 @@ fn forms() -> impl TypedValueParser<Value = Form> {
     })
 }
 
-/// Prints what completes or explains the command line `command`.
 pub(crate) fn run(
     args: &CompletionsArgs,
     mut command: clap::Command,

@@ -31,7 +31,6 @@ pub(crate) struct DelayArgs {
     pub(crate) arrivals: Option<Arrivals>,
 }
 
-/// `--arrivals`.
 #[derive(Debug, Clone)]
 pub(crate) enum Arrivals {
     None,
@@ -46,7 +45,6 @@ pub(crate) enum Arrivals {
     File(PathBuf),
 }
 
-/// A file of arrivals.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ArrivalsFile {
@@ -141,7 +139,6 @@ impl Arrivals {
 }
 
 impl DelayArgs {
-    /// `cost` with these delays.
     pub(crate) fn apply(&self, mut cost: CostModel, ranks: usize) -> Result<CostModel> {
         if let Some(latency) = self.latency {
             cost = cost.latency(latency.value);

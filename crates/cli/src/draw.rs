@@ -100,7 +100,6 @@ impl FrameArgs {
         Ok(())
     }
 
-    /// The words around a picture.
     pub(crate) fn caption(&self, caption: Caption) -> Caption {
         match self.plain {
             true => Caption::default(),
@@ -108,7 +107,6 @@ impl FrameArgs {
         }
     }
 
-    /// The picture in its width.
     pub(crate) fn sized(&self, svg: String) -> String {
         match self.width {
             Some((width, unit)) => wide(&svg, width, unit),
@@ -117,7 +115,6 @@ impl FrameArgs {
     }
 }
 
-/// A kind of picture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Picture {
     /// What every rank does when, in model time.
@@ -132,7 +129,6 @@ enum Picture {
     Trace,
 }
 
-/// A width in a unit of lengths.
 type Width = (f64, &'static str);
 
 fn parse_width(text: &str) -> Result<Width, String> {
@@ -191,7 +187,6 @@ impl OutputFile {
         ensure_memory("the picture or trace", needed, advice)
     }
 
-    /// Formats the trace as the file's content.
     pub(crate) fn content(self, trace: &Trace, caption: &Caption) -> Result<String> {
         Ok(match self {
             OutputFile::Svg => gantt(trace, caption)?,
@@ -200,7 +195,6 @@ impl OutputFile {
     }
 }
 
-/// Draws and writes the files.
 pub(crate) fn run(args: &DrawArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let drawing = Drawing::new(args)?;
     let (picture, trace) = drawing.draw()?;
@@ -211,7 +205,6 @@ pub(crate) fn run(args: &DrawArgs, out: &mut dyn Write) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the options mean.
 struct Drawing<'a> {
     args: &'a DrawArgs,
     /// `None` if only a trace is requested.
@@ -325,7 +318,6 @@ impl Drawing<'_> {
     }
 }
 
-/// The algorithms that `-a` names.
 fn names(common: &Common) -> Vec<&str> {
     split_outside(&common.algorithm, ',')
 }
@@ -409,7 +401,6 @@ fn timed(input: &Input, file: OutputFile, drawing: &Drawing) -> Result<String> {
     file.content(&trace, &caption)
 }
 
-/// The page of the schedules, with a heading of what they share.
 fn drawn_page(inputs: &[Input], plain: bool) -> Result<String> {
     let first = &inputs[0];
     if inputs.iter().any(|input| input.unit != first.unit) {

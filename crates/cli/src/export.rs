@@ -146,7 +146,6 @@ struct To {
     output: Option<PathBuf>,
 }
 
-/// Exports and prints.
 pub(crate) fn run(args: &ExportArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let text_bytes = |schedule: &Schedule| schedule.steps() as u128 * BYTES_PER_STEP;
     let msccl_bytes = |schedule: &Schedule| msccl_lines(schedule) * BYTES_PER_MSCCL_LINE;

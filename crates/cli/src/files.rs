@@ -71,7 +71,6 @@ pub(crate) fn every_process_reads() {
     SHARED.store(true, Ordering::Relaxed);
 }
 
-/// The name of an input in messages.
 pub(crate) fn name_of(path: &Path) -> String {
     match path.to_string_lossy().into_owned() {
         dash if dash == "-" => "standard input".into(),
@@ -109,7 +108,6 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileKind {
     Csv,
@@ -121,7 +119,6 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
-    /// By the end of its name.
     pub(crate) fn of(path: &Path) -> Option<FileKind> {
         let end = path.extension()?.to_string_lossy().to_lowercase();
         Some(match &*end {

@@ -24,7 +24,6 @@ use crate::{calibrate, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.
 const MAX_RANKS: usize = 4096;
-/// Largest size in bytes.
 const MAX_BYTES: u64 = 1 << 40;
 
 /// Check that no collective is slower than what can stand in for it
@@ -83,7 +82,6 @@ pub(crate) struct GuidelinesArgs {
     machine: MachineArgs,
 }
 
-/// Evaluates the guidelines and prints the result.
 pub(crate) fn run(args: &GuidelinesArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     let done = site.perform(GuidelinesJob::new(args, site))?;
     output::notes(&done.evaluation.warnings);
@@ -91,18 +89,14 @@ pub(crate) fn run(args: &GuidelinesArgs, site: &mut Site, out: &mut dyn Write) -
     Ok(ExitCode::from(u8::from(!done.evaluation.holds())))
 }
 
-/// The guidelines to evaluate.
 struct GuidelinesJob {
     setting: Setting,
-    /// Unit of model times.
     unit: Unit,
     ranks: Vec<usize>,
     sizes: Vec<u64>,
     /// Whether the costs are measured first.
     calibrates: bool,
-    /// What has come of it.
     evaluation: Evaluation,
-    /// The processes, if the engine is MPI.
     processes: Option<Processes>,
 }
 
@@ -258,7 +252,6 @@ fn in_the_model(
     Ok(all)
 }
 
-/// Rejects requests that would take too long or too much memory.
 fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Site) -> Result<()> {
     if ranks.contains(&0) {
         bail!("a collective needs at least one rank (-p 0)");
@@ -292,7 +285,6 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Sit
     ensure_memory("measuring", needed, "take fewer ranks or smaller sizes")
 }
 
-/// Prints all tables.
 fn print(out: &mut dyn Write, done: &GuidelinesJob) -> Result<()> {
     let (report, setting, unit) = (&done.evaluation, &done.setting, done.unit);
     writeln!(out, "{}", show_cost(&setting.cost, unit))?;

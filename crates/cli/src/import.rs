@@ -75,7 +75,6 @@ struct ImportMsccl {
     root: Option<usize>,
 }
 
-/// Imports and prints.
 pub(crate) fn run(args: &ImportArgs, out: &mut dyn Write) -> Result<ExitCode> {
     match &args.format {
         ImportFormat::Goal(from) => from.write(out, goal::read),
@@ -101,7 +100,6 @@ pub(crate) fn run(args: &ImportArgs, out: &mut dyn Write) -> Result<ExitCode> {
     }
 }
 
-/// Says what fewer ports cost.
 fn price(schedule: &Schedule, free: &Schedule) -> String {
     let rounds = |schedule: &Schedule| {
         let time = schedule.simulate(&CostModel::new(1.0, 0.0)).ok()?;

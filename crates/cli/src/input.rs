@@ -28,34 +28,25 @@ const MAX_BYTES: u64 = 1 << 60;
 /// A schedule, which need not be stored, the costs of its machine, and its description.
 #[derive(Debug)]
 pub(crate) struct Input<S = Schedule> {
-    /// The schedule.
     pub(crate) schedule: S,
-    /// Size of an element.
     pub(crate) element_bytes: u64,
-    /// The cost model.
     pub(crate) cost: CostModel,
-    /// Unit of model times.
     pub(crate) unit: Unit,
     /// The algorithm and request, unless the schedule was read from a file.
     pub(crate) planned: Option<PlannedBy>,
     /// The series that a schedule from a file performs, if it keeps its platform and no option
     /// gives costs.
     pub(crate) series: Option<Series>,
-    /// Description for JSON output.
     pub(crate) info: ScheduleInfo,
 }
 
-/// The plan that a schedule comes from.
 #[derive(Debug)]
 pub(crate) struct PlannedBy {
-    /// The algorithm.
     pub(crate) algorithm: Algorithm,
-    /// Its request.
     pub(crate) request: Request,
 }
 
 impl Common {
-    /// Plans or reads the schedule that the options describe.
     pub(crate) fn input(&self) -> Result<Input> {
         self.input_on_cores(|_| Ok(None))
     }
@@ -84,7 +75,6 @@ impl Common {
         }
     }
 
-    /// Reads a schedule from a file, for the options' machine and size.
     pub(crate) fn read(&self, path: &Path) -> Result<Input> {
         let path = &self.of_family(path)?;
         let name = name_of(path);
@@ -176,7 +166,6 @@ impl Common {
         }
     }
 
-    /// Verifies that options that repeat what the file says agree with it.
     fn agrees(&self, schedule: &Schedule, cost: &CostModel) -> Result<()> {
         let p = schedule.ranks();
         if let Some(ranks) = self.ranks()?.filter(|&ranks| ranks != p) {
@@ -201,13 +190,11 @@ impl Common {
 }
 
 impl Input {
-    /// Plans `task` with the requested algorithm, or with the best one.
     pub(crate) fn plan(task: &PlanTask) -> Result<Input> {
         let (algorithm, request) = task.choose()?;
         Ok(Input::planned_by(task, &algorithm, request).map_err(Error::from)?)
     }
 
-    /// Plans `request`, one of the requests of `task`, with `algorithm`.
     pub(crate) fn planned_by(
         task: &PlanTask,
         algorithm: &Algorithm,
@@ -233,7 +220,6 @@ impl Input {
 }
 
 impl<S> Input<S> {
-    /// The input with its schedule in another form.
     pub(crate) fn map<T>(self, form: impl FnOnce(S) -> T) -> Input<T> {
         Input {
             schedule: form(self.schedule),
@@ -246,7 +232,6 @@ impl<S> Input<S> {
         }
     }
 
-    /// Describes the input in lines of name and value.
     pub(crate) fn summary(&self) -> Vec<(&'static str, String)> {
         self.info.summary(&self.cost, self.unit)
     }

@@ -12,7 +12,6 @@ pub(crate) fn traffic(schedule: &Schedule, cost: &CostModel) -> Option<Vec<Level
     Some(Traffic::new(schedule).by_level(&levels))
 }
 
-/// A line for each level, for the summary of a schedule.
 pub(crate) fn lines(levels: &[Level]) -> Vec<(&'static str, String)> {
     let line = |(number, level): (usize, &Level)| {
         let name = if number == 0 { "levels" } else { "" };
@@ -27,7 +26,6 @@ pub(crate) fn lines(levels: &[Level]) -> Vec<(&'static str, String)> {
     levels.iter().enumerate().map(line).collect()
 }
 
-/// Messages and bytes, for a column of a table.
 pub(crate) fn cell(level: &Level) -> String {
     format!("{}, {}", level.messages, show_bytes(level.bytes))
 }

@@ -32,7 +32,6 @@ pub(crate) struct ListArgs {
     json: bool,
 }
 
-/// What is listed.
 #[derive(Debug, Clone)]
 enum Subject {
     Collective(Kind),
@@ -60,7 +59,6 @@ fn parse_subject(text: &str) -> Result<Subject, String> {
     }
 }
 
-/// All algorithms, grouped by collective.
 fn all() -> impl Iterator<Item = &'static Algorithm> {
     Kind::ALL.into_iter().flat_map(of)
 }
@@ -70,7 +68,6 @@ fn of(kind: Kind) -> impl Iterator<Item = &'static Algorithm> {
     registry::of(kind).chain(registry::compositions(kind))
 }
 
-/// Prints the registered algorithms.
 pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let subject = args.subject.as_ref();
     let algorithms: Vec<&Algorithm> = match subject {
@@ -123,7 +120,6 @@ pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// All that is known of an algorithm, in lines of name and value.
 fn lines(algorithm: &Algorithm) -> Vec<(&'static str, String)> {
     let segments = if algorithm.segmented {
         "any number"

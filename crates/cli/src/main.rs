@@ -165,7 +165,6 @@ fn parser() -> clap::Command {
     adapted(Cli::command()).mut_subcommand("check", many)
 }
 
-/// Parses the command line.
 fn parse() -> Result<Cli, clap::Error> {
     let mut parser = parser();
     let matches = parser.try_get_matches_from_mut(std::env::args_os());

@@ -8,7 +8,6 @@ pub(crate) fn available_memory() -> Option<u64> {
     system::available_memory().map(|available| available.bytes)
 }
 
-/// The advice where a schedule is too large.
 pub(crate) const LARGE_SCHEDULE: &str = "take fewer ranks or larger segments";
 
 /// Returns an error with `advice` if `what` needs more than [`available_memory`].

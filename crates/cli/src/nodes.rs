@@ -19,7 +19,6 @@ pub(crate) struct NodeArgs {
     nodes: Option<usize>,
 }
 
-/// The nodes of the ranks, and the number of their ports.
 #[derive(Debug, Clone)]
 pub(crate) struct NodePorts {
     nodes: Vec<Vec<usize>>,
@@ -57,17 +56,14 @@ impl NodeArgs {
 }
 
 impl NodePorts {
-    /// Number of nodes.
     pub(crate) fn nodes(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Number of ports that the nodes have together.
     pub(crate) fn count(&self, ports: Ports) -> usize {
         self.nodes().saturating_mul(ports.with_k(self.k).lists())
     }
 
-    /// The schedule with the ports that its nodes share.
     pub(crate) fn share(&self, schedule: Schedule, cost: &CostModel) -> oneport::Result<Schedule> {
         schedule.with_node_ports(&self.nodes, self.k, cost)
     }

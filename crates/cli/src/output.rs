@@ -101,7 +101,6 @@ impl fmt::Display for FoundWrong {
 
 impl std::error::Error for FoundWrong {}
 
-/// The error [`FoundWrong`], after what has been printed.
 pub(crate) fn wrong(message: String) -> anyhow::Error {
     let answer = String::new();
     FoundWrong { message, answer }.into()
@@ -127,7 +126,6 @@ pub(crate) fn silence() {
     SILENT.store(true, Ordering::Relaxed);
 }
 
-/// Whether another process speaks for this one.
 pub(crate) fn is_silent() -> bool {
     SILENT.load(Ordering::Relaxed)
 }
@@ -148,7 +146,6 @@ impl Write for Output {
     }
 }
 
-/// Prints an error on standard error.
 pub(crate) fn error(message: &str) {
     say("error", message);
 }
@@ -158,7 +155,6 @@ pub(crate) fn note(message: &str) {
     say("note", message);
 }
 
-/// Prints remarks.
 pub(crate) fn notes(messages: impl IntoIterator<Item = impl AsRef<str>>) {
     for message in messages {
         note(message.as_ref());
@@ -214,7 +210,6 @@ fn printable(text: &str, max_word: usize) -> String {
     shown
 }
 
-/// Makes sure that files can be written: see [`writer::writable`].
 pub(crate) fn writable(outputs: &[(&str, Option<&Path>)]) -> Result<()> {
     match is_silent() {
         true => Ok(()),
@@ -222,7 +217,6 @@ pub(crate) fn writable(outputs: &[(&str, Option<&Path>)]) -> Result<()> {
     }
 }
 
-/// Writes a file.
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     match is_silent() {
         true => Ok(()),
@@ -321,7 +315,6 @@ macro_rules! record {
 }
 pub(crate) use record;
 
-/// Prints an answer as one JSON object or as text.
 pub(crate) fn answer(
     out: &mut dyn Write,
     as_json: bool,
@@ -349,7 +342,6 @@ impl From<Refusal> for Skipped {
     }
 }
 
-/// The error that all algorithms are skipped.
 pub(crate) fn none_applies(skipped: &[Skipped]) -> anyhow::Error {
     let reason = |s: &Skipped| format!("{}: {}", s.algorithm, s.reason);
     let reasons: Vec<_> = skipped.iter().map(reason).collect();
@@ -359,7 +351,6 @@ pub(crate) fn none_applies(skipped: &[Skipped]) -> anyhow::Error {
     )
 }
 
-/// Prints the algorithms that could not be used, with the reasons.
 pub(crate) fn skipped(out: &mut dyn Write, skipped: &[Skipped]) -> Result<()> {
     let Some(width) = skipped.iter().map(|s| s.algorithm.len()).max() else {
         return Ok(());

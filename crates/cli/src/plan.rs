@@ -61,7 +61,6 @@ enum PlanFormat {
     Dot,
 }
 
-/// Plans and prints.
 pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let to_file = output::file_of(args.output.as_deref());
     output::writable(&[("-o", to_file)])?;
@@ -92,7 +91,6 @@ pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Estimates the memory for the text of a schedule while it is built.
 fn text_bytes(schedule: &Schedule) -> u128 {
     /// Words and numbers of a step or a span; for a message also its entry in the order of rounds.
     const PER_STEP: usize = 160;
@@ -105,7 +103,6 @@ fn text_bytes(schedule: &Schedule) -> u128 {
     (schedule.steps() as u128) * PER_STEP as u128 + (spans as u128) * PER_SPAN as u128
 }
 
-/// Formats circulant schedules as a table.
 fn table(args: &Common) -> Result<String> {
     let Some(kind) = args.collective else {
         bail!("--table needs a COLLECTIVE, such as broadcast");

@@ -7,7 +7,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output;
 
-/// Shorter work shows no progress.
 const MIN_DURATION: Duration = Duration::from_millis(300);
 
 /// A progress bar that appears only if the work takes long, and only on a terminal. The working
@@ -34,7 +33,6 @@ impl WorkBar {
         }
     }
 
-    /// Advances the bar by `more` units.
     pub(crate) fn add(&self, more: u64) {
         if self.bar.position() == 0 {
             // The preparation before the first unit does not count for the estimate of the
@@ -45,7 +43,6 @@ impl WorkBar {
         self.show();
     }
 
-    /// Shows that `done` of `of` units are done.
     pub(crate) fn set<N: TryInto<u64>>(&self, done: N, of: N) {
         self.bar.set_length(of.try_into().unwrap_or(u64::MAX));
         self.bar.set_position(done.try_into().unwrap_or(u64::MAX));
@@ -58,13 +55,11 @@ impl WorkBar {
         self.name(name);
     }
 
-    /// Shows the name of the current part.
     pub(crate) fn name(&self, name: &str) {
         self.bar.set_message(name.to_owned());
         self.show();
     }
 
-    /// Removes the bar from the screen.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
     }

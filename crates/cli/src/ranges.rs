@@ -18,12 +18,10 @@ struct Range {
     next: Next,
 }
 
-/// How a range goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     /// By this factor, or by that of the command.
     Times(Option<u64>),
-    /// Number by number.
     Each,
 }
 
@@ -112,7 +110,6 @@ impl Range {
 }
 
 impl Ranges {
-    /// A single value.
     pub(crate) fn single(value: u64) -> Ranges {
         Ranges {
             parts: vec![Range::of(value)],
@@ -131,7 +128,6 @@ impl Ranges {
         }
     }
 
-    /// Whether there are several values.
     pub(crate) fn are_several(&self) -> bool {
         self.one("").is_err()
     }
@@ -146,7 +142,6 @@ impl Ranges {
         values
     }
 
-    /// As [`Ranges::values`], by factors of 2.
     pub(crate) fn counts(&self) -> Vec<usize> {
         let counts = self.values(2).into_iter();
         counts

@@ -21,7 +21,6 @@ pub(crate) struct SchemaArgs {
     name: String,
 }
 
-/// Prints.
 pub(crate) fn run(args: &SchemaArgs, out: &mut dyn Write) -> Result<ExitCode> {
     out.write_all(schema::schema(&args.name)?.as_bytes())?;
     Ok(ExitCode::SUCCESS)

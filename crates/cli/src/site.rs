@@ -33,7 +33,6 @@ impl Engine {
         given.or_else(|| is_launched().then_some(Engine::Mpi))
     }
 
-    /// The name on the command line.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Engine::Threads => "threads",
@@ -107,7 +106,6 @@ pub(crate) fn exit(error: &clap::Error) -> ! {
 #[derive(Debug, Default)]
 pub(crate) struct Site {
     pub(crate) world: Option<World>,
-    /// The threads, if ranks are threads.
     pub(crate) teams: Teams,
 }
 
@@ -142,13 +140,11 @@ impl Place for Site {
 
 /// What options mean, which all processes of a launch do together: one value, validated.
 pub(crate) trait Job: Sized {
-    /// What comes of it.
     type Done;
 
     /// What a process does, such as `measures every pair of processes`: all do the same.
     fn fact(&self) -> String;
 
-    /// Does it.
     fn perform(self, site: &mut Site) -> Result<Self::Done>;
 }
 
@@ -213,12 +209,10 @@ impl Site {
             .map_err(|agreed| own.unwrap_or(agreed.into()))
     }
 
-    /// Whether this process speaks for all.
     pub(crate) fn speaks(&self) -> bool {
         self.world.as_ref().is_none_or(|world| world.rank() == 0)
     }
 
-    /// Refuses more ranks than processes.
     pub(crate) fn ensure_processes(&self, ranks: usize) -> Result<()> {
         if let Some(processes) = self.world.as_ref().map(World::size)
             && ranks > processes
@@ -231,7 +225,6 @@ impl Site {
         Ok(())
     }
 
-    /// Says if there are fewer ranks than processes.
     pub(crate) fn note_spare(&self, ranks: usize) {
         if let Some(processes) = self.world.as_ref().map(World::size)
             && ranks < processes
@@ -251,7 +244,6 @@ pub(crate) fn ensure_for_processes(options: &[(&str, bool)]) -> Result<()> {
     }
 }
 
-/// Lines of a summary about processes.
 pub(crate) fn summary(processes: &Processes) -> [(&'static str, String); 2] {
     let hosts = match processes.hosts.as_slice() {
         [one] => one.name.clone(),

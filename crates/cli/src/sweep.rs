@@ -39,7 +39,6 @@ pub(crate) struct SweepArgs {
     frame: FrameArgs,
 }
 
-/// What a file of a sweep has.
 fn kind_of(path: &Path) -> Result<FileKind> {
     match FileKind::of(path) {
         Some(kind) => Ok(kind),
@@ -104,7 +103,6 @@ impl Common {
 }
 
 impl SweepArgs {
-    /// Makes sure that all files can be written.
     pub(crate) fn writable(&self) -> Result<()> {
         let kinds = self.output.iter().map(|path| kind_of(path));
         let kinds: Vec<FileKind> = kinds.collect::<Result<_>>()?;
@@ -118,13 +116,11 @@ impl SweepArgs {
         output::writable(&outputs)
     }
 
-    /// Whether a page is written.
     pub(crate) fn writes_page(&self) -> bool {
         let is_page = |path: &PathBuf| FileKind::of(path) == Some(FileKind::Html);
         self.output.iter().any(is_page)
     }
 
-    /// An empty table of a command with these options.
     pub(crate) fn table<'a>(&'a self, common: &'a Common) -> Table<'a> {
         Table {
             common,
@@ -141,7 +137,6 @@ impl SweepArgs {
         }
     }
 
-    /// The CSV file.
     fn csv(&self) -> Option<&Path> {
         let mut paths = self.output.iter().map(|path| &**path);
         paths.find(|path| FileKind::of(path) == Some(FileKind::Csv))
@@ -185,7 +180,6 @@ fn show_point(point: &Common) -> String {
     parts.join(", ")
 }
 
-/// The number of ranks and the size of a point, if its options name both.
 fn place(point: &Common) -> Option<(usize, u64)> {
     let bytes = point.vector.bytes.as_ref()?.one("--bytes").ok()?;
     Some((point.ranks().ok()??, bytes))
@@ -261,7 +255,6 @@ impl Table<'_> {
         Ok(ExitCode::from(130))
     }
 
-    /// Adds what has been found at a point.
     pub(crate) fn add(&mut self, point: Point) {
         self.collective = point.collective.into();
         self.ports = match point.ports.k() {
@@ -340,7 +333,6 @@ impl Table<'_> {
         }
     }
 
-    /// Writes the files of `-o`.
     pub(crate) fn write(&self) -> Result<()> {
         for path in &self.args.output {
             let content = match kind_of(path)? {

@@ -116,7 +116,6 @@ fn parse_budget(text: &str) -> Result<Duration, String> {
     parse_duration(text, 0.0, "a budget is between 0")
 }
 
-/// Synthesizes and prints.
 pub(crate) fn run(args: &SynthesizeArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let to_file = output::file_of(args.output.as_deref());
     let [cnf, drat] =
@@ -280,7 +279,6 @@ fn write_proof(answer: &Answer, cnf: &Path, drat: &Path) -> Result<()> {
     }
 }
 
-/// `{"links": ..}`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LinksFile {
@@ -288,7 +286,6 @@ struct LinksFile {
 }
 
 impl SynthesizeArgs {
-    /// The problem, its collective and its number of ranks.
     fn problem(&self) -> Result<(Problem, Kind, usize)> {
         let given = self.ranks.as_ref().map(|ranks| ranks.one("-p"));
         let given = given.transpose()?;
@@ -330,7 +327,6 @@ impl SynthesizeArgs {
     }
 }
 
-/// Reads who may send to whom.
 fn graph(path: &Path, ranks: Option<usize>) -> Result<Vec<Vec<usize>>> {
     let text = read_text(path)?;
     if let Ok(file) = serde_json::from_str::<LinksFile>(&text) {

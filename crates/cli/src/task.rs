@@ -26,7 +26,6 @@ use crate::output;
 use crate::progress::WorkBar;
 use crate::units::Unit;
 
-/// Default number of ranks.
 const DEFAULT_RANKS: usize = 8;
 /// Limit for the sizes of all ranks' vectors together, in bytes, so that no sum overflows.
 const MAX_BYTES_OF_ALL: u64 = 1 << 60;
@@ -48,19 +47,14 @@ const BYTES_PER_TRANSFER: u64 = 2 * 110;
 pub(crate) struct PlanTask {
     /// The request, with the vector in one segment.
     pub(crate) request: Request,
-    /// The segments.
     pub(crate) segments: SegmentChoice,
-    /// The candidate algorithms.
     pub(crate) algorithms: Vec<Algorithm>,
-    /// Whether the algorithm is to be chosen.
     pub(crate) auto: bool,
     /// Whether the candidates were named: then each of them must apply.
     pub(crate) named: bool,
-    /// Whether the root is to be chosen.
     pub(crate) root_free: bool,
     /// The selection rule that chose algorithm and segments, if one did.
     pub(crate) rule: Option<String>,
-    /// Unit of model times.
     pub(crate) unit: Unit,
     /// Core model of a native run on a machine with a profile. If present, the choice is by
     /// estimated native time instead of model time.
@@ -73,16 +67,13 @@ pub(crate) struct PlanTask {
     pub(crate) at_once: usize,
 }
 
-/// The segments of a task.
 #[derive(Debug, Clone)]
 pub(crate) enum SegmentChoice {
     /// Those of the best size for the cost model.
     Best,
     /// The best ones found for the cost model, of unequal sizes, too.
     BestUnequal,
-    /// Those of the options.
     Given(Segments),
-    /// Those of a selection rule.
     Rule(Segments),
 }
 
@@ -96,7 +87,6 @@ impl SegmentChoice {
     }
 }
 
-/// Which schedules are timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Timing {
     /// Only the chosen one, however long it takes.
@@ -106,7 +96,6 @@ pub(crate) enum Timing {
 }
 
 impl PlanTask {
-    /// Validates the options of a command that plans.
     pub(crate) fn new(args: &Common, kind: Kind) -> Result<PlanTask> {
         let listed = args.blocks.listed(kind)?;
         let given = args.ranks()?.or(listed.as_ref().map(|s| s.ranks(kind)));
@@ -248,7 +237,6 @@ impl PlanTask {
         }
     }
 
-    /// Returns the request in its segments for `algorithm`.
     fn segmented(&self, algorithm: &Algorithm, mut request: Request) -> Result<Request, Refusal> {
         algorithm.accepts(&request)?;
         if algorithm.segmented {
@@ -294,7 +282,6 @@ impl PlanTask {
         }
     }
 
-    /// Returns the best segments for the request's cost model.
     fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments, Refusal> {
         // The search needs at least the memory of one segment.
         self.ensure_fits_memory(algorithm, request)?;
@@ -314,7 +301,6 @@ impl PlanTask {
         Ok(best.segments)
     }
 
-    /// Refuses schedules that would take too much memory or time.
     fn ensure_fits_memory(&self, algorithm: &Algorithm, request: &Request) -> Result<(), Refusal> {
         let (ranks, segments) = (request.ranks(), request.get_segments().count());
         let steps = steps(algorithm, ranks, segments);
@@ -381,7 +367,6 @@ impl PlanTask {
     }
 }
 
-/// Approximate number of steps of the schedule.
 pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64 {
     ((algorithm.transfers)(ranks, segments) as u64).saturating_mul(2)
 }
@@ -464,7 +449,6 @@ pub(crate) fn footprint(
     }
 }
 
-/// Returns the model time of `algorithm` for `request`.
 pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> oneport::Result<f64> {
     let time = algorithm.time(request)?;
     if time.is_finite() {
@@ -475,7 +459,6 @@ pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> oneport::R
     finite(time)
 }
 
-/// Returns `time`, or an error if it is not finite.
 pub(crate) fn finite(time: f64) -> oneport::Result<f64> {
     if time.is_finite() {
         return Ok(time);

@@ -191,7 +191,6 @@ pub(crate) struct TuneArgs {
     machine: MachineArgs,
 }
 
-/// Measures, writes the files and prints.
 pub(crate) fn run(args: &TuneArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     if let Some(file) = &args.verify {
         let done = site.perform(VerifyJob::new(args, site, file))?;
@@ -201,13 +200,11 @@ pub(crate) fn run(args: &TuneArgs, site: &mut Site, out: &mut dyn Write) -> Resu
     done.print(out)
 }
 
-/// A sweep whose files can be written.
 struct PreparedSweep<'a> {
     job: TuneJob<'a>,
     files: Files<'a>,
 }
 
-/// What has come of a sweep.
 struct Tuned<'a> {
     sweep: PreparedSweep<'a>,
     threads: CoreUse,
@@ -262,7 +259,6 @@ impl<'a> site::Job for PreparedSweep<'a> {
 }
 
 impl Tuned<'_> {
-    /// Writes the files and prints.
     fn print(self, out: &mut dyn Write) -> Result<ExitCode> {
         let PreparedSweep { job, files } = &self.sweep;
         let (threads, tuning) = (&self.threads, &self.tuning);
@@ -331,7 +327,6 @@ fn measure(
     Ok((tuning?, saved))
 }
 
-/// How far a sweep is.
 fn in_words(progress: &tune::Progress<'_>) -> String {
     let seconds = progress.budget.saturating_sub(progress.spent).as_secs();
     let left = match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
@@ -383,7 +378,6 @@ fn parse_budget(text: &str) -> Result<Duration, String> {
     parse_duration(text, 0.0, "a budget is between 0")
 }
 
-/// Parses the library and the file of `--export`.
 fn parse_export(text: &str) -> Result<(Library, PathBuf), String> {
     const LIBRARIES: [(&str, Library); 4] = [
         ("openmpi", Library::OpenMpi),

@@ -75,7 +75,6 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(too_large)
 }
 
-/// Parses a nonnegative whole number.
 pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| {
         if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
@@ -86,7 +85,6 @@ pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
     })
 }
 
-/// Parses the number of a core.
 pub(crate) fn parse_core(text: &str) -> Result<usize, String> {
     let number = text.parse();
     number.map_err(|_| format!("'{text}' is not a core: list their numbers, such as 0,2,4"))
@@ -134,7 +132,6 @@ fn shortened(word: &str) -> String {
 pub(crate) struct TimeArg {
     /// In nanoseconds if there was a unit, otherwise in time units.
     pub(crate) value: f64,
-    /// Whether there was a unit.
     pub(crate) has_unit: bool,
 }
 
@@ -198,7 +195,6 @@ pub(crate) fn parse_duration(text: &str, least: f64, refused: &str) -> Result<Du
     Ok(Duration::from_secs_f64(seconds))
 }
 
-/// Parses how long a rank waits for a partner.
 pub(crate) fn parse_deadline(text: &str) -> Result<Duration, String> {
     parse_duration(text, 1e-6, "a deadline is between 1us")
 }

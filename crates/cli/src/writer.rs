@@ -29,19 +29,16 @@ use tempfile::{NamedTempFile, TempPath};
 /// How long a writer waits for another one. Writing a file takes far less, but a stopped process
 /// holds its lock forever.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(20);
-/// Interval between two attempts to lock.
 const LOCK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A file that is about to be written. If it is dropped without [`Writer::write`], the file remains
 /// unchanged.
 #[derive(Debug)]
 pub(crate) struct Writer {
-    /// The path that the user gave.
     path: PathBuf,
     target: Target,
 }
 
-/// How a path is written.
 #[derive(Debug)]
 enum Target {
     /// A regular file that does not exist or can be replaced: by this one beside it.
@@ -102,7 +99,6 @@ impl Writer {
         }
     }
 
-    /// Writes the file.
     pub(crate) fn write(self, content: &[u8]) -> Result<()> {
         let written = match self.target {
             Target::Replace(mut temporary, destination) => temporary
@@ -231,7 +227,6 @@ fn lock(file: &File, name: &str, timeout: Duration) -> io::Result<()> {
     }
 }
 
-/// Writes a file in place.
 fn overwrite(mut file: &File, content: &[u8]) -> io::Result<()> {
     file.rewind()?;
     file.write_all(content)?;

@@ -21,7 +21,6 @@ use crate::progress::WorkBar;
 use crate::task::{PlanTask, finite};
 use crate::units::{Number, Unit, counted, number, show_bytes};
 
-/// JSON output for one schedule.
 #[derive(Serialize)]
 struct One {
     #[serde(flatten)]
@@ -32,7 +31,6 @@ struct One {
     judgement: Option<Judgement>,
 }
 
-/// JSON output for a file.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Checked {
@@ -45,7 +43,6 @@ enum Checked {
     },
 }
 
-/// What a schedule takes.
 #[derive(Debug, Clone, Copy, Serialize)]
 struct Totals {
     time: Number,
@@ -59,7 +56,6 @@ struct Totals {
 struct Judgement {
     #[serde(flatten)]
     own: Totals,
-    /// Time divided by lower bound.
     ratio: Option<f64>,
     /// What any schedule takes at least.
     lower_bounds: Totals,
@@ -79,7 +75,6 @@ struct Best {
 /// The fastest algorithms of the problems that have been met, so that none is looked for twice.
 type Known = Vec<(Request, Option<Best>)>;
 
-/// Checks one schedule and prints.
 pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let input = match (args.common.input(), &args.common.schedule[..]) {
         (Err(error), [path]) if args.common.json => {
@@ -95,7 +90,6 @@ pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
     verdict(report.is_correct(), report.errors.len() + report.more)
 }
 
-/// Checks several files and prints a line each, then a table.
 pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let paths = &args.common.schedule;
     let bar = WorkBar::new(paths.len() as u64, "checking {msg} {wide_bar} {pos}/{len}");
@@ -175,7 +169,6 @@ impl Checked {
         }
     }
 
-    /// The verdict in a line.
     fn line(&self) -> String {
         let one = match self {
             Checked::Unreadable { error, .. } => return error.clone(),
@@ -300,7 +293,6 @@ impl Judgement {
         [time, ratio.unwrap_or("-".into()), rounds, messages, volume]
     }
 
-    /// Prints what it takes beside the fastest algorithm and the lower bounds.
     fn print(&self, out: &mut dyn Write) -> Result<()> {
         let best = self.best.as_ref();
         let mut header = "|>this".to_string();

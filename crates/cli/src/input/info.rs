@@ -39,7 +39,6 @@ pub(crate) struct ScheduleInfo {
     /// Size of each rank's block, if block sizes were given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) block_bytes: Option<Vec<u64>>,
-    /// Number of segments.
     pub(crate) segments: Option<usize>,
     /// Bytes of the largest segment.
     pub(crate) segment: Option<u64>,
@@ -155,7 +154,6 @@ impl ScheduleInfo {
         }
     }
 
-    /// Describes the schedule in lines of name and value.
     pub(crate) fn summary(&self, cost: &CostModel, unit: Unit) -> Vec<(&'static str, String)> {
         let info = self;
         let mut summary = vec![("collective", info.title())];

@@ -7,7 +7,6 @@ use anyhow::Result;
 use clap::builder::styling::{AnsiColor, Color, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
-/// Spaces before and after a cell of a table.
 const PADDING: (u16, u16) = (0, 2);
 
 /// Prints a table of aligned columns without rules. `header` has their names between bars; columns
@@ -105,7 +104,6 @@ pub(crate) fn wrapped_table<R: IntoIterator<Item = String>>(
     print_table(out, &table)
 }
 
-/// Has cells wrapped to columns of these widths.
 fn arranged(table: &mut Table, widths: &[u16]) {
     table.set_content_arrangement(ContentArrangement::Dynamic);
     for (column, &width) in table.column_iter_mut().zip(widths) {

@@ -146,7 +146,6 @@ pub(crate) struct SteadyArgs {
     json: bool,
 }
 
-/// Solves, plans, checks, perhaps runs, and prints.
 pub(crate) fn run(args: &SteadyArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let platform = args.platform()?;
     let gantt = args.check_files()?;
@@ -155,7 +154,6 @@ pub(crate) fn run(args: &SteadyArgs, out: &mut dyn Write) -> Result<ExitCode> {
     found.print(args.json, out)
 }
 
-/// What was found.
 struct Found {
     solution: Solution,
     periodic: Periodic,
@@ -166,7 +164,6 @@ struct Found {
     drift: Option<Robustness>,
     /// The throughput by other methods.
     recomputed: Vec<(&'static str, Fraction)>,
-    /// Whether all methods agree.
     agree: bool,
     /// Lower and upper bound, for problems whose optimum is NP-hard to find.
     bounds: Option<(Fraction, Fraction)>,
@@ -175,7 +172,6 @@ struct Found {
 }
 
 impl Found {
-    /// Writes the schedule and the pictures.
     fn write_files(&self, args: &SteadyArgs, gantt: Option<OutputFile>) -> Result<()> {
         if let Some(path) = &args.output {
             let text = Series::of(&self.periodic).to_json(&self.schedule);
@@ -244,7 +240,6 @@ fn recompute(solution: &Solution, all: bool) -> (Vec<(&'static str, Fraction)>, 
     (recomputed, agree)
 }
 
-/// Builds the schedule of `messages` operations and checks it.
 fn checked_schedule(periodic: &Periodic, messages: usize, overlap: bool) -> Result<Schedule> {
     let schedule = periodic.schedule(messages)?;
     let options = check::Options {
@@ -263,7 +258,6 @@ fn checked_schedule(periodic: &Periodic, messages: usize, overlap: bool) -> Resu
 }
 
 impl SteadyArgs {
-    /// Solves, plans, checks and perhaps runs.
     fn find(&self, platform: &Platform) -> Result<Found> {
         let operation = self.collective.unwrap_or(match platform.targets_all() {
             true => Operation::Broadcast,
@@ -306,7 +300,6 @@ impl SteadyArgs {
         })
     }
 
-    /// Number of operations of the schedule.
     fn messages(&self, periodic: &Periodic) -> usize {
         let given = self.messages;
         given.unwrap_or_else(|| default_messages(periodic, self.run))
@@ -480,7 +473,6 @@ fn parse_operation(text: &str) -> Result<Operation, String> {
         })
 }
 
-/// Parses a nonnegative number exactly.
 fn parse_number(text: &str) -> Result<Fraction, String> {
     let number = parse_fraction(text)
         .ok_or_else(|| format!("'{text}' is not a number: write 2, 0.5 or 1/2"))?;

@@ -22,11 +22,9 @@ const MAX_TREES: usize = 8;
 /// Width of a character of the caption.
 const CHARACTER: f64 = 7.8;
 
-/// Arrowhead of the links.
 const ARROWHEAD: &str = "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" \
     markerUnits=\"userSpaceOnUse\" orient=\"auto\"><path d=\"M0 0L8 4L0 8z\" fill=\"#456\"/></marker></defs>\n";
 
-/// A position in the picture.
 type Position = (f64, f64);
 
 /// Centre, half the width and height, and text of a label.
@@ -112,7 +110,6 @@ fn caption(solution: &Solution, characters: usize) -> Caption {
     caption
 }
 
-/// The circle of the nodes.
 struct Circle {
     nodes: usize,
     centre: Position,
@@ -146,7 +143,6 @@ impl Circle {
     }
 }
 
-/// The line of a link.
 struct Line {
     start: Position,
     end: Position,

@@ -10,7 +10,6 @@ use super::Found;
 use crate::output::{self, record};
 use crate::units::counted;
 
-/// The JSON fields.
 pub(super) fn json(found: &Found) -> impl Serialize {
     let (solution, periodic) = (&found.solution, &found.periodic);
     record! {
@@ -93,7 +92,6 @@ pub(super) struct MeasuredSeries {
     pub(super) throughput: f64,
     /// The same in model time.
     pub(super) model_throughput: f64,
-    /// Whether the run took about its model time.
     pub(super) kept_pace: bool,
 }
 
@@ -180,7 +178,6 @@ fn plain(value: f64) -> String {
     }
 }
 
-/// Prints the summary, and the first trees and matchings.
 pub(super) fn print(out: &mut dyn Write, found: &Found) -> Result<()> {
     let solution = &found.solution;
     let mut summary = throughput_lines(found);
@@ -203,10 +200,8 @@ pub(super) fn print(out: &mut dyn Write, found: &Found) -> Result<()> {
     weighted(out, "matchings", matchings)
 }
 
-/// A line of the summary: name and text.
 type SummaryLine = (&'static str, String);
 
-/// Returns the lines of the platform and its throughput.
 fn throughput_lines(found: &Found) -> Vec<SummaryLine> {
     let (solution, single) = (&found.solution, &found.single);
     let why = match (&found.bounds, solution.certificate.is_some()) {
@@ -253,7 +248,6 @@ fn throughput_lines(found: &Found) -> Vec<SummaryLine> {
     lines
 }
 
-/// Returns the lines of the periodic schedule and of the schedule of all operations.
 fn schedule_lines(found: &Found) -> [SummaryLine; 2] {
     let periodic = &found.periodic;
     let period = format!(
@@ -274,7 +268,6 @@ fn schedule_lines(found: &Found) -> [SummaryLine; 2] {
     [("schedule", period), ("model time", model_time)]
 }
 
-/// Returns the lines of what was requested by options, and of bounds.
 fn optional_lines(found: &Found) -> Vec<SummaryLine> {
     let drift = found.drift.as_ref().map(|drift| {
         let (guaranteed, best) = (&drift.guaranteed, &drift.best_guaranteed);

@@ -16,7 +16,6 @@ use crate::files::FileKind;
 use crate::output;
 use crate::progress::WorkBar;
 
-/// The port models of the table.
 const MODELS: [(&str, Ports); 5] = [
     ("uni", Ports::UNI),
     ("bi", Ports::BI),

@@ -153,7 +153,6 @@ impl PlanTask {
         self.timed(algorithm, request).map(Some)
     }
 
-    /// Returns the model time of `algorithm` for `request`.
     pub(super) fn timed(&self, algorithm: &Algorithm, request: Request) -> Result<Choice, Refusal> {
         let time = match self.node_ports {
             None => model_time(algorithm, &request),

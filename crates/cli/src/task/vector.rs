@@ -8,11 +8,9 @@ use super::{MAX_BYTES_OF_ALL, MAX_STEPS, SegmentChoice};
 use crate::args::{SegmentCount, Vector};
 use crate::units::parse_size;
 
-/// Default size of the vector.
 const DEFAULT_BYTES: &str = "64KiB";
 
 impl Vector {
-    /// Size of an element in bytes.
     pub(crate) fn element_bytes(&self) -> u64 {
         self.dtype.map_or(1, ElementType::bytes)
     }
@@ -22,7 +20,6 @@ impl Vector {
         self.ordered || !self.op().commutes()
     }
 
-    /// Converts `bytes` into elements.
     pub(crate) fn elements(&self, what: &str, bytes: u64) -> Result<usize> {
         let size = self.element_bytes();
         if !bytes.is_multiple_of(size) {

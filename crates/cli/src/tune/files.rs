@@ -23,7 +23,6 @@ use crate::input::show_cost;
 use crate::output;
 use crate::units::Unit;
 
-/// The files of the options, and their previous contents.
 pub(super) struct Files<'a> {
     args: &'a TuneArgs,
     /// Content of the CSV file when it was last read or written.
@@ -126,7 +125,6 @@ impl Files<'_> {
         rows.and(page).and(rules).and(self.export(job, tuning))
     }
 
-    /// Writes the selection files of MPI libraries.
     fn export(&self, job: &TuneJob, tuning: &TuningResult) -> Result<()> {
         for (library, path) in &self.args.export {
             if !has_winners(path, job, tuning) {
@@ -255,7 +253,6 @@ fn fingerprint(bytes: &[u8]) -> u64 {
 }
 
 impl TuneJob<'_> {
-    /// The selection rule that follows from the measurements.
     fn rule(&self, tuning: &TuningResult) -> Rule {
         let request = &self.sweep.request;
         let segmented =
@@ -316,7 +313,6 @@ impl TuneJob<'_> {
         }
     }
 
-    /// Heading of the HTML page.
     fn heading(&self, threads: &CoreUse, tuning: &TuningResult, warnings: &[String]) -> Heading {
         let own = |name: &str, value: String| (name.to_string(), value);
         let mut summary: Vec<_> = self

@@ -23,7 +23,6 @@ use crate::site::{Site, ensure_for_processes, summary};
 use crate::task::{PlanTask, algorithms, footprint};
 use crate::units::{Unit, counted, show_bytes, show_ns};
 
-/// The sweep, its settings and the circumstances of the measurement.
 pub(super) struct TuneJob<'a> {
     pub(super) args: &'a TuneArgs,
     pub(super) sweep: Sweep,
@@ -35,7 +34,6 @@ pub(super) struct TuneJob<'a> {
     pub(super) machine: String,
     pub(super) date: String,
     pub(super) command: String,
-    /// The processes, if ranks are processes.
     pub(super) processes: Option<Processes>,
 }
 
@@ -146,7 +144,6 @@ impl<'a> TuneJob<'a> {
         })
     }
 
-    /// What measures it.
     pub(super) fn live<'s, T: Element>(&self, site: &'s mut Site) -> Result<Live<'s, T, Site>> {
         let operator = operator::<T>(self.args.collective, self.op)?;
         let mut live = Live::new(site, operator, self.args.clock);
@@ -230,7 +227,6 @@ impl<'a> TuneJob<'a> {
         (!doubts.is_empty()).then(|| doubts.join(", "))
     }
 
-    /// Describes the measurement in lines of name and value.
     pub(super) fn summary(&self, threads: &CoreUse) -> Vec<(&'static str, String)> {
         let request = &self.sweep.request;
         let ports = match request.get_ports().k() {
@@ -292,7 +288,6 @@ fn select_algorithms(args: &TuneArgs, task: &PlanTask) -> Result<(Vec<Algorithm>
     Ok((found, skipped))
 }
 
-/// Rejects sweeps that do not fit into memory.
 fn ensure_fits_memory(task: &PlanTask, bytes: u64) -> Result<()> {
     /// Buffer, input, output and expected output of each rank.
     const COPIES: u128 = 4;

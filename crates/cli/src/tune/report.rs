@@ -60,7 +60,6 @@ impl TuneJob<'_> {
     }
 }
 
-/// Prints the result as text.
 pub(super) fn print(
     out: &mut dyn Write,
     job: &TuneJob,
@@ -149,7 +148,6 @@ pub(super) fn print(
     output::table(out, &header, winners)
 }
 
-/// What is to be said of a row.
 fn verdict(row: &Trial, disturbed: &[&Trial]) -> String {
     let state = match (row.best, row.settled) {
         (true, true) => "best",

@@ -32,9 +32,7 @@ const CHOOSING: [&str; 5] = [
 /// The library's functions, to be measured again.
 pub(super) struct VerifyJob<'a> {
     job: TuneJob<'a>,
-    /// The rows of the earlier sweep.
     known: Vec<Trial>,
-    /// What has come of it.
     rows: Vec<VerifiedRow>,
 }
 
