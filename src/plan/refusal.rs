@@ -36,6 +36,7 @@ pub struct Refusal {
 
 /// Why an algorithm is not planned for a request.
 #[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the names of the numbers say it")]
 #[non_exhaustive]
 pub enum Reason {
     /// The request is not valid for any algorithm.
@@ -43,26 +44,11 @@ pub enum Reason {
     /// The request is for another collective.
     Collective(Kind),
     /// The schedule has more steps than can be numbered.
-    TooManySteps {
-        /// Number of ranks.
-        ranks: usize,
-        /// Number of segments.
-        segments: usize,
-    },
+    TooManySteps { ranks: usize, segments: usize },
     /// It is planned for fewer ranks.
-    TooManyRanks {
-        /// Number of ranks.
-        ranks: usize,
-        /// The largest number that it is planned for.
-        max: usize,
-    },
+    TooManyRanks { ranks: usize, max: usize },
     /// The blocks of all ranks have more elements together than can be counted.
-    BlocksOverflow {
-        /// Number of ranks.
-        ranks: usize,
-        /// Elements of each block.
-        elements: usize,
-    },
+    BlocksOverflow { ranks: usize, elements: usize },
     /// Block sizes for a collective with one vector.
     OneVector,
     /// It requires blocks of equal size.
@@ -78,35 +64,20 @@ pub enum Reason {
     /// It requires costs that show nodes.
     NoNodes,
     /// It requires nodes with the same number of ranks.
-    NodeSizes {
-        /// Ranks of the smallest node.
-        smallest: usize,
-        /// Ranks of the largest node.
-        largest: usize,
-    },
+    NodeSizes { smallest: usize, largest: usize },
     /// It keeps the order of operands only where each node has consecutive ranks.
     NodeOrder,
     /// The schedule is longer than a limit of the caller.
     TooLong {
-        /// Number of ranks.
         ranks: usize,
-        /// Number of segments.
         segments: usize,
-        /// Approximate number of steps.
         steps: u64,
-        /// The limit.
         max_steps: u64,
     },
     /// A comparison would take too long to time this many steps.
-    TooLongToTime {
-        /// Approximate number of steps.
-        steps: u64,
-    },
+    TooLongToTime { steps: u64 },
     /// The root is free, and the search for the best one would take too long.
-    FreeRoot {
-        /// Number of ranks.
-        ranks: usize,
-    },
+    FreeRoot { ranks: usize },
     /// The schedule needs more memory than there is: the message.
     Memory(String),
     /// The request's costs give no finite time.

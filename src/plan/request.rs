@@ -242,8 +242,11 @@ impl Request {
         self.element_bytes = bytes;
         self
     }
+}
 
-    /// See [`Request::collective`].
+/// What has been set: see the methods without `get_`.
+#[allow(missing_docs, reason = "the methods that set it say it")]
+impl Request {
     pub fn get_collective(&self) -> Kind {
         self.kind
     }
@@ -258,42 +261,34 @@ impl Request {
         self.segments.elements()
     }
 
-    /// See [`Request::root`].
     pub fn get_root(&self) -> usize {
         self.root
     }
 
-    /// See [`Request::free_root`].
     pub fn get_free_root(&self) -> bool {
         self.root_free
     }
 
-    /// See [`Request::ports`].
     pub fn get_ports(&self) -> Ports {
         self.ports
     }
 
-    /// See [`Request::segments`].
     pub fn get_segments(&self) -> &Segments {
         &self.segments
     }
 
-    /// See [`Request::blocks`].
     pub fn get_blocks(&self) -> Option<&[usize]> {
         self.blocks.as_deref()
     }
 
-    /// See [`Request::keep_order`].
     pub fn get_keep_order(&self) -> bool {
         self.keep_order
     }
 
-    /// See [`Request::cost`].
     pub fn get_cost(&self) -> &CostModel {
         &self.cost
     }
 
-    /// See [`Request::element_bytes`].
     pub fn get_element_bytes(&self) -> u64 {
         self.element_bytes
     }

@@ -23,9 +23,6 @@ pub(crate) struct BlockPairs {
 
 impl BlockPairs {
     /// The blocks of `request`, in `O(p)` or `O(p^2)` time.
-    ///
-    /// # Errors
-    /// When the number of elements of a buffer overflows.
     pub(crate) fn new(request: &Request) -> Result<BlockPairs> {
         let p = request.ranks();
         let sizes = match request.get_blocks() {
@@ -77,13 +74,11 @@ impl BlockPairs {
         self.ranks
     }
 
-    /// Number of elements of the block from `from` for `to`.
     #[inline]
     pub(crate) fn len(&self, from: usize, to: usize) -> usize {
         self.input(from, to).len
     }
 
-    /// The position of the block for `to` in the input of rank `from`.
     #[inline]
     pub(crate) fn input(&self, from: usize, to: usize) -> Span {
         match self.same_for_all() {
@@ -92,7 +87,6 @@ impl BlockPairs {
         }
     }
 
-    /// The position of the block from rank `from` at rank `rank`.
     #[inline]
     pub(crate) fn output(&self, rank: usize, from: usize) -> Span {
         if !self.same_for_all() {
@@ -106,7 +100,6 @@ impl BlockPairs {
         Span::new(self.elements(rank) + before * block.len, block.len)
     }
 
-    /// Number of elements of the input of `rank`.
     fn elements(&self, rank: usize) -> usize {
         self.input(rank, self.ranks - 1).end()
     }
@@ -119,7 +112,6 @@ impl BlockPairs {
         self.output(rank, last).end()
     }
 
-    /// The layout of a rank whose buffer has `len` elements.
     pub(crate) fn layout_of(&self, rank: usize, len: usize) -> Layout {
         Layout {
             len,
@@ -143,9 +135,6 @@ impl BlockPairs {
     }
 
     /// The schedule of these messages. Each rank sends and receives its own in this order.
-    ///
-    /// # Errors
-    /// As [`Schedule::new`].
     pub(in crate::plan) fn schedule(
         &self,
         request: &Request,
@@ -188,7 +177,6 @@ impl BlockPairs {
     }
 }
 
-/// Rounds that bring every block to its destination.
 pub(in crate::plan) trait AlltoallRounds: Rounds {
     fn blocks(&self) -> &BlockPairs;
 
@@ -243,7 +231,6 @@ impl<R: AlltoallRounds> StepAt for AlltoallSteps<R> {
 /// A part of a block, sent as one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) struct BlockPart {
-    /// Source and destination.
     pub(in crate::plan) pair: [usize; 2],
     /// Where it starts in the block.
     pub(in crate::plan) offset: usize,

@@ -34,9 +34,6 @@ pub(in crate::plan) fn over_blocks(
 }
 
 /// Number of elements of as many vectors of `m` elements as there are `areas`.
-///
-/// # Errors
-/// When it overflows.
 pub(in crate::plan) fn elements_of(areas: usize, m: usize) -> Result<usize> {
     m.checked_mul(areas).ok_or_else(|| {
         Error::usage(format!(

@@ -12,9 +12,6 @@ use crate::schedule::{Layout, Schedule, Span, Step};
 /// Plans the request's allgather in these rounds, the reduce-scatter that runs them backwards, or
 /// the allreduce that does one after the other. Block sizes of an allreduce differ by at most one
 /// element.
-///
-/// # Errors
-/// As [`Schedule::new`].
 pub(crate) fn plan<R>(request: &Request, rounds: impl Fn(Vec<Span>) -> R) -> Result<Schedule>
 where
     R: DoubleEndedIterator<Item = Vec<Message>>,
@@ -67,9 +64,6 @@ pub(crate) fn programs<R: Rounds + 'static>(
 
 /// The `collective` that runs `first` and then `second` over the same buffers: the input is that of
 /// the first, the output that of the second.
-///
-/// # Errors
-/// As [`Schedule::new`].
 pub(in crate::plan) fn in_sequence(
     collective: Collective,
     first: Schedule,
@@ -96,11 +90,8 @@ pub(in crate::plan) fn in_sequence(
 pub(in crate::plan) struct Blocks<R> {
     exchange: Exchange<R>,
     collective: Collective,
-    /// By rank: its block.
     blocks: Vec<Span>,
-    /// Number of elements of all blocks together.
     elements: usize,
-    /// Number of scratch elements after the blocks.
     scratch: usize,
 }
 

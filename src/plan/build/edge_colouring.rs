@@ -41,7 +41,6 @@ pub(crate) fn min_colours(vertices: usize, edges: &[(usize, usize)]) -> usize {
 
 const NONE: usize = usize::MAX;
 
-/// A partial colouring.
 struct Colouring<'e> {
     edges: &'e [(usize, usize)],
     /// By edge.
@@ -119,7 +118,6 @@ impl Colouring<'_> {
         false
     }
 
-    /// The colours that no edge at `v` has.
     fn missing(&self, v: usize) -> Vec<usize> {
         let colours = self.at[v].iter().enumerate();
         let free = colours.filter(|(_, edge)| **edge == NONE);
@@ -144,7 +142,6 @@ impl Colouring<'_> {
         (at != u).then_some(path)
     }
 
-    /// Exchanges two colours along a path.
     fn swap(&mut self, path: &[usize], [first, second]: [usize; 2]) {
         for &edge in path {
             self.clear(edge);

@@ -73,7 +73,6 @@ impl<R: Rounds> InFlight<R> {
         }
     }
 
-    /// The round, and the part of its messages.
     #[inline]
     fn of(&self, i: usize) -> (usize, usize) {
         match i.checked_sub(self.whole) {

@@ -29,14 +29,12 @@ pub(crate) struct Reduction {
 /// One end of a transfer: the send at the sender or the receive at the receiver.
 #[derive(Debug, Clone, Copy)]
 struct Half {
-    /// Virtual rank at the other end.
     peer: u32,
     /// `2 * segment` for a send, `2 * segment + 1` for a receive.
     segment: u32,
 }
 
 impl Reduction {
-    /// Builds the reduction from its transfers.
     pub(crate) fn new<R: AsRef<[Transfer]>>(
         request: &Request,
         rounds: impl IntoIterator<Item = R>,
@@ -93,7 +91,6 @@ impl Reduction {
         }
     }
 
-    /// The virtual rank of `rank`.
     #[inline]
     fn number(&self, rank: usize) -> usize {
         match rank.checked_sub(self.shift) {
@@ -102,7 +99,6 @@ impl Reduction {
         }
     }
 
-    /// The rank of virtual rank `v`.
     #[inline]
     fn rank(&self, v: u32) -> usize {
         let rank = v as usize + self.shift;

@@ -12,14 +12,11 @@ use crate::plan::Request;
 use crate::schedule::collective::Kind;
 use crate::schedule::{Builder, Order, Span, Spans, Step, total_len};
 
-/// One message of a round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Message {
     pub(crate) from: usize,
     pub(crate) to: usize,
-    /// Its spans at the sender.
     pub(crate) sent: Spans,
-    /// Its spans at the receiver.
     pub(crate) stored: Spans,
     /// The numbers of its ports at the sender and at the receiver.
     pub(crate) ports: [usize; 2],
@@ -39,17 +36,14 @@ impl Message {
         }
     }
 
-    /// The message through another port, of the same number at both ends.
     pub(in crate::plan) fn on_port(self, port: usize) -> Message {
         self.on_ports([port, port])
     }
 
-    /// The message through these ports of the sender and the receiver.
     pub(in crate::plan) fn on_ports(self, ports: [usize; 2]) -> Message {
         Message { ports, ..self }
     }
 
-    /// The message in the opposite direction.
     pub(in crate::plan) fn backwards(self) -> Message {
         Message {
             from: self.to,
@@ -126,7 +120,6 @@ pub(crate) fn round(b: &mut Builder, request: &Request, messages: &[Message], ar
 /// Rounds in which each rank's part follows from the rank and the round number, so that they need
 /// not be stored.
 pub(crate) trait Rounds {
-    /// Number of rounds.
     fn count(&self) -> usize;
 
     /// The destination and the spans of what `rank` sends in round `k`; `None` if it sends nothing.
@@ -285,7 +278,6 @@ pub(crate) fn backwards(
     }
 }
 
-/// Number of scratch elements that [`backwards`] needs for these rounds.
 pub(crate) fn scratch_of(request: &Request, rounds: impl Iterator<Item = Vec<Message>>) -> usize {
     let stored = rounds.filter(|messages| needs_scratch(request, messages));
     let longest = stored.map(|messages| {
@@ -375,7 +367,6 @@ pub(crate) fn equal_size(request: &Request, blocks: &[Span]) -> Option<usize> {
     (are_equal(blocks) && request.closed_forms_hold()).then_some(size)
 }
 
-/// Whether all blocks have the same size.
 pub(in crate::plan) fn are_equal(blocks: &[Span]) -> bool {
     blocks.iter().all(|b| b.len == blocks[0].len)
 }

@@ -16,13 +16,10 @@ use crate::simulate::{self, Timed};
 /// A [`ScheduleSource`] as a trait object, so that the registry can hold planners of different
 /// types.
 pub trait DynScheduleSource {
-    /// The collective that the schedule implements.
     fn collective(&self) -> Collective;
 
-    /// The port model.
     fn ports(&self) -> Ports;
 
-    /// The buffers of all ranks, in rank order; lengths in elements.
     fn layouts(&self) -> Box<dyn Iterator<Item = Layout> + '_>;
 
     /// Whether this holds for a transfer of a rank: for whether it is a send, and its port.
@@ -30,9 +27,6 @@ pub trait DynScheduleSource {
 
     /// Simulates the schedule while generating it, as [`simulate::stream`]; `None` as soon as the
     /// time turns out to be larger than `limit`.
-    ///
-    /// # Errors
-    /// As [`simulate::stream`].
     fn timed_within(
         &self,
         cost: &CostModel,
@@ -42,9 +36,6 @@ pub trait DynScheduleSource {
     ) -> Result<Option<Timed>>;
 
     /// Stores all steps as a schedule.
-    ///
-    /// # Errors
-    /// As [`ScheduleSource::materialize`], which it calls.
     fn materialize(&self) -> Result<Schedule>;
 }
 
@@ -85,12 +76,10 @@ impl<P: ScheduleSource> DynScheduleSource for P {
 pub(crate) trait StepAt {
     fn layout_of(&self, rank: usize) -> Layout;
 
-    /// The length of a rank's buffer.
     fn buffer_len(&self, rank: usize) -> usize {
         self.layout_of(rank).len
     }
 
-    /// As [`ScheduleSource::is_uniform`].
     fn is_uniform(&self) -> bool {
         false
     }
@@ -125,7 +114,6 @@ pub(crate) fn streamed<S: StepAt + 'static>(
     })
 }
 
-/// The reduction that `plan` makes.
 pub(in crate::plan) fn reduction_of<S: StepAt + 'static>(
     request: &Request,
     plan: fn(&Request) -> S,
@@ -163,7 +151,6 @@ pub(in crate::plan) fn allreduce_of<S: StepAt + 'static>(
     streamed(&request, Collective::Allreduce, steps)
 }
 
-/// Iterator over the steps of one rank.
 #[derive(Debug, Clone)]
 pub(crate) struct Steps<'a, S> {
     source: &'a S,

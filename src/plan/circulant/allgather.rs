@@ -59,17 +59,14 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
 
 pub(in crate::plan) const REDUCE_SCATTER: Row = row::reduce_scatter(ALLGATHER, time);
 
-/// Plans the allgather.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     compose::plan(&request.clone().collective(Kind::Allgather), exchanges)
 }
 
-/// Plans the allreduce.
 pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
     compose::plan(request, exchanges)
 }
 
-/// The messages of the allgather, round by round.
 fn exchanges(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
     let p = blocks.len();
     let graph = Circulant::new(p);
@@ -80,7 +77,6 @@ fn exchanges(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>>
     })
 }
 
-/// Closed form of the model time, when the blocks are equal.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
     let graph = Circulant::new(request.ranks);

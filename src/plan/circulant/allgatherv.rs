@@ -52,9 +52,6 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
 pub(in crate::plan) const REDUCE_SCATTER: Row = row::reduce_scatter(ALLGATHER, time);
 
 /// Plans the allgather and stores it. A buffer holds the `m` elements of all blocks in rank order.
-///
-/// # Errors
-/// As [`Request::validate`] and [`Schedule::new`].
 pub fn plan(request: &Request) -> Result<Schedule> {
     ScheduleSource::materialize(&Allgatherv::new(request)?)
 }
@@ -84,7 +81,6 @@ pub struct Allgatherv {
     recv: Vec<i8>,
     /// Span of each rank's block in the vector.
     blocks: Vec<Span>,
-    /// Number of parts of each block.
     parts: usize,
     /// Spans of the parts: `spans[root * parts + part]`.
     spans: Vec<Span>,
@@ -92,9 +88,6 @@ pub struct Allgatherv {
 
 impl Allgatherv {
     /// The programs for `request`, with schedules computed here, in `O(p (q + log p))` time.
-    ///
-    /// # Errors
-    /// As [`Request::validate`].
     pub fn new(request: &Request) -> Result<Allgatherv> {
         // Validate before computing the schedules of what may be too many ranks.
         request.validate()?;
@@ -106,9 +99,6 @@ impl Allgatherv {
     /// each rank's own (example `rank_programs`): `recv[r * L + k]` is the block of rank `r` in
     /// round `k` of a phase of `L` rounds. Their values are not validated; [`crate::check`]
     /// finds schedules that are wrong. Takes `O(p q)` time.
-    ///
-    /// # Errors
-    /// As [`Request::validate`], and when the length of `recv` is not `p L`.
     pub fn with_schedules(request: &Request, recv: Vec<i8>) -> Result<Allgatherv> {
         request.validate()?;
         let graph = Circulant::new(request.ranks);

@@ -51,10 +51,6 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     ..n_blocks::REDUCE.for_another_collective()
 };
 
-/// Plans the allreduce.
-///
-/// # Errors
-/// Those of every planner, and when the number of elements of a buffer overflows.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     if request.ports.k() > 1 {
         return plan_ported(request);
@@ -95,7 +91,6 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// Plans the allreduce for several ports.
 fn plan_ported(request: &Request) -> Result<Schedule> {
     let (p, m, k) = (request.ranks, request.elements(), request.ports.k());
     let mut digits: Vec<usize> = Vec::new();
@@ -152,7 +147,6 @@ fn plan_ported(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// Closed form of the model time on one port, `L (alpha + beta m) + (L + d) gamma m`.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     if request.ports.k() > 1 {
         return None;
@@ -169,7 +163,6 @@ fn is_exclusive(graph: &Circulant, k: usize) -> bool {
     2 * graph.skips()[k] > graph.skips()[k + 1]
 }
 
-/// The last exclusive round.
 fn last_exclusive(graph: &Circulant) -> Option<usize> {
     (0..graph.rounds()).rev().find(|&k| is_exclusive(graph, k))
 }

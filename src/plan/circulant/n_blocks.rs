@@ -76,7 +76,6 @@ struct NBlocks {
     blocks: Vec<Span>,
 }
 
-/// Plans the broadcast, reduction or allreduce as a stream of steps for each rank.
 fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let graph = Circulant::new(request.ranks);
     Ok(Box::new(NBlocks {
@@ -235,7 +234,6 @@ impl Iterator for NBlockSteps<'_> {
     }
 }
 
-/// Closed form of the model time for equal segments.
 fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     let rounds = match request.ranks {

@@ -6,7 +6,6 @@
 //! last phase every rank's base block is the last block or beyond the end. A number beyond the end
 //! stands for the last block, which no rank has received before.
 
-/// The division of the rounds into phases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Phases {
     /// Rounds in a phase.
@@ -17,7 +16,6 @@ pub(crate) struct Phases {
     skipped: usize,
 }
 
-/// One round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Round {
     /// Index of the round within its phase.

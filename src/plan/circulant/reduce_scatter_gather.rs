@@ -41,7 +41,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
     ..row::new("circulant-rsg", Kind::Reduce, plan)
 };
 
-/// Plans the reduction.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let (p, root) = (request.ranks, request.root);
     let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
@@ -55,7 +54,6 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// Closed form of the model time, when the blocks are equal.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if m % p != 0 {

@@ -31,9 +31,6 @@ pub struct Circulant {
 
 impl Circulant {
     /// The graph over `p` ranks, in `O(log p)` time and memory.
-    ///
-    /// # Panics
-    /// When `p` is 0 or more than [`MAX_RANKS`].
     pub fn new(p: usize) -> Circulant {
         assert!(p > 0, "a circulant graph needs a rank");
         assert!(p <= MAX_RANKS, "{p} ranks are more than {MAX_RANKS}");
@@ -64,9 +61,6 @@ impl Circulant {
 
     /// The block that rank `r` receives in the current phase: the index of the smallest skip in the
     /// greedy decomposition of `r` into skips. `q` for rank 0. Takes `O(q)` time.
-    ///
-    /// # Panics
-    /// When `r` is not a rank of the graph. The other methods that take a rank panic as well.
     pub fn baseblock(&self, r: usize) -> usize {
         assert!(r < self.ranks(), "rank {r} of {}", self.ranks());
         let mut rest = r;
@@ -98,18 +92,12 @@ impl Circulant {
 
     /// As [`Circulant::recv_schedule`], into the caller's memory. A byte holds every block number,
     /// since `q < 64`.
-    ///
-    /// # Panics
-    /// When the length of `recv` is not `q`.
     pub fn recv_into(&self, r: usize, recv: &mut [i8]) {
         assert_eq!(recv.len(), self.rounds(), "one place a round");
         ReceiveSearch::new(self, r).run(recv);
     }
 
     /// As [`Circulant::send_schedule`], into the caller's memory.
-    ///
-    /// # Panics
-    /// When the length of `send` is not `q`.
     pub fn send_into(&self, r: usize, send: &mut [i8]) {
         let (q, p, skip) = (self.rounds(), self.ranks(), &self.skips);
         assert_eq!(send.len(), q, "one place a round");
@@ -167,7 +155,6 @@ struct ReceiveSearch<'a> {
     target: usize,
     /// Skips not yet removed, as a bit mask.
     live: u64,
-    /// Stack of the skips taken.
     path: [u8; 2 * usize::BITS as usize],
     depth: usize,
     /// Sum of the skips taken.

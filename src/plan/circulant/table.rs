@@ -45,9 +45,6 @@ const MAX_RANKS: usize = 1 << 20;
 
 impl Table {
     /// The schedules over `ranks` ranks, in `O(p log p)` time and memory.
-    ///
-    /// # Errors
-    /// When there are no ranks, or more than 2^20.
     pub fn new(ranks: usize) -> Result<Table> {
         if ranks == 0 || ranks > MAX_RANKS {
             return Err(Error::usage(format!(

@@ -72,27 +72,23 @@ pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     ..ALLGATHER
 };
 
-/// Plans the one-shot allreduce; steps are generated on demand.
 pub(super) fn one_shot_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let vectors = vec![Span::new(0, request.elements()); request.ranks];
     let exchanges = [Some(Of::Contributions), None];
     programs(request, Collective::Allreduce, vectors, exchanges)
 }
 
-/// Plans the two-shot allreduce; steps are generated on demand.
 pub(super) fn two_shot_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let parts = request.block_spans();
     let exchanges = [Some(Of::Contributions), Some(Of::Results)];
     programs(request, Collective::Allreduce, parts, exchanges)
 }
 
-/// Plans the allgather; steps are generated on demand.
 pub(super) fn allgather_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let (blocks, exchanges) = (request.block_spans(), [None, Some(Of::Results)]);
     programs(request, Collective::Allgather, blocks, exchanges)
 }
 
-/// Plans the reduce-scatter; steps are generated on demand.
 pub(super) fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let blocks = request.block_spans();
     let exchanges = [Some(Of::Contributions), None];
@@ -182,7 +178,6 @@ impl AllPairs {
         (part.len > 0).then(|| Step::combine(src, part, Order::by_rank(rank, from)))
     }
 
-    /// The number of combinations of a rank.
     fn combinations(&self) -> usize {
         self.contributions
             .as_ref()
@@ -266,7 +261,6 @@ impl Rounds for Direct {
     }
 }
 
-/// Time of the one-shot allreduce.
 pub(crate) fn one_shot_time(request: &Request) -> Option<f64> {
     let m = request.elements();
     Some(time_of_exchange(request, m)? + combined(request, m))

@@ -116,7 +116,6 @@ fn tree(tokens: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
     up.chain(down)
 }
 
-/// Time of the tree.
 fn tree_time(request: &Request) -> Option<f64> {
     let rounds = 2.0 * f64::from(doublings(request.ranks));
     let tokens = tokens(request);

@@ -43,7 +43,6 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     ..row::new("birkhoff", Kind::Alltoall, plan)
 };
 
-/// Plans the alltoall.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let blocks = &BlockPairs::new(request)?;
     let (p, k) = (request.ranks, request.ports.k());
@@ -92,7 +91,6 @@ struct WeightedMatching {
     len: usize,
 }
 
-/// The matchings, found one after another.
 struct Decomposition {
     ranks: usize,
     /// What is left, idle elements included, by sender and receiver. All rows and columns have the

@@ -51,7 +51,6 @@ pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     ..row::reduce_scatter(ALLGATHER, time)
 };
 
-/// Plans the allgather, reduce-scatter or allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     compose::plan(request, |blocks| allgather(request, 0, blocks))
 }

@@ -41,10 +41,6 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     ..bruck::ALLGATHER
 };
 
-/// Plans the alltoall; steps are generated on demand.
-///
-/// # Errors
-/// Those of every planner, and when the number of elements of a buffer overflows.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(alltoall(request, BlockPositions::new(request)?))
 }
@@ -103,7 +99,6 @@ impl Digit {
         runs.flat_map(move |first| first..(first + weight).min(p))
     }
 
-    /// How many these are.
     fn count(&self, p: usize) -> usize {
         let period = self.weight.saturating_mul(self.radix);
         let rest = (p % period).saturating_sub(self.distance());

@@ -54,7 +54,6 @@ pub(in crate::plan) const BROADCAST: Row = Row {
     ..row::broadcast(REDUCE)
 };
 
-/// Plans the reduction.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let (p, root) = (request.ranks, request.root);
     let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);

@@ -24,7 +24,6 @@ pub(super) enum BlockOrder {
     Joined,
 }
 
-/// The rounds of an allgather.
 #[derive(Debug)]
 pub(super) struct ByDistance {
     blocks: Vec<Span>,
@@ -34,7 +33,6 @@ pub(super) struct ByDistance {
     receives_first: Vec<[Vec<bool>; 2]>,
 }
 
-/// Plans the allgather or reduce-scatter; steps are generated on demand.
 pub(super) fn programs(
     request: &Request,
     shares: fn(usize) -> Vec<Share>,
@@ -92,7 +90,6 @@ impl ByDistance {
         (!spans.is_empty()).then_some((peer, spans))
     }
 
-    /// Number of elements of the longest message.
     fn longest(&self) -> usize {
         let len = |share, from| self.sent_blocks(share, from).map(|b| b.len).sum();
         let all = |share| (0..self.blocks.len()).map(move |from| len(share, from));

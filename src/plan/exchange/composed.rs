@@ -81,7 +81,6 @@ fn transfers(ranks: usize, phases: usize) -> usize {
     .saturating_mul(phases)
 }
 
-/// Plans the allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let blocks = evenly(request.elements(), request.ranks);
     let second = request.without_computation().collective(Kind::Allgather);
@@ -90,13 +89,11 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     in_sequence(Collective::Allreduce, reduce_scatter(request)?, second)
 }
 
-/// Plans the reduction.
 pub(crate) fn reduce(request: &Request) -> Result<Schedule> {
     let collective = Collective::Reduce { root: request.root };
     in_sequence(collective, reduce_scatter(request)?, gather(request)?)
 }
 
-/// The first phase.
 fn reduce_scatter(request: &Request) -> Result<Schedule> {
     let vector = Segments::whole(request.elements());
     let request = request.clone().collective(Kind::ReduceScatter);

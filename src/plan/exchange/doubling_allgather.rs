@@ -31,7 +31,6 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     ..row::new("recursive-doubling", Kind::Allgather, plan)
 };
 
-/// Plans the allgather.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let rounds = 0..request.ranks.ilog2();
     compose::plan(request, |blocks| {

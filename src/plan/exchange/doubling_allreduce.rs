@@ -31,7 +31,6 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     ..doubling_allgather::ALLGATHER
 };
 
-/// Plans the allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     plan_by(request, |j, k, _| j ^ (1 << k))
 }
@@ -68,7 +67,6 @@ pub(super) fn plan_by(
     b.build()
 }
 
-/// Time of the schedule.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = f64::from(request.ranks.ilog2());

@@ -156,7 +156,6 @@ fn message(from: usize, to: usize, sent: Span, stored: Span) -> Message {
     }
 }
 
-/// Time of the schedule.
 fn time(request: &Request, rounds: ExscanRounds) -> Option<f64> {
     let m = request.elements();
     let messages = if request.ports.is_bidirectional() {

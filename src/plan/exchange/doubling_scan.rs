@@ -31,7 +31,6 @@ pub(in crate::plan) const SCAN: Row = Row {
     ..doubling_allgather::ALLGATHER
 };
 
-/// Plans the scan.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let p = request.ranks;
     let (mut b, vector) = over_vector(request, Collective::Scan, request.elements());
@@ -51,7 +50,6 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// Time of the schedule.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = doublings(request.ranks);

@@ -38,7 +38,6 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     ..row::new("edge-colouring", Kind::Alltoall, plan)
 };
 
-/// Plans the alltoall.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let blocks = &BlockPairs::new(request)?;
     let messages = rounds(request, blocks);

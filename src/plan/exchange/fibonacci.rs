@@ -59,7 +59,6 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     ..ALLGATHER
 };
 
-/// Plans the allgather, reduce-scatter or allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     match request.kind {
         Kind::Allgather => compose::plan(request, rounds),
@@ -67,7 +66,6 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     }
 }
 
-/// The rounds of the allgather.
 fn rounds(blocks: Vec<Span>) -> std::vec::IntoIter<Vec<Message>> {
     // More than 9 ranks take longer messages than in pairs.
     let known = (blocks.len() <= 9).then(|| few_odd::known(&blocks));

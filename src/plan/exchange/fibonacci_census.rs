@@ -44,10 +44,6 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     ..row::new("fibonacci-census", Kind::Allreduce, plan)
 };
 
-/// Plans the allreduce.
-///
-/// # Errors
-/// Those of every planner, and when the number of elements of a buffer overflows.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let (p, m) = (request.ranks, request.elements());
     let rounds = CensusRounds::new(p / 2);
@@ -230,7 +226,6 @@ impl CensusRound {
     }
 }
 
-/// Closed form of the model time: see the [module documentation](self).
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     if p < 2 || m == 0 {

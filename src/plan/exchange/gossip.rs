@@ -73,7 +73,6 @@ fn allgather(request: &Request, elements: usize, blocks: Option<Vec<usize>>) -> 
     best.algorithm.plan(&best.request)
 }
 
-/// Plans the alltoall.
 pub(crate) fn alltoall(request: &Request) -> Result<Schedule> {
     let p = request.ranks;
     let sizes = match &request.blocks {

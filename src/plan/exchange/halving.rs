@@ -41,7 +41,6 @@ pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     )
 };
 
-/// Plans the reduce-scatter; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(streamed(
         request,
@@ -50,7 +49,6 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
     ))
 }
 
-/// The steps of the reduce-scatter.
 #[derive(Debug)]
 struct Halving {
     blocks: Vec<Span>,
@@ -63,7 +61,6 @@ struct Halving {
 /// The rounds among the members.
 #[derive(Debug)]
 struct Halves {
-    /// By member: its rank.
     members: Vec<usize>,
     /// Ranks below this one form pairs: a member and the rank that is folded into it.
     paired: usize,

@@ -34,7 +34,6 @@ pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     ..row::reduce_scatter(ALLGATHER, reduce_scatter_time)
 };
 
-/// Plans the allgather or reduce-scatter.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     compose::plan(request, rounds)
 }

@@ -42,7 +42,6 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     ..row::new("list-scheduling", Kind::Alltoall, plan)
 };
 
-/// Plans the alltoall.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let blocks = BlockPairs::new(request)?;
     blocks.schedule(request, best(request, &blocks).parts)

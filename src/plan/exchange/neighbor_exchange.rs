@@ -35,7 +35,6 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     )
 };
 
-/// Plans the allgather; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     if !request.ranks.is_multiple_of(2) {
         return ring::programs(request);

@@ -35,7 +35,6 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     ..row::planned_by("pairwise", Kind::Alltoall, Planner::Streamed(programs))
 };
 
-/// Plans the alltoall; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let pairs = Pairs {
         partners: Partners::new(request),
@@ -63,7 +62,6 @@ pub(super) fn of_equal_blocks(request: &Request) -> Option<&'static Row> {
     BlockPairs::equal_size(request).map(|_| &ALLTOALL)
 }
 
-/// The partners of every rank in every round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Partners {
     ranks: usize,

@@ -32,7 +32,6 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     ..row::new("rabenseifner", Kind::Allreduce, plan)
 };
 
-/// Plans the allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let p = request.ranks;
     let (mut b, vector) = over_vector(request, Collective::Allreduce, 0);

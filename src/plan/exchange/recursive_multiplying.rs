@@ -36,7 +36,6 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 /// The members into which all ranks are folded.
 struct Members {
     radix: usize,
-    /// Number of rounds.
     dimensions: u32,
     /// By member: the first of the ranks folded into it, which stays, and their number.
     groups: Vec<Span>,
@@ -86,10 +85,6 @@ impl Members {
     }
 }
 
-/// Plans the allreduce.
-///
-/// # Errors
-/// Those of every planner, and when the number of elements of a buffer overflows.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let (p, m) = (request.ranks, request.elements());
     let members = Members::new(p, request.ports.k());

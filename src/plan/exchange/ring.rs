@@ -48,12 +48,10 @@ pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     ..ALLGATHER
 };
 
-/// Plans the allgather, reduce-scatter or allreduce; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     compose::programs(request, Ring::new, longest)
 }
 
-/// Number of elements of the longest message.
 pub(super) fn longest(blocks: &[Span]) -> usize {
     match blocks {
         [] | [_] => 0,
@@ -97,7 +95,6 @@ impl Ring {
         Ring { first, blocks, odd }
     }
 
-    /// The position of `rank`.
     #[inline]
     fn position(&self, rank: usize) -> usize {
         self.modulo(rank + self.blocks.len() - self.first)

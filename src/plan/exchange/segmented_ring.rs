@@ -37,7 +37,6 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     )
 };
 
-/// Plans the allreduce; steps are generated on demand.
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let blocks = request.block_spans();
     let parts = |blocks: Vec<Span>| RingParts::new(&blocks, request.segments.count());

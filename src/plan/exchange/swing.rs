@@ -66,13 +66,11 @@ pub(in crate::plan) const WHOLE_ALLREDUCE: Row = Row {
     ..doubling_allreduce::ALLREDUCE
 };
 
-/// Plans the allgather or reduce-scatter; steps are generated on demand.
 fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let longest = |blocks: &[Span]| Swing::new(blocks.to_vec()).longest();
     compose::programs(request, Swing::new, longest)
 }
 
-/// Plans the allreduce; only the sum of the request's segments matters.
 pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
     let d = request.ranks.ilog2();
     compose::plan(request, |_| {
@@ -81,7 +79,6 @@ pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
     })
 }
 
-/// Plans the allreduce by whole vectors; only the sum of the request's segments matters.
 fn whole_allreduce(request: &Request) -> Result<Schedule> {
     doubling_allreduce::plan_by(request, partner)
 }
@@ -106,7 +103,6 @@ fn partner(j: usize, s: u32, n: usize) -> usize {
 /// no members, and the exchanges between them.
 #[derive(Debug)]
 struct Swing {
-    /// By rank.
     blocks: Vec<Span>,
     members: Vec<usize>,
     /// Number of members that have a second rank.
@@ -194,7 +190,6 @@ impl Swing {
         (!spans.is_empty()).then_some((peer, spans))
     }
 
-    /// Number of elements of the longest message of an exchange.
     fn longest(&self) -> usize {
         let len = |j| self.own(j).iter().map(|b| b.len).sum::<usize>();
         let of_member = |j| self.known(j, 0).into_iter().map(len).sum();

@@ -42,7 +42,6 @@ fn is_known(request: &Request) -> bool {
     few_odd::of(request.ranks).is_some()
 }
 
-/// Plans the allgather or reduce-scatter.
 pub(super) fn plan(request: &Request) -> Result<Schedule> {
     compose::plan(request, |blocks| {
         few_odd::known(&blocks).unwrap_or_default()

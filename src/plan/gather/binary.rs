@@ -71,11 +71,6 @@ tree_rows!(
 
 /// The best binary tree. See the [module documentation](self) for time and memory; where links
 /// differ in cost, as [`heterogeneous::binary`].
-///
-/// # Errors
-/// When there are more ranks than [`MAX_RANKS`](super::optimal::MAX_RANKS), or than
-/// [`MAX_RANKS_CUBIC`](super::optimal::MAX_RANKS_CUBIC) where the `O(p^3)`
-/// algorithm is needed; where links differ in cost, as [`heterogeneous::binary`].
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
         return heterogeneous::binary(problem);

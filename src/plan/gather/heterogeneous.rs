@@ -50,10 +50,6 @@ pub const MAX_RANKS: usize = 256;
 const MAX_KEPT: usize = (4 << 30) / 24;
 
 /// The best adjacent tree. See the [module documentation](self) for time and memory.
-///
-/// # Errors
-/// When there are more than [`MAX_RANKS`] ranks, the links do not connect them, or the kept offers
-/// need more than 4 GiB.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let platform = GatherCosts::of(problem)?;
     let mut program = RangeCells::new(&platform)?;
@@ -64,9 +60,6 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
 /// The best ordered tree for a reduction of `size` bytes to `root`, or to the best root if `None`.
 /// Every message has this size, and rank `r` takes `combine[r]` to combine it with its own data.
 /// Takes as long as [`tree`].
-///
-/// # Errors
-/// As [`tree`].
 pub(crate) fn reduction_tree(
     cost: &CostModel,
     size: u64,

@@ -46,9 +46,6 @@ const MAX_TRIES: usize = 24;
 
 /// The best tree found: see the [module documentation](self). For more than 12 ranks it calls
 /// [`optimal::tree`] up to 26 times (twice from 363 ranks on); where links differ in cost, once.
-///
-/// # Errors
-/// As [`optimal::tree`], for more than 12 ranks.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let p = problem.ranks();
     if problem.cost().links().is_some() {
@@ -141,9 +138,6 @@ fn copy_children(
 }
 
 /// The best tree of all, in `O(p 3^p)` time and `O(p 2^p)` memory.
-///
-/// # Errors
-/// When there are more than [`MAX_EXACT`] ranks, or links differ in cost.
 pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
     Ok(Sets::new(problem, 1, MAX_EXACT)?.tree(problem.root()))
 }

@@ -59,9 +59,6 @@ pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
 
 /// The best tree found: see the [module documentation](self). Takes `O(p log p + p k)` time, and as
 /// long as [`optimal::tree`](super::optimal::tree) for the blocks of each port.
-///
-/// # Errors
-/// When more ranks send through one port than [`optimal::tree`](super::optimal::tree) accepts.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let (p, cost) = (problem.ranks(), problem.cost());
     let free = (0..p).all(|r| cost.copy(r, problem.sizes()[r]) == 0.0);
@@ -104,9 +101,6 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
 
 /// The best of all trees, ordered or not, by dynamic programming over sets of ranks: `O(k 3^p)`
 /// time and `O(k 2^p)` memory.
-///
-/// # Errors
-/// When there are more than [`MAX_EXACT`] ranks, copies are not free, or links differ in cost.
 pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
     let copies = |r: usize| problem.cost().copy(r, problem.sizes()[r]);
     if problem.ranks() <= MAX_EXACT && (0..problem.ranks()).any(|r| copies(r) > 0.0) {

@@ -17,10 +17,6 @@ pub struct GatherProblem {
 impl GatherProblem {
     /// Blocks of `sizes` bytes, one per rank, to be gathered at `root`, or at the best root if
     /// `None`.
-    ///
-    /// # Errors
-    /// When there are no ranks, `root` is not a rank, the sizes add up to more than 2^60, or the
-    /// costs are invalid or do not cover all ranks.
     pub fn new(sizes: Vec<u64>, cost: CostModel, root: Option<usize>) -> Result<GatherProblem> {
         let p = sizes.len();
         if p == 0 {
@@ -45,9 +41,6 @@ impl GatherProblem {
 
     /// The gather that `request` describes: its blocks, each element with the request's number of
     /// bytes, its costs, ports and root.
-    ///
-    /// # Errors
-    /// As [`Request::validate`] and [`GatherProblem::new`].
     pub fn of(request: &Request) -> Result<GatherProblem> {
         request.validate()?;
         let blocks = request.block_sizes();
@@ -58,9 +51,6 @@ impl GatherProblem {
     }
 
     /// The same problem with `ported` ports per rank, for the planners that use several.
-    ///
-    /// # Errors
-    /// When `ported` is 0 or more than [`Ports::MAX_K`].
     pub fn with_ports(mut self, ported: usize) -> Result<GatherProblem> {
         Ports::BI.with_k(ported).validate()?;
         self.ported = ported;
@@ -68,9 +58,6 @@ impl GatherProblem {
     }
 
     /// The same problem with another root, or a free one if `None`.
-    ///
-    /// # Errors
-    /// When `root` is not a rank.
     pub fn with_root(mut self, root: Option<usize>) -> Result<GatherProblem> {
         if let Some(root) = root.filter(|&root| root >= self.ranks()) {
             return Err(Error::usage(format!(
@@ -108,9 +95,6 @@ impl GatherProblem {
     }
 
     /// The completion time of `tree` for these blocks: see [`GatherTree::time`].
-    ///
-    /// # Panics
-    /// When the tree has not as many ranks as the problem.
     pub fn time(&self, tree: &GatherTree) -> f64 {
         tree.time(&self.sizes, &self.cost)
     }

@@ -54,11 +54,6 @@ tree_rows!(
 );
 
 /// The best rank-ordered tree. See the [module documentation](self) for time and memory.
-///
-/// # Errors
-/// When there are more than [`MAX_RANKS`](super::optimal::MAX_RANKS) ranks
-/// ([`MAX_RANKS_CUBIC`](super::optimal::MAX_RANKS_CUBIC) for `gamma_copy > beta` and piecewise
-/// costs), or links differ in cost.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let method = DynamicProgram::for_class(problem, "rank-ordered")?;
     if problem.cost().links().is_some() {

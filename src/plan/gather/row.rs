@@ -3,7 +3,6 @@
 use super::{GatherProblem, GatherTree};
 use crate::plan::prelude::*;
 
-/// Makes a tree for a problem.
 pub(super) type PlanTree = fn(&GatherProblem) -> Result<GatherTree>;
 
 pub(super) fn gather(request: &Request, tree: PlanTree) -> Result<Schedule> {

@@ -25,9 +25,6 @@ pub(super) struct Sets {
 
 impl Sets {
     /// Fills the tables for `ports` ports: more than one only where copies cost nothing.
-    ///
-    /// # Errors
-    /// When there are more than `max_ranks` ranks, or links differ in cost.
     pub(super) fn new(problem: &GatherProblem, ports: usize, max_ranks: usize) -> Result<Sets> {
         let (p, cost, sizes) = (problem.ranks(), problem.cost(), problem.sizes());
         if p > max_ranks {

@@ -94,10 +94,6 @@ impl GatherTree {
 
     /// The tree in which rank `r` receives from `children[r]` in this order, and copies its own
     /// block after `copy_after[r]` of them. Takes `O(p)` time.
-    ///
-    /// # Errors
-    /// When this is not a tree over all ranks with this root, or a copy comes after more children
-    /// than there are.
     pub fn new(
         root: usize,
         children: Vec<Vec<Child>>,
@@ -194,7 +190,6 @@ impl GatherTree {
         self.nodes[rank].copy_after = self.nodes[rank].children.len();
     }
 
-    /// Makes `root` the root.
     pub(super) fn set_root(&mut self, root: usize) {
         self.root = root;
     }
@@ -277,10 +272,6 @@ impl GatherTree {
     /// one span per run of ranks that are consecutive among those the receiver gathers: one span in
     /// ordered trees. Takes time linear in the number of runs that all ranks gather, apart from
     /// sorting: `O(p)` runs in ordered trees, at most `p` times the depth in others.
-    ///
-    /// # Errors
-    /// When the number of blocks is not the number of ranks, the blocks do not fit into memory
-    /// together, or the tree needs more ports than `ports` has.
     pub fn gather(&self, blocks: &[usize], ports: Ports) -> Result<Schedule> {
         self.ensure_fits(blocks, ports)?;
         let p = self.ranks();
@@ -368,9 +359,6 @@ impl GatherTree {
     }
 
     /// The scatter along this tree, of `blocks[r]` elements to each rank `r`: the gather reversed.
-    ///
-    /// # Errors
-    /// As [`GatherTree::gather`].
     pub fn scatter(&self, blocks: &[usize], ports: Ports) -> Result<Schedule> {
         self.gather(blocks, ports)?.into_reversed()
     }

@@ -34,7 +34,6 @@ tree_rows!(
     }
 );
 
-/// Maximum number of thresholds that are tried.
 const MAX_THRESHOLDS: usize = 64;
 
 /// The best such tree, or a binomial tree if all blocks have the same size. Takes `O(p log p)` time

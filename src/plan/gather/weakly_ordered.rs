@@ -49,9 +49,6 @@ const EXACT: usize = 12;
 
 /// The best tree found: see the [module documentation](self). Takes as long as [`optimal::tree`]
 /// for more than 12 ranks, and where links differ in cost.
-///
-/// # Errors
-/// As [`optimal::tree`].
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
         return optimal::tree(problem);
@@ -94,9 +91,6 @@ fn sorted_by_completion(problem: &GatherProblem, mut tree: GatherTree) -> Gather
 }
 
 /// The best weakly ordered tree, in at most `O(p^2 2^p)` time and `O(p^2)` memory.
-///
-/// # Errors
-/// When there are more than [`MAX_EXACT`] ranks, or links differ in cost.
 pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
     let p = problem.ranks();
     if p > MAX_EXACT {

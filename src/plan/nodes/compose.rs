@@ -139,7 +139,6 @@ const fn composition(
     }
 }
 
-/// Plans the composition.
 fn plan(algorithm: &Algorithm, composition: &Composition, request: &Request) -> Result<Schedule> {
     let machine = NodeRequest::new(request, composition.shape)?;
     let (collective, layout) = machine.layout()?;

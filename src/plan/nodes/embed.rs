@@ -37,7 +37,6 @@ pub(super) struct Embedding {
 }
 
 impl Embedding {
-    /// A schedule without phases.
     pub(super) fn new(ports: Ports, collective: Collective, layout: Vec<Layout>) -> Embedding {
         Embedding {
             ports,
@@ -49,9 +48,6 @@ impl Embedding {
     }
 
     /// Appends a part of a phase, the schedule of this group.
-    ///
-    /// # Errors
-    /// When an input or output of the schedule has not as many elements as its place.
     pub(super) fn append(&mut self, group: &Group, schedule: Schedule) -> Result<()> {
         let Group {
             members, places, ..
@@ -71,9 +67,6 @@ impl Embedding {
     }
 
     /// The schedule of all phases.
-    ///
-    /// # Errors
-    /// As [`Schedule::new`].
     pub(super) fn build(mut self) -> Result<Schedule> {
         for (layout, scratch) in self.layout.iter_mut().zip(&self.scratch) {
             layout.len = layout.len.saturating_add(*scratch);

@@ -27,8 +27,6 @@ pub(super) struct NodeRequest<'r> {
 }
 
 impl<'r> NodeRequest<'r> {
-    /// # Errors
-    /// When the costs show no nodes.
     pub(super) fn new(request: &'r Request, shape: Shape) -> Result<NodeRequest<'r>> {
         let nodes = request.cost.nodes(request.ranks);
         let nodes = nodes.ok_or_else(|| Error::usage("the costs show no nodes"))?;
@@ -51,9 +49,6 @@ impl<'r> NodeRequest<'r> {
     }
 
     /// The collective, and the buffers of all ranks without what phases need for themselves.
-    ///
-    /// # Errors
-    /// When the number of elements of a buffer overflows.
     pub(super) fn layout(&self) -> Result<(Collective, Vec<Layout>)> {
         let collective = self.request.kind.with_root(self.request.root);
         if self.request.kind.has_block_pairs() {
@@ -68,9 +63,6 @@ impl<'r> NodeRequest<'r> {
     }
 
     /// The groups of a phase.
-    ///
-    /// # Errors
-    /// As [`layout`](Self::layout).
     pub(super) fn groups(&self, scope: Scope, kind: Kind) -> Result<Vec<Group>> {
         if self.request.kind.has_block_pairs() {
             return Ok(self.alltoall()?.groups(scope, kind));
@@ -130,7 +122,6 @@ impl<'r> NodeRequest<'r> {
         if node == of_root { number } else { 0 }
     }
 
-    /// The blocks of these ranks.
     fn blocks_of(&self, ranks: impl Iterator<Item = usize>) -> Spans {
         ranks
             .filter_map(|rank| self.blocks.get(rank))
@@ -199,8 +190,6 @@ struct Alltoall<'m> {
 }
 
 impl<'m> Alltoall<'m> {
-    /// # Errors
-    /// When the number of elements of a leader's buffer overflows.
     fn new(machine: &'m NodeRequest<'m>) -> Result<Alltoall<'m>> {
         let n = machine.nodes[0].len();
         let areas = machine.request.ranks + n + 2;

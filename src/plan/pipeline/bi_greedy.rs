@@ -43,7 +43,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
     ..row::planned_by("bi-greedy", Kind::Reduce, Planner::Reduction(reduction))
 };
 
-/// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     Reduction::new(request, rounds(request.ranks, request.segments.count()))
 }

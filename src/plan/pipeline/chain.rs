@@ -58,7 +58,6 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     ..row::allreduce(REDUCE, "2(p+q-2) (bi), 2(p-1)+4(q-1) (uni)")
 };
 
-/// The steps of the reduction.
 #[derive(Debug)]
 struct Chain {
     ranks: usize,

@@ -37,7 +37,6 @@ pub(in crate::plan) const EXSCAN: Row = Row {
     ..SCAN
 };
 
-/// Plans the scan; steps are generated on demand.
 fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     let steps = Scan {
         ranks: request.ranks,
@@ -48,7 +47,6 @@ fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     Ok(streamed(request, request.kind.with_root(0), steps))
 }
 
-/// The steps of the scan.
 #[derive(Debug)]
 struct Scan {
     ranks: usize,

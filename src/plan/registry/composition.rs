@@ -19,9 +19,7 @@ const MAX_DEPTH: usize = 4;
 /// The phases of an algorithm for machines with nodes.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::plan) struct Composition {
-    /// Which ranks communicate with other nodes.
     pub(in crate::plan) shape: Shape,
-    /// What the phases do, in their order.
     pub(in crate::plan) phases: &'static [(Scope, Kind)],
     /// Plans it, with the algorithms that it has for its phases.
     pub(in crate::plan) plan: fn(&Algorithm, &Composition, &Request) -> Result<Schedule>,
@@ -122,10 +120,6 @@ pub fn split_outside(list: &str, separator: char) -> Vec<&str> {
 }
 
 /// The composition with algorithms for its phases, from `binomial,chain`.
-///
-/// # Errors
-/// There are not two lists, no phase has an algorithm of this name, or there are several names but
-/// not one for each phase.
 pub(super) fn parse(base: &Algorithm, text: &str) -> Result<Algorithm> {
     let Planner::Composed(composition) = base.planner else {
         return Err(Error::usage(format!("{base} has no parts")));

@@ -9,7 +9,6 @@ use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule};
 use crate::simulate::Timed;
 
-/// How the schedule of an algorithm is planned.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::plan) enum Planner {
     /// The function plans the schedule itself.

@@ -134,7 +134,6 @@ impl Algorithm {
         first_best(uses.map(|used| evaluate(request.using(used))), time).transpose()
     }
 
-    /// The request for the best use of its ports.
     pub(super) fn with_best_ports<'r>(&self, request: &'r Request) -> Result<Cow<'r, Request>> {
         let timed = |request: Request| -> Result<_> {
             let time = self.time(&request)?;

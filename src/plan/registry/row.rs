@@ -58,9 +58,7 @@ pub struct Row {
     /// For `(p, k)`, `p` ranks with `k` ports each: the number of messages on a chain that each of
     /// its schedules has, of any number of segments. 0 says nothing.
     pub(in crate::plan) min_rounds: fn(usize, usize) -> usize,
-    /// How a free root is chosen.
     pub(in crate::plan) best_root: BestRoot,
-    /// How it is planned.
     pub(in crate::plan) planner: Planner,
     /// The algorithm that has the same schedule for a request, if one does: that one plans it.
     pub(in crate::plan) same_as: fn(&Request) -> Option<&'static Row>,
@@ -77,18 +75,15 @@ pub struct Row {
 /// A function of the request, `None` for requests that it does not cover.
 pub(in crate::plan) type Formula = fn(&Request) -> Option<f64>;
 
-/// The closed form of an algorithm's time.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::plan) enum ClosedForm {
     /// There is none.
     None,
-    /// The formula.
     Of(Formula),
     /// The formula of a reduction to rank 0, then again without computation: a broadcast.
     ReduceThenBroadcast(Formula),
 }
 
-/// How the best size of equal segments is found.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::plan) enum BestSegment {
     /// By a search over the number of segments.

@@ -125,7 +125,6 @@ pub fn best_segment_within(
     trial.improve(first)
 }
 
-/// Segments of one algorithm that have been tried.
 struct TriedSegments<'a> {
     algorithm: &'a Algorithm,
     request: Request,

@@ -72,8 +72,6 @@ impl Split {
         [(size, elements / size), (rest, usize::from(rest > 0))]
     }
 
-    /// # Errors
-    /// As [`Segments::of_size`].
     pub(in crate::plan) fn segments(self, elements: usize) -> Result<Segments> {
         match self.is_even(elements) {
             true => Segments::of_count(elements, self.count),

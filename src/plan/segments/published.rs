@@ -12,7 +12,6 @@
 
 use crate::plan::Request;
 
-/// Tables of Lowery & Langou.
 pub(in crate::plan) const TABLE_I: &str = "Table I; Lowery & Langou 2014";
 pub(in crate::plan) const TABLE_III: &str = "Table III; Lowery & Langou 2014";
 
@@ -74,7 +73,6 @@ pub(in crate::plan) struct SymbolValues {
     pub(in crate::plan) bidirectional: bool,
     pub(in crate::plan) p: f64,
     pub(in crate::plan) m: f64,
-    /// Size of the largest segment.
     pub(in crate::plan) s: f64,
     pub(in crate::plan) l: f64,
     pub(in crate::plan) n: f64,

@@ -64,7 +64,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "twice those of the reduction");
 
-/// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     let q = request.segments.count();
     // For each segment an inner rank receives twice and sends once. On unidirectional ports all
@@ -116,7 +115,6 @@ struct BinaryTree {
     parent: Vec<usize>,
     /// By rank: 0 for a left (or only) child, 1 for a right child.
     side: Vec<usize>,
-    /// By rank: number of children.
     children: Vec<usize>,
 }
 

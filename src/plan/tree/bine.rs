@@ -31,8 +31,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
     ..row::planned_by("bine", Kind::Reduce, Planner::Reduction(reduction))
 };
 
-/// Plans the reduction as a compact list of transfers; only the sum of the request's segments
-/// matters.
 pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     let vector = Segments::whole(request.elements());
     Reduction::new(&request.clone().segments(vector), rounds(request.ranks))

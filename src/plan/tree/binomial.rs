@@ -37,7 +37,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "2 ceil(log2 p)");
 
-/// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     let request = request
         .clone()
@@ -55,7 +54,6 @@ fn rounds(p: usize) -> impl Iterator<Item = Vec<Transfer>> {
     })
 }
 
-/// `L (alpha + beta m + gamma m)`.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = f64::from(request.ranks.next_power_of_two().trailing_zeros());

@@ -45,7 +45,6 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     ..row::new("dual-root", Kind::Allreduce, plan)
 };
 
-/// Plans the allreduce.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let p = request.ranks;
     let (mut b, vector) = over_vector(request, Collective::Allreduce, 0);
@@ -123,7 +122,6 @@ struct DualSteps<'a> {
 }
 
 impl DualSteps<'_> {
-    /// Appends the steps of one iteration.
     fn iteration(&self, b: &mut Builder, iteration: usize) {
         let DualNode { rank, depth, .. } = *self.node;
         let own = self.segment(Some(iteration));

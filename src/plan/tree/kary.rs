@@ -89,7 +89,6 @@ impl KaryTree {
     }
 }
 
-/// Plans the broadcast.
 pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
     let (tree, root) = (KaryTree::of(request), request.root);
     let (mut b, _) = over_vector(request, Collective::Broadcast { root }, 0);
@@ -108,7 +107,6 @@ pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// Plans the reduction.
 pub(crate) fn reduce(request: &Request) -> Result<Schedule> {
     let (tree, root) = (KaryTree::of(request), request.root);
     let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);

@@ -32,7 +32,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
     ..row::new("knomial", Kind::Reduce, plan)
 };
 
-/// Plans the reduction; only the sum of the request's segments matters.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let Request { ranks, root, .. } = *request;
     let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);

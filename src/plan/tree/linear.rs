@@ -29,14 +29,12 @@ pub(in crate::plan) const REDUCE: Row = Row {
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "2(p-1)");
 
-/// Plans the reduction; only the sum of the request's segments matters.
 fn reduction(request: &Request) -> Reduction {
     let vector = Segments::whole(request.elements());
     let rounds = (1..request.ranks).map(|from| [Transfer::new(0, from, 0)]);
     Reduction::new(&request.clone().segments(vector), rounds)
 }
 
-/// `(p - 1)(alpha + beta m + gamma m)`.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = request.ranks.saturating_sub(1) as f64;

@@ -148,7 +148,6 @@ impl Trees {
         })
     }
 
-    /// Number of rounds for `q` segments.
     fn count_rounds(&self, q: usize) -> usize {
         let end = |e: &PortEdge| e.level + (q - e.tree).div_ceil(self.count);
         self.edges.iter().map(end).max().unwrap_or(0)

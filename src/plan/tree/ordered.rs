@@ -38,15 +38,10 @@ pub(in crate::plan) const BROADCAST: Row = Row {
     ..REDUCE
 };
 
-/// Plans the reduction; only the sum of the request's segments matters.
-///
-/// # Errors
-/// Those of every planner and, if links differ, of [`heterogeneous::reduction_tree`].
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     plan_reduction(request, true)
 }
 
-/// Plans the reduction; `combines` says whether the tree is chosen for the time of combining, too.
 fn plan_reduction(request: &Request, combines: bool) -> Result<Schedule> {
     let tree = tree(request, combines)?;
     let root = tree.root();
@@ -64,10 +59,6 @@ fn plan_reduction(request: &Request, combines: bool) -> Result<Schedule> {
     b.build()
 }
 
-/// Plans the broadcast.
-///
-/// # Errors
-/// As [`plan`].
 pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
     let request = request
         .clone()

@@ -51,7 +51,6 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     ..REDUCE
 };
 
-/// Plans the broadcast.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let (p, root) = (request.ranks, request.root);
     let rank = |v: usize| (v + root) % p;

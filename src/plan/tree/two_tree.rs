@@ -46,7 +46,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "at most 4 ceil(log2 p)+2q-4");
 
-/// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     let q = request.segments.count();
     let trees = TwoTrees::new(request.ranks);
@@ -186,7 +185,6 @@ impl TwoTrees {
         latency.map_or(0, |f| f + segments)
     }
 
-    /// The transfers of round `t`.
     fn round(&self, t: usize, segments: usize) -> Vec<Transfer> {
         let transfer = |edge: ParentEdge| {
             let since = t.checked_sub(self.first[edge])?;

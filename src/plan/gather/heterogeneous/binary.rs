@@ -7,10 +7,6 @@ use crate::plan::gather::{GatherProblem, GatherTree};
 use crate::rules::max_time;
 
 /// The best binary tree, in `O(p^4)` time and `O(p^3)` memory.
-///
-/// # Errors
-/// When there are more than [`MAX_RANKS`](super::MAX_RANKS) ranks, or the links do not connect
-/// them.
 pub fn binary(problem: &GatherProblem) -> Result<GatherTree> {
     let platform = GatherCosts::of(problem)?;
     let mut program = RangeCells::new(&platform)?;

@@ -6,7 +6,6 @@
 use super::table::RangeTimes;
 use crate::plan::gather::GatherProblem;
 
-/// Fills the table by evaluating every option.
 pub(super) fn fill(problem: &GatherProblem, root: Option<usize>) -> RangeTimes<'_> {
     let mut table = RangeTimes::new(problem, root);
     for j in 1..problem.ranks() {

@@ -161,9 +161,6 @@ impl DynamicProgram {
     }
 
     /// As [`DynamicProgram::of`], for the best tree of another class.
-    ///
-    /// # Errors
-    /// When there are more ranks than it is used for.
     pub(super) fn for_class(problem: &GatherProblem, class: &str) -> Result<DynamicProgram> {
         let (p, method) = (problem.ranks(), DynamicProgram::of(problem));
         let max = match method {
@@ -181,10 +178,6 @@ impl DynamicProgram {
 
 /// The best adjacent tree, by the fastest method that is correct for the costs. See the
 /// [module documentation](self) for time and memory.
-///
-/// # Errors
-/// When there are more ranks than [`MAX_RANKS`], or than [`MAX_RANKS_CUBIC`] where that method is
-/// needed; where links differ in cost, as [`heterogeneous::tree`](super::heterogeneous::tree).
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     if problem.cost().links().is_some() {
         return super::heterogeneous::tree(problem);
@@ -193,18 +186,11 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
 }
 
 /// As [`tree`], computed by `method`.
-///
-/// # Errors
-/// As [`time_by`].
 pub(crate) fn tree_by(problem: &GatherProblem, method: DynamicProgram) -> Result<GatherTree> {
     Ok(fill_table(problem, method)?.tree())
 }
 
 /// The completion time of the best adjacent tree, computed by `method`.
-///
-/// # Errors
-/// When there are more ranks than the method's limit, links differ in cost, or `method` is not
-/// correct for the costs.
 pub fn time_by(problem: &GatherProblem, method: DynamicProgram) -> Result<f64> {
     Ok(fill_table(problem, method)?.at(0, problem.ranks() - 1))
 }

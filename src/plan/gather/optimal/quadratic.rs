@@ -32,7 +32,6 @@ fn min_time(a: f64, b: f64) -> f64 {
     if b < a { b } else { a }
 }
 
-/// Fills the table in `O(p^2)`.
 pub(super) fn fill(problem: &GatherProblem, root: Option<usize>) -> RangeTimes<'_> {
     let mut table = RangeTimes::new(problem, root);
     if problem.sizes().contains(&0) {

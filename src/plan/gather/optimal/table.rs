@@ -5,7 +5,6 @@ use super::super::tree::Received;
 use super::super::{GatherProblem, GatherTree};
 use crate::rules::max_time;
 
-/// Number of columns that are stored together.
 pub(super) const TILE: usize = 128;
 
 /// Index of `[i, j]` in the table. Tiles of columns are stored one after another, each row by row,
@@ -118,12 +117,10 @@ impl<'a> RangeCosts<'a> {
         self.before.len() - 1
     }
 
-    /// Bytes of the blocks of `i..=j`.
     pub(in super::super) fn size(&self, i: usize, j: usize) -> u64 {
         self.before[j + 1] - self.before[i]
     }
 
-    /// Time of a message with the blocks of `i..=j`.
     #[inline]
     pub(in super::super) fn message(&self, i: usize, j: usize) -> f64 {
         // All links cost the same here.
@@ -148,7 +145,6 @@ impl<'a> RangeCosts<'a> {
         self.empty_from[y]
     }
 
-    /// Time of the copy of the block of `rank`.
     #[inline]
     pub(in super::super) fn copy(&self, rank: usize) -> f64 {
         self.problem.cost().copy(rank, self.problem.sizes()[rank])

@@ -5,7 +5,6 @@ use crate::plan::pipeline::uni_greedy::{best_size, best_uni_greedy};
 use crate::plan::prelude::*;
 use crate::plan::segments::{Split, even_size, is_better};
 
-/// Limits of a search.
 struct Limits {
     /// Of the transfers of a reduction that is planned for the comparison.
     transfers: usize,
@@ -130,7 +129,6 @@ pub(super) fn broadcast_phase(request: &Request) -> Option<Request> {
     (transfers <= LIMITS_OF_PHASE.transfers).then(|| request.clone().segments(segments))
 }
 
-/// The best split for a reduction.
 fn best_split(request: &Request, limits: &Limits) -> Result<Option<Split>> {
     let mut request = request.clone();
     let (p, m) = (request.ranks, request.elements());

@@ -250,7 +250,6 @@ impl<'a> Broadcast<'a> {
         self.offers(from, self.set(to), now).any(|word| word != 0)
     }
 
-    /// The set of segments that `rank` has.
     fn set(&self, rank: usize) -> &[u64] {
         &self.have[rank * self.words..][..self.words]
     }

@@ -159,9 +159,6 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 /// assert_eq!(transfers.len(), 5 * 14);
 /// assert_eq!(lower_bound(15, &transfer_time, &combine_time), 31.0);
 /// ```
-///
-/// # Panics
-/// When a rank or a segment has a number beyond 32 bits.
 pub fn out_of_order(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Vec<Transfer> {
     let best = search::best(p, transfer_time, combine_time, Effort::FULL);
     best.plan.into_iter().map(|(_, t)| t).collect()

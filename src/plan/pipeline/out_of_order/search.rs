@@ -153,7 +153,6 @@ impl Plan {
         }
     }
 
-    /// Replaces the plan if the other one is shorter.
     fn improve(&mut self, other: Plan) {
         if other.makespan < self.makespan {
             self.plan = other.plan;

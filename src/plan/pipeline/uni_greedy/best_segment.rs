@@ -22,9 +22,6 @@ pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Be
 /// evaluated by [`States`] until the bound exceeds the best time found. For longer vectors it
 /// considers a geometric grid of sizes, then a finer grid around the best of them: fewer than 4000
 /// sizes. Even segments follow: all numbers up to 2^10 elements, beyond those near the best one.
-///
-/// # Errors
-/// When the best size makes more segments than a vector can have.
 pub fn best_uni_greedy(
     ranks: usize,
     elements: usize,

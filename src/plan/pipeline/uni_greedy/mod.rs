@@ -53,7 +53,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "twice those of the reduction");
 
-/// Plans the reduction as a compact list of transfers, without storing its steps.
 pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     // The registry admits only commuting operators here, so ranks may be rotated to any root. For a
     // reversed broadcast operand order has no meaning.
@@ -73,9 +72,6 @@ pub fn time(request: &Request) -> Option<f64> {
 ///
 /// A rank can reduce without a stored schedule: every rank computes the same sequence and carries
 /// out the transfers that name it. Each transfer takes constant time; `O(p + q)` memory.
-///
-/// # Panics
-/// When a rank or a segment has a number beyond 32 bits.
 pub fn transfers(request: &Request) -> impl Iterator<Item = Transfer> + use<> {
     let mut greedy = Greedy::new(request.ranks);
     let mut costs = costs(request).collect::<Vec<_>>().into_iter();

@@ -130,7 +130,6 @@ impl States {
                 .all(|(a, b)| a.count == b.count && (a.free - b.free).abs() <= bound)
     }
 
-    /// Reduces one segment.
     fn segment(&mut self, transfer_time: f64, combine_time: f64, tolerance: f64) {
         self.done.clear();
         self.combined.clear();

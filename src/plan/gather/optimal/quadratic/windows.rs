@@ -51,7 +51,6 @@ pub(super) struct TileState<const N: usize> {
     from: [[[f64; TILE]; N]; N],
     /// By class of the split: for each row, the minimum time in each group of splits.
     groups: [Vec<f64>; N],
-    /// Number of groups in a row.
     count: usize,
 }
 
