@@ -216,8 +216,7 @@ fn crates_use_only_lower_crates() {
             assert!(!used || below.contains(other), "{name} uses {other}");
             assert!(!below.contains(other) || j < i, "{name} precedes {other}");
         }
-        let top = if *name == "cli" { "main.rs" } else { "lib.rs" };
-        let top = fs::read_to_string(root.join(name).join("src").join(top)).unwrap();
+        let top = fs::read_to_string(root.join(name).join("src/lib.rs")).unwrap();
         assert!(top.contains("\n#![forbid(unsafe_code)]\n"), "{name}");
     }
 }

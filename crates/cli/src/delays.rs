@@ -9,6 +9,7 @@ use oneport::machine::Eager;
 use oneport::random::Generator;
 
 use crate::files::{name_of, read_text};
+use crate::host;
 use crate::units::{TimeArg, parse_size, parse_time};
 
 /// Late ranks, latency, and senders that do not wait.
@@ -96,9 +97,11 @@ fn parse_arrivals(text: &str) -> Result<Arrivals, String> {
         return late.collect::<Result<_, _>>().map(Arrivals::Ranks);
     }
     let file = PathBuf::from(text);
-    file.exists().then_some(Arrivals::File(file)).ok_or(format!(
-        "'{text}' is no file, nor none, last:TIME, RANK:TIME,... or random:..."
-    ))
+    (file.exists() || host::holds(&file))
+        .then_some(Arrivals::File(file))
+        .ok_or(format!(
+            "'{text}' is no file, nor none, last:TIME, RANK:TIME,... or random:..."
+        ))
 }
 
 impl Arrivals {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 
+use crate::host;
 use crate::memory::{available_memory, ensure_memory};
 
 /// Larger input files are refused: the largest schedule that can be planned is shorter.
@@ -84,6 +85,9 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     // Half of the memory, because a buffer that grows is copied.
     let max = available_memory().map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes / 2));
     let name = name_of(path);
+    if let Some(text) = host::read(path) {
+        return Ok(text);
+    }
     let source: Box<dyn Read> = if path.as_os_str() == "-" {
         if SHARED.load(Ordering::Relaxed) {
             bail!("standard input reaches one process only: name a file");

@@ -17,6 +17,7 @@ use serde_json::ser::{Formatter, PrettyFormatter};
 pub(crate) use self::table::{
     WRONG, columns, first_is_best, summary, table, table_with, wrapped_summary, wrapped_table,
 };
+use crate::host;
 use crate::units::rounded;
 use crate::writer;
 pub(crate) use crate::writer::Writer;
@@ -41,9 +42,8 @@ pub(crate) fn command() -> String {
             format!("'{}'", argument.replace('\'', r"'\''"))
         }
     };
-    let arguments = std::env::args_os()
-        .skip(1)
-        .map(|a| quoted(a.to_string_lossy().into_owned()));
+    let arguments = host::arguments().into_iter();
+    let arguments = arguments.map(|a| quoted(a.to_string_lossy().into_owned()));
     std::iter::once("oneport".to_string())
         .chain(arguments)
         .collect::<Vec<_>>()
@@ -163,7 +163,7 @@ pub(crate) fn notes(messages: impl IntoIterator<Item = impl AsRef<str>>) {
 
 /// Prints a line on standard error at once, so that a launcher that ends this process has it all.
 fn say(what: &str, message: &str) {
-    if !is_silent() {
+    if !host::note(message) && !is_silent() {
         // Words may be paths, which are not cut.
         let message = printable(message, usize::MAX);
         let _ = io::stderr().write_all(format!("{what}: {message}\n").as_bytes());
@@ -211,14 +211,16 @@ fn printable(text: &str, max_word: usize) -> String {
 }
 
 pub(crate) fn writable(outputs: &[(&str, Option<&Path>)]) -> Result<()> {
+    let in_files = |(_, path): &&(_, Option<&Path>)| path.is_some_and(|path| !host::holds(path));
+    let outputs: Vec<_> = outputs.iter().filter(in_files).copied().collect();
     match is_silent() {
         true => Ok(()),
-        false => writer::writable(outputs),
+        false => writer::writable(&outputs),
     }
 }
 
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
-    match is_silent() {
+    match host::write(path, content) || is_silent() {
         true => Ok(()),
         false => Writer::open(path)?.write(content),
     }
@@ -227,7 +229,9 @@ pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
 /// Writes a file and says so on standard error.
 pub(crate) fn write_named(path: &Path, content: &[u8]) -> Result<()> {
     write_file(path, content)?;
-    note(&format!("written to {}", path.display()));
+    if !host::is_called() {
+        note(&format!("written to {}", path.display()));
+    }
     Ok(())
 }
 

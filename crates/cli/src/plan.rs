@@ -77,8 +77,7 @@ pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode> {
         output::write_to(out, to_file, &text)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let mut input = args.common.input()?;
-    input.print_warnings(&args.common);
+    let input = input(args)?;
     let bytes = text_bytes(&input.schedule);
     ensure_memory("the text of the schedule", bytes, LARGE_SCHEDULE)?;
     let text = match format {
@@ -89,6 +88,12 @@ pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode> {
     };
     output::write_to(out, to_file, &text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn input(args: &PlanArgs) -> Result<Input> {
+    let mut input = args.common.input()?;
+    input.print_warnings(&args.common);
+    Ok(input)
 }
 
 fn text_bytes(schedule: &Schedule) -> u128 {

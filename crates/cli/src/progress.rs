@@ -1,10 +1,12 @@
 //! Progress bar for long work, on standard error.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use crate::host;
 use crate::output;
 
 const MIN_DURATION: Duration = Duration::from_millis(300);
@@ -16,6 +18,8 @@ pub(crate) struct WorkBar {
     bar: ProgressBar,
     start: Instant,
     shown: AtomicBool,
+    /// Ends the work, if a program calls the command.
+    stop: Option<Arc<AtomicBool>>,
 }
 
 impl WorkBar {
@@ -29,7 +33,8 @@ impl WorkBar {
         WorkBar {
             bar,
             start: Instant::now(),
-            shown: AtomicBool::new(false),
+            shown: AtomicBool::new(host::is_called()),
+            stop: host::stop(),
         }
     }
 
@@ -65,6 +70,7 @@ impl WorkBar {
     }
 
     fn show(&self) {
+        host::end_if(self.stop.as_deref());
         if !output::is_silent()
             && self.start.elapsed() >= MIN_DURATION
             && !self.shown.swap(true, Ordering::Relaxed)

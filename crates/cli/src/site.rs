@@ -11,6 +11,7 @@ use oneport::{Error, ErrorKind};
 use signal_hook::consts::SIGTERM;
 
 use crate::files;
+use crate::host;
 use crate::output::{self, FoundWrong};
 
 /// `--engine`.
@@ -30,7 +31,8 @@ impl Engine {
 
     /// The given engine, or MPI if a launcher started this process.
     pub(crate) fn if_any(given: Option<Engine>) -> Option<Engine> {
-        given.or_else(|| is_launched().then_some(Engine::Mpi))
+        let implied = || is_launched() && !host::is_called();
+        given.or_else(|| implied().then_some(Engine::Mpi))
     }
 
     pub(crate) fn name(self) -> &'static str {
@@ -64,17 +66,21 @@ fn end_all(error: &str) -> ! {
     std::process::exit(2);
 }
 
+/// What is wrong with arguments, without the advice that follows.
+pub(crate) fn sentence(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let text = text.split("\n\n").next().unwrap_or_default();
+    let text = text.strip_prefix("error: ").unwrap_or(text);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Ends this process because of its arguments. Other processes of the launch, whose arguments may
 /// be right, wait for this one: it joins them to tell them, and one message is seen.
 pub(crate) fn exit(error: &clap::Error) -> ! {
     /// How long the others may take: they may run what needs no others.
     const PATIENCE: Duration = Duration::from_secs(10);
     if error.use_stderr() && launch::has_others() {
-        // What is wrong, without the advice that follows.
-        let text = error.render().to_string();
-        let text = text.split("\n\n").next().unwrap_or_default();
-        let text = text.strip_prefix("error: ").unwrap_or(text);
-        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let text = sentence(error);
         let own = text.clone();
         std::thread::spawn(move || {
             std::thread::sleep(PATIENCE);
@@ -164,8 +170,8 @@ impl Site {
         files::every_process_reads();
         // A process with wrong arguments says so here: see `exit`.
         self.agree(Ok(()))?;
-        let command = std::env::args().nth(1).unwrap_or_default();
-        self.ensure_same(format!("runs the command {command}"))
+        let command = host::arguments().into_iter().next().unwrap_or_default();
+        self.ensure_same(format!("runs the command {}", command.display()))
     }
 
     /// Performs a job. Here alone the processes of a launch agree: on what each has prepared, that

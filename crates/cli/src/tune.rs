@@ -23,6 +23,7 @@ use crate::args::{
     CLOCKS, InputArgs, MachineArgs, Root, element_types, named, operators, parse_kind, parse_ranks,
     parse_root,
 };
+use crate::host;
 use crate::output;
 use crate::progress::WorkBar;
 use crate::ranges::{Ranges, parse_sizes};
@@ -346,10 +347,13 @@ fn in_words(progress: &tune::Progress<'_>) -> String {
 }
 
 /// Returns a flag that SIGINT, SIGTERM and SIGHUP set. A further SIGINT or SIGTERM ends the
-/// program.
+/// program. A program that calls the command has a flag of its own.
 pub(crate) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     use signal_hook::flag;
+    if let Some(stop) = host::stop() {
+        return Ok(stop);
+    }
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))

@@ -46,7 +46,7 @@ pub struct Run<'r, T> {
     pub(crate) schedule: &'r Schedule,
     pub(crate) options: RunOptions,
     operator: Option<Result<Operator<T>>>,
-    inputs: Option<&'r [Vec<T>]>,
+    inputs: Option<Vec<&'r [T]>>,
     verified: bool,
 }
 
@@ -110,8 +110,8 @@ impl<'r, T: Element> Run<'r, T> {
 
     /// The inputs: `inputs[rank]` has the elements of the rank's input spans in order, exactly as
     /// many as these have, for each of the `p` ranks. They are the same in each repetition.
-    pub fn inputs(mut self, inputs: &'r [Vec<T>]) -> Self {
-        self.inputs = Some(inputs);
+    pub fn inputs(mut self, inputs: &'r [impl AsRef<[T]>]) -> Self {
+        self.inputs = Some(inputs.iter().map(AsRef::as_ref).collect());
         self
     }
 
@@ -328,6 +328,7 @@ impl<'r, T: Element> Run<'r, T> {
         verified: bool,
         repetitions: usize,
     ) -> Result<RunData<'d, T>> {
-        RunData::new(schedule, operator, self.inputs, verified, repetitions)
+        let inputs = self.inputs.as_deref();
+        RunData::new(schedule, operator, inputs, verified, repetitions)
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct RunData<'d, T> {
     operator: &'d Operator<T>,
     purpose: Purpose,
     /// Given by the caller and the same in each repetition. Without them there are test data.
-    inputs: Option<&'d [Vec<T>]>,
+    inputs: Option<&'d [&'d [T]]>,
     /// Number of data sets, which follow each other.
     sets: usize,
     /// Digests of the expected outputs, for each data set, rank by rank, if outputs are verified.
@@ -92,7 +92,7 @@ impl<'d, T: Element> RunData<'d, T> {
     pub(crate) fn new(
         schedule: &'d Schedule,
         operator: &'d Operator<T>,
-        inputs: Option<&'d [Vec<T>]>,
+        inputs: Option<&'d [&'d [T]]>,
         verified: bool,
         repetitions: usize,
     ) -> Result<Self> {
@@ -245,7 +245,7 @@ fn sets(layout: &[Layout], repetitions: usize) -> usize {
 }
 
 /// Refuses inputs that do not fill the input spans exactly.
-fn accepts_inputs<T>(layout: &[Layout], inputs: &[Vec<T>]) -> Result<()> {
+fn accepts_inputs<T>(layout: &[Layout], inputs: &[&[T]]) -> Result<()> {
     if inputs.len() != layout.len() {
         return Err(Error::usage(format!(
             "inputs for {} ranks, not {}",

@@ -7,6 +7,8 @@ use anyhow::Result;
 use clap::builder::styling::{AnsiColor, Color, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
+use crate::host;
+
 const PADDING: (u16, u16) = (0, 2);
 
 /// Prints a table of aligned columns without rules. `header` has their names between bars; columns
@@ -63,7 +65,7 @@ pub(crate) fn table_with<R: IntoIterator<Item = String>>(
             column.set_constraint(ColumnConstraint::Hidden);
         }
     }
-    let coloured = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+    let coloured = !host::is_called() && AutoStream::choice(&io::stdout()) != ColorChoice::Never;
     for (line, text) in table.lines().enumerate() {
         let text = text.trim_end();
         // The header has the first line.
@@ -84,7 +86,8 @@ fn room() -> Option<u16> {
     let said = std::env::var("COLUMNS")
         .ok()
         .and_then(|columns| columns.parse().ok());
-    said.or_else(|| Some(terminal_size::terminal_size_of(io::stdout())?.0.0))
+    let terminal = || terminal_size::terminal_size_of(io::stdout());
+    said.or_else(|| Some(terminal().filter(|_| !host::is_called())?.0.0))
 }
 
 /// Columns for text; 100 where there is no terminal. Wider lines than 120 are hard to read.

@@ -1,5 +1,6 @@
 //! Tests of the command-line program: what it prints, reads, writes and refuses.
 
+mod call;
 mod circulant;
 mod cli;
 mod draw;

@@ -1,0 +1,94 @@
+//! What surrounds a command: the system, for a process of its own, or a program that calls it as a
+//! function, keeps files in memory for it and takes what it says.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What a command finds and leaves in the memory of the program that calls it.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// By name: `-` is standard input, others begin with [`MARK`].
+    pub(crate) files: BTreeMap<String, String>,
+    /// Remarks that a process would print on standard error.
+    pub(crate) notes: Vec<String>,
+    /// Ends long work.
+    pub(crate) stop: Arc<AtomicBool>,
+}
+
+/// The names of files in memory begin like this.
+const MARK: char = '<';
+
+/// The arguments of a command, and the memory of its caller if it is called as a function.
+#[derive(Debug, Default)]
+struct Host {
+    arguments: Vec<OsString>,
+    memory: Option<Memory>,
+}
+
+// One for each thread: several threads of a program may call commands at the same time.
+thread_local! {
+    static HOST: RefCell<Host> = RefCell::default();
+}
+
+/// Begins a command; [`end`] returns the memory.
+pub(crate) fn begin(arguments: Vec<OsString>, memory: Option<Memory>) {
+    HOST.set(Host { arguments, memory });
+}
+
+/// Ends the command of this thread.
+pub(crate) fn end() -> Memory {
+    HOST.take().memory.unwrap_or_default()
+}
+
+/// The arguments of the command, without its name.
+pub(crate) fn arguments() -> Vec<OsString> {
+    HOST.with_borrow(|host| host.arguments.clone())
+}
+
+/// Does something with the memory of the caller, if there is one.
+fn in_memory<R>(act: impl FnOnce(&mut Memory) -> R) -> Option<R> {
+    HOST.with_borrow_mut(|host| host.memory.as_mut().map(act))
+}
+
+/// Whether the command is called as a function.
+pub(crate) fn is_called() -> bool {
+    in_memory(|_| ()).is_some()
+}
+
+/// Whether a path names a file in the caller's memory, which may not be there yet.
+pub(crate) fn holds(path: &Path) -> bool {
+    is_called() && path.to_string_lossy().starts_with(MARK)
+}
+
+/// A file in the caller's memory.
+pub(crate) fn read(path: &Path) -> Option<String> {
+    in_memory(|memory| memory.files.get(&*path.to_string_lossy()).cloned()).flatten()
+}
+
+/// Keeps a file in the caller's memory, if that is what the path names.
+pub(crate) fn write(path: &Path, content: &[u8]) -> bool {
+    let content = || String::from_utf8_lossy(content).into_owned();
+    let name = || path.to_string_lossy().into_owned();
+    holds(path) && in_memory(|memory| memory.files.insert(name(), content())).is_some()
+}
+
+/// Keeps a remark for the caller; `false` if there is none.
+pub(crate) fn note(message: &str) -> bool {
+    in_memory(|memory| memory.notes.push(message.to_owned())).is_some()
+}
+
+/// The flag by which the caller ends long work.
+pub(crate) fn stop() -> Option<Arc<AtomicBool>> {
+    in_memory(|memory| Arc::clone(&memory.stop))
+}
+
+/// The end of the work of a thread that `flag` stops, without a message.
+pub(crate) fn end_if(flag: Option<&AtomicBool>) {
+    if flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+        std::panic::resume_unwind(Box::new("stopped"));
+    }
+}
