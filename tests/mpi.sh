@@ -167,6 +167,8 @@ commands() {
     expect 0 '"verified": true' 4 "$oneport" run reduce --bytes 64KiB --dtype f32 --json
     expect 0 '"transfers": "rendezvous"' 3 "$oneport" run allreduce -a ring --rendezvous --json
     expect 0 'result *verified' 3 "$oneport" run scatter --sizes 1KiB,0,4KiB --root 1
+    expect 0 'the last rank arrives at 1 ms' 3 \
+        "$oneport" run reduce --bytes 1KiB --library --arrivals last:1ms
     expect 0 '"function": "MPI_Allreduce"' 2 "$oneport" run allreduce --library --dtype f32 --json
     expect 0 '^MPI_Gatherv  *median' 3 "$oneport" run gather --sizes 1KiB,0,2KiB --library
     expect 0 '3 of 4 processes are ranks' 4 "$oneport" run broadcast -p 3

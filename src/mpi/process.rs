@@ -10,7 +10,7 @@ use super::watchdog::Watchdog;
 use crate::error::Error;
 use crate::run::engine::{
     Buffer, Failure, Peers, RankExecutor, RankMemory, Runner, RunnerJob, TransferAt, panic_message,
-    panicked,
+    panicked, sleep_until,
 };
 use crate::schedule::Step;
 
@@ -61,9 +61,9 @@ impl Runner for Process<'_> {
         Ok(self.communicator.barrier(deadline)?)
     }
 
-    fn start_together(&self, _: Instant, _: bool) -> Result<Instant, Failure> {
+    fn start_together(&self, _: Instant, late: Option<Duration>) -> Result<Instant, Failure> {
         self.meet()?;
-        Ok(Instant::now())
+        Ok(enter(late))
     }
 
     fn run_once<'b, 'j>(
@@ -123,6 +123,15 @@ impl Process<'_> {
     }
 }
 
+/// Waits until the process is `late` past now, the end of the barrier: the common start.
+fn enter(late: Option<Duration>) -> Instant {
+    let start = Instant::now();
+    if let Some(late) = late {
+        sleep_until(start + late, true);
+    }
+    start
+}
+
 /// Ends all processes: the others wait in the library, where nothing else reaches them.
 pub(super) fn fail(communicator: &Communicator, failure: Failure) -> ! {
     let error = match failure {
@@ -163,14 +172,14 @@ impl Runner for OwnProcess<'_> {
             .barrier(self.deadline.saturating_add(MEETING_PATIENCE))?)
     }
 
-    fn start_together(&self, _: Instant, _: bool) -> Result<Instant, Failure> {
+    fn start_together(&self, _: Instant, late: Option<Duration>) -> Result<Instant, Failure> {
         // A blocking call cannot look at the clock. Waiting for the others, which prepare their
         // data, does not count; it has a deadline of its own.
         let meeting = self.deadline.saturating_add(MEETING_PATIENCE);
         let both = meeting.saturating_add(self.deadline);
         self.watchdog.arm(self.own.name, both);
         self.communicator.barrier(meeting)?;
-        Ok(Instant::now())
+        Ok(enter(late))
     }
 
     fn run_once<'b, 'j>(

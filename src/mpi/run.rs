@@ -1,7 +1,7 @@
 //! Running a schedule on the processes of a launch.
 
 use std::cell::RefCell;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::binding::{Communicator, OwnCollective, Requests};
 use super::ends::{ends, max_scratch, open_early};
@@ -11,7 +11,7 @@ use super::world::World;
 use crate::error::{Error, Result};
 use crate::run::engine::{
     Copying, Eager, Program, Reports, RunBuffers, RunData, RunPerformer, RunReport, RunSpec,
-    RunnerJob, ThreadReport, repeat, sealed,
+    RunnerJob, ThreadReport, nanoseconds, repeat, sealed,
 };
 use crate::run::system::ensure_memory;
 use crate::run::{Clock, Element, Mismatch, Outcome, Place, Processes, Run, Workers};
@@ -195,13 +195,14 @@ impl World {
             walls: self.all_walls(ranks, accepted.repetitions, walls)?,
         };
         let one_host = self.hosts().len() == 1;
+        let late = spec.options.cost.last_arrival();
         let simulation = prepared.simulation.as_ref();
         Ok(RunReport {
             outputs: Vec::new(),
             mismatch: None,
             model_time: simulation.map_or(f64::NAN, Simulation::makespan),
             rank_times: simulation.map_or_else(Vec::new, Simulation::rank_times),
-            wall: reports.wall_times(accepted.warmup, one_host)?,
+            wall: reports.wall_times(accepted.warmup, one_host, late)?,
             step_times: None,
             pinned: self.bound(),
             oversubscribed: self.oversubscribed(),
@@ -257,7 +258,8 @@ impl World {
             Some(part) if part.ranks == ranks => &part.communicator,
             _ => &self.all,
         };
-        let context = spec.context(Duration::ZERO, Copying::PLAIN);
+        let late = nanoseconds(spec.options.cost.last_arrival());
+        let context = spec.context(late, Copying::PLAIN);
         let epoch = Instant::now();
         let job = RunnerJob {
             program: &prepared.program,

@@ -1,10 +1,11 @@
 //! What all ranks share during a run, of a schedule as well as of rank programs.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use super::exec::Clock;
 use super::transfer::Combiner;
-use super::wait::{TeamState, Waiter};
+use super::wait::{TeamState, Waiter, nanoseconds};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Eager, Ports};
 
@@ -46,12 +47,13 @@ impl Copying {
     };
 }
 
-/// Refuses eager sends under the paced clock, where every sender waits for its receiver.
+/// Refuses eager sends of rank programs under the paced clock, where their senders wait for their
+/// receivers.
 pub(crate) fn clock_fits(clock: Clock, cost: &CostModel) -> Result<()> {
     match (clock, cost.sends_eagerly()) {
         (Clock::Native, _) | (_, Eager::None) => Ok(()),
         _ => Err(Error::usage(
-            "under the paced clock every sender waits for its receiver: leave eager sends out",
+            "under the paced clock the senders of rank programs wait for their receivers: leave eager sends out",
         )),
     }
 }
@@ -75,6 +77,16 @@ impl<'r> RunContext<'r> {
             paced: clock == Clock::Paced,
             copying,
         }
+    }
+
+    /// How long after the common start the thread or process of `own` enters a repetition, if that
+    /// start is to be a point of time. Ranks that keep the pace of the model enter at once.
+    pub(crate) fn late(&self, own: Range<usize>) -> Option<Duration> {
+        if self.paced || self.cost.last_arrival() <= 0.0 {
+            return self.paced.then_some(Duration::ZERO);
+        }
+        let arrivals = own.map(|rank| self.cost.arrival(rank));
+        Some(nanoseconds(arrivals.fold(0.0, f64::max)))
     }
 
     /// How `rank` waits for its partners, of whom `state` knows.

@@ -86,6 +86,7 @@ pub(crate) mod engine {
     pub(crate) use super::transfer::{
         Buffer, Combiner, Due, RankMemory, Received, RecvOp, Sent, Slots,
     };
+    pub(crate) use super::wait::{nanoseconds, sleep_until};
 }
 
 #[doc(hidden)]

@@ -2,7 +2,7 @@
 //! `rules.rs` compares them with an evaluator of its own.
 
 use oneport::machine::Eager;
-use oneport::run::{Clock, Op, Run, Team};
+use oneport::run::{Clock, Endpoint, Op, Run, ScopeOptions, Team};
 use oneport::simulate::stream;
 use oneport::{CostModel, Ports, Request, Schedule};
 
@@ -114,8 +114,14 @@ fn equal_arrivals_shift_time() {
 fn bad_delays_are_named() {
     let schedule = Request::reduce(4, 1).plan("binomial").unwrap();
     let eager = CostModel::new(1.0, 1.0).eager(Eager::All);
-    let paced = Run::<u64>::new(&schedule).op(Op::SUM).clock(Clock::Paced);
-    let refused = paced.cost(eager).on(&mut Team::new(4).unwrap());
+    let paced = ScopeOptions {
+        clock: Clock::Paced,
+        cost: eager,
+        ..ScopeOptions::default()
+    };
+    let mut buffers = vec![vec![0u64]; 4];
+    let program = |_: &mut Endpoint<u64>| Ok(());
+    let refused = Team::new(4).unwrap().scope(&mut buffers, &paced, program);
     let refused = refused.unwrap_err().to_string();
     assert!(refused.contains("leave eager sends out"), "{refused}");
     let error = |cost: CostModel| schedule.simulate(&cost).unwrap_err().to_string();

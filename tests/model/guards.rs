@@ -211,7 +211,7 @@ pub(crate) fn posted_twice() {
             let lane = wire.lane(0, 1);
             for _ in 0..2 {
                 until(|| lane.is_free().then_some(()));
-                memory.post(lane, ONE_SPAN, &slots, 0);
+                memory.post(lane, ONE_SPAN, (&slots, 0), 0.0);
                 memory.local(ONE_SPAN, &[Span::new(4, 4)], RecvOp::Copy);
             }
         },

@@ -154,9 +154,6 @@ impl<'a> CompareJob<'a> {
         let (common, task) = args.task(site)?;
         let ranked = rank(args, &common, &task)?;
         let measures = args.engine().is_some();
-        if measures {
-            args.common.delays.refuse("a compare that measures")?;
-        }
         let schedules = measures.then(|| measured::plan(&ranked.candidates));
         Ok(CompareJob {
             args,
@@ -185,8 +182,9 @@ impl<'a> site::Job for CompareJob<'a> {
     fn perform(mut self, site: &mut Site) -> Result<CompareJob<'a>> {
         if let Some(schedules) = &self.schedules {
             let (args, rows) = (self.args, &mut self.ranked.rows);
+            let cost = self.task.request.get_cost();
             let found = oneport::with_element_type!(args.common.typed().1, T => {
-                measured::measure::<T>(args, schedules, rows, site)
+                measured::measure::<T>(args, schedules, cost, rows, site)
             })?;
             rows.sort_by_key(|row| row.wall.as_ref().map(|wall| wall.median));
             self.measured = Some(found);
@@ -256,8 +254,14 @@ impl CompareJob<'_> {
         (x_best, (bound > 0.0).then(|| row.time / bound))
     }
 
+    fn last_arrival(&self) -> f64 {
+        self.task.request.get_cost().last_arrival()
+    }
+
     fn json(&self) -> impl Serialize {
         let (args, request, ranked) = (self.args, &self.task.request, &self.ranked);
+        let last = self.last_arrival();
+        let late = last > 0.0;
         record! {
             collective: request.get_collective().name(),
             ranks: request.ranks(),
@@ -275,6 +279,7 @@ impl CompareJob<'_> {
                     root: info.root,
                     time: Number(figures.time),
                     model_time: Number(figures.time),
+                    after_last_arrival (optional): late.then_some(Number(figures.time - last)),
                     ratio: Number(x_best),
                     x_best: Number(x_best),
                     x_bound: x_bound.map(Number),
@@ -311,14 +316,14 @@ impl CompareJob<'_> {
             Some(measured) => {
                 output::summary(out, &measured.summary(args))?;
                 writeln!(out)?;
-                measured.print(out, &ranked.rows, task.unit)?;
+                measured.print(out, &ranked.rows, task.unit, self.last_arrival())?;
             }
         }
         output::skipped(out, &ranked.skipped)
     }
 
     fn print_model(&self, out: &mut dyn Write) -> Result<()> {
-        let (unit, ranked) = (self.task.unit, &self.ranked);
+        let (unit, ranked, last) = (self.task.unit, &self.ranked, self.last_arrival());
         let rows = ranked.rows.iter().map(|row| {
             let (figures, info) = (&row.figures, &row.info);
             let (x_best, x_bound) = self.ratios(figures);
@@ -334,12 +339,16 @@ impl CompareJob<'_> {
                 figures.messages.to_string(),
                 show_bytes(figures.volume),
             ];
+            cells.extend((last > 0.0).then(|| unit.show(figures.time - last)));
             cells.extend(row.levels.iter().flatten().map(levels::cell));
             cells
         });
         let mut header = String::from(
             "algorithm|>root|>time|>x best|>x bound|>rounds|>segments|>segment|>messages|>volume",
         );
+        if last > 0.0 {
+            header += "|>after last";
+        }
         let levels = ranked.rows.iter().filter_map(|row| row.levels.as_ref());
         for level in 0..levels.map(Vec::len).max().unwrap_or(0) {
             header += &format!("|>level {level}");

@@ -237,6 +237,23 @@ impl<S> Input<S> {
     }
 }
 
+impl<S> Input<S> {
+    /// Of a schedule that takes `time`, the time from the arrival of the last rank on, if ranks
+    /// arrive late.
+    pub(crate) fn after_last_arrival(&self, time: f64) -> Option<f64> {
+        let last = self.cost.last_arrival();
+        (last > 0.0).then_some(time - last)
+    }
+
+    /// Its line of a summary.
+    pub(crate) fn summary_of_late(&self, time: f64) -> Option<(&'static str, String)> {
+        let late = self.unit.show(self.after_last_arrival(time)?);
+        let last = self.unit.show(self.cost.last_arrival());
+        let text = format!("{late} (the last rank arrives at {last})");
+        Some(("after last", text))
+    }
+}
+
 /// Formats costs, such as `alpha 1 us, beta 0.1 ns/byte, gamma 0`.
 pub(crate) fn show_cost(cost: &CostModel, unit: Unit) -> String {
     let overlap = if cost.overlaps() {

@@ -42,7 +42,8 @@ in turn: the same steps, checks and model time, but no rank waits for a core, an
 computation gives: verified means that both are right. \
 Without --dtype elements are bytes (u8), or of the first type that --op combines. The model time is the time of the same run in the cost \
 model, carried along with the messages: what simulate says. With --clock paced the run takes that long in real time, as \
-on a slower network; costs written without a unit are then nanoseconds.
+on a slower network; costs written without a unit are then nanoseconds. With --arrivals ranks really start late, and the \
+wall-clock counts from the arrival of the last one; --latency and --eager change the model time, and a paced run keeps to all of it.
 
 With --inputs rewritten each rank has just written what it sends, and the receiver reads it from another core's cache or from memory. \
 With --inputs kept nothing is written between the timed repetitions, so caches are warm: figures to set beside those of the OSU \

@@ -241,7 +241,7 @@ impl Simulated {
             pieces (optional): input.cost.size_pieces(),
             #[serde(flatten)]
             info: &input.info,
-            after_last_arrival (optional): self.after_last_arrival().map(Number),
+            after_last_arrival (optional): input.after_last_arrival(timed.time).map(Number),
             levels (optional): self.levels.as_ref(),
             rank_times (optional): args.ranks_table.then(|| numbers(&timed.rank_times)),
             // By rank and port.
@@ -250,12 +250,6 @@ impl Simulated {
             }),
             critical_path (optional): self.critical_path.as_ref(),
         }
-    }
-
-    /// The time from the arrival of the last rank on, if ranks arrive late.
-    fn after_last_arrival(&self) -> Option<f64> {
-        let last = self.input.cost.last_arrival();
-        (last > 0.0).then_some(self.timed.time - last)
     }
 
     /// What a sweep keeps of it.
@@ -279,14 +273,7 @@ impl Simulated {
         let unit = self.input.unit;
         let mut summary = self.input.summary();
         summary.push(("time", unit.show(self.timed.time)));
-        if let Some(late) = self.after_last_arrival() {
-            let last = unit.show(self.input.cost.last_arrival());
-            let late = unit.show(late);
-            summary.push((
-                "after last",
-                format!("{late} (the last rank arrives at {last})"),
-            ));
-        }
+        summary.extend(self.input.summary_of_late(self.timed.time));
         if let Some(ratio) = self.x_bound() {
             let bound = unit.show(self.bound());
             summary.push((

@@ -296,7 +296,7 @@ impl<'j> Carrier<'j> for Messages<'_, 'j> {
         self.has_ended(transfer.step)
     }
 
-    fn send(&mut self, transfer: HalfTransfer<'j>, _: Option<(&Slots, u32)>) {
+    fn send(&mut self, transfer: HalfTransfer<'j>, _: f64, _: Option<(&Slots, u32)>) {
         self.start_send(transfer, false);
         // A program has at most 2^30 steps.
         self.requests.sent.push(transfer.step as u32);

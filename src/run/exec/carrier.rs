@@ -49,9 +49,10 @@ pub trait Carrier<'r> {
     /// being sent; or, if it has been sent, whether it may be overwritten.
     fn is_free(&mut self, transfer: HalfTransfer<'r>) -> bool;
 
-    /// Sends a message and does not wait for its receiver; [`Carrier::is_free`] must hold. With
-    /// `copy_to`, the message may be overwritten at once: it is copied to this slot.
-    fn send(&mut self, transfer: HalfTransfer<'r>, copy_to: Option<(&Slots, u32)>);
+    /// Sends a message and does not wait for its receiver; [`Carrier::is_free`] must hold. `start`
+    /// is the model time at which it does, if that is known. With `copy_to`, the message may be
+    /// overwritten at once: it is copied to this slot.
+    fn send(&mut self, transfer: HalfTransfer<'r>, start: f64, copy_to: Option<(&Slots, u32)>);
 
     /// Copies or combines `src` into `dst`, both in this rank's buffer.
     fn local(&mut self, dst: &[Span], src: &[Span], op: RecvOp<'_>);
@@ -99,10 +100,10 @@ impl<'r> Carrier<'r> for RankMemory<'_, 'r> {
     }
 
     #[inline]
-    fn send(&mut self, transfer: HalfTransfer<'r>, copy_to: Option<(&Slots, u32)>) {
+    fn send(&mut self, transfer: HalfTransfer<'r>, start: f64, copy_to: Option<(&Slots, u32)>) {
         let lane = self.lane_to(transfer);
         match copy_to {
-            Some((slots, slot)) => self.post(lane, transfer.spans, slots, slot),
+            Some(slot) => self.post(lane, transfer.spans, slot, start),
             None => self.send_spans(lane, transfer.spans),
         }
     }

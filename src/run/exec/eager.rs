@@ -328,7 +328,7 @@ impl<'r> EagerExecutor<'r> {
                         return Ok(Some(Awaited::Room(transfer)));
                     }
                     let slot = || (self.slots, self.own.slot[i]);
-                    carrier.send(transfer, action.copied.then(slot));
+                    carrier.send(transfer, f64::NAN, action.copied.then(slot));
                     peers.wake(*to);
                 }
                 Step::Recv { from, spans, .. } | Step::RecvCombine { from, spans, .. } => {

@@ -193,8 +193,8 @@ impl Runner for Worker<'_> {
         self.thread.meet()
     }
 
-    fn start_together(&self, epoch: Instant, paced: bool) -> Result<Instant, Failure> {
-        self.thread.start_together(epoch, paced)
+    fn start_together(&self, epoch: Instant, late: Option<Duration>) -> Result<Instant, Failure> {
+        self.thread.start_together(epoch, late)
     }
 
     fn run_once<'b, 'j>(

@@ -25,7 +25,7 @@ pub struct Outcome<T> {
     pub model_time: f64,
     /// By rank: the model time at which it finished its last step. `p` times.
     pub rank_times: Vec<f64>,
-    /// Wall-clock times of the timed repetitions.
+    /// Wall-clock times of the timed repetitions, each from the arrival of the last rank on.
     pub wall: WallTimes,
     /// Whether every thread was pinned to its core; over MPI, whether the launcher bound each
     /// process of the host to one core.
@@ -101,9 +101,11 @@ impl RunReport {
 
 impl Reports {
     /// The wall-clock times of the repetitions after the first `warmup`. With `whole`, a time lasts
-    /// from the first start to the last end; otherwise it is the slowest thread's.
-    pub(crate) fn wall_times(&self, warmup: usize, whole: bool) -> Result<WallTimes> {
+    /// from the first start to the last end; otherwise it is the slowest thread's. Of both, the
+    /// time until the last rank arrives, `late` nanoseconds, does not count.
+    pub(crate) fn wall_times(&self, warmup: usize, whole: bool, late: f64) -> Result<WallTimes> {
         let mut wall = WallTimes::new()?;
+        let late = late as u64;
         let repetitions = self.walls.first().map_or(0, Vec::len);
         for n in warmup..repetitions {
             let spans = self.walls.iter().map(|w| w[n]);
@@ -113,7 +115,7 @@ impl Reports {
             } else {
                 spans.map(|(entry, exit)| exit - entry).max().unwrap_or(0)
             };
-            wall.record(time)?;
+            wall.record(time.saturating_sub(late))?;
         }
         Ok(wall)
     }

@@ -1,6 +1,6 @@
 //! Carrying out a run on a team.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::eager::{Eager, longest_messages};
 use super::options::{Clock, RunPerformer};
@@ -12,6 +12,7 @@ use super::runner::RunnerJob;
 use super::spec::RunSpec;
 use super::warnings::foreign_warning;
 use crate::error::{Error, Result};
+use crate::machine;
 use crate::rules::max_time;
 use crate::run::element::Element;
 use crate::run::placement::Workers;
@@ -66,7 +67,10 @@ impl Team {
         let (schedule, options) = (spec.schedule, spec.options);
         spec.validate()?;
         self.accepts(spec)?;
-        let program = spec.program()?;
+        let mut program = spec.program()?;
+        if options.clock == Clock::Paced && options.cost.sends_eagerly() != machine::Eager::None {
+            program = program.post_eager(schedule, &options.cost, spec.combiner.elements)?;
+        }
         let paced_time = match options.clock {
             Clock::Native => None,
             Clock::Paced => {
@@ -99,7 +103,8 @@ impl Team {
         let first_run = self.runs + 1;
         self.runs += prepared.repetitions as u64;
         // Paced ranks may legitimately wait for as long as the whole run takes.
-        let patience = prepared.paced_time.map_or(Duration::ZERO, nanoseconds);
+        let late = options.cost.last_arrival();
+        let patience = nanoseconds(prepared.paced_time.unwrap_or(late));
         let context = spec.context(patience, self.copying(spec.buffer_bytes()));
         let job = RunnerJob {
             program: &prepared.program,
@@ -128,7 +133,7 @@ impl Team {
             mismatch: None,
             model_time: rank_times.iter().copied().fold(0.0, max_time),
             rank_times,
-            wall: reports.wall_times(prepared.warmup, whole)?,
+            wall: reports.wall_times(prepared.warmup, whole, late)?,
             step_times: options.trace.then(|| reports.step_times()),
             pinned: self.pinned,
             oversubscribed: self.oversubscribed(),
@@ -167,10 +172,15 @@ impl Team {
                 self.ranks()
             )));
         }
-        if self.workers == Workers::Cores && spec.options.clock == Clock::Paced {
-            return Err(Error::usage(
-                "the paced clock needs a thread for each rank, this team has one for each core",
-            ));
+        let late = spec.options.cost.last_arrival() > 0.0;
+        let asks = match spec.options.clock {
+            Clock::Paced => Some("the paced clock needs"),
+            Clock::Native => late.then_some("ranks that arrive late need"),
+        };
+        if let (Workers::Cores, Some(asks)) = (self.workers, asks) {
+            return Err(Error::usage(format!(
+                "{asks} a thread for each rank, this team has one for each core"
+            )));
         }
         self.accepts_elements(spec.combiner.elements.bytes)
     }

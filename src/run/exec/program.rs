@@ -5,13 +5,15 @@ use std::collections::HashMap;
 use crossbeam_utils::CachePadded;
 
 use crate::error::{Error, Result};
-use crate::machine::Ports;
+use crate::machine::{CostModel, Ports};
 use crate::rules::matching::{Matching, NONE};
 use crate::rules::max_time;
 use crate::rules::shared::SharedOrder;
 use crate::rules::{LocalOrder, OrderScratch};
 use crate::run::sync::{AtomicU64, Ordering};
-use crate::run::transfer::{Wire, any_overlap};
+use crate::run::system::ensure_memory;
+use crate::run::transfer::{Elements, Slots, Wire, any_overlap};
+use crate::run::tuning::CACHE_LINE_BYTES;
 use crate::schedule::{Schedule, Step, total_len};
 
 /// The programs of all ranks in a run of one schedule, and their wires.
@@ -20,6 +22,8 @@ pub(crate) struct Program<'s> {
     pub(crate) ranks: Vec<RankProgram<'s>>,
     pub(crate) wires: Vec<Wire>,
     pub(crate) grants: Grants,
+    /// Where messages go whose senders do not wait: see [`Program::post_eager`].
+    pub(super) slots: Slots,
 }
 
 /// The order in which shared ports are granted, with the model clock that each grant passes on.
@@ -82,6 +86,9 @@ pub(crate) struct RankProgram<'s> {
     pub(crate) local: Vec<u32>,
     /// By step: the index of its wire if it is a transfer, otherwise 0.
     pub(crate) wire: Vec<u32>,
+    /// By step: the slot of its message if its sender does not wait, otherwise [`NONE`]; empty if
+    /// all senders wait.
+    pub(super) slot: Vec<u32>,
 }
 
 impl<'s> Program<'s> {
@@ -106,6 +113,7 @@ impl<'s> Program<'s> {
                 lists: vec![Vec::new(); ports.lists()],
                 local: Vec::new(),
                 wire: Vec::with_capacity(steps.len()),
+                slot: Vec::new(),
             };
             for (i, step) in (0u32..).zip(steps) {
                 let (Some(peer), Some(port)) = (step.peer(), step.port()) else {
@@ -129,7 +137,56 @@ impl<'s> Program<'s> {
             ranks,
             wires: wires.make(),
             grants: Grants::new(schedule),
+            slots: Slots::new(0),
         })
+    }
+
+    /// Has senders not wait where `cost` says so. Each of these messages is copied to a slot of its
+    /// own and has a wire of its own, so any number can be on their way between two ranks.
+    ///
+    /// # Errors
+    /// When memory does not suffice for the copies.
+    pub(super) fn post_eager(
+        mut self,
+        schedule: &Schedule,
+        cost: &CostModel,
+        elements: Elements,
+    ) -> Result<Self> {
+        // Mismatches are reported when the run reaches them.
+        let matching = Matching::new(schedule, |_| ())?;
+        let mut lines = 0u64;
+        let mut wire = self.wires.len() as u32;
+        for (rank, steps) in schedule.programs().iter().enumerate() {
+            self.ranks[rank].slot = vec![NONE; steps.len()];
+            for (i, step) in steps.iter().enumerate() {
+                let mate = matching.mates[matching.first_step[rank] as usize + i];
+                let bytes = step.len().saturating_mul(elements.bytes);
+                let Step::Send { to, .. } = step else {
+                    continue;
+                };
+                if mate == NONE || !cost.sends_eagerly().covers(bytes as u64) {
+                    continue;
+                }
+                self.ranks[rank].slot[i] = u32::try_from(lines).unwrap_or(NONE);
+                self.ranks[rank].wire[i] = wire;
+                let receive = mate - matching.first_step[*to];
+                self.ranks[*to].wire[receive as usize] = wire;
+                wire += 1;
+                lines += u64::from(Slots::lines(bytes));
+            }
+        }
+        let bytes = u128::from(lines) * CACHE_LINE_BYTES as u128;
+        ensure_memory("the copies of all messages", bytes)?;
+        let too_many = || Error::usage("the messages are too long to be copied");
+        self.slots = Slots::new(
+            u32::try_from(lines)
+                .ok()
+                .filter(|&n| n < NONE)
+                .ok_or_else(too_many)?,
+        );
+        let more = wire as usize - self.wires.len();
+        self.wires.extend((0..more).map(|_| Wire::new()));
+        Ok(self)
     }
 
     /// Ignores shared ports: processes do not see each other's transfers.

@@ -17,10 +17,11 @@ use super::program::{Grants, Program, RankProgram};
 use super::recorder::Stopwatch;
 use crate::error::Error;
 use crate::machine;
+use crate::rules::matching::NONE;
 use crate::rules::{Event, max_time};
 use crate::run::context::RunContext;
 use crate::run::failure::{Failure, TransferAt, port_busy};
-use crate::run::transfer::{Due, RankMemory, Received, RecvOp, Sent, Wire};
+use crate::run::transfer::{Due, RankMemory, Received, RecvOp, Sent, Slots, Wire};
 use crate::run::wait::nanoseconds;
 use crate::schedule::{Spans, Step};
 
@@ -31,6 +32,7 @@ pub(crate) struct RendezvousExecutor<'r> {
     program: &'r RankProgram<'r>,
     wires: &'r [Wire],
     grants: &'r Grants,
+    slots: &'r Slots,
     context: &'r RunContext<'r>,
     times: EventTimes,
     lists: Vec<ListState>,
@@ -80,13 +82,14 @@ impl<'r> RendezvousExecutor<'r> {
         context: &'r RunContext<'r>,
         stopwatch: Option<Stopwatch>,
     ) -> Self {
-        let (wires, grants) = (&program.wires, &program.grants);
+        let (wires, grants, slots) = (&program.wires, &program.grants, &program.slots);
         let program = &program.ranks[rank];
         RendezvousExecutor {
             rank,
             program,
             wires,
             grants,
+            slots,
             context,
             times: EventTimes::new(program.steps.len(), context.cost.arrival(rank)),
             lists: vec![ListState::default(); program.lists.len()],
@@ -221,7 +224,18 @@ impl<'r> RendezvousExecutor<'r> {
         self.record_start(i);
         match step {
             Step::Send { to, spans, .. } => {
-                carrier.open_send(self.transfer(list, i, *to, spans), ready);
+                let transfer = self.transfer(list, i, *to, spans);
+                let slot = self.program.slot.get(i).copied().unwrap_or(NONE);
+                if slot != NONE {
+                    carrier.send(transfer, ready, Some((self.slots, slot)));
+                    peers.wake(*to);
+                    let cost = self.context.cost;
+                    let cost = cost.transfer_cost(self.rank, *to, self.bytes(step));
+                    let [end, _] = cost.ends(ready, ready);
+                    self.transferred(list, i, step, end, peers);
+                    return Ok(());
+                }
+                carrier.open_send(transfer, ready);
                 peers.wake(*to);
             }
             Step::Recv { from, spans, .. } | Step::RecvCombine { from, spans, .. } => {

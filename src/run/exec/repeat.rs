@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::eager::EagerExecutor;
 use super::executor::RankExecutor;
@@ -65,8 +65,8 @@ impl Runner for OwnThread<'_> {
         self.thread.meet()
     }
 
-    fn start_together(&self, epoch: Instant, paced: bool) -> Result<Instant, Failure> {
-        self.thread.start_together(epoch, paced)
+    fn start_together(&self, epoch: Instant, late: Option<Duration>) -> Result<Instant, Failure> {
+        self.thread.start_together(epoch, late)
     }
 
     #[inline]
@@ -151,6 +151,7 @@ pub(crate) fn repeat(
     let buffers = own().map(|rank| job.buffers.of_rank(rank));
     let mut buffers = buffers.collect::<Result<Vec<_>>>()?;
     let mut walls = job.walls()?;
+    let late = context.late(own());
     for n in 0..job.repetitions {
         let mut carriers = Vec::with_capacity(buffers.len());
         for (rank, buffer) in own().zip(&mut buffers) {
@@ -166,7 +167,7 @@ pub(crate) fn repeat(
             executors.iter_mut().for_each(RendezvousExecutor::begin);
         }
         let run = job.first_run + n as u64;
-        let start = runner.start_together(job.epoch, context.paced)?;
+        let start = runner.start_together(job.epoch, late)?;
         if eager {
             runner.run_once(&mut eager_executors, &mut carriers, start, run)?;
         } else {

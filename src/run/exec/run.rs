@@ -162,8 +162,12 @@ impl<'r, T: Element> Run<'r, T> {
     /// The cost model of the model clock. Default, in nanoseconds: an alpha of 1000, a beta of 0.1
     /// per byte, and computation is free. For a paced run its unit is the nanosecond. A
     /// heterogeneous model describes at least the ranks of the schedule, with a link for each
-    /// message. Late ranks, latency and eager sends count on the model clock; a paced run also
-    /// takes their time, but for eager sends, which it refuses.
+    /// message.
+    ///
+    /// Late ranks really are late: each enters a repetition its arrival, in nanoseconds, after the
+    /// common start (over MPI, the end of a barrier), and the wall-clock counts from the last
+    /// arrival. Latency and eager sends count on the model clock; a paced run takes their time,
+    /// too, and copies the messages whose senders do not wait.
     pub fn cost(mut self, cost: CostModel) -> Self {
         let kind = self.schedule.collective().kind();
         self.options.cost = kind.costs(&cost).into_owned();

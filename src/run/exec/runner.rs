@@ -15,7 +15,7 @@ use crate::run::sync::{AtomicU64, Ordering};
 use crate::run::testdata::RunBuffers;
 use crate::run::transfer::{Buffer, RankMemory};
 use crate::run::tuning::START_DELAY;
-use crate::run::wait::{TeamState, sleep_until};
+use crate::run::wait::TeamState;
 
 /// What the threads or processes of a run need.
 #[derive(Debug)]
@@ -64,9 +64,10 @@ pub(crate) trait Runner {
     /// waiting for a transfer.
     fn meet(&self) -> Result<(), Failure>;
 
-    /// Waits for all others. For a paced clock, agrees on a start time slightly in the future and
-    /// waits for it too.
-    fn start_together(&self, epoch: Instant, paced: bool) -> Result<Instant, Failure>;
+    /// Waits for all others, and returns the common start. If that is to be a point of time, as for
+    /// a paced clock and late ranks, threads agree on one slightly in the future, and each waits
+    /// until it is `late` past it.
+    fn start_together(&self, epoch: Instant, late: Option<Duration>) -> Result<Instant, Failure>;
 
     /// Runs `executors` with their carriers, from the beginning of their programs. `start` is model
     /// time 0 of a paced clock; `run` numbers the repetitions of the team's life.
@@ -85,7 +86,7 @@ pub(super) struct TeamThread<'t> {
     /// The number by which the team's state knows the thread.
     pub(super) me: usize,
     pub(super) state: &'t TeamState,
-    /// Where the threads agree on the start of a paced repetition, in nanoseconds since the epoch.
+    /// Where the threads agree on the start of a repetition, in nanoseconds since the epoch.
     pub(super) start_ns: &'t AtomicU64,
 }
 
@@ -94,11 +95,15 @@ impl TeamThread<'_> {
         self.state.meet(self.me).map_err(|_| Failure::Aborted)
     }
 
-    pub(super) fn start_together(&self, epoch: Instant, paced: bool) -> Result<Instant, Failure> {
+    pub(super) fn start_together(
+        &self,
+        epoch: Instant,
+        late: Option<Duration>,
+    ) -> Result<Instant, Failure> {
         self.meet()?;
-        if !paced {
+        let Some(late) = late else {
             return Ok(Instant::now());
-        }
+        };
         if self.me == 0 {
             let start = epoch.elapsed() + START_DELAY;
             let start = u64::try_from(start.as_nanos()).unwrap_or(u64::MAX);
@@ -106,7 +111,7 @@ impl TeamThread<'_> {
         }
         self.meet()?;
         let start = epoch + Duration::from_nanos(self.start_ns.load(Ordering::Acquire));
-        sleep_until(start, false);
+        self.state.pace(self.me, start + late, !late.is_zero());
         Ok(start)
     }
 }

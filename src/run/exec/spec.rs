@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::options::RunOptions;
 use super::program::Program;
 use crate::error::{Error, Result};
-use crate::run::context::{Copying, RunContext, clock_fits};
+use crate::run::context::{Copying, RunContext};
 use crate::run::element::Element;
 #[cfg(feature = "mpi")]
 use crate::run::element::ElementType;
@@ -99,7 +99,6 @@ impl<'r> RunSpec<'r> {
         cost.validate()?;
         cost.covers(self.schedule.ranks())?;
         self.schedule.ensure_links(cost)?;
-        clock_fits(self.options.clock, cost)?;
         if self.options.repetitions == 0 {
             return Err(Error::usage("0 repetitions"));
         }

@@ -80,13 +80,19 @@ impl<'r> RankMemory<'_, 'r> {
     /// # Panics
     /// When a span leaves the buffer, or the message is longer than the slot.
     #[inline]
-    pub(crate) fn post(&mut self, lane: &Lane, spans: &[Span], slots: &Slots, slot: u32) {
+    pub(crate) fn post(
+        &mut self,
+        lane: &Lane,
+        spans: &[Span],
+        (slots, slot): (&Slots, u32),
+        clock: f64,
+    ) {
         self.in_flight.forget(lane);
         spans.iter().for_each(|s| self.check_bounds(*s));
         let elements = total_len(spans);
         let bytes = elements * self.elements.bytes;
         let mut parcel = Parcel {
-            clock: 0.0,
+            clock,
             borrowed: bytes > self.elements.max_inline_bytes,
             length: 0,
             payload: Payload::EMPTY,

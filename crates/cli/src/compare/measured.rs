@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use oneport::run::{Element, Place, Processes, Run};
-use oneport::{Error, ErrorKind, Schedule};
+use oneport::{CostModel, Error, ErrorKind, Schedule};
 use oneport_measure::{by_library, interleave};
 use serde::Serialize;
 
@@ -45,10 +45,11 @@ pub(super) fn plan(candidates: &[Candidate]) -> Result<Vec<Schedule>> {
 }
 
 /// Measures the `schedules` of the rows `of`, of which there is at least one, with elements of type
-/// `T`.
+/// `T`; ranks arrive late as in `cost`.
 pub(super) fn measure<T: Element>(
     args: &CompareArgs,
     schedules: &[Schedule],
+    cost: &CostModel,
     of: &mut [CompareRow],
     site: &mut Site,
 ) -> Result<MeasuredPart> {
@@ -57,6 +58,7 @@ pub(super) fn measure<T: Element>(
     let run = |schedule| {
         Run::new(schedule)
             .op(&operator)
+            .cost(cost.clone())
             .deadline(args.deadline)
             .repetitions(args.repetitions)
             .warmup(WARMUP)
@@ -148,6 +150,7 @@ impl MeasuredPart {
         out: &mut dyn std::io::Write,
         rows: &[CompareRow],
         unit: Unit,
+        last_arrival: f64,
     ) -> Result<()> {
         let walls = rows.iter().filter_map(|row| row.wall.as_ref());
         let best = walls.map(|wall| wall.median).min().unwrap_or(0).max(1);
@@ -167,7 +170,7 @@ impl MeasuredPart {
         };
         let of_row = |row: &CompareRow| {
             let wall = row.wall.as_ref()?;
-            let (time, info) = (row.figures.time, &row.info);
+            let (time, info) = (row.figures.time - last_arrival, &row.info);
             let ratio = wall.median as f64 / time;
             let in_ns = unit == Unit::Nanoseconds && ratio.is_finite();
             let others = [

@@ -51,7 +51,6 @@ impl<'a> RunJob<'a> {
 
     /// What is run, if there is a place for it.
     pub(super) fn planned(args: &'a RunArgs, site: &Site) -> Result<RunJob<'a>> {
-        args.common.delays.refuse("run")?;
         let (mut common, dtype) = args.common.typed();
         if let Some(world) = &site.world {
             args.ensure_for_processes()?;
@@ -140,12 +139,19 @@ impl RunJob<'_> {
     pub(super) fn execute<T: Element>(self, site: &mut Site) -> Result<Ran> {
         let (args, input) = (self.args, self.input);
         let schedule = &input.schedule;
-        if (input.cost.links().is_some() || args.clock == Clock::Paced)
+        if (input.cost.links().is_some() || args.waits(&input))
         // A schedule that does not complete is left to the run, which reports the error.
         && let Ok(prepared) = Prepared::new(schedule, input.cost.overlaps())
         {
             let simulation = prepared.simulate(&input.cost)?;
-            args.ensure_ends(finite(simulation.makespan())?, input.unit)?;
+            let time = finite(simulation.makespan())?;
+            let late = input.cost.last_arrival();
+            let waits = if args.clock == Clock::Paced {
+                time
+            } else {
+                late
+            };
+            args.ensure_ends(waits, input.unit)?;
         }
         let operator = operator::<T>(input.info.kind, args.common.vector.op())?;
         let run = Run::new(schedule)

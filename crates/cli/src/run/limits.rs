@@ -11,7 +11,7 @@ use crate::input::Input;
 use crate::memory::ensure_memory;
 use crate::output;
 use crate::site::ensure_for_processes;
-use crate::units::Unit;
+use crate::units::{Unit, counted};
 
 /// Paced runs that take at least this long, in nanoseconds, say so before.
 const SILENT_PACED_NS: f64 = 1e9;
@@ -59,9 +59,13 @@ impl RunArgs {
             bail!("--library needs an MPI library: run over MPI (mpirun, --engine mpi)");
         }
         self.ensure_threads(input.schedule.ranks())?;
-        if self.workers == Workers::Cores && self.clock == Clock::Paced {
+        if self.workers == Workers::Cores && self.waits(input) {
+            let option = match self.clock {
+                Clock::Paced => "--clock paced",
+                _ => "--arrivals",
+            };
             bail!(
-                "--clock paced needs a thread for each rank: it cannot be combined with --workers cores"
+                "{option} needs a thread for each rank: it cannot be combined with --workers cores"
             );
         }
         if self.workers == Workers::Cores && self.placement == Some(CoreChoice::Schedule) {
@@ -96,23 +100,26 @@ impl RunArgs {
         ])
     }
 
-    /// Rejects a paced run longer than [`MAX_PACED_HOURS`]; each repetition takes `time`
-    /// nanoseconds.
+    /// Whether threads wait for times of the model.
+    pub(super) fn waits(&self, input: &Input) -> bool {
+        self.clock == Clock::Paced || input.cost.last_arrival() > 0.0
+    }
+
+    /// Rejects a run whose threads wait for longer than [`MAX_PACED_HOURS`]; each repetition takes
+    /// `time` nanoseconds at least.
     pub(super) fn ensure_ends(&self, time: f64, unit: Unit) -> Result<()> {
         let repetitions = (self.repetitions + self.warmup) as f64;
         let all = time * repetitions;
-        if self.clock != Clock::Paced {
-            return Ok(());
-        }
         if all > MAX_PACED_HOURS * 3600e9 {
             bail!(
-                "{repetitions} paced repetitions of {} each take more than {MAX_PACED_HOURS} hours: lower the costs, or take the native clock",
+                "{repetitions} repetitions of {} each take more than {MAX_PACED_HOURS} hours: lower the costs or the arrivals, or take the native clock",
                 unit.show(time)
             );
         }
         if all >= SILENT_PACED_NS {
             output::note(&format!(
-                "{repetitions} paced repetitions of {} each take about {}",
+                "{} of {} each take about {}",
+                counted(self.repetitions + self.warmup, "repetition"),
                 unit.show(time),
                 Unit::Nanoseconds.show(all)
             ));

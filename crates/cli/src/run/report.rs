@@ -60,6 +60,8 @@ impl Ran {
             // Absent if the result was not verified.
             verified: (!args.no_verify).then_some(row.error.is_none()),
             model_time: Number(row.model_time),
+            after_last_arrival (optional):
+                self.input.after_last_arrival(row.model_time).map(Number),
             // In nanoseconds.
             wall: WallSummary::of(&row.wall),
             repetitions: args.repetitions,
@@ -112,6 +114,9 @@ impl Ran {
             ("elements", format!("{}{op}", self.dtype.name())),
             ("result", result),
             ("model time", input.unit.show(row.model_time)),
+        ]);
+        summary.extend(input.summary_of_late(row.model_time));
+        summary.extend([
             ("wall-clock", WallSummary::of(&row.wall).to_string()),
             (
                 "measured",

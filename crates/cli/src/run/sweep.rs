@@ -261,7 +261,9 @@ impl RunArgs {
         let info = &done.input.info;
         let (all, share) = moved(info.kind, info.ranks, bytes);
         let wall = WallSummary::of(&done.row.wall);
-        let (model_ns, median) = (done.row.model_time, wall.median as f64);
+        // As the wall-clock, from the arrival of the last rank on.
+        let model_ns = done.row.model_time - done.input.cost.last_arrival();
+        let median = wall.median as f64;
         let library = done.library_times();
         let algbw = match wall.median {
             0 => 0.0,

@@ -31,6 +31,23 @@ fn late_ranks_latency_and_eager_sends_are_timed() {
     std::fs::write(&file, r#"{"arrivals": [20, 10, 0, 0, 0, 0, 0, 0]}"#).unwrap();
     let from_file = format!("--arrivals {}", file.display());
     assert_eq!(time(&from_file), (23.0, Some(3.0)));
+    let options = "reduce -p 3 -a binomial --bytes 64 --eager all --latency 5us --arrivals 1:1ms";
+    let [timed, native, paced] = ["simulate", "run", "run --clock paced"]
+        .map(|command| json(&format!("{command} {options}")));
+    for run in [native, paced] {
+        assert_eq!(run["verified"], true);
+        assert_eq!(run["model_time"], timed["time"]);
+        assert_eq!(run["after_last_arrival"], timed["after_last_arrival"]);
+    }
+    let measured = json(
+        &format!("compare {options} -a linear,binomial --engine threads")
+            .replace("-a binomial", ""),
+    );
+    for row in measured["rows"].as_array().unwrap() {
+        let [all, after] = ["model_time", "after_last_arrival"].map(|key| row[key].as_f64());
+        assert!((all.unwrap() - 1e6 - after.unwrap()).abs() < 1e-6);
+        assert!(row["wall"]["median"].as_u64().unwrap() > 0);
+    }
 }
 
 #[test]
@@ -58,7 +75,14 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ),
         ("simulate reduce --latency -1", "not negative"),
         ("simulate reduce --eager some", "or none, or all"),
-        ("run reduce --latency 1us", "run does not take it"),
+        (
+            "run reduce --workers cores --arrivals last:1us",
+            "--arrivals needs a thread for each rank",
+        ),
+        (
+            "run reduce --arrivals last:400000s",
+            "take more than 24 hours",
+        ),
         ("export goal reduce --eager all", "export does not take it"),
         (
             "draw reduce --as page --latency 1us",

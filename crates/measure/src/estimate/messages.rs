@@ -131,7 +131,7 @@ impl<'r> Carrier<'r> for VirtualMessages<'_> {
         lane.offered.is_infinite() && lane.taken <= now
     }
 
-    fn send(&mut self, transfer: HalfTransfer<'r>, copy_to: Option<(&Slots, u32)>) {
+    fn send(&mut self, transfer: HalfTransfer<'r>, _: f64, copy_to: Option<(&Slots, u32)>) {
         let copied = copy_to.is_some();
         self.work(self.copy_costs.put(self.rank, transfer.step, copied));
         self.offer(transfer);
