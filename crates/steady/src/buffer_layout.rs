@@ -3,6 +3,9 @@
 use super::platform::Platform;
 use super::problem::{Operation, Solution};
 use super::route::{Arborescence, Task, TaskGraph};
+use Operation::{
+    Allgather, Alltoall, Broadcast, Gather, Multicast, Reduce, ReduceOrdered, Scan, Scatter,
+};
 use oneport::schedule::Span;
 use oneport::schedule::collective::Collective;
 
@@ -55,14 +58,10 @@ impl<'a> BufferLayout<'a> {
         let (operation, ranks) = (solution.operation, solution.platform.nodes());
         let targets = solution.platform.targets();
         let same = match operation {
-            Operation::Broadcast
-            | Operation::Multicast
-            | Operation::Reduce
-            | Operation::ReduceOrdered
-            | Operation::Scan => 1,
-            Operation::Scatter | Operation::Gather => targets.len(),
-            Operation::Allgather => ranks,
-            Operation::Alltoall => ranks * ranks,
+            Broadcast | Multicast | Reduce | ReduceOrdered | Scan => 1,
+            Scatter | Gather => targets.len(),
+            Allgather => ranks,
+            Alltoall => ranks * ranks,
         };
         let mut counts = vec![same; ranks];
         for (route, _) in &solution.routes {
@@ -121,7 +120,7 @@ impl<'a> BufferLayout<'a> {
                 v = from;
             }
         };
-        if self.operation == Operation::Alltoall {
+        if self.operation == Alltoall {
             for t in (0..self.ranks).filter(|&t| t != tree.root) {
                 deliver(tree.root * self.ranks + t, t);
             }
@@ -138,20 +137,16 @@ impl<'a> BufferLayout<'a> {
     pub(super) fn collective(&self, reversed: bool) -> Collective {
         let root = self.source;
         match self.operation {
-            Operation::Reduce | Operation::ReduceOrdered if !reversed => {
-                Collective::Reduce { root }
-            }
-            Operation::Broadcast | Operation::Reduce | Operation::ReduceOrdered => {
-                Collective::Broadcast { root }
-            }
-            Operation::Scan => Collective::Scan,
-            Operation::Multicast => Collective::Multicast {
+            Reduce | ReduceOrdered if !reversed => Collective::Reduce { root },
+            Broadcast | Reduce | ReduceOrdered => Collective::Broadcast { root },
+            Scan => Collective::Scan,
+            Multicast => Collective::Multicast {
                 root,
                 targets: self.targets.to_vec(),
             },
-            Operation::Scatter | Operation::Gather => Collective::Scatter { root },
-            Operation::Allgather => Collective::Allgather,
-            Operation::Alltoall => Collective::Alltoall,
+            Scatter | Gather => Collective::Scatter { root },
+            Allgather => Collective::Allgather,
+            Alltoall => Collective::Alltoall,
         }
     }
 
@@ -160,23 +155,21 @@ impl<'a> BufferLayout<'a> {
         let is_source = rank == self.source;
         let all = vec![Span::new(0, self.buffer(rank))];
         match self.operation {
-            Operation::ReduceOrdered | Operation::Scan => (Vec::new(), Vec::new()),
-            Operation::Broadcast | Operation::Reduce if is_source => (all.clone(), all),
-            Operation::Broadcast | Operation::Reduce => (Vec::new(), all),
-            Operation::Multicast | Operation::Scatter | Operation::Gather if is_source => {
-                (all, Vec::new())
-            }
-            Operation::Multicast if self.targets.contains(&rank) => (Vec::new(), all),
-            Operation::Multicast => (Vec::new(), Vec::new()),
-            Operation::Scatter | Operation::Gather => {
+            ReduceOrdered | Scan => (Vec::new(), Vec::new()),
+            Broadcast | Reduce if is_source => (all.clone(), all),
+            Broadcast | Reduce => (Vec::new(), all),
+            Multicast | Scatter | Gather if is_source => (all, Vec::new()),
+            Multicast if self.targets.contains(&rank) => (Vec::new(), all),
+            Multicast => (Vec::new(), Vec::new()),
+            Scatter | Gather => {
                 let block = self.targets.binary_search(&rank).ok();
                 (
                     Vec::new(),
                     block.map(|b| self.span(b)).into_iter().collect(),
                 )
             }
-            Operation::Allgather => (vec![self.span(rank)], all),
-            Operation::Alltoall => (
+            Allgather => (vec![self.span(rank)], all),
+            Alltoall => (
                 (0..self.ranks)
                     .map(|t| self.span(rank * self.ranks + t))
                     .collect(),

@@ -71,7 +71,7 @@ impl Certificate {
     pub(super) fn verify(&self, platform: &Platform, ports: Ports, demand: &Wanted) -> Result<()> {
         let computing = demand.combining.is_some() && platform.computes();
         let graph = PortGraph::new(platform, ports, computing);
-        let times = platform.activity_costs(computing);
+        let times = &graph.costs;
         if self.prices.len() != times.len()
             || self.ports.len() != graph.len()
             || self.roots.len() != demand.roots.len()
@@ -80,7 +80,7 @@ impl Certificate {
         }
         self.verify_prices(&graph, platform.edges())?;
         self.verify_bound()?;
-        let costs = self.prices.iter().zip(&times).map(|(p, t)| p * t);
+        let costs = self.prices.iter().zip(times).map(|(p, t)| p * t);
         let costs: Vec<Fraction> = costs.collect();
         let (costs, combining) = costs.split_at(platform.edges().len());
         let priced = Priced {

@@ -3,6 +3,7 @@
 
 use dashu_int::{IBig, UBig};
 
+use super::cut::minimum_cut;
 use super::fraction::{Fraction, over_common, sum, whole};
 use super::lp::{Column, Pricing, maximise_from};
 use super::matching::maximum;
@@ -283,6 +284,8 @@ impl Pricing<Vec<usize>> for Matchings<'_> {
 /// How much below 1 a cut must be for its odd set to be checked exactly. It is negative, so that
 /// rounding errors of floating-point cuts hide no violated set.
 const MIN_VIOLATION: f64 = -1e-9;
+/// Capacities below this may be rounding errors.
+const MIN_CAPACITY: f64 = 1e-11;
 
 /// Finds odd sets of nodes whose edges are busy for too long:
 /// `sum of loads within S > (|S| - 1) / 2`. Sets that are violated by less than rounding errors may
@@ -295,27 +298,59 @@ const MIN_VIOLATION: f64 = -1e-9;
 /// smallest odd cut.
 pub(super) fn violated_sets(graph: &PortGraph, loads: &[Fraction]) -> Vec<Vec<usize>> {
     let n = graph.len();
-    let size = n + 1;
-    let mut capacity = vec![0.0; size * size];
+    let (mut arcs, mut capacity) = (Vec::new(), Vec::new());
     let mut idle = vec![1.0; n];
-    for (&(a, b), load) in graph.links().iter().zip(loads) {
+    let mut connect = |a: usize, b: usize, load: f64| {
+        arcs.extend([(a, b), (b, a)]);
+        capacity.extend([load, load]);
+    };
+    for (&(a, b), load) in graph
+        .links()
+        .iter()
+        .zip(loads)
+        .filter(|(_, w)| !w.is_zero())
+    {
         let load = load.to_f64();
-        capacity[a * size + b] += load;
-        capacity[b * size + a] += load;
+        connect(a, b, load);
         idle[a] -= load;
         idle[b] -= load;
     }
-    for (v, idle) in idle.iter().enumerate() {
-        let idle = f64::max(*idle, 0.0);
-        capacity[v * size + n] = idle;
-        capacity[n * size + v] = idle;
+    for (v, &idle) in idle.iter().enumerate() {
+        connect(v, n, f64::max(idle, 0.0));
     }
-    let tree = CutTree::new(size, &capacity);
+    let cut = |ends| minimum_cut(n + 1, &arcs, &capacity, &MIN_CAPACITY, ends);
+    // The tree of cuts (Gusfield): the smallest cut on the path between two vertices is a minimum
+    // cut between them, and separates the vertices below it from the others. Vertex 0 is the root.
+    let mut up = vec![0; n + 1];
+    let mut cut_above = vec![f64::INFINITY; n + 1];
+    for v in 1..=n {
+        let above = up[v];
+        let Some(side) = cut((v, above)) else {
+            continue;
+        };
+        let leaving = arcs
+            .iter()
+            .zip(&capacity)
+            .filter(|((a, b), _)| side[*a] && !side[*b]);
+        cut_above[v] = leaving.map(|(_, w)| w).sum();
+        for u in v + 1..=n {
+            if side[u] && up[u] == above {
+                up[u] = v;
+            }
+        }
+        if side[up[above]] {
+            (up[v], up[above]) = (up[above], v);
+            cut_above.swap(v, above);
+        }
+    }
+    let is_below = |u: usize, v: usize| {
+        std::iter::successors(Some(u), |&u| (u != 0).then(|| up[u])).any(|u| u == v)
+    };
     let mut sets: Vec<Vec<usize>> = Vec::new();
-    for v in (1..size).filter(|&v| tree.cut_above[v] < 1.0 - MIN_VIOLATION) {
-        let inside: Vec<bool> = (0..size).map(|u| tree.is_below(u, v)).collect();
+    for v in (1..=n).filter(|&v| cut_above[v] < 1.0 - MIN_VIOLATION) {
         // The side without the additional node.
-        let set: Vec<usize> = (0..n).filter(|&u| inside[u] != inside[n]).collect();
+        let other = is_below(n, v);
+        let set: Vec<usize> = (0..n).filter(|&u| is_below(u, v) != other).collect();
         if set.len() >= 3
             && set.len() % 2 == 1
             && within(graph, loads, &set) > whole((set.len() - 1) / 2)
@@ -325,87 +360,4 @@ pub(super) fn violated_sets(graph: &PortGraph, loads: &[Fraction]) -> Vec<Vec<us
         }
     }
     sets
-}
-
-/// A tree of minimum cuts: the smallest cut on the path between two vertices is a minimum cut
-/// between them, and separates the vertices below it from the others. Vertex 0 is the root.
-struct CutTree {
-    /// By vertex, the vertex above it.
-    up: Vec<usize>,
-    /// By vertex, the value of the cut between it and the vertex above it.
-    cut_above: Vec<f64>,
-}
-
-impl CutTree {
-    /// Builds the tree by one minimum cut per vertex (Gusfield 1990).
-    fn new(size: usize, capacity: &[f64]) -> CutTree {
-        let mut up = vec![0; size];
-        let mut cut_above = vec![f64::INFINITY; size];
-        for v in 1..size {
-            let t = up[v];
-            let (flow, side) = minimum_cut(size, capacity, v, t);
-            cut_above[v] = flow;
-            for u in v + 1..size {
-                if side[u] && up[u] == t {
-                    up[u] = v;
-                }
-            }
-            if side[up[t]] {
-                up[v] = up[t];
-                up[t] = v;
-                cut_above[v] = cut_above[t];
-                cut_above[t] = flow;
-            }
-        }
-        CutTree { up, cut_above }
-    }
-
-    /// Whether the path from `u` up to the root leads through `v`; so it does from `v` itself.
-    fn is_below(&self, mut u: usize, v: usize) -> bool {
-        for _ in 0..self.up.len() {
-            if u == v {
-                return true;
-            }
-            if u == 0 {
-                return false;
-            }
-            u = self.up[u];
-        }
-        false
-    }
-}
-
-/// Finds a minimum cut between two vertices. Returns its value and the side of `from`.
-fn minimum_cut(size: usize, capacity: &[f64], from: usize, to: usize) -> (f64, Vec<bool>) {
-    let mut left = capacity.to_vec();
-    let mut value = 0.0;
-    loop {
-        let mut before = vec![usize::MAX; size];
-        before[from] = from;
-        let mut open = std::collections::VecDeque::from([from]);
-        while let Some(v) = open.pop_front() {
-            for u in 0..size {
-                if before[u] == usize::MAX && left[v * size + u] > 1e-11 {
-                    before[u] = v;
-                    open.push_back(u);
-                }
-            }
-        }
-        if before[to] == usize::MAX {
-            return (value, before.iter().map(|&b| b != usize::MAX).collect());
-        }
-        let mut amount = f64::INFINITY;
-        let mut v = to;
-        while v != from {
-            amount = amount.min(left[before[v] * size + v]);
-            v = before[v];
-        }
-        let mut v = to;
-        while v != from {
-            left[before[v] * size + v] -= amount;
-            left[v * size + before[v]] += amount;
-            v = before[v];
-        }
-        value += amount;
-    }
 }

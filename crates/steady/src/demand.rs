@@ -55,10 +55,7 @@ impl Wanted {
                 }
                 Combining::Trees => combining_tree(platform, weights, computing, root),
             };
-            return Some(Route {
-                trees: Vec::new(),
-                task_graph: task_graph?,
-            });
+            return task_graph.map(Route::of_tasks);
         }
         let trees = self.roots.iter().zip(&self.targets);
         let trees = trees.map(|(&root, targets)| self.tree(platform, weights, root, targets));
@@ -160,8 +157,7 @@ fn combining_tree<W: Weight>(
     }
     let mut task_graph = TaskGraph {
         owners: (0..n).collect(),
-        tasks: Vec::new(),
-        results: Vec::new(),
+        ..TaskGraph::default()
     };
     let mut value: Vec<usize> = (0..n).collect();
     for &v in order.iter().rev() {

@@ -15,15 +15,14 @@
 //!   targets. A series of scatters gives a lower bound, where the load is their *sum*.
 //! - For unidirectional ports, odd sets are left out, so it is an upper bound.
 
-use std::collections::VecDeque;
-
 use dashu_int::{IBig, UBig};
 
+use super::cut::minimum_cut;
 use super::fraction::{Fraction, whole};
 use super::lp::{Column, Pricing, maximise};
 use super::platform::Platform;
 use super::ports::PortGraph;
-use super::weight::{Weight, min};
+use super::weight::Weight;
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 
@@ -83,12 +82,17 @@ struct Cuts<'a> {
 
 impl Cuts<'_> {
     fn smallest<W: Weight>(&self, capacity: &[W]) -> Vec<Column<()>> {
-        let targets = self.platform.targets().iter();
-        let cuts = targets.filter_map(|&t| smallest_cut(self.platform, capacity, t));
-        let columns = cuts.map(|cut| Column {
-            gain: whole(1),
-            entries: cut.into_iter().map(|e| (e, whole(1))).collect(),
-            label: (),
+        let platform = self.platform;
+        let (source, none) = (platform.source(), W::default());
+        let arcs: Vec<(usize, usize)> = platform.edges().iter().map(|e| (e.src, e.dst)).collect();
+        let columns = platform.targets().iter().filter_map(|&target| {
+            let side = minimum_cut(platform.nodes(), &arcs, capacity, &none, (source, target))?;
+            let crossing = (0..arcs.len()).filter(|&i| side[arcs[i].0] && !side[arcs[i].1]);
+            Some(Column {
+                gain: whole(1),
+                entries: crossing.map(|e| (e, whole(1))).collect(),
+                label: (),
+            })
         });
         columns.collect()
     }
@@ -102,87 +106,4 @@ impl Pricing<()> for Cuts<'_> {
     fn improve_exactly(&mut self, prices: &[IBig], _: &UBig) -> Vec<Column<()>> {
         self.smallest(&prices[..prices.len() - 1])
     }
-}
-
-/// Returns the edges of a smallest cut between the source and `target`, found by shortest
-/// augmenting paths. `None` if rounding errors keep the flow from ending.
-fn smallest_cut<W: Weight>(
-    platform: &Platform,
-    capacity: &[W],
-    target: usize,
-) -> Option<Vec<usize>> {
-    let (n, edges) = (platform.nodes(), platform.edges());
-    let mut flow: Vec<W> = vec![W::default(); edges.len()];
-    let mut around: Vec<Vec<(usize, bool)>> = vec![Vec::new(); n];
-    for (i, e) in edges.iter().enumerate() {
-        around[e.src].push((i, true));
-        around[e.dst].push((i, false));
-    }
-    // More paths are never needed. The limit ends floating-point flows that grow by ever smaller
-    // amounts.
-    for _ in 0..n * edges.len() + 1 {
-        let mut by: Vec<Option<(usize, bool)>> = vec![None; n];
-        let mut seen = vec![false; n];
-        seen[platform.source()] = true;
-        let mut open = VecDeque::from([platform.source()]);
-        while let Some(v) = open.pop_front() {
-            for &(i, forward) in &around[v] {
-                let to = if forward { edges[i].dst } else { edges[i].src };
-                let free = if forward {
-                    flow[i] < capacity[i]
-                } else {
-                    flow[i] > W::default()
-                };
-                if free && !seen[to] {
-                    seen[to] = true;
-                    by[to] = Some((i, forward));
-                    open.push_back(to);
-                }
-            }
-        }
-        if !seen[target] {
-            let crosses = |i: &usize| seen[edges[*i].src] && !seen[edges[*i].dst];
-            return Some((0..edges.len()).filter(crosses).collect());
-        }
-        push_flow(platform, capacity, &mut flow, &by, target)?;
-    }
-    None
-}
-
-/// Pushes as much flow as fits along the path to `target`. `by` gives, by node, the edge through
-/// which it was reached, and whether in the edge's direction. `None` if there is no path.
-fn push_flow<W: Weight>(
-    platform: &Platform,
-    capacity: &[W],
-    flow: &mut [W],
-    by: &[Option<(usize, bool)>],
-    target: usize,
-) -> Option<()> {
-    let edges = platform.edges();
-    let mut amount: Option<W> = None;
-    let mut v = target;
-    while let Some((i, forward)) = by[v] {
-        let free = if forward {
-            capacity[i].clone() - flow[i].clone()
-        } else {
-            flow[i].clone()
-        };
-        amount = Some(match amount {
-            None => free,
-            Some(a) => min(a, free),
-        });
-        v = if forward { edges[i].src } else { edges[i].dst };
-    }
-    let amount = amount?;
-    let mut v = target;
-    while let Some((i, forward)) = by[v] {
-        if forward {
-            flow[i] = flow[i].clone() + amount.clone();
-            v = edges[i].src;
-        } else {
-            flow[i] = flow[i].clone() - amount.clone();
-            v = edges[i].dst;
-        }
-    }
-    Some(())
 }

@@ -1,5 +1,6 @@
 //! Exact fractions: parsing, formatting and common denominators.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, DivAssign, Mul, MulAssign, Neg, Sub, SubAssign};
 use std::str::FromStr;
@@ -45,11 +46,6 @@ impl Fraction {
         self.0.round()
     }
 
-    /// The whole number `number`.
-    pub(crate) fn int(number: impl Into<IBig>) -> Fraction {
-        Fraction(RBig::from(number.into()))
-    }
-
     /// The nearest floating-point number, or one next to it. Numbers that are too large become
     /// infinite.
     pub fn to_f64(&self) -> f64 {
@@ -74,20 +70,11 @@ impl Fraction {
     }
 }
 
-/// Conversions from whole numbers.
-macro_rules! whole_numbers {
-    ($($t:ty),*) => {
-        $(
-            impl From<$t> for Fraction {
-                fn from(number: $t) -> Fraction {
-                    Fraction::int(number)
-                }
-            }
-        )*
-    };
+impl<N: Into<IBig>> From<N> for Fraction {
+    fn from(number: N) -> Fraction {
+        Fraction(RBig::from(number.into()))
+    }
 }
-
-whole_numbers!(u8, i32, u32, i64, u64, usize);
 
 impl TryFrom<&Fraction> for u64 {
     type Error = Error;
@@ -129,32 +116,26 @@ impl FromStr for Fraction {
 macro_rules! operators {
     ($($trait:ident $method:ident $assign:ident $assign_method:ident;)*) => {
         $(
-            operators!(@ $trait $method (Fraction, Fraction) |a, b| (a.0, b.0));
-            operators!(@ $trait $method (Fraction, &Fraction) |a, b| (a.0, &b.0));
-            operators!(@ $trait $method (&Fraction, Fraction) |a, b| (&a.0, b.0));
-            operators!(@ $trait $method (&Fraction, &Fraction) |a, b| (&a.0, &b.0));
-
-            impl $assign for Fraction {
-                fn $assign_method(&mut self, other: Fraction) {
-                    self.0.$assign_method(other.0);
+            impl<R: Borrow<Fraction>> $trait<R> for Fraction {
+                type Output = Fraction;
+                fn $method(self, other: R) -> Fraction {
+                    Fraction(self.0.$method(&other.borrow().0))
                 }
             }
 
-            impl $assign<&Fraction> for Fraction {
-                fn $assign_method(&mut self, other: &Fraction) {
-                    self.0.$assign_method(&other.0);
+            impl<R: Borrow<Fraction>> $trait<R> for &Fraction {
+                type Output = Fraction;
+                fn $method(self, other: R) -> Fraction {
+                    Fraction((&self.0).$method(&other.borrow().0))
+                }
+            }
+
+            impl<R: Borrow<Fraction>> $assign<R> for Fraction {
+                fn $assign_method(&mut self, other: R) {
+                    self.0.$assign_method(&other.borrow().0);
                 }
             }
         )*
-    };
-    (@ $trait:ident $method:ident ($left:ty, $right:ty) |$a:ident, $b:ident| ($x:expr, $y:expr)) => {
-        impl $trait<$right> for $left {
-            type Output = Fraction;
-            fn $method(self, other: $right) -> Fraction {
-                let ($a, $b) = (self, other);
-                Fraction($x.$method($y))
-            }
-        }
     };
 }
 
@@ -169,13 +150,6 @@ impl Neg for Fraction {
     type Output = Fraction;
     fn neg(self) -> Fraction {
         Fraction(-self.0)
-    }
-}
-
-impl Neg for &Fraction {
-    type Output = Fraction;
-    fn neg(self) -> Fraction {
-        Fraction(-&self.0)
     }
 }
 
@@ -240,9 +214,9 @@ fn decimal(text: &str) -> Option<Fraction> {
     if !fits || !all.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let number = Fraction::int(IBig::from_str_radix(&all, 10).ok()?);
+    let number = Fraction::from(IBig::from_str_radix(&all, 10).ok()?);
     let shift = exponent - i32::try_from(part.len()).ok()?;
-    let power = Fraction::int(UBig::from(10u8).pow(shift.unsigned_abs() as usize));
+    let power = Fraction::from(UBig::from(10u8).pow(shift.unsigned_abs() as usize));
     let value = if shift < 0 {
         number / power
     } else {
@@ -251,12 +225,10 @@ fn decimal(text: &str) -> Option<Fraction> {
     Some(if negative { -value } else { value })
 }
 
-/// Returns the fraction `n`.
 pub(crate) fn whole(n: usize) -> Fraction {
     Fraction::from(n)
 }
 
-/// Returns the sum.
 pub(crate) fn sum(values: impl IntoIterator<Item = Fraction>) -> Fraction {
     values.into_iter().fold(Fraction::ZERO, |s, v| s + v)
 }
@@ -267,41 +239,26 @@ pub(crate) fn to_finite(value: &Fraction) -> f64 {
     value.to_f64().clamp(-1e150, 1e150)
 }
 
-/// Formats as `a/b`, or `a` for whole numbers, if that is short, otherwise as a decimal number.
+/// Formats as `a/b`, or `a` for whole numbers, if that is short, otherwise as a decimal number with
+/// about nine digits.
 pub fn show_short(value: &Fraction) -> String {
     let exact = value.to_string();
-    if exact.len() <= 24 {
-        exact
-    } else {
-        show_float(value.to_f64())
+    let float = value.to_f64();
+    match float.abs() {
+        _ if exact.len() <= 24 => exact,
+        size if size == 0.0 || (1e-3..1e9).contains(&size) => format!("{float:.9}"),
+        _ => format!("{float:.8e}"),
     }
 }
 
-/// Formats a floating-point number with about nine digits; very small and very large ones have an
-/// exponent.
-fn show_float(value: f64) -> String {
-    let size = value.abs();
-    if size == 0.0 || (1e-3..1e9).contains(&size) {
-        format!("{value:.9}")
-    } else {
-        format!("{value:.8e}")
-    }
-}
-
-/// Returns the least common multiple.
 pub(crate) fn lcm(a: &UBig, b: &UBig) -> UBig {
     a / a.gcd(b) * b
 }
 
 /// Returns the least common denominator of the numbers; 1 for none.
 pub(crate) fn common_denominator<'a>(values: impl IntoIterator<Item = &'a Fraction>) -> UBig {
-    values.into_iter().fold(UBig::ONE, |d, v| {
-        if v.is_int() {
-            d
-        } else {
-            lcm(&d, v.denominator())
-        }
-    })
+    let fractions = values.into_iter().filter(|v| !v.is_int());
+    fractions.fold(UBig::ONE, |d, v| lcm(&d, v.denominator()))
 }
 
 /// Returns `value * denominator`, where `denominator` is a multiple of the value's own one.
@@ -315,7 +272,6 @@ pub(crate) fn over_common(values: &[Fraction]) -> (Vec<IBig>, UBig) {
     (values.iter().map(|v| scaled(v, &d)).collect(), d)
 }
 
-/// Returns the absolute value.
 pub(crate) fn magnitude(value: &IBig) -> UBig {
     value.unsigned_abs()
 }

@@ -43,79 +43,69 @@ pub fn generate(name: &str, seed: u64) -> Result<Platform> {
             "'{name}' is not a platform: write complete:N, ring:N, grid:AxB, tree:N, star:N, random:N:M, clustered:AxB or fig3"
         ))
     };
+    let refuse = |why: String| Err(Error::usage(format!("{name}: {why}")));
     let (kind, size) = name.split_once(':').unwrap_or((name, ""));
     let count = |text: &str| text.parse::<usize>().map_err(|_| unknown());
     let pair = |by: char| {
         let (a, b) = size.split_once(by).ok_or_else(unknown)?;
         Ok::<_, Error>((count(a)?, count(b)?))
     };
-    let small = |nodes: usize| ensure_small(name, nodes);
-    let mut random = Generator::new(seed);
-    let mut links = LinkList::default();
-    let nodes = match kind {
-        "complete" | "ring" | "tree" | "star" => {
-            let n = small(count(size)?)?;
-            match kind {
-                "complete" => links.complete(0, n, || whole(1)),
-                "ring" => links.ring(n),
-                "tree" => (1..n).for_each(|v| links.both((v - 1) / 2, v, whole(1))),
-                _ => (1..n).for_each(|v| links.both(0, v, whole(1))),
-            }
-            n
-        }
-        "grid" => {
-            let (rows, columns) = pair('x')?;
-            let n = small(rows.saturating_mul(columns))?;
-            links.grid(n, columns);
-            n
-        }
-        "random" => {
-            let (n, edges) = pair(':')?;
-            let n = small(n)?;
-            ensure_possible(name, n, edges)?;
-            links.random(n, edges, &mut random);
-            n
-        }
-        "clustered" => {
-            let (clusters, each) = pair('x')?;
-            let n = small(clusters.saturating_mul(each))?;
-            links.clustered(clusters, each, &mut random);
-            n
-        }
-        "fig3" if size.is_empty() => {
-            links.fig3();
-            3
-        }
+    let (a, b) = match kind {
+        "complete" | "ring" | "tree" | "star" => (count(size)?, 1),
+        "grid" | "clustered" => pair('x')?,
+        "random" => pair(':')?,
+        "fig3" if size.is_empty() => (3, 1),
         _ => return Err(unknown()),
     };
+    let n = if kind == "random" {
+        a
+    } else {
+        a.saturating_mul(b)
+    };
+    if !(2..=MAX_NODES).contains(&n) {
+        return refuse(format!(
+            "a generated platform has 2 to {MAX_NODES} nodes, not {n}"
+        ));
+    }
+    let mut random = Generator::new(seed);
+    let mut links = LinkList::default();
+    match kind {
+        "complete" => links.complete(0, n, || 1),
+        "ring" => (usize::from(n == 2)..n).for_each(|v| links.both(v, (v + 1) % n, 1)),
+        "tree" => (1..n).for_each(|v| links.both((v - 1) / 2, v, 1)),
+        "star" => (1..n).for_each(|v| links.both(0, v, 1)),
+        "grid" => {
+            (0..n)
+                .filter(|v| v % b + 1 < b)
+                .for_each(|v| links.both(v, v + 1, 1));
+            (0..n - b).for_each(|v| links.both(v, v + b, 1));
+        }
+        "random" => {
+            let (min, max) = (n - 1, n * (n - 1));
+            if !(min..=max).contains(&b) {
+                return refuse(format!("{n} nodes have {min} to {max} edges"));
+            }
+            links.random(n, b, &mut random);
+        }
+        "clustered" => {
+            (0..a).for_each(|c| links.complete(c * b, b, || 1 + below(&mut random, 3)));
+            for (c, d) in (0..a).flat_map(|c| (0..c).map(move |d| (c, d))) {
+                links.both(c * b, d * b, 5 + below(&mut random, 11));
+            }
+        }
+        _ => {
+            links.add(0, 1, whole(1));
+            links.add(0, 2, whole(1));
+            links.add(1, 2, whole(1) / whole(2));
+        }
+    }
     if links.0.len() > MAX_EDGES {
-        return Err(Error::usage(format!(
-            "{name}: {} edges are more than the {MAX_EDGES} that are generated",
-            links.0.len()
-        )));
+        let edges = links.0.len();
+        return refuse(format!(
+            "{edges} edges are more than the {MAX_EDGES} that are generated"
+        ));
     }
-    Platform::new(nodes, 0, None, links.0)
-}
-
-/// Returns `nodes` if a platform of that size can be generated.
-fn ensure_small(name: &str, nodes: usize) -> Result<usize> {
-    if (2..=MAX_NODES).contains(&nodes) {
-        return Ok(nodes);
-    }
-    Err(Error::usage(format!(
-        "{name}: a generated platform has 2 to {MAX_NODES} nodes, not {nodes}"
-    )))
-}
-
-/// Checks that `edges` different edges can connect all nodes.
-fn ensure_possible(name: &str, nodes: usize, edges: usize) -> Result<()> {
-    let (min, max) = (nodes - 1, nodes * (nodes - 1));
-    if (min..=max).contains(&edges) {
-        return Ok(());
-    }
-    Err(Error::usage(format!(
-        "{name}: {nodes} nodes have {min} to {max} edges"
-    )))
+    Platform::new(n, 0, None, links.0)
 }
 
 /// The links of a platform.
@@ -127,34 +117,14 @@ impl LinkList {
         self.0.push(Edge::new(src, dst, cost));
     }
 
-    fn both(&mut self, a: usize, b: usize, cost: Fraction) {
-        self.add(a, b, cost.clone());
-        self.add(b, a, cost);
+    fn both(&mut self, a: usize, b: usize, cost: usize) {
+        self.add(a, b, whole(cost));
+        self.add(b, a, whole(cost));
     }
 
-    fn complete(&mut self, first: usize, count: usize, mut cost: impl FnMut() -> Fraction) {
+    fn complete(&mut self, first: usize, count: usize, mut cost: impl FnMut() -> usize) {
         for a in first..first + count {
-            for b in first..a {
-                self.both(a, b, cost());
-            }
-        }
-    }
-
-    fn ring(&mut self, nodes: usize) {
-        (0..nodes - 1).for_each(|v| self.both(v, v + 1, whole(1)));
-        if nodes > 2 {
-            self.both(nodes - 1, 0, whole(1));
-        }
-    }
-
-    fn grid(&mut self, nodes: usize, columns: usize) {
-        for v in 0..nodes {
-            if v % columns + 1 < columns {
-                self.both(v, v + 1, whole(1));
-            }
-            if v + columns < nodes {
-                self.both(v, v + columns, whole(1));
-            }
+            (first..a).for_each(|b| self.both(a, b, cost()));
         }
     }
 
@@ -174,24 +144,6 @@ impl LinkList {
             let i = free.swap_remove(below(random, free.len()));
             self.add(i / nodes, i % nodes, whole(1 + below(random, 10)));
         }
-    }
-
-    /// Adds clusters of `each` nodes, and links between their first nodes.
-    fn clustered(&mut self, clusters: usize, each: usize, random: &mut Generator) {
-        for c in 0..clusters {
-            self.complete(c * each, each, || whole(1 + below(random, 3)));
-        }
-        for a in 0..clusters {
-            for b in 0..a {
-                self.both(a * each, b * each, whole(5 + below(random, 11)));
-            }
-        }
-    }
-
-    fn fig3(&mut self) {
-        self.add(0, 1, whole(1));
-        self.add(0, 2, whole(1));
-        self.add(1, 2, whole(1) / whole(2));
     }
 }
 

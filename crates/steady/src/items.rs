@@ -77,14 +77,24 @@ pub(super) fn items(
     let platform = &solution.platform;
     let layout = BufferLayout::new(solution, 0);
     let activities = platform.edges().len() + platform.nodes();
-    let ends = SlotEnds::new(slots, activities);
+    // By activity, where the elements of each slot end.
+    let mut ends: Vec<Vec<(usize, usize)>> = vec![Vec::new(); activities];
+    for (slot, cut) in slots.iter().enumerate() {
+        for (activity, range) in &cut.edges {
+            ends[*activity].push((range.end, slot));
+        }
+    }
+    let slot_of = |activity: usize, element: usize| {
+        let ends = &ends[activity];
+        let at = ends.partition_point(|(end, _)| *end <= element);
+        ends.get(at).map_or(slots.len(), |(_, slot)| *slot)
+    };
     let routes = solution.routes.iter();
     let routes: Vec<Vec<RouteItem>> = routes
         .map(|(route, _)| items_of(route, platform, &layout))
         .collect();
-    let order = ItemOrder::new(&routes, counts, activities);
-    let lens = order.lens.iter();
-    let mut items: Vec<Vec<Item>> = lens.map(|&len| vec![Item::NONE; len]).collect();
+    let (positions, lens) = positions(&routes, counts, activities);
+    let mut items: Vec<Vec<Item>> = lens.iter().map(|&len| vec![Item::NONE; len]).collect();
     let mut operation = 0;
     let mut max_delay = 0;
     for (route, &count) in routes.iter().zip(counts) {
@@ -93,10 +103,10 @@ pub(super) fn items(
         for _ in 0..count {
             done.clear();
             for (i, of_route) in route.iter().enumerate() {
-                let at = order.positions[operation][i];
+                let at = positions[operation][i];
                 let first = at * elements;
-                let start = ends.slot_of(of_route.activity, first);
-                let end = ends.slot_of(of_route.activity, first + elements - 1);
+                let start = slot_of(of_route.activity, first);
+                let end = slot_of(of_route.activity, first + elements - 1);
                 let earliest = of_route.before.iter().map(|&b| {
                     let (period, slot) = done[b];
                     period + usize::from(slot >= start)
@@ -116,67 +126,32 @@ pub(super) fn items(
     (items, max_delay + 1)
 }
 
-/// By activity, where the elements of each slot end.
-struct SlotEnds {
-    ends: Vec<Vec<(usize, usize)>>,
-    slots: usize,
-}
-
-impl SlotEnds {
-    fn new(slots: &[Cut], activities: usize) -> SlotEnds {
-        let mut ends = vec![Vec::new(); activities];
-        for (slot, cut) in slots.iter().enumerate() {
-            for (activity, range) in &cut.edges {
-                ends[*activity].push((range.end, slot));
+/// Orders the items of each activity in a period: those that come first on their route come first,
+/// so that their successors can still follow in the same period. Returns, by operation and item of
+/// its route, the position among the items of its activity, and, by activity, their number.
+fn positions(
+    routes: &[Vec<RouteItem>],
+    counts: &[usize],
+    activities: usize,
+) -> (Vec<Vec<usize>>, Vec<usize>) {
+    let mut order: Vec<Vec<(usize, usize, usize)>> = vec![Vec::new(); activities];
+    let mut positions: Vec<Vec<usize>> = Vec::new();
+    for (route, &count) in routes.iter().zip(counts) {
+        let depths = depths(route);
+        for _ in 0..count {
+            for (i, (item, depth)) in route.iter().zip(&depths).enumerate() {
+                order[item.activity].push((*depth, positions.len(), i));
             }
-        }
-        SlotEnds {
-            ends,
-            slots: slots.len(),
+            positions.push(vec![0; route.len()]);
         }
     }
-
-    /// Returns the slot that carries an element of the period.
-    fn slot_of(&self, activity: usize, element: usize) -> usize {
-        let ends = &self.ends[activity];
-        let at = ends.partition_point(|(end, _)| *end <= element);
-        ends.get(at).map_or(self.slots, |(_, slot)| *slot)
-    }
-}
-
-/// The order of the items of each activity in a period. Items that come first on their route come
-/// first in the period, so that their successors can still follow in the same period.
-struct ItemOrder {
-    /// By operation and item of its route, its position among the items of its activity.
-    positions: Vec<Vec<usize>>,
-    /// By activity, the number of its items.
-    lens: Vec<usize>,
-}
-
-impl ItemOrder {
-    fn new(routes: &[Vec<RouteItem>], counts: &[usize], activities: usize) -> ItemOrder {
-        let mut order: Vec<Vec<(usize, usize, usize)>> = vec![Vec::new(); activities];
-        let mut positions: Vec<Vec<usize>> = Vec::new();
-        for (route, &count) in routes.iter().zip(counts) {
-            let depths = depths(route);
-            for _ in 0..count {
-                for (i, (item, depth)) in route.iter().zip(&depths).enumerate() {
-                    order[item.activity].push((*depth, positions.len(), i));
-                }
-                positions.push(vec![0; route.len()]);
-            }
-        }
-        for of_activity in &mut order {
-            of_activity.sort_unstable();
-            for (at, &(_, operation, i)) in of_activity.iter().enumerate() {
-                positions[operation][i] = at;
-            }
-        }
-        ItemOrder {
-            positions,
-            lens: order.iter().map(Vec::len).collect(),
+    for of_activity in &mut order {
+        of_activity.sort_unstable();
+        for (at, &(_, operation, i)) in of_activity.iter().enumerate() {
+            positions[operation][i] = at;
         }
     }
+    (positions, order.iter().map(Vec::len).collect())
 }
 
 /// Lists the items of one operation on a route.

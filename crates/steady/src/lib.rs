@@ -30,7 +30,7 @@
 //! - [`Series`] keeps the platform in the schedule's file.
 //! - [`Solution::robustness`] gives the throughput that is still guaranteed when costs drift.
 //! - [`best_single`] gives the best single tree for all messages, [`best_packets`] cuts one long
-//!   message into packets, [`multicast_bounds`] bounds multicasts.
+//!   message into packets.
 //! - [`Solution::bounds`] gives bounds for operations whose optimum is NP-hard to find.
 //!
 //! Nodes and edges are numbered from 0, edges in the order of [`Platform::edges`]. Times are in the
@@ -75,6 +75,7 @@ mod arborescence;
 mod buffer_layout;
 mod certificate;
 mod colouring;
+mod cut;
 mod demand;
 mod flows;
 mod fraction;
@@ -107,7 +108,7 @@ pub use packets::{Packets, best_packets};
 pub use periodic::Periodic;
 pub use platform::{Edge, Platform};
 pub use ports::Slot;
-pub use problem::{Operation, Solution, multicast_bounds, solve};
+pub use problem::{Operation, Solution, solve};
 pub use robust::Robustness;
 pub use route::{Arborescence, Route, Task, TaskGraph};
 pub use series::Series;

@@ -20,12 +20,11 @@ use dashu_int::{IBig, UBig};
 use super::colouring::{Slotted, general_slots};
 use super::fraction::{Fraction, common_denominator, lcm, magnitude, scaled, whole};
 use super::items::{Cut, items};
-use super::ports::{PortGraph, Slot};
+use super::ports::Slot;
 use super::problem::Solution;
 use super::route::Route;
 use super::scan::time_of;
 use super::single::best_single;
-use super::solve::edge_loads;
 use oneport::error::{Error, Result};
 use oneport::machine::CostModel;
 
@@ -89,7 +88,7 @@ impl Solution {
             .routes
             .iter()
             .fold(UBig::ZERO, |g, (_, x)| g.gcd(magnitude(&scaled(x, &below))));
-        let below = Fraction::int(below) / Fraction::int(common);
+        let below = Fraction::from(below) / Fraction::from(common);
         let operations = &below * &self.throughput;
         let fits = match longest {
             Some(longest) => below <= *longest && operations <= whole(100 * MAX_OPERATIONS),
@@ -192,12 +191,9 @@ impl Solution {
 
     /// Returns how long these numbers of operations on the routes take, and slots for them.
     fn slots_of(&self, counts: &[usize]) -> Result<(Fraction, Vec<Slot>)> {
-        let used: Vec<(Route, Fraction)> = (self.routes.iter().zip(counts))
-            .map(|((route, _), &count)| (route.clone(), whole(count)))
-            .collect();
-        let costs = self.platform.activity_costs(self.computing());
-        let loads = edge_loads(&self.platform, &costs, &used);
-        let graph = PortGraph::new(&self.platform, self.ports, self.computing());
+        let used = self.routes.iter().zip(counts);
+        let graph = self.port_graph();
+        let loads = graph.loads(used.map(|((route, _), &count)| (route, whole(count))));
         let time = time_of(&graph, &loads)?;
         let shares: Vec<Fraction> = loads.iter().map(|w| w / &time).collect();
         let slots = match general_slots(&graph, &shares, &[])? {
@@ -260,15 +256,14 @@ impl Solution {
 
     /// Returns how long the busiest port is busy.
     fn port_time(&self, counts: &[usize]) -> f64 {
-        let graph = PortGraph::new(&self.platform, self.ports, self.computing());
-        let costs = self.platform.activity_costs(self.computing());
+        let graph = self.port_graph();
         let mut busy = vec![0.0; graph.len()];
         for ((route, _), &count) in self.routes.iter().zip(counts) {
             if count == 0 {
                 continue;
             }
-            for (e, messages) in route.activities(self.platform.edges().len()) {
-                let (Some(cost), Some(&(a, b))) = (costs.get(e), graph.links().get(e)) else {
+            for (e, messages) in route.activities(graph.edges) {
+                let (Some(cost), Some(&(a, b))) = (graph.costs.get(e), graph.links().get(e)) else {
                     continue;
                 };
                 let time = cost.to_f64() * (messages * count) as f64;

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::ops::AddAssign;
 
-use super::fraction::{Fraction, over_common, sum};
+use super::fraction::{Fraction, over_common, sum, whole};
 use super::matching::maximum;
 use super::platform::Platform;
+use super::route::Route;
 use super::weight::{Weight, Whole};
 use dashu_int::IBig;
 use oneport::machine::Ports;
@@ -45,6 +46,10 @@ pub(super) struct PortGraph {
     size: usize,
     /// The two ports of each edge, followed by those of each node's combining.
     links: Vec<(usize, usize)>,
+    /// Number of the platform's edges.
+    pub(super) edges: usize,
+    /// Time of a message on each edge, followed by that of a combination on each node.
+    pub(super) costs: Vec<Fraction>,
 }
 
 impl PortGraph {
@@ -81,7 +86,26 @@ impl PortGraph {
             bidirectional,
             size,
             links,
+            edges: platform.edges().len(),
+            costs: platform.activity_costs(computing),
         }
+    }
+
+    /// Returns for how long each activity is busy when the routes perform these numbers of
+    /// operations.
+    pub(super) fn loads<'r>(
+        &self,
+        routes: impl IntoIterator<Item = (&'r Route, Fraction)>,
+    ) -> Vec<Fraction> {
+        let mut loads = vec![Fraction::ZERO; self.costs.len()];
+        for (route, operations) in routes {
+            for (e, messages) in route.activities(self.edges) {
+                if let Some(cost) = self.costs.get(e) {
+                    loads[e] += cost * &operations * whole(messages);
+                }
+            }
+        }
+        loads
     }
 
     /// The number of ports.
@@ -181,11 +205,11 @@ pub(super) fn bipartite_slots(graph: &PortGraph, loads: &[Fraction]) -> Vec<Slot
             *share += min_share;
         }
     }
-    let below = Fraction::int(below);
+    let below = Fraction::from(below);
     order
         .into_iter()
         .map(|edges| Slot {
-            share: Fraction::int(slots[&edges].clone()) / &below,
+            share: Fraction::from(slots[&edges].clone()) / &below,
             edges,
         })
         .collect()
@@ -312,12 +336,8 @@ pub(super) fn trimmed(slots: Vec<Slot>, loads: &[Fraction]) -> Vec<Slot> {
         let mut i = 0;
         while excess > Fraction::ZERO && i < slots.len() {
             if slots[i].edges.contains(&edge) {
-                let without: Vec<usize> = slots[i]
-                    .edges
-                    .iter()
-                    .copied()
-                    .filter(|&e| e != edge)
-                    .collect();
+                let mut without = slots[i].edges.clone();
+                without.retain(|&e| e != edge);
                 if slots[i].share <= excess {
                     excess -= &slots[i].share;
                     slots[i].edges = without;

@@ -6,10 +6,13 @@ use super::flows::flow_bound;
 use super::fraction::{Fraction, common_denominator, lcm, sum, whole};
 use super::partial_results::PartialResults;
 use super::platform::Platform;
-use super::ports::Slot;
+use super::ports::{PortGraph, Slot};
 use super::route::Route;
 use super::scan::best_scan;
 use super::solve::{SolveMethod, best_rates};
+use Operation::{
+    Allgather, Alltoall, Broadcast, Gather, Multicast, Reduce, ReduceOrdered, Scan, Scatter,
+};
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 
@@ -46,29 +49,29 @@ pub enum Operation {
 impl Operation {
     /// All operations.
     pub const ALL: [Operation; 9] = [
-        Operation::Broadcast,
-        Operation::Multicast,
-        Operation::Scatter,
-        Operation::Gather,
-        Operation::Reduce,
-        Operation::ReduceOrdered,
-        Operation::Scan,
-        Operation::Allgather,
-        Operation::Alltoall,
+        Broadcast,
+        Multicast,
+        Scatter,
+        Gather,
+        Reduce,
+        ReduceOrdered,
+        Scan,
+        Allgather,
+        Alltoall,
     ];
 
     /// The name, in lower case.
     pub fn name(self) -> &'static str {
         match self {
-            Operation::Broadcast => "broadcast",
-            Operation::Multicast => "multicast",
-            Operation::Scatter => "scatter",
-            Operation::Gather => "gather",
-            Operation::Reduce => "reduce",
-            Operation::ReduceOrdered => "reduce-ordered",
-            Operation::Scan => "scan",
-            Operation::Allgather => "allgather",
-            Operation::Alltoall => "alltoall",
+            Broadcast => "broadcast",
+            Multicast => "multicast",
+            Scatter => "scatter",
+            Gather => "gather",
+            Reduce => "reduce",
+            ReduceOrdered => "reduce-ordered",
+            Scan => "scan",
+            Allgather => "allgather",
+            Alltoall => "alltoall",
         }
     }
 
@@ -76,18 +79,15 @@ impl Operation {
     /// backwards. Reductions are where combining takes no time.
     pub(super) fn is_reversed(self, platform: &Platform) -> bool {
         match self {
-            Operation::Gather => true,
-            Operation::Reduce => !platform.computes(),
+            Gather => true,
+            Reduce => !platform.computes(),
             _ => false,
         }
     }
 
     /// Whether every target gets a message of its own.
     pub(super) fn is_personal(self) -> bool {
-        matches!(
-            self,
-            Operation::Scatter | Operation::Gather | Operation::Alltoall
-        )
+        matches!(self, Scatter | Gather | Alltoall)
     }
 
     /// Returns how contributions are combined, where that matters.
@@ -100,10 +100,10 @@ impl Operation {
             })
         };
         match self {
-            Operation::ReduceOrdered | Operation::Scan => Some(all(true)),
-            Operation::Reduce if !platform.computes() => None,
-            Operation::Reduce if n <= MAX_COMBINED => Some(all(false)),
-            Operation::Reduce => Some(Combining::Trees),
+            ReduceOrdered | Scan => Some(all(true)),
+            Reduce if !platform.computes() => None,
+            Reduce if n <= MAX_COMBINED => Some(all(false)),
+            Reduce => Some(Combining::Trees),
             _ => None,
         }
     }
@@ -115,43 +115,28 @@ impl Operation {
         let others = |v: usize| (0..n).filter(|&u| u != v).collect::<Vec<usize>>();
         let source = platform.source();
         let (roots, targets): (Vec<usize>, Vec<Vec<usize>>) = match self {
-            Operation::Broadcast
-            | Operation::Reduce
-            | Operation::ReduceOrdered
-            | Operation::Scan => (vec![source], vec![others(source)]),
-            Operation::Multicast | Operation::Scatter | Operation::Gather => {
-                (vec![source], vec![platform.targets().to_vec()])
-            }
-            Operation::Allgather | Operation::Alltoall => {
-                ((0..n).collect(), (0..n).map(others).collect())
-            }
+            Broadcast | Reduce | ReduceOrdered | Scan => (vec![source], vec![others(source)]),
+            Multicast | Scatter | Gather => (vec![source], vec![platform.targets().to_vec()]),
+            Allgather | Alltoall => ((0..n).collect(), (0..n).map(others).collect()),
         };
-        let combining = self.combining(platform);
-        if self == Operation::Scan {
-            // Each prefix combines the previous one with one more contribution.
-            for v in 1..n {
-                platform.reaches(v - 1, &[v], false)?;
-            }
-            return Ok(Wanted {
-                roots,
-                targets,
-                personal: false,
-                combining,
-            });
-        }
-        for (&root, targets) in roots.iter().zip(&targets) {
-            if combining.is_some() {
-                platform.reversed().reaches(root, targets, true)?;
-            } else {
-                platform.reaches(root, targets, self.is_reversed(platform))?;
-            }
-        }
-        Ok(Wanted {
+        let wanted = Wanted {
             roots,
             targets,
             personal: self.is_personal(),
-            combining,
-        })
+            combining: self.combining(platform),
+        };
+        if self == Scan {
+            // Each prefix combines the previous one with one more contribution.
+            (1..n).try_for_each(|v| platform.reaches(v - 1, &[v], false))?;
+            return Ok(wanted);
+        }
+        for (&root, targets) in wanted.roots.iter().zip(&wanted.targets) {
+            match wanted.combining {
+                Some(_) => platform.reversed().reaches(root, targets, true)?,
+                None => platform.reaches(root, targets, self.is_reversed(platform))?,
+            }
+        }
+        Ok(wanted)
     }
 }
 
@@ -234,16 +219,6 @@ pub fn solve(
     })
 }
 
-/// Returns bounds of the throughput of multicasts: from below by a series of scatters of the same
-/// message, from above by [`flow_bound`].
-///
-/// # Errors
-/// Those of [`flow_bound`].
-pub fn multicast_bounds(platform: &Platform, ports: Ports) -> Result<(Fraction, Fraction)> {
-    let below = solve(platform, Operation::Scatter, ports, SolveMethod::Ports)?.throughput;
-    Ok((below, flow_bound(platform, ports)?))
-}
-
 /// Solves a series of scans: the best single route.
 fn scans(platform: Platform, ports: Ports) -> Result<Solution> {
     Operation::Scan.demand(&platform)?;
@@ -284,6 +259,10 @@ impl Solution {
     /// Whether [`Solution::platform`] is the reverse of the given platform.
     pub fn is_reversed(&self) -> bool {
         self.operation.is_reversed(&self.platform)
+    }
+
+    pub(super) fn port_graph(&self) -> PortGraph {
+        PortGraph::new(&self.platform, self.ports, self.computing())
     }
 
     /// Whether combinations are planned as tasks of their own.
@@ -402,6 +381,6 @@ impl Solution {
         let messages: Vec<Fraction> = (self.slots.iter())
             .flat_map(|s| s.edges.iter().map(|&e| &s.share / &costs[e]))
             .collect();
-        Fraction::int(lcm(&routes, &common_denominator(&messages)))
+        Fraction::from(lcm(&routes, &common_denominator(&messages)))
     }
 }

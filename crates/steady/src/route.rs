@@ -114,7 +114,6 @@ pub struct Arborescence {
 }
 
 impl Route {
-    /// A route of one arborescence.
     pub(super) fn of(tree: Arborescence) -> Route {
         Route {
             trees: vec![tree],
@@ -122,16 +121,17 @@ impl Route {
         }
     }
 
+    pub(super) fn of_tasks(task_graph: TaskGraph) -> Route {
+        let trees = Vec::new();
+        Route { trees, task_graph }
+    }
+
     /// Returns the messages by edge: `(edge, messages)`, sorted by edge.
     pub fn loads(&self) -> Vec<(usize, usize)> {
         let mut loads: Vec<(usize, usize)> = Vec::new();
         for tree in &self.trees {
-            loads.extend(
-                tree.edges
-                    .iter()
-                    .copied()
-                    .zip(tree.messages.iter().copied()),
-            );
+            let (edges, messages) = (tree.edges.iter(), tree.messages.iter());
+            loads.extend(edges.copied().zip(messages.copied()));
         }
         loads.extend(self.task_graph.tasks.iter().filter_map(|task| match *task {
             Task::Move { edge, .. } => Some((edge, 1)),

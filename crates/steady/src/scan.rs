@@ -65,7 +65,7 @@ fn best_in_units(platform: &Platform, ports: Ports) -> Result<BestRoute> {
     let mut scans = Scans::new(platform, ports);
     let rounds = (MAX_PRICED / n.pow(5)).clamp(1, ROUNDS);
     for upwards in [true, false] {
-        let mut prices: Vec<f64> = scans.costs.iter().map(to_finite).collect();
+        let mut prices: Vec<f64> = scans.graph.costs.iter().map(to_finite).collect();
         for round in 0..rounds {
             let task_graph = scans.priced(&prices, upwards)?;
             let busy = scans.busy(&task_graph);
@@ -77,11 +77,8 @@ fn best_in_units(platform: &Platform, ports: Ports) -> Result<BestRoute> {
     let Some((time, task_graph)) = scans.best else {
         return Err(Error::system("no scan was found"));
     };
-    let route = Route {
-        trees: Vec::new(),
-        task_graph,
-    };
-    let loads = shares(&scans.costs, platform, &route, &time);
+    let route = Route::of_tasks(task_graph);
+    let loads = scans.graph.loads([(&route, whole(1) / &time)]);
     match general_slots(&scans.graph, &loads, &[])? {
         Slotted::Fits(slots) => Ok(BestRoute {
             route,
@@ -91,30 +88,6 @@ fn best_in_units(platform: &Platform, ports: Ports) -> Result<BestRoute> {
         }),
         Slotted::Violates(_) => Err(Error::system("a scan does not fit into its own time")),
     }
-}
-
-/// Returns the time per operation when all operations follow `route`: that of the busiest port or
-/// odd set.
-pub(super) fn time_alone(
-    platform: &Platform,
-    ports: Ports,
-    computing: bool,
-    route: &Route,
-) -> Result<Fraction> {
-    let graph = PortGraph::new(platform, ports, computing);
-    let costs = platform.activity_costs(computing);
-    let loads = shares(&costs, platform, route, &whole(1));
-    time_of(&graph, &loads)
-}
-
-fn shares(
-    costs: &[Fraction],
-    platform: &Platform,
-    route: &Route,
-    time: &Fraction,
-) -> Vec<Fraction> {
-    let once = [(route.clone(), whole(1) / time)];
-    super::solve::edge_loads(platform, costs, &once)
 }
 
 /// Returns the least time that these times of activities fit into: that of the busiest port or odd
@@ -151,7 +124,6 @@ pub(super) fn time_of(graph: &PortGraph, loads: &[Fraction]) -> Result<Fraction>
 struct Scans<'a> {
     platform: &'a Platform,
     graph: PortGraph,
-    costs: Vec<Fraction>,
     partials: PartialResults,
     splits: Vec<Vec<(usize, usize)>>,
     into: Vec<Vec<usize>>,
@@ -175,7 +147,6 @@ impl<'a> Scans<'a> {
         Scans {
             platform,
             graph: PortGraph::new(platform, ports, computing),
-            costs: platform.activity_costs(computing),
             splits: partials.splits(),
             partials,
             into,
@@ -221,11 +192,8 @@ impl<'a> Scans<'a> {
 
     /// Returns the times of the activities of one operation.
     fn loads(&self, task_graph: &TaskGraph) -> Vec<Fraction> {
-        let route = Route {
-            trees: Vec::new(),
-            task_graph: task_graph.clone(),
-        };
-        shares(&self.costs, self.platform, &route, &whole(1))
+        let route = Route::of_tasks(task_graph.clone());
+        self.graph.loads([(&route, whole(1))])
     }
 
     /// Returns how long each port is busy.
@@ -305,7 +273,7 @@ impl<'a> Scans<'a> {
         ways.retain(|(_, needs)| !needs.iter().any(|&need| search.needs(need, state)));
         for (activity, needs) in ways {
             let link = self.graph.links().get(activity).copied();
-            let cost = self.costs.get(activity).cloned().unwrap_or_default();
+            let cost = self.graph.costs.get(activity).cloned().unwrap_or_default();
             if let Some((a, b)) = link {
                 search.busy[a] += &cost;
                 search.busy[b] += &cost;

@@ -8,9 +8,10 @@
 use super::demand::Wanted;
 use super::fraction::{Fraction, over_common, whole};
 use super::platform::Platform;
+use super::ports::PortGraph;
 use super::problem::{Operation, Solution};
 use super::route::Route;
-use super::scan::time_alone;
+use super::scan::time_of;
 use oneport::error::{Error, Result};
 
 /// One route that all operations follow.
@@ -40,19 +41,17 @@ const MAX_VISITS: usize = 200_000;
 pub fn best_single(solution: &Solution) -> Result<Single> {
     let platform = solution.platform();
     let demand = solution.operation.demand(platform)?;
-    let bidirectional = solution.ports.is_bidirectional();
-    let computing = solution.computing();
-    let costs = platform.activity_costs(computing);
+    let graph = solution.port_graph();
     let mut routes: Vec<Route> = solution.routes.iter().map(|(r, _)| r.clone()).collect();
     if solution.operation != Operation::Scan {
-        routes.extend(demand.cheapest(platform, &over_common(&costs).0));
+        routes.extend(demand.cheapest(platform, &over_common(&graph.costs).0));
     }
     let mut best: Option<(Fraction, Route)> = None;
     for route in routes {
         let time = if demand.combining.is_some() || demand.roots.len() > 1 {
-            time_alone(platform, solution.ports, computing, &route)?
+            time_of(&graph, &graph.loads([(&route, whole(1))]))?
         } else {
-            busy(platform, &route, bidirectional)
+            busy(&graph, &route)
         };
         if best.as_ref().is_none_or(|(min_time, _)| time < *min_time) {
             best = Some((time, route));
@@ -62,19 +61,15 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
         return Err(Error::system("a solution without routes"));
     };
     let mut is_optimal = false;
-    let spans_all = demand
-        .targets
-        .iter()
-        .all(|t| t.len() + 1 == platform.nodes());
+    let spans_all = (demand.targets.iter()).all(|t| t.len() + 1 == platform.nodes());
     let is_tree = !demand.personal && demand.combining.is_none();
     if demand.roots.len() == 1 && is_tree && spans_all {
         loop {
-            let better = exchanged(platform, &demand, &route, bidirectional, &min_time);
+            let better = exchanged(platform, &graph, &demand, &route, &min_time);
             let Some((time, r)) = better else { break };
             (min_time, route) = (time, r);
         }
-        let mut search =
-            TreeSearch::new(platform, demand.roots[0], bidirectional, min_time.clone());
+        let mut search = TreeSearch::new(platform, &graph, demand.roots[0], min_time.clone());
         is_optimal = search.search_all();
         if let Some(entering) = search.best {
             min_time = search.min_time;
@@ -98,24 +93,17 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
 }
 
 /// Returns the time for which one operation keeps the busiest port busy.
-fn busy(platform: &Platform, route: &Route, bidirectional: bool) -> Fraction {
-    let n = platform.nodes();
-    let mut busy = vec![Fraction::ZERO; 2 * n];
-    for (e, messages) in route.loads() {
-        let edge = &platform.edges()[e];
-        let time = &edge.cost * whole(messages);
-        busy[edge.src] += &time;
-        busy[edge.dst + if bidirectional { n } else { 0 }] += &time;
-    }
+fn busy(graph: &PortGraph, route: &Route) -> Fraction {
+    let busy = graph.busy(&graph.loads([(route, whole(1))]));
     busy.into_iter().max().unwrap_or_default()
 }
 
 /// Returns a better tree that differs by one edge, if there is one.
 fn exchanged(
     platform: &Platform,
+    graph: &PortGraph,
     demand: &Wanted,
     route: &Route,
-    bidirectional: bool,
     min_time: &Fraction,
 ) -> Option<(Fraction, Route)> {
     let mut entering = vec![None; platform.nodes()];
@@ -132,7 +120,7 @@ fn exchanged(
                 demand.pruned(platform, demand.roots[0], &demand.targets[0], &entering)
         {
             let tried = Route::of(tree);
-            let time = busy(platform, &tried, bidirectional);
+            let time = busy(graph, &tried);
             if time < *min_time {
                 return Some((time, tried));
             }
@@ -146,8 +134,8 @@ fn exchanged(
 /// tree.
 struct TreeSearch<'a> {
     platform: &'a Platform,
+    graph: &'a PortGraph,
     root: usize,
-    bidirectional: bool,
     into: Vec<Vec<usize>>,
     min_time: Fraction,
     best: Option<Vec<Option<usize>>>,
@@ -157,7 +145,7 @@ struct TreeSearch<'a> {
 }
 
 impl<'a> TreeSearch<'a> {
-    fn new(platform: &'a Platform, root: usize, bidirectional: bool, min_time: Fraction) -> Self {
+    fn new(platform: &'a Platform, graph: &'a PortGraph, root: usize, min_time: Fraction) -> Self {
         let n = platform.nodes();
         let mut into = vec![Vec::new(); n];
         for (i, e) in platform.edges().iter().enumerate() {
@@ -168,13 +156,13 @@ impl<'a> TreeSearch<'a> {
         }
         TreeSearch {
             platform,
+            graph,
             root,
-            bidirectional,
             into,
             min_time,
             best: None,
             entering: vec![None; n],
-            busy: vec![Fraction::ZERO; 2 * n],
+            busy: vec![Fraction::ZERO; graph.len()],
             visits: 0,
         }
     }
@@ -204,17 +192,17 @@ impl<'a> TreeSearch<'a> {
         }
         for i in self.into[node].clone() {
             let edge = &self.platform.edges()[i];
-            let to = edge.dst + if self.bidirectional { n } else { 0 };
-            self.busy[edge.src] += &edge.cost;
-            self.busy[to] += &edge.cost;
-            let fits = self.busy[edge.src] < self.min_time && self.busy[to] < self.min_time;
+            let (out, into) = self.graph.links()[i];
+            self.busy[out] += &edge.cost;
+            self.busy[into] += &edge.cost;
+            let fits = self.busy[out] < self.min_time && self.busy[into] < self.min_time;
             if fits && !self.leads_back(edge.src, node) {
                 self.entering[node] = Some(i);
                 self.choose(node + 1);
                 self.entering[node] = None;
             }
-            self.busy[edge.src] -= &edge.cost;
-            self.busy[to] -= &edge.cost;
+            self.busy[out] -= &edge.cost;
+            self.busy[into] -= &edge.cost;
         }
     }
 

@@ -73,9 +73,8 @@ struct Rows<'a> {
     matchings: bool,
     /// Odd sets of nodes; each has a row, after those of the ports.
     odd_sets: Vec<Vec<usize>>,
-    /// Costs of the edges, followed by those of combining on the nodes.
+    /// The graph's costs.
     costs: Vec<f64>,
-    exact_costs: Vec<Fraction>,
     whole_costs: Vec<IBig>,
 }
 
@@ -117,19 +116,17 @@ fn rates_in_units(
 ) -> Result<Rates> {
     let computing = demand.combining.is_some() && platform.computes();
     let graph = PortGraph::new(platform, ports, computing);
-    let costs = platform.activity_costs(computing);
     let mut rows = Rows {
         platform,
-        graph,
         demand,
         matchings: method == SolveMethod::Matchings,
         odd_sets: Vec::new(),
-        costs: costs.iter().map(to_finite).collect(),
-        whole_costs: over_common(&costs).0,
-        exact_costs: costs.clone(),
+        costs: graph.costs.iter().map(to_finite).collect(),
+        whole_costs: over_common(&graph.costs).0,
+        graph,
     };
     let (optimum, slots) = if rows.matchings {
-        let mut bounds = vec![Fraction::ZERO; costs.len()];
+        let mut bounds = vec![Fraction::ZERO; rows.costs.len()];
         bounds.push(whole(1));
         let optimum = maximise(&bounds, rows.start()?, &mut rows)?;
         let slots = optimum
@@ -139,50 +136,31 @@ fn rates_in_units(
                 ColumnActivity::Route(_) => None,
                 ColumnActivity::Slot(edges) => Some(Slot::new(edges.clone(), share.clone())),
             });
-        let slots = trimmed(
-            slots.collect(),
-            &edge_loads(platform, &costs, &used_routes(&optimum)),
-        );
+        let loads = rows.graph.loads(used_routes(&optimum));
+        let slots = trimmed(slots.collect(), &loads);
         (optimum, slots)
     } else {
         rows.within_ports()?
     };
     Ok(Rates {
         certificate: rows.certificate(&optimum.value, &optimum.prices),
-        routes: used_routes(&optimum),
+        routes: used_routes(&optimum)
+            .map(|(r, rate)| (r.clone(), rate))
+            .collect(),
         throughput: optimum.value,
         slots,
     })
 }
 
-fn used_routes(optimum: &Optimum<ColumnActivity>) -> Vec<(Route, Fraction)> {
-    let routes = optimum.used.iter().filter_map(|(label, rate)| match label {
-        ColumnActivity::Route(route) => Some((route.clone(), rate.clone())),
+fn used_routes(optimum: &Optimum<ColumnActivity>) -> impl Iterator<Item = (&Route, Fraction)> {
+    optimum.used.iter().filter_map(|(label, rate)| match label {
+        ColumnActivity::Route(route) => Some((route, rate.clone())),
         ColumnActivity::Slot(_) => None,
-    });
-    routes.collect()
+    })
 }
 
 /// Limit of the rounds that add odd sets; more than any platform needs.
 const MAX_ROUNDS: usize = 1000;
-
-/// Returns the share of the time for which each activity with one of the `costs` is busy: the
-/// edges, then the combining of the nodes.
-pub(super) fn edge_loads(
-    platform: &Platform,
-    costs: &[Fraction],
-    routes: &[(Route, Fraction)],
-) -> Vec<Fraction> {
-    let mut loads = vec![Fraction::ZERO; costs.len()];
-    for (route, rate) in routes {
-        for (e, messages) in route.activities(platform.edges().len()) {
-            if let Some(cost) = costs.get(e) {
-                loads[e] += cost * rate * whole(messages);
-            }
-        }
-    }
-    loads
-}
 
 impl Rows<'_> {
     /// Finds the optimum by ports and odd sets, and its slots.
@@ -193,8 +171,7 @@ impl Rows<'_> {
             let sets = self.odd_sets.iter();
             bounds.extend(sets.map(|s| whole((s.len() - 1) / 2)));
             let optimum = maximise(&bounds, columns, self)?;
-            let routes = used_routes(&optimum);
-            let loads = edge_loads(self.platform, &self.exact_costs, &routes);
+            let loads = self.graph.loads(used_routes(&optimum));
             if self.graph.bidirectional {
                 return Ok((optimum, bipartite_slots(&self.graph, &loads)));
             }
@@ -210,8 +187,9 @@ impl Rows<'_> {
                 break;
             }
             self.odd_sets.extend(new);
-            let routes = routes.into_iter().map(|(r, _)| r);
-            columns = routes.map(|r| self.route_column(r)).collect();
+            columns = used_routes(&optimum)
+                .map(|(r, _)| self.route_column(r.clone()))
+                .collect();
         }
         Err(Error::system("the search for odd sets did not end"))
     }
@@ -247,8 +225,8 @@ impl Rows<'_> {
 
     fn route_column(&self, route: Route) -> Column<ColumnActivity> {
         let mut entries: Vec<(usize, Fraction)> = Vec::new();
-        for (e, messages) in route.activities(self.platform.edges().len()) {
-            let load = match self.exact_costs.get(e) {
+        for (e, messages) in route.activities(self.graph.edges) {
+            let load = match self.graph.costs.get(e) {
                 Some(cost) if !cost.is_zero() => cost * whole(messages),
                 _ => continue,
             };
@@ -306,11 +284,11 @@ impl Rows<'_> {
             let sets = self.odd_sets.iter().cloned().zip(sets.iter().cloned());
             (ports.to_vec(), sets.collect())
         };
-        let costs = self.exact_costs.iter();
+        let costs = self.graph.costs.iter();
         let weights: Vec<Fraction> = edge_prices.iter().zip(costs).map(|(p, c)| p * c).collect();
         let below = common_denominator(&weights);
         let weights: Vec<IBig> = weights.iter().map(|w| scaled(w, &below)).collect();
-        let below = Fraction::int(below);
+        let below = Fraction::from(below);
         let roots = demand.roots.iter().zip(&demand.targets);
         let proofs = roots.map(|(&root, targets)| self.proof(root, targets, &weights, &below));
         Some(Certificate {
@@ -330,8 +308,8 @@ impl Rows<'_> {
     ) -> (Vec<Fraction>, Vec<(Vec<usize>, Fraction)>) {
         let (scaled, below) = over_common(edge_prices);
         let found = maximum(self.graph.len(), &self.graph.weights(&scaled));
-        let twice = Fraction::int(below * UBig::from(2u8));
-        let of = |w: IBig| Fraction::int(w) / &twice;
+        let twice = Fraction::from(below * UBig::from(2u8));
+        let of = |w: IBig| Fraction::from(w) / &twice;
         let sets = found.twice_odd.into_iter().map(|(s, w)| (s, of(w)));
         let ports = found.twice_prices.into_iter().map(of);
         (ports.collect(), sets.collect())
@@ -370,7 +348,7 @@ impl Rows<'_> {
             let edges: Vec<(usize, usize)> = edges.map(|e| (e.src, e.dst)).collect();
             let cuts = arborescence(nodes, root, &edges, weights)?.cuts;
             let cuts = cuts.into_iter();
-            let cuts = cuts.map(|(s, w)| (s, Fraction::int(w) / below));
+            let cuts = cuts.map(|(s, w)| (s, Fraction::from(w) / below));
             Some(Proof::Cuts(cuts.collect()))
         }
     }
@@ -380,7 +358,7 @@ impl Rows<'_> {
 /// distance `most`, which no edge contradicts.
 fn finite(far: Vec<Option<IBig>>, most: &IBig, below: &Fraction) -> Vec<Fraction> {
     let far = far.into_iter().map(|d| d.unwrap_or_else(|| most.clone()));
-    far.map(|d| Fraction::int(d) / below).collect()
+    far.map(|d| Fraction::from(d) / below).collect()
 }
 
 impl Rows<'_> {

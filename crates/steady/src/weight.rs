@@ -1,9 +1,7 @@
 //! Number types of edge weights in the graph algorithms: floating-point numbers for the search,
 //! whole numbers for the proof.
 
-use std::ops::{Add, Sub};
-
-use dashu_int::IBig;
+use std::ops::{Add, Shr, Sub};
 
 /// A weight; the default is zero.
 pub(super) trait Weight:
@@ -11,28 +9,15 @@ pub(super) trait Weight:
 {
 }
 
-impl Weight for f64 {}
-impl Weight for i64 {}
-impl Weight for IBig {}
+impl<W: Clone + PartialOrd + Default + Add<Output = W> + Sub<Output = W>> Weight for W {}
 
-/// A weight that can be halved exactly wherever an algorithm halves it.
-pub(super) trait Whole: Weight {
-    fn half(self) -> Self;
-}
+/// A weight that is halved by a shift, exactly wherever an algorithm does so.
+pub(super) trait Whole: Weight + Shr<usize, Output = Self> {}
 
-impl Whole for i64 {
-    fn half(self) -> Self {
-        self >> 1
-    }
-}
+impl<W: Weight + Shr<usize, Output = W>> Whole for W {}
 
-impl Whole for IBig {
-    fn half(self) -> Self {
-        self >> 1
-    }
-}
-
-/// Returns the smaller of two weights.
-pub(super) fn min<W: Weight>(a: W, b: W) -> W {
-    if b < a { b } else { a }
+/// Returns the least of the weights.
+pub(super) fn least<W: Weight>(weights: impl IntoIterator<Item = W>) -> Option<W> {
+    let lesser = |a, b| if b < a { b } else { a };
+    weights.into_iter().reduce(lesser)
 }

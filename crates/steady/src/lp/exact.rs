@@ -80,7 +80,7 @@ impl Basis {
     pub(super) fn values(&self, right: &[(usize, Fraction)]) -> Result<Vec<Fraction>> {
         let mut rows = vec![Fraction::ZERO; self.size];
         for (row, b) in right {
-            rows[*row] = b * Fraction::int(self.scale[*row].clone());
+            rows[*row] = b * Fraction::from(self.scale[*row].clone());
         }
         self.solve(&rows, false)
     }
@@ -88,7 +88,7 @@ impl Basis {
     /// Solves `y * basis = right` for `y`.
     pub(super) fn prices(&self, right: &[Fraction]) -> Result<Vec<Fraction>> {
         let scaled = self.solve(right, true)?;
-        let scale = self.scale.iter().cloned().map(Fraction::int);
+        let scale = self.scale.iter().cloned().map(Fraction::from);
         Ok(scaled.into_iter().zip(scale).map(|(y, s)| y * s).collect())
     }
 
@@ -114,10 +114,10 @@ impl Basis {
                 if let Some((above, common)) = fractions(&digits, n, self.field.prime())
                     && self.solves(&above, &common, &right, transposed)
                 {
-                    let common = Fraction::int(common * &below);
+                    let common = Fraction::from(common * &below);
                     return Ok(above
                         .into_iter()
-                        .map(|a| Fraction::int(a) / &common)
+                        .map(|a| Fraction::from(a) / &common)
                         .collect());
                 }
             }

@@ -13,7 +13,7 @@
 
 mod blossom;
 
-use super::weight::{Whole, min};
+use super::weight::{Whole, least};
 
 /// A matching and its proof. Prices are doubled so that halves stay whole.
 #[derive(Debug, Clone)]
@@ -74,12 +74,8 @@ enum Parity {
 impl<'w, W: Whole> MatchingState<'w, W> {
     fn new(n: usize, weights: &'w [W]) -> Self {
         let width = 2 * n + 2;
-        let mut heaviest = W::default();
-        for w in weights {
-            if *w > heaviest {
-                heaviest = w.clone();
-            }
-        }
+        let heavier = |most: W, w: &W| if *w > most { w.clone() } else { most };
+        let heaviest = weights.iter().fold(W::default(), heavier);
         let mut search = MatchingState {
             n,
             weights,
@@ -264,40 +260,20 @@ impl<'w, W: Whole> MatchingState<'w, W> {
     /// Moves the prices as far as they remain a proof; false when the price of a free vertex
     /// reaches 0.
     fn change_prices(&mut self) -> bool {
-        let mut step: Option<W> = None;
-        let mut limit = |w: W| {
-            step = Some(match step.take() {
-                None => w,
-                Some(old) => min(old, w),
-            });
+        let this = &*self;
+        let of_tree =
+            |side| (1..=this.top).filter(move |&x| this.outer[x] == x && this.side[x] == side);
+        let blossoms = of_tree(Parity::Odd).filter(|&b| b > this.n);
+        let shrinking = blossoms.map(|b| this.label[b].clone() >> 1);
+        let nearest = |x: usize| {
+            let from = Some(this.slack[x]).filter(|&from| from != 0)?;
+            Some(this.excess(this.edge(from, x)))
         };
-        for b in self.n + 1..=self.top {
-            if self.outer[b] == b && self.side[b] == Parity::Odd {
-                limit(self.label[b].clone().half());
-            }
-        }
-        for x in 1..=self.top {
-            let from = self.slack[x];
-            if self.outer[x] != x || from == 0 {
-                continue;
-            }
-            match self.side[x] {
-                Parity::Free => limit(self.excess(self.edge(from, x))),
-                Parity::Even => limit(self.excess(self.edge(from, x)).half()),
-                Parity::Odd => {}
-            }
-        }
-        let mut lowest: Option<W> = None;
-        for v in 1..=self.n {
-            if self.side[self.outer[v]] == Parity::Even {
-                let label = self.label[v].clone();
-                lowest = Some(match lowest.take() {
-                    None => label,
-                    Some(old) => min(old, label),
-                });
-            }
-        }
-        let lowest = lowest.unwrap_or_default();
+        let growing = of_tree(Parity::Free).filter_map(nearest);
+        let meeting = of_tree(Parity::Even).filter_map(nearest).map(|w| w >> 1);
+        let step = least(shrinking.chain(growing).chain(meeting));
+        let even = (1..=this.n).filter(|&v| this.side[this.outer[v]] == Parity::Even);
+        let lowest = least(even.map(|v| this.label[v].clone())).unwrap_or_default();
         let (step, continues) = match step {
             Some(step) if step < lowest => (step, true),
             _ => (lowest, false),

@@ -16,7 +16,7 @@ use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::{Ports, Schedule};
 use oneport_steady::{
     Edge, Fraction, Operation, Platform, SolveMethod, best_packets, best_single, flow_bound,
-    generate, multicast_bounds, parse_fraction, solve,
+    generate, parse_fraction, solve,
 };
 
 use cases::cases;
@@ -137,7 +137,7 @@ fn multicasts_lie_between_their_bounds() {
         for ports in [Ports::BI, Ports::UNI] {
             let solution =
                 solve(&platform, Operation::Multicast, ports, SolveMethod::Ports).unwrap();
-            let (below, above) = multicast_bounds(&platform, ports).unwrap();
+            let (below, above) = solution.bounds().unwrap().unwrap();
             assert!(below <= solution.throughput && solution.throughput <= above);
             assert_equations(&solution);
             let other = solve(
