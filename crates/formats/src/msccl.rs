@@ -38,7 +38,7 @@ use oneport::error::{Error, Result};
 use oneport::internal::Matching;
 use oneport::rules::{Event, LocalOrder, OrderScratch};
 use oneport::schedule::collective::Holders;
-use oneport::schedule::{Order, Schedule, Span, Step, total_len};
+use oneport::schedule::{Layout, Order, Schedule, Span, Step, total_len};
 
 /// The largest `cnt` that the executor takes.
 const MAX_COUNT: usize = 71;
@@ -120,39 +120,40 @@ fn collective(schedule: &Schedule) -> Result<(&'static str, usize)> {
             kind.name()
         ))
     })?;
-    let lengths = |region: fn(&oneport::Layout) -> &[Span]| {
+    let lengths = |region: fn(&Layout) -> &[Span]| -> Vec<usize> {
         schedule
             .layout()
             .iter()
-            .map(move |l| oneport::schedule::total_len(region(l)))
+            .map(|l| total_len(region(l)))
+            .collect()
     };
-    let (inputs, outputs) = (|| lengths(|l| &l.input), || lengths(|l| &l.output));
-    let equal = |mut lengths: Box<dyn Iterator<Item = usize> + '_>| {
-        let first = lengths.next().unwrap_or(0);
-        match lengths.find(|&n| n != first) {
-            Some(other) => Err(Error::usage(format!(
-                "MSCCL has blocks of equal size only, here ranks have {first} and {other} elements (choose a size \
-                 that the number of ranks divides, or pad the blocks)"
-            ))),
-            None => Ok(first),
-        }
+    let (inputs, outputs) = (lengths(|l| &l.input), lengths(|l| &l.output));
+    let equal = |lengths: &[usize]| match lengths.iter().find(|&&n| n != lengths[0]) {
+        Some(other) => Err(Error::usage(format!(
+            "MSCCL has blocks of equal size only, here ranks have {} and {other} elements (choose a size that the \
+             number of ranks divides, or pad the blocks)",
+            lengths[0]
+        ))),
+        None => Ok(()),
     };
     if kind.has_blocks() {
         if kind.row().input.0 == Holders::Every {
-            equal(Box::new(inputs()))?;
+            equal(&inputs)?;
         }
         if kind.row().output.0 == Holders::Every {
-            equal(Box::new(outputs()))?;
+            equal(&outputs)?;
         }
         if kind.has_block_pairs() {
-            let blocks = schedule.layout().iter().flat_map(|l| match l.input.len() {
-                n if n == schedule.ranks() => l.input.iter().map(|s| s.len).collect(),
-                _ => Vec::new(),
-            });
-            equal(Box::new(blocks))?;
+            let layouts = schedule.layout().iter();
+            let blocks = layouts.filter(|l| l.input.len() == schedule.ranks());
+            equal(
+                &blocks
+                    .flat_map(|l| l.input.iter().map(|s| s.len))
+                    .collect::<Vec<_>>(),
+            )?;
         }
     }
-    Ok((name, inputs().chain(outputs()).max().unwrap_or(0)))
+    Ok((name, inputs.into_iter().chain(outputs).max().unwrap_or(0)))
 }
 
 /// A thread block: steps in order, with one peer at most.
@@ -180,8 +181,8 @@ struct ThreadStep {
 
 impl ThreadBlock {
     fn write(&self, text: &mut String, id: usize) {
-        let peer = |peer: Option<usize>| peer.map_or("-1".to_string(), |p| p.to_string());
-        let (send, recv, channel) = (peer(self.send), peer(self.recv), self.channel);
+        let or_none = |n: Option<usize>| n.map_or("-1".to_string(), |n| n.to_string());
+        let (send, recv, channel) = (or_none(self.send), or_none(self.recv), self.channel);
         let _ = writeln!(
             text,
             "  <tb id=\"{id}\" send=\"{send}\" recv=\"{recv}\" chan=\"{channel}\">"
@@ -194,10 +195,8 @@ impl ThreadBlock {
                 count,
                 ..
             } = line;
-            let (depid, deps) = match line.waits {
-                Some((block, step)) => (block.to_string(), step.to_string()),
-                None => ("-1".into(), "-1".into()),
-            };
+            let (depid, deps) = line.waits.unzip();
+            let (depid, deps) = (or_none(depid), or_none(deps));
             let _ = write!(
                 text,
                 "   <step s=\"{s}\" type=\"{what}\" srcbuf=\"{}\" srcoff=\"{}\" dstbuf=\"{}\" dstoff=\"{}\" cnt=\"{count}\" \
@@ -272,16 +271,12 @@ fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Ve
             };
             let steps = &mut blocks[id].steps;
             steps.extend(waits.into_iter().map(nop));
-            let theirs_first = matches!(
-                step,
-                Step::RecvCombine {
-                    order: Order::TheirsFirst,
-                    ..
-                } | Step::Combine {
-                    order: Order::TheirsFirst,
-                    ..
+            let theirs_first = match step {
+                Step::RecvCombine { order, .. } | Step::Combine { order, .. } => {
+                    *order == Order::TheirsFirst
                 }
-            );
+                _ => false,
+            };
             let mate = mates[rank][i].map(|(peer, step)| (&placed[peer], &programs[peer][step]));
             let first = steps.len();
             for (src, dst, count) in parts(step, &placed[rank], mate, chunk) {
@@ -347,12 +342,9 @@ fn mates(schedule: &Schedule, programs: &[&[Step]]) -> Result<Vec<Vec<Mate>>> {
                     step.name()
                 )));
             }
-            let found = step.peer().zip(mate);
-            of_rank.push(found.map(|(peer, &mate)| {
-                (
-                    peer,
-                    (mate - matching.first_step[peer]) as usize + extra(peer),
-                )
+            of_rank.push(step.peer().zip(mate).map(|(peer, &mate)| {
+                let step = (mate - matching.first_step[peer]) as usize;
+                (peer, step + extra(peer))
             }));
         }
         all.push(of_rank);
@@ -434,11 +426,8 @@ fn parts(
     }
     let pieces = |(from, to, count): (ChunkAt, ChunkAt, usize)| {
         (0..count).step_by(MAX_COUNT).map(move |at| {
-            (
-                (from.0, from.1 + at),
-                (to.0, to.1 + at),
-                MAX_COUNT.min(count - at),
-            )
+            let [from, to] = [from, to].map(|(buffer, first)| (buffer, first + at));
+            (from, to, MAX_COUNT.min(count - at))
         })
     };
     parts.into_iter().flat_map(pieces).collect()
@@ -455,12 +444,8 @@ fn notes(blocks: &[Vec<ThreadBlock>]) -> Vec<String> {
             "the file has {most_nodes} XML nodes for a rank, MSCCL's executor takes {MAX_NODES}: take fewer segments or ranks"
         ));
     }
-    let most_steps = blocks
-        .iter()
-        .flatten()
-        .map(|b| b.steps.len())
-        .max()
-        .unwrap_or(0);
+    let steps = blocks.iter().flatten().map(|b| b.steps.len());
+    let most_steps = steps.max().unwrap_or(0);
     if most_steps > MAX_STEPS {
         notes.push(format!(
             "a thread block has {most_steps} steps, MSCCL's executor takes {MAX_STEPS}: take fewer segments or ranks"

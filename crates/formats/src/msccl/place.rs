@@ -99,6 +99,18 @@ impl PlacedParts {
         at(span.offset)..at(span.end())
     }
 
+    /// Visits the parts of the spans, with their offsets in the spans together.
+    fn visit(&mut self, spans: &[Span], mut act: impl FnMut(&mut PlacedPart, usize)) {
+        let mut offset = 0;
+        for &span in spans {
+            let range = self.of(span);
+            for part in &mut self.parts[range] {
+                act(part, offset);
+                offset += part.len;
+            }
+        }
+    }
+
     /// The spans at their new places, neighbours joined.
     fn moved(&self, spans: &[Span]) -> Spans {
         let mut moved = Spans::new();
@@ -127,31 +139,13 @@ fn of_rank(layout: &Layout, program: &[Step]) -> Placed {
         cuts,
     };
     let [input, output] = [&layout.input, &layout.output].map(|spans| total_len(spans));
-    for (spans, is_input) in [(&layout.input, true), (&layout.output, false)] {
-        let mut offset = 0;
-        for &span in spans {
-            for i in parts.of(span) {
-                let part = &mut parts.parts[i];
-                *(if is_input {
-                    &mut part.input
-                } else {
-                    &mut part.output
-                }) = Some(offset);
-                offset += part.len;
-            }
-        }
-    }
+    parts.visit(&layout.input, |part, offset| part.input = Some(offset));
+    parts.visit(&layout.output, |part, offset| part.output = Some(offset));
     for step in program {
-        for &span in step.reads() {
-            let range = parts.of(span);
-            parts.parts[range].iter_mut().for_each(|p| p.used = true);
-        }
-        for &span in step.writes() {
-            let range = parts.of(span);
-            parts.parts[range]
-                .iter_mut()
-                .for_each(|p| (p.used, p.written) = (true, true));
-        }
+        parts.visit(step.reads(), |part, _| part.used = true);
+        parts.visit(step.writes(), |part, _| {
+            (part.used, part.written) = (true, true)
+        });
     }
     let mut scratch = 0;
     // What is copied at the start, as (from, to, length).
@@ -170,11 +164,13 @@ fn of_rank(layout: &Layout, program: &[Step]) -> Placed {
             copied.push((from, part.at, part.len));
         }
     }
+    let placed = |p: &&PlacedPart| p.used || p.input.is_some() || p.output.is_some();
     let chunk = parts
         .parts
         .iter()
-        .filter(|p| p.used || p.input.is_some() || p.output.is_some());
-    let chunk = chunk.map(|p| p.len).fold(0, super::gcd);
+        .filter(placed)
+        .map(|p| p.len)
+        .fold(0, super::gcd);
     let mut moved: Vec<Step> = Vec::with_capacity(program.len() + 1);
     if !copied.is_empty() {
         let src = copied.iter().map(|c| Span::new(c.0, c.2));

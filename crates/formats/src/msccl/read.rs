@@ -144,11 +144,8 @@ impl MscclFile<'_> {
 
     fn collective(&self, options: &ReadOptions) -> Result<Collective> {
         let by = |region: usize| {
-            let mut with = self
-                .gpus
-                .iter()
-                .enumerate()
-                .filter(|(_, g)| g.sizes[region] > 0);
+            let gpus = self.gpus.iter().enumerate();
+            let mut with = gpus.filter(|(_, g)| g.sizes[region] > 0);
             match (self.root.or(options.root), with.next(), with.next()) {
                 (Some(root), ..) => Ok(root),
                 (None, Some((root, _)), None) => Ok(root),
@@ -215,9 +212,8 @@ impl MscclFile<'_> {
         let memory = self.memory(rank, root)?;
         let (input, output) = self.regions(rank, root);
         let span = |start: usize, n: usize| -> Result<Spans> {
-            Ok(Some(Span::new(times(start, chunk)?, times(n, chunk)?))
-                .filter(|s| s.len > 0)
-                .into())
+            let span = Span::new(times(start, chunk)?, times(n, chunk)?);
+            Ok(Some(span).filter(|s| s.len > 0).into())
         };
         Ok(Layout {
             len,

@@ -38,10 +38,8 @@ pub(super) fn schedule(head: Head, ranks: &[RankGraph]) -> Result<Schedule> {
             )));
         };
         let json = |text: &str, line: usize, e: serde_json::Error| {
-            at_line(
-                line,
-                format!("{} is no comment of oneport: {e}", shortened(text)),
-            )
+            let what = format!("{} is no comment of oneport: {e}", shortened(text));
+            at_line(line, what)
         };
         layout.push(serde_json::from_str::<Layout>(first).map_err(|e| json(first, *line, e))?);
         let mut program: Vec<Step> = Vec::with_capacity(steps.len());
@@ -99,23 +97,12 @@ fn same_sizes(messages: &[AnnotatedMessage]) -> Result<()> {
 
 /// The number of operations of a step, if these start with them. Notes its message.
 fn same_ops(step: &Step, ops: &[GoalOp], messages: &mut Vec<AnnotatedMessage>) -> Option<usize> {
-    let transfer = match (step, ops.first()?.kind) {
-        (&Step::Send { to: peer, port, .. }, OpKind::Send { to, nic, .. }) => {
-            peer == to && port == nic
-        }
-        (
-            &(Step::Recv {
-                from: peer, port, ..
-            }
-            | Step::RecvCombine {
-                from: peer, port, ..
-            }),
-            OpKind::Recv { from, nic, .. },
-        ) => peer == from && port == nic,
-        (Step::Copy { .. } | Step::Combine { .. }, OpKind::Calc) => return Some(1),
-        _ => false,
+    let (sends, peer, nic) = match ops.first()?.kind {
+        OpKind::Calc => return step.peer().is_none().then_some(1),
+        OpKind::Send { to, nic, .. } => (true, to, nic),
+        OpKind::Recv { from, nic, .. } => (false, from, nic),
     };
-    if !transfer {
+    if (step.is_send(), step.peer(), step.port()) != (sends, Some(peer), Some(nic)) {
         return None;
     }
     messages.push(AnnotatedMessage {
@@ -138,11 +125,8 @@ fn same_requirements(
 ) -> Result<()> {
     let mut expected = Vec::new();
     for (i, step) in program.iter().enumerate() {
-        let (first, last) = (
-            ends[Event::transferred(i).index()],
-            ends[Event::computed(i).index()],
-        );
         let op = |e: &Event| ends[e.index()];
+        let (first, last) = (op(&Event::transferred(i)), op(&Event::computed(i)));
         expected.extend(order.before_start(i).iter().map(|e| (first, op(e))));
         if step.peer().is_some() && step.computes() {
             expected.push((last, first));

@@ -20,10 +20,8 @@ pub(super) fn schedule(ranks: &[RankGraph]) -> Result<Schedule> {
     let Some(k) = ops.map(nic).max().unwrap_or(0).checked_add(1) else {
         return Err(Error::malformed("the number of nics is too large"));
     };
-    let orders = ranks
-        .iter()
-        .enumerate()
-        .map(|(rank, graph)| sorted(rank, graph));
+    let orders = ranks.iter().enumerate();
+    let orders = orders.map(|(rank, graph)| sorted(rank, graph));
     let orders: Vec<Vec<usize>> = orders.collect::<Result<_>>()?;
     let ordered = || {
         let blocks = ranks.iter().zip(&orders).enumerate();
@@ -40,12 +38,8 @@ pub(super) fn schedule(ranks: &[RankGraph]) -> Result<Schedule> {
         programs.push(program);
     }
     let (root, targets) = (0, Vec::new());
-    Schedule::new(
-        Ports::BI.with_k(k),
-        Collective::Multicast { root, targets },
-        layout,
-        programs,
-    )
+    let collective = Collective::Multicast { root, targets };
+    Schedule::new(Ports::BI.with_k(k), collective, layout, programs)
 }
 
 /// The operations of a rank such that each comes after those that it requires, else in the order of
@@ -71,12 +65,12 @@ fn sorted(rank: usize, graph: &RankGraph) -> Result<Vec<usize>> {
         }
     }
     match in_degree.iter().position(|&degree| degree > 0) {
-        Some(stuck) => Err(at_line(
-            graph.ops[stuck].line,
-            format!(
+        Some(stuck) => {
+            let what = format!(
                 "rank {rank}: the requirements of this operation lead back to it, or to others that wait for themselves"
-            ),
-        )),
+            );
+            Err(at_line(graph.ops[stuck].line, what))
+        }
         None => Ok(order),
     }
 }
@@ -198,13 +192,11 @@ fn same_tags(
         if let (Some(tag), Some(Some(other))) = (tag, other)
             && tag != other
         {
-            return Err(at_line(
-                op.line,
-                format!(
-                    "a receive from rank {from} with tag {tag}, where rank {from} sends tag {other}: in the \
-                     model messages between two ranks are received in the order in which they are sent"
-                ),
-            ));
+            let what = format!(
+                "a receive from rank {from} with tag {tag}, where rank {from} sends tag {other}: in the model \
+                 messages between two ranks are received in the order in which they are sent"
+            );
+            return Err(at_line(op.line, what));
         }
     }
     Ok(())

@@ -77,9 +77,8 @@ impl<'t> Parser<'t> {
 
     /// Takes the characters up to the first that `ends` holds for.
     fn take_until(&mut self, ends: impl Fn(char) -> bool) -> &'t str {
-        let (taken, rest) = self
-            .rest
-            .split_at(self.rest.find(ends).unwrap_or(self.rest.len()));
+        let end = self.rest.find(ends).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at(end);
         self.rest = rest;
         taken
     }
@@ -149,24 +148,21 @@ impl<'t> Parser<'t> {
         }
     }
 
-    fn word(&mut self, expected: &str) -> Result<()> {
+    fn expected<T>(&self, what: impl std::fmt::Display, found: Token) -> Result<T> {
+        self.error(format!("expected {what}, found {}", shown(found)))
+    }
+
+    fn take(&mut self, expected: Token) -> Result<()> {
         match self.next()? {
-            Token::Word(word) if word == expected => Ok(()),
-            token => self.error(format!("expected '{expected}', found {}", shown(token))),
+            token if token == expected => Ok(()),
+            token => self.expected(shown(expected), token),
         }
     }
 
     fn number(&mut self, what: &str) -> Result<usize> {
         match self.next()? {
             Token::Number(number) => Ok(number),
-            token => self.error(format!("expected {what}, found {}", shown(token))),
-        }
-    }
-
-    fn mark(&mut self, expected: char) -> Result<()> {
-        match self.next()? {
-            Token::Mark(mark) if mark == expected => Ok(()),
-            token => self.error(format!("expected '{expected}', found {}", shown(token))),
+            token => self.expected(what, token),
         }
     }
 
@@ -179,9 +175,7 @@ impl<'t> Parser<'t> {
             match self.next_but_newlines()? {
                 Token::Json(comment) => file.head = Some((comment, self.at)),
                 Token::Word("num_ranks") => break,
-                token => {
-                    return self.error(format!("expected 'num_ranks', found {}", shown(token)));
-                }
+                token => return self.expected("'num_ranks'", token),
             }
         }
         let (ranks, line) = (self.number("the number of ranks")?, self.at);
@@ -189,24 +183,20 @@ impl<'t> Parser<'t> {
             match self.next_but_newlines()? {
                 Token::Word("rank") => {
                     let rank = self.number("a rank")?;
-                    if rank != file.ranks.len() || rank >= ranks {
-                        let next = file.ranks.len();
+                    let next = file.ranks.len();
+                    if rank != next || rank >= ranks {
                         return self
                             .error(format!("rank {rank} where rank {next} of {ranks} is due"));
                     }
-                    self.mark('{')?;
-                    let graph = self.rank()?;
-                    file.ranks.push(graph);
+                    self.take(Token::Mark('{'))?;
+                    file.ranks.push(self.rank()?);
                 }
                 Token::End if file.ranks.len() == ranks => return Ok(file),
                 Token::End => {
-                    let found = file.ranks.len();
-                    return Err(at_line(
-                        line,
-                        format!("{ranks} ranks, of which {found} follow"),
-                    ));
+                    let what = format!("{ranks} ranks, of which {} follow", file.ranks.len());
+                    return Err(at_line(line, what));
                 }
-                token => return self.error(format!("expected 'rank', found {}", shown(token))),
+                token => return self.expected("'rank'", token),
             }
         }
     }
@@ -219,8 +209,7 @@ impl<'t> Parser<'t> {
             match self.next_but_newlines()? {
                 Token::Mark('}') => return Ok(graph),
                 Token::Json(comment) => {
-                    let before = graph.ops.len();
-                    graph.comments.push((comment, before, self.at));
+                    graph.comments.push((comment, graph.ops.len(), self.at));
                     continue;
                 }
                 Token::Word(op @ ("send" | "recv" | "calc")) => self.op(op, &mut graph)?,
@@ -237,10 +226,7 @@ impl<'t> Parser<'t> {
                     Token::Word("requires") => {
                         let required = match self.next()? {
                             Token::Word(required) => required,
-                            token => {
-                                return self
-                                    .error(format!("expected a label, found {}", shown(token)));
-                            }
+                            token => return self.expected("a label", token),
                         };
                         let defined = |label| {
                             let unknown = || at_line(self.at, format!("no label {label} above"));
@@ -256,10 +242,8 @@ impl<'t> Parser<'t> {
                         );
                     }
                     token => {
-                        return self.error(format!(
-                            "expected ':' or 'requires' after {label}, found {}",
-                            shown(token)
-                        ));
+                        let what = format!("':' or 'requires' after {label}");
+                        return self.expected(what, token);
                     }
                 },
                 token => return self.not_an_op(token),
@@ -267,21 +251,13 @@ impl<'t> Parser<'t> {
             match self.next()? {
                 Token::Newline => {}
                 Token::Mark('}') => return Ok(graph),
-                token => {
-                    return self.error(format!(
-                        "expected the end of the line, found {}",
-                        shown(token)
-                    ));
-                }
+                token => return self.expected("the end of the line", token),
             }
         }
     }
 
     fn not_an_op<T>(&self, token: Token) -> Result<T> {
-        self.error(format!(
-            "expected send, recv, calc, a label or '}}', found {}",
-            shown(token)
-        ))
+        self.expected("send, recv, calc, a label or '}'", token)
     }
 
     /// OpKind follows `send`, `recv` or `calc`.
@@ -297,8 +273,8 @@ impl<'t> Parser<'t> {
             graph.ops.push(GoalOp { kind, size, line });
             return Ok(());
         }
-        self.word("b")?;
-        self.word(if op == "send" { "to" } else { "from" })?;
+        self.take(Token::Word("b"))?;
+        self.take(Token::Word(if op == "send" { "to" } else { "from" }))?;
         let peer = match self.next()? {
             Token::Number(peer) => peer,
             Token::Any if op == "recv" => {
@@ -306,7 +282,7 @@ impl<'t> Parser<'t> {
                     "a receive from any rank: in the model a receive names its sender (write its rank)",
                 );
             }
-            token => return self.error(format!("expected a rank, found {}", shown(token))),
+            token => return self.expected("a rank", token),
         };
         let tag = self.option("tag")?.unwrap_or(Some(0));
         self.option("cpu")?;
@@ -329,10 +305,7 @@ impl<'t> Parser<'t> {
             Token::Word(word) if word == name => match self.next()? {
                 Token::Number(number) => Ok(Some(Some(number))),
                 Token::Any if name == "tag" => Ok(Some(None)),
-                token => self.error(format!(
-                    "expected a number after {name}, found {}",
-                    shown(token)
-                )),
+                token => self.expected(format!("a number after {name}"), token),
             },
             token => {
                 self.peeked = Some(token);

@@ -53,12 +53,9 @@ pub(super) fn ensure_few_attributes(text: &str) -> Result<()> {
                 _ => {}
             }
         }
-        let refuse = |what: &str, max| {
-            Err(at(
-                text,
-                open,
-                format!("{what} than the {max} that are read"),
-            ))
+        let refuse = |what: &str, max: usize| {
+            let what = format!("{what} than the {max} that are read");
+            Err(at(text, open, what))
         };
         if attributes > MAX_ATTRIBUTES {
             return refuse("an element has more attributes", MAX_ATTRIBUTES);
@@ -176,34 +173,29 @@ impl StepKind {
     ];
 
     pub(super) fn sends(self) -> bool {
-        use StepKind::{RecvCopySend, RecvReduceCopySend, RecvReduceSend, Send};
         matches!(
             self,
-            Send | RecvCopySend | RecvReduceSend | RecvReduceCopySend
+            Self::Send | Self::RecvCopySend | Self::RecvReduceSend | Self::RecvReduceCopySend
         )
     }
 
     pub(super) fn receives(self) -> bool {
-        !matches!(
-            self,
-            StepKind::Send | StepKind::Copy | StepKind::Reduce | StepKind::Nop
-        )
+        !matches!(self, Self::Send | Self::Copy | Self::Reduce | Self::Nop)
     }
 
     pub(super) fn reduces(self) -> bool {
-        use StepKind::{RecvReduceCopy, RecvReduceCopySend, RecvReduceSend, Reduce};
         matches!(
             self,
-            RecvReduceCopy | RecvReduceCopySend | RecvReduceSend | Reduce
+            Self::RecvReduceCopy | Self::RecvReduceCopySend | Self::RecvReduceSend | Self::Reduce
         )
     }
 
     /// Whether `src` and `dst` are places of this rank.
     pub(super) fn uses(self) -> (bool, bool) {
         match self {
-            StepKind::Nop => (false, false),
-            StepKind::Send | StepKind::RecvReduceSend => (true, false),
-            StepKind::Recv | StepKind::RecvCopySend => (false, true),
+            Self::Nop => (false, false),
+            Self::Send | Self::RecvReduceSend => (true, false),
+            Self::Recv | Self::RecvCopySend => (false, true),
             _ => (true, true),
         }
     }
@@ -254,10 +246,8 @@ impl<'t> MscclFile<'t> {
             }
         }
         if gpus.len() != ranks || ranks == 0 {
-            return Err(algo.error(format!(
-                "ngpus=\"{ranks}\", but there are {} ranks",
-                gpus.len()
-            )));
+            let found = gpus.len();
+            return Err(algo.error(format!("ngpus=\"{ranks}\", but there are {found} ranks")));
         }
         let gpus: Vec<Gpu> = gpus.into_iter().flatten().collect();
         let largest = |g: &Gpu| g.sizes[0].max(g.sizes[1]);
@@ -271,9 +261,8 @@ impl<'t> MscclFile<'t> {
             (Some("bi"), Some(k)) => Some(Ports::BI.with_k(k)),
             (None, None) => None,
             _ => {
-                return Err(
-                    algo.error("ports and ported belong together: \"uni\" or \"bi\", and a number")
-                );
+                let what = "ports and ported belong together: \"uni\" or \"bi\", and a number";
+                return Err(algo.error(what));
             }
         };
         Ok(MscclFile {

@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 
 use super::BufferStarts;
 use super::file::at;
-use super::order::{LineGraph, LinePart, longest_paths};
+use super::order::{LineGraph, LineNode, LinePart, longest_paths};
 use oneport::error::{Error, Result};
 use oneport::internal::Grouped;
 
@@ -58,16 +58,13 @@ pub(super) fn ensure_none(
         let memory = memory(rank)?;
         let mut chunks = Chunks::default();
         for &node in &order {
-            let (part, line) = (
-                graph.nodes[node as usize].part,
-                graph.nodes[node as usize].line,
-            );
+            let LineNode { part, line, .. } = graph.nodes[node as usize];
+            if part == LinePart::Send {
+                continue;
+            }
             let (reads, writes) = line.kind.uses();
             let accesses = [(reads, line.src, false), (writes, line.dst, true)];
-            let used = accesses
-                .iter()
-                .filter(|&&(used, ..)| used && part != LinePart::Send);
-            for &(_, (buffer, offset), write) in used {
+            for (_, (buffer, offset), write) in accesses.into_iter().filter(|access| access.0) {
                 let start = memory.starts[buffer] + offset;
                 let range = start..start + line.count;
                 chunks.access(range, write, node, &mut search, &mut before);
@@ -230,59 +227,41 @@ impl<'g, 'f> RaceSearch<'g, 'f> {
     /// Whether `a` comes before `b`, if that is found close to `b`: first by what the steps of the
     /// rank wait for, then through messages.
     fn near(&mut self, a: u32, b: u32) -> Option<bool> {
-        if self.same_block(a, b) || self.near_in_rank(a, b) {
+        if self.same_block(a, b) || self.search(a, b, true) == Some(true) {
             return Some(true);
         }
+        self.search(a, b, false)
+    }
+
+    /// Searches backwards from `b` for `a`, through all predecessors or, `in_rank`, only from steps
+    /// of the rank to what they wait for. `None` if it is not found close to `b`.
+    fn search(&mut self, a: u32, b: u32, in_rank: bool) -> Option<bool> {
         let least = self.depth[a as usize];
+        let rank = self.graph.nodes[b as usize].rank;
         self.searches += 1;
         let mut open = SmallVec::<[u32; 32]>::from_slice(&[b]);
-        let mut visits = 0;
-        while let Some(node) = open.pop() {
-            visits += 1;
-            if visits > NEAR {
-                self.visits += visits;
-                return None;
+        for _ in 0..NEAR {
+            let Some(mut node) = open.pop() else {
+                return Some(false);
+            };
+            self.visits += 1;
+            if in_rank {
+                node = self.last_wait[node as usize];
+                if node == NONE {
+                    continue;
+                }
             }
             for i in 0..self.predecessors(node).len() {
                 let before = self.predecessors(node)[i];
                 if before >= a && self.same_block(before, a) {
-                    self.visits += visits;
                     return Some(true);
                 }
-                self.visit(before, least, &mut open);
-            }
-        }
-        self.visits += visits;
-        Some(false)
-    }
-
-    /// Whether steps of the rank that wait for steps of others lead from `b` back to `a`, as far as
-    /// a short search tells.
-    fn near_in_rank(&mut self, a: u32, b: u32) -> bool {
-        let least = self.depth[a as usize];
-        self.searches += 1;
-        let mut open = SmallVec::<[u32; 32]>::from_slice(&[b]);
-        for visits in 0..NEAR {
-            let Some(waiting) = open.pop().map(|node| self.last_wait[node as usize]) else {
-                self.visits += visits;
-                return false;
-            };
-            if waiting == NONE {
-                continue;
-            }
-            for i in 0..self.predecessors(waiting).len() {
-                let before = self.predecessors(waiting)[i];
-                if before >= a && self.same_block(before, a) {
-                    self.visits += visits;
-                    return true;
-                }
-                if self.graph.nodes[before as usize].rank == self.graph.nodes[b as usize].rank {
+                if !in_rank || self.graph.nodes[before as usize].rank == rank {
                     self.visit(before, least, &mut open);
                 }
             }
         }
-        self.visits += NEAR;
-        false
+        open.is_empty().then_some(false)
     }
 
     /// Adds a node to those that a search has still to look at, if a node of depth `least` may come
