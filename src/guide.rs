@@ -7,6 +7,7 @@
 //! - [`write_your_own`]: an algorithm of your own, as a schedule and as a rank program
 //! - [`teaching`]: exercises, and how submissions are checked
 //! - [`mpi`]: runs on the processes of a cluster
+//! - [`python`]: the library in Python and in notebooks
 //! - [`results`]: measured figures
 //! - [`optimal`]: the fewest rounds for few ranks
 //! - [`commands`]: one page for each command
@@ -23,6 +24,7 @@ macro_rules! page {
         #[doc = "[write-your-own]: crate::guide::write_your_own"]
         #[doc = "[teaching]: crate::guide::teaching"]
         #[doc = "[mpi]: crate::guide::mpi"]
+        #[doc = "[python]: crate::guide::python"]
         #[doc = "[results]: crate::guide::results"]
         #[doc = "[optimal]: crate::guide::optimal"]
         #[doc = "[atlas]: crate::guide::commands::atlas"]
@@ -51,6 +53,7 @@ page!(schedule_format, "schedule-format");
 page!(write_your_own, "write-your-own");
 page!(teaching, "teaching");
 page!(mpi, "mpi");
+page!(python, "python");
 page!(results, "results");
 page!(optimal, "optimal");
 

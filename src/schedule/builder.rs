@@ -107,7 +107,9 @@ impl Builder {
         }
     }
 
-    fn laid_out(ranks: usize, collective: Collective, elements: usize) -> Self {
+    /// Starts a schedule of any collective, with buffers laid out as by [`Schedule::broadcast`] and
+    /// its like: `elements` is the length of the vector, or of one rank's block.
+    pub fn laid_out(ranks: usize, collective: Collective, elements: usize) -> Self {
         let mut builder = Builder::new(ranks, Ports::BI, collective);
         builder.elements = Some(elements);
         builder.lay_out();

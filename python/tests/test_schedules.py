@@ -1,0 +1,146 @@
+"""Schedules as data: forms, tables, builders, programs, notebooks, documentation."""
+
+import copy
+import json
+import pickle
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import oneport
+import pytest
+from oneport import Builder, Schedule, record, s
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_forms(tmp_path):
+    plan = oneport.plan("allgather", 5, bytes=4, algorithm="ring")
+    assert Schedule.from_dict(plan.to_dict()) == plan == Schedule.from_json(plan.to_json())
+    assert pickle.loads(pickle.dumps(plan)) == plan == copy.copy(plan)
+    assert plan != oneport.plan("allgather", 5, bytes=4, algorithm="bruck")
+    for name in ("a.json", "a.goal", "a.xml", "a.dot", "a.svg", "a.html"):
+        plan.save(tmp_path / name)
+        assert (tmp_path / name).stat().st_size > 100
+    assert Schedule.load(tmp_path / "a.json") == plan
+    assert Schedule.load(tmp_path / "a.goal").ranks == 5
+    assert Schedule.load(tmp_path / "a.xml").check()
+    plan.save(tmp_path / "grid", format="simgrid")
+    assert (tmp_path / "grid").is_dir()
+
+
+def test_steps_are_columns():
+    plan = oneport.plan("reduce", 4, elements=10, dtype="f64", algorithm="chain", segments=2)
+    simulation = plan.simulate({"alpha": 100, "beta": 1, "gamma": 0.5})
+    table = simulation.steps()
+    assert list(table)[:3] == ["rank", "step", "work"]
+    assert {len(column) for column in table.values()} == {18}
+    assert max(table["end"]) == simulation.time == simulation["time"]
+    assert sum(b for b, work in zip(table["bytes"], table["work"]) if work == "send") == 240
+    costs = {"alpha": [[0, 1], [2, 0]], "beta": [[0, 0], [0, 0]], "gamma": [0, 0]}
+    pair = oneport.plan("broadcast", 2, bytes=8)
+    assert pair.simulate(costs).steps()["end"] == [1, 1]
+    compared = oneport.compare("reduce", 4, bytes=80).columns()
+    assert compared["time"] == sorted(compared["time"]) and "binomial" in compared["algorithm"]
+    pandas = pytest.importorskip("pandas")
+    assert pandas.DataFrame(table)["critical"].any()
+
+
+def test_a_builder():
+    b = Builder("reduce", 3, 4, root=1, ports="uni")
+    b.transfer(0, 1, s[0:2], s[2:], combine="theirs_first").transfer(2, 1, s[:], combine="mine_first")
+    plan = b.build()
+    report = plan.check()
+    assert report and report["keeps_order"]
+    outputs = plan.run([b"abcd", b"ABCD", b"0123"], lambda x, y: (x * 3 + y) % 251, commutes=False)
+    assert outputs[1][0] == ((97 * 3 + 65) % 251 * 3 + 48) % 251
+    # Buffers, ports and local steps of one's own.
+    b = Builder("broadcast", 2, 4, ported=2)
+    b.layout(1, 8, output=s[4:8])
+    b.send(0, 1, s[0:4], port=1).recv(1, 0, range(0, 4), port=1).copy(1, s[0:4], s[4:8])
+    assert b.build().check()
+    m = Builder("multicast", 4, 2, targets=[2])
+    assert m.transfer(0, 2, s[:]).build().check()
+
+
+def test_a_program_for_each_rank():
+    def ring(rank, p, ctx):
+        """An allgather: in each of p - 1 rounds a block goes to the right."""
+        block = lambda r: s[r % p * 2 : r % p * 2 + 2]
+        for i in range(p - 1):
+            ctx.send((rank + 1) % p, block(rank - i))
+            ctx.recv((rank - 1) % p, block(rank - i - 1))
+
+    ranks = record(ring, "allgather", 5, elements=2)
+    assert ranks.check() and ranks.simulate({"alpha": 1, "beta": 0})["rounds"] == 4
+    assert bytes(ranks.run([bytes([r, r]) for r in range(5)])[3]) == bytes(r // 2 for r in range(10))
+
+    def chain(rank, p, ctx):
+        if rank + 1 < p:
+            ctx.recv_combine(rank + 1, ctx.all)
+        if rank > 0:
+            ctx.send(rank - 1, *ctx.input)
+
+    assert record(chain, "reduce", 6, elements=3, ports="uni").check()["keeps_order"]
+    with pytest.raises(ZeroDivisionError):
+        record(lambda rank, p, ctx: 1 // 0, "barrier", 2)
+
+
+def test_synthesis_and_series():
+    found = oneport.synthesize("allgather", 5, ports="uni")
+    assert found["optimal"] and found["rounds"] == 5 and found.schedule.check()
+    graph = {"links": [[0, 1, 0], [0, 0, 1], [1, 0, 0]]}
+    assert oneport.synthesize("broadcast", graph=graph)["rounds"] == 2
+    edges = [{"src": 0, "dst": 1, "cost": "1/2"}, {"src": 1, "dst": 2, "cost": 1}]
+    platform = {"nodes": 3, "source": 0, "targets": [1, 2], "edges": edges}
+    series = oneport.steady(platform, messages=4)
+    assert series["throughput"]["fraction"] == "1"
+    assert series.schedule.ranks == 3 and series["schedule"]["messages"] == 4
+
+
+def test_pictures():
+    plan = oneport.plan("broadcast", 6, bytes=60)
+    assert plan._repr_svg_().startswith("<svg")
+    page = plan._repr_html_()
+    assert page.startswith("<iframe") and "&lt;!DOCTYPE html&gt;" in page
+    assert oneport.plan("broadcast", 65)._repr_html_() is None
+    assert oneport.compare("broadcast", 6, bytes=60)._repr_svg_().startswith("<svg")
+    assert "two-tree" in str(oneport.compare("reduce", 8))
+
+
+def test_remarks_are_warnings():
+    with pytest.warns(oneport.Note, match="the schedule is wrong"):
+        Builder("broadcast", 2, 4).build()
+
+
+def test_import_needs_nothing_else():
+    code = "import sys, oneport; print({'numpy', 'pandas'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "set()\n", done.stderr
+
+
+@pytest.mark.parametrize("page", ["docs/python.md", "python/README.md"])
+def test_pages(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+    names = {}
+    for block in blocks:
+        exec(compile(block, page, "exec"), names)
+    assert blocks
+
+
+def test_the_notebook(tmp_path):
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    notebook = nbformat.read(ROOT / "python/notebooks/oneport.ipynb", as_version=4)
+    nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
+    shown = [set(output.get("data", {})) for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert {"text/html", "image/svg+xml"} <= set().union(*shown)
+
+
+def test_stubs():
+    pytest.importorskip("mypy")
+    done = subprocess.run([sys.executable, "-m", "mypy", "-p", "oneport", "--strict"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
