@@ -7,12 +7,9 @@
 //! Among equal times, the earlier candidate wins: the first in the registry.
 
 use super::refusal::{Reason, Refusal};
-use super::registry::{self, Algorithm};
-use super::{Request, segments};
-use crate::error::{Error, Result};
-use crate::machine::CostModel;
-use crate::schedule::Schedule;
-use crate::schedule::collective::Kind;
+use super::registry;
+use super::segments;
+use crate::plan::prelude::*;
 
 /// An algorithm for a request, with its time.
 #[derive(Debug, Clone)]
@@ -298,7 +295,7 @@ fn at_best(
     if let Some(choice) = algorithm.at_best_ports(request, again, |choice| choice.time)? {
         return Ok(choice);
     }
-    if let Some(choice) = algorithm.at_best_root(request, again, |choice| choice.time)? {
+    if let Some(choice) = algorithm.at_best_root(request, true, again, |choice| choice.time)? {
         return Ok(choice);
     }
     algorithm.accepts(request)?;

@@ -1,14 +1,21 @@
 //! What most planners need: the words in which they are written.
 
+pub(in crate::plan) use super::build::block_pairs::{
+    AlltoallRounds, BlockPairs, BlockPart, alltoall,
+};
 pub(in crate::plan) use super::build::buffers::{elements_of, over_blocks, over_vector};
+pub(in crate::plan) use super::build::compose::{self, Blocks, in_sequence, scratch_after};
+pub(in crate::plan) use super::build::cube::{Cube, exchanges, fold, folded, members_of, unfold};
+pub(in crate::plan) use super::build::in_flight::{self, InFlight};
 pub(in crate::plan) use super::build::reduction::{Reduction, Transfer};
 pub(in crate::plan) use super::build::rounds::{
     self, Arrival, Exchange, Message, Rounds, are_equal, cyclic, doublings, equal_block,
-    equal_size, joined, powers, receive_first_flags, round, there_and_back, time_of_combining,
-    time_of_round,
+    equal_size, joined, needs_scratch, powers, receive_first_flags, round, there_and_back,
+    time_of_combining, time_of_combining_all, time_of_round,
 };
 pub(in crate::plan) use super::build::stream::{
-    Consecutive, DynScheduleSource, Reversed, StepAt, streamed,
+    Consecutive, DynScheduleSource, Reversed, StepAt, allreduce_of, broadcast_of, reduction_of,
+    streamed,
 };
 pub(in crate::plan) use super::registry::{
     Algorithm, BestRoot, BestSegment, ClosedForm, Planner, PortModels, Row, row,
@@ -16,7 +23,7 @@ pub(in crate::plan) use super::registry::{
 pub(in crate::plan) use super::segments::{Best, Method, Published, TABLE_I, TABLE_III};
 pub(in crate::plan) use super::{Request, Segments, consecutive, evenly};
 pub(in crate::plan) use crate::error::{Error, Result};
-pub(in crate::plan) use crate::machine::Ports;
+pub(in crate::plan) use crate::machine::{CostModel, Ports};
 pub(in crate::plan) use crate::rules::max_time;
 pub(in crate::plan) use crate::schedule::collective::{Collective, Kind};
 pub(in crate::plan) use crate::schedule::{

@@ -131,8 +131,10 @@ pub(crate) trait Rounds {
 
     /// On unidirectional ports: whether `rank`, which sends and receives in round `k`, receives
     /// first. It must agree with `receive_first_flags` for the messages of the round, or for the
-    /// opposite messages if `backwards`.
-    fn receives_first(&self, k: usize, rank: usize, backwards: bool) -> bool;
+    /// opposite messages if `backwards`. This is for rounds of pairs.
+    fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
+        self.received(k, rank).is_some_and(|(peer, _)| peer < rank)
+    }
 
     /// Whether all ranks send and receive in every round, as much as each other and with no other
     /// order among what they read and write; on unidirectional ports, of which there is one, also

@@ -28,7 +28,6 @@
 
 use super::n_blocks;
 use super::schedule::Circulant;
-use crate::plan::build::compose;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {

@@ -58,21 +58,6 @@ pub fn plan(request: &Request) -> Result<Schedule> {
 
 /// The programs of all ranks: the broadcasts from all roots, combined into one message per round.
 /// Takes `O(p (q + log p))` memory, and generates each step in `O(p)` time.
-///
-/// ```
-/// use oneport::internal::circulant::allgatherv::{self, Allgatherv};
-/// use oneport::internal::circulant::schedule::Circulant;
-/// use oneport::{Request, schedule::ScheduleSource};
-/// let request = Request::allgather(5, 100);
-/// // Each rank computes its own receive schedule; an allgather distributes them to all.
-/// // What each rank knows by itself, from which an allgather makes what all need.
-/// let graph = Circulant::new(5);
-/// let own = |r| graph.recv_schedule(r).into_iter().map(|block| block as i8);
-/// let gathered: Vec<i8> = (0..5).flat_map(own).collect();
-/// let programs = Allgatherv::with_schedules(&request, gathered)?;
-/// assert_eq!(programs.materialize()?, allgatherv::plan(&request)?);
-/// # Ok::<(), oneport::Error>(())
-/// ```
 #[derive(Debug, Clone)]
 pub struct Allgatherv {
     graph: Circulant,

@@ -13,19 +13,6 @@ use super::tables::Tables;
 use crate::error::{Error, Result};
 
 /// The schedules of all ranks.
-///
-/// ```
-/// let table = oneport::internal::circulant::table::Table::new(3)?;
-/// assert_eq!(table.to_string(), "\
-/// Process r      0 | 1 | 2
-/// Baseblock      0 | 0 | 1
-/// Recv schedule -1 | 0 |-2
-///               -2 |-1 | 1
-/// Send schedule  0 |-2 |-1
-///                1 |-2 |-1
-/// ");
-/// # Ok::<(), oneport::Error>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Table {
     /// Number of ranks, `p`.

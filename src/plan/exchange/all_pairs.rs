@@ -24,7 +24,6 @@
 //! alone are a reduce-scatter, the latter an allgather.
 
 use super::pairwise::{Partners, time_of_exchange};
-use crate::plan::build::in_flight::InFlight;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ONE_SHOT: Row = Row {
@@ -37,7 +36,10 @@ pub(in crate::plan) const ONE_SHOT: Row = Row {
     ..row::planned_by(
         "one-shot",
         Kind::Allreduce,
-        Planner::Streamed(one_shot_programs),
+        Planner::Streamed(|request| {
+            let vectors = vec![Span::new(0, request.elements()); request.ranks];
+            programs(request, vectors, [Some(Of::Contributions), None])
+        }),
     )
 };
 
@@ -48,7 +50,10 @@ pub(in crate::plan) const TWO_SHOT: Row = Row {
     transfers: row::for_each_pair_twice,
     rounds: "2 ceil((p-1)/k) on k ports (bi), twice that (uni; p odd: 4 ceil(p/k))",
     volume: "2(p-1) m",
-    planner: Planner::Streamed(two_shot_programs),
+    planner: Planner::Streamed(|request| {
+        let exchanges = [Some(Of::Contributions), Some(Of::Results)];
+        programs(request, request.block_spans(), exchanges)
+    }),
     closed_form: ClosedForm::Of(time),
     ..ONE_SHOT
 };
@@ -57,7 +62,9 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     transfers: row::for_each_pair,
     source: "folklore; MSCCL (allgather_allpairs), MPICH (pairwise reduce_scatter)",
     volume: "(p-1) m",
-    planner: Planner::Streamed(allgather_programs),
+    planner: Planner::Streamed(|request| {
+        programs(request, request.block_spans(), [None, Some(Of::Results)])
+    }),
     closed_form: ClosedForm::Of(time),
     name: "all-pairs",
     collective: Kind::Allgather,
@@ -68,32 +75,15 @@ pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
     // Of short vectors, most ranks have no block: few receive.
     ports: PortModels::Each,
     collective: Kind::ReduceScatter,
-    planner: Planner::Streamed(reduce_scatter_programs),
+    planner: Planner::Streamed(|request| {
+        programs(
+            request,
+            request.block_spans(),
+            [Some(Of::Contributions), None],
+        )
+    }),
     ..ALLGATHER
 };
-
-pub(super) fn one_shot_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    let vectors = vec![Span::new(0, request.elements()); request.ranks];
-    let exchanges = [Some(Of::Contributions), None];
-    programs(request, Collective::Allreduce, vectors, exchanges)
-}
-
-pub(super) fn two_shot_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    let parts = request.block_spans();
-    let exchanges = [Some(Of::Contributions), Some(Of::Results)];
-    programs(request, Collective::Allreduce, parts, exchanges)
-}
-
-pub(super) fn allgather_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    let (blocks, exchanges) = (request.block_spans(), [None, Some(Of::Results)]);
-    programs(request, Collective::Allgather, blocks, exchanges)
-}
-
-pub(super) fn reduce_scatter_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    let blocks = request.block_spans();
-    let exchanges = [Some(Of::Contributions), None];
-    programs(request, Collective::ReduceScatter, blocks, exchanges)
-}
 
 /// The steps: an exchange of contributions, their combinations, and an exchange of results.
 #[derive(Debug)]
@@ -128,7 +118,6 @@ struct Direct {
 /// Plans these exchanges, of contributions and of results, over these parts of the vector.
 fn programs(
     request: &Request,
-    collective: Collective,
     parts: Vec<Span>,
     exchanges: [Option<Of>; 2],
 ) -> Result<Box<dyn DynScheduleSource>> {
@@ -158,6 +147,7 @@ fn programs(
             ports: request.ports,
         })
     });
+    let collective = request.kind.with_root(0);
     let steps = AllPairs {
         collective: collective.clone(),
         elements,
@@ -253,11 +243,6 @@ impl Rounds for Direct {
     fn is_uniform(&self, ports: Ports) -> bool {
         let even = self.parts.len().is_multiple_of(2);
         are_equal(&self.parts) && (even || ports.is_bidirectional())
-    }
-
-    /// In a pair the lower rank sends first.
-    fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
-        self.partners.of(k, rank)[0] < rank && self.received(k, rank).is_some()
     }
 }
 

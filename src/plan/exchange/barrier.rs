@@ -23,7 +23,6 @@
 //! Example of a tree, `p = 4`: 1→0, 3→2; 2→0 (tokens 2 and 3); 0→2 (all tokens); 0→1, 2→3.
 
 use super::{bruck, fibonacci, synthesized};
-use crate::plan::build::compose;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const DISSEMINATION: Row = Row {

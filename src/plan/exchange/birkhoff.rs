@@ -26,7 +26,6 @@
 //! Example, `p = 3`, blocks of 2 for 0→1, of 1 for 1→0 and 2→1: 0→1 2 elements, 1→0 1; 2→1 1.
 
 use super::pairwise;
-use crate::plan::build::block_pairs::{BlockPairs, BlockPart};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLTOALL: Row = Row {

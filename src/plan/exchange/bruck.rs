@@ -23,8 +23,6 @@
 //!
 //! Example, `p = 3`: 0→2 block 0, 1→0 block 1, 2→1 block 2; 0→1 block 0, 1→2 block 1, 2→0 block 2.
 
-use crate::plan::build::compose;
-use crate::plan::build::rounds::time_of_combining_all;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {

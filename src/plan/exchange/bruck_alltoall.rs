@@ -24,7 +24,6 @@
 //! 1→0 that for 0, 2→1 that for 1.
 
 use super::bruck;
-use crate::plan::build::block_pairs::{AlltoallRounds, BlockPairs, alltoall};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLTOALL: Row = Row {

@@ -26,7 +26,6 @@
 //! Example, `p = 4`, `m = 4`, root 0. Elements kept after round 0: 01, 23, 01, 23; after round 1:
 //! 0, 2, 1, 3. Gather: 2→0 and 3→1 (one element), 1→0 (two).
 
-use crate::plan::build::cube::{Cube, fold, members_of};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {

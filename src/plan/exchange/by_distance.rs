@@ -3,7 +3,6 @@
 //! distances and blocks of all rounds.
 
 use super::bruck;
-use crate::plan::build::compose;
 use crate::plan::prelude::*;
 
 /// What every rank receives in a round.

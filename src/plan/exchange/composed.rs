@@ -22,7 +22,6 @@
 
 use super::van_de_geijn::Gather;
 use super::{bruck, doubling_allgather, fibonacci, halving, pat, ring, swing};
-use crate::plan::build::compose::in_sequence;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {

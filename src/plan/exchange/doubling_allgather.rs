@@ -19,8 +19,6 @@
 //! Example, `p = 4`: 0↔1, 2↔3 (one block); 0↔2, 1↔3 (two blocks). `p = 3`: 1→0; 0↔2 (two blocks one
 //! way, one the other); 0→1 (blocks 0 and 2).
 
-use crate::plan::build::compose;
-use crate::plan::build::cube::{exchanges, folded};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {

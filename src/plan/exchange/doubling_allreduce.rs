@@ -20,7 +20,6 @@
 //! Example, `p = 3`: 1→0; 0↔2; 0→1.
 
 use super::doubling_allgather;
-use crate::plan::build::cube::{fold, members_of, unfold};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {

@@ -23,7 +23,6 @@
 //! Example, `p = 3`, blocks 0→1, 1→2 and 0→2: 0→1, 1→2; 0→2.
 
 use super::pairwise;
-use crate::plan::build::block_pairs::{BlockPairs, BlockPart};
 use crate::plan::build::edge_colouring::{edge_colouring, min_colours};
 use crate::plan::prelude::*;
 

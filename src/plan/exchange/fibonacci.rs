@@ -33,7 +33,6 @@
 //! 3→0, 5→2, 1→4 (two pairs); now each even rank has all, and 0→3, 2→5, 4→1 (a pair).
 
 use super::few_odd;
-use crate::plan::build::compose;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {

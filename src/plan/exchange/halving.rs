@@ -23,7 +23,6 @@
 //!
 //! Example, `p = 4`. Blocks kept after round 0: 02, 13, 02, 13; after round 1: 0, 1, 2, 3.
 
-use crate::plan::build::cube::{folded, members_of};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE_SCATTER: Row = Row {
@@ -170,12 +169,6 @@ impl Rounds for Halves {
 
     fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
         self.half(k, rank, true)
-    }
-
-    /// In a pair the lower rank sends first.
-    fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
-        let partner = self.received(k, rank);
-        partner.is_some_and(|(partner, _)| partner < rank)
     }
 }
 

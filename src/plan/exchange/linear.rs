@@ -17,7 +17,6 @@
 //!
 //! Example, `p = 3`: 1→0 block 1; 2→0 block 2; 0→1 blocks 0 and 2; 0→2 blocks 0 and 1.
 
-use crate::plan::build::compose;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {

@@ -27,7 +27,6 @@ use std::collections::BinaryHeap;
 
 use super::pairwise;
 use crate::machine::bytes;
-use crate::plan::build::block_pairs::{BlockPairs, BlockPart};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLTOALL: Row = Row {

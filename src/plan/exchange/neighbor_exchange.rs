@@ -19,7 +19,6 @@
 //! Example, `p = 4`: 0↔1, 2↔3 (one block); 1↔2, 3↔0 (two blocks).
 
 use super::ring;
-use crate::plan::build::compose;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
@@ -92,11 +91,6 @@ impl Rounds for Neighbors {
 
     fn is_uniform(&self, _ports: Ports) -> bool {
         are_equal(&self.blocks)
-    }
-
-    /// In a pair the lower rank sends first.
-    fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
-        self.partner(k, rank) < rank && self.content(k, rank).is_some()
     }
 }
 

@@ -21,8 +21,6 @@
 //! Example, `p = 3`: 0→1, 1→2, 2→0; 0→2, 1→0, 2→1. `p = 4`, unidirectional: 0↔3, 1↔2; 0↔1, 2↔3;
 //! 0↔2, 1↔3.
 
-use crate::plan::build::block_pairs::{AlltoallRounds, BlockPairs, alltoall};
-use crate::plan::build::in_flight::{self, InFlight};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLTOALL: Row = Row {
@@ -152,11 +150,5 @@ impl Rounds for Pairs {
     fn is_uniform(&self, ports: Ports) -> bool {
         let even = self.partners.ranks.is_multiple_of(2);
         self.blocks.are_equal() && (even || ports.is_bidirectional())
-    }
-
-    /// In a pair the lower rank sends first.
-    #[inline]
-    fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
-        self.partners.of(k, rank)[0] < rank && self.received(k, rank).is_some()
     }
 }

@@ -20,7 +20,6 @@
 //! Example, `p = 4`, `m = 4`. Elements kept after round 0: 01, 23, 01, 23; after round 1: 0, 2,
 //! 1, 3. Then 0↔2 and 1↔3 (one element), 0↔1 and 2↔3 (two).
 
-use crate::plan::build::cube::{Cube, fold, members_of, unfold};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {

@@ -17,7 +17,6 @@
 //! 1; 0→1 block 0, 1→0 block 1.
 
 use super::ring::{self, Ring};
-use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {

@@ -28,8 +28,6 @@
 //! Example, allgather, `p = 4`: 0↔3, 1↔2 (own block); 0↔1, 2↔3 (two blocks).
 
 use super::doubling_allreduce;
-use crate::plan::build::compose;
-use crate::plan::build::cube::{exchanges, folded, members_of};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
@@ -210,13 +208,6 @@ impl Rounds for Swing {
 
     fn received(&self, k: usize, rank: usize) -> Option<(usize, Spans)> {
         self.message(k, rank, false)
-    }
-
-    /// In a pair the lower rank sends first.
-    fn receives_first(&self, k: usize, rank: usize, _backwards: bool) -> bool {
-        let peer = |message: Option<(usize, Spans)>| message.map(|(peer, _)| peer);
-        let peers = [self.sent(k, rank), self.received(k, rank)].map(peer);
-        matches!(peers, [Some(to), Some(_)] if to < rank)
     }
 
     fn is_one_way(&self, k: usize) -> bool {

@@ -19,7 +19,6 @@
 //! Example, `p = 5`: 0→1, 2→3; 3→1, 4→0; 1→0, 4→3; 0→3, 4→1; 1→2, 3→4.
 
 use super::{few_odd, fibonacci};
-use crate::plan::build::compose;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLGATHER: Row = Row {

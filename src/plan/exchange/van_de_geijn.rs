@@ -25,7 +25,6 @@
 
 use super::ring::Ring;
 use super::{bruck, ring};
-use crate::plan::build::compose::{Blocks, scratch_after};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
@@ -205,11 +204,6 @@ impl Rounds for Gather {
             return None;
         }
         Some((self.rank(v + distance), self.gathered(k, v + distance)?))
-    }
-
-    /// No rank both sends and receives in a round.
-    fn receives_first(&self, _k: usize, _rank: usize, _backwards: bool) -> bool {
-        false
     }
 
     fn port(&self, k: usize, _ports: usize) -> usize {

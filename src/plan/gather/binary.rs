@@ -49,15 +49,14 @@
 //! `2 + 3 = 5`; root 1 receives both in `2 + 4`; root 0 receives both in `3 + 4`. The best is
 //! root 2.
 
+use crate::plan::prelude::*;
 use std::collections::VecDeque;
 
 use super::optimal::DynamicProgram;
 use super::optimal::table::Ranges;
 use super::tree::Received;
 use super::{GatherProblem, GatherTree, heterogeneous};
-use crate::error::Result;
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
-use crate::rules::max_time;
 
 tree_rows!(
     GATHER, SCATTER: "binary", tree {

@@ -25,9 +25,8 @@
 //! 7→4, 10→9; 4→3; 3→9.
 
 use super::{GatherProblem, GatherTree};
-use crate::error::Result;
 use crate::plan::gather::row::tree_rows;
-use crate::rules::max_time;
+use crate::plan::prelude::*;
 
 tree_rows!(
     OBLIVIOUS_GATHER, OBLIVIOUS_SCATTER: "oblivious", oblivious {
@@ -77,22 +76,11 @@ pub(crate) fn oblivious_best_root(problem: &GatherProblem) -> Result<GatherTree>
 
 /// The adaptive tree: the side receives that has more data without its root's block.
 ///
-/// Without a copy cost the receiver never waits for its own subcube (Lemma 1). With one it may:
-/// Proposition 1 does not hold for this tree, but for [`adaptive_to_data`]. Takes `O(p)` time.
+/// Without a copy cost the receiver never waits for its own subcube (Lemma 1). With one it may, and
+/// may miss the bound of Proposition 1, which holds if its root's block counts, too. Takes `O(p)`
+/// time.
 pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
     let low_receives = Subcube::receives_from;
-    Ok(join_subcubes(problem, problem.root(), 2, low_receives))
-}
-
-/// The tree in which the side with more data receives. With `gamma_copy = beta` and a free root it
-/// takes at most `ceil(log2 p) alpha + beta sum m_i`, and exactly that if `p` is a power of two and
-/// no block is empty (Proposition 1 of "On Optimal Trees ...").
-///
-/// [`adaptive`], which ignores the roots' own blocks, may take longer: for blocks 20, 38, 47, 77,
-/// 78, 151 with `alpha = 30`, `beta = gamma_copy = 1` it takes 518, this tree at most
-/// `3 * 30 + 411 = 501`. Takes `O(p)` time.
-pub fn adaptive_to_data(problem: &GatherProblem) -> Result<GatherTree> {
-    let low_receives = |low: Subcube, high: Subcube| low.data() > high.data();
     Ok(join_subcubes(problem, problem.root(), 2, low_receives))
 }
 

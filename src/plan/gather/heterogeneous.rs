@@ -41,7 +41,6 @@ pub use binary::binary;
 
 use super::tree::{Range, Received};
 use super::{GatherProblem, GatherTree};
-use crate::machine::CostModel;
 use crate::plan::prelude::*;
 
 /// Maximum number of ranks for these dynamic programs.

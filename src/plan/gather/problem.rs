@@ -1,7 +1,7 @@
 //! The problem of an irregular gather: blocks, costs, root.
 
 use super::GatherTree;
-use crate::machine::{CostModel, bytes};
+use crate::machine::bytes;
 use crate::plan::prelude::*;
 
 /// An irregular gather of `p` blocks: their sizes in bytes, the costs of messages and copies, and

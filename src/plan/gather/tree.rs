@@ -1,6 +1,5 @@
 //! Gather trees: which rank sends to which, in which order, and when everything has arrived.
 
-use crate::machine::CostModel;
 use crate::plan::prelude::*;
 
 /// A child of a rank in a gather tree: the rank it receives from, and its port for that.
@@ -90,56 +89,6 @@ impl GatherTree {
             tree.nodes[root].copy_after = of_root.copy_after;
         }
         tree
-    }
-
-    /// The tree in which rank `r` receives from `children[r]` in this order, and copies its own
-    /// block after `copy_after[r]` of them. Takes `O(p)` time.
-    pub fn new(
-        root: usize,
-        children: Vec<Vec<Child>>,
-        copy_after: Vec<usize>,
-    ) -> Result<GatherTree> {
-        let p = children.len();
-        if root >= p || copy_after.len() != p {
-            return Err(Error::malformed(format!(
-                "a tree over {p} ranks with root {root} and {} places of copies",
-                copy_after.len()
-            )));
-        }
-        let mut seen = vec![false; p];
-        for (r, list) in children.iter().enumerate() {
-            if copy_after[r] > list.len() {
-                return Err(Error::malformed(format!(
-                    "rank {r} copies its block after {} of {} children",
-                    copy_after[r],
-                    list.len()
-                )));
-            }
-            for c in list {
-                if c.rank >= p || c.rank == root || std::mem::replace(&mut seen[c.rank], true) {
-                    return Err(Error::malformed(format!(
-                        "rank {r} receives from {}, which is no rank, the root, or has sent before",
-                        c.rank
-                    )));
-                }
-            }
-        }
-        let nodes = children
-            .into_iter()
-            .zip(copy_after)
-            .map(|(children, copy_after)| TreeNode {
-                children,
-                copy_after,
-            })
-            .collect();
-        let tree = GatherTree { root, nodes };
-        let reached = tree.top_down().len();
-        if reached != p {
-            return Err(Error::malformed(format!(
-                "only {reached} of {p} ranks are connected to root {root}"
-            )));
-        }
-        Ok(tree)
     }
 
     /// The rank at which all blocks are gathered.

@@ -38,12 +38,9 @@
 
 use super::embed::{Embedding, Group};
 use super::phases::NodeRequest;
-use crate::error::Result;
 use crate::plan::choose::{self, Choice, with_best_segments};
-use crate::plan::registry::{self, Algorithm, Composition, Nodes, Planner, Row, Scope, Shape, row};
-use crate::plan::{Request, evenly};
-use crate::schedule::Schedule;
-use crate::schedule::collective::Kind;
+use crate::plan::prelude::*;
+use crate::plan::registry::{self, Composition, Nodes, Scope, Shape};
 
 use Kind::{Allgather, Allreduce, Alltoall, Broadcast, Gather, Reduce, ReduceScatter, Scatter};
 use Scope::{Between, Within};

@@ -1,9 +1,6 @@
 //! Schedules of some ranks as a part of a schedule of all ranks.
 
-use crate::error::{Error, Result};
-use crate::machine::Ports;
-use crate::schedule::collective::Collective;
-use crate::schedule::{Layout, Schedule, Span, Spans, Step, total_len};
+use crate::plan::prelude::*;
 
 /// Where a rank has the input of a phase in its buffer, and where it wants the output. Elements of
 /// both may be the same.

@@ -5,11 +5,8 @@
 //! then those of phases.
 
 use super::embed::{Group, PhasePlace};
-use crate::error::{Error, Result};
+use crate::plan::prelude::*;
 use crate::plan::registry::{Scope, Shape};
-use crate::plan::{Request, consecutive, evenly};
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Layout, Span, Spans};
 
 /// A request on a machine with nodes.
 #[derive(Debug)]

@@ -12,7 +12,6 @@
 //! Rank `k` receives each segment from rank `k + 1`, combines it with its own, and sends the result
 //! to rank `k - 1`.
 
-use crate::plan::build::stream::{allreduce_of, broadcast_of, reduction_of};
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
@@ -34,10 +33,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
         Some(if x.bidirectional {
             x.rounds(TABLE_III, x.p - 2.0, 1.0)
         } else {
-            Published {
-                terms: x.terms(x.p - 1.0, x.p + 2.0 * x.m - 3.0),
-                ..x.rounds(TABLE_I, x.p - 3.0, 2.0)
-            }
+            x.rounds(TABLE_I, x.p - 3.0, 2.0)
         })
     }),
     ..row::planned_by(

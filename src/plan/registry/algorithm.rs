@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::of;
 use super::planner::{Planned, Planner};
-use super::ports::{OnPorts, on_ports};
+use super::ports::OnPorts;
 use super::row::{Nodes, Row};
 use crate::error::Result;
 use crate::plan::Request;
@@ -61,41 +61,7 @@ impl Algorithm {
     /// As [`accepts`](Self::accepts), and where the planner itself fails: a buffer would overflow,
     /// there are too many ranks for its search, or the links do not connect all ranks.
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
-        let schedule = self.stored(request)?;
-        Ok(schedule.with_element_bytes(request.element_bytes))
-    }
-
-    fn stored(&self, request: &Request) -> Result<Schedule> {
-        self.accepts(request)?;
-        let request = &*self.with_best_ports(request)?;
-        if let Some(used) = self.on_used_ports(request) {
-            return on_ports(self.plan(&used)?, request.ports);
-        }
-        if let Some(same) = (self.same_as)(request) {
-            return Algorithm::of(same).plan(request);
-        }
-        let request = &*self.with_best_root(request)?;
-        let open = &*request.with_open_ports();
-        match self.planner {
-            Planner::Direct(plan) => plan(open),
-            Planner::Streamed(_)
-            | Planner::Reduction(_)
-            | Planner::BroadcastOf(_)
-            | Planner::AllreduceOf(_) => self.planned(request)?.materialize(),
-            Planner::Composed(composition) => (composition.plan)(self, &composition, open),
-            Planner::ReverseOf(plan) => {
-                let mut request = open.without_computation();
-                // Only reductions have operands to keep in order: a broadcast need not pass through
-                // rank 0.
-                request.keep_order &= self.collective.reduces();
-                let splits = self.collective.has_blocks() && !self.collective.is_sized_by_block();
-                if splits && request.blocks.is_none() {
-                    let sizes = request.block_spans().iter().map(|s| s.len).collect();
-                    request.blocks = Some(sizes);
-                }
-                plan(&request)?.into_reversed()
-            }
-        }
+        self.planned(request)?.materialize()
     }
 
     /// As [`Algorithm::plan`], but does not store the schedule if the algorithm can stream it.
@@ -104,9 +70,10 @@ impl Algorithm {
     /// As [`Algorithm::plan`].
     pub fn planned(&self, request: &Request) -> Result<Planned> {
         self.accepts(request)?;
+        let element_bytes = request.element_bytes;
         let streamed = |programs| Planned::Streamed {
             programs,
-            element_bytes: request.element_bytes,
+            element_bytes,
         };
         let request = &*self.with_best_ports(request)?;
         if let Some(used) = self.on_used_ports(request) {
@@ -119,15 +86,32 @@ impl Algorithm {
         }
         let request = &*self.with_best_root(request)?;
         let open = &*request.with_open_ports();
-        Ok(streamed(match self.planner {
-            Planner::Streamed(programs) => programs(open)?,
-            Planner::Reduction(plan) => reduction_of(open, plan),
-            Planner::BroadcastOf(plan) => broadcast_of(open, plan),
-            Planner::AllreduceOf(plans) => allreduce_of(open, plans),
-            Planner::Direct(_) | Planner::ReverseOf(_) | Planner::Composed(_) => {
-                return Ok(Planned::Stored(self.plan(request)?));
-            }
-        }))
+        let schedule = match self.planner {
+            Planner::Streamed(programs) => return programs(open).map(streamed),
+            Planner::Reduction(plan) => return Ok(streamed(reduction_of(open, plan))),
+            Planner::BroadcastOf(plan) => return Ok(streamed(broadcast_of(open, plan))),
+            Planner::AllreduceOf(plans) => return Ok(streamed(allreduce_of(open, plans))),
+            Planner::Direct(plan) => plan(open),
+            Planner::ReverseOf(plan) => self.reverse_of(open, plan),
+            Planner::Composed(composition) => (composition.plan)(self, &composition, open),
+        };
+        Ok(Planned::Stored(schedule?.with_element_bytes(element_bytes)))
+    }
+
+    fn reverse_of(
+        &self,
+        request: &Request,
+        plan: fn(&Request) -> Result<Schedule>,
+    ) -> Result<Schedule> {
+        let mut request = request.without_computation();
+        // Only reductions have operands to keep in order: a broadcast need not pass through rank 0.
+        request.keep_order &= self.collective.reduces();
+        let splits = self.collective.has_blocks() && !self.collective.is_sized_by_block();
+        if splits && request.blocks.is_none() {
+            let sizes = request.block_spans().iter().map(|s| s.len).collect();
+            request.blocks = Some(sizes);
+        }
+        plan(&request)?.into_reversed()
     }
 
     /// The algorithm that plans `request`: this one, or another one with the same schedule.

@@ -32,6 +32,9 @@ impl Algorithm {
     /// is given, or the planner takes one: no other is better, or the search would take too long
     /// ([`may_miss_best_root`](Self::may_miss_best_root)).
     ///
+    /// `by_request` says that times depend on the request alone, in its segments, and not on ports
+    /// that nodes share, too. With these no planner knows a root that no other is better than.
+    ///
     /// Takes the time of `p` evaluations for `p` ranks.
     ///
     /// # Errors
@@ -41,41 +44,13 @@ impl Algorithm {
     pub fn at_best_root<T>(
         &self,
         request: &Request,
-        evaluate: impl Fn(Request) -> Result<T, Refusal>,
-        time: impl Fn(&T) -> f64,
-    ) -> Result<Option<T>, Refusal> {
-        match self.searches_root(request) {
-            true => self.at_best_of(request, true, evaluate, time),
-            false => Ok(None),
-        }
-    }
-
-    /// As [`at_best_root`](Self::at_best_root), for a `time` in the request's segments that depends
-    /// on more than the request, such as ports that nodes share: no planner knows a root that no
-    /// other is better than.
-    ///
-    /// # Errors
-    /// As [`at_best_root`](Self::at_best_root).
-    #[doc(hidden)]
-    pub fn at_best_of_all_roots<T>(
-        &self,
-        request: &Request,
-        evaluate: impl Fn(Request) -> Result<T, Refusal>,
-        time: impl Fn(&T) -> f64,
-    ) -> Result<Option<T>, Refusal> {
-        match self.has_free_root(request) {
-            true => self.at_best_of(request, false, evaluate, time),
-            false => Ok(None),
-        }
-    }
-
-    fn at_best_of<T>(
-        &self,
-        request: &Request,
         by_request: bool,
         evaluate: impl Fn(Request) -> Result<T, Refusal>,
         time: impl Fn(&T) -> f64,
     ) -> Result<Option<T>, Refusal> {
+        if !self.has_choice_of_roots(request, by_request) {
+            return Ok(None);
+        }
         self.accepts(request)?;
         let ranks = request.ranks;
         if self.takes_too_long(request, by_request) {
@@ -93,13 +68,18 @@ impl Algorithm {
     }
 
     /// Whether another root may be better than the one that the planner takes for a free root,
-    /// because evaluating all would take too long. `by_request` says that times depend on the
-    /// request alone.
+    /// because evaluating all would take too long. `by_request` as for
+    /// [`at_best_root`](Self::at_best_root).
     #[doc(hidden)]
     pub fn may_miss_best_root(&self, request: &Request, by_request: bool) -> bool {
-        self.has_free_root(request)
-            && (!by_request || self.searches_root(request))
-            && self.takes_too_long(request, by_request)
+        self.has_choice_of_roots(request, by_request) && self.takes_too_long(request, by_request)
+    }
+
+    fn has_choice_of_roots(&self, request: &Request, by_request: bool) -> bool {
+        match by_request {
+            true => self.searches_root(request),
+            false => self.has_free_root(request),
+        }
     }
 
     /// Whether evaluating all roots takes too long: a second or two where the planner takes a root.
@@ -161,7 +141,7 @@ impl Algorithm {
                 .map_err(|error| self.refusal(&request, Reason::Planner(error)))?;
             Ok((time, request))
         };
-        let best = self.at_best_root(request, timed, |(time, _)| *time)?;
+        let best = self.at_best_root(request, true, timed, |(time, _)| *time)?;
         let first = || {
             let mut first = request.clone();
             first.root = 0;

@@ -105,11 +105,10 @@ pub fn best_segment_within(
     }
     let first = match algorithm.best_segment {
         BestSegment::Search => None,
-        BestSegment::Formula(size) => {
-            let optimum =
-                SymbolValues::of(&algorithm.effective(request)).map(|x| RealSize(size(&x)));
-            optimum.map_or(Ok(None), |optimum| trial.near(optimum))?
-        }
+        BestSegment::Formula(size) => match SymbolValues::of(&algorithm.effective(request)) {
+            Some(x) => trial.near(size(&x))?,
+            None => None,
+        },
         BestSegment::Own(best) => match best(algorithm, request)? {
             Some(best) => return Ok(best),
             None => None,
@@ -230,11 +229,12 @@ impl<'a> TriedSegments<'a> {
     }
 
     /// Tries the sizes near the optimum of the closed form. `None` if that does not hold.
-    fn near(&mut self, optimum: RealSize) -> Result<Option<Best>> {
+    fn near(&mut self, optimum: f64) -> Result<Option<Best>> {
         let m = self.request.elements();
-        let count = even_size(m, m.div_ceil(optimum.ceil()));
-        let fewer = even_size(m, m / optimum.floor());
-        for size in [optimum.floor(), optimum.ceil(), count, fewer] {
+        let [floor, ceil] = [optimum.floor(), optimum.ceil()].map(|size| (size as usize).max(1));
+        let count = even_size(m, m.div_ceil(ceil));
+        let fewer = even_size(m, m / floor);
+        for size in [floor, ceil, count, fewer] {
             self.try_size(size)?;
         }
         match self.is_closed() {
@@ -347,18 +347,4 @@ pub(in crate::plan) fn is_better(time: f64, other: f64) -> bool {
 /// last.
 pub(in crate::plan) fn even_size(elements: usize, count: usize) -> usize {
     elements.div_ceil(count.max(1)).max(1)
-}
-
-/// A segment size that need not be an integer.
-#[derive(Debug, Clone, Copy)]
-struct RealSize(f64);
-
-impl RealSize {
-    fn floor(self) -> usize {
-        (self.0.floor() as usize).max(1)
-    }
-
-    fn ceil(self) -> usize {
-        (self.0.ceil() as usize).max(1)
-    }
 }

@@ -17,8 +17,6 @@ pub use equal::{Best, Method, best_segment, best_segment_within};
 pub(in crate::plan) use equal::{even_size, is_better};
 pub use published::Published;
 pub(in crate::plan) use published::{SymbolValues, TABLE_I, TABLE_III, ceil_log2};
-#[doc(hidden)]
-pub use published::{Terms, published_bounds};
 pub use unequal::{BestSizes, best_unequal};
 #[doc(hidden)]
 pub use unequal::{best_sizes, compositions};

@@ -1,9 +1,8 @@
 //! The formulas of the published tables as printed, for display beside executed times.
 //!
 //! - Source: Lowery & Langou, tables I to III. Table I is unidirectional, table III bidirectional,
-//!   both for `p > 3`. Table II gives, for unidirectional ports, the least that each algorithm can
-//!   take in each of the three terms. The unidirectional times of the tables are upper bounds of
-//!   the executed ones.
+//!   both for `p > 3`. The unidirectional times of the tables are upper bounds of the executed
+//!   ones.
 //! - Other sources: two algorithms have closed forms of the executed time for some `p` only. For
 //!   these the formulas are the approximate time of the two-tree algorithm (Sanders, Speck,
 //!   Träff 2009) and an upper bound of the time of the dual-root one (Träff 2021).
@@ -32,38 +31,8 @@ pub struct Published {
     /// The best segment size clamped to `1..=m`, and the time that the formula gives there with
     /// `m / s` segments.
     pub clamped: (f64, f64),
-    /// The row of table II.
-    pub terms: Option<Terms>,
     /// A known error of the printed formula.
     pub erratum: Option<&'static str>,
-}
-
-/// The least times of start-up, transfer and computation, each taken on its own.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[allow(missing_docs, reason = "the names say it")]
-#[non_exhaustive]
-pub struct Terms {
-    pub latency: f64,
-    pub bandwidth: f64,
-    pub computation: f64,
-}
-
-/// Table II's bounds of any unidirectional reduction, as printed, in the unit of the request's
-/// costs. `None` for `p <= 3`, an empty vector, bidirectional ports and costs that differ from rank
-/// to rank or are not linear.
-///
-/// The bandwidth term `2 beta m` is right for odd `p` only; [`crate::simulate::bounds`] has the
-/// corrected one.
-pub fn published_bounds(request: &Request) -> Option<Terms> {
-    if request.ranks <= 3 || request.elements() == 0 {
-        return None;
-    }
-    let x = SymbolValues::of(request)?;
-    (!request.ports.is_bidirectional()).then_some(Terms {
-        latency: x.l * x.alpha,
-        bandwidth: 2.0 * x.m * x.beta,
-        computation: (x.p - 1.0) / x.p * x.m * x.gamma,
-    })
 }
 
 /// The symbols of the tables as numbers.
@@ -111,15 +80,6 @@ impl SymbolValues {
         best.clamp(1.0, self.m)
     }
 
-    /// A row of table II.
-    pub(in crate::plan) fn terms(&self, alpha: f64, units: f64) -> Option<Terms> {
-        Some(Terms {
-            latency: alpha * self.alpha,
-            bandwidth: units * self.beta,
-            computation: units * self.gamma,
-        })
-    }
-
     /// `(fixed + per_segment m / s)` rounds of one segment.
     pub(in crate::plan) fn time(&self, fixed: f64, per_segment: f64, s: f64) -> f64 {
         (fixed + per_segment * (self.m / s).ceil()) * self.round(s)
@@ -138,7 +98,6 @@ impl SymbolValues {
             best_segment: None,
             best_time: None,
             clamped: (self.m, time),
-            terms: None,
             erratum: None,
         }
     }

@@ -28,12 +28,6 @@ const MAX_EXHAUSTIVE: usize = 16;
 ///
 /// # Panics
 /// When `elements` is more than 63.
-///
-/// ```
-/// use oneport::plan::segments::compositions;
-/// let three: Vec<_> = compositions(3).collect();
-/// assert_eq!(three, [vec![3], vec![1, 2], vec![2, 1], vec![1, 1, 1]]);
-/// ```
 pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
     assert!(elements < 64, "2^{elements} compositions");
     // Bit i says whether a segment ends after element i.

@@ -18,7 +18,6 @@
 //!
 //! Example, broadcast, `p = 8`: 0→3; 0→7, 3→4; 0→1, 3→2, 4→5, 7→6.
 
-use crate::plan::build::cube::{folded, members_of};
 use crate::plan::prelude::*;
 use crate::plan::tree::binomial;
 

@@ -23,14 +23,8 @@ pub(in crate::plan) const REDUCE: Row = Row {
     volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
     published: Some(|x| {
-        Some(if x.bidirectional {
-            x.whole(TABLE_III, x.l)
-        } else {
-            Published {
-                terms: x.terms(x.l, x.l * x.m),
-                ..x.whole(TABLE_I, x.l)
-            }
-        })
+        let table = if x.bidirectional { TABLE_III } else { TABLE_I };
+        Some(x.whole(table, x.l))
     }),
     ..row::planned_by("binomial", Kind::Reduce, Planner::Reduction(reduction))
 };

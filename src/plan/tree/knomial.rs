@@ -19,7 +19,6 @@
 //!
 //! Example, `p = 6`, `k = 2`. Round 0: 1→0, 2→0, 4→3, 5→3. Round 1: 3→0.
 
-use crate::plan::build::rounds::needs_scratch;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {

@@ -19,7 +19,6 @@
 //! segment 1.
 
 use super::binomial;
-use crate::plan::build::compose::in_sequence;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const BROADCAST: Row = Row {

@@ -2,9 +2,8 @@
 //! in rank order.
 
 use super::{GatherCosts, LastMessage, Range, RangeCells};
-use crate::error::Result;
 use crate::plan::gather::{GatherProblem, GatherTree};
-use crate::rules::max_time;
+use crate::plan::prelude::*;
 
 /// The best binary tree, in `O(p^4)` time and `O(p^3)` memory.
 pub fn binary(problem: &GatherProblem) -> Result<GatherTree> {

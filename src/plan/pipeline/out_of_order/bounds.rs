@@ -1,45 +1,14 @@
-//! Lower bounds on the time of every reduction of whole segments, in order or not.
+//! A lower bound on the time of every reduction of whole segments, in order or not.
 //!
-//! Both bounds hold for given segments only: a schedule that splits the vector differently may be
+//! It holds for given segments only: a schedule that splits the vector differently may be
 //! faster. Bounds that hold for every schedule are in [`crate::simulate::bounds`].
 //!
-//! All proofs read a reduction backwards in time, as a broadcast from the root. A reduction needs
+//! The proofs read a reduction backwards in time, as a broadcast from the root. A reduction needs
 //! at least `q(p - 1)` transfers. In each of them the sender first prepares for `tp`, and then both
 //! partners are busy for `tc`. A rank prepares nothing and sends nothing before it has received
 //! something (before it is *informed*), and it does one thing at a time.
 
 use std::collections::VecDeque;
-
-/// The minimum number of rounds in which `q` unit segments can be broadcast or, with
-/// `combine_time = 0`, reduced among `p` ranks on unidirectional ports.
-///
-/// With `L = floor(log2 p)` it is `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p`,
-/// `2q - 1 + L` for odd `p >= 3`, and 0 for `p = 1`.
-///
-/// *Proof.* In round `k` of a broadcast at most `2^(k-1)` ranks are informed and can send, and
-/// there are at most `floor(p/2)` pairs of ranks. Up to round `L` the first number is the smaller
-/// one. So `T >= L` rounds have at most `2^L - 1 + (T - L) floor(p/2)` transfers, and `q(p - 1)`
-/// are needed. In fewer than `L` rounds not even one segment reaches all ranks. Solving for `T`
-/// gives the even case. In the odd case `T = 2q + L - floor((2^L - 1) / ((p-1)/2))`; since
-/// `2^L <= p - 1 <= 2^(L+1) - 2`, the subtracted number is 1.
-///
-/// Takes constant time.
-///
-/// ```
-/// use oneport::internal::pipeline::out_of_order::lower_bound_rounds;
-/// assert_eq!([3, 4, 15, 16].map(|p| lower_bound_rounds(p, 64)), [128, 97, 130, 123]);
-/// ```
-pub fn lower_bound_rounds(p: usize, q: usize) -> u64 {
-    if p < 2 || q == 0 {
-        return 0;
-    }
-    let (levels, p, q) = (u64::from(p.ilog2()), p as u64, q as u64);
-    if p.is_multiple_of(2) {
-        (2 * q + levels) - (q - 1 + (1 << levels)) / (p / 2)
-    } else {
-        2 * q - 1 + levels
-    }
-}
 
 /// A lower bound on the makespan of every unidirectional reduction of these whole segments, in
 /// order or not.
@@ -62,8 +31,9 @@ pub fn lower_bound_rounds(p: usize, q: usize) -> u64 {
 ///   that it has not sent yet, it has spent at least `tc + tp` on each of the others. That last
 ///   segment must still reach all ranks, which takes `e_(p-1)`.
 ///
-/// With unit segments and `combine_time = 0` it equals [`lower_bound_rounds`]. Segment `i` takes
-/// `transfer_time[i]` and `combine_time[i]`, in the caller's unit of time. Takes `O(p + q)` time.
+/// With unit segments and `combine_time = 0` it is the number of rounds that the
+/// [module](super) states. Segment `i` takes `transfer_time[i]` and `combine_time[i]`, in the
+/// caller's unit of time. Takes `O(p + q)` time.
 pub fn lower_bound(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> f64 {
     let q = transfer_time.len().min(combine_time.len());
     if p < 2 || q == 0 {

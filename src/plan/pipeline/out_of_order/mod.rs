@@ -9,8 +9,8 @@
 //! - Symbols: `p` ranks, root 0, `q` segments, the `i`-th of `s_i` elements,
 //!   `tc = alpha + beta s_i`, `tp = gamma s_i`, `L = floor(log2 p)`.
 //! - Rounds, for `tp = 0` and equal segments: `2q - 1 + L` for odd `p`,
-//!   `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p` ([`lower_bound_rounds`]; reached in every
-//!   case measured, proved for `p <= 4`).
+//!   `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p` ([`lower_bound`]; reached in every case
+//!   measured, proved for `p <= 4`).
 //! - Time in all other cases: no closed form; the plan is made and evaluated.
 //! - Volume: `(p - 1) m`.
 //! - Restrictions: the operator must commute.
@@ -48,7 +48,7 @@
 //!
 //! - It is never slower than uni-greedy, for any times of a homogeneous model without overlap.
 //! - It is optimal for `tp = 0`, equal segments and `p <= 4`.
-//! - The bounds [`lower_bound_rounds`] and [`lower_bound`] hold.
+//! - The bound [`lower_bound`] holds.
 //!
 //! `examples/out_of_order.rs` compares it with uni-greedy and with the bounds; the results stand
 //! there.
@@ -70,7 +70,7 @@ mod bounds;
 mod broadcast;
 mod search;
 
-pub use bounds::{lower_bound, lower_bound_rounds};
+pub use bounds::lower_bound;
 
 use super::uni_greedy;
 use crate::plan::prelude::*;
@@ -151,14 +151,6 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 /// common length of both slices, and the unit of time is the caller's. The `q (p - 1)` transfers
 /// are listed by starting time, which defines the program order of every rank. `p < 2` and `q = 0`
 /// give none. For the time that it takes see [Planning time](self#planning-time).
-///
-/// ```
-/// use oneport::internal::pipeline::out_of_order::{lower_bound, out_of_order};
-/// let (transfer_time, combine_time) = ([2.0; 5], [1.0; 5]);
-/// let transfers = out_of_order(15, &transfer_time, &combine_time);
-/// assert_eq!(transfers.len(), 5 * 14);
-/// assert_eq!(lower_bound(15, &transfer_time, &combine_time), 31.0);
-/// ```
 pub fn out_of_order(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> Vec<Transfer> {
     let best = search::best(p, transfer_time, combine_time, Effort::FULL);
     best.plan.into_iter().map(|(_, t)| t).collect()

@@ -97,18 +97,6 @@ pub(super) fn costs(request: &Request) -> impl Iterator<Item = (f64, f64)> {
 
 /// Computes the greedy schedule step by step: an iterator over the transfers of the current
 /// segment. Each transfer takes constant time; `O(p)` memory.
-///
-/// ```
-/// use oneport::internal::pipeline::uni_greedy::Greedy;
-/// let mut greedy = Greedy::new(3);
-/// let mut pairs = Vec::new();
-/// for (transfer_time, combine_time) in [(2.0, 1.0), (2.0, 1.0)] {
-///     greedy.next_segment(transfer_time, combine_time);
-///     pairs.extend(greedy.by_ref().map(|t| (t.segment, t.from, t.to)));
-/// }
-/// assert_eq!(pairs, [(0, 1, 0), (0, 2, 0), (1, 2, 1), (1, 1, 0)]);
-/// assert_eq!(greedy.time(), 11.0);
-/// ```
 #[derive(Debug, Clone)]
 pub struct Greedy {
     /// Holders that have not taken part in the current segment, sorted. Entries before

@@ -2,11 +2,6 @@
 
 /// The makespan over segments with these `(tc, tp)`, in their unit of time, computed without a
 /// schedule: see [`States`] for the time that it takes.
-///
-/// ```
-/// use oneport::internal::pipeline::uni_greedy::makespan;
-/// assert_eq!(makespan(15, [(2.0, 1.0); 5]), 39.0);
-/// ```
 pub fn makespan(ranks: usize, costs: impl IntoIterator<Item = (f64, f64)>) -> f64 {
     let mut states = States::new(ranks);
     let mut costs = costs.into_iter().peekable();
