@@ -17,7 +17,7 @@ use crate::units::{TimeArg, parse_count, parse_rate, parse_size, parse_time, wit
 
 /// The input of a command: a collective and how to plan it, or a schedule from a file, and the
 /// costs.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Common {
     /// The collective: broadcast, reduce, ... (`oneport list` shows those that can be planned)
     #[arg(value_parser = parse_kind, conflicts_with = "schedule")]
@@ -142,7 +142,7 @@ pub(crate) struct Vector {
 }
 
 /// Ports and costs of the machine.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct MachineArgs {
     /// Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]
     #[arg(long, value_name = "uni|bi", value_parser = named(&PORTS))]

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::Args;
 use oneport::{Distribution, Kind};
 
@@ -91,9 +91,7 @@ impl Listed {
                 rows.push((number, sizes));
             }
         }
-        if rows.is_empty() {
-            bail!("{name} has no sizes");
-        }
+        ensure!(!rows.is_empty(), "{name} has no sizes");
         let n = rows.len();
         let is_list = n == 1 || rows.iter().all(|(_, row)| row.len() == 1);
         let is_matrix = kind.has_block_pairs() && !is_list;
@@ -200,11 +198,10 @@ impl BlockArgs {
         if !kind.has_block_pairs() {
             return Ok(Some(dist.sizes(ranks, block, rho, seed)?));
         }
-        if (ranks as u64).saturating_mul(ranks as u64) > MAX_DRAWN {
-            bail!(
-                "{ranks} ranks have more than this program's limit of {MAX_DRAWN} blocks (--dist)"
-            );
-        }
+        ensure!(
+            (ranks as u64).saturating_mul(ranks as u64) <= MAX_DRAWN,
+            "{ranks} ranks have more than this program's limit of {MAX_DRAWN} blocks (--dist)"
+        );
         Ok(Some(dist.pair_sizes(ranks, block, rho, seed)?))
     }
 }

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::Result;
 use oneport::machine::{Level, Links, Piece, Pieces};
@@ -65,7 +64,7 @@ pub(crate) struct CalibrateArgs {
     json: bool,
 }
 
-pub(crate) fn run(args: &CalibrateArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &CalibrateArgs, site: &mut Site, out: &mut dyn Write) -> Result<()> {
     let files = output::writable(&[("-o", args.output.as_deref())]);
     let profile = site.perform(files.map(|()| args.calibration()))?;
     if let Some(path) = &args.output {
@@ -79,7 +78,7 @@ pub(crate) fn run(args: &CalibrateArgs, site: &mut Site, out: &mut dyn Write) ->
             writeln!(out, "\nwritten to {}", path.display())?;
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 impl CalibrateArgs {

@@ -2,9 +2,8 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
-use anyhow::{Result, anyhow, bail};
+use anyhow::{Result, anyhow, bail, ensure};
 use clap::ValueEnum;
 use oneport::Schedule;
 use oneport::internal::split_outside;
@@ -195,14 +194,13 @@ impl OutputFile {
     }
 }
 
-pub(crate) fn run(args: &DrawArgs, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &DrawArgs, out: &mut dyn Write) -> Result<()> {
     let drawing = Drawing::new(args)?;
     let (picture, trace) = drawing.draw()?;
     if let Some((path, trace)) = args.trace.as_ref().zip(trace) {
         output::write_named(path, trace.as_bytes())?;
     }
-    output::write_to(out, drawing.to_file, &picture)?;
-    Ok(ExitCode::SUCCESS)
+    output::write_to(out, drawing.to_file, &picture)
 }
 
 struct Drawing<'a> {
@@ -262,11 +260,10 @@ impl Drawing<'_> {
             Some(Picture::Page) => return Ok(()),
             Some(Picture::Gantt | Picture::Tree | Picture::Traffic) => MAX_BOXES,
         };
-        if ranks > max {
-            bail!(
-                "{ranks} ranks have more steps than the {max} that this picture or trace can show: take fewer ranks"
-            );
-        }
+        ensure!(
+            ranks <= max,
+            "{ranks} ranks have more steps than the {max} that this picture or trace can show: take fewer ranks"
+        );
         Ok(())
     }
 

@@ -2,7 +2,6 @@
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail};
 use clap::Subcommand;
@@ -146,7 +145,7 @@ struct To {
     output: Option<PathBuf>,
 }
 
-pub(crate) fn run(args: &ExportArgs, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &ExportArgs, out: &mut dyn Write) -> Result<()> {
     let text_bytes = |schedule: &Schedule| schedule.steps() as u128 * BYTES_PER_STEP;
     let msccl_bytes = |schedule: &Schedule| msccl_lines(schedule) * BYTES_PER_MSCCL_LINE;
     match &args.format {
@@ -178,7 +177,7 @@ pub(crate) fn run(args: &ExportArgs, out: &mut dyn Write) -> Result<ExitCode> {
 }
 
 impl Simgrid {
-    fn write(&self) -> Result<ExitCode> {
+    fn write(&self) -> Result<()> {
         let folder = self.output.display();
         self.ensure_new_folder()?;
         self.common.delays.refuse("export")?;
@@ -215,7 +214,7 @@ impl Simgrid {
             simgrid::COMMAND,
             input.schedule.ranks()
         ));
-        Ok(ExitCode::SUCCESS)
+        Ok(())
     }
 
     /// Refuses a folder with files, among which these would get lost, unless that is wanted, and
@@ -273,7 +272,7 @@ impl To {
         out: &mut dyn Write,
         bytes: impl FnOnce(&Schedule) -> u128,
         write: impl FnOnce(&Input) -> Result<Written>,
-    ) -> Result<ExitCode> {
+    ) -> Result<()> {
         let to_file = output::file_of(self.output.as_deref());
         output::writable(&[("-o", to_file)])?;
         self.common.delays.refuse("export")?;
@@ -283,7 +282,6 @@ impl To {
         ensure_memory("the text of the schedule", bytes, LARGE_SCHEDULE)?;
         let written = write(&input)?;
         output::notes(&written.notes);
-        output::write_to(out, to_file, &written.text)?;
-        Ok(ExitCode::SUCCESS)
+        output::write_to(out, to_file, &written.text)
     }
 }

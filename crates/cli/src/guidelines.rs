@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use oneport::run::{Clock, Place, Processes};
 use oneport::{CostModel, Ports};
 use oneport_measure::Calibration;
@@ -253,21 +253,21 @@ fn in_the_model(
 }
 
 fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Site) -> Result<()> {
-    if ranks.contains(&0) {
-        bail!("a collective needs at least one rank (-p 0)");
-    }
+    ensure!(
+        !ranks.contains(&0),
+        "a collective needs at least one rank (-p 0)"
+    );
     let p = ranks.iter().copied().max().unwrap_or(1);
     if p > MAX_RANKS {
         bail!("{p} ranks are more than the {MAX_RANKS} that guidelines are checked for");
     }
     let m = sizes.iter().copied().max().unwrap_or(0);
-    if m > MAX_BYTES {
-        bail!(
-            "{} are more than the {} that guidelines are checked for",
-            show_bytes(m),
-            show_bytes(MAX_BYTES)
-        );
-    }
+    ensure!(
+        m <= MAX_BYTES,
+        "{} are more than the {} that guidelines are checked for",
+        show_bytes(m),
+        show_bytes(MAX_BYTES)
+    );
     if !measured {
         return Ok(());
     }

@@ -2,7 +2,6 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::Subcommand;
@@ -75,7 +74,7 @@ struct ImportMsccl {
     root: Option<usize>,
 }
 
-pub(crate) fn run(args: &ImportArgs, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &ImportArgs, out: &mut dyn Write) -> Result<()> {
     match &args.format {
         ImportFormat::Goal(from) => from.write(out, goal::read),
         ImportFormat::Msccl(args) => args.from.write(out, |text| {
@@ -126,7 +125,7 @@ impl ImportGoal {
         &self,
         out: &mut dyn Write,
         read: impl FnOnce(&str) -> oneport::Result<Schedule>,
-    ) -> Result<ExitCode> {
+    ) -> Result<()> {
         let to_file = output::file_of(self.output.as_deref());
         output::writable(&[("-o", to_file)])?;
         let text = read_text(&self.file)?;
@@ -138,7 +137,6 @@ impl ImportGoal {
             })
         });
         let json = schedule.to_json();
-        output::write_to(out, to_file, &json)?;
-        Ok(ExitCode::SUCCESS)
+        output::write_to(out, to_file, &json)
     }
 }

@@ -6,7 +6,7 @@ mod warnings;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use oneport::machine::Eager;
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
@@ -104,11 +104,10 @@ impl Common {
         schedule = schedule.with_element_bytes(element_bytes);
         if let Some(bytes) = &self.vector.bytes {
             let bytes = bytes.one("--bytes")?;
-            if series.is_some() {
-                bail!(
-                    "{name}: the messages of a series have sizes of their own: leave --bytes out"
-                );
-            }
+            ensure!(
+                series.is_none(),
+                "{name}: the messages of a series have sizes of their own: leave --bytes out"
+            );
             let whole = self.vector.elements("a vector", bytes)?;
             schedule = at_size(schedule, whole).with_context(|| name.clone())?;
         }
@@ -327,14 +326,14 @@ fn size_of(schedule: &Schedule) -> Option<u64> {
 /// The schedule for a vector, or largest blocks, of `elements` elements.
 fn at_size(schedule: Schedule, elements: usize) -> Result<Schedule> {
     let own = Request::like(&schedule)?.elements();
-    if own == 0 {
-        bail!("the schedule has no data whose size --bytes could choose");
-    }
-    if !elements.is_multiple_of(own) {
-        bail!(
-            "the schedule has {own} elements, so it scales to multiples of that, not to {elements} (--bytes)"
-        );
-    }
+    ensure!(
+        own != 0,
+        "the schedule has no data whose size --bytes could choose"
+    );
+    ensure!(
+        elements.is_multiple_of(own),
+        "the schedule has {own} elements, so it scales to multiples of that, not to {elements} (--bytes)"
+    );
     Ok(schedule.scaled(elements / own)?)
 }
 

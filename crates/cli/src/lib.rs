@@ -124,24 +124,25 @@ impl Command {
     /// Runs the subcommand.
     fn perform(&self, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
         match self {
-            Command::List(args) => list::run(args, out),
-            Command::Plan(args) => plan::run(args, out),
-            Command::Check(args) => check::run(args, out),
-            Command::Simulate(args) => simulate::run(args, out),
-            Command::Run(args) => run::run(args, site, out),
-            Command::Compare(args) => compare::run(args, site, out),
-            Command::Draw(args) => draw::run(args, out),
-            Command::Atlas(args) => atlas::run(args),
-            Command::Calibrate(args) => calibrate::run(args, site, out),
-            Command::Tune(args) => tune::run(args, site, out),
-            Command::Guidelines(args) => guidelines::run(args, site, out),
-            Command::Export(args) => export::run(args, out),
-            Command::Import(args) => import::run(args, out),
-            Command::Schema(args) => schema::run(args, out),
-            Command::Steady(args) => steady::run(args, out),
-            Command::Synthesize(args) => synthesize::run(args, out),
-            Command::Completions(args) => completions::run(args, parser(), out),
+            Command::List(args) => list::run(args, out)?,
+            Command::Plan(args) => plan::run(args, out)?,
+            Command::Check(args) => check::run(args, out)?,
+            Command::Simulate(args) => return simulate::run(args, out),
+            Command::Run(args) => return run::run(args, site, out),
+            Command::Compare(args) => return compare::run(args, site, out),
+            Command::Draw(args) => draw::run(args, out)?,
+            Command::Atlas(args) => atlas::run(args)?,
+            Command::Calibrate(args) => calibrate::run(args, site, out)?,
+            Command::Tune(args) => return tune::run(args, site, out),
+            Command::Guidelines(args) => return guidelines::run(args, site, out),
+            Command::Export(args) => export::run(args, out)?,
+            Command::Import(args) => import::run(args, out)?,
+            Command::Schema(args) => schema::run(args, out)?,
+            Command::Steady(args) => return steady::run(args, out),
+            Command::Synthesize(args) => return synthesize::run(args, out),
+            Command::Completions(args) => completions::run(args, parser(), out)?,
         }
+        Ok(ExitCode::SUCCESS)
     }
 }
 

@@ -1,7 +1,6 @@
 //! `oneport list`: lists collectives and algorithms.
 
 use std::io::Write;
-use std::process::ExitCode;
 
 use anyhow::Result;
 use oneport::Kind;
@@ -68,7 +67,7 @@ fn of(kind: Kind) -> impl Iterator<Item = &'static Algorithm> {
     registry::of(kind).chain(registry::compositions(kind))
 }
 
-pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<()> {
     let subject = args.subject.as_ref();
     let algorithms: Vec<&Algorithm> = match subject {
         None => all().collect(),
@@ -89,8 +88,7 @@ pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<ExitCode> {
                 restrictions: a.restrictions(),
             }
         });
-        output::json(out, &record! { algorithms: rows.collect::<Vec<_>>() })?;
-        return Ok(ExitCode::SUCCESS);
+        return output::json(out, &record! { algorithms: rows.collect::<Vec<_>>() });
     }
     match subject {
         None => {
@@ -117,7 +115,7 @@ pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<ExitCode> {
             }
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 fn lines(algorithm: &Algorithm) -> Vec<(&'static str, String)> {

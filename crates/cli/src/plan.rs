@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use clap::ValueEnum;
 use oneport::plan::registry;
 use oneport::{Order, Schedule, Span, Step};
@@ -61,7 +60,7 @@ enum PlanFormat {
     Dot,
 }
 
-pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
     let to_file = output::file_of(args.output.as_deref());
     output::writable(&[("-o", to_file)])?;
     let format = match (args.format, args.common.json) {
@@ -74,8 +73,7 @@ pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode> {
     };
     if args.table {
         let text = table(&args.common)?;
-        output::write_to(out, to_file, &text)?;
-        return Ok(ExitCode::SUCCESS);
+        return output::write_to(out, to_file, &text);
     }
     let input = input(args)?;
     let bytes = text_bytes(&input.schedule);
@@ -86,8 +84,7 @@ pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<ExitCode> {
         PlanFormat::Rounds => heading(&input) + &rounds(&input.schedule)?,
         PlanFormat::Dot => dot::tree(&input.schedule),
     };
-    output::write_to(out, to_file, &text)?;
-    Ok(ExitCode::SUCCESS)
+    output::write_to(out, to_file, &text)
 }
 
 pub(crate) fn input(args: &PlanArgs) -> Result<Input> {
@@ -120,12 +117,11 @@ fn table(args: &Common) -> Result<String> {
     let Some(table) = shows else {
         let names = registry::of(kind).filter(|a| a.schedule_table.is_some());
         let names: Vec<_> = names.map(|a| a.name()).collect();
-        if names.is_empty() {
-            bail!(
-                "--table is for circulant schedules: {} has none",
-                kind.name()
-            );
-        }
+        ensure!(
+            !names.is_empty(),
+            "--table is for circulant schedules: {} has none",
+            kind.name()
+        );
         let names = names.join(" or ");
         bail!("--table is for circulant schedules: choose --algorithm {names}");
     };

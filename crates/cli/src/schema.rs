@@ -1,7 +1,6 @@
 //! `oneport schema`: prints the JSON Schema of a kind of file.
 
 use std::io::Write;
-use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::builder::PossibleValuesParser;
@@ -21,7 +20,7 @@ pub(crate) struct SchemaArgs {
     name: String,
 }
 
-pub(crate) fn run(args: &SchemaArgs, out: &mut dyn Write) -> Result<ExitCode> {
+pub(crate) fn run(args: &SchemaArgs, out: &mut dyn Write) -> Result<()> {
     out.write_all(schema::schema(&args.name)?.as_bytes())?;
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use oneport::machine::Links;
 use oneport::{Collective, Kind, Ports, Schedule};
 use oneport_synthesis::{Answer, Certificate, Options, Problem, Step, synthesize};
@@ -297,11 +297,10 @@ impl SynthesizeArgs {
         let ranks = given.or(links.as_ref().map(Vec::len)).unwrap_or(4);
         /// The formula has a variable for each pair of ranks.
         const MAX_RANKS: usize = 64;
-        if ranks > MAX_RANKS {
-            bail!(
-                "synthesis is for at most {MAX_RANKS} ranks, not {ranks}: the formula has variables for all pairs"
-            );
-        }
+        ensure!(
+            ranks <= MAX_RANKS,
+            "synthesis is for at most {MAX_RANKS} ranks, not {ranks}: the formula has variables for all pairs"
+        );
         let Some(kind) = self.collective else {
             bail!("name a COLLECTIVE");
         };

@@ -6,7 +6,7 @@ mod vector;
 
 use std::cell::Cell;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use oneport::plan::Segments;
 use oneport::plan::choose::{self, Choice, Ranking};
 use oneport::plan::refusal::{Reason, Refusal, describe};
@@ -108,9 +108,10 @@ impl PlanTask {
             // If the planner treats all roots alike, root 0 avoids forwarding.
             Some(Root::Free) => (0, true),
         };
-        if root >= ranks {
-            bail!("root {root} is not one of {ranks} ranks (numbered from 0)");
-        }
+        ensure!(
+            root < ranks,
+            "root {root} is not one of {ranks} ranks (numbered from 0)"
+        );
         let vector = &args.vector;
         let blocks = args
             .blocks
@@ -130,11 +131,10 @@ impl PlanTask {
         let (whole, segments) = vector.segments(given)?;
         let held = footprint(kind, ranks, whole.elements(), blocks.as_deref());
         let bytes = held.saturating_mul(u128::from(vector.element_bytes()));
-        if bytes > u128::from(MAX_BYTES_OF_ALL) {
-            bail!(
-                "{ranks} ranks hold {bytes} bytes together, more than this program's limit of 2^60 bytes"
-            );
-        }
+        ensure!(
+            bytes <= u128::from(MAX_BYTES_OF_ALL),
+            "{ranks} ranks hold {bytes} bytes together, more than this program's limit of 2^60 bytes"
+        );
         let node_ports = args.nodes.of(ranks, &cost)?;
         let request = Request::new(kind, ranks, 0)
             .root(root)
@@ -224,10 +224,7 @@ impl PlanTask {
             free = self.segmented(algorithm, free)?;
         }
         let at_root = |request| self.timed(algorithm, segmented(request)?);
-        let best = match by_request {
-            true => algorithm.at_best_root(&free, at_root, time_of)?,
-            false => algorithm.at_best_of_all_roots(&free, at_root, time_of)?,
-        };
+        let best = algorithm.at_best_root(&free, by_request, at_root, time_of)?;
         if algorithm.may_miss_best_root(&free, by_request) {
             missed.set(true);
         }
@@ -408,9 +405,7 @@ fn ranks(args: &Common, cost: &CostModel, kind: Kind, sizes: Option<&Listed>) ->
     if let Some(sizes) = sizes.filter(|sizes| !sizes.fit(kind, ranks)) {
         bail!("{} block sizes for {ranks} ranks (-p)", sizes.len());
     }
-    if ranks == 0 {
-        bail!("a collective needs at least one rank (-p 0)");
-    }
+    ensure!(ranks != 0, "a collective needs at least one rank (-p 0)");
     if ranks as u64 > MAX_STEPS {
         bail!("{ranks} ranks are more than this program's limit of {MAX_STEPS}");
     }

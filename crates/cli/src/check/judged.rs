@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use anyhow::Result;
 use oneport::check::Report;
@@ -75,7 +74,7 @@ struct Best {
 /// The fastest algorithms of the problems that have been met, so that none is looked for twice.
 type Known = Vec<(Request, Option<Best>)>;
 
-pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
+pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
     let input = match (args.common.input(), &args.common.schedule[..]) {
         (Err(error), [path]) if args.common.json => {
             output::json(out, &Checked::unreadable(path, &error))?;
@@ -90,7 +89,7 @@ pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
     verdict(report.is_correct(), report.errors.len() + report.more)
 }
 
-pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode> {
+pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
     let paths = &args.common.schedule;
     let bar = WorkBar::new(paths.len() as u64, "checking {msg} {wide_bar} {pos}/{len}");
     let mut known = Known::new();
@@ -113,7 +112,7 @@ pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<ExitCode>
         let all = counted(paths.len(), "schedule");
         return Err(output::wrong(format!("{wrong} of {all} failed the check")));
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(())
 }
 
 impl One {

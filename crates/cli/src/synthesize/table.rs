@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use oneport::{Kind, Ports};
 use oneport_pictures::shell::{Heading, table};
 use oneport_synthesis::{Answer, Problem};
@@ -53,9 +53,10 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> Result<ExitCode> {
     let ranks = (args.ranks.as_ref()).map_or((2..=6).collect(), |r| r.counts());
-    if ranks.iter().any(|&p| p > 16) {
-        bail!("the table is for at most 16 ranks");
-    }
+    ensure!(
+        ranks.iter().all(|&p| p <= 16),
+        "the table is for at most 16 ranks"
+    );
     let mut kinds = Kind::ALL.to_vec();
     kinds.retain(|&kind| kind != Kind::Multicast);
     let entries = kinds.len() * MODELS.len() * ranks.len();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use oneport::internal::split_outside;
 use oneport::plan::Segments;
 use oneport::plan::registry::{self, Algorithm};
@@ -17,12 +17,11 @@ use crate::units::{show_bytes, with_similar};
 
 /// Applies the rules in `path` to `task`. Explicitly given segments are kept.
 pub(crate) fn apply(task: &mut PlanTask, args: &Common, kind: Kind, path: &Path) -> Result<()> {
-    if args.algorithm != "auto" {
-        bail!(
-            "--rules chooses the algorithm, and so does --algorithm {}: give one of them",
-            args.algorithm
-        );
-    }
+    ensure!(
+        args.algorithm == "auto",
+        "--rules chooses the algorithm, and so does --algorithm {}: give one of them",
+        args.algorithm
+    );
     let shown = path.display();
     let rules = Rules::parse(&read_text(path)?).with_context(|| shown.to_string())?;
     let request = &task.request;
@@ -72,12 +71,11 @@ pub(crate) fn algorithms(kind: Kind, names: &str, request: &Request) -> Result<V
         "auto" | "all" => {
             let (cost, ranks) = (request.get_cost(), request.ranks());
             let all: Vec<_> = registry::candidates(kind, cost, ranks).cloned().collect();
-            if all.is_empty() {
-                bail!(
-                    "no algorithm for {} is registered (`oneport list` shows what is)",
-                    kind.name()
-                );
-            }
+            ensure!(
+                !all.is_empty(),
+                "no algorithm for {} is registered (`oneport list` shows what is)",
+                kind.name()
+            );
             all
         }
         names => {

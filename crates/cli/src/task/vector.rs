@@ -1,6 +1,6 @@
 //! The vector of the options: its size, its segments, its elements.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use oneport::plan::Segments;
 use oneport::run::ElementType;
 
@@ -22,12 +22,11 @@ impl Vector {
 
     pub(crate) fn elements(&self, what: &str, bytes: u64) -> Result<usize> {
         let size = self.element_bytes();
-        if !bytes.is_multiple_of(size) {
-            bail!(
-                "{what} of {bytes} bytes is not a whole number of elements of {size} bytes (--dtype {})",
-                self.dtype.unwrap_or(ElementType::U8)
-            );
-        }
+        ensure!(
+            bytes.is_multiple_of(size),
+            "{what} of {bytes} bytes is not a whole number of elements of {size} bytes (--dtype {})",
+            self.dtype.unwrap_or(ElementType::U8)
+        );
         usize::try_from(bytes / size)
             .with_context(|| format!("{what} of {bytes} bytes is too large"))
     }
@@ -67,11 +66,10 @@ impl Vector {
             }
             (None, None) => return Ok((Segments::whole(vector), SegmentChoice::Best)),
         };
-        if count > MAX_STEPS {
-            bail!(
-                "{count} segments are more than this program's limit of {MAX_STEPS}: take larger segments"
-            );
-        }
+        ensure!(
+            count <= MAX_STEPS,
+            "{count} segments are more than this program's limit of {MAX_STEPS}: take larger segments"
+        );
         let segments = match self.segment {
             Some(segment) => Segments::of_size(vector, self.elements("a segment", segment)?)?,
             None => Segments::of_count(vector, count.max(1) as usize)?,

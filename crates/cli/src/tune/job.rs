@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, ensure};
 use oneport::Error;
 use oneport::plan::Segments;
 use oneport::plan::registry::Algorithm;
@@ -12,11 +12,8 @@ use oneport_measure::{Machine, load_warning};
 
 use super::TuneArgs;
 use crate::args::{Common, SegmentCount, Vector, clock_name, default_type, operator};
-use crate::blocks::BlockArgs;
-use crate::delays::DelayArgs;
 use crate::input::show_cost;
 use crate::memory::ensure_memory;
-use crate::nodes::NodeArgs;
 use crate::output::{self, Skipped};
 use crate::ranges::Ranges;
 use crate::site::{Site, ensure_for_processes, summary};
@@ -75,31 +72,26 @@ impl<'a> TuneJob<'a> {
                 ("--cores", !args.cores.is_empty()),
             ])?;
         }
-        if !args.collective.has_data() {
-            bail!(
-                "{} has no data whose size could vary: compare and run time its algorithms",
-                args.collective.name()
-            );
-        }
+        ensure!(
+            args.collective.has_data(),
+            "{} has no data whose size could vary: compare and run time its algorithms",
+            args.collective.name()
+        );
         let op = args.op.unwrap_or(Op::SUM);
         let dtype = args.dtype.unwrap_or(default_type(op));
-        if args.factor < 2 {
-            bail!(
-                "--factor is {}: a range goes on by a factor of at least 2",
-                args.factor
-            );
-        }
+        ensure!(
+            args.factor >= 2,
+            "--factor is {}: a range goes on by a factor of at least 2",
+            args.factor
+        );
         let bytes = args.bytes.values(args.factor as u64);
         let max_bytes = bytes.iter().copied().max().unwrap_or(0);
         let mut common = Common {
             collective: Some(args.collective),
-            schedule: Vec::new(),
             ranks: args.ranks.clone(),
             root: args.root,
             algorithm: "all".into(),
-            rules: None,
             json: args.json,
-            delays: DelayArgs::default(),
             vector: Vector {
                 bytes: Some(Ranges::single(max_bytes)),
                 segments: Some(SegmentCount::Count(1)),
@@ -108,9 +100,8 @@ impl<'a> TuneJob<'a> {
                 ordered: args.ordered,
                 ..Vector::default()
             },
-            blocks: BlockArgs::default(),
             machine: args.machine.clone(),
-            nodes: NodeArgs::default(),
+            ..Common::default()
         };
         for &bytes in &bytes {
             common.vector.elements("a vector", bytes)?;
