@@ -54,7 +54,6 @@ pub(crate) struct BlockArgs {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Listed {
-    /// All sizes in bytes, row by row.
     sizes: Vec<u64>,
     rows: usize,
 }

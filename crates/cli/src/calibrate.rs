@@ -291,7 +291,6 @@ fn pairs(out: &mut dyn Write, profile: &Profile, pairs: &Links) -> Result<()> {
     output::table(out, &format!("{what}|>alpha|>beta"), rows)
 }
 
-/// Prints the medians over the pairs on one host and over those on two.
 fn levels(out: &mut dyn Write, levels: &[Level]) -> Result<()> {
     if levels.is_empty() {
         return Ok(());

@@ -35,9 +35,7 @@ pub(crate) struct DelayArgs {
 #[derive(Debug, Clone)]
 pub(crate) enum Arrivals {
     None,
-    /// The last rank arrives at this time.
     Last(f64),
-    /// These ranks arrive at these times.
     Ranks(Vec<(usize, f64)>),
     /// Independent, exponential with this mean.
     Exponential(f64, u64),
@@ -105,7 +103,6 @@ fn parse_arrivals(text: &str) -> Result<Arrivals, String> {
 }
 
 impl Arrivals {
-    /// By rank: when it arrives.
     fn of(&self, ranks: usize) -> Result<Vec<f64>> {
         let random = |seed: &u64, draw: &dyn Fn(f64) -> f64| {
             let mut generator = Generator::new(*seed);

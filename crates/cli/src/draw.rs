@@ -147,9 +147,7 @@ const BYTES_PER_STEP: u64 = 2400;
 /// Content of an output file, determined by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputFile {
-    /// A picture.
     Svg,
-    /// A trace.
     Json,
 }
 
@@ -205,13 +203,11 @@ pub(crate) fn run(args: &DrawArgs, out: &mut dyn Write) -> Result<()> {
 
 struct Drawing<'a> {
     args: &'a DrawArgs,
-    /// `None` if only a trace is requested.
     picture: Option<Picture>,
     to_file: Option<&'a Path>,
 }
 
 impl Drawing<'_> {
-    /// What to draw, if the files can be written and may hold it.
     fn new(args: &DrawArgs) -> Result<Drawing<'_>> {
         let to_file = output::file_of(args.output.as_deref());
         let picture = match &args.trace {

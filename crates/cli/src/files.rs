@@ -20,7 +20,6 @@ const MAX_BYTES: u64 = 4 << 30;
 /// `import` and `check --schedule` of files of 1 to 22 MB with as little text for a step, a rank or
 /// a number as there may be, just after lists have doubled.
 struct Need {
-    /// How texts begin.
     begins: &'static [&'static str],
     /// For each character, and for each of some characters that stand for what is stored.
     character: u128,

@@ -94,7 +94,6 @@ struct GuidelinesJob {
     unit: Unit,
     ranks: Vec<usize>,
     sizes: Vec<u64>,
-    /// Whether the costs are measured first.
     calibrates: bool,
     evaluation: Evaluation,
     processes: Option<Processes>,

@@ -253,7 +253,6 @@ impl<S> Input<S> {
     }
 }
 
-/// Formats costs, such as `alpha 1 us, beta 0.1 ns/byte, gamma 0`.
 pub(crate) fn show_cost(cost: &CostModel, unit: Unit) -> String {
     let overlap = if cost.overlaps() {
         ", computation overlaps communication"

@@ -79,7 +79,6 @@ impl MachineArgs {
         Ok(Profile::from_json(&read_text(path)?)?.core_model(workers, ranks, cores))
     }
 
-    /// Returns the constants of the machine: a profile may override some.
     pub(crate) fn tuning(&self) -> Result<Tuning> {
         match &self.profile {
             Some(path) => Ok(Profile::from_json(&read_text(path)?)?.tuning),

@@ -117,7 +117,6 @@ pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
         .map_or(2, oneport::Error::exit_code)
 }
 
-/// Whether this process prints and writes nothing.
 static SILENT: AtomicBool = AtomicBool::new(false);
 
 /// From now on this process prints nothing and writes no files: another one of the launch speaks
@@ -130,7 +129,6 @@ pub(crate) fn is_silent() -> bool {
     SILENT.load(Ordering::Relaxed)
 }
 
-/// Standard output, unless this process is silent.
 struct Output(BufWriter<StdoutLock<'static>>);
 
 impl Write for Output {
@@ -226,7 +224,6 @@ pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     }
 }
 
-/// Writes a file and says so on standard error.
 pub(crate) fn write_named(path: &Path, content: &[u8]) -> Result<()> {
     write_file(path, content)?;
     if !host::is_called() {
@@ -240,7 +237,6 @@ pub(crate) fn file_of(option: Option<&Path>) -> Option<&Path> {
     option.filter(|path| path.as_os_str() != "-")
 }
 
-/// Writes the text of a command to the file, if there is one, or to standard output.
 pub(crate) fn write_to(out: &mut dyn Write, file: Option<&Path>, text: &str) -> Result<()> {
     match file {
         Some(path) => write_named(path, text.as_bytes()),
@@ -266,7 +262,6 @@ pub(crate) fn csv(rows: impl IntoIterator<Item = impl Serialize>) -> Result<Vec<
     csv.into_inner().context("cannot write the table")
 }
 
-/// [`PrettyFormatter`] with rounded numbers.
 #[derive(Default)]
 struct Rounding(PrettyFormatter<'static>);
 
@@ -328,7 +323,6 @@ pub(crate) fn answer(
     if as_json { json(out, value) } else { text(out) }
 }
 
-/// An algorithm that cannot be used, and why.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Skipped {
     pub(crate) algorithm: Cow<'static, str>,

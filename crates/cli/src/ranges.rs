@@ -117,7 +117,6 @@ impl Ranges {
         }
     }
 
-    /// The value of an option of a command that takes one.
     pub(crate) fn one(&self, option: &str) -> Result<u64> {
         match &self.parts[..] {
             [one] if one.from == one.to => Ok(one.from),

@@ -61,7 +61,6 @@ pub(crate) struct Point {
     pub(crate) skipped: Vec<Skipped>,
 }
 
-/// What a line of the CSV file has besides a row.
 #[derive(Deserialize)]
 struct Origin {
     collective: String,
@@ -71,7 +70,6 @@ struct Origin {
     command: String,
 }
 
-/// A sweep as far as it is.
 pub(crate) struct Table<'a> {
     common: &'a Common,
     args: &'a SweepArgs,
@@ -142,7 +140,6 @@ impl SweepArgs {
         paths.find(|path| FileKind::of(path) == Some(FileKind::Csv))
     }
 
-    /// The rows of the same command that its CSV file has.
     fn known(&self) -> Result<Vec<(Origin, SweepRow)>> {
         let Some(path) = self.csv().filter(|path| path.is_file()) else {
             return Ok(Vec::new());
@@ -290,7 +287,6 @@ impl Table<'_> {
         }
     }
 
-    /// The lines of the CSV file and of the list in JSON.
     fn lines(&self) -> impl Iterator<Item = impl Serialize> {
         let over = |value: f64, by: f64| (by > 0.0).then(|| Number(value / by));
         self.sweep.points().into_iter().flat_map(move |point| {

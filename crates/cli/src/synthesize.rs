@@ -23,7 +23,7 @@ use crate::output::{self, record};
 use crate::plan;
 use crate::ranges::Ranges;
 use crate::tune::stop_on_signals;
-use crate::units::{counted, parse_count, parse_duration};
+use crate::units::{counted, parse_budget, parse_count};
 
 /// Find a schedule of the fewest rounds, and prove that none is shorter
 ///
@@ -111,11 +111,6 @@ pub(crate) struct SynthesizeArgs {
     json: bool,
 }
 
-/// Parses a time budget; plain numbers are seconds.
-fn parse_budget(text: &str) -> Result<Duration, String> {
-    parse_duration(text, 0.0, "a budget is between 0")
-}
-
 pub(crate) fn run(args: &SynthesizeArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let to_file = output::file_of(args.output.as_deref());
     let [cnf, drat] =
@@ -181,7 +176,6 @@ fn exit_code(stopped: &AtomicBool) -> ExitCode {
     })
 }
 
-/// What is known, in one sentence.
 fn verdict(answer: &Answer, asked: Option<usize>, seconds: f64) -> String {
     let fewer = match (&answer.certificate, answer.lower) {
         (_, 0) => String::new(),

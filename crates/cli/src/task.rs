@@ -42,7 +42,6 @@ const BYTES_PER_RANK: u64 = 1000;
 /// schedule.
 const BYTES_PER_TRANSFER: u64 = 2 * 110;
 
-/// A collective to plan with one of several algorithms.
 #[derive(Debug, Clone)]
 pub(crate) struct PlanTask {
     /// The request, with the vector in one segment.
@@ -78,7 +77,6 @@ pub(crate) enum SegmentChoice {
 }
 
 impl SegmentChoice {
-    /// The segments, unless they depend on the algorithm.
     pub(crate) fn known(&self) -> Option<&Segments> {
         match self {
             SegmentChoice::Given(segments) | SegmentChoice::Rule(segments) => Some(segments),
@@ -266,7 +264,6 @@ impl PlanTask {
         may && !shares && self.request.get_cost().links().is_none()
     }
 
-    /// Plans a request of this task, with the ports that nodes share.
     pub(crate) fn plan(
         &self,
         algorithm: &Algorithm,
@@ -375,7 +372,6 @@ pub(crate) fn bar_length(algorithm: &Algorithm, request: &Request) -> u64 {
     (steps / 2) << u32::from(request.get_cost().overlaps())
 }
 
-/// Lower bounds for all schedules with the layouts of this one.
 pub(crate) fn lower_bounds(
     planned: &Planned,
     ranks: usize,

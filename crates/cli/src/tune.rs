@@ -28,7 +28,7 @@ use crate::output;
 use crate::progress::WorkBar;
 use crate::ranges::{Ranges, parse_sizes};
 use crate::site::{self, Engine, Site};
-use crate::units::{parse_core, parse_count, parse_duration, show_bytes};
+use crate::units::{parse_budget, parse_core, parse_count, show_bytes};
 use files::Files;
 use job::{CoreUse, TuneJob};
 use verify::VerifyJob;
@@ -210,7 +210,6 @@ struct Tuned<'a> {
     sweep: PreparedSweep<'a>,
     threads: CoreUse,
     tuning: TuningResult,
-    /// Whether the rows could be saved during the sweep.
     saved: Result<()>,
 }
 
@@ -377,11 +376,6 @@ fn is_ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
-/// Parses a time budget such as `500ms` or `2s`; plain numbers are seconds.
-fn parse_budget(text: &str) -> Result<Duration, String> {
-    parse_duration(text, 0.0, "a budget is between 0")
-}
-
 fn parse_export(text: &str) -> Result<(Library, PathBuf), String> {
     const LIBRARIES: [(&str, Library); 4] = [
         ("openmpi", Library::OpenMpi),
@@ -399,7 +393,6 @@ fn parse_export(text: &str) -> Result<(Library, PathBuf), String> {
     }
 }
 
-/// Parses a percentage as a fraction.
 fn parse_tolerance(text: &str) -> Result<f64, String> {
     text.trim_end_matches('%')
         .parse::<f64>()

@@ -195,6 +195,10 @@ pub(crate) fn parse_duration(text: &str, least: f64, refused: &str) -> Result<Du
     Ok(Duration::from_secs_f64(seconds))
 }
 
+pub(crate) fn parse_budget(text: &str) -> Result<Duration, String> {
+    parse_duration(text, 0.0, "a budget is between 0")
+}
+
 pub(crate) fn parse_deadline(text: &str) -> Result<Duration, String> {
     parse_duration(text, 1e-6, "a deadline is between 1us")
 }

@@ -197,7 +197,6 @@ fn is_at(path: &Path, file: &Metadata) -> bool {
     fs::symlink_metadata(path).is_ok_and(|there| is_same(&there, file))
 }
 
-/// Whether the file is this stream of the process.
 fn is_stream(file: &Metadata, stream: impl AsFd) -> bool {
     let stream = stream.as_fd().try_clone_to_owned();
     let stream = stream.and_then(|stream| File::from(stream).metadata());

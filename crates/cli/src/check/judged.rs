@@ -56,7 +56,6 @@ struct Judgement {
     #[serde(flatten)]
     own: Totals,
     ratio: Option<f64>,
-    /// What any schedule takes at least.
     lower_bounds: Totals,
     /// The fastest algorithm, if the problem is one that algorithms plan.
     best: Option<Best>,
@@ -285,7 +284,6 @@ impl Judgement {
         parts.join("; ")
     }
 
-    /// Cells of a row: time, its ratio to the bound, rounds, messages, volume.
     fn cells(&self) -> [String; 5] {
         let ratio = self.ratio.map(|ratio| number(ratio, 3));
         let [time, rounds, messages, volume] = self.own.cells(self.unit);

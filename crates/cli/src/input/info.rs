@@ -40,7 +40,6 @@ pub(crate) struct ScheduleInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) block_bytes: Option<Vec<u64>>,
     pub(crate) segments: Option<usize>,
-    /// Bytes of the largest segment.
     pub(crate) segment: Option<u64>,
     /// `best`, `unequal`, `given` or `rules`; `unsegmented` for an algorithm that does not segment.
     pub(crate) segment_choice: Option<&'static str>,
@@ -83,7 +82,6 @@ fn show_sizes(sizes: &[u64]) -> String {
 }
 
 impl ScheduleInfo {
-    /// What is known of any schedule.
     pub(super) fn of(kind: Kind, ranks: usize, ports: Ports, unit: Unit) -> ScheduleInfo {
         ScheduleInfo {
             kind,
@@ -111,7 +109,6 @@ impl ScheduleInfo {
         }
     }
 
-    /// Describes the schedule that `algorithm` plans for `request`, one of the requests of `task`.
     pub(crate) fn planned(
         task: &PlanTask,
         algorithm: &Algorithm,
@@ -199,7 +196,6 @@ impl ScheduleInfo {
         summary
     }
 
-    /// What made the schedule: the name of an algorithm or of a file.
     pub(crate) fn by(&self) -> &str {
         let algorithm = self.algorithm.as_deref();
         algorithm.or(self.schedule.as_deref()).unwrap_or_default()

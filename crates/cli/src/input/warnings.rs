@@ -11,7 +11,6 @@ use crate::memory::{LARGE_SCHEDULE, ensure_memory};
 use crate::output;
 use crate::task::names_several;
 
-/// Warns on standard error about options with surprising effects.
 pub(crate) fn print_warnings(args: &Common, schedule: &Schedule) {
     let used = schedule.programs().iter().flatten();
     let several = used.filter_map(Step::port).any(|port| port > 0);

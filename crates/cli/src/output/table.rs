@@ -21,11 +21,9 @@ pub(crate) fn table<R: IntoIterator<Item = String>>(
     table_with(out, header, rows, |_| None)
 }
 
-/// How a row is shown on a terminal that has colours.
 const BEST: Style = Style::new().bold();
 pub(crate) const WRONG: Style = Style::new().fg_color(Some(Color::Ansi(AnsiColor::Red)));
 
-/// The style of the rows of a table whose first row is the best.
 pub(crate) fn first_is_best(row: usize) -> Option<Style> {
     (row == 0).then_some(BEST)
 }

@@ -162,7 +162,6 @@ struct Found {
     model_time: f64,
     single: Single,
     drift: Option<Robustness>,
-    /// The throughput by other methods.
     recomputed: Vec<(&'static str, Fraction)>,
     agree: bool,
     /// Lower and upper bound, for problems whose optimum is NP-hard to find.
@@ -406,13 +405,11 @@ fn default_messages(periodic: &Periodic, runs: bool) -> usize {
 /// measured.
 const BYTES_PER_STEP: u64 = 200;
 
-/// Approximate number of steps of `operations` operations.
 fn steps(periodic: &Periodic, operations: usize) -> u64 {
     let periods = operations.div_ceil(periodic.operations().max(1)) as u64;
     periods.saturating_mul(2 * periodic.transfers() as u64)
 }
 
-/// One period in the middle of a series, as a Gantt chart or as a trace.
 fn one_period(periodic: &Periodic, file: OutputFile, frame: &FrameArgs) -> Result<String> {
     let solution = periodic.solution();
     let caption = Caption::new(format!(

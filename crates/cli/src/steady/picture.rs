@@ -10,16 +10,13 @@ use crate::units::counted;
 
 /// Distance of opposite links from the line between their nodes.
 const SIDE: f64 = 3.0;
-/// Half the side of a node's square.
 const RADIUS: f64 = 13.0;
 /// Candidate positions of a label along its link, in order of preference.
 const PARTS: [f64; 11] = [0.4, 0.45, 0.35, 0.5, 0.3, 0.55, 0.25, 0.6, 0.65, 0.7, 0.75];
 /// Room of a node on the circle, and least radius.
 const ARC: f64 = 90.0;
 const MIN_RADIUS: f64 = 130.0;
-/// Maximal number of trees in the caption.
 const MAX_TREES: usize = 8;
-/// Width of a character of the caption.
 const CHARACTER: f64 = 7.8;
 
 const ARROWHEAD: &str = "<defs><marker id=\"head\" viewBox=\"0 0 8 8\" refX=\"7\" refY=\"4\" markerWidth=\"8\" markerHeight=\"8\" \
@@ -78,7 +75,6 @@ pub(super) fn platform_svg(solution: &Solution, frame: &FrameArgs) -> String {
     svg.finish(width, height, &caption)
 }
 
-/// Returns, by edge, its messages per time unit.
 fn messages(solution: &Solution) -> Vec<Fraction> {
     let mut messages = vec![Fraction::ZERO; solution.platform().edges().len()];
     for (route, rate) in &solution.routes {
@@ -117,7 +113,6 @@ struct Circle {
 }
 
 impl Circle {
-    /// Returns the position of a node; node 0 is at the top.
     fn at(&self, v: usize) -> Position {
         let turn = std::f64::consts::TAU * v as f64 / self.nodes as f64;
         let angle = turn - std::f64::consts::FRAC_PI_2;
@@ -146,7 +141,6 @@ impl Circle {
 struct Line {
     start: Position,
     end: Position,
-    /// Its direction, of length 1.
     along: Position,
 }
 
@@ -235,7 +229,6 @@ fn placed(
     (best.unwrap_or(line.start), half, text)
 }
 
-/// Draws the nodes: the source, targets and other nodes in different colours.
 fn draw_nodes(svg: &mut Svg, solution: &Solution, circle: &Circle) {
     let platform = solution.platform();
     for v in 0..circle.nodes {
@@ -277,7 +270,6 @@ fn trees(solution: &Solution, characters: usize) -> Vec<String> {
     solution.routes.iter().map(line).collect()
 }
 
-/// A fraction if it is short, otherwise a decimal number.
 fn label_of(value: &Fraction) -> String {
     let label = show_short(value);
     if label.len() > 9 {

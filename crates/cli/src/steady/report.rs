@@ -157,7 +157,6 @@ fn period(solution: &Solution) -> serde_json::Value {
     }
 }
 
-/// Maximum number of printed trees and of printed matchings.
 const MAX_LINES: usize = 12;
 
 /// Six decimals, or an exponent for very small or large values.
@@ -309,7 +308,6 @@ fn optional_lines(found: &Found) -> Vec<SummaryLine> {
     lines.into_iter().flatten().collect()
 }
 
-/// Prints a title, and the first weights, each with its text.
 fn weighted<'a>(
     out: &mut dyn Write,
     title: &str,

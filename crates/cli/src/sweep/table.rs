@@ -110,7 +110,6 @@ impl Table<'_> {
         text
     }
 
-    /// A table for the package booktabs.
     pub(super) fn tex(&self) -> String {
         let escape = |cell: &str| {
             let mut text = String::new();

@@ -24,10 +24,8 @@ const MODELS: [(&str, Ports); 5] = [
     ("bi, k = 2", Ports::Bidirectional { k: 2 }),
 ];
 
-/// A collective under a port model: an answer for each number of ranks.
 type Line = (Kind, &'static str, Vec<Answer>);
 
-/// Rounds that are proved, or the interval.
 fn optimum(answer: &Answer) -> String {
     match answer.upper {
         Some(upper) if upper == answer.lower => upper.to_string(),
@@ -36,7 +34,6 @@ fn optimum(answer: &Answer) -> String {
     }
 }
 
-/// The optimum, with the rounds of the best algorithm if it takes more.
 fn cell(answer: &Answer) -> String {
     match answer.row {
         Some(row) if answer.upper.is_some_and(|upper| row > upper) => {

@@ -38,7 +38,6 @@ impl PlanTask {
         self.core_model.as_ref().filter(|_| open)
     }
 
-    /// Approximate number of steps that are planned and simulated to time `algorithm`.
     fn work(&self, algorithm: &Algorithm) -> u64 {
         /// A search for segments simulates about this many schedules.
         const SEARCHED: u64 = 16;
@@ -192,7 +191,6 @@ impl PlanTask {
 pub(super) fn best_unequal(algorithm: &Algorithm, request: &Request) -> Result<Segments, Refusal> {
     /// Steps that all simulations of one search have together: about a second.
     const MAX_SEARCH_STEPS: u64 = 1 << 25;
-    /// What a search of few steps tries at most.
     const MAX_TRIALS: u64 = 4000;
     let steps = steps(algorithm, request.ranks(), request.get_segments().count());
     let work = steps.saturating_mul(algorithm.planning_work).max(1);

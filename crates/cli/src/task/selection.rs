@@ -65,7 +65,6 @@ pub(crate) fn names_several(names: &str) -> bool {
     matches!(names, "auto" | "all") || split_outside(names, ',').len() > 1
 }
 
-/// Returns the algorithms that `--algorithm` selects: all, or those of the list.
 pub(crate) fn algorithms(kind: Kind, names: &str, request: &Request) -> Result<Vec<Algorithm>> {
     let algorithms = match names {
         "auto" | "all" => {

@@ -15,7 +15,6 @@ impl Vector {
         self.dtype.map_or(1, ElementType::bytes)
     }
 
-    /// Whether operands must stay in rank order.
     pub(crate) fn keep_order(&self) -> bool {
         self.ordered || !self.op().commutes()
     }

@@ -101,7 +101,6 @@ impl Files<'_> {
         Ok(())
     }
 
-    /// Writes all files and returns the first error.
     pub(super) fn write(
         &self,
         job: &TuneJob,
@@ -184,7 +183,6 @@ fn as_text<'a>(content: &'a [u8], path: &Path) -> Result<&'a str> {
         .with_context(|| format!("{} is not a text file", path.display()))
 }
 
-/// The parameters that the rows depend on.
 pub(super) fn parameters(job: &TuneJob) -> Parameters {
     let args = job.args;
     let request = &job.sweep.request;

@@ -26,7 +26,6 @@ pub(super) struct TuneJob<'a> {
     pub(super) dtype: ElementType,
     pub(super) op: Op,
     pub(super) skipped: Vec<Skipped>,
-    /// Whether other programs kept the machine busy before.
     pub(super) load: Option<String>,
     pub(super) machine: String,
     pub(super) date: String,
@@ -202,7 +201,6 @@ impl<'a> TuneJob<'a> {
         warnings
     }
 
-    /// What makes the winners doubtful, in one line.
     pub(super) fn doubts(&self, tuning: &TuningResult) -> Option<String> {
         let open = sizes_of(tuning.winners().filter(|row| !row.settled));
         let disturbed = sizes_of(tuning.disturbed());

@@ -29,7 +29,6 @@ const CHOOSING: [&str; 5] = [
     "I_MPI_TUNING_BIN",
 ];
 
-/// The library's functions, to be measured again.
 pub(super) struct VerifyJob<'a> {
     job: TuneJob<'a>,
     known: Vec<Trial>,
@@ -169,7 +168,6 @@ fn change(row: &VerifiedRow) -> &'static str {
     }
 }
 
-/// The variables of this process that choose algorithms in MPI libraries.
 fn environment() -> Vec<String> {
     let all = std::env::vars_os().map(|(name, value)| {
         let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
