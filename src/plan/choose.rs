@@ -33,8 +33,7 @@ pub enum Offer<'a, T = Choice> {
     Deferred {
         /// Lower bound of the time.
         min_time: f64,
-        /// Computes the time; `None` if it is larger than the given limit, the smallest time so
-        /// far.
+        /// Computes the time; `None` if it is larger than the limit.
         evaluate: Evaluator<'a, T>,
     },
 }
@@ -230,7 +229,6 @@ fn within(algorithm: &Algorithm, request: &Request, limit: f64) -> Result<Option
         .transpose()
 }
 
-/// Planning, by name or by choice.
 impl Request {
     /// Plans it by the algorithm with this name, one of those of [`registry::of`] its collective.
     /// The [planners](crate::plan) state the shapes of the buffers and the time of planning.

@@ -132,7 +132,6 @@ impl Request {
     }
 }
 
-/// Properties.
 impl Request {
     /// A request for the collective `kind`: see [`Request`] for `elements` and the defaults.
     pub fn new(kind: Kind, ranks: usize, elements: usize) -> Request {
@@ -294,7 +293,6 @@ impl Request {
     }
 }
 
-/// Derived sizes and checks.
 impl Request {
     /// Checks the request alone, without an algorithm, in `O(p + q)` time for `q` segments.
     ///

@@ -228,11 +228,9 @@ impl<R: AlltoallRounds> StepAt for AlltoallSteps<R> {
     }
 }
 
-/// A part of a block, sent as one message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) struct BlockPart {
     pub(in crate::plan) pair: [usize; 2],
-    /// Where it starts in the block.
     pub(in crate::plan) offset: usize,
     pub(in crate::plan) len: usize,
     /// The numbers of the ports of the source and of the destination.

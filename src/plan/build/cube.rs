@@ -35,6 +35,14 @@ pub(in crate::plan) fn unfold(b: &mut Builder, p: usize, vector: Span) {
     }
 }
 
+/// The time of the fold and, for 2 `messages`, of sending the result back.
+pub(in crate::plan) fn time_of_fold(request: &Request, messages: f64) -> f64 {
+    match (request.ranks.is_power_of_two(), request.elements()) {
+        (true, _) => 0.0,
+        (false, m) => messages * request.transfer_time(m) + request.combine_time(m),
+    }
+}
+
 /// The rounds of an allgather of these blocks, by rank, for messages of few spans: ranks that leave
 /// send their blocks to their neighbours, members exchange all that they have, and those that left
 /// get all other blocks. In the exchange with number `s`, one of `numbers`, member `j` of `n` has
@@ -83,7 +91,7 @@ pub(in crate::plan) fn exchanges(
 /// number is its own with the bits reversed.
 pub(in crate::plan) struct Cube {
     pub(in crate::plan) members: Vec<usize>,
-    pub(in crate::plan) elements: usize,
+    elements: usize,
 }
 
 impl Cube {
@@ -105,33 +113,33 @@ impl Cube {
         Span::from(start(part)..start(part + 1))
     }
 
-    /// Recursive halving: every member ends with its block of the result.
+    /// The fold of the vectors of `elements` elements, and recursive halving: every member ends
+    /// with its block of the result.
     pub(in crate::plan) fn reduce_scatter(
-        &self,
         b: &mut Builder,
         request: &Request,
-        arrival: Arrival,
-    ) {
-        for k in 0..self.dimensions() {
+        kept: usize,
+        elements: usize,
+    ) -> Cube {
+        let members = members_of(request.ranks, kept);
+        // See `rounds::needs_scratch`.
+        let one_way = request.ports.is_bidirectional() || !request.kind.reduces();
+        let (arrival, scratch) = match one_way || members.len() < 2 {
+            true => (Arrival::Combined, 0),
+            false => (Arrival::CombinedAfter(elements), elements.div_ceil(2)),
+        };
+        for &r in &members {
+            b.set_len(r, elements + scratch);
+        }
+        fold(b, request.ranks, kept, Span::new(0, elements));
+        let cube = Cube { members, elements };
+        for k in 0..cube.dimensions() {
             // A member receives into the half that it keeps and sends the other half, so both can
             // run at once.
-            let messages = self.exchange(k, |partner| self.kept(partner, k + 1));
+            let messages = cube.exchange(k, |partner| cube.kept(partner, k + 1));
             round(b, request, &messages, arrival);
         }
-    }
-
-    /// How a reduction handles arriving messages, and the number of scratch elements that this
-    /// needs after the vector: see [`needs_scratch`](super::rounds::needs_scratch).
-    pub(in crate::plan) fn arrival(&self, request: &Request) -> (Arrival, usize) {
-        let one_way = request.ports.is_bidirectional() || !request.kind.reduces();
-        if one_way || self.members.len() < 2 {
-            (Arrival::Combined, 0)
-        } else {
-            (
-                Arrival::CombinedAfter(self.elements),
-                self.elements.div_ceil(2),
-            )
-        }
+        cube
     }
 
     /// Recursive doubling, the halving reversed: every member ends with the whole vector.

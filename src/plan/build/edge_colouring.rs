@@ -43,7 +43,6 @@ const NONE: usize = usize::MAX;
 
 struct Colouring<'e> {
     edges: &'e [(usize, usize)],
-    /// By edge.
     colour: Vec<usize>,
     /// By vertex and colour: its edge of this colour.
     at: Vec<Vec<usize>>,
@@ -51,9 +50,7 @@ struct Colouring<'e> {
 
 /// An edge of a fan around a vertex `u`.
 struct Blade {
-    /// An edge from `u`.
     edge: usize,
-    /// Its other end.
     end: usize,
     /// The blade at whose end the colour of the edge is missing; the first one has no colour.
     before: usize,

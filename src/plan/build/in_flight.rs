@@ -22,7 +22,6 @@ pub(in crate::plan) struct InFlight<R> {
     /// Number of the rounds whose messages are not split: a multiple of the number of ports if
     /// others follow.
     whole: usize,
-    /// Number of parts of the messages of the other rounds.
     parts: usize,
 }
 

@@ -58,7 +58,6 @@ impl Message {
 /// What a receiver does with a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Arrival {
-    /// Store it.
     Stored,
     /// Combine it directly on arrival, into elements that the rank does not send in this round.
     Combined,

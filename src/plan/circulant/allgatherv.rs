@@ -64,7 +64,6 @@ pub struct Allgatherv {
     phases: Phases,
     ports: Ports,
     recv: Vec<i8>,
-    /// Span of each rank's block in the vector.
     blocks: Vec<Span>,
     parts: usize,
     /// Spans of the parts: `spans[root * parts + part]`.
@@ -168,8 +167,6 @@ impl ScheduleSource for Allgatherv {
     }
 }
 
-/// Closed form of the model time of the allgather or reduce-scatter, when all parts of all blocks
-/// are equal. In every round all ranks receive equally many parts.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (parts, block) = (request.segments.count(), equal_block(request)?);
     if !block.is_multiple_of(parts) {

@@ -64,7 +64,6 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 /// Maximum number of rounds in a phase: requests have at most 2^30 ranks.
 const MAX_ROUNDS: usize = 30;
 
-/// The programs of all ranks. Buffers have the elements of the vector, and no scratch.
 #[derive(Debug, Clone)]
 struct NBlocks {
     graph: Circulant,
@@ -134,7 +133,6 @@ impl ScheduleSource for NBlocks {
     }
 }
 
-/// The steps of one rank, generated in constant time each.
 #[derive(Debug, Clone)]
 struct NBlockSteps<'a> {
     all: &'a NBlocks,

@@ -8,9 +8,7 @@
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Phases {
-    /// Rounds in a phase.
     q: usize,
-    /// Number of blocks.
     n: usize,
     /// Rounds skipped at the start of the first phase.
     skipped: usize,
@@ -18,16 +16,13 @@ pub(crate) struct Phases {
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Round {
-    /// Index of the round within its phase.
     pub(crate) k: usize,
     /// Offset added to the schedule's block numbers. A negative one wraps around.
     shift: usize,
-    /// Index of the last block.
     last: usize,
 }
 
 impl Phases {
-    /// The rounds for `n` blocks; `n` must be at least 1.
     pub(crate) fn new(q: usize, n: usize) -> Phases {
         // skipped + n - 1 + q is a multiple of q.
         let skipped = if q == 0 { 0 } else { (q - (n - 1) % q) % q };

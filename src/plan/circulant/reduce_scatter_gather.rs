@@ -71,7 +71,6 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     Some(2.0 * rounds * alpha + 2.0 * beta * moved + gamma * moved)
 }
 
-/// A vector divided into one block per rank.
 struct VectorBlocks {
     graph: Circulant,
     elements: usize,
@@ -79,7 +78,6 @@ struct VectorBlocks {
 }
 
 impl VectorBlocks {
-    /// The rank whose number, counted from the root, is `v`.
     fn rank(&self, v: usize) -> usize {
         (v + self.root) % self.graph.ranks()
     }

@@ -138,7 +138,6 @@ impl Circulant {
     }
 }
 
-/// Converts a block number or a number of rounds, which is less than 64.
 pub(crate) fn block(k: usize) -> i8 {
     i8::try_from(k).expect("phases are shorter than 64 rounds")
 }

@@ -105,17 +105,14 @@ enum Of {
     Results,
 }
 
-/// Every rank sends to every other one.
 #[derive(Debug, Clone)]
 struct Direct {
     partners: Partners,
     of: Of,
     parts: Vec<Span>,
-    /// Number of elements of the vector, before scratch.
     elements: usize,
 }
 
-/// Plans these exchanges, of contributions and of results, over these parts of the vector.
 fn programs(
     request: &Request,
     parts: Vec<Span>,
@@ -263,7 +260,6 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     Some(there_and_back(request, messages, combined(request, b)))
 }
 
-/// Time to combine the contributions of all other ranks to a part of this many elements.
 fn combined(request: &Request, elements: usize) -> f64 {
     request.ranks.saturating_sub(1) as f64 * request.local_combine_time(elements)
 }

@@ -72,7 +72,6 @@ pub(in crate::plan) const TREE: Row = Row {
     })
 };
 
-/// The allgather of one token a rank.
 fn tokens(request: &Request) -> Request {
     let cost = Kind::Barrier.costs(&request.cost).into_owned();
     Request::allgather(request.ranks, 1)
@@ -92,7 +91,6 @@ fn barrier(request: &Request, plan: fn(&Request) -> Result<Schedule>) -> Result<
     )
 }
 
-/// The rounds of the tree: up, then down.
 fn tree(tokens: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
     let p = tokens.len();
     let edges = move |distance: usize| {

@@ -65,7 +65,6 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     blocks.schedule(request, parts)
 }
 
-/// The sum of the times of all matchings.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     if request.ports.k() > 1 {
         return None;
@@ -75,7 +74,6 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     Some(Decomposition::new(&blocks).map(times).sum())
 }
 
-/// Number of elements that `from` sends to `to`.
 fn len(blocks: &BlockPairs, from: usize, to: usize) -> usize {
     match from == to {
         true => 0,
@@ -85,7 +83,6 @@ fn len(blocks: &BlockPairs, from: usize, to: usize) -> usize {
 
 /// Each rank sends at most this many elements, to one other rank.
 struct WeightedMatching {
-    /// By sender.
     receivers: Vec<usize>,
     len: usize,
 }
@@ -95,7 +92,6 @@ struct Decomposition {
     /// What is left, idle elements included, by sender and receiver. All rows and columns have the
     /// same sum.
     left: Vec<usize>,
-    /// This sum.
     sum: usize,
     /// The least number of elements of an entry in a matching.
     least: usize,

@@ -77,7 +77,6 @@ pub(super) fn allgather(
 
 /// What each rank receives through a port in a round.
 struct PortShare {
-    /// How far the source is.
     distance: usize,
     /// Number of blocks: those from the source's own on.
     count: usize,
@@ -104,8 +103,6 @@ fn shares(p: usize, k: usize) -> Vec<Vec<PortShare>> {
     rounds
 }
 
-/// Time for equal blocks and, on unidirectional ranks, if along all cycles of messages there is an
-/// even number of ranks (one port: `p` is a power of two); `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     sum_of_rounds(request, equal_block(request)?, |shares| {
         let messages = time_of_round(request, shares[0]);

@@ -44,8 +44,6 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
     Ok(alltoall(request, BlockPositions::new(request)?))
 }
 
-/// Time of the schedule for equal blocks and, on unidirectional ranks, even cycles of messages;
-/// `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = BlockPairs::equal_size(request)?;
     let p = request.ranks;
@@ -91,7 +89,6 @@ impl Digit {
         self.value.saturating_mul(self.weight)
     }
 
-    /// The numbers below `p` with this digit.
     fn numbers(&self, p: usize) -> impl Iterator<Item = usize> + use<> {
         let Digit { weight, radix, .. } = *self;
         let runs = (self.distance()..p).step_by(weight.saturating_mul(radix));
@@ -109,7 +106,6 @@ impl Digit {
         i % self.weight
     }
 
-    /// How far it has travelled after it.
     fn after(&self, i: usize) -> usize {
         i % self.weight.saturating_mul(self.radix)
     }
@@ -141,9 +137,7 @@ struct BlockPositions {
 /// The scratch positions of forwarded blocks at one rank.
 #[derive(Debug)]
 struct RankPositions {
-    /// By distance: the offsets of the two places.
     places: Vec<[usize; 2]>,
-    /// One past the last element of the rank's buffer.
     end: usize,
 }
 
@@ -252,7 +246,6 @@ fn block_len(blocks: &BlockPairs, rank: usize, i: usize, travelled: usize) -> us
     blocks.len(from, wrapped(from + i, p))
 }
 
-/// `n` modulo `p`, for `n < 2 p`.
 fn wrapped(n: usize, p: usize) -> usize {
     if n >= p { n - p } else { n }
 }

@@ -54,41 +54,25 @@ pub(in crate::plan) const BROADCAST: Row = Row {
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    let (p, root) = (request.ranks, request.root);
+    let root = request.root;
     let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
-    let cube = Cube {
-        members: members_of(p, root),
-        elements: vector.len,
-    };
-    let (arrival, scratch) = cube.arrival(request);
-    for &r in &cube.members {
-        b.set_len(r, vector.len + scratch);
-    }
-    fold(&mut b, p, root, vector);
-    cube.reduce_scatter(&mut b, request, arrival);
+    let cube = Cube::reduce_scatter(&mut b, request, root, vector.len);
     gather(&cube, &mut b, root);
     b.build()
 }
 
-/// Time of the schedule if all blocks have the same size; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    let (p, m) = (request.ranks, request.elements());
-    let d = p.ilog2();
+    let (m, d) = (request.elements(), request.ranks.ilog2());
     if !m.is_multiple_of(1 << d) {
         return None;
     }
-    let folded = if p.is_power_of_two() {
-        0.0
-    } else {
-        request.transfer_time(m) + request.combine_time(m)
-    };
     let rounds = (1..=d).map(|k| {
         let half = m >> k;
         time_of_round(request, half)
             + time_of_combining(request, half)
             + request.transfer_time(half)
     });
-    Some(folded + rounds.sum::<f64>())
+    Some(time_of_fold(request, 1.0) + rounds.sum::<f64>())
 }
 
 /// Reverses the halving, but only towards the root.

@@ -8,7 +8,6 @@ use crate::plan::prelude::*;
 /// What every rank receives in a round.
 #[derive(Debug)]
 pub(super) struct Share {
-    /// How far the source is.
     pub(super) distance: usize,
     /// How far the ranks are whose blocks these are.
     pub(super) targets: Vec<usize>,
@@ -72,7 +71,6 @@ impl ByDistance {
         rounds
     }
 
-    /// The blocks that `from` sends in a round.
     fn sent_blocks(&self, share: &Share, from: usize) -> impl Iterator<Item = Span> {
         let (p, distance) = (self.blocks.len(), share.distance);
         let targets = share.targets.iter();
@@ -130,7 +128,6 @@ fn are_even(p: usize, shares: &[Share]) -> bool {
     shares.iter().all(is_even)
 }
 
-/// Time for equal blocks and, on unidirectional ranks, a power of two of ranks; `None` otherwise.
 pub(super) fn time(request: &Request, shares: fn(usize) -> Vec<Share>) -> Option<f64> {
     let (b, shares) = (equal_block(request)?, shares(request.ranks));
     let in_step = request.ports.is_bidirectional() || are_even(request.ranks, &shares);

@@ -65,7 +65,6 @@ const ALLGATHERS: [Row; 5] = [
 /// Limit of the transfers of a candidate: a ring among many ranks takes too long to plan.
 const MAX_TRANSFERS: usize = 1 << 18;
 
-/// Whether a candidate with this number of transfers is planned.
 fn is_short(ranks: usize, transfers: usize) -> bool {
     transfers <= MAX_TRANSFERS.max(64 * ranks)
 }
@@ -109,7 +108,6 @@ fn gather(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// The algorithm with the smallest time.
 fn best(candidates: &'static [Row], request: &Request) -> Result<Algorithm> {
     let mut best: Option<(f64, Algorithm)> = None;
     for algorithm in candidates.iter().map(Algorithm::of) {

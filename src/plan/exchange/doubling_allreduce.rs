@@ -69,10 +69,6 @@ pub(super) fn plan_by(
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = f64::from(request.ranks.ilog2());
-    let folded = if request.ranks.is_power_of_two() {
-        0.0
-    } else {
-        2.0 * request.transfer_time(m) + request.combine_time(m)
-    };
-    Some(rounds * (time_of_round(request, m) + request.local_combine_time(m)) + folded)
+    let round = time_of_round(request, m) + request.local_combine_time(m);
+    Some(rounds * round + time_of_fold(request, 2.0))
 }

@@ -60,7 +60,6 @@ pub(in crate::plan) const ONE_TWO_THREE: Row = Row {
     })
 };
 
-/// Which rounds are inclusive.
 #[derive(Debug, Clone, Copy)]
 struct ExscanRounds {
     all: u32,

@@ -50,7 +50,6 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     blocks.schedule(request, parts)
 }
 
-/// The round and the ranks of each message, by round.
 fn rounds(request: &Request, blocks: &BlockPairs) -> Vec<(usize, [usize; 2])> {
     let pairs = blocks.pairs();
     let (vertices, edges) = graph(request, &pairs);

@@ -68,7 +68,6 @@ const ROUNDS: [(usize, &str); 9] = [
     ),
 ];
 
-/// The rounds for `p` ranks, if they are known.
 pub(super) fn of(p: usize) -> Option<&'static str> {
     let known = ROUNDS.iter().find(|known| known.0 == p)?;
     Some(known.1)

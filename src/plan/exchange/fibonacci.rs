@@ -113,7 +113,6 @@ fn rounds_of_pairs(blocks: Vec<Span>) -> std::vec::IntoIter<Vec<Message>> {
 struct Growth {
     /// Number of pairs that a receiver knows before the round.
     known: usize,
-    /// Number of pairs that it learns.
     learnt: usize,
 }
 
@@ -179,7 +178,6 @@ fn sum_of_rounds(p: usize, time: impl Fn(usize) -> f64) -> Option<f64> {
     p.is_multiple_of(2).then(|| blocks.map(time).sum())
 }
 
-/// Time for equal blocks and even `p`; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
     sum_of_rounds(request.ranks, |count| {

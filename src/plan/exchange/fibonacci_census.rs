@@ -72,7 +72,6 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// The rounds for a number of pairs.
 struct CensusRounds {
     pairs: usize,
     /// The rounds between the first exchange and the last one.
@@ -86,7 +85,6 @@ struct CensusRounds {
 struct CensusRound {
     /// 0 if `X` receives, 1 if `Y` receives.
     receives: usize,
-    /// `j - i`.
     distance: usize,
     /// Whether the sum that is sent lacks the sender's pair.
     is_exclusive: bool,
@@ -154,11 +152,8 @@ impl CensusRounds {
 
 /// The areas of a rank's buffer.
 struct Sums {
-    /// The sum with the rank's own pair.
     with: Span,
-    /// The sum without it.
     without: Span,
-    /// What has been received.
     arrived: Span,
 }
 

@@ -50,7 +50,6 @@ fn rounds(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
     up.chain(down)
 }
 
-/// Time of the allgather for equal blocks; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     if request.ranks == 2 && request.ports.is_bidirectional() {
@@ -61,7 +60,6 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
     Some(rounds * request.transfer_time(b) + rounds * request.transfer_time(rest))
 }
 
-/// Time of the reduce-scatter for equal blocks; `None` otherwise.
 pub(crate) fn reduce_scatter_time(request: &Request) -> Option<f64> {
     let b = equal_size(request, &request.block_spans())?;
     let (rounds, rest) = of_blocks(request, b);

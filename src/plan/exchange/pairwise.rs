@@ -42,7 +42,6 @@ pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> 
     Ok(alltoall(request, InFlight::new(request, pairs, size)))
 }
 
-/// Time of the schedule for equal blocks; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     time_of_exchange(request, BlockPairs::equal_size(request)?)
 }

@@ -32,38 +32,21 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    let p = request.ranks;
     let (mut b, vector) = over_vector(request, Collective::Allreduce, 0);
-    let cube = Cube {
-        members: members_of(p, 0),
-        elements: vector.len,
-    };
-    let (arrival, scratch) = cube.arrival(request);
-    for &r in &cube.members {
-        b.set_len(r, vector.len + scratch);
-    }
-    fold(&mut b, p, 0, vector);
-    cube.reduce_scatter(&mut b, request, arrival);
+    let cube = Cube::reduce_scatter(&mut b, request, 0, vector.len);
     cube.allgather(&mut b, request);
-    unfold(&mut b, p, vector);
+    unfold(&mut b, request.ranks, vector);
     b.build()
 }
 
-/// Time of the schedule if all blocks have the same size; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
-    let (p, m) = (request.ranks, request.elements());
-    let d = p.ilog2();
+    let (m, d) = (request.elements(), request.ranks.ilog2());
     if m % (1 << d) != 0 {
         return None;
     }
-    let folded = if p.is_power_of_two() {
-        0.0
-    } else {
-        2.0 * request.transfer_time(m) + request.combine_time(m)
-    };
     let rounds = (1..=d).map(|k| {
         let half = m >> k;
         2.0 * time_of_round(request, half) + time_of_combining(request, half)
     });
-    Some(folded + rounds.sum::<f64>())
+    Some(time_of_fold(request, 2.0) + rounds.sum::<f64>())
 }

@@ -113,7 +113,6 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// Time of the schedule; `None` if some cycles of unidirectional ranks are odd.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m) = (request.ranks, request.elements());
     let members = Members::new(p, request.ports.k());

@@ -99,7 +99,6 @@ impl Ring {
         self.modulo(rank + self.blocks.len() - self.first)
     }
 
-    /// `n` modulo `p`, for `n < 2p`.
     #[inline]
     fn modulo(&self, n: usize) -> usize {
         let p = self.blocks.len();
@@ -155,7 +154,6 @@ impl Rounds for Ring {
     }
 }
 
-/// Time if the blocks are equal and, on unidirectional ranks, `p` is even; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let size = equal_block(request)?;
     let (messages, combined) = (

@@ -94,7 +94,6 @@ impl Rounds for RingParts {
     }
 }
 
-/// Time of the schedule for equal parts and, on unidirectional ranks, even `p`; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, m, q) = (request.ranks, request.elements(), request.segments.count());
     if m % (p * q) != 0 {

@@ -236,7 +236,6 @@ fn blocks_in_order(p: usize, m: usize) -> Vec<Span> {
     blocks
 }
 
-/// Time for equal blocks and a power of two of ranks; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, b) = (request.ranks, equal_block(request)?);
     let round = |k| {

@@ -87,8 +87,6 @@ fn ring_programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
     })
 }
 
-/// Time of the reduction with Bruck's reduce-scatter if the blocks are equal and, on unidirectional
-/// ranks, `p` is a power of two; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let b = equal_block(request)?;
     let scattered = bruck::sum_of_rounds(request, b, |shares| {

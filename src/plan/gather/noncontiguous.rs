@@ -86,7 +86,6 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     Ok(if problem.time(&two) < time { two } else { best })
 }
 
-/// The best adjacent tree over the ranks in this order.
 fn ordered(problem: &GatherProblem, order: &[usize]) -> Result<GatherTree> {
     let sizes = order.iter().map(|&r| problem.sizes()[r]).collect();
     let root = problem

@@ -24,7 +24,6 @@ pub(super) fn time(request: &Request, tree: PlanTree) -> Option<f64> {
     Some(problem.time(&tree(&problem).ok()?))
 }
 
-/// A number for each pair of ranks.
 pub(super) fn table_of_pairs(ranks: usize) -> u64 {
     const BYTES: u64 = 6;
     (ranks as u64).saturating_pow(2).saturating_mul(BYTES)

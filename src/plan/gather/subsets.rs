@@ -84,7 +84,6 @@ impl Sets {
         fastest(subsets(set).chain([0]).map(|h| (time(h), h)))
     }
 
-    /// The time of the best tree over `set`, and its root.
     fn root(&self, set: usize) -> (f64, usize) {
         let time = |r: usize| match set == 1 << r {
             true => 0.0,
@@ -93,7 +92,6 @@ impl Sets {
         fastest(members(self.ranks, set).map(|r| (time(r), r)))
     }
 
-    /// The best tree with this root, or of all.
     pub(super) fn tree(&self, root: Option<usize>) -> GatherTree {
         let all = (1usize << self.ranks) - 1;
         let root = root.unwrap_or(self.best[all].1);
@@ -127,13 +125,11 @@ fn members(ranks: usize, set: usize) -> impl Iterator<Item = usize> {
     (0..ranks).filter(move |r| set >> r & 1 == 1)
 }
 
-/// All non-empty subsets of `set`.
 fn subsets(set: usize) -> impl Iterator<Item = usize> {
     let first = (set > 0).then_some(set);
     std::iter::successors(first, move |q| Some((q - 1) & set).filter(|&q| q > 0))
 }
 
-/// The first pair with the minimum time.
 fn fastest(all: impl Iterator<Item = (f64, usize)>) -> (f64, usize) {
     all.reduce(|best, next| if next.0 < best.0 { next } else { best })
         .unwrap_or((0.0, 0))

@@ -11,7 +11,6 @@ pub struct Child {
     pub port: usize,
 }
 
-/// First and last rank of a range.
 pub(super) type Range = (usize, usize);
 
 /// What the root of a range receives.
@@ -281,7 +280,6 @@ impl GatherTree {
         Schedule::new(ports, collective, layout, programs)
     }
 
-    /// Checks the number and the total size of the blocks, and the number of ports.
     fn ensure_fits(&self, blocks: &[usize], ports: Ports) -> Result<()> {
         let p = self.ranks();
         if blocks.len() != p {

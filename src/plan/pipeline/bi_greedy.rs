@@ -47,7 +47,6 @@ pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     Reduction::new(request, rounds(request.ranks, request.segments.count()))
 }
 
-/// `(L + q - 1)(tc + tp)` for equal segments; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     if request.ranks < 2 {
@@ -102,7 +101,6 @@ struct FreePorts {
 }
 
 impl FreePorts {
-    /// All ports are free, except that the root never sends.
     fn new(p: usize) -> FreePorts {
         let mut out = vec![true; p];
         out[0] = false;

@@ -111,8 +111,6 @@ impl StepAt for Chain {
     }
 }
 
-/// Time of the schedule if all segments have the same size, except that the last may be smaller;
-/// `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (&last, equal) = request.segments.sizes().split_last()?;
     let s = equal.first().copied().unwrap_or(last);

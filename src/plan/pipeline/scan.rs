@@ -94,7 +94,6 @@ impl StepAt for Scan {
     }
 }
 
-/// Time of the exclusive scan if all segments have the same size; `None` otherwise.
 fn exclusive_time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     let (tc, tp) = (request.transfer_time(s), request.local_combine_time(s));

@@ -129,9 +129,7 @@ struct TriedSegments<'a> {
     request: Request,
     /// By split: its time, and whether that is the executed time.
     times: BTreeMap<Split, (f64, bool)>,
-    /// Transfers simulated so far.
     simulated: usize,
-    /// Limit of these.
     max_simulated: usize,
     /// Whether a split was left out because of the limits of simulations.
     limited: bool,

@@ -87,7 +87,6 @@ pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     Reduction::new(request, (0..rounds).map(round))
 }
 
-/// Time of the schedule for full trees and equal segments; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     if request.ranks < 2 {

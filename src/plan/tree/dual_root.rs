@@ -180,7 +180,6 @@ fn published(x: &SymbolValues) -> Option<Published> {
     })
 }
 
-/// Time of the schedule for two full trees and equal segments; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     let p = request.ranks;

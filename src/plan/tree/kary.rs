@@ -144,12 +144,10 @@ pub(crate) fn reduce(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// Time of the broadcast for equal segments and bidirectional ranks; `None` otherwise.
 pub(crate) fn broadcast_time(request: &Request) -> Option<f64> {
     rounds(request).map(|(rounds, s)| rounds * request.transfer_time(s))
 }
 
-/// Time of the reduction if, moreover, each rank but the leaves has `k` children; `None` otherwise.
 pub(crate) fn reduce_time(request: &Request) -> Option<f64> {
     let (rounds, s) = rounds(request)?;
     let combined = match request.ports.k() {

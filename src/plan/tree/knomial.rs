@@ -74,7 +74,6 @@ fn rounds(p: usize, k: usize, first: usize, vector: Span) -> impl Iterator<Item 
     })
 }
 
-/// Time of the schedule; `None` if costs differ from rank to rank or computation overlaps.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (p, k, m) = (request.ranks, request.ports.k(), request.elements());
     let combined = |weight: usize| match k.min((p - 1) / weight) {

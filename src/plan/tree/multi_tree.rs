@@ -50,7 +50,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
     ..BROADCAST
 };
 
-/// Plans the broadcast, or the reduction that is it backwards.
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let (trees, collective) = (Trees::of(request), request.kind.with_root(request.root));
     let scratch = rounds::scratch_of(request, trees.rounds(request));
@@ -62,7 +61,6 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-/// Time of the broadcast for equal segments; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     let rounds = Trees::of(request).count_rounds(q);
@@ -93,7 +91,6 @@ struct PortEdge {
     child: usize,
     /// The number of the parent's port. The child's is that of the tree.
     port: usize,
-    /// Number of edges above it.
     level: usize,
 }
 

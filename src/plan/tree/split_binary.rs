@@ -106,8 +106,6 @@ pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
     )
 }
 
-/// Time of the schedule for bidirectional ranks, a full tree and an even number of equal segments;
-/// `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     let (p, m) = (request.ranks, request.elements());

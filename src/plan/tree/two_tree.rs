@@ -53,7 +53,6 @@ pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     Reduction::new(request, rounds)
 }
 
-/// Time of the schedule for powers of two and equal segments; `None` otherwise.
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let (q, s) = request.equal_segments()?;
     if request.ranks == 1 {
@@ -179,7 +178,6 @@ impl TwoTrees {
         self.first[edge]
     }
 
-    /// Number of rounds for this many segments.
     fn rounds(&self, segments: usize) -> usize {
         let latency = self.incoming[0].iter().map(|&edge| self.first[edge]).min();
         latency.map_or(0, |f| f + segments)

@@ -185,7 +185,6 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     tree_by(problem, DynamicProgram::of(problem))
 }
 
-/// As [`tree`], computed by `method`.
 pub(crate) fn tree_by(problem: &GatherProblem, method: DynamicProgram) -> Result<GatherTree> {
     Ok(fill_table(problem, method)?.tree())
 }

@@ -26,7 +26,6 @@ use crate::rules::max_time;
 
 const NEVER: f64 = f64::INFINITY;
 
-/// The smaller of two times (neither is NaN).
 #[inline]
 fn min_time(a: f64, b: f64) -> f64 {
     if b < a { b } else { a }
@@ -42,8 +41,6 @@ pub(super) fn fill(problem: &GatherProblem, root: Option<usize>) -> RangeTimes<'
     table
 }
 
-/// Costs in a form that is quick to access. `N` is the number of classes of ranks: 2 if some blocks
-/// are empty, otherwise 1.
 #[derive(Debug)]
 struct QuadraticCosts<const N: usize> {
     alpha: f64,
@@ -85,7 +82,6 @@ impl<const N: usize> QuadraticCosts<N> {
         }
     }
 
-    /// Time of the message with the blocks of `i..=j`.
     #[inline(always)]
     fn message(&self, i: usize, j: usize) -> f64 {
         let sending = self.sent[j + 1] - self.sent[i];

@@ -79,7 +79,6 @@ impl Ranges<'_> {
     }
 }
 
-/// The last step of the root of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Last {
     /// The root is the first rank: it copies its block and receives all other ranks.
@@ -152,7 +151,6 @@ impl<'a> RangeCosts<'a> {
 }
 
 impl<'a> RangeTimes<'a> {
-    /// A table in which all times are 0.
     pub(super) fn new(problem: &'a GatherProblem, root: Option<usize>) -> RangeTimes<'a> {
         let p = problem.ranks();
         RangeTimes {
@@ -172,7 +170,6 @@ impl<'a> RangeTimes<'a> {
         self.cells[place(i, j)] = time;
     }
 
-    /// All times, each at its index from [`place`].
     pub(super) fn cells_mut(&mut self) -> &mut [f64] {
         &mut self.cells
     }
@@ -203,7 +200,6 @@ impl<'a> RangeTimes<'a> {
         }
     }
 
-    /// The first of the best last steps.
     fn best(&self, i: usize, j: usize) -> Last {
         let mut best = (f64::INFINITY, Last::First);
         self.options(i, j, |time, last| {

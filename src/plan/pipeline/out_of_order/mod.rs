@@ -129,7 +129,6 @@ fn fastest_broadcast(request: &Request) -> Option<(f64, Request)> {
     Some(own.filter(|own| own.0 < same.0).unwrap_or(same))
 }
 
-/// Time of the allreduce under the same conditions as [`time`].
 fn allreduce_time(request: &Request) -> Option<f64> {
     let request = request.clone().root(0);
     let (broadcast, _) = fastest_broadcast(&request.without_computation())?;

@@ -70,7 +70,6 @@ pub(super) struct RowWindow<const N: usize> {
 }
 
 impl<const N: usize> TileState<N> {
-    /// State for the columns below `end`.
     pub(super) fn new(end: usize) -> Self {
         let count = end.div_ceil(TILE);
         TileState {
@@ -274,7 +273,6 @@ impl<const N: usize> QuadraticCosts<N> {
         groups.iter().copied().fold(present, min_time)
     }
 
-    /// Finishes the row, of which the columns below `end` have been computed.
     #[inline(always)]
     pub(super) fn finish_row(
         &self,
