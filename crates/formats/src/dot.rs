@@ -32,19 +32,15 @@ pub fn tree(schedule: &Schedule) -> String {
     }
     let mut text = format!("digraph {} {{\n", schedule.collective().kind().name());
     for rank in 0..schedule.ranks() {
-        let root = if schedule.collective().root() == Some(rank) {
-            " [shape=doublecircle]"
-        } else {
-            ""
+        let root = match schedule.collective().root() == Some(rank) {
+            true => " [shape=doublecircle]",
+            false => "",
         };
         let _ = writeln!(text, "  {rank}{root};");
     }
     for ((from, to), (messages, elements)) in edges {
-        let _ = writeln!(
-            text,
-            "  {from} -> {to} [label=\"{messages} x {}\"];",
-            elements / messages
-        );
+        let mean = elements / messages;
+        let _ = writeln!(text, "  {from} -> {to} [label=\"{messages} x {mean}\"];");
     }
     text.push_str("}\n");
     text
@@ -95,21 +91,17 @@ pub fn rounds(schedule: &Schedule) -> Result<String> {
             rows.entry(round).or_default().push(rank);
         }
     }
-    let mut text = format!(
-        "digraph {} {{\n  edge [fontsize=10];\n",
-        schedule.collective().kind().name()
-    );
+    let name = schedule.collective().kind().name();
+    let mut text = format!("digraph {name} {{\n  edge [fontsize=10];\n");
     for (round, ranks) in &rows {
+        let label = match round {
+            0 => "start".to_string(),
+            _ => format!("round {round}"),
+        };
         let _ = write!(
             text,
-            "  {{ rank=same; round{round} [shape=plaintext, label=\""
+            "  {{ rank=same; round{round} [shape=plaintext, label=\"{label}\"];"
         );
-        match round {
-            0 => text.push_str("start\"];"),
-            _ => {
-                let _ = write!(text, "round {round}\"];");
-            }
-        }
         for rank in ranks {
             let _ = write!(text, " r{rank}_{round} [label=\"{rank}\"];");
         }
@@ -121,19 +113,18 @@ pub fn rounds(schedule: &Schedule) -> Result<String> {
     }
     for (rank, rounds) in of_rank.iter().enumerate() {
         for pair in rounds.windows(2) {
+            let (from, to) = (pair[0], pair[1]);
             let _ = writeln!(
                 text,
-                "  r{rank}_{} -> r{rank}_{} [style=dotted, arrowhead=none];",
-                pair[0], pair[1]
+                "  r{rank}_{from} -> r{rank}_{to} [style=dotted, arrowhead=none];"
             );
         }
     }
     for (round, from, step) in messages {
-        let (to, elements) = (step.peer().unwrap_or(from), step.len());
+        let (to, elements, before) = (step.peer().unwrap_or(from), step.len(), round - 1);
         let _ = writeln!(
             text,
-            "  r{from}_{} -> r{to}_{round} [label=\"{elements}\"];",
-            round - 1
+            "  r{from}_{before} -> r{to}_{round} [label=\"{elements}\"];"
         );
     }
     text.push_str("}\n");

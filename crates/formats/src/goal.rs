@@ -140,10 +140,10 @@ pub fn write(schedule: &Schedule, options: &GoalOptions) -> Result<Written> {
             notes.push(remark.to_string());
         }
         GoalSizes::Bytes(_) => {
-            let remark = format!(
-                "the ports are {kind}, {k} of each kind, in the order of requires lines only"
+            let _ = writeln!(
+                text,
+                "// the ports are {kind}, {k} of each kind, in the order of requires lines only"
             );
-            let _ = writeln!(text, "// {remark}");
             let whole = |t: f64| t.fract() == 0.0;
             if !computations(schedule, terms).all(whole) {
                 notes.push("times of computations are rounded to whole units".into());
@@ -167,11 +167,8 @@ pub fn write(schedule: &Schedule, options: &GoalOptions) -> Result<Written> {
             terms.cost.overlaps(),
             &mut scratch,
         )?;
-        let _ = write!(
-            text,
-            "\nrank {rank} {{\n// {}\n",
-            json_line(&schedule.layout()[rank])
-        );
+        let layout = json_line(&schedule.layout()[rank]);
+        let _ = write!(text, "\nrank {rank} {{\n// {layout}\n");
         for (i, &tag) in tags[rank].iter().enumerate() {
             RankedStep { rank, program, i }.write(&mut text, &sizes, tag, &order);
         }
@@ -180,7 +177,6 @@ pub fn write(schedule: &Schedule, options: &GoalOptions) -> Result<Written> {
     Ok(Written { text, notes })
 }
 
-/// The sizes and times of a file.
 enum GoalSizes<'a> {
     Uniform(UniformClock),
     Bytes(&'a GoalTerms),
@@ -202,7 +198,6 @@ impl GoalSizes<'_> {
     }
 }
 
-/// The times of all computations.
 fn computations(schedule: &Schedule, terms: &GoalTerms) -> impl Iterator<Item = f64> {
     let ranks = schedule.programs().iter().enumerate();
     ranks.flat_map(move |(rank, program)| {
@@ -218,32 +213,28 @@ struct UniformClock {
     scale: f64,
     /// Time of a message, in units.
     message: u64,
-    /// What a unit is.
     unit: String,
 }
 
 impl UniformClock {
     fn of(schedule: &Schedule, terms: &GoalTerms) -> Result<UniformClock> {
-        let refusal = |why: String| {
+        let refusal = |why: &str| {
             Error::usage(format!(
                 "the uniform form of GOAL: {why}; the byte form takes it (--form bytes)"
             ))
         };
-        let refuse = |why: String| Err(refusal(why));
+        let refuse = |why: &str| Err(refusal(why));
         if matches!(schedule.ports(), Ports::Unidirectional { .. }) {
             return refuse(
-                "LogGOPSim's hosts send and receive at once, these ports are unidirectional".into(),
+                "LogGOPSim's hosts send and receive at once, these ports are unidirectional",
             );
         }
         if terms.cost.links().is_some() {
-            return refuse(
-                "LogGOPSim has one L and one g, these costs differ between ranks".into(),
-            );
+            return refuse("LogGOPSim has one L and one g, these costs differ between ranks");
         }
         if terms.cost.overlaps() {
             return refuse(
-                "a calc of LogGOPSim occupies its host, here computation overlaps communication"
-                    .into(),
+                "a calc of LogGOPSim occupies its host, here computation overlaps communication",
             );
         }
         let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
@@ -252,15 +243,15 @@ impl UniformClock {
         let mut lengths = sends.map(|send| if has_data { send.len() } else { 1 });
         let first = lengths.next().unwrap_or(1);
         if let Some(other) = lengths.find(|&n| n != first) {
-            return refuse(format!(
+            return refuse(&format!(
                 "all messages take the same time, here some have {first} elements and others {other} \
                  (choose sizes that all segments and blocks divide)"
             ));
         }
         if first == 0 {
-            return refuse("every message takes time, here all are empty".into());
+            return refuse("every message takes time, here all are empty");
         }
-        same_port_numbers(schedule).map_err(refusal)?;
+        same_port_numbers(schedule).map_err(|why| refusal(&why))?;
         let message = terms.cost.transfer(0, 0, bytes(first, terms.element_bytes));
         let times = || computations(schedule, terms).chain([message]);
         let fits = |scale: &f64| {
@@ -284,7 +275,7 @@ impl UniformClock {
             let unit = format!("1 here is one message, {message} time units of the model");
             return Ok(clock(1.0 / message, 1.0, unit));
         }
-        refuse(format!(
+        refuse(&format!(
             "LogGOPSim counts whole time units, and a message of {message} and the computations here are \
              whole in no decimal unit (choose alpha, beta and gamma so that they are)"
         ))
@@ -342,7 +333,6 @@ fn senders_wait_for_none(schedule: &Schedule, simulation: &Simulation) -> Result
     Ok(true)
 }
 
-/// Step `i` of a rank's program.
 struct RankedStep<'a> {
     rank: usize,
     program: &'a [Step],
@@ -356,10 +346,9 @@ impl RankedStep<'_> {
         let _ = writeln!(text, "// {}", json_line(step));
         let started = self.label(Event::transferred(i));
         if let Some(peer) = step.peer() {
-            let (what, to) = if step.is_send() {
-                ("send", "to")
-            } else {
-                ("recv", "from")
+            let (what, to) = match step.is_send() {
+                true => ("send", "to"),
+                false => ("recv", "from"),
             };
             let n = sizes.message(step);
             let _ = write!(text, "{started}: {what} {n}b {to} {peer} tag {tag}");

@@ -222,7 +222,6 @@ impl ThreadBlock {
     }
 }
 
-/// The thread blocks of every rank.
 fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Vec<ThreadBlock>>> {
     let programs: Vec<&[Step]> = placed.iter().map(|p| &*p.program).collect();
     let mates = mates(schedule, &programs)?;
@@ -260,17 +259,21 @@ fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Ve
                 blocks[block].steps[step].awaited = true;
             }
             let last = waits.pop();
-            let nop = |wait| ThreadStep {
-                what: "nop",
-                src: ('i', 0),
-                dst: ('o', 0),
-                count: 0,
-                waits: Some(wait),
+            let line = |what, src, dst, count| ThreadStep {
+                what,
+                src,
+                dst,
+                count,
+                waits: None,
                 awaited: false,
                 origin: None,
             };
+            let nop = |wait| ThreadStep {
+                waits: wait,
+                ..line("nop", ('i', 0), ('o', 0), 0)
+            };
             let steps = &mut blocks[id].steps;
-            steps.extend(waits.into_iter().map(nop));
+            steps.extend(waits.into_iter().map(Some).map(nop));
             let theirs_first = match step {
                 Step::RecvCombine { order, .. } | Step::Combine { order, .. } => {
                     *order == Order::TheirsFirst
@@ -290,22 +293,14 @@ fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Ve
                 };
                 let origin = Some((i, step.port().unwrap_or(0), theirs_first));
                 steps.push(ThreadStep {
-                    what,
-                    src,
-                    dst,
-                    count,
-                    waits: None,
-                    awaited: false,
                     origin,
+                    ..line(what, src, dst, count)
                 });
             }
             match steps.get_mut(first) {
                 Some(line) => line.waits = last,
                 // A wrong local step, with no source for what others wait for.
-                None if total_len(step.writes()) > 0 => steps.push(ThreadStep {
-                    waits: last,
-                    ..nop((0, 0))
-                }),
+                None if total_len(step.writes()) > 0 => steps.push(nop(last)),
                 None => {}
             }
             done.push((id, steps.len().saturating_sub(1)));

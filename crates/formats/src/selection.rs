@@ -99,28 +99,12 @@ pub struct SelectionTable {
 }
 
 impl Library {
-    /// Its algorithms.
-    fn table(self) -> &'static str {
+    /// Its name, its algorithms, and the largest size that rules can name.
+    fn summary(self) -> (&'static str, &'static str, u64) {
         match self {
-            Library::OpenMpi | Library::OpenMpiJson => OPEN_MPI,
-            Library::Intel => INTEL,
-            Library::Mpich => MPICH,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Library::OpenMpi | Library::OpenMpiJson => "Open MPI",
-            Library::Intel => "Intel MPI",
-            Library::Mpich => "MPICH",
-        }
-    }
-
-    /// The largest size that rules can name.
-    fn max_size(self) -> u64 {
-        match self {
-            Library::OpenMpi | Library::OpenMpiJson => u64::MAX,
-            Library::Intel | Library::Mpich => i32::MAX as u64,
+            Library::OpenMpi | Library::OpenMpiJson => ("Open MPI", OPEN_MPI, u64::MAX),
+            Library::Intel => ("Intel MPI", INTEL, i32::MAX as u64),
+            Library::Mpich => ("MPICH", MPICH, i32::MAX as u64),
         }
     }
 
@@ -144,7 +128,6 @@ impl Library {
     }
 }
 
-/// A rule of a file.
 struct SelectionRule<'a> {
     /// The smallest size, in the library's terms.
     from: u64,
@@ -161,23 +144,22 @@ struct SelectionRule<'a> {
 /// When the library has no file for the collective, or none of the algorithms.
 pub fn write(library: Library, table: &SelectionTable) -> Result<Written> {
     let kind = table.collective.name();
-    let Some(family) = Family::find(library.table(), table.collective) else {
-        return Err(Error::usage(format!(
-            "{} has no selection rules for {kind} here",
-            library.name()
-        )));
+    let (library_name, algorithms, max_size) = library.summary();
+    let Some(family) = Family::find(algorithms, table.collective) else {
+        let what = format!("{library_name} has no selection rules for {kind} here");
+        return Err(Error::usage(what));
     };
     let family = &family;
-    let known = |row: &&TimedChoice| family.algorithms.iter().any(|a| a.2 == row.algorithm);
     let mut rules: Vec<SelectionRule> = Vec::new();
     let (mut missing, mut beyond) = (Vec::new(), Vec::new());
     for rows in table.rows.chunk_by(|a, b| a.bytes == b.bytes) {
-        let mapped = rows.iter().filter(known);
-        let Some(row) = mapped.min_by(|a, b| a.time.total_cmp(&b.time)) else {
+        let mapped = rows.iter().filter_map(|row| {
+            let found = family.algorithms.iter().find(|a| a.2 == row.algorithm)?;
+            Some((row, found))
+        });
+        let Some((row, &(id, name, _))) = mapped.min_by(|a, b| a.0.time.total_cmp(&b.0.time))
+        else {
             missing.push(rows[0].bytes.to_string());
-            continue;
-        };
-        let Some(&(id, name, _)) = family.algorithms.iter().find(|a| a.2 == row.algorithm) else {
             continue;
         };
         let factor = if family.of_all { table.ranks as u64 } else { 1 };
@@ -185,11 +167,8 @@ pub fn write(library: Library, table: &SelectionTable) -> Result<Written> {
         if last.is_some_and(|rule| rule.name == name && segment(rule.row) == segment(row)) {
             continue;
         }
-        let from = match last {
-            None => 0,
-            Some(_) => row.bytes.saturating_mul(factor),
-        };
-        if from > library.max_size() {
+        let from = last.map_or(0, |_| row.bytes.saturating_mul(factor));
+        if from > max_size {
             beyond.push(row.bytes.to_string());
             continue;
         }
@@ -203,25 +182,21 @@ pub fn write(library: Library, table: &SelectionTable) -> Result<Written> {
     if rules.is_empty() {
         let names: Vec<_> = family.algorithms.iter().map(|a| a.2).collect();
         return Err(Error::usage(format!(
-            "{} has none of these algorithms for {kind}: measure {}",
-            library.name(),
+            "{library_name} has none of these algorithms for {kind}: measure {}",
             names.join(", ")
         )));
     }
     let mut notes = vec![format!("times: {}", table.origin)];
     if !missing.is_empty() {
+        let missing = missing.join(", ");
         notes.push(format!(
-            "{} has none of the algorithms for {} bytes: the rule before holds there",
-            library.name(),
-            missing.join(", ")
+            "{library_name} has none of the algorithms for {missing} bytes: the rule before holds there"
         ));
     }
     if !beyond.is_empty() {
+        let beyond = beyond.join(", ");
         notes.push(format!(
-            "{} compares sizes up to {}: there is no rule for {} bytes",
-            library.name(),
-            library.max_size(),
-            beyond.join(", ")
+            "{library_name} compares sizes up to {max_size}: there is no rule for {beyond} bytes"
         ));
     }
     notes.extend(library.note().map(String::from));
@@ -259,18 +234,12 @@ fn described(rule: &SelectionRule, name: &str) -> String {
 const FAN_OUT: u32 = 2;
 
 fn open_mpi(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) -> String {
+    let (name, ranks, origin) = (family.name, table.ranks, line(&table.origin.to_string()));
     let mut text = format!(
-        "# {} over {} ranks; times: {}\n# mpirun --mca coll_tuned_use_dynamic_rules 1 --mca \
-         coll_tuned_dynamic_rules_filename FILE --mca coll_tuned_priority 100\n",
-        family.name,
-        table.ranks,
-        line(&table.origin.to_string())
-    );
-    let _ = writeln!(text, "1 # collectives\n{} # {}", family.id, family.name);
-    let _ = writeln!(
-        text,
-        "1 # communicator sizes\n{} # ranks\n{} # rules",
-        table.ranks,
+        "# {name} over {ranks} ranks; times: {origin}\n# mpirun --mca coll_tuned_use_dynamic_rules 1 --mca \
+         coll_tuned_dynamic_rules_filename FILE --mca coll_tuned_priority 100\n1 # collectives\n{} # \
+         {name}\n1 # communicator sizes\n{ranks} # ranks\n{} # rules\n",
+        family.id,
         rules.len()
     );
     for rule in rules {
@@ -286,17 +255,15 @@ fn open_mpi(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) ->
     text
 }
 
-/// The text in one line.
 fn line(text: &str) -> String {
     text.replace(['\n', '\r'], " ")
 }
 
 fn open_mpi_json(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) -> String {
-    let next = rules
-        .iter()
-        .skip(1)
-        .map(|rule| json!(rule.from.saturating_sub(1)));
-    let ends = next.chain([json!("inf")]);
+    let next = rules.iter().skip(1);
+    let ends = next
+        .map(|rule| json!(rule.from.saturating_sub(1)))
+        .chain([json!("inf")]);
     let rules = rules.iter().zip(ends).map(|(rule, end)| {
         json!({"msg_size_min": rule.from, "msg_size_max": end, "alg": rule.name,
                "faninout": FAN_OUT, "seg_size": segment(rule.row),
@@ -316,24 +283,15 @@ fn open_mpi_json(family: &Family, table: &SelectionTable, rules: &[SelectionRule
 }
 
 fn intel(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) -> String {
-    let mut text = format!(
-        "# {} over {} ranks; times: {}\n",
-        family.name,
-        table.ranks,
-        line(&table.origin.to_string())
-    );
+    let (name, ranks, origin) = (family.name, table.ranks, line(&table.origin.to_string()));
+    let mut text = format!("# {name} over {ranks} ranks; times: {origin}\n");
     for rule in rules {
         let _ = writeln!(text, "# {}", described(rule, rule.name));
     }
     let next = rules.iter().skip(1).map(|rule| rule.from.saturating_sub(1));
-    let ends = next.chain([Library::Intel.max_size()]);
+    let ends = next.chain([Library::Intel.summary().2]);
     let one = |(rule, end): (&SelectionRule, u64)| format!("{}:{}-{end}", rule.id, rule.from);
     let all: Vec<String> = rules.iter().zip(ends).map(one).collect();
-    let _ = writeln!(
-        text,
-        "export I_MPI_ADJUST_{}=\"{}\"",
-        family.name,
-        all.join(";")
-    );
+    let _ = writeln!(text, "export I_MPI_ADJUST_{name}=\"{}\"", all.join(";"));
     text
 }

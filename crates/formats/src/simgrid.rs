@@ -118,12 +118,14 @@ pub fn write(schedule: &Schedule, options: &SimgridOptions) -> Result<Vec<(Strin
     }
     let simulation = schedule.simulate(&options.cost)?;
     let p = schedule.ranks();
-    let hosts: String = (0..p).map(|rank| format!("host-{rank}\n")).collect();
-    let list: String = (0..p).map(|rank| format!("rank-{rank}.txt\n")).collect();
+    let lines = |line: fn(usize) -> String| (0..p).map(line).collect();
     let mut files = vec![
         ("platform.xml".to_string(), platform(p, options)),
-        ("hosts.txt".into(), hosts),
-        ("traces.txt".into(), list),
+        ("hosts.txt".into(), lines(|rank| format!("host-{rank}\n"))),
+        (
+            "traces.txt".into(),
+            lines(|rank| format!("rank-{rank}.txt\n")),
+        ),
     ];
     let tags = tags(schedule);
     let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
@@ -240,10 +242,8 @@ fn platform(p: usize, options: &SimgridOptions) -> String {
         time => 1.0 / time,
     };
     let cluster = |text: &mut String, hosts: usize, hops: f64, topology: &str, parameters: &str| {
-        let (latency, bandwidth) = (
-            options.cost.rates().alpha * options.second / hops,
-            bandwidth(options.cost.rates().beta),
-        );
+        let latency = options.cost.rates().alpha * options.second / hops;
+        let bandwidth = bandwidth(options.cost.rates().beta);
         let _ = writeln!(
             text,
             " <cluster id=\"all\" prefix=\"host-\" suffix=\"\" radical=\"0-{}\" speed=\"1Gf\" bw=\"{bandwidth}Bps\" \
@@ -269,18 +269,12 @@ fn platform(p: usize, options: &SimgridOptions) -> String {
         }
         Network::Dragonfly => {
             let routers = p.div_ceil(2);
-            let groups = root(routers, 3).max(2);
             // SimGrid needs as many routers in a chassis as there are groups.
-            let blades = groups;
-            let chassis = routers.div_ceil(groups * blades);
-            let parameters = format!("{groups},1;{chassis},1;{blades},1;2");
-            cluster(
-                &mut text,
-                groups * chassis * blades * 2,
-                2.0,
-                "DRAGONFLY",
-                &parameters,
-            );
+            let groups = root(routers, 3).max(2);
+            let chassis = routers.div_ceil(groups * groups);
+            let hosts = groups * chassis * groups * 2;
+            let parameters = format!("{groups},1;{chassis},1;{groups},1;2");
+            cluster(&mut text, hosts, 2.0, "DRAGONFLY", &parameters);
         }
     }
     text.push_str("</platform>\n");

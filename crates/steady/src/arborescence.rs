@@ -10,7 +10,6 @@
 
 use super::weight::Weight;
 
-/// A minimum-cost arborescence and its proof.
 #[derive(Debug, Clone)]
 pub(super) struct MinArborescence<W> {
     /// By node, the edge that enters it; `None` for the root.
@@ -19,14 +18,11 @@ pub(super) struct MinArborescence<W> {
     pub(super) cuts: Vec<(Vec<usize>, W)>,
 }
 
-/// The contracted graph of one level.
 struct Contraction<W> {
     /// Start, end, weight, and the number of the edge in the level below.
     edges: Vec<(usize, usize, W, usize)>,
     /// By node, its cheapest incoming edge.
     best: Vec<Option<usize>>,
-    /// By node, its node in the level above.
-    above: Vec<usize>,
 }
 
 /// Finds the cheapest arborescence with root `root` from edges `(from, to)` with weights that are
@@ -75,7 +71,6 @@ pub(super) fn arborescence<W: Weight>(
         levels.push(Contraction {
             edges: std::mem::replace(&mut current, next),
             best,
-            above,
         });
         if !cyclic {
             break;
@@ -84,12 +79,11 @@ pub(super) fn arborescence<W: Weight>(
         root_now = root_above;
     }
     Some(MinArborescence {
-        edges: expanded(nodes, &levels),
+        edges: expanded(&levels),
         cuts,
     })
 }
 
-/// Returns, by node, its cheapest incoming edge.
 fn cheapest_entering<W: Weight>(
     n: usize,
     edges: &[(usize, usize, W, usize)],
@@ -114,9 +108,8 @@ fn contracted<W>(
     const NEW: usize = usize::MAX;
     let mut number = vec![NEW; n];
     let mut walk = vec![NEW; n];
-    let mut count = 0;
-    number[root] = count;
-    count += 1;
+    let mut count = 1;
+    number[root] = 0;
     for start in 0..n {
         let mut v = start;
         while number[v] == NEW && walk[v] == NEW {
@@ -144,7 +137,7 @@ fn contracted<W>(
 
 /// Returns the edges of the lowest level, level by level from the highest: a cycle loses its edge
 /// into the node where the arborescence enters it.
-fn expanded<W>(nodes: usize, levels: &[Contraction<W>]) -> Vec<Option<usize>> {
+fn expanded<W>(levels: &[Contraction<W>]) -> Vec<Option<usize>> {
     let mut chosen: Vec<Option<usize>> = Vec::new();
     for (depth, level) in levels.iter().enumerate().rev() {
         let mut entering = level.best.clone();
@@ -155,12 +148,10 @@ fn expanded<W>(nodes: usize, levels: &[Contraction<W>]) -> Vec<Option<usize>> {
                 entering[level.edges[below].1] = Some(below);
             }
         }
-        debug_assert_eq!(level.above.len(), entering.len());
         chosen = entering;
     }
-    let mut edges = vec![None; nodes];
-    for (v, edge) in chosen.into_iter().enumerate() {
-        edges[v] = edge.map(|e| levels[0].edges[e].3);
-    }
-    edges
+    chosen
+        .into_iter()
+        .map(|edge| edge.map(|e| levels[0].edges[e].3))
+        .collect()
 }

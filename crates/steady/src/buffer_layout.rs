@@ -40,7 +40,6 @@ pub(super) fn placed(task_graph: &TaskGraph, platform: &Platform) -> Vec<usize> 
     at
 }
 
-/// The places of the blocks in the buffers.
 pub(super) struct BufferLayout<'a> {
     operation: Operation,
     pub(super) personal: bool,
@@ -66,10 +65,8 @@ impl<'a> BufferLayout<'a> {
         let mut counts = vec![same; ranks];
         for (route, _) in &solution.routes {
             let nodes = route.task_graph.nodes(&solution.platform);
-            for (place, node) in placed(&route.task_graph, &solution.platform)
-                .into_iter()
-                .zip(nodes)
-            {
+            let places = placed(&route.task_graph, &solution.platform);
+            for (place, node) in places.into_iter().zip(nodes) {
                 counts[node] = counts[node].max(place + 1);
             }
         }
@@ -88,7 +85,6 @@ impl<'a> BufferLayout<'a> {
         self.counts[rank].saturating_mul(self.len)
     }
 
-    /// Returns the number of elements of all buffers together.
     pub(super) fn total(&self) -> usize {
         let buffers = (0..self.ranks).map(|rank| self.buffer(rank));
         buffers.fold(0, usize::saturating_add)
@@ -169,14 +165,14 @@ impl<'a> BufferLayout<'a> {
                 )
             }
             Allgather => (vec![self.span(rank)], all),
-            Alltoall => (
-                (0..self.ranks)
-                    .map(|t| self.span(rank * self.ranks + t))
-                    .collect(),
-                (0..self.ranks)
-                    .map(|s| self.span(s * self.ranks + rank))
-                    .collect(),
-            ),
+            Alltoall => {
+                let (p, peers) = (self.ranks, 0..self.ranks);
+                let input = peers.clone().map(|t| self.span(rank * p + t));
+                (
+                    input.collect(),
+                    peers.map(|s| self.span(s * p + rank)).collect(),
+                )
+            }
         }
     }
 }

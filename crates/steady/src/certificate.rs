@@ -64,10 +64,7 @@ impl Certificate {
         self
     }
 
-    /// Checks every inequality.
-    ///
-    /// # Errors
-    /// When one does not hold; the message names it.
+    /// Checks every inequality; the error names one that does not hold.
     pub(super) fn verify(&self, platform: &Platform, ports: Ports, demand: &Wanted) -> Result<()> {
         let computing = demand.combining.is_some() && platform.computes();
         let graph = PortGraph::new(platform, ports, computing);
@@ -139,8 +136,7 @@ impl Certificate {
     }
 }
 
-/// A platform with what a message on each edge and a combination on each node cost: their time at
-/// the price of a time unit.
+/// A platform with the costs of its activities: their time at the price of a time unit.
 struct Priced<'a> {
     platform: &'a Platform,
     /// By edge.
@@ -150,8 +146,7 @@ struct Priced<'a> {
 }
 
 impl Priced<'_> {
-    /// Checks the proof of one root. Returns the cost that its messages are proved to have at
-    /// least.
+    /// Checks the proof of one root. Returns the least cost of its messages that it proves.
     fn verify_root(
         &self,
         proof: &Proof,

@@ -5,12 +5,11 @@ use dashu_int::{IBig, UBig};
 
 use super::cut::minimum_cut;
 use super::fraction::{Fraction, over_common, sum, whole};
-use super::lp::{Column, Pricing, maximise_from};
+use super::lp::{Column, Pricing, maximise};
 use super::matching::maximum;
 use super::ports::{PortGraph, Slot, bipartite_slots, rounded, trimmed};
 use oneport::error::Result;
 
-/// The result of a fractional edge colouring.
 pub(super) enum Slotted {
     /// The loads fit into these slots, which take at most all the time.
     Fits(Vec<Slot>),
@@ -67,7 +66,6 @@ pub(super) fn general_slots(
     by_program(graph, loads)
 }
 
-/// The remaining loads and the remaining time.
 struct Peeling<'a> {
     graph: &'a PortGraph,
     left: Vec<Fraction>,
@@ -199,8 +197,7 @@ impl Peeling<'_> {
 /// Solves the problem of [`general_slots`] by a linear program.
 ///
 /// The program is `minimise sum of y_m`, where for each edge the `y_m` of the matchings with that
-/// edge add up to at least its load. It starts from matchings of one edge each; a heaviest matching
-/// under the prices is the new column.
+/// edge add up to at least its load. A heaviest matching under the prices is the new column.
 fn by_program(graph: &PortGraph, loads: &[Fraction]) -> Result<Slotted> {
     let busy: Vec<usize> = (0..loads.len()).filter(|&e| !loads[e].is_zero()).collect();
     let mut row = vec![usize::MAX; loads.len()];
@@ -215,8 +212,7 @@ fn by_program(graph: &PortGraph, loads: &[Fraction]) -> Result<Slotted> {
     let bounds: Vec<Fraction> = busy.iter().map(|&e| -loads[e].clone()).collect();
     let single = busy.iter().map(|&e| matchings.column(vec![e]));
     let columns: Vec<Column<Vec<usize>>> = single.collect();
-    let basis: Vec<usize> = (busy.len()..2 * busy.len()).collect();
-    let optimum = maximise_from(&bounds, columns, &basis, &mut matchings)?;
+    let optimum = maximise(&bounds, columns, &mut matchings)?;
     if -optimum.value.clone() <= whole(1) {
         let slots = optimum.used.into_iter().map(|(e, y)| Slot::new(e, y));
         return Ok(Slotted::Fits(trimmed(slots.collect(), loads)));
@@ -230,7 +226,7 @@ fn by_program(graph: &PortGraph, loads: &[Fraction]) -> Result<Slotted> {
     Ok(Slotted::Violates(sets.collect()))
 }
 
-/// Returns the total time for which the edges within a set of nodes are busy.
+/// The total time for which the edges within a set of nodes are busy.
 pub(super) fn within(graph: &PortGraph, loads: &[Fraction], set: &[usize]) -> Fraction {
     let links = graph.links().iter().zip(loads);
     let inside = links.filter(|((a, b), _)| set.contains(a) && set.contains(b));

@@ -8,20 +8,16 @@ use super::route::{Arborescence, Route, Task, TaskGraph};
 use super::steiner::{nearest_first, steiner};
 use super::weight::Weight;
 
-/// The demand of one operation of a series.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wanted {
-    /// The senders.
     pub(super) roots: Vec<usize>,
     /// By root, the receivers.
     pub(super) targets: Vec<Vec<usize>>,
-    /// Whether every target gets a message of its own.
     pub(super) personal: bool,
     /// How contributions are combined, where that matters. The operation then has one root.
     pub(super) combining: Option<Combining>,
 }
 
-/// How contributions are combined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Combining {
     /// In any way that these partial results allow; priced exactly.
@@ -43,8 +39,8 @@ impl Wanted {
             || (self.targets.iter()).all(|t| t.len() + 1 == nodes || t.len() <= MAX_EXACT_TARGETS)
     }
 
-    /// Returns the cheapest route. `weights` (not negative) are those of the edges, followed by
-    /// those of combining on each node. Returns `None` if a target cannot be reached.
+    /// Returns the cheapest route under these weights of the activities (not negative); `None` if a
+    /// target cannot be reached.
     pub(super) fn cheapest<W: Weight>(&self, platform: &Platform, weights: &[W]) -> Option<Route> {
         let (weights, computing) = weights.split_at(platform.edges().len());
         if let Some(combining) = &self.combining {

@@ -36,12 +36,10 @@ impl Fraction {
         Fraction(RBig::try_from(number).unwrap_or_default())
     }
 
-    /// The largest whole number that is not larger.
     pub(crate) fn floor(&self) -> IBig {
         self.0.floor()
     }
 
-    /// The nearest whole number.
     pub(crate) fn round(&self) -> IBig {
         self.0.round()
     }

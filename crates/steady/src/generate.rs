@@ -5,9 +5,7 @@ use super::platform::{Edge, Platform};
 use oneport::error::{Error, Result};
 use oneport::random::Generator;
 
-/// Limit of the nodes of a generated platform.
 const MAX_NODES: usize = 1000;
-/// Limit of the edges of a generated platform.
 const MAX_EDGES: usize = 100_000;
 
 /// Generates a platform by name, with source 0 and all other nodes as targets. Links go both ways
@@ -108,7 +106,6 @@ pub fn generate(name: &str, seed: u64) -> Result<Platform> {
     Platform::new(n, 0, None, links.0)
 }
 
-/// The links of a platform.
 #[derive(Debug, Default)]
 struct LinkList(Vec<Edge>);
 

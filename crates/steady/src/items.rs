@@ -22,7 +22,6 @@ pub(super) struct Cut {
 pub(super) struct Item {
     /// Number of periods between the first period of the operation and this item.
     pub(super) delay: usize,
-    /// The operation of the period that the item belongs to.
     pub(super) operation: usize,
     /// For messages, the place in the sender's buffer; for combinations, the place of the operand
     /// that stays unmodified.
@@ -42,7 +41,6 @@ impl Item {
     };
 }
 
-/// What an item does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum How {
     /// Moves a message.
@@ -53,7 +51,6 @@ pub(super) enum How {
     CopyAndCombine(usize),
 }
 
-/// An item of one operation on a route.
 struct RouteItem {
     /// The edge, or the number of edges plus the node.
     activity: usize,
@@ -154,16 +151,9 @@ fn positions(
     (positions, order.iter().map(Vec::len).collect())
 }
 
-/// Lists the items of one operation on a route.
+/// Lists the items of one operation on a route: messages of arborescences, or tasks.
 fn items_of(route: &Route, platform: &Platform, layout: &BufferLayout) -> Vec<RouteItem> {
-    let mut items = message_items(route, platform, layout);
-    items.extend(task_items(&route.task_graph, platform));
-    items
-}
-
-/// Lists the messages of the arborescences of one operation.
-fn message_items(route: &Route, platform: &Platform, layout: &BufferLayout) -> Vec<RouteItem> {
-    let mut items: Vec<RouteItem> = Vec::new();
+    let mut items = task_items(&route.task_graph, platform);
     for (p, tree) in route.trees.iter().enumerate() {
         let blocks = layout.blocks(tree, platform);
         // By node and block, the list position of the item that delivers it.
@@ -216,9 +206,8 @@ fn task_items(task_graph: &TaskGraph, platform: &Platform) -> Vec<RouteItem> {
             how,
             ..Item::NONE
         };
-        let before = task
-            .operands()
-            .filter_map(|v| v.checked_sub(task_graph.owners.len()));
+        let before = task.operands();
+        let before = before.filter_map(|v| v.checked_sub(task_graph.owners.len()));
         RouteItem {
             activity,
             item,

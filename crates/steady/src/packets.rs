@@ -23,7 +23,6 @@ pub struct Packets {
     pub periodic: Periodic,
 }
 
-/// Limit of the number of packets.
 const MAX_PACKETS: usize = 4096;
 /// Limit of the steps of a schedule that is timed.
 const MAX_STEPS: usize = 2_000_000;

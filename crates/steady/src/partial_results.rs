@@ -36,7 +36,6 @@ pub(super) struct PartialResults {
     pub(super) ordered: bool,
 }
 
-/// How a partial result gets to a node.
 #[derive(Debug, Clone, Copy)]
 enum Derivation {
     /// It is there from the start.
@@ -52,8 +51,7 @@ pub(super) struct CostTable<W> {
 }
 
 impl PartialResults {
-    /// The partial results of a multicast to `targets`, on the reversed platform: combined in any
-    /// way, free of cost.
+    /// The partial results of a multicast to `targets`, on the reversed platform.
     pub(super) fn of_targets(targets: &[usize]) -> PartialResults {
         PartialResults {
             owners: targets.to_vec(),
@@ -61,8 +59,7 @@ impl PartialResults {
         }
     }
 
-    /// Returns the number of partial results. In their numbering, parts come before the sets made
-    /// of them.
+    /// In the numbering of partial results, parts come before the sets made of them.
     pub(super) fn count(&self) -> usize {
         let n = self.owners.len();
         if self.ordered {
@@ -72,17 +69,14 @@ impl PartialResults {
         }
     }
 
-    /// Returns the number of contribution `i` alone.
     pub(super) fn single(&self, i: usize) -> usize {
         if self.ordered { i } else { (1 << i) - 1 }
     }
 
-    /// Returns the number of the full result.
     pub(super) fn all(&self) -> usize {
         self.count() - 1
     }
 
-    /// Returns the number of the interval `first..first + len`.
     pub(super) fn interval(&self, first: usize, len: usize) -> usize {
         let n = self.owners.len();
         (len - 1) * (n + 1) - len * (len - 1) / 2 + first
@@ -112,8 +106,8 @@ impl PartialResults {
         (1..1usize << n).map(parts).collect()
     }
 
-    /// Computes the least costs under prices of the edges and of combining. Combining on node `v`
-    /// costs `computing[v]`, or nothing if there is no such entry.
+    /// Computes the least costs under prices of the edges and of combining, which is free on nodes
+    /// without an entry.
     pub(super) fn table<W: Weight>(
         &self,
         platform: &Platform,
@@ -214,32 +208,24 @@ impl<W> CostTable<W> {
                 continue;
             }
             let (set, v) = state;
-            let task = match self.from[set][v] {
+            let needs = match self.from[set][v] {
                 Derivation::There => return None,
-                Derivation::Edge(edge) => {
-                    let before = (set, platform.edges()[edge].src);
-                    match made.get(&before) {
-                        Some(&value) => Task::Move { edge, value },
-                        None => {
-                            open.push(before);
-                            continue;
-                        }
-                    }
-                }
-                Derivation::Split(a, b) => match (made.get(&(a, v)), made.get(&(b, v))) {
-                    (Some(&left), Some(&right)) => Task::Combine {
-                        node: v,
-                        left,
-                        right,
-                    },
-                    (None, _) => {
-                        open.push((a, v));
-                        continue;
-                    }
-                    (_, None) => {
-                        open.push((b, v));
-                        continue;
-                    }
+                Derivation::Edge(edge) => vec![(set, platform.edges()[edge].src)],
+                Derivation::Split(a, b) => vec![(a, v), (b, v)],
+            };
+            if let Some(&missing) = needs.iter().find(|need| !made.contains_key(need)) {
+                open.push(missing);
+                continue;
+            }
+            let task = match self.from[set][v] {
+                Derivation::Edge(edge) => Task::Move {
+                    edge,
+                    value: made[&needs[0]],
+                },
+                _ => Task::Combine {
+                    node: v,
+                    left: made[&needs[0]],
+                    right: made[&needs[1]],
                 },
             };
             made.insert(state, task_graph.add(task));

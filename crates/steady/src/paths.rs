@@ -15,7 +15,6 @@ pub(super) fn shortest_paths<W: Weight>(
     paths_from(platform, weights, start)
 }
 
-/// Finds shortest paths from all nodes with a start distance.
 pub(super) fn paths_from<W: Weight>(
     platform: &Platform,
     weights: &[W],

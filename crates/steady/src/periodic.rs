@@ -8,8 +8,6 @@
 //! - Order: a node forwards what it received in an earlier slot of the same period, or in the
 //!   period before. [`Periodic::lag`] is the number of periods that an operation takes, at most the
 //!   depth of its route.
-//! - Time: `N` operations take at most `ceil(N / operations of a period) + lag - 1` periods. It may
-//!   be less, since ranks do not wait for the end of a slot.
 //! - Rounding: elements are whole. A cut within an element moves to the nearest element boundary,
 //!   which makes slots a little longer. [`Periodic::throughput`] takes that into account, and
 //!   [`Periodic::loss`] tells how much it is.
@@ -31,8 +29,7 @@ use oneport::machine::CostModel;
 /// Rates are rounded if a period has more operations than this, unless a longest period is given.
 const MAX_OPERATIONS: usize = 1000;
 /// Limit of the elements of a message times the operations of a period, for messages that cannot be
-/// cut exactly within `ELEMENTS`. (With many messages in a period there are few cuts per
-/// message.)
+/// cut exactly within `ELEMENTS`: with many messages there are few cuts per message.
 const MAX_ELEMENTS: usize = 1 << 16;
 /// Shortest and longest message that is not cut exactly; the longest also limits messages that are
 /// cut exactly, unless cuts are `tight`.
@@ -57,17 +54,15 @@ pub struct Periodic {
     period: Fraction,
     /// Time of one message on each edge, followed by that of one combination on each node.
     costs: Vec<Fraction>,
-    /// The largest number of periods that an operation takes from its start to its end.
     lag: usize,
 }
 
 impl Solution {
     /// Turns the rates into a periodic schedule.
     ///
-    /// `longest` is the longest period in time units. If necessary, rates are rounded to fit. The
-    /// best single route is one of the roundings, so where its messages can be cut exactly the
-    /// result is at least as good as that route. Without `longest`, rates are rounded only where a
-    /// period would have more than a thousand operations.
+    /// Rates are rounded if the period would be longer than `longest` time units; the best single
+    /// route is one of the roundings. Without `longest`, they are rounded only where a period would
+    /// have more than a thousand operations.
     ///
     /// `elements` is the length of a message. Without it, messages get a length that can be cut
     /// exactly where slots end, or 64 to 4096 elements.
@@ -95,10 +90,7 @@ impl Solution {
             None => operations <= whole(MAX_OPERATIONS),
         };
         if fits {
-            let count = |(_, rate): &(Route, Fraction)| {
-                let count = rate * &below;
-                usize::try_from(count.numerator()).unwrap_or(0)
-            };
+            let count = |(_, rate): &(Route, Fraction)| floored(&(rate * &below));
             let slots = self.slots.iter().map(|s| Slot {
                 edges: s.edges.clone(),
                 share: &s.share * &below,
@@ -116,8 +108,7 @@ impl Solution {
         self.cut(counts, slots, elements, false)
     }
 
-    /// Returns the best of some roundings whose period, cut to whole elements, is at most
-    /// `longest`.
+    /// Returns the best of some roundings whose period, cut to elements, is at most `longest`.
     fn within(&self, longest: &Fraction, elements: Option<usize>) -> Result<Periodic> {
         let mut all = self.clone();
         let single = best_single(self)?;
@@ -173,13 +164,18 @@ impl Solution {
                 tried.push((operations as f64 / time, counts));
             }
         };
-        let alone = self.routes.iter();
-        let alone = alone.map(|(route, _)| usize::from(route == single));
+        let alone = self
+            .routes
+            .iter()
+            .map(|(route, _)| usize::from(route == single));
         add(alone.collect());
         for i in 1..=TRIES {
             let period = longest * whole(i) / whole(TRIES);
-            let down = |(_, rate): &(Route, Fraction)| usize::try_from(&(rate * &period).floor());
-            let down: Vec<usize> = self.routes.iter().map(|r| down(r).unwrap_or(0)).collect();
+            let down: Vec<usize> = self
+                .routes
+                .iter()
+                .map(|(_, rate)| floored(&(rate * &period)))
+                .collect();
             let mut filled = down.clone();
             self.fill(&mut filled, period.to_f64());
             add(down);
@@ -216,8 +212,10 @@ impl Solution {
         let mut tried: Vec<(f64, Vec<usize>)> = Vec::new();
         for i in 1..=TRIES {
             let period = &longest * whole(i) / whole(TRIES);
-            let mut counts: Vec<usize> = (self.routes.iter())
-                .map(|(_, rate)| usize::try_from(&(rate * &period).floor()).unwrap_or(0))
+            let mut counts: Vec<usize> = self
+                .routes
+                .iter()
+                .map(|(_, rate)| floored(&(rate * &period)))
                 .collect();
             let time = if self.ports.is_bidirectional() {
                 self.fill(&mut counts, period.to_f64());
@@ -357,6 +355,10 @@ impl Solution {
     }
 }
 
+fn floored(operations: &Fraction) -> usize {
+    usize::try_from(&operations.floor()).unwrap_or(0)
+}
+
 /// Returns the number of elements of a message: `exact` if messages can be cut exactly then and it
 /// is not too long, with `tight` also if it is longer than usual.
 fn message_elements(operations: usize, exact: &UBig, tight: bool) -> usize {
@@ -413,34 +415,25 @@ impl Periodic {
         depths.max().unwrap_or(0)
     }
 
-    /// Returns the time of one message on an edge, or of one combination.
-    fn time_of(&self, activity: usize) -> Fraction {
-        self.costs.get(activity).cloned().unwrap_or(Fraction::ZERO)
-    }
-
     /// The number of transfers (and combinations) of a period.
     pub fn transfers(&self) -> usize {
         self.slots.iter().map(|s| s.edges.len()).sum()
     }
 
-    /// Returns start, length and transfers of each slot of a period. A transfer is given by sender,
-    /// receiver and its time. For a combination, both are the node that combines.
+    /// Returns start, length and transfers of each slot of a period. For a combination, sender and
+    /// receiver are the node that combines.
     #[allow(
         clippy::type_complexity,
         reason = "start, length, and sender, receiver and time of each transfer"
     )]
     pub fn slots(&self) -> Vec<(Fraction, Fraction, Vec<(usize, usize, Fraction)>)> {
-        let edges = self.solution.platform.edges().len();
         let mut start = Fraction::ZERO;
         let slots = self.slots.iter().map(|slot| {
             let transfers: Vec<(usize, usize, Fraction)> = (slot.edges.iter())
                 .map(|(e, range)| {
-                    let (from, to) = match e.checked_sub(edges) {
-                        None => self.solution.link(*e),
-                        Some(v) => (v, v),
-                    };
-                    let time = self.time_of(*e) * whole(range.len()) / whole(self.elements);
-                    (from, to, time)
+                    let (from, to) = self.solution.link(*e);
+                    let cost = self.costs.get(*e).cloned().unwrap_or_default();
+                    (from, to, cost * whole(range.len()) / whole(self.elements))
                 })
                 .collect();
             let length = transfers
@@ -466,9 +459,8 @@ impl Periodic {
         operations.div_ceil(self.operations()) + self.lag - 1
     }
 
-    /// Returns an upper bound of the model time of [`Periodic::schedule`]:
-    /// `(ceil(operations / operations of a period) + lag - 1) * period`. It exceeds
-    /// `operations / throughput` by at most `lag` periods, however many operations there are.
+    /// Returns an upper bound of the model time of [`Periodic::schedule`], at most `lag` periods
+    /// above `operations / throughput`: ranks do not wait for the end of a slot.
     pub fn time_bound(&self, operations: usize) -> Fraction {
         whole(self.periods(operations)) * &self.period
     }

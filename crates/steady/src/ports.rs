@@ -23,7 +23,6 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// Builds a slot and sorts its edges.
     pub(super) fn new(mut edges: Vec<usize>, share: Fraction) -> Slot {
         edges.sort_unstable();
         Slot { edges, share }
@@ -46,14 +45,12 @@ pub(super) struct PortGraph {
     size: usize,
     /// The two ports of each edge, followed by those of each node's combining.
     links: Vec<(usize, usize)>,
-    /// Number of the platform's edges.
     pub(super) edges: usize,
     /// Time of a message on each edge, followed by that of a combination on each node.
     pub(super) costs: Vec<Fraction>,
 }
 
 impl PortGraph {
-    /// Builds the graph of `platform`; with `computing`, it includes the combining of the nodes.
     pub(super) fn new(platform: &Platform, ports: Ports, computing: bool) -> PortGraph {
         let n = platform.nodes();
         let bidirectional = ports.is_bidirectional();
@@ -108,12 +105,10 @@ impl PortGraph {
         loads
     }
 
-    /// The number of ports.
     pub(super) fn len(&self) -> usize {
         self.size
     }
 
-    /// The two ports of each edge, followed by those of each node's combining.
     pub(super) fn links(&self) -> &[(usize, usize)] {
         &self.links
     }
@@ -145,7 +140,6 @@ impl PortGraph {
         matrix
     }
 
-    /// Returns the edges of the heaviest matching.
     pub(super) fn heaviest<W: Whole>(&self, weights: &[W]) -> Vec<usize> {
         let mate = maximum(self.len(), &self.weights(weights)).mate;
         let mut chosen: Vec<Option<usize>> = vec![None; self.len()];

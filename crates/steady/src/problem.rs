@@ -90,7 +90,6 @@ impl Operation {
         matches!(self, Scatter | Gather | Alltoall)
     }
 
-    /// Returns how contributions are combined, where that matters.
     fn combining(self, platform: &Platform) -> Option<Combining> {
         let n = platform.nodes();
         let all = |ordered| {
@@ -158,17 +157,15 @@ pub struct Solution {
     pub slots: Vec<Slot>,
     /// The verified proof that no schedule is faster. Absent where a heuristic prices the routes.
     pub certificate: Option<Certificate>,
-    /// Whether the throughput is proved to be the best possible. That is open for multicasts to
-    /// many but not all nodes, for reductions of many contributions by a commutative operator that
-    /// takes time, and for scans; [`Solution::bounds`] gives bounds for these.
+    /// Whether the throughput is proved to be the best possible; [`Solution::bounds`] bounds it
+    /// where that is open.
     pub is_optimal: bool,
     /// For scans: whether all single routes were searched, so that none is better.
     pub(super) all_searched: bool,
     pub(super) platform: Platform,
 }
 
-/// Computes the optimal throughput of a series of operations on `platform`, in operations per time
-/// unit of the platform.
+/// Computes the optimal throughput of a series of operations on `platform`.
 ///
 /// # Source
 /// The linear programs of O. Beaumont, L. Marchal, Y. Robert (broadcasts, multicasts) and A.
@@ -281,9 +278,6 @@ impl Solution {
     ///   found from below. From above, the smaller of the throughput with free combining and the
     ///   rate of all processors together when they do nothing but combine.
     ///
-    /// # Complexity
-    /// One [`solve`], or two programs for multicasts.
-    ///
     /// # Errors
     /// Those of [`solve`] and [`flow_bound`].
     pub fn bounds(&self) -> Result<Option<(Fraction, Fraction)>> {
@@ -321,10 +315,8 @@ impl Solution {
         })
     }
 
-    /// Computes the throughput again by other programs, each with its name. All results must equal
-    /// [`Solution::throughput`]. The list is empty where that is not exact. A program that cannot
-    /// be solved does not contradict the throughput, which has its own proof. Takes at most two
-    /// linear programs.
+    /// Computes the throughput again by other programs, each with its name: by none where it is not
+    /// exact. A program that cannot be solved does not contradict it: it has its own proof.
     ///
     /// - For broadcasts and free reductions with bidirectional ports: the polynomial program of
     ///   edge rates and flows ([`flow_bound`]).
@@ -353,8 +345,7 @@ impl Solution {
         others
     }
 
-    /// Returns sender and receiver of the messages of an edge. For a number that stands for the
-    /// combining of a node, both are that node.
+    /// Returns sender and receiver of the messages of an edge, or twice the node that combines.
     ///
     /// # Panics
     /// When there is no such edge.
@@ -373,8 +364,7 @@ impl Solution {
     }
 
     /// Returns the shortest period in which every route has a whole number of operations and every
-    /// slot whole messages: the least common multiple of the denominators of the routes' rates and
-    /// of the slots' shares divided by the costs. It may be very long.
+    /// slot whole messages. It may be very long.
     pub fn period(&self) -> Fraction {
         let routes = common_denominator(self.routes.iter().map(|(_, rate)| rate));
         let costs = self.platform.activity_costs(self.computing());

@@ -63,8 +63,7 @@ impl TaskGraph {
         self.owners.len() + self.tasks.len() - 1
     }
 
-    /// Returns, by task, the number of tasks in the longest chain before it. Takes time linear in
-    /// the number of tasks.
+    /// Returns, by task, the number of tasks in the longest chain before it.
     pub fn delays(&self) -> Vec<usize> {
         let mut delays: Vec<usize> = Vec::with_capacity(self.tasks.len());
         for task in &self.tasks {
@@ -76,8 +75,7 @@ impl TaskGraph {
         delays
     }
 
-    /// Returns, by value, the contributions combined in it, in the order of the operands: a list of
-    /// at most as many as there are contributions, for every value.
+    /// Returns, by value, the contributions combined in it, in the order of the operands.
     pub fn contents(&self) -> Vec<Vec<usize>> {
         let mut contents: Vec<Vec<usize>> = (0..self.owners.len()).map(|i| vec![i]).collect();
         for task in &self.tasks {

@@ -28,7 +28,6 @@ use super::route::{Route, Task, TaskGraph};
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
 
-/// The best single route found.
 pub(super) struct BestRoute {
     pub(super) route: Route,
     /// Time for which one operation keeps the busiest port or odd set busy.
@@ -38,7 +37,6 @@ pub(super) struct BestRoute {
     pub(super) is_optimal: bool,
 }
 
-/// Limit of the rounds of prices.
 const ROUNDS: usize = 60;
 /// Limit of the work in all rounds together: rounds times the fifth power of the nodes.
 const MAX_PRICED: usize = 40_000_000;
@@ -48,9 +46,6 @@ const MAX_VISITS: usize = 100_000;
 const MAX_SEARCHED: usize = 6;
 
 /// Finds the best single route for a series of scans, where every rank can reach the next one.
-///
-/// # Errors
-/// When no route is found.
 pub(super) fn best_scan(platform: &Platform, ports: Ports) -> Result<BestRoute> {
     let unit = platform.unit();
     let mut best = best_in_units(&platform.in_units_of(&unit), ports)?;
@@ -120,7 +115,6 @@ pub(super) fn time_of(graph: &PortGraph, loads: &[Fraction]) -> Result<Fraction>
     }
 }
 
-/// The state of the search for a scan, with the best route so far.
 struct Scans<'a> {
     platform: &'a Platform,
     graph: PortGraph,
@@ -170,17 +164,11 @@ impl<'a> Scans<'a> {
         };
         let mut made: HashMap<PartialAt, usize> =
             (0..n).map(|i| ((self.partials.single(i), i), i)).collect();
-        let order: Vec<usize> = if upwards {
-            (1..n).collect()
-        } else {
-            (1..n).rev().collect()
-        };
-        for i in order {
+        for i in (1..n).map(|i| if upwards { i } else { n - i }) {
+            let there = |state| made.contains_key(&state);
             let table = self
                 .partials
-                .table_with(self.platform, edges, computing, |state| {
-                    made.contains_key(&state)
-                });
+                .table_with(self.platform, edges, computing, there);
             let goal = self.goal(i);
             table
                 .extract(self.platform, goal, &mut made, &mut task_graph)
@@ -190,20 +178,17 @@ impl<'a> Scans<'a> {
         Ok(task_graph)
     }
 
-    /// Returns the times of the activities of one operation.
     fn loads(&self, task_graph: &TaskGraph) -> Vec<Fraction> {
         let route = Route::of_tasks(task_graph.clone());
         self.graph.loads([(&route, whole(1))])
     }
 
-    /// Returns how long each port is busy.
     fn busy(&self, task_graph: &TaskGraph) -> Vec<f64> {
         let loads = self.loads(task_graph);
-        self.graph
-            .busy(&loads.iter().map(to_finite).collect::<Vec<f64>>())
+        let loads: Vec<f64> = loads.iter().map(to_finite).collect();
+        self.graph.busy(&loads)
     }
 
-    /// Keeps `task_graph` if it is the best so far.
     fn keep(&mut self, task_graph: TaskGraph, busy: &[f64]) -> Result<()> {
         let min_time = busy.iter().copied().fold(0.0, f64::max);
         if let Some((time, _)) = &self.best
@@ -301,7 +286,6 @@ impl<'a> Scans<'a> {
     }
 }
 
-/// A partly decided route.
 struct RouteSearch {
     /// By decided state, the activity that produces it and the states that it needs.
     made: HashMap<PartialAt, (usize, Vec<PartialAt>)>,
@@ -327,7 +311,6 @@ impl RouteSearch {
         false
     }
 
-    /// Returns the tasks of a decided route.
     fn task_graph(&self, scans: &Scans<'_>) -> TaskGraph {
         let (n, edges) = (scans.platform.nodes(), scans.platform.edges().len());
         let mut task_graph = TaskGraph {

@@ -167,7 +167,7 @@ impl<'a> TreeSearch<'a> {
         }
     }
 
-    /// Searches all trees. Returns whether the search was complete.
+    /// Returns whether the search was complete.
     fn search_all(&mut self) -> bool {
         self.choose(0);
         self.visits < MAX_VISITS

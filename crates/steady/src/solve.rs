@@ -78,7 +78,6 @@ struct Rows<'a> {
     whole_costs: Vec<IBig>,
 }
 
-/// Computes the best rates for `demand`.
 pub(super) fn best_rates(
     platform: &Platform,
     ports: Ports,
@@ -95,7 +94,6 @@ pub(super) fn best_rates(
 }
 
 impl Rates {
-    /// Converts rates per `unit` time units to rates per time unit.
     fn per(mut self, unit: &Fraction) -> Rates {
         self.throughput /= unit;
         for (_, rate) in &mut self.routes {
@@ -163,7 +161,6 @@ fn used_routes(optimum: &Optimum<ColumnActivity>) -> impl Iterator<Item = (&Rout
 const MAX_ROUNDS: usize = 1000;
 
 impl Rows<'_> {
-    /// Finds the optimum by ports and odd sets, and its slots.
     fn within_ports(&mut self) -> Result<(Optimum<ColumnActivity>, Vec<Slot>)> {
         let mut columns = self.start()?;
         for _ in 0..MAX_ROUNDS {
@@ -212,9 +209,9 @@ impl Rows<'_> {
     /// Returns the first columns: the cheapest route when the price of each edge is its cost and,
     /// in the form with matchings, a matching of each single edge.
     fn start(&self) -> Result<Vec<Column<ColumnActivity>>> {
-        let route = self.demand.cheapest(self.platform, &self.costs);
-        let route =
-            route.ok_or_else(|| Error::malformed("platform: a target cannot be reached"))?;
+        let Some(route) = self.demand.cheapest(self.platform, &self.costs) else {
+            return Err(Error::malformed("platform: a target cannot be reached"));
+        };
         let mut columns = vec![self.route_column(route)];
         if self.matchings {
             let edges = 0..self.costs.len();
@@ -259,14 +256,12 @@ impl Rows<'_> {
         }
     }
 
-    /// Returns the prices of the edges from those of the rows.
     fn edge_prices<P: Clone + Default + std::ops::Add<Output = P>>(&self, prices: &[P]) -> Vec<P> {
-        let rows = (0..self.costs.len()).map(|e| self.rows_of(e));
-        rows.map(|rows| {
-            rows.into_iter()
-                .fold(P::default(), |sum, row| sum + prices[row].clone())
-        })
-        .collect()
+        let price = |e: usize| {
+            let rows = self.rows_of(e).into_iter();
+            rows.fold(P::default(), |sum, row| sum + prices[row].clone())
+        };
+        (0..self.costs.len()).map(price).collect()
     }
 
     /// Builds the certificate from the prices of the rows. Absent where routes are not priced
@@ -315,8 +310,8 @@ impl Rows<'_> {
         (ports.collect(), sets.collect())
     }
 
-    /// Builds the proof of what the messages of one root cost at least. The costs of the edges,
-    /// followed by those of combining, are `weights / below`.
+    /// Builds the proof of what the messages of one root cost at least. The costs of the activities
+    /// are `weights / below`.
     fn proof(
         &self,
         root: usize,
@@ -368,9 +363,8 @@ impl Rows<'_> {
         weights: impl Iterator<Item = W>,
         matching: impl FnOnce() -> Vec<usize>,
     ) -> Vec<Column<ColumnActivity>> {
-        let route = self
-            .demand
-            .cheapest(self.platform, &weights.collect::<Vec<W>>());
+        let weights: Vec<W> = weights.collect();
+        let route = self.demand.cheapest(self.platform, &weights);
         let route = route.map(|route| self.route_column(route));
         let matching = self.matchings.then(|| self.slot_column(matching()));
         route.into_iter().chain(matching).collect()

@@ -64,17 +64,12 @@ pub(super) fn nearest_first<W: Weight>(
     while !remaining.is_empty() {
         let start = reached.iter().map(|&r| r.then(W::default)).collect();
         let (into, distance) = paths_from(platform, weights, start);
-        let mut nearest = 0;
-        for (i, &t) in remaining.iter().enumerate() {
-            let better = match (&distance[t], &distance[remaining[nearest]]) {
-                (Some(a), Some(b)) => a < b,
-                (Some(_), None) => true,
-                _ => false,
-            };
-            if better {
-                nearest = i;
-            }
-        }
+        let reachable = (0..remaining.len()).filter(|&i| distance[remaining[i]].is_some());
+        let nearer = |a: usize, b| match distance[remaining[b]] < distance[remaining[a]] {
+            true => b,
+            false => a,
+        };
+        let nearest = reachable.reduce(nearer)?;
         let mut v = remaining.swap_remove(nearest);
         while !reached[v] {
             reached[v] = true;

@@ -1,10 +1,9 @@
 //! Turns a periodic schedule into an ordinary [`Schedule`] for any number of operations: start-up,
 //! steady state and clean-up.
 //!
-//! Every period performs the slots of the periodic schedule. A message that is received in one slot
-//! is forwarded in a later slot of the same period, or else in the next period, so a transfer
-//! belongs to operations that began some periods before. Transfers of operations that have not
-//! begun or do not exist are left out: this gives start-up and clean-up.
+//! A message that is received in one slot is forwarded in a later one of the same period, or in the
+//! next, so a transfer belongs to operations that began some periods before. Transfers of
+//! operations that have not begun or do not exist are left out: this gives start-up and clean-up.
 //!
 //! Messages are at the same place in all buffers, one operation after the other. This is different
 //! where tasks combine messages: each rank then has its own contributions first, followed by a
@@ -29,7 +28,6 @@ use oneport::schedule::{Builder, Order, Schedule, Span, Spans, Step};
 
 /// Limit of the elements of all buffers of a schedule together.
 const MAX_TOTAL: usize = 1 << 31;
-/// Limit of the steps of a schedule.
 const MAX_STEPS: usize = 50_000_000;
 
 /// A part of an item that one step handles.
@@ -58,8 +56,7 @@ impl Periodic {
             .saturating_add(accumulators.count().saturating_mul(self.elements))
     }
 
-    /// Whether a node's combinations pass through an accumulator, which runs them one by one like
-    /// one processor.
+    /// Whether a node's combinations pass through an accumulator.
     fn accumulates(&self, node: usize) -> bool {
         let platform = &self.solution.platform;
         platform.overlaps() && platform.compute().get(node).is_some_and(|c| !c.is_zero())
@@ -93,13 +90,18 @@ impl Periodic {
         let ranks = solution.platform.nodes();
         let collective = layout.collective(solution.is_reversed());
         let mut builder = Schedule::builder(ranks, solution.ports, collective);
+        let series = Unrolled {
+            periodic: self,
+            layout,
+            items: items(solution, &self.counts, &self.slots, self.elements).0,
+            operations,
+        };
         for rank in 0..ranks {
-            self.add_layout(&mut builder, rank, operations, &layout);
+            series.add_layout(&mut builder, rank);
         }
-        let (items, _) = items(solution, &self.counts, &self.slots, self.elements);
         for period in 0..periods {
             for slot in &self.slots {
-                self.add_slot(&mut builder, slot, &items, period, operations, &layout);
+                series.add_slot(&mut builder, slot, period);
             }
         }
         let schedule = builder.build()?;
@@ -110,71 +112,9 @@ impl Periodic {
         }
     }
 
-    /// Adds the buffer of a rank, with its input and output.
-    fn add_layout(
-        &self,
-        builder: &mut Builder,
-        rank: usize,
-        operations: usize,
-        layout: &BufferLayout,
-    ) {
-        let (input, output) = if self.has_tasks() {
-            let own = vec![layout.span(0)];
-            (own, self.results(rank, operations, layout))
-        } else {
-            layout.input_and_output(rank)
-        };
-        let accumulator = if self.has_tasks() && self.accumulates(rank) {
-            self.elements
-        } else {
-            0
-        };
-        builder.layout(rank, layout.buffer(rank) + accumulator, input, output);
-    }
-
-    /// Adds the steps of a slot of a period: all sends and combinations, then all receives.
-    fn add_slot(
-        &self,
-        builder: &mut Builder,
-        slot: &Cut,
-        items: &[Vec<Item>],
-        period: usize,
-        operations: usize,
-        layout: &BufferLayout,
-    ) {
-        let edges = self.solution.platform.edges();
-        let mut receives = Vec::new();
-        for (activity, range) in &slot.edges {
-            let pieces = self.pieces(&items[*activity], range, period, operations, layout);
-            if pieces.is_empty() {
-                continue;
-            }
-            match edges.get(*activity) {
-                Some(edge) => {
-                    let sent = joined(pieces.iter().map(|p| p.from));
-                    let received = joined(pieces.iter().map(|p| p.to));
-                    builder.step(edge.src, Step::send(edge.dst, sent));
-                    receives.push((edge.dst, Step::recv(edge.src, received)));
-                }
-                None => {
-                    let rank = activity - edges.len();
-                    let accumulator = self.accumulates(rank).then(|| layout.buffer(rank));
-                    for piece in pieces {
-                        combine(builder, rank, &piece, accumulator);
-                    }
-                }
-            }
-        }
-        for (rank, step) in receives {
-            builder.step(rank, step);
-        }
-    }
-
-    /// Builds one period in the middle of a series, for drawing. Unlike in [`Periodic::schedule`],
-    /// a node may send what it has not received, so the schedule is not checkable. Also returns
-    /// start and end of every step by rank, and the number of the route whose operation it begins
-    /// with; every step starts with its slot. It has one send and one receive, or one combination,
-    /// for each of [`Periodic::transfers`].
+    /// Builds one period in the middle of a series, for drawing: a node may send what it has not
+    /// received, so the schedule is not checkable. Also returns start and end of every step by
+    /// rank, and the number of the route whose operation it begins with.
     ///
     /// # Errors
     /// When it would be too large.
@@ -247,33 +187,83 @@ impl Periodic {
         }
         Ok((builder.build()?, times, routes))
     }
+}
 
-    /// Returns the elements `range` of an edge's messages or a node's combinations in period
-    /// `period`.
-    fn pieces(
-        &self,
-        items: &[Item],
-        range: &Range<usize>,
-        period: usize,
-        operations: usize,
-        layout: &BufferLayout,
-    ) -> Vec<ItemPart> {
+/// A series of operations, as its schedule is built.
+struct Unrolled<'a> {
+    periodic: &'a Periodic,
+    layout: BufferLayout<'a>,
+    /// The items of a period, by edge and then by node.
+    items: Vec<Vec<Item>>,
+    operations: usize,
+}
+
+impl Unrolled<'_> {
+    fn add_layout(&self, builder: &mut Builder, rank: usize) {
+        let (periodic, layout) = (self.periodic, &self.layout);
+        let mut routes = periodic.solution.routes.iter();
+        let has_tasks = routes.any(|(route, _)| !route.task_graph.owners.is_empty());
+        let (input, output) = match has_tasks {
+            true => (vec![layout.span(0)], self.results(rank)),
+            false => layout.input_and_output(rank),
+        };
+        let accumulator = match has_tasks && periodic.accumulates(rank) {
+            true => periodic.elements,
+            false => 0,
+        };
+        builder.layout(rank, layout.buffer(rank) + accumulator, input, output);
+    }
+
+    /// Adds the steps of a slot of a period: all sends and combinations, then all receives.
+    fn add_slot(&self, builder: &mut Builder, slot: &Cut, period: usize) {
+        let edges = self.periodic.solution.platform.edges();
+        let mut receives = Vec::new();
+        for (activity, range) in &slot.edges {
+            let pieces = self.pieces(*activity, range, period);
+            if pieces.is_empty() {
+                continue;
+            }
+            match edges.get(*activity) {
+                Some(edge) => {
+                    let sent = joined(pieces.iter().map(|p| p.from));
+                    let received = joined(pieces.iter().map(|p| p.to));
+                    builder.step(edge.src, Step::send(edge.dst, sent));
+                    receives.push((edge.dst, Step::recv(edge.src, received)));
+                }
+                None => {
+                    let rank = activity - edges.len();
+                    let accumulates = self.periodic.accumulates(rank);
+                    let accumulator = accumulates.then(|| self.layout.buffer(rank));
+                    for piece in pieces {
+                        combine(builder, rank, &piece, accumulator);
+                    }
+                }
+            }
+        }
+        for (rank, step) in receives {
+            builder.step(rank, step);
+        }
+    }
+
+    /// Returns the elements `range` of an edge's messages or a node's combinations in a period.
+    fn pieces(&self, activity: usize, range: &Range<usize>, period: usize) -> Vec<ItemPart> {
+        let elements = self.periodic.elements;
         let mut pieces: Vec<ItemPart> = Vec::new();
         let mut at = range.start;
         while at < range.end {
-            let item = items[at / self.elements];
-            let from = at % self.elements;
-            let to = self.elements.min(from + range.end - at);
+            let item = self.items[activity][at / elements];
+            let from = at % elements;
+            let to = elements.min(from + range.end - at);
             at += to - from;
             let Some(batch) = period.checked_sub(item.delay) else {
                 continue;
             };
-            let operation = batch * self.operations() + item.operation;
-            if operation >= operations {
+            let operation = batch * self.periodic.operations() + item.operation;
+            if operation >= self.operations {
                 continue;
             }
             let span = |place: usize| {
-                let offset = layout.offset(place) + operation * self.elements + from;
+                let offset = self.layout.offset(place) + operation * elements + from;
                 Span::new(offset, to - from)
             };
             pieces.push(ItemPart {
@@ -289,38 +279,34 @@ impl Periodic {
         pieces
     }
 
-    /// Whether operations consist of tasks.
-    fn has_tasks(&self) -> bool {
-        let mut routes = self.solution.routes.iter();
-        routes.any(|(route, _)| !route.task_graph.owners.is_empty())
-    }
-
     /// Returns the spans where a rank finds the results of its tasks, by operation.
-    fn results(&self, rank: usize, operations: usize, layout: &BufferLayout) -> Vec<Span> {
-        let platform = &self.solution.platform;
+    fn results(&self, rank: usize) -> Vec<Span> {
+        let Periodic {
+            solution,
+            counts,
+            elements,
+            ..
+        } = self.periodic;
         let mut of_period: Vec<Option<usize>> = Vec::new();
-        for ((route, _), &count) in self.solution.routes.iter().zip(&self.counts) {
-            let (nodes, at) = (
-                route.task_graph.nodes(platform),
-                placed(&route.task_graph, platform),
-            );
-            let results = &route.task_graph.results;
-            let own = match self.solution.operation {
-                Operation::Scan => results.get(rank),
-                _ => results.first().filter(|&&v| nodes[v] == rank),
+        for ((route, _), &count) in solution.routes.iter().zip(counts) {
+            let graph = &route.task_graph;
+            let nodes = graph.nodes(&solution.platform);
+            let at = placed(graph, &solution.platform);
+            let own = match solution.operation {
+                Operation::Scan => graph.results.get(rank),
+                _ => graph.results.first().filter(|&&v| nodes[v] == rank),
             };
             of_period.extend(std::iter::repeat_n(own.map(|&v| at[v]), count));
         }
-        let spans = (0..operations).filter_map(|operation| {
+        let spans = (0..self.operations).filter_map(|operation| {
             let place = of_period[operation % of_period.len()]?;
-            let offset = layout.offset(place) + operation * self.elements;
-            Some(Span::new(offset, self.elements))
+            let offset = self.layout.offset(place) + operation * elements;
+            Some(Span::new(offset, *elements))
         });
         joined(spans).into_iter().collect()
     }
 }
 
-/// Joins adjacent spans, in order.
 fn joined(spans: impl IntoIterator<Item = Span>) -> Spans {
     let mut all = Spans::new();
     spans.into_iter().for_each(|span| all.append(span));

@@ -15,7 +15,6 @@ pub(super) struct Placed {
     pub(super) chunk: usize,
 }
 
-/// A part of one buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Region {
     /// `i`, `o` or `s`.
@@ -25,7 +24,6 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// Drops the first `len` elements.
     pub(super) fn take(&mut self, len: usize) {
         self.offset += len;
         self.len -= len;

@@ -31,10 +31,11 @@ pub struct ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
+        let (ported, root) = (None, None);
         ReadOptions {
             chunk: 1,
-            ported: None,
-            root: None,
+            ported,
+            root,
         }
     }
 }
@@ -43,11 +44,10 @@ impl Default for ReadOptions {
 /// [`write`](super::write()) noted.
 ///
 /// Every thread block has a port of its own for each direction, unless
-/// [`ported`](ReadOptions::ported) gives fewer. The program of a rank takes the steps of its thread
-/// blocks in an order in which each comes after those it waits for, and a receive after its send.
-/// Buffers follow one another: input, output, scratch; in place, input and output share memory as
-/// in NCCL. `rcs`, `rrs` and `rrcs` become several steps. Dependences between steps that access
-/// different chunks are kept by the order on the ports only.
+/// [`ported`](ReadOptions::ported) gives fewer. Each step of a rank comes after those it waits for,
+/// and a receive after its send. Buffers follow one another: input, output, scratch; in place,
+/// input and output share memory as in NCCL. `rcs`, `rrs` and `rrcs` become several steps.
+/// Dependences between steps that access different chunks are kept by the order on the ports only.
 ///
 /// MSCCL's messages are buffered, those of the model are not. If steps would therefore wait for
 /// each other, messages (of reductions, or else all) are received into places of their own, and
@@ -223,7 +223,6 @@ impl MscclFile<'_> {
     }
 }
 
-/// `chunks * chunk`.
 fn times(chunks: usize, chunk: usize) -> Result<usize> {
     chunks
         .checked_mul(chunk)

@@ -23,7 +23,6 @@ use oneport::schedule::collective::Kind;
 /// `TEST ? NODE : NODE` or an algorithm with its parameters.
 const AUTOMATIC: &str = include_str!("mpich.txt");
 
-/// A decision.
 #[derive(Debug, Clone)]
 enum Decision {
     /// The words of an algorithm: its name, and parameters.
@@ -73,10 +72,8 @@ impl Decision {
             }
             Decision::Algorithm(words) => {
                 let (first, rest) = name.split_at(1);
-                let parameters: Vec<_> = words[1..]
-                    .iter()
-                    .map(|w| format!("\"{w}\": {{}}"))
-                    .collect();
+                let parameters = words[1..].iter().map(|w| format!("\"{w}\": {{}}"));
+                let parameters: Vec<_> = parameters.collect();
                 let _ = write!(
                     out,
                     "{{\"algorithm=MPIR_{}{rest}_{}\": {{{}}}}}",

@@ -2,7 +2,6 @@
 
 use oneport::schedule::collective::Kind;
 
-/// A collective of a library, and its algorithms.
 pub(super) struct Family {
     pub(super) kind: Kind,
     /// Number in Open MPI's classic file.

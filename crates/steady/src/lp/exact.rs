@@ -36,20 +36,16 @@ enum BasisEntry {
 }
 
 impl Basis {
-    /// Builds the basis with these columns, each a list of entries by row; `None` if it is
-    /// singular.
-    ///
-    /// A determinant may be a multiple of one prime without being 0. It is 0 only if it is a
-    /// multiple of more primes than its size allows.
+    /// Builds the basis with these columns; `None` if it is singular. A determinant may be a
+    /// multiple of one prime without being 0. It is 0 only if it is a multiple of more primes than
+    /// its size allows.
     pub(super) fn new(size: usize, columns: &[Vec<(usize, Fraction)>]) -> Option<Basis> {
         let mut by_row: Vec<Vec<&Fraction>> = vec![Vec::new(); size];
         for (row, a) in columns.iter().flatten() {
             by_row[*row].push(a);
         }
-        let scale: Vec<UBig> = by_row
-            .iter()
-            .map(|entries| common_denominator(entries.iter().copied()))
-            .collect();
+        let common = |row: &Vec<&Fraction>| common_denominator(row.iter().copied());
+        let scale: Vec<UBig> = by_row.iter().map(common).collect();
         let whole = |(row, a): &(usize, Fraction)| {
             let a = scaled(a, &scale[*row]);
             let entry = match i64::try_from(&a) {
@@ -143,7 +139,6 @@ impl Basis {
         })
     }
 
-    /// Multiplies the matrix by a vector of digits.
     fn times(&self, digits: &[u64], transposed: bool) -> Vec<IBig> {
         let mut small = vec![0i128; self.size];
         let mut large: Vec<(usize, IBig)> = Vec::new();
@@ -160,7 +155,6 @@ impl Basis {
         sums
     }
 
-    /// Multiplies the inverse modulo the prime by a vector.
     fn times_inverse(&self, vector: &[u64], transposed: bool) -> Vec<u64> {
         let n = self.size;
         if !transposed {
@@ -276,7 +270,7 @@ impl Field {
     }
 }
 
-/// Returns an upper bound of the bits of the determinant, by Hadamard's bound.
+/// By Hadamard's bound.
 fn determinant_bits(columns: &[Vec<(usize, BasisEntry)>]) -> usize {
     let bits = |e: &BasisEntry| match e {
         BasisEntry::Small(a) => 64 - a.unsigned_abs().leading_zeros() as usize,
@@ -373,10 +367,8 @@ fn fractions(digits: &[Vec<u64>], n: usize, prime: u64) -> Option<(Vec<IBig>, UB
     }
     let above = values.into_iter().map(|v| signed(v * &common % &modulus));
     let above: Vec<IBig> = above.collect();
-    above
-        .iter()
-        .all(|a| magnitude(a) < root)
-        .then_some((above, common))
+    let fits = above.iter().all(|a| magnitude(a) < root);
+    fits.then_some((above, common))
 }
 
 fn horner(digits: &[Vec<u64>], i: usize, prime: u64) -> UBig {

@@ -24,6 +24,7 @@ const MAX_STEPS_BETWEEN_REQUESTS: usize = 25;
 /// Number of steps after which the inverse is recomputed.
 const REFRESH_STEPS: usize = 120;
 
+#[derive(Default)]
 pub(super) struct Simplex {
     rows: usize,
     /// A basis whose values are known. At first these are all slacks, and the values are the
@@ -83,29 +84,22 @@ impl Simplex {
         let rows = bounds.len();
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
         let noise: Vec<f64> = (0..rows).map(|_| 1.0 + random.next()).collect();
-        let mut inverse = vec![0.0; rows * rows];
-        for i in 0..rows {
-            inverse[i * rows + i] = 1.0;
-        }
+        // What is missing here is computed when the search starts.
         Simplex {
             rows,
             origin: (0..rows).collect(),
             shifts: &SHIFTS,
-            values: bounds.clone(),
-            shifted: bounds.clone(),
             known: bounds,
             noise,
             slack_gains: vec![0.0; rows],
-            columns: Vec::new(),
             basis: (0..rows).collect(),
             basic: vec![true; rows],
             last_refreshed: (0..rows).collect(),
-            barred: Vec::new(),
-            inverse,
+            values: vec![0.0; rows],
             value_sizes: vec![0.0; rows],
             prices: vec![0.0; rows],
             price_sizes: vec![0.0; rows],
-            steps: 0,
+            ..Simplex::default()
         }
     }
 
@@ -147,7 +141,6 @@ impl Simplex {
         &self.basis
     }
 
-    /// The prices of the rows.
     pub(super) fn prices(&self) -> &[f64] {
         &self.prices
     }
@@ -192,7 +185,7 @@ impl Simplex {
         self.restore()
     }
 
-    /// Requests more columns. Returns whether one of them gains more than it costs.
+    /// Returns whether one of the columns that are added gains more than it costs.
     fn request(&mut self, more: &mut impl FnMut(&mut Simplex)) -> bool {
         let known = self.columns.len();
         more(self);
@@ -254,28 +247,23 @@ impl Simplex {
         (column.gain - cost, size)
     }
 
-    fn entries(&self, variable: usize) -> &[(usize, f64)] {
+    /// Returns the product of a row with the variable's column, and the magnitude of its terms.
+    fn along(&self, row: &[f64], variable: usize) -> (f64, f64) {
         match variable.checked_sub(self.rows) {
-            None => &[],
-            Some(c) => &self.columns[c].entries,
+            None => (row[variable], row[variable].abs()),
+            Some(c) => self.columns[c]
+                .entries
+                .iter()
+                .fold((0.0, 0.0), |(sum, size), (r, a)| {
+                    (sum + a * row[*r], size + (a * row[*r]).abs())
+                }),
         }
     }
 
     /// Returns the inverse times the variable's column, and the magnitude of the terms.
     fn direction(&self, variable: usize) -> Vec<(f64, f64)> {
-        let rows = self.rows;
-        if variable < rows {
-            let entries = (0..rows).map(|i| self.inverse[i * rows + variable]);
-            return entries.map(|d| (d, d.abs())).collect();
-        }
-        let entries = self.entries(variable);
-        let row = |i: usize| {
-            let row = &self.inverse[i * rows..(i + 1) * rows];
-            entries.iter().fold((0.0, 0.0), |(d, size), (r, a)| {
-                (d + a * row[*r], size + (a * row[*r]).abs())
-            })
-        };
-        (0..rows).map(row).collect()
+        let rows = (0..self.rows).map(|i| &self.inverse[i * self.rows..(i + 1) * self.rows]);
+        rows.map(|row| self.along(row, variable)).collect()
     }
 
     fn enter(&mut self, variable: usize, excess: f64) -> Option<()> {
@@ -300,7 +288,6 @@ impl Simplex {
         self.exchange(out, variable, &direction, excess)
     }
 
-    /// Replaces the variable at `out` by `variable`.
     fn exchange(
         &mut self,
         out: usize,
@@ -355,16 +342,17 @@ impl Simplex {
         Some(())
     }
 
-    /// Returns the inverse of the basis, by rows; `None` if there is none.
     fn inverted_basis(&self) -> Option<Vec<f64>> {
         let n = self.rows;
         let mut matrix = vec![0.0; n * n];
         for (place, &v) in self.basis.iter().enumerate() {
-            if v < n {
-                matrix[v * n + place] = 1.0;
-            }
-            for &(r, a) in self.entries(v) {
-                matrix[r * n + place] = a;
+            match v.checked_sub(n) {
+                None => matrix[v * n + place] = 1.0,
+                Some(c) => {
+                    for &(r, a) in &self.columns[c].entries {
+                        matrix[r * n + place] = a;
+                    }
+                }
             }
         }
         inverted(n, matrix)
@@ -430,16 +418,7 @@ impl Simplex {
             // value, the variable and its excess.
             let mut candidates: Vec<(f64, f64, f64, usize, f64)> = Vec::new();
             for v in (0..self.rows + self.columns.len()).filter(|&v| !self.basic[v]) {
-                let (mut change, mut size) = (0.0, 0.0);
-                match v.checked_sub(self.rows) {
-                    None => (change, size) = (row[v], row[v].abs()),
-                    Some(c) => {
-                        for (r, a) in &self.columns[c].entries {
-                            change += a * row[*r];
-                            size += (a * row[*r]).abs();
-                        }
-                    }
-                }
+                let (change, size) = self.along(row, v);
                 if change < -MIN_PIVOT * size {
                     let (excess, terms) = self.excess(v);
                     candidates.push(((-excess).max(0.0), TINY * terms, -change, v, excess));

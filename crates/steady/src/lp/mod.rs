@@ -1,8 +1,8 @@
 //! Solves linear programs exactly, with columns that are generated on demand.
 //!
-//! The program is `maximise gains * x` under `columns * x <= bounds`, `x >= 0`. The bounds are not
-//! negative, so `x = 0` is a start. Columns come from a [`Pricing`], which receives prices of the
-//! rows and returns columns that gain more than they cost.
+//! The program is `maximise gains * x` under `columns * x <= bounds`, `x >= 0`. Columns come from a
+//! [`Pricing`], which receives prices of the rows and returns columns that gain more than they
+//! cost.
 //!
 //! 1. An interior-point solver, clarabel, finds the columns that matter ([`interior`]). Its prices
 //!    lie in the middle of the possible ones, so few rounds of pricing are needed.
@@ -65,7 +65,6 @@ impl<T> Column<T> {
         &self.gain - sum(cost)
     }
 
-    /// Whether both columns have the same gain and the same entries.
     fn is_like(&self, other: &Column<T>) -> bool {
         self.gain == other.gain && self.entries == other.entries
     }
@@ -102,34 +101,27 @@ const MAX_IDLE: usize = 10;
 /// Exact steps after a failure of the floating-point method until it is tried again.
 const PAUSE: usize = 20;
 
-/// Solves the program.
+/// Solves the program, from the slacks or, where some of them would be negative, from the columns,
+/// of which there is then one for each row.
 ///
 /// # Errors
 /// When gains are unbounded.
 pub(super) fn maximise<T: Clone>(
     bounds: &[Fraction],
-    columns: Vec<Column<T>>,
+    mut columns: Vec<Column<T>>,
     pricing: &mut impl Pricing<T>,
 ) -> Result<Optimum<T>> {
-    let slacks: Vec<usize> = (0..bounds.len()).collect();
-    maximise_from(bounds, columns, &slacks, pricing)
-}
-
-/// Like [`maximise`], but with bounds of any sign, from a basis of variables whose values are not
-/// negative. Variables are numbered as in `Program`: slacks first.
-pub(super) fn maximise_from<T: Clone>(
-    bounds: &[Fraction],
-    columns: Vec<Column<T>>,
-    basis: &[usize],
-    pricing: &mut impl Pricing<T>,
-) -> Result<Optimum<T>> {
-    let mut columns = columns;
+    let rows = bounds.len();
+    let basis: Vec<usize> = match bounds.iter().any(|b| *b < Fraction::ZERO) {
+        true => (rows..2 * rows).collect(),
+        false => (0..rows).collect(),
+    };
     interior::generate(bounds, &mut columns, |prices| pricing.improve(prices));
     let mut simplex = Simplex::new(bounds.iter().map(to_finite).collect());
     for column in &columns {
         simplex.add(&column.entries, to_finite(&column.gain));
     }
-    simplex.start(basis);
+    simplex.start(&basis);
     let mut program = LinearProgram {
         bounds,
         columns,
@@ -138,7 +130,7 @@ pub(super) fn maximise_from<T: Clone>(
     program.search(pricing);
     let corner = match program.near()? {
         Some(corner) => corner,
-        None => program.regular(basis.to_vec())?,
+        None => program.regular(basis)?,
     };
     program.optimum(corner, pricing)
 }
@@ -235,10 +227,9 @@ impl<T: Clone> LinearProgram<'_, T> {
                     c.value > corner.value || c.value == corner.value && idle < MAX_IDLE
                 };
                 if let Some(found) = self.near()?.filter(better) {
-                    idle = if found.value > corner.value {
-                        0
-                    } else {
-                        idle + 1
+                    idle = match found.value > corner.value {
+                        true => 0,
+                        false => idle + 1,
                     };
                     stalled = 0;
                     corner = found;
@@ -275,7 +266,6 @@ impl<T: Clone> LinearProgram<'_, T> {
         })
     }
 
-    /// Solves a basis that must not be singular.
     fn regular(&self, basis: Vec<usize>) -> Result<Corner> {
         let corner = self.corner(basis)?;
         corner.ok_or_else(|| Error::system("the linear program's basis is singular"))
@@ -395,7 +385,6 @@ fn add<T: Clone>(
     }
 }
 
-/// Returns the position of the most negative number, if there is one.
 fn most_negative(values: &[Fraction]) -> Option<usize> {
     let negative = values.iter().enumerate();
     let negative = negative.filter(|(_, v)| **v < Fraction::ZERO);

@@ -72,18 +72,17 @@ impl Platform {
         let mut edges = Vec::with_capacity(file.edges.len());
         for e in &file.edges {
             let name = format!("edge {} -> {}: ", e.src, e.dst);
+            let optional = |field: &str, v: &Option<Box<RawValue>>| {
+                v.as_ref()
+                    .map(|v| number(&format!("{name}{field}"), v))
+                    .transpose()
+            };
             edges.push(Edge {
                 src: e.src,
                 dst: e.dst,
                 cost: number(&format!("{name}cost"), &e.cost)?,
-                latency: match &e.latency {
-                    None => Fraction::ZERO,
-                    Some(v) => number(&format!("{name}latency"), v)?,
-                },
-                drift: match &e.drift {
-                    None => None,
-                    Some(v) => Some(number(&format!("{name}drift"), v)?),
-                },
+                latency: optional("latency", &e.latency)?.unwrap_or_default(),
+                drift: optional("drift", &e.drift)?,
             });
         }
         let compute = file.compute.iter().enumerate();

@@ -64,7 +64,6 @@ impl Edge {
         }
     }
 
-    /// Checks the edge by itself, on a platform of `nodes` nodes.
     fn check(&self, nodes: usize) -> Result<()> {
         let end = format!("edge {} -> {}: node", self.src, self.dst);
         check_node(nodes, &end, self.src)?;
@@ -73,12 +72,13 @@ impl Edge {
             return self.wrong("leads to where it starts");
         }
         if self.cost <= Fraction::ZERO {
-            let cost = self.cost.to_string();
-            return self.wrong(&format!("has cost {cost}: a cost is more than 0"));
+            return self.wrong(&format!("has cost {}: a cost is more than 0", self.cost));
         }
         if self.latency < Fraction::ZERO {
-            let latency = self.latency.to_string();
-            return self.wrong(&format!("has latency {latency}: it cannot be negative"));
+            return self.wrong(&format!(
+                "has latency {}: it cannot be negative",
+                self.latency
+            ));
         }
         if self.drift.as_ref().is_some_and(|d| *d < Fraction::ZERO) {
             return self.wrong("has a negative drift");
@@ -105,13 +105,10 @@ fn check_node(nodes: usize, name: &str, v: usize) -> Result<()> {
     if v < nodes {
         return Ok(());
     }
-    malformed(format!(
-        "{name} {v} is not one of the nodes 0 to {}",
-        nodes - 1
-    ))
+    let last = nodes - 1;
+    malformed(format!("{name} {v} is not one of the nodes 0 to {last}"))
 }
 
-/// Checks and sorts the targets.
 fn sorted_targets(nodes: usize, source: usize, mut targets: Vec<usize>) -> Result<Vec<usize>> {
     for &t in &targets {
         check_node(nodes, "target", t)?;
@@ -135,9 +132,8 @@ impl Platform {
     ///
     /// # Errors
     /// When there are fewer than two nodes or more than 2000; a node does not exist; an edge is a
-    /// loop, occurs twice, or has a cost that is not positive, or a negative latency or drift; a
-    /// number has more than 256 digits in its numerator or denominator; there is no target, a
-    /// target occurs twice, or the source is a target.
+    /// loop or occurs twice; a cost is not positive; a latency or drift is negative; a number has
+    /// more than 256 digits above or below; there is no target, or one twice, or the source is one.
     pub fn new(
         nodes: usize,
         source: usize,
@@ -183,11 +179,8 @@ impl Platform {
     /// digits in its numerator or denominator.
     pub fn with_compute(mut self, compute: Vec<Fraction>) -> Result<Platform> {
         if !compute.is_empty() && compute.len() != self.nodes {
-            return malformed(format!(
-                "compute has {} entries for {} nodes",
-                compute.len(),
-                self.nodes
-            ));
+            let (entries, nodes) = (compute.len(), self.nodes);
+            return malformed(format!("compute has {entries} entries for {nodes} nodes"));
         }
         if let Some(v) = compute.iter().position(|c| *c < Fraction::ZERO) {
             return malformed(format!("compute time of node {v} is negative"));
@@ -201,9 +194,8 @@ impl Platform {
         Ok(self)
     }
 
-    /// Returns the platform with overlap on or off. With overlap, nodes combine while they
-    /// communicate, each with one processor (as in Legrand, Marchal and Robert). Without it, a node
-    /// that combines neither sends nor receives (the [rules of time](oneport::rules)).
+    /// Returns the platform with overlap on or off: whether nodes combine while they communicate,
+    /// each with one processor.
     #[must_use]
     pub fn with_overlap(mut self, overlap: bool) -> Platform {
         self.overlap = overlap;
@@ -301,8 +293,7 @@ impl Platform {
         self.overlap
     }
 
-    /// Returns the costs of the edges, followed, with `computing`, by the cost of combining on each
-    /// node.
+    /// The costs of the edges and, with `computing`, of combining on each node.
     pub(super) fn activity_costs(&self, computing: bool) -> Vec<Fraction> {
         let mut costs: Vec<Fraction> = self.edges.iter().map(|e| e.cost.clone()).collect();
         if computing {
@@ -312,14 +303,13 @@ impl Platform {
         costs
     }
 
-    /// Returns the smallest cost of an edge. In units of it, platforms whose costs are multiples of
-    /// one another become equal.
+    /// The smallest cost of an edge: in units of it, platforms whose costs are multiples of one
+    /// another become equal.
     pub(super) fn unit(&self) -> Fraction {
         let costs = self.edges.iter().map(|e| &e.cost);
         costs.min().cloned().unwrap_or(Fraction::ONE)
     }
 
-    /// Returns the platform with all times in units of `unit`.
     pub(super) fn in_units_of(&self, unit: &Fraction) -> Platform {
         let mut platform = self.clone();
         for e in &mut platform.edges {
@@ -332,7 +322,6 @@ impl Platform {
         platform
     }
 
-    /// Returns for each node whether `from` reaches it.
     pub(crate) fn reachable(&self, from: usize) -> Vec<bool> {
         let mut seen = vec![false; self.nodes];
         seen[from] = true;
@@ -349,10 +338,7 @@ impl Platform {
         seen
     }
 
-    /// Checks that `from` reaches all of `to`.
-    ///
-    /// # Errors
-    /// When it does not reach one of them. With `reversed`, the message names the original
+    /// Checks that `from` reaches all of `to`. With `reversed`, the error names the original
     /// direction.
     pub(crate) fn reaches(&self, from: usize, to: &[usize], reversed: bool) -> Result<()> {
         let seen = self.reachable(from);
@@ -374,8 +360,6 @@ impl Platform {
         let mut links = Links {
             alpha: none(),
             beta: none(),
-            gamma: Vec::new(),
-            gamma_copy: Vec::new(),
             ..Links::default()
         };
         let elements = elements.max(1) as f64;

@@ -10,7 +10,6 @@ use oneport::machine::Ports;
 use oneport::schedule::collective::Collective;
 use oneport::schedule::{Layout, Schedule, Span, Spans, Step};
 
-/// The schedule of a file without data.
 pub(super) fn schedule(ranks: &[RankGraph]) -> Result<Schedule> {
     let nic = |op: &GoalOp| match op.kind {
         OpKind::Send { nic, .. } | OpKind::Recv { nic, .. } => nic,

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use crate::at_line;
 use oneport::error::Result;
 
-/// A line with an operation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GoalOp {
     pub(super) kind: OpKind,
@@ -24,7 +23,6 @@ pub(super) enum OpKind {
 /// `None`: any.
 pub(super) type Tag = Option<usize>;
 
-/// The block of one rank.
 #[derive(Debug, Default)]
 pub(super) struct RankGraph<'t> {
     pub(super) ops: Vec<GoalOp>,
@@ -260,7 +258,6 @@ impl<'t> Parser<'t> {
         self.expected("send, recv, calc, a label or '}'", token)
     }
 
-    /// OpKind follows `send`, `recv` or `calc`.
     fn op(&mut self, op: &str, graph: &mut RankGraph<'t>) -> Result<()> {
         if !matches!(op, "send" | "recv" | "calc") {
             return self.not_an_op(Token::Word(op));

@@ -31,7 +31,6 @@ pub(super) enum Buffered {
 }
 
 impl Buffered {
-    /// The parts of a line, in order.
     fn parts(self, kind: StepKind) -> &'static [LinePart] {
         let is_buffered = match self {
             Buffered::None => false,
@@ -58,7 +57,7 @@ pub(super) type Orders = Vec<Vec<NodeId>>;
 /// before them.
 type Key = (usize, Class, usize);
 
-/// Nodes that could start at once, in this order.
+/// Nodes that could start at once do so in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
     Local,
@@ -90,7 +89,6 @@ impl LineNode<'_> {
     }
 }
 
-/// The lines of all ranks, and their predecessors.
 pub(super) struct LineGraph<'f> {
     pub(super) file: &'f MscclFile<'f>,
     /// By rank, thread block, line and part.
@@ -176,15 +174,13 @@ impl<'f> LineGraph<'f> {
                 continue;
             }
             let found = last.get(block).and_then(|lines| lines.get(step));
-            match found.filter(|_| block != node.block || step < node.step) {
-                Some(&found) => self.edges.push((me, found)),
-                None => {
-                    let what = format!(
-                        "it waits for step {step} of thread block {block}, which is not there or not before it"
-                    );
-                    return Err(at(self.file.text, node.line.pos, what));
-                }
-            }
+            let Some(&found) = found.filter(|_| block != node.block || step < node.step) else {
+                let what = format!(
+                    "it waits for step {step} of thread block {block}, which is not there or not before it"
+                );
+                return Err(at(self.file.text, node.line.pos, what));
+            };
+            self.edges.push((me, found));
         }
         Ok(())
     }
@@ -259,7 +255,6 @@ impl<'f> LineGraph<'f> {
         self.keys_of_messages().map(|keys| self.sorted(&keys))
     }
 
-    /// By rank: its nodes by their keys.
     fn sorted(&self, keys: &[Key]) -> Orders {
         let mut ranks: Vec<Vec<(Key, NodeId)>> = vec![Vec::new(); self.file.gpus.len()];
         for (node, &key) in self.nodes.iter().zip(keys) {
@@ -308,19 +303,15 @@ impl<'f> LineGraph<'f> {
     fn keys_of_messages(&self) -> Option<Vec<Key>> {
         // The two ends of a message are one event. Events: the messages, then the nodes.
         let messages = self.messages.len();
-        let mut events: Vec<u32> = (0..self.nodes.len())
-            .map(|i| (messages + i) as u32)
-            .collect();
+        let nodes = messages..messages + self.nodes.len();
+        let mut events: Vec<u32> = nodes.map(|event| event as u32).collect();
         for (&(send, receive), event) in self.messages.iter().zip(0..) {
             events[send as usize] = event;
             events[receive as usize] = event;
         }
         let event = |node: u32| events[node as usize];
-        let edges: Vec<LineEdge> = self
-            .edges
-            .iter()
-            .map(|&(a, b)| (event(a), event(b)))
-            .collect();
+        let edges = self.edges.iter().map(|&(a, b)| (event(a), event(b)));
+        let edges: Vec<LineEdge> = edges.collect();
         let is_message = |event: usize| event < messages;
         let count = messages + events.len();
         let paths = longest_paths(count, &edges, |event| usize::from(is_message(event))).ok()?;
@@ -340,12 +331,9 @@ impl<'f> LineGraph<'f> {
         if self.parallel {
             // Messages between two ranks are matched in order, whatever their channel.
             more = self.edges_in_order_of_sends(&keys);
-            keys = self.topological_keys(&more).map_err(|_| {
-                Error::malformed(
-                    "messages between two ranks cross on different channels: in the model they are received in the \
-                     order in which they are sent",
-                )
-            })?;
+            keys = self
+                .topological_keys(&more)
+                .map_err(|_| Error::malformed(CROSSED))?;
         }
         self.delay_sends(&mut keys, &more);
         Ok(keys)
@@ -416,6 +404,9 @@ impl<'f> LineGraph<'f> {
     }
 }
 
+const CROSSED: &str = "messages between two ranks cross on different channels: in the model they are \
+                       received in the order in which they are sent";
+
 /// By node, over the paths to it: the largest sum of weights, and the depth, which is the largest
 /// number of nodes. Kahn's algorithm. With a cycle, the error has the in-degrees that are left.
 pub(super) fn longest_paths(
@@ -440,9 +431,5 @@ pub(super) fn longest_paths(
             }
         }
     }
-    if visited == nodes {
-        Ok(paths)
-    } else {
-        Err(in_degree)
-    }
+    (visited == nodes).then_some(paths).ok_or(in_degree)
 }

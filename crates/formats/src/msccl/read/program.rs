@@ -9,7 +9,6 @@ use crate::sum;
 use oneport::error::Result;
 use oneport::schedule::{Order, Span, Spans, Step};
 
-/// The program of one rank, as it grows.
 pub(super) struct GrowingProgram<'f> {
     text: &'f str,
     gpu: &'f Gpu,
@@ -149,7 +148,6 @@ impl<'f> GrowingProgram<'f> {
         Ok(Span::new(start, times(line.count, self.chunk)?))
     }
 
-    /// The length of the buffer, and the steps.
     pub(super) fn finish(self) -> Result<(usize, Vec<Step>)> {
         Ok((times(self.memory.len, self.chunk)?, self.steps))
     }

@@ -155,7 +155,6 @@ impl Chunks {
     }
 }
 
-/// Which nodes come before which.
 struct RaceSearch<'g, 'f> {
     graph: &'g LineGraph<'f>,
     predecessors: Grouped,
