@@ -1,6 +1,7 @@
 //! `oneport compare`: compares all algorithms of one collective by model time, and on request by
 //! measured times.
 
+mod late;
 mod measured;
 mod own;
 mod rank;
@@ -22,6 +23,7 @@ use serde::Serialize;
 use self::measured::MeasuredPart;
 use self::rank::{Candidate, RankedAlgorithms, rank};
 use crate::args::{Common, InputArgs};
+use crate::delays::{Lateness, parse_late};
 use crate::input::{ScheduleInfo, show_cost};
 use crate::levels::{self, Level};
 use crate::output::{self, record};
@@ -43,6 +45,7 @@ Examples:
   mpirun -n 4 oneport compare allreduce --bytes 64KiB --dtype f32  beside the library's own
   oneport compare --schedule mine.json                                 an own schedule beside all
   oneport compare broadcast -p 2..64 --bytes 8..1MiB -o sweep.html  a table, and a page with plots
+  oneport compare reduce -p 16 --bytes 64KiB --late 0..100us -o late.html   what one late rank costs
 
 Every algorithm gets the segment size that is best for it, unless --segment, --segments or --segment-sizes is \
 given. Algorithms that cannot be used here are listed with the reason. Measured times are medians of verified runs, interleaved; over MPI the \
@@ -53,6 +56,16 @@ pub(crate) struct CompareArgs {
 
     #[command(flatten)]
     sweep: SweepArgs,
+
+    /// Let one rank be late by these times, such as 0..1ms (17 of them) or 0,10us,100us, and compare
+    /// the times after its arrival: if it is the rank whose delay costs most, and least
+    #[arg(long, value_name = "TIME..TIME", value_parser = parse_late, conflicts_with = "arrivals")]
+    late: Option<Lateness>,
+
+    /// Draw random --arrivals so often, and compare the mean, the 95th percentile and the longest
+    /// time after the last arrival
+    #[arg(long, value_name = "COUNT", value_parser = parse_count, requires = "arrivals")]
+    trials: Option<usize>,
 
     /// Measure, too: on threads, or on the processes that mpirun or srun started [default: model
     /// times alone; mpi if they did]
@@ -115,7 +128,7 @@ impl CompareRow {
 /// Plans, times and sorts all algorithms, and prints them.
 pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     args.sweep.writable()?;
-    if args.common.points().len() == 1 {
+    if args.common.points().len() == 1 && !args.varies_arrivals() {
         let job = CompareJob::new(args, site);
         let players = match &job {
             Ok(job) if args.sweep.writes_page() => job.players(),
@@ -135,6 +148,9 @@ pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> R
             common: point.clone(),
             ..args.clone()
         };
+        if args.varies_arrivals() {
+            return late::point(&args, site);
+        }
         Ok(site.perform(CompareJob::new(&args, site))?.point())
     })
 }
@@ -362,6 +378,10 @@ impl CompareJob<'_> {
 }
 
 impl CompareArgs {
+    fn varies_arrivals(&self) -> bool {
+        self.late.is_some() || self.trials.is_some()
+    }
+
     /// Where to measure, if at all.
     pub(crate) fn engine(&self) -> Option<Engine> {
         Engine::if_any(self.engine)

@@ -138,7 +138,44 @@ impl Arrivals {
     }
 }
 
+/// By how much one rank is late: `--late`.
+#[derive(Debug, Clone)]
+pub(crate) struct Lateness(pub(crate) Vec<f64>);
+
+/// Parses delays: `0..1ms`, 17 at equal distances, or `0,10us,100us`.
+pub(crate) fn parse_late(text: &str) -> Result<Lateness, String> {
+    /// Intervals of a range.
+    const STEPS: u32 = 16;
+    let time = |text: &str| Ok::<_, String>(parse_time(text)?.value);
+    let Some((from, to)) = text.split_once("..") else {
+        let times = text.split(',').map(time);
+        return Ok(Lateness(times.collect::<Result<_, _>>()?));
+    };
+    let (from, to) = (time(from)?, time(to)?);
+    if from >= to {
+        return Err(format!(
+            "the range {text} does not start with its smaller end"
+        ));
+    }
+    let at = |i| from + (to - from) * f64::from(i) / f64::from(STEPS);
+    Ok(Lateness((0..=STEPS).map(at).collect()))
+}
+
 impl DelayArgs {
+    /// `trials` draws of the random arrivals of `ranks` ranks.
+    pub(crate) fn draws(&self, ranks: usize, trials: usize) -> Result<Vec<Vec<f64>>> {
+        let draw = |trial| match self.arrivals {
+            Some(Arrivals::Exponential(mean, seed)) => {
+                Arrivals::Exponential(mean, seed + trial).of(ranks)
+            }
+            Some(Arrivals::Uniform(from, to, seed)) => {
+                Arrivals::Uniform(from, to, seed + trial).of(ranks)
+            }
+            _ => bail!("--trials draws arrivals: give --arrivals random:exp,20us, for example"),
+        };
+        (0..trials as u64).map(draw).collect()
+    }
+
     pub(crate) fn apply(&self, mut cost: CostModel, ranks: usize) -> Result<CostModel> {
         if let Some(latency) = self.latency {
             cost = cost.latency(latency.value);

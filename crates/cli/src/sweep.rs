@@ -213,7 +213,8 @@ impl Table<'_> {
         }
         let known = known.into_iter().map(|(_, row)| row);
         self.sweep.rows = known.collect();
-        let taken: BTreeSet<_> = self.sweep.points().into_iter().collect();
+        let taken = self.sweep.points().into_iter();
+        let taken: BTreeSet<_> = taken.map(|place| (place.ranks, place.bytes)).collect();
         let (mut left, mut first_error) = (0, None);
         for point in &points {
             if place(point).is_some_and(|place| taken.contains(&place)) {
@@ -276,9 +277,9 @@ impl Table<'_> {
         };
         let points = self.sweep.points();
         let ranks = [points.first(), points.last()];
-        let [low, high] = ranks.map(|point| point.map_or(0, |point| point.0).to_string());
+        let [low, high] = ranks.map(|point| point.map_or(0, |point| point.ranks).to_string());
         let title = format!("{}, {} ranks", self.collective, span(low, high));
-        let sizes = points.iter().map(|point| point.1);
+        let sizes = points.iter().map(|point| point.bytes);
         match (sizes.clone().min(), sizes.max()) {
             (Some(low), Some(high)) if high > 0 => {
                 format!("{title}, {}", span(show_bytes(low), show_bytes(high)))
@@ -311,6 +312,10 @@ impl Table<'_> {
                     messages: row.messages,
                     volume_bytes: row.volume,
                     segment_bytes: row.segment,
+                    late (optional): row.late.map(Number),
+                    least_time (optional): row.least.map(Number),
+                    p95_time (optional): row.p95.map(Number),
+                    worst_time (optional): row.worst.map(Number),
                     command: command(),
                 }
             })

@@ -34,7 +34,7 @@ pub type OwnPlanner<'a> = &'a dyn Fn(usize, usize) -> Result<Schedule>;
 /// };
 /// let request = Request::broadcast(2, 1).cost(CostModel::new(10.0, 1.0));
 /// let sweep = oneport_measure::compare(&request, &[4, 8], &[1, 100], &[("star", &star)])?;
-/// let at_most = sweep.at((8, 1));
+/// let at_most = sweep.at(sweep.points()[2]);
 /// assert_eq!((at_most[0].value(), at_most.last().unwrap().value()), (33.0, 77.0));
 /// # Ok::<(), oneport::Error>(())
 /// ```
@@ -69,6 +69,10 @@ pub fn compare(
             messages: timed.messages,
             volume: timed.elements as u64 * request.get_element_bytes(),
             segment,
+            late: None,
+            least: None,
+            p95: None,
+            worst: None,
         };
         let mut add = |name: &str, schedule: &Schedule, segment| {
             let bound = schedule.lower_bound(cost).largest;

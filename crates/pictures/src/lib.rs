@@ -45,7 +45,7 @@ pub use dark::dark;
 pub use gantt::gantt;
 pub use page::{MAX_PAGE_RANKS, Shown, page};
 pub use svg::{Unit, wide};
-pub use sweep::{Sweep, SweepRow, plot};
+pub use sweep::{Place, Sweep, SweepRow, plot};
 pub use trace::{Activity, Source, Trace, Wait, What};
 pub use traffic::{LevelTraffic, Traffic, traffic};
 pub use tree::{Tree, tree};

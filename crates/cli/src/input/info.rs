@@ -214,6 +214,10 @@ impl ScheduleInfo {
             messages: timed.messages,
             volume: timed.elements as u64 * element_bytes,
             segment: self.segment.filter(|_| self.segments > Some(1)),
+            late: None,
+            least: None,
+            p95: None,
+            worst: None,
         }
     }
 

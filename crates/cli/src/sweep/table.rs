@@ -20,8 +20,8 @@ impl Table<'_> {
         /// More algorithms than these have no columns of their own, but for those from files.
         const MAX_COLUMNS: usize = 5;
         let (points, names) = (self.sweep.points(), self.sweep.algorithms());
-        let many_ranks = points.iter().any(|point| point.0 != points[0].0);
-        let many_sizes = points.iter().any(|point| point.1 != points[0].1);
+        let many_ranks = points.iter().any(|point| point.ranks != points[0].ranks);
+        let many_sizes = points.iter().any(|point| point.bytes != points[0].bytes);
         let one_each = points.iter().all(|&point| self.sweep.at(point).len() == 1);
         let by_point = points.len() > 1 && !one_each;
         let own: Vec<String> = self
@@ -45,6 +45,10 @@ impl Table<'_> {
         if many_sizes {
             add(">size", Box::new(|_, row| show_bytes(row.bytes)));
         }
+        if points.iter().any(|point| point.late.is_some()) {
+            let late = |row: &SweepRow| or_dash(row.late.map(|late| self.sweep.unit.show(late)));
+            add(">late by", Box::new(move |_, row| late(row)));
+        }
         let name = if by_point { "fastest" } else { "algorithm" };
         add(name, Box::new(|_, row| row.algorithm.clone()));
         let time = |row: &SweepRow| match row.median {
@@ -55,7 +59,20 @@ impl Table<'_> {
         if !by_point {
             add(">x best", Box::new(x_best));
         }
-        add(">x bound", Box::new(x_bound));
+        let spreads: [(&str, fn(&SweepRow) -> Option<f64>); 3] = [
+            (">least", |row| row.least),
+            (">p95", |row| row.p95),
+            (">worst", |row| row.worst),
+        ];
+        for (name, of) in spreads {
+            if self.sweep.rows.iter().any(|row| of(row).is_some()) {
+                let text = move |time| self.sweep.unit.show(time);
+                add(name, Box::new(move |_, row| or_dash(of(row).map(text))));
+            }
+        }
+        if self.sweep.rows.iter().any(|row| row.bound > 0.0) {
+            add(">x bound", Box::new(x_bound));
+        }
         if !by_point {
             add(">rounds", Box::new(|_, row| row.rounds.to_string()));
             add(

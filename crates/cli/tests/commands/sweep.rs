@@ -52,6 +52,68 @@ fn a_sweep_has_the_times_of_its_points_and_writes_them_everywhere() {
 }
 
 #[test]
+fn late_ranks_are_swept() {
+    let folder = folder("late");
+    let reduce = "reduce -p 8 --bytes 1 --alpha 1 --beta 0 -a linear,binomial";
+    let files = "-o late.csv -o late.svg -o late.html";
+    let all = json_in(&folder, &format!("compare {reduce} --late 0,1,10 {files}"));
+    // The root receives in order: the last one costs least, and another one holds up all after it.
+    let found = |name: &str, late: f64| {
+        let mut rows = all["rows"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["algorithm"] == name && row["late"] == late);
+        ["model_time", "least_time"].map(|time| row.unwrap()[time].as_f64().unwrap())
+    };
+    assert_eq!(
+        [0.0, 1.0, 10.0].map(|d| found("linear", d)),
+        [[7.0, 7.0], [7.0, 6.0], [7.0, 1.0]]
+    );
+    for late in [0.0, 1.0, 10.0] {
+        let [worst, least] = found("binomial", late);
+        let after = (0..8).map(|rank| {
+            let one = json(&format!(
+                "simulate {} --arrivals {rank}:{late}",
+                reduce.replace("linear,", "")
+            ));
+            one["after_last_arrival"]
+                .as_f64()
+                .unwrap_or_else(|| one["time"].as_f64().unwrap())
+        });
+        let after: Vec<f64> = after.collect();
+        let bounds = [
+            after.iter().copied().fold(0.0, f64::max),
+            after.iter().copied().fold(99.0, f64::min),
+        ];
+        assert_eq!(bounds, [worst, least], "{late}");
+    }
+    let again = text(&format!("compare {reduce} --late 0..16"));
+    assert_eq!(again.matches("  binomial").count(), 17, "{again}");
+    let svg = fs::read_to_string(folder.join("late.svg")).unwrap();
+    assert!(
+        svg.contains("one rank is late by")
+            && svg.matches("stroke-dasharray=\"1.5 2\"").count() == 2
+    );
+    // All arrive at 5: nothing but the ideal time is left.
+    let trials = json(&format!(
+        "compare {reduce} --arrivals random:uniform,5,5 --trials 20"
+    ));
+    for (row, time) in trials["rows"].as_array().unwrap().iter().zip([3.0, 7.0]) {
+        let times = ["model_time", "least_time", "p95_time", "worst_time"];
+        assert_eq!(times.map(|of| row[of].as_f64().unwrap()), [time; 4]);
+    }
+    for (options, error) in [
+        ("--late 1 --engine threads", "leave --engine out"),
+        ("--late 2..1", "does not start with its smaller end"),
+        ("--late 1 --arrivals last:1", "cannot be used with"),
+        ("--trials 3 --arrivals last:1", "--trials draws arrivals"),
+        ("--trials 0 --arrivals random:exp,1", "--trials is 0"),
+    ] {
+        let command = format!("compare {reduce} {options}");
+        let found = failure(&mut oneport(&command), 2);
+        assert!(found.contains(error), "{options}: {found}");
+    }
+}
+
+#[test]
 fn what_has_no_data_has_no_size() {
     let barrier = text("compare barrier -p 2..8");
     assert!(barrier.starts_with("barrier, 2 to 8 ranks\n"), "{barrier}");

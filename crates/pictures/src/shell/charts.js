@@ -53,15 +53,18 @@ const decimals = (low, high, room) => {
     ticks = coarser;
     if (ticks.length <= room) break;
   }
-  if (ticks.length) return thinned(ticks, room);
+  return ticks.length ? thinned(ticks, room) : evenly(low, high, room);
+};
+// Round numbers at equal distances.
+const evenly = (low, high, room) => {
   const raw = (high - low) / Math.max(3, room), power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 5, 10].map(d => d * power).find(s => s >= raw);
-  ticks = [];
+  const ticks = [];
   for (let k = Math.ceil(low / step); k * step <= high; k++) ticks.push(k * step);
   return ticks;
 };
 
-// Draws lines and points on log-log axes. A series is {look, model, line, points}, a point
+// Draws lines and points on log-log axes, or with x from 0 on if `axes.linear`. A series is {look, model, line, points}, a point
 // {x, y, low, high, best, hollow, row}, with a bar from low to high if there are such. With `axes.rows`, the names of rows, y is a place among them: 0.5 is
 // the middle of the first. `axes.describe` gives the numbers of a row, `axes.best` the label of the
 // best, `axes.text` that of a tick.
@@ -74,20 +77,21 @@ const draw = (box, series, axes) => {
     box.innerHTML = `<svg height="60"><text x="8" y="30">Nothing is selected.</text></svg>`;
     return;
   }
-  const range = values => {
+  const range = (values, linear) => {
+    if (linear) return [0, Math.max(...values, Number.MIN_VALUE)];
     const low = Math.min(...values), high = Math.max(...values);
     const pad = high / low < 1.3 ? 1.15 : (high / low) ** .04;
     return [low / pad, high * pad];
   };
-  let [x0, x1] = range([...points.map(p => p.x), ...axes.values ?? []]), [y0, y1] = range(points.flatMap(p => [p.y, p.low ?? p.y, p.high ?? p.y]));
+  let [x0, x1] = range([...points.map(p => p.x), ...axes.values ?? []], axes.linear), [y0, y1] = range(points.flatMap(p => [p.y, p.low ?? p.y, p.high ?? p.y]));
   if (axes.square) { x0 = y0 = Math.min(x0, y0); x1 = y1 = Math.max(x1, y1); }
   const right = width - edge.right, bottom = height - edge.bottom;
-  const sx = x => edge.left + (Math.log(x / x0) / Math.log(x1 / x0)) * (right - edge.left);
+  const sx = x => edge.left + (axes.linear ? x / x1 : Math.log(x / x0) / Math.log(x1 / x0)) * (right - edge.left);
   const sy = y => axes.rows ? edge.top + y * rowHeight : bottom - (Math.log(y / y0) / Math.log(y1 / y0)) * (bottom - edge.top);
   const px = v => Math.round(v * 10) / 10, tickText = axes.text ?? (t => timeText(t, 6));
   let svg = `<svg viewBox="0 0 ${width} ${height}" height="${height}" role="img" aria-label="${escaped(axes.label)}">`;
   svg += `<rect x="${edge.left}" y="${edge.top}" width="${right - edge.left}" height="${bottom - edge.top}" class="plot"/>`;
-  const ticksX = axes.bytes ? powersOfTwo(x0, x1, (right - edge.left) / 66, points.map(p => p.x)) : decimals(x0, x1, (right - edge.left) / 66);
+  const ticksX = axes.bytes ? powersOfTwo(x0, x1, (right - edge.left) / 66, points.map(p => p.x)) : (axes.linear ? evenly : decimals)(x0, x1, (right - edge.left) / 66);
   for (const t of ticksX) {
     const x = px(sx(t)), text = axes.bytes ? bytesText(t) : (axes.textX ?? tickText)(t);
     // Keep the outermost labels inside the picture.

@@ -1,5 +1,6 @@
 //! Times of algorithms over sizes and numbers of ranks: a plot for a paper, and a page to explore.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
@@ -23,8 +24,19 @@ pub struct Sweep {
     pub players: BTreeMap<String, String>,
 }
 
-/// An algorithm, or a schedule from a file, at one number of ranks and one size. It can be read
-/// from a table that has more columns.
+/// Where rows are compared: a number of ranks, a size, and perhaps the delay of one late rank.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Place {
+    /// Number of ranks.
+    pub ranks: usize,
+    /// As [`SweepRow::bytes`].
+    pub bytes: u64,
+    /// As [`SweepRow::late`].
+    pub late: Option<f64>,
+}
+
+/// An algorithm, or a schedule from a file, at one place. It can be read from a table that has more
+/// columns.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SweepRow {
     /// Name of the algorithm.
@@ -52,12 +64,34 @@ pub struct SweepRow {
     /// Bytes of the largest segment, if the vector has several.
     #[serde(rename(deserialize = "segment_bytes"))]
     pub segment: Option<u64>,
+    /// By how much one rank is late. The time is then the one after its arrival, if it is the rank
+    /// whose delay costs most.
+    #[serde(default)]
+    pub late: Option<f64>,
+    /// The least time under several arrivals of the ranks.
+    #[serde(default, rename(deserialize = "least_time"))]
+    pub least: Option<f64>,
+    /// The time that 95% of them do not exceed.
+    #[serde(default, rename(deserialize = "p95_time"))]
+    pub p95: Option<f64>,
+    /// The longest.
+    #[serde(default, rename(deserialize = "worst_time"))]
+    pub worst: Option<f64>,
 }
 
 impl SweepRow {
     /// The time to compare: measured, if it was.
     pub fn value(&self) -> f64 {
         self.median.unwrap_or(self.time)
+    }
+
+    /// Where the row is compared with others.
+    pub fn place(&self) -> Place {
+        Place {
+            ranks: self.ranks,
+            bytes: self.bytes,
+            late: self.late,
+        }
     }
 }
 
@@ -73,18 +107,21 @@ impl Sweep {
         names
     }
 
-    /// The numbers of ranks and sizes, in order.
-    pub fn points(&self) -> Vec<(usize, u64)> {
-        let mut points: Vec<_> = self.rows.iter().map(|row| (row.ranks, row.bytes)).collect();
-        points.sort_unstable();
+    /// The places, in order.
+    pub fn points(&self) -> Vec<Place> {
+        let mut points: Vec<_> = self.rows.iter().map(SweepRow::place).collect();
+        points.sort_by(|a, b| a.partial_cmp(b).unwrap_or(Ordering::Equal));
         points.dedup();
         points
     }
 
-    /// The rows at a point, fastest first.
-    pub fn at(&self, (ranks, bytes): (usize, u64)) -> Vec<&SweepRow> {
-        let here = |row: &&SweepRow| row.ranks == ranks && row.bytes == bytes;
-        let mut rows: Vec<_> = self.rows.iter().filter(here).collect();
+    /// The rows at a place, fastest first.
+    pub fn at(&self, place: Place) -> Vec<&SweepRow> {
+        let mut rows: Vec<_> = self
+            .rows
+            .iter()
+            .filter(|row| row.place() == place)
+            .collect();
         rows.sort_by(|a, b| a.value().total_cmp(&b.value()));
         rows
     }
@@ -112,11 +149,22 @@ impl Sweep {
              <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Which leads where\"><table id=\"leads\"></table></div></figure>\n"
                 .to_string(),
         ];
+        let has = |of: fn(&SweepRow) -> Option<f64>| self.rows.iter().any(|row| of(row).is_some());
+        let has = [
+            has(|row| row.late),
+            has(|row| row.least),
+            has(|row| row.p95),
+            has(|row| row.worst),
+        ];
         let columns = [
             "ranks",
             "size",
+            "late",
             "<algorithm",
             "time",
+            "least",
+            "p95",
+            "worst",
             "x best",
             "x bound",
             "median",
@@ -125,18 +173,39 @@ impl Sweep {
             "messages",
             "volume",
         ];
+        // Delays, and times under several arrivals, are rare.
+        let is_shown = |column: usize| match column {
+            2 => has[0],
+            5..=7 => has[column - 4],
+            _ => true,
+        };
+        let shown = |cells: Vec<String>| {
+            let cells = cells.into_iter().enumerate();
+            let cells = cells.filter(|&(i, _)| is_shown(i));
+            cells.map(|(_, cell)| cell).collect::<Vec<String>>()
+        };
+        let columns: Vec<&str> = (0..columns.len())
+            .filter(|&i| is_shown(i))
+            .map(|i| columns[i])
+            .collect();
         let dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
         let ratio = |value: f64, by: f64| dash((by > 0.0).then(|| format!("{:.3}", value / by)));
+        let time = |time: Option<f64>| dash(time.map(|time| self.unit.show(time)));
         let rows = self.points().into_iter().flat_map(|point| {
             let rows = self.at(point);
             let best = rows.first().map_or(0.0, |row| row.value());
+            let shown = &shown;
             rows.into_iter().enumerate().map(move |(i, row)| {
                 let median = row.median.map(|median| Unit::Nanoseconds.show(median));
                 let cells = vec![
                     row.ranks.to_string(),
                     size(row.bytes),
+                    time(row.late),
                     row.algorithm.clone(),
                     self.unit.show(row.time),
+                    time(row.least),
+                    time(row.p95),
+                    time(row.worst),
                     ratio(row.value(), best),
                     ratio(row.time, row.bound),
                     dash(median),
@@ -145,7 +214,7 @@ impl Sweep {
                     row.messages.to_string(),
                     size(row.volume),
                 ];
-                (if i == 0 { "best" } else { "" }, cells)
+                (if i == 0 { "best" } else { "" }, shown(cells))
             })
         });
         let all = table("all", "All rows", &columns, rows);
@@ -177,7 +246,7 @@ const DASHES: [&str; 4] = ["", "6 3", "2 3", "8 3 2 3"];
 /// Size of the area of the lines.
 const ROOM: (f64, f64) = (420.0, 280.0);
 
-/// A logarithmic axis from `low` to `high`, drawn from `from` to `to`.
+/// An axis from `low` to `high`, drawn from `from` to `to`. It is logarithmic unless it starts at 0.
 struct Axis {
     low: f64,
     high: f64,
@@ -204,8 +273,21 @@ impl Axis {
         }
     }
 
+    /// An axis from 0 to the largest of these values.
+    fn from_zero(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
+        Axis {
+            low: 0.0,
+            high: values.fold(0.0, f64::max).max(f64::MIN_POSITIVE),
+            from,
+            to,
+        }
+    }
+
     fn at(&self, value: f64) -> f64 {
-        let part = (value.max(self.low) / self.low).ln() / (self.high / self.low).ln();
+        let part = match self.low {
+            0.0 => value / self.high,
+            low => (value.max(low) / low).ln() / (self.high / low).ln(),
+        };
         self.from + part * (self.to - self.from)
     }
 
@@ -226,20 +308,37 @@ impl Axis {
     }
 }
 
-/// Draws the sweep as SVG: time over size, or over the number of ranks if there is one size. Dashed
-/// verticals mark where another algorithm becomes the fastest. Lines are named beside their ends.
+/// What the horizontal axis of a plot has.
+#[derive(Clone, Copy, PartialEq)]
+enum Over {
+    Delay,
+    Size,
+    Ranks,
+}
+
+/// Draws the sweep as SVG: time over the delay of one rank if there are such, over size, or over the
+/// number of ranks if there is one size. Dashed verticals mark where another algorithm becomes the
+/// fastest. Lines are named beside their ends; a dashed line of the same colour has the least times.
 ///
-/// Linear in the number of rows, but for the sorting of points. Where both sizes and numbers of
-/// ranks vary, the largest number of ranks is drawn.
+/// Linear in the number of rows, but for the sorting of points. Of what else varies, the largest
+/// value is drawn.
 pub fn plot(sweep: &Sweep, caption: &Caption) -> String {
     let points = sweep.points();
-    let sizes: BTreeSet<u64> = points.iter().map(|&(_, bytes)| bytes).collect();
-    let by_size = sizes.len() > 1;
-    let most = points.iter().map(|&(ranks, _)| ranks).max().unwrap_or(0);
-    let shown = |row: &&SweepRow| !by_size || row.ranks == most;
-    let x_of = |row: &SweepRow| match by_size {
-        true => row.bytes as f64,
-        false => row.ranks as f64,
+    let several = |different: BTreeSet<u64>| different.len() > 1;
+    let over = match () {
+        () if points.iter().any(|point| point.late.is_some()) => Over::Delay,
+        () if several(points.iter().map(|point| point.bytes).collect()) => Over::Size,
+        () => Over::Ranks,
+    };
+    let most = points.iter().map(|point| point.ranks).max().unwrap_or(0);
+    let largest = points.iter().map(|point| point.bytes).max().unwrap_or(0);
+    let shown = |row: &&SweepRow| {
+        (over == Over::Ranks || row.ranks == most) && (over == Over::Size || row.bytes == largest)
+    };
+    let x_of = |row: &SweepRow| match over {
+        Over::Delay => row.late.unwrap_or(0.0),
+        Over::Size => row.bytes as f64,
+        Over::Ranks => row.ranks as f64,
     };
     let names = sweep.algorithms();
     let labels = names
@@ -256,8 +355,12 @@ pub fn plot(sweep: &Sweep, caption: &Caption) -> String {
     };
     let bottom = top + ROOM.1;
     let rows = || sweep.rows.iter().filter(shown);
-    let x = Axis::new(rows().map(x_of), left, right);
-    let y = Axis::new(rows().map(SweepRow::value), bottom, top);
+    let x = match over {
+        Over::Delay => Axis::from_zero(rows().map(x_of), left, right),
+        _ => Axis::new(rows().map(x_of), left, right),
+    };
+    let times = rows().flat_map(|row| [Some(row.value()), row.late.and(row.least)]);
+    let y = Axis::new(times.flatten(), bottom, top);
     let unit = sweep.unit();
     let grid = "stroke=\"#ddd\"";
     for tick in y.decimals() {
@@ -270,22 +373,28 @@ pub fn plot(sweep: &Sweep, caption: &Caption) -> String {
             GREY,
         );
     }
-    let values: BTreeSet<u64> = rows().map(|row| x_of(row) as u64).collect();
+    let mut values: Vec<f64> = rows().map(x_of).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
     let mut end = f64::NEG_INFINITY;
     for &value in &values {
-        let text = if by_size {
-            size(value)
-        } else {
-            value.to_string()
+        let text = match over {
+            Over::Delay => unit.show(value),
+            Over::Size => size(value as u64),
+            Over::Ranks => value.to_string(),
         };
-        let (at, half) = (x.at(value as f64), width(&text, TEXT) / 2.0);
+        let (at, half) = (x.at(value), width(&text, TEXT) / 2.0);
         if at - half > end + 6.0 {
             svg.line((at, top), (at, bottom), grid);
             svg.text((at, bottom + LINE), &text, Anchor::Middle, TEXT, GREY);
             end = at + half;
         }
     }
-    let what = if by_size { "size" } else { "ranks" };
+    let what = match over {
+        Over::Delay => "one rank is late by",
+        Over::Size => "size",
+        Over::Ranks => "ranks",
+    };
     svg.text(
         ((left + right) / 2.0, bottom + 2.0 * LINE),
         what,
@@ -303,21 +412,29 @@ pub fn plot(sweep: &Sweep, caption: &Caption) -> String {
     );
     let mut ends = Vec::new();
     for (i, name) in names.iter().enumerate() {
-        let own = rows().filter(|row| row.algorithm == *name);
-        let mut line: Vec<_> = own
-            .map(|row| (x.at(x_of(row)), y.at(row.value())))
-            .collect();
-        line.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let line_of = |value: &dyn Fn(&SweepRow) -> Option<f64>| {
+            let own = rows().filter(|row| row.algorithm == *name);
+            let points = own.filter_map(|row| Some((x.at(x_of(row)), y.at(value(row)?))));
+            let mut line: Vec<(f64, f64)> = points.collect();
+            line.sort_by(|a, b| a.0.total_cmp(&b.0));
+            line
+        };
+        let line = line_of(&|row| Some(row.value()));
         let Some(&last) = line.last() else { continue };
         let (color, dash) = (COLORS[i % 10], DASHES[i / 10 % DASHES.len()]);
-        let path: Vec<_> = line
-            .iter()
-            .map(|&(x, y)| format!("{} {}", At(x), At(y)))
-            .collect();
-        svg.raw(&format!(
-            "<path d=\"M{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"1.8\" stroke-dasharray=\"{dash}\"/>\n",
-            path.join("L")
-        ));
+        let least = line_of(&|row| row.late.and(row.least));
+        for (line, width, dash) in [(&line, "1.8", dash), (&least, "0.9", "1.5 2")] {
+            let path: Vec<_> = line
+                .iter()
+                .map(|&(x, y)| format!("{} {}", At(x), At(y)))
+                .collect();
+            if !path.is_empty() {
+                svg.raw(&format!(
+                    "<path d=\"M{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\" stroke-dasharray=\"{dash}\"/>\n",
+                    path.join("L")
+                ));
+            }
+        }
         for (x, y) in line {
             let (x, y) = (At(x), At(y));
             svg.raw(&format!(
@@ -367,8 +484,8 @@ fn crossovers(
         let [(from, before), (to, after)] = pair else {
             continue;
         };
-        if before.algorithm != after.algorithm && *from > 0.0 {
-            let at = x.at((from * to).sqrt());
+        if before.algorithm != after.algorithm {
+            let at = (x.at(*from) + x.at(*to)) / 2.0;
             svg.line(
                 (at, top),
                 (at, bottom),

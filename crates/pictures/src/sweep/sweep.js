@@ -3,16 +3,17 @@ const { rows, plain, players } = JSON.parse(document.getElementById("data").text
 const names = [...new Set(rows.map(r => r.algorithm))];
 const looks = looksOf(names), shown = new Set(names);
 const unique = of => [...new Set(rows.map(of))].sort((a, b) => a - b);
-const sizes = unique(r => r.bytes), ranks = unique(r => r.ranks);
+const sizes = unique(r => r.bytes), ranks = unique(r => r.ranks), lates = unique(r => r.late ?? 0);
 const value = r => r.median ?? r.time;
 const show = t => plain ? +t.toPrecision(5) + "" : timeText(t);
+const placeOf = r => `${r.ranks} ${r.bytes} ${r.late ?? 0}`;
 const bests = new Map();
 // Of equally fast ones, the first.
 for (const r of [...rows].sort((a, b) => value(a) - value(b))) {
-  const place = `${r.ranks} ${r.bytes}`;
+  const place = placeOf(r);
   if (!bests.has(place)) bests.set(place, r);
 }
-const best = r => bests.get(`${r.ranks} ${r.bytes}`);
+const best = r => bests.get(placeOf(r));
 
 const kinds = {
   "time": [value, show],
@@ -20,7 +21,8 @@ const kinds = {
   "time over the bound": [r => r.bound > 0 ? r.time / r.bound : 0, t => +t.toPrecision(4) + ""],
   "size over time": [r => r.bytes / value(r), t => plain ? +t.toPrecision(4) + "" : +t.toPrecision(4) + " GB/s"],
 };
-const axes = { size: [r => r.bytes, sizes, bytesText], ranks: [r => r.ranks, ranks, n => n + " ranks"] };
+const axes = { size: [r => r.bytes, sizes, bytesText], ranks: [r => r.ranks, ranks, n => n + " ranks"],
+  delay: [r => r.late ?? 0, lates, t => "late by " + show(t)] };
 const fill = (id, list) => {
   const select = document.getElementById(id);
   select.replaceChildren(...list.map(text => new Option(text)));
@@ -29,16 +31,21 @@ const fill = (id, list) => {
   return select;
 };
 const what = fill("what", Object.keys(kinds).filter(kind => rows.some(r => kinds[kind][0](r) > 0)));
-const against = fill("against", Object.keys(axes).filter(a => axes[a][1].length > 1 || rows.length && a === "size" && ranks.length < 2));
-const other = () => axes[against.value === "size" ? "ranks" : "size"];
+const varying = Object.keys(axes).filter(a => axes[a][1].length > 1);
+const against = fill("against", varying.length ? varying.reverse() : ["size"]);
+// What the axis does not have: its values in words, and those of a row.
+const others = () => Object.keys(axes).filter(a => a !== against.value).map(a => axes[a]).filter(a => a[1].length > 1);
+const rest = r => others().map(([of, , text]) => text(of(r))).join(", ");
 const at = document.getElementById("at");
 const fillAt = () => {
-  const [, values, text] = other();
-  fill("at", values.map(text)).selectedIndex = values.length - 1;
+  const places = [...rows].sort((a, b) => a.ranks - b.ranks || a.bytes - b.bytes || (a.late ?? 0) - (b.late ?? 0));
+  const values = [...new Set(places.map(rest))];
+  fill("at", values).selectedIndex = values.length - 1;
 };
 against.onchange = () => { fillAt(); redraw(); };
 
 const describe = r => `<b>${escaped(r.algorithm)}</b>, ${r.ranks} ranks, ${bytesText(r.bytes)}<br>` +
+  (r.late === null ? "" : `one rank late by ${show(r.late)}: from ${show(r.least)} to `) +
   (r.median === null ? "" : `median ${timeText(r.median)}<br>`) + `model ${show(r.time)}` +
   (r.bound > 0 ? `, ${+(r.time / r.bound).toPrecision(4)} times the bound` : "") + `<br>` +
   `${+(value(r) / value(best(r))).toPrecision(4)} times the best, ${escaped(best(r).algorithm)}<br>` +
@@ -46,27 +53,31 @@ const describe = r => `<b>${escaped(r.algorithm)}</b>, ${r.ranks} ranks, ${bytes
 
 const redraw = () => {
   const [y, text] = kinds[what.value], [x] = axes[against.value];
-  const [fixed, values] = other(), here = rows.filter(r => fixed(r) === values[at.selectedIndex]);
+  const here = rows.filter(r => rest(r) === at.value), linear = against.value === "delay";
   const series = names.filter(n => shown.has(n)).map(name => ({
     look: looks.get(name), line: true,
-    points: here.filter(r => r.algorithm === name && x(r) > 0 && y(r) > 0).sort((a, b) => x(a) - x(b))
+    points: here.filter(r => r.algorithm === name && (linear || x(r) > 0) && y(r) > 0).sort((a, b) => x(a) - x(b))
       .map(row => ({ x: x(row), y: y(row), best: best(row) === row, row })),
   }));
+  // If the rank is late whose delay costs least.
+  if (linear && what.value === "time") series.unshift(...series.map(s => ({ look: s.look, line: true, model: true,
+    points: s.points.filter(p => p.row.least !== null).map(p => ({ ...p, y: p.row.least })) })));
   // Halfway between two neighbours with different leaders.
   const leaders = [...new Set(here.map(best))].sort((a, b) => x(a) - x(b));
-  const marks = leaders.slice(1).flatMap((r, i) => r.algorithm === leaders[i].algorithm ? [] : [Math.sqrt(x(r) * x(leaders[i]))]);
+  const marks = leaders.slice(1).flatMap((r, i) => r.algorithm === leaders[i].algorithm ? [] : [linear ? (x(r) + x(leaders[i])) / 2 : Math.sqrt(x(r) * x(leaders[i]))]);
   draw(document.getElementById("plot"), series, {
-    bytes: against.value === "size", x: against.value, y: what.value, label: `${what.value} against ${against.value}`,
-    text, textX: n => n + "", marks, describe,
+    bytes: against.value === "size", linear, x: linear ? "one rank is late by" : against.value, y: what.value, label: `${what.value} against ${against.value}`,
+    text, textX: linear ? show : n => n + "", marks, describe,
   });
 };
 
 const leads = document.getElementById("leads");
-const second = r => rows.filter(s => s.ranks === r.ranks && s.bytes === r.bytes && s !== r)
+const second = r => rows.filter(s => placeOf(s) === placeOf(r) && s !== r)
   .reduce((least, s) => Math.min(least, value(s)), Infinity) / value(r);
-leads.innerHTML = `<thead><tr><th>size</th>${ranks.map(p => `<th class="name">${p} ranks</th>`).join("")}</tr></thead><tbody>` +
-  sizes.map(m => `<tr><td>${bytesText(m)}</td>${ranks.map(p => {
-    const r = bests.get(`${p} ${m}`);
+const heads = sizes.flatMap(m => lates.map(late => [m, late]));
+leads.innerHTML = `<thead><tr><th>${lates.length > 1 ? "late by" : "size"}</th>${ranks.map(p => `<th class="name">${p} ranks</th>`).join("")}</tr></thead><tbody>` +
+  heads.map(([m, late]) => `<tr><td>${[...lates.length > 1 ? [show(late)] : [], ...lates.length < 2 || sizes.length > 1 ? [bytesText(m)] : []].join(", ")}</td>${ranks.map(p => {
+    const r = bests.get(`${p} ${m} ${late}`);
     if (!r) return "<td></td>";
     const { colour, shape } = looks.get(r.algorithm), by = second(r);
     return `<td class="name" style="background:color-mix(in srgb, ${colour} 22%, transparent)"><svg width="16" height="12">${marker(shape, 8, 6, 4, colour, colour)}</svg>` +
@@ -76,6 +87,7 @@ leads.innerHTML = `<thead><tr><th>size</th>${ranks.map(p => `<th class="name">${
 fillAt();
 fillLegend(looks, shown, [
   [`<path d="M13 0V16" stroke="currentColor" stroke-width="1.5" stroke-dasharray="4 4"/>`, "another leads"],
+  ...lates.length > 1 ? [[`<path d="M2 8H24" stroke="currentColor" stroke-width="7" opacity=".3"/>`, "the rank is late that costs least"]] : [],
 ], redraw);
 
 // Opens the page of a schedule beside this one.
