@@ -12,6 +12,7 @@
 //! nodes and of their waits.
 
 pub mod bounds;
+pub mod explain;
 mod node_ports;
 mod stats;
 mod stream;

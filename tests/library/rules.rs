@@ -7,6 +7,7 @@ use oneport::machine::{Eager, Links};
 use oneport::rules::{End, Event};
 use oneport::run::{Clock, Operator, Run, Team, TeamOptions, Workers, inputs};
 use oneport::schedule::{Direction, SharedPort};
+use oneport::simulate::explain::Reason;
 use oneport::simulate::{Prepared, stream};
 use oneport::{Collective, CostModel, Layout, Order, Ports, Schedule, Span, Spans, Step};
 
@@ -271,6 +272,21 @@ fn simulator_follows_the_rules() {
                     assert_eq!(found, part, "rank {rank}, step {i}: {}", what());
                 }
             }
+        }
+        let chain = simulation.explain(&schedule, None);
+        if let Some((first, last)) = chain.first().zip(chain.last()) {
+            // A rank without steps may arrive after all others are done.
+            let ends_last = first.end == makespan || makespan == cost.last_arrival();
+            assert!(ends_last && last.reason == Reason::Arrival, "{}", what());
+            assert!(last.start >= delays.arrivals[last.rank], "{}", what());
+        }
+        for pair in chain.windows(2).filter(|_| cost.is_ideal()) {
+            let time = if pair[0].reason == Reason::Partner {
+                pair[1].start
+            } else {
+                pair[1].end
+            };
+            assert_eq!(pair[0].start, time, "{chain:?}: {}", what());
         }
         let busy = simulation.port_busy(&schedule);
         for (rank, program) in schedule.programs().iter().enumerate() {

@@ -57,8 +57,8 @@ pub(crate) struct CompareArgs {
     #[command(flatten)]
     sweep: SweepArgs,
 
-    /// Let one rank be late by these times, such as 0..1ms (17 of them) or 0,10us,100us, and compare
-    /// the times after its arrival: if it is the rank whose delay costs most, and least
+    /// Let one rank be late by these times, such as 0..1ms (17 of them) or 0,10us,100us, and
+    /// compare the times after its arrival: if it is the rank whose delay costs most, and least
     #[arg(long, value_name = "TIME..TIME", value_parser = parse_late, conflicts_with = "arrivals")]
     late: Option<Lateness>,
 
@@ -141,6 +141,9 @@ pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> R
         table.add(done.point());
         table.write()?;
         return Ok(ExitCode::SUCCESS);
+    }
+    if args.varies_arrivals() {
+        late::ensure(args)?;
     }
     let table = args.sweep.table(&args.common);
     table.fill(out, site.world.is_some(), |point| {

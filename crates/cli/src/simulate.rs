@@ -1,5 +1,6 @@
 //! `oneport simulate`: computes the model time of a schedule.
 
+mod explain;
 mod stream;
 
 use std::io::Write;
@@ -42,6 +43,18 @@ pub(crate) struct SimulateArgs {
     /// Show one longest chain of transfers and computations, which the model time is the sum of
     #[arg(long, help_heading = "Output")]
     critical_path: bool,
+
+    /// Say why the last rank, or RANK, or its step STEP, is done no earlier: the chain of what
+    /// waits for what, backwards, and by how much each rank is done before the end
+    #[arg(
+        long,
+        value_name = "RANK[:STEP]",
+        num_args = 0..=1,
+        default_missing_value = "last",
+        value_parser = explain::parse,
+        help_heading = "Output"
+    )]
+    explain: Option<explain::Asked>,
 }
 
 const EXAMPLES: &str = "\
@@ -50,6 +63,7 @@ Examples:
   oneport simulate broadcast -p 15 --bytes 5 --segments 5 -a chain --ports uni --alpha 1 --beta 1
   oneport simulate reduce -p 4 --bytes 1KiB --dtype f64 --gamma 0.05ns --critical-path
   oneport simulate broadcast -p 2..64 --bytes 8..1MiB*4 -a circulant -o circulant.csv
+  oneport simulate reduce -p 8 -a binomial --bytes 1KiB --explain
 
 Model time follows from four rules. Ports: steps on one port run one after another. Data: a step waits for what it \
 reads and what it overwrites. Compute: computing is alone on its rank (unless --overlap). Rendezvous: a transfer starts \
@@ -84,6 +98,7 @@ struct Simulated {
     /// By rank: bytes sent and received, and how long each port carries a transfer.
     ranks: Option<Vec<RankTotals>>,
     critical_path: Option<Vec<PathLink>>,
+    explained: Option<explain::Explained>,
 }
 
 /// What a rank sends and receives, in bytes, and how long its ports are busy.
@@ -98,8 +113,8 @@ pub(crate) fn run(args: &SimulateArgs, out: &mut dyn Write) -> Result<ExitCode> 
     args.sweep.writable()?;
     let mut table = args.sweep.table(&args.common);
     if args.common.points().len() > 1 {
-        if args.ranks_table || args.critical_path {
-            bail!("--ranks-table and --critical-path are for one schedule, not for a table");
+        if args.wants_steps() {
+            bail!("--ranks-table, --critical-path and --explain are for one schedule, not a table");
         }
         return table.fill(out, false, |point| {
             let args = SimulateArgs {
@@ -116,6 +131,13 @@ pub(crate) fn run(args: &SimulateArgs, out: &mut dyn Write) -> Result<ExitCode> 
     table.add(found.point());
     table.write()?;
     Ok(ExitCode::SUCCESS)
+}
+
+impl SimulateArgs {
+    /// Whether more is wanted than figures of the whole.
+    fn wants_steps(&self) -> bool {
+        self.ranks_table || self.critical_path || self.explain.is_some()
+    }
 }
 
 impl Simulated {
@@ -154,7 +176,7 @@ impl Simulated {
         progress.finish();
         let timed = timed?;
         finite(timed.time)?;
-        let in_full = stored.filter(|_| args.ranks_table || args.critical_path);
+        let in_full = stored.filter(|_| args.wants_steps());
         let in_full =
             in_full.map(|schedule| schedule.simulate(cost).map(|times| (schedule, times)));
         let in_full = in_full.transpose()?;
@@ -178,6 +200,11 @@ impl Simulated {
                 .map(totals)
                 .transpose()?,
             critical_path: in_full.as_ref().filter(|_| args.critical_path).map(path),
+            explained: args
+                .explain
+                .zip(in_full.as_ref())
+                .map(|(asked, found)| asked.explained(found))
+                .transpose()?,
             timed,
             input,
         })
@@ -249,6 +276,7 @@ impl Simulated {
                 ranks.iter().map(|rank| &rank.busy).collect::<Vec<_>>()
             }),
             critical_path (optional): self.critical_path.as_ref(),
+            explain (optional): self.explained.as_ref().map(explain::Explained::json),
         }
     }
 
@@ -300,6 +328,9 @@ impl Simulated {
             writeln!(out, "\ncritical path:")?;
             let rows = path.iter().map(|link| link.cells(unit));
             output::table(out, "work|ranks|>size|>starts|>ends", rows)?;
+        }
+        if let Some(explained) = &self.explained {
+            explained.print(out, &self.input.cost, unit)?;
         }
         Ok(())
     }

@@ -12,11 +12,20 @@ use crate::parallel;
 use crate::site::Site;
 use crate::sweep::Point;
 
-/// All algorithms at one point of a sweep, under the arrivals of the options.
-pub(super) fn point(args: &CompareArgs, site: &Site) -> Result<Point> {
+/// Refuses options that contradict each other.
+pub(super) fn ensure(args: &CompareArgs) -> Result<()> {
     if args.engine().is_some() {
         bail!("--late and --trials are for model times: leave --engine out");
     }
+    match args.trials {
+        Some(0) => bail!("--trials is 0: at least one is drawn"),
+        Some(trials) => args.common.delays.draws(1, trials).map(|_| ()),
+        None => Ok(()),
+    }
+}
+
+/// All algorithms at one point of a sweep, under the arrivals of the options.
+pub(super) fn point(args: &CompareArgs, site: &Site) -> Result<Point> {
     let mut ideal = args.clone();
     // Algorithms and segments are chosen for ranks that arrive together.
     ideal.common.delays.arrivals = None;
@@ -45,9 +54,6 @@ pub(super) fn point(args: &CompareArgs, site: &Site) -> Result<Point> {
         }
         (None, trials) => {
             let trials = trials.unwrap_or(1);
-            if trials == 0 {
-                bail!("--trials is 0: at least one is drawn");
-            }
             let arrivals = args.common.delays.draws(ranks, trials)?;
             for (row, times) in under(&job.ranked, &cost, &arrivals)? {
                 let rank_of_p95 = (times.len() * 19).div_ceil(20);

@@ -66,6 +66,6 @@ fn may_stream(args: &SimulateArgs) -> bool {
     let piped = profile.is_some_and(|path| path.as_os_str() == "-");
     let plain = common.rules.is_none() && common.machine.costs.is_none() && !piped;
     let many = (common.ranks().ok().flatten()).is_some_and(|ranks| ranks >= MIN_RANKS);
-    let whole = args.ranks_table || args.critical_path || common.nodes.node_ports.is_some();
+    let whole = args.wants_steps() || common.nodes.node_ports.is_some();
     many && plain && !whole && common.algorithm != "all"
 }

@@ -59,7 +59,8 @@ impl Table<'_> {
         if !by_point {
             add(">x best", Box::new(x_best));
         }
-        let spreads: [(&str, fn(&SweepRow) -> Option<f64>); 3] = [
+        type Of = fn(&SweepRow) -> Option<f64>;
+        let spreads: [(&str, Of); 3] = [
             (">least", |row| row.least),
             (">p95", |row| row.p95),
             (">worst", |row| row.worst),

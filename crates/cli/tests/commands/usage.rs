@@ -31,6 +31,23 @@ fn late_ranks_latency_and_eager_sends_are_timed() {
     std::fs::write(&file, r#"{"arrivals": [20, 10, 0, 0, 0, 0, 0, 0]}"#).unwrap();
     let from_file = format!("--arrivals {}", file.display());
     assert_eq!(time(&from_file), (23.0, Some(3.0)));
+    let late = "simulate reduce -p 4 -a binomial --bytes 1 --alpha 1 --beta 0 --arrivals 3:5";
+    let found = json(&format!("{late} --explain"));
+    let chain = found["explain"]["chain"].as_array().unwrap();
+    let steps = chain
+        .iter()
+        .map(|link| (link["rank"].as_u64(), link["reason"].as_str()));
+    let steps: Vec<_> = steps
+        .map(|(rank, reason)| (rank.unwrap(), reason.unwrap()))
+        .collect();
+    let data = [(2, "data"), (2, "data"), (2, "partner"), (3, "arrival")];
+    assert_eq!(steps, data);
+    assert_eq!(found["explain"]["slack"], serde_json::json!([0, 6, 0, 1]));
+    let step = text(&format!("{late} --explain 3:0"));
+    assert!(
+        step.contains("rank 3, step 0 (send to 2), 5 to 6: rank 3 arrives at 5"),
+        "{step}"
+    );
     let options = "reduce -p 3 -a binomial --bytes 64 --eager all --latency 5us --arrivals 1:1ms";
     let [timed, native, paced] = ["simulate", "run", "run --clock paced"]
         .map(|command| json(&format!("{command} {options}")));
@@ -73,6 +90,13 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
             "simulate reduce --arrivals lats:10us",
             "nor none, last:TIME",
         ),
+        (
+            "simulate reduce --explain 8",
+            "rank 8 is not one of 8 ranks",
+        ),
+        ("simulate reduce --explain 1:99", "steps, numbered from 0"),
+        ("simulate reduce --explain 1-2", "RANK or RANK:STEP"),
+        ("simulate reduce -p 2..8 --explain", "not a table"),
         ("simulate reduce --latency -1", "not negative"),
         ("simulate reduce --eager some", "or none, or all"),
         (

@@ -246,7 +246,8 @@ const DASHES: [&str; 4] = ["", "6 3", "2 3", "8 3 2 3"];
 /// Size of the area of the lines.
 const ROOM: (f64, f64) = (420.0, 280.0);
 
-/// An axis from `low` to `high`, drawn from `from` to `to`. It is logarithmic unless it starts at 0.
+/// An axis from `low` to `high`, drawn from `from` to `to`. It is logarithmic unless it starts at
+/// 0.
 struct Axis {
     low: f64,
     high: f64,
@@ -316,9 +317,10 @@ enum Over {
     Ranks,
 }
 
-/// Draws the sweep as SVG: time over the delay of one rank if there are such, over size, or over the
-/// number of ranks if there is one size. Dashed verticals mark where another algorithm becomes the
-/// fastest. Lines are named beside their ends; a dashed line of the same colour has the least times.
+/// Draws the sweep as SVG: time over the delay of one rank if there are such, over size, or over
+/// the number of ranks if there is one size. Dashed verticals mark where another algorithm becomes
+/// the fastest. Lines are named beside their ends; a dashed line of the same colour has the least
+/// times.
 ///
 /// Linear in the number of rows, but for the sorting of points. Of what else varies, the largest
 /// value is drawn.

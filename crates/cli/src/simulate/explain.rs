@@ -1,0 +1,137 @@
+//! `--explain`: why a rank or a step is done no earlier, in sentences.
+
+use std::io::Write;
+
+use anyhow::{Result, bail};
+use oneport::simulate::Simulation;
+use oneport::simulate::explain::{Link, Reason};
+use oneport::{CostModel, Schedule};
+use serde::Serialize;
+
+use crate::output::{self, record};
+use crate::units::{Number, Unit};
+
+/// What is to be explained: the end, a rank, or one of its steps.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked(Option<(usize, Option<usize>)>);
+
+/// Parses `RANK` or `RANK:STEP`, or `last`.
+pub(super) fn parse(text: &str) -> Result<Asked, String> {
+    let number = |text: &str| {
+        let number = text.parse::<usize>();
+        number.map_err(|_| format!("'{text}' is not RANK or RANK:STEP, such as 3 or 3:0"))
+    };
+    Ok(Asked(match text.split_once(':') {
+        _ if text == "last" => None,
+        None => Some((number(text)?, None)),
+        Some((rank, step)) => Some((number(rank)?, Some(number(step)?))),
+    }))
+}
+
+/// A chain of reasons, with the steps in words.
+pub(super) struct Explained {
+    /// Each with its step, such as `send to 3`.
+    links: Vec<(Link, String)>,
+    /// By rank: by how much it is done before the end.
+    slack: Vec<f64>,
+}
+
+impl Asked {
+    pub(super) fn explained(self, found: &(&Schedule, Simulation)) -> Result<Explained> {
+        let (schedule, simulation) = found;
+        let programs = schedule.programs();
+        if let Some((rank, step)) = self.0 {
+            let Some(program) = programs.get(rank) else {
+                bail!(
+                    "--explain: rank {rank} is not one of {} ranks",
+                    programs.len()
+                );
+            };
+            if step.is_some_and(|step| step >= program.len()) || program.is_empty() {
+                let steps = program.len();
+                bail!("--explain: rank {rank} has {steps} steps, numbered from 0");
+            }
+        }
+        let links = simulation
+            .explain(schedule, self.0)
+            .into_iter()
+            .map(|link| {
+                let step = &programs[link.rank][link.step];
+                let words = match (step.peer(), link.computes) {
+                    (Some(peer), false) if step.is_send() => format!("send to {peer}"),
+                    (Some(peer), false) => format!("receive from {peer}"),
+                    (Some(peer), true) => format!("combining what {peer} sent"),
+                    (None, _) => step.name().to_string(),
+                };
+                (link, words)
+            });
+        let end = simulation.makespan();
+        Ok(Explained {
+            links: links.collect(),
+            slack: simulation
+                .rank_times()
+                .iter()
+                .map(|time| end - time)
+                .collect(),
+        })
+    }
+}
+
+impl Explained {
+    pub(super) fn json(&self) -> impl Serialize {
+        record! {
+            chain: self.links.iter().map(|(link, words)| record! {
+                rank: link.rank,
+                step: link.step,
+                what: words,
+                start: Number(link.start),
+                end: Number(link.end),
+                reason: format!("{:?}", link.reason).to_lowercase(),
+            }).collect::<Vec<_>>(),
+            slack: self.slack.iter().copied().map(Number).collect::<Vec<_>>(),
+        }
+    }
+
+    pub(super) fn print(&self, out: &mut dyn Write, cost: &CostModel, unit: Unit) -> Result<()> {
+        writeln!(out, "\nwhy it ends no earlier:")?;
+        for (i, (link, words)) in self.links.iter().enumerate() {
+            let (rank, start, end) = (link.rank, unit.show(link.start), unit.show(link.end));
+            let before = self.links.get(i + 1);
+            let (other, by) = before.map_or((rank, String::new()), |(before, words)| {
+                (before.rank, format!("step {} ({words})", before.step))
+            });
+            let because = match link.reason {
+                Reason::Arrival if cost.arrival(rank) > 0.0 => {
+                    format!("rank {rank} arrives at {}", unit.show(cost.arrival(rank)))
+                }
+                Reason::Arrival if link.start > 0.0 => "it waits for latency alone".to_string(),
+                Reason::Arrival => "it waits for nothing".to_string(),
+                Reason::Partner => match before.map(|(before, _)| link.start - before.start) {
+                    Some(later) if later > 0.0 => {
+                        let later = unit.show(later);
+                        format!(
+                            "the message of rank {other} starts {later} before and is on its way"
+                        )
+                    }
+                    _ => format!("rank {other} is ready no earlier"),
+                },
+                Reason::Data => format!("it needs the result of {by}"),
+                Reason::Overwrites => format!("it overwrites what {by} uses until then"),
+                Reason::Port => format!("its port is kept until then by {by}"),
+                Reason::SharedPort => {
+                    format!("a port shared with rank {other} is kept until then by its {by}")
+                }
+                _ => format!("a rank computes alone, and {by} ends then"),
+            };
+            let step = link.step;
+            writeln!(
+                out,
+                "  rank {rank}, step {step} ({words}), {start} to {end}: {because}"
+            )?;
+        }
+        writeln!(out, "\nslack:")?;
+        let rows = self.slack.iter().enumerate();
+        let rows = rows.map(|(rank, slack)| [rank.to_string(), unit.show(*slack)]);
+        output::table(out, ">rank|>done before the end by", rows)
+    }
+}
