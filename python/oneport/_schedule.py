@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import _oneport
-from ._command import Answer, Costs, Note, Path, _answer, _Arguments, _checked, _columns, _dtype
+from ._command import Answer, Costs, Note, Path, _answer, _Arguments, _checked, _columns
 from ._command import command
 from ._oneport import Error, UsageError
 
@@ -37,38 +37,45 @@ def plan(
         p=p, bytes=bytes, elements=elements, algorithm=algorithm, ports=ports, root=root,
         segments=segments, costs=costs, **options,
     )
-    return Schedule._planned(arguments, options.get("dtype"))
+    return Schedule._planned(arguments, {"costs": costs, **options})
+
+
+#: What is not given beside other costs.
+_COSTS = {"alpha", "beta", "gamma", "gamma_copy", "profile"}
+#: The name of a schedule where others stand beside it, and in the titles of pictures.
+_MINE = "<schedule>"
 
 
 class Schedule:
     """A program for every rank that together perform one collective: data, which never changes."""
 
-    __slots__ = ("_core", "_dtype")
+    __slots__ = ("_core", "_defaults")
     _core: _oneport.Schedule
-    _dtype: str | None
+    #: Element type and costs of the plan, for what is asked later.
+    _defaults: dict[str, Any]
 
     @classmethod
-    def _planned(cls, arguments: _Arguments, dtype: Any = None) -> Schedule:
+    def _planned(cls, arguments: _Arguments, options: Mapping[str, Any]) -> Schedule:
         parts, core = _oneport.plan(arguments.words, arguments.files)
         _checked(parts)
         assert core is not None
         schedule = cls.__new__(cls)
         schedule._core = core
-        schedule._dtype = None if dtype is None else _dtype(dtype)
+        schedule._defaults = {name: options.get(name) for name in ("dtype", "costs")}
         return schedule
 
     @classmethod
     def load(cls, path: Path, **options: Any) -> Schedule:
         """Reads a file: the JSON form, GOAL or MSCCL XML, recognised by its content."""
         arguments = _Arguments("plan").add_all(schedule=path, **options)
-        return cls._planned(arguments, options.get("dtype"))
+        return cls._planned(arguments, options)
 
     @classmethod
     def from_json(cls, text: str, **options: Any) -> Schedule:
         """Reads any of these forms from a text."""
         arguments = _Arguments("plan", "--schedule=-").add_all(**options)
         arguments.files["-"] = text
-        return cls._planned(arguments, options.get("dtype"))
+        return cls._planned(arguments, options)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], **options: Any) -> Schedule:
@@ -98,10 +105,13 @@ class Schedule:
             words.insert(0, "export")
         self._call(*words, output=path, **options)
 
-    def _arguments(self, *words: str, **options: Any) -> _Arguments:
-        options.setdefault("dtype", self._dtype)
-        arguments = _Arguments(*words, "--schedule=-").add_all(**options)
-        arguments.files["-"] = self.to_json()
+    def _arguments(self, *words: str, _file: str = "-", **options: Any) -> _Arguments:
+        for given, value in self._defaults.items():
+            others = _COSTS if given == "costs" else set()
+            if options.get(given) is None and not others & options.keys():
+                options[given] = value
+        arguments = _Arguments(*words, f"--schedule={_file}").add_all(**options)
+        arguments.files[_file] = self.to_json()
         return arguments
 
     def _call(self, *words: str, **options: Any) -> str:
@@ -132,25 +142,25 @@ class Schedule:
         return f"<oneport.Schedule: {self.collective}, {self.ranks} ranks, {len(self)} steps>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self.to_json(), self._dtype)
+        return _unpickled, (self.to_json(), self._defaults)
 
     def check(self, **options: Any) -> Report:
         """Proves the schedule, or says what is wrong: see `Report`."""
         return _answer(self._arguments("check", **options), Report, found_wrong=True)
 
     def simulate(self, costs: Costs | None = None, *, arrivals: Any = None, **options: Any) -> Simulation:
-        """Times the schedule exactly in the cost model; `arrivals` has a time for each rank, or is
-        what ``--arrivals`` takes."""
+        """Times the schedule exactly in the cost model, by default under the costs of its plan;
+        `arrivals` has a time for each rank, or is what ``--arrivals`` takes."""
         options |= {"costs": costs, "arrivals": arrivals}
         return _answer(self._arguments("simulate", **options), Simulation)
 
     def compare(self, costs: Costs | None = None, **options: Any) -> Comparison:
         """Times all algorithms for the same problem beside the schedule."""
-        return _answer(self._arguments("compare", costs=costs, **options), Comparison)
+        return _answer(self._arguments("compare", _file=_MINE, costs=costs, **options), Comparison)
 
     def draw(self, picture: str = "gantt", **options: Any) -> str:
         """A picture (SVG): gantt, tree or traffic; or a page (HTML) or a trace (JSON)."""
-        return self._call("draw", f"--as={picture}", **options)
+        return self._call("draw", f"--as={picture}", _file=_MINE, **options)
 
     def run(
         self,
@@ -181,8 +191,8 @@ class Schedule:
         return page and _framed(page)
 
 
-def _unpickled(text: str, dtype: str | None) -> Schedule:
-    return Schedule.from_json(text, dtype=dtype)
+def _unpickled(text: str, defaults: dict[str, Any]) -> Schedule:
+    return Schedule.from_json(text, **defaults)
 
 
 def _array(memory: _oneport.Memory) -> Any:

@@ -41,6 +41,10 @@ def test_steps_are_columns():
     costs = {"alpha": [[0, 1], [2, 0]], "beta": [[0, 0], [0, 0]], "gamma": [0, 0]}
     pair = oneport.plan("broadcast", 2, bytes=8)
     assert pair.simulate(costs).steps()["end"] == [1, 1]
+    # The costs of the plan are those of what is asked later.
+    planned = oneport.plan("broadcast", 2, bytes=8, costs=costs)
+    assert planned.simulate().time == pickle.loads(pickle.dumps(planned)).simulate().time == 1
+    assert planned.simulate(alpha=0, beta=1).time == 8
     compared = oneport.compare("reduce", 4, bytes=80).columns()
     assert compared["time"] == sorted(compared["time"]) and "binomial" in compared["algorithm"]
     pandas = pytest.importorskip("pandas")
@@ -101,7 +105,7 @@ def test_synthesis_and_series():
 
 def test_pictures():
     plan = oneport.plan("broadcast", 6, bytes=60)
-    assert plan._repr_svg_().startswith("<svg")
+    assert plan._repr_svg_().startswith("<svg") and "--schedule" not in plan._repr_svg_()
     page = plan._repr_html_()
     assert page.startswith("<iframe") and "&lt;!DOCTYPE html&gt;" in page
     assert oneport.plan("broadcast", 65)._repr_html_() is None

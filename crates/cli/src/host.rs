@@ -59,6 +59,14 @@ pub(crate) fn is_called() -> bool {
     in_memory(|_| ()).is_some()
 }
 
+/// Whether an argument names a file in the caller's memory, as in `--output=<picture>`.
+pub(crate) fn names_memory(argument: &str) -> bool {
+    let value = argument
+        .split_once('=')
+        .map_or(argument, |(_, value)| value);
+    holds(Path::new(value))
+}
+
 /// Whether a path names a file in the caller's memory, which may not be there yet.
 pub(crate) fn holds(path: &Path) -> bool {
     is_called() && path.to_string_lossy().starts_with(MARK)

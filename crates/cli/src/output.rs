@@ -43,7 +43,9 @@ pub(crate) fn command() -> String {
         }
     };
     let arguments = host::arguments().into_iter();
-    let arguments = arguments.map(|a| quoted(a.to_string_lossy().into_owned()));
+    let arguments = arguments.map(|a| a.to_string_lossy().into_owned());
+    // Files in memory mean nothing to whoever repeats the command.
+    let arguments = arguments.filter(|a| !host::names_memory(a)).map(quoted);
     std::iter::once("oneport".to_string())
         .chain(arguments)
         .collect::<Vec<_>>()
