@@ -50,6 +50,7 @@ mod split;
 pub(crate) mod tree {
     //! Planners that reduce along trees, and the allreduces built from them.
 
+    pub(crate) mod arrival_tree;
     pub(crate) mod binary;
     pub(crate) mod bine;
     pub(crate) mod binomial;
@@ -59,6 +60,7 @@ pub(crate) mod tree {
     pub(crate) mod linear;
     pub(crate) mod multi_tree;
     pub(crate) mod ordered;
+    pub(crate) mod postal;
     pub(crate) mod split_binary;
     pub(crate) mod two_tree;
 }
@@ -105,6 +107,7 @@ pub(crate) mod exchange {
     pub(crate) mod ring;
     pub(crate) mod segmented_ring;
     pub(crate) mod sparbit;
+    pub(crate) mod straggler;
     pub(crate) mod swing;
     pub(crate) mod synthesized;
     pub(crate) mod van_de_geijn;
@@ -202,6 +205,8 @@ const ALGORITHMS: &[Row] = &[
     exchange::van_de_geijn::REDUCE,
     exchange::van_de_geijn::RING_REDUCE,
     exchange::composed::REDUCE,
+    tree::postal::REDUCE,
+    tree::arrival_tree::REDUCE,
     broadcast(tree::binomial::REDUCE),
     broadcast(tree::bine::REDUCE),
     broadcast(tree::knomial::REDUCE),
@@ -221,6 +226,8 @@ const ALGORITHMS: &[Row] = &[
     broadcast(circulant::reduce_scatter_gather::REDUCE),
     broadcast(exchange::van_de_geijn::REDUCE),
     exchange::van_de_geijn::RING_BROADCAST,
+    broadcast(tree::postal::REDUCE),
+    tree::arrival_tree::BROADCAST,
     circulant::census::ALLREDUCE,
     circulant::allgather::ALLREDUCE,
     circulant::n_blocks::ALLREDUCE,
@@ -247,6 +254,7 @@ const ALGORITHMS: &[Row] = &[
     pipeline::out_of_order::ALLREDUCE,
     tree::dual_root::ALLREDUCE,
     exchange::gossip::ALLREDUCE,
+    exchange::straggler::ALLREDUCE,
     circulant::allgather::ALLGATHER,
     circulant::allgatherv::ALLGATHER,
     exchange::doubling_allgather::ALLGATHER,

@@ -20,7 +20,7 @@ pub(in crate::plan) use super::build::stream::{
     streamed,
 };
 pub(in crate::plan) use super::registry::{
-    Algorithm, BestRoot, BestSegment, ClosedForm, Planner, PortModels, Row, row,
+    Algorithm, BestRoot, BestSegment, ClosedForm, MadeFor, Planner, PortModels, Row, row,
 };
 pub(in crate::plan) use super::segments::{Best, Method, Published, TABLE_I, TABLE_III};
 pub(in crate::plan) use super::{Request, Segments, consecutive, evenly};

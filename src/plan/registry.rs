@@ -20,7 +20,7 @@ pub use self::planner::Planned;
 pub(in crate::plan) use self::planner::Planner;
 pub(in crate::plan) use self::root::BestRoot;
 pub(in crate::plan) use self::row::{BestSegment, ClosedForm};
-pub use self::row::{Nodes, PortModels, Row};
+pub use self::row::{MadeFor, Nodes, PortModels, Row};
 pub(in crate::plan) use super::build::reduction::Reduction;
 pub(in crate::plan) use super::build::stream::DynScheduleSource;
 use super::{ALGORITHMS, COMPOSITIONS};
@@ -61,14 +61,17 @@ pub fn compositions(collective: Kind) -> impl Iterator<Item = &'static Algorithm
 }
 
 /// The algorithms for one collective that come into question for `ranks` ranks with these costs:
-/// those [`of`] the collective and, where the costs show nodes, its [`compositions`].
+/// those [`of`] the collective that are made for such machines and, where the costs show nodes, its
+/// [`compositions`].
 pub fn candidates(
     collective: Kind,
     cost: &CostModel,
     ranks: usize,
-) -> impl Iterator<Item = &'static Algorithm> {
+) -> impl Iterator<Item = &'static Algorithm> + use<'_> {
     let composed = cost.nodes(ranks).map(|_| compositions(collective));
-    of(collective).chain(composed.into_iter().flatten())
+    of(collective)
+        .chain(composed.into_iter().flatten())
+        .filter(|a| a.is_made_for(cost))
 }
 
 /// Finds the algorithm with this name, by a linear search.

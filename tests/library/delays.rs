@@ -1,60 +1,48 @@
 //! Late ranks, latency and eager sends against published figures and closed forms.
 //! `rules.rs` compares them with an evaluator of its own.
 
-use oneport::machine::Eager;
+use oneport::machine::{Eager, TransferCost};
+use oneport::plan::choose;
+use oneport::plan::registry::{self, MadeFor};
 use oneport::run::{Clock, Endpoint, Op, Run, ScopeOptions, Team};
 use oneport::simulate::stream;
-use oneport::{CostModel, Ports, Request, Schedule};
+use oneport::{CostModel, Kind, Request};
 
-/// The broadcast in which each rank that has the message sends it as soon and as often as it can,
-/// and the times at which ranks have it: a message keeps the sender for `port` and arrives after
-/// `latency + port`.
-fn greedy_broadcast(p: usize, port: f64, latency: f64) -> (Schedule, Vec<f64>) {
-    let (mut informed, mut free) = (vec![0.0], vec![0.0]);
-    let mut b = Schedule::broadcast(p, 1);
-    b.ports(Ports::BI);
-    while informed.len() < p {
-        let ranks = 0..informed.len();
-        let sender = ranks
-            .min_by(|&a, &b| f64::total_cmp(&free[a], &free[b]))
-            .unwrap();
-        b.transfer(sender, informed.len(), 0..1);
-        free[sender] += port;
-        let arrived = free[sender] + latency;
-        informed.push(arrived);
-        free.push(arrived);
-    }
-    (b.build().unwrap(), informed)
+use crate::support::cases::cases;
+use crate::support::random::Random;
+
+/// Messages that take 1 and have this latency.
+fn unit(latency: f64) -> CostModel {
+    CostModel::new(1.0, 0.0).latency(latency)
+}
+
+fn makespan(request: &Request, algorithm: &str) -> f64 {
+    let schedule = request.plan(algorithm).unwrap();
+    schedule.simulate(request.get_cost()).unwrap().makespan()
 }
 
 /// LogP (Culler et al. 1993), P = 8, L = 6, o = 2, g = 4: ranks are informed at these times.
 #[test]
 fn logp_broadcast() {
     // alpha = max(o, g), and the latency is what is left of L + 2 o.
-    let (alpha, latency) = (4.0, 6.0);
-    let (schedule, _) = greedy_broadcast(8, alpha, latency);
-    let cost = CostModel::new(alpha, 0.0)
-        .latency(latency)
-        .eager(Eager::All);
-    let mut times = Vec::new();
-    for rank in 0..8 {
-        let last = schedule.programs()[rank]
-            .iter()
-            .position(|step| !step.is_send());
-        let simulation = schedule.simulate(&cost).unwrap();
-        times.push(last.map_or(0.0, |i| {
-            let event = oneport::rules::Event::transferred(i);
-            let node = simulation.prepared().node(rank, event).unwrap();
-            simulation.finish(node)
-        }));
+    let cost = CostModel::new(4.0, 0.0).latency(6.0).eager(Eager::All);
+    let request = Request::broadcast(8, 1).cost(cost.clone());
+    let schedule = request.plan("postal").unwrap();
+    let simulation = schedule.simulate(&cost).unwrap();
+    let mut times = vec![0.0];
+    for rank in 1..8 {
+        let event = oneport::rules::Event::transferred(0);
+        let node = simulation.prepared().node(rank, event).unwrap();
+        times.push(simulation.finish(node));
     }
     times.sort_by(f64::total_cmp);
     assert_eq!(times, [0.0, 10.0, 14.0, 18.0, 20.0, 22.0, 24.0, 24.0]);
 }
 
-/// The postal model (Bar-Noy, Kipnis 1994): the least time of a broadcast to n ranks.
+/// The postal model (Bar-Noy, Kipnis 1994): the least time of a broadcast to n ranks, which is also
+/// that of a reduction.
 #[test]
-fn postal_broadcast() {
+fn postal_trees() {
     let cases = [
         (2.5, [6.0, 7.5, 8.0, 9.5, 12.5, 18.0]),
         (2.0, [5.0, 7.0, 7.0, 8.0, 11.0, 16.0]),
@@ -64,14 +52,197 @@ fn postal_broadcast() {
     ];
     for (lambda, times) in cases {
         for (p, time) in [8, 14, 16, 32, 100, 1024].into_iter().zip(times) {
-            let (schedule, informed) = greedy_broadcast(p, 1.0, lambda - 1.0);
-            let cost = CostModel::new(1.0, 0.0)
-                .latency(lambda - 1.0)
-                .eager(Eager::All);
-            let makespan = schedule.simulate(&cost).unwrap().makespan();
-            assert_eq!(makespan, time, "lambda {lambda}, {p} ranks");
-            assert_eq!(informed.iter().copied().fold(0.0, f64::max), time);
+            let cost = unit(lambda - 1.0).eager(Eager::All);
+            for request in [Request::broadcast(p, 1), Request::reduce(p, 1)] {
+                let request = request.cost(cost.clone());
+                assert_eq!(makespan(&request, "postal"), time, "{request:?}");
+                assert_eq!(makespan(&request.keep_order(true), "postal"), time);
+            }
+            let waits = Request::broadcast(p, 1).cost(unit(lambda - 1.0));
+            assert_eq!(makespan(&waits, "postal"), time + lambda - 1.0);
         }
+    }
+}
+
+/// The least time of all trees along which `cost` lets `p` ranks broadcast or reduce, by trying
+/// every order of messages. Only neighbours merge if `in_order`.
+fn least(request: &Request, in_order: bool) -> f64 {
+    let cost = request.get_cost();
+    let transfer = cost.transfer_cost(0, 1, 1);
+    let arrive = |rank| (rank, cost.arrival(rank));
+    let parts: Vec<_> = (0..request.ranks()).map(arrive).collect();
+    let root = request.get_root();
+    match request.get_collective() {
+        Kind::Broadcast => {
+            let late = parts.iter().filter(|part| part.0 != root);
+            let late: Vec<f64> = late.map(|part| part.1).collect();
+            least_broadcast(transfer, &[parts[root].1], &late, 0.0)
+        }
+        _ => least_reduction(transfer, cost.combine(0, 1), root, &parts, in_order),
+    }
+}
+
+/// The rank that has a partial result, and when.
+type Part = (usize, f64);
+
+fn least_broadcast(transfer: TransferCost, from: &[f64], to: &[f64], end: f64) -> f64 {
+    if to.is_empty() {
+        return from.iter().copied().fold(end, f64::max);
+    }
+    let mut least = f64::INFINITY;
+    for s in 0..from.len() {
+        for d in 0..to.len() {
+            let [sent, received] = transfer.ends(from[s], to[d]);
+            let (mut from, mut to) = (from.to_vec(), to.to_vec());
+            from[s] = sent;
+            from.push(received);
+            to.remove(d);
+            least = least.min(least_broadcast(transfer, &from, &to, end.max(received)));
+        }
+    }
+    least
+}
+
+fn least_reduction(
+    transfer: TransferCost,
+    combine: f64,
+    root: usize,
+    parts: &[Part],
+    in_order: bool,
+) -> f64 {
+    if let [one] = parts {
+        return one.1;
+    }
+    let mut least = f64::INFINITY;
+    for from in 0..parts.len() {
+        for to in 0..parts.len() {
+            if from == to || parts[from].0 == root || in_order && from.abs_diff(to) > 1 {
+                continue;
+            }
+            let ready = transfer.ends(parts[from].1, parts[to].1)[1] + combine;
+            let mut left = parts.to_vec();
+            left[to].1 = ready;
+            left.remove(from);
+            least = least.min(least_reduction(transfer, combine, root, &left, in_order));
+        }
+    }
+    least
+}
+
+/// Random requests of few ranks, with latency or late ranks.
+fn few(random: &mut Random, latency: bool) -> Request {
+    let p = 1 + random.below(6);
+    let reduces = random.one_in(2);
+    let whole = |n: usize| n as f64 / 2.0;
+    let mut cost = unit(if latency { whole(random.below(7)) } else { 0.0 });
+    if reduces {
+        cost = cost.gamma(whole(random.below(3)));
+    }
+    if random.one_in(2) {
+        cost = cost.eager(Eager::All);
+    }
+    if !latency || !reduces {
+        cost = cost.arrivals((0..p).map(|_| whole(random.below(8))).collect());
+    }
+    let request = if reduces {
+        Request::reduce(p, 1)
+    } else {
+        Request::broadcast(p, 1)
+    };
+    let order = reduces && !latency && random.one_in(2);
+    request.root(random.below(p)).keep_order(order).cost(cost)
+}
+
+/// No tree takes less, found by trying all.
+#[test]
+fn trees_for_late_ranks_and_latency_are_best() {
+    let mut random = Random::new(11);
+    for _ in 0..cases(300, 3000) {
+        let late = few(&mut random, false);
+        let time = least(&late, late.get_keep_order());
+        assert_eq!(makespan(&late, "arrival-tree"), time, "{late:?}");
+        // Latency: a broadcast may have late ranks, too.
+        let far = few(&mut random, true);
+        let reduces = far.get_collective().reduces();
+        let name = if reduces { "postal" } else { "arrival-tree" };
+        assert_eq!(makespan(&far, name), least(&far, false), "{far:?}");
+    }
+}
+
+/// Golumbic 1976: `ceil(log2 sum 2^a)` for arrivals `a` in units of a message.
+#[test]
+fn reductions_with_late_ranks() {
+    let late = |arrivals: &[f64], root| {
+        let cost = unit(0.0).arrivals(arrivals.to_vec());
+        Request::reduce(arrivals.len(), 1).root(root).cost(cost)
+    };
+    let one_late = |by: f64| [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, by];
+    for (arrivals, time) in [
+        (one_late(0.0), 3.0),
+        (one_late(1.0), 4.0),
+        (one_late(2.0), 4.0),
+        (one_late(3.0), 4.0),
+        (one_late(5.0), 6.0),
+        ([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0], 8.0),
+        ([0.0, 0.0, 0.0, 0.0, 2.0, 2.0, 2.0, 2.0], 5.0),
+    ] {
+        for root in [0, 7] {
+            assert_eq!(makespan(&late(&arrivals, root), "arrival-tree"), time);
+        }
+    }
+    let mut random = Random::new(3);
+    for p in [1, 2, 17, 200, 1024] {
+        let arrivals: Vec<f64> = (0..p).map(|_| random.below(12) as f64).collect();
+        let sum: f64 = arrivals.iter().map(|a| a.exp2()).sum();
+        let request = late(&arrivals, p / 2);
+        assert_eq!(makespan(&request, "arrival-tree"), sum.log2().ceil());
+        let in_order = makespan(&request.keep_order(true), "arrival-tree");
+        assert!(in_order >= sum.log2().ceil() && in_order <= sum.log2().ceil() + 1.0);
+    }
+}
+
+/// StragglAR (arXiv 2505.23523): `p + log2 p - 2` messages of a share after the last arrival.
+#[test]
+fn allreduce_with_one_late_rank() {
+    for p in [2usize, 4, 8, 16, 32, 64, 256] {
+        for late in [0, p / 3, p - 1] {
+            let shares = p - 1;
+            let mut arrivals = vec![0.0; p];
+            arrivals[late] = 10.0 * shares as f64;
+            let cost = CostModel::new(0.0, 1.0).arrivals(arrivals);
+            let request = Request::allreduce(p, shares).cost(cost.clone());
+            let after = makespan(&request, "straggler") - cost.last_arrival();
+            let rounds = p + p.ilog2() as usize - 2;
+            assert_eq!(after, rounds as f64, "{p} ranks");
+            assert!(request.plan("straggler").unwrap().check().is_correct());
+        }
+    }
+}
+
+/// Algorithms for late ranks and latency are chosen there, and are no candidates elsewhere.
+#[test]
+fn rows_are_candidates_of_the_machines_that_they_are_made_for() {
+    let best = |request: Request| choose::choose(&request).unwrap().algorithm.name();
+    let late = |by: f64| CostModel::new(1.0, 1.0).arrivals([[0.0; 7].as_slice(), &[by]].concat());
+    assert_eq!(
+        best(Request::allreduce(8, 7000).cost(late(1e6))),
+        "straggler"
+    );
+    let arrivals = (0..13).map(|rank| f64::from(rank * 5 % 13));
+    let staggered = CostModel::new(3.0, 0.0).arrivals(arrivals.collect());
+    for request in [Request::broadcast(13, 1), Request::reduce(13, 1)] {
+        assert_eq!(
+            best(request.root(6).cost(staggered.clone())),
+            "arrival-tree"
+        );
+    }
+    for request in [Request::broadcast(14, 1), Request::reduce(14, 1)] {
+        assert_eq!(best(request.cost(unit(3.0).eager(Eager::All))), "postal");
+    }
+    for kind in [Kind::Broadcast, Kind::Reduce, Kind::Allreduce] {
+        let ideal = CostModel::new(1.0, 1.0);
+        let all = registry::candidates(kind, &ideal, 8);
+        assert!(all.into_iter().all(|a| a.made_for == MadeFor::AnyMachine));
     }
 }
 

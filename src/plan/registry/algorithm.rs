@@ -180,6 +180,7 @@ impl Algorithm {
         let alternatives = match reason.is_restriction() {
             true => of(self.collective)
                 .filter(|a| lacks_restriction(a) && a.ports.allow(request.ports))
+                .filter(|a| a.is_made_for(&request.cost))
                 .map(|a| a.row.name)
                 .collect(),
             false => Vec::new(),

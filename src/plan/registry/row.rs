@@ -3,7 +3,7 @@
 
 use super::{Algorithm, BestRoot, Planner};
 use crate::error::Result;
-use crate::machine::Ports;
+use crate::machine::{CostModel, Ports};
 use crate::plan::Request;
 use crate::plan::circulant::table::Table;
 use crate::plan::segments::{Best, Published, SymbolValues};
@@ -32,6 +32,8 @@ pub struct Row {
     pub one_size_a_rank: bool,
     /// What it requires of the machine's nodes.
     pub nodes: Nodes,
+    /// The machines that it is made for: it is no [candidate](super::candidates) for others.
+    pub made_for: MadeFor,
     /// Whether it splits the vector, or every block, into the request's segments.
     pub segmented: bool,
     /// Approximate number of transfers, for `(p, q)`: `p` ranks with `q` segments. It determines
@@ -105,6 +107,18 @@ pub enum Nodes {
     Equal,
 }
 
+/// The machines that an algorithm is made for. It can be planned for others, too, for which an
+/// earlier row is as good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MadeFor {
+    /// Any machine.
+    AnyMachine,
+    /// Machines whose messages have latency.
+    Latency,
+    /// Ranks that arrive late: schedules depend on the arrivals.
+    LateRanks,
+}
+
 /// Port models an algorithm is planned for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortModels {
@@ -155,6 +169,15 @@ impl Row {
     #[doc(hidden)]
     pub fn is_streamed(&self) -> bool {
         matches!(self.planner, Planner::Streamed(_))
+    }
+
+    /// Whether it is made for machines with these costs.
+    pub fn is_made_for(&self, cost: &CostModel) -> bool {
+        match self.made_for {
+            MadeFor::AnyMachine => true,
+            MadeFor::Latency => cost.latency_between(0, 1) > 0.0,
+            MadeFor::LateRanks => cost.last_arrival() > 0.0,
+        }
     }
 
     /// The requests that it does not support, besides those that its ports and its operator
@@ -222,6 +245,7 @@ pub(in crate::plan) const fn planned_by(
         regular_only: false,
         one_size_a_rank: false,
         nodes: Nodes::Any,
+        made_for: MadeFor::AnyMachine,
         segmented: false,
         planning_work: 1,
         transfers: logarithmic,

@@ -46,7 +46,8 @@ use oneport::schedule::Step;
 /// As [`choose()`](oneport::plan::choose::choose); also when there are no cores.
 pub fn choose_native(request: &Request, core_model: &CoreModel) -> Result<Choice> {
     let kind = request.get_collective();
-    choose_native_among(registry::of(kind), request, core_model)?
+    let candidates = registry::of(kind).filter(|a| a.is_made_for(request.get_cost()));
+    choose_native_among(candidates, request, core_model)?
         .best()
         .map_err(|refusals| none_applies(Some(kind), &refusals))
 }

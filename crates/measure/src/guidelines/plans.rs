@@ -106,7 +106,8 @@ impl<'a> Plans<'a> {
     /// Returns the plan with the least model time among the algorithms that may perform `call`.
     fn fastest(&self, call: &Call, ranks: usize, elements: usize) -> Result<PlannedCall, String> {
         let kind = call.kind;
-        let mut candidates: Vec<_> = registry::of(kind).collect();
+        let suit = |a: &&Algorithm| a.is_made_for(&self.setting.cost);
+        let mut candidates: Vec<_> = registry::of(kind).filter(suit).collect();
         if candidates.is_empty() {
             return Err(format!("no algorithm for {} is registered", kind.name()));
         }
