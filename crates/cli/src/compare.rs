@@ -171,7 +171,11 @@ struct CompareJob<'a> {
 impl<'a> CompareJob<'a> {
     fn new(args: &'a CompareArgs, site: &Site) -> Result<CompareJob<'a>> {
         let (common, task) = args.task(site)?;
-        let ranked = rank(args, &common, &task)?;
+        CompareJob::of(args, &common, task)
+    }
+
+    fn of(args: &'a CompareArgs, common: &Common, task: PlanTask) -> Result<CompareJob<'a>> {
+        let ranked = rank(args, common, &task)?;
         let measures = args.engine().is_some();
         let schedules = measures.then(|| measured::plan(&ranked.candidates));
         Ok(CompareJob {

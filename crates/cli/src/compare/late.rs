@@ -1,7 +1,7 @@
 //! Times of algorithms under many arrivals of the ranks: each rank late in turn, or random ones.
 
 use anyhow::{Result, bail};
-use oneport::plan::registry::Planned;
+use oneport::plan::registry::{self, MadeFor, Planned};
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Schedule};
 use oneport_pictures::SweepRow;
@@ -27,9 +27,15 @@ pub(super) fn ensure(args: &CompareArgs) -> Result<()> {
 /// All algorithms at one point of a sweep, under the arrivals of the options.
 pub(super) fn point(args: &CompareArgs, site: &Site) -> Result<Point> {
     let mut ideal = args.clone();
-    // Algorithms and segments are chosen for ranks that arrive together.
+    // Segments are chosen for ranks that arrive together.
     ideal.common.delays.arrivals = None;
-    let job = CompareJob::new(&ideal, site)?;
+    let (common, mut task) = ideal.task(site)?;
+    if matches!(&*common.algorithm, "auto" | "all") {
+        let all = registry::of(task.request.get_collective());
+        let late = all.filter(|a| a.made_for == MadeFor::LateRanks);
+        task.algorithms.extend(late.cloned());
+    }
+    let job = CompareJob::of(&ideal, &common, task)?;
     let ranks = job.task.request.ranks();
     let cost = job.task.request.get_cost().clone();
     let mut rows = Vec::new();
@@ -122,7 +128,9 @@ fn times(
         Candidate::Own(schedule) => return stored(schedule),
         Candidate::Planned(choice) => choice,
     };
-    if let Planned::Stored(schedule) = choice.algorithm.planned(&choice.request)? {
+    if choice.algorithm.made_for != MadeFor::LateRanks
+        && let Planned::Stored(schedule) = choice.algorithm.planned(&choice.request)?
+    {
         return stored(&schedule);
     }
     let time = |arrivals| {

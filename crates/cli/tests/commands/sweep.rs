@@ -87,6 +87,12 @@ fn late_ranks_are_swept() {
     }
     let again = text(&format!("compare {reduce} --late 0..16"));
     assert_eq!(again.matches("  binomial").count(), 17, "{again}");
+    // Those that are made for late ranks are planned anew for each late rank.
+    let all = json("compare allreduce -p 4 --bytes 300 --alpha 0 --beta 1 --late 1000");
+    let mut rows = all["rows"].as_array().unwrap().iter();
+    let straggler = rows.find(|row| row["algorithm"] == "straggler").unwrap();
+    let times = ["model_time", "least_time"].map(|of| straggler[of].as_f64().unwrap());
+    assert_eq!(times, [400.0, 400.0]);
     let svg = fs::read_to_string(folder.join("late.svg")).unwrap();
     assert!(
         svg.contains("one rank is late by")
