@@ -216,7 +216,7 @@ fn a_long_paced_run_says_how_long() {
     let output = oneport(run).assert().success().get_output().clone();
     let note = String::from_utf8(output.stderr).unwrap();
     assert!(
-        note.contains("5 paced repetitions of 300 ms each take about 1.5 s"),
+        note.contains("5 repetitions of 300 ms each take about 1.5 s"),
         "{note}"
     );
 }
