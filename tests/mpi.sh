@@ -209,6 +209,17 @@ measured() {
     grep -q '"MPI_Gatherv"' "$work/out" || fail 'guidelines: no MPI_Gatherv'
 }
 
+# Other processes keep the cores busy.
+busy() {
+    local hogs=()
+    for _ in 1 2 3 4; do
+        timeout 60 sh -c 'while :; do :; done' &
+        hogs+=($!)
+    done
+    expect 0 'had [0-9]*% of the time' 2 "$oneport" run allreduce --bytes 1MiB --repetitions 100
+    kill "${hogs[@]}"
+}
+
 # Links that are measured, and planned for.
 links() {
     local n=2 sizes=1KiB,8 model="--costs $work/links.json"
@@ -617,6 +628,7 @@ try() {
     [ "$nth" = 1 ] || [ "$library" != mpich-abi ] || return 0
     part commands
     part measured
+    [ "$nth" -gt 1 ] || part busy
     part links
     # What runs no ranks does not depend on the library.
     [ "$nth" -gt 1 ] && [ ${#tested[@]} -gt 1 ] || part once

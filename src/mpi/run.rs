@@ -11,7 +11,7 @@ use super::world::World;
 use crate::error::{Error, Result};
 use crate::run::engine::{
     Copying, Eager, Program, Reports, RunBuffers, RunData, RunPerformer, RunReport, RunSpec,
-    RunnerJob, ThreadReport, nanoseconds, repeat, sealed,
+    RunnerJob, ThreadReport, foreign_warning, nanoseconds, repeat, sealed,
 };
 use crate::run::system::ensure_memory;
 use crate::run::{Clock, Element, Mismatch, Outcome, Place, Processes, Run, Workers};
@@ -194,6 +194,9 @@ impl World {
             ranks: Vec::new(),
             walls: self.all_walls(ranks, accepted.repetitions, walls)?,
         };
+        let percent_by_others = self.percent_by_others()?;
+        let mut warnings = self.warnings(spec.schedule);
+        warnings.extend(percent_by_others.map(foreign_warning));
         let one_host = self.hosts().len() == 1;
         let late = spec.options.cost.last_arrival();
         let simulation = prepared.simulation.as_ref();
@@ -208,8 +211,8 @@ impl World {
             oversubscribed: self.oversubscribed(),
             workers: Workers::Ranks,
             eager: prepared.eager.is_some(),
-            warnings: self.warnings(spec.schedule),
-            percent_by_others: None,
+            warnings,
+            percent_by_others,
             compared: if spec.verified { accepted.filled } else { 0 },
             function: accepted.own.as_ref().map(|own| own.name),
         })

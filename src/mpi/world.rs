@@ -10,6 +10,7 @@ use super::summary::digest;
 use super::watchdog::Watchdog;
 use crate::error::{Error, ErrorKind, Result};
 use crate::run::Host;
+use crate::run::engine::Load;
 
 /// How long the library may take to start all processes.
 const START_DEADLINE: Duration = Duration::from_secs(120);
@@ -44,8 +45,10 @@ pub struct World {
     pub(super) all: Communicator,
     pub(super) watchdog: Watchdog,
     hosts: Hosts,
-    /// The cores that the processes of this host may use.
-    cores: usize,
+    /// The system's numbers of the cores that the processes of this host may use.
+    cores: Vec<usize>,
+    /// The load of these cores when it was read last.
+    load: Option<Load>,
     /// Whether each process of this host may use one core only.
     bound: bool,
     /// The ranks of the processes of this host.
@@ -132,11 +135,12 @@ impl World {
         let on_host = host.gather_to_all(&[all.rank() as u64])?;
         let on_host = on_host.into_iter().map(|rank| rank as usize).collect();
         let max_tag = all.max_tag()?;
-        all.set_oversubscribed(host.size() > cores);
+        all.set_oversubscribed(host.size() > cores.len().max(1));
         let mut world = World {
             part: None,
             watchdog,
             hosts,
+            load: Load::now(&cores),
             cores,
             bound,
             on_host,
@@ -175,7 +179,7 @@ impl World {
 
     /// The number of cores that the processes of this host may use together.
     pub fn cores(&self) -> usize {
-        self.cores
+        self.cores.len().max(1)
     }
 
     /// Whether the launcher has bound each process of this host to one core.
@@ -185,12 +189,35 @@ impl World {
 
     /// Whether the processes of this host outnumber the cores that they may use.
     pub fn oversubscribed(&self) -> bool {
-        self.on_host.len() > self.cores
+        self.on_host.len() > self.cores()
     }
 
     /// The ranks of the processes that share this host's memory.
     pub(super) fn ranks_on_host(&self) -> &[usize] {
         &self.on_host
+    }
+
+    /// The largest percentage of the time of a host's cores that other processes have had, if it is
+    /// large enough to report: since the last call, or since an earlier one, as the time must be so
+    /// long that the system's accounting tells.
+    pub(super) fn percent_by_others(&mut self) -> Result<Option<u64>> {
+        /// Ticks of a core.
+        const LONG: u64 = 25;
+        let now = Load::now(&self.cores);
+        let loads = now.as_ref().zip(self.load.as_ref());
+        let own = loads.map_or(0, |(now, before)| now.own_since(before));
+        let short = loads.map_or(0, |(now, before)| {
+            LONG.saturating_sub(now.ticks_since(before))
+        });
+        let all = self.all.gather_to_all(&[own])?;
+        let on_host = self.on_host.iter().map(|&rank| all[rank]).sum();
+        let found = loads.and_then(|(now, before)| now.percent_by_others_since(before, on_host));
+        let [most, short] = self.all.max([found.unwrap_or(0), short])?;
+        if short > 0 {
+            return Ok(None);
+        }
+        self.load = now;
+        Ok((most > 0).then_some(most))
     }
 
     /// Refuses to go on if processes differ in a fact. A fact is what a process does or has, such
@@ -314,8 +341,9 @@ impl Hosts {
     }
 }
 
-/// The number of cores that the processes of a host may use, and whether each may use one only.
-fn cores(host: &Communicator) -> Result<(usize, bool)> {
+/// The system's numbers of the cores that the processes of a host may use, and whether each may use
+/// one only.
+fn cores(host: &Communicator) -> Result<(Vec<usize>, bool)> {
     const WORDS: usize = 64;
     let mut mine = [0u64; WORDS + 1];
     let own = core_affinity::get_core_ids().unwrap_or_default();
@@ -333,6 +361,6 @@ fn cores(host: &Communicator) -> Result<(usize, bool)> {
             *sum |= word;
         }
     }
-    let count = cores[..WORDS].iter().map(|word| word.count_ones() as usize);
-    Ok((count.sum::<usize>().max(1), cores[WORDS] == 0))
+    let may_use = |core: &usize| cores[core / 64] >> (core % 64) & 1 == 1;
+    Ok(((0..64 * WORDS).filter(may_use).collect(), cores[WORDS] == 0))
 }

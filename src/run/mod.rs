@@ -75,6 +75,7 @@ mod wires;
 #[cfg(feature = "mpi")]
 pub(crate) mod engine {
     pub(crate) use super::context::Copying;
+    pub(crate) use super::exec::foreign_warning;
     pub(crate) use super::exec::{
         Carrier, Eager, HalfTransfer, OperatorSpec, Peers, Program, RankExecutor, Reports,
         RunOptions, RunPerformer, RunReport, RunSpec, Runner, RunnerJob, Sequence, ThreadReport,
@@ -86,7 +87,7 @@ pub(crate) mod engine {
     pub(crate) use super::transfer::{
         Buffer, Combiner, Due, RankMemory, Received, RecvOp, Sent, Slots,
     };
-    pub(crate) use super::wait::{nanoseconds, sleep_until};
+    pub(crate) use super::wait::{Load, nanoseconds, sleep_until};
 }
 
 #[doc(hidden)]

@@ -12,7 +12,7 @@ use oneport_measure::Calibration;
 use oneport_measure::guidelines::{self, Comparison, Evaluation, Performer, Setting};
 use serde::Serialize;
 
-use crate::args::{MachineArgs, clock_name, parse_ranks};
+use crate::args::{InputArgs, Inputs, MachineArgs, clock_name, parse_ranks};
 use crate::input::show_cost;
 use crate::memory::ensure_memory;
 use crate::output::{self, record};
@@ -74,6 +74,9 @@ pub(crate) struct GuidelinesArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_deadline, default_value = "10s", allow_hyphen_values = true)]
     deadline: Duration,
 
+    #[command(flatten)]
+    inputs: InputArgs,
+
     /// Print one JSON object instead of text
     #[arg(long)]
     json: bool,
@@ -126,6 +129,10 @@ impl GuidelinesJob {
             ensure_for_processes(&[("--paced", args.paced)])?;
             site.ensure_processes(ranks.iter().copied().max().unwrap_or(1))?;
         }
+        ensure!(
+            clock.is_some() || !args.inputs.inputs.kept(),
+            "--inputs is for measured times: take --native or --paced, too"
+        );
         ensure_fits_memory(&ranks, &sizes, clock.is_some(), site)?;
         let machine = &args.machine;
         let ports = machine.ports(Ports::BI)?;
@@ -144,6 +151,7 @@ impl GuidelinesJob {
             tolerance: args.tolerance.unwrap_or(fallback.tolerance),
             measured_tolerance: args.tolerance.unwrap_or(fallback.measured_tolerance),
             deadline: args.deadline,
+            keep_inputs: args.inputs.inputs.kept(),
             library: over_mpi,
             ..fallback
         };
@@ -167,6 +175,7 @@ impl GuidelinesJob {
             ports: setting.ports.name(),
             tolerance: setting.tolerance,
             measured_tolerance (optional): setting.clock.map(|_| setting.measured_tolerance),
+            inputs (optional): setting.clock.map(|_| inputs(setting)),
             time_unit: self.unit.name(),
             mpi (optional): self.processes.as_ref(),
             rows: evaluation.rows.iter().map(|row| record! {
@@ -284,6 +293,13 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Sit
     ensure_memory("measuring", needed, "take fewer ranks or smaller sizes")
 }
 
+fn inputs(setting: &Setting) -> &'static str {
+    match setting.keep_inputs {
+        true => Inputs::Kept.name(),
+        false => Inputs::Rewritten.name(),
+    }
+}
+
 fn print(out: &mut dyn Write, done: &GuidelinesJob) -> Result<()> {
     let (report, setting, unit) = (&done.evaluation, &done.setting, done.unit);
     writeln!(out, "{}", show_cost(&setting.cost, unit))?;
@@ -305,7 +321,9 @@ fn print(out: &mut dyn Write, done: &GuidelinesJob) -> Result<()> {
         let rows: Vec<&Comparison> = rows.filter(|r| r.clock == clock && r.by == by).collect();
         let what = match (clock.map(clock_name), by) {
             (None, _) => "model times".to_string(),
-            (Some(clock), Performer::Schedules) => format!("measured times, {clock}"),
+            (Some(clock), Performer::Schedules) => {
+                format!("measured times, {clock}, inputs {}", inputs(setting))
+            }
             (Some(clock), Performer::Library) => {
                 format!("measured times of the library itself, {clock}")
             }

@@ -208,12 +208,24 @@ impl<'t> Legend<'t> {
         flow.y + LINE
     }
 
+    /// Whether two of the segments share an element.
+    fn overlap(&self) -> bool {
+        let segments = self.numbers.iter().map(|&n| &self.trace.segments[n]);
+        let mut spans: Vec<_> = segments.flat_map(|spans| spans.iter().copied()).collect();
+        spans.sort_unstable();
+        spans.windows(2).any(|pair| pair[0].overlaps(pair[1]))
+    }
+
     fn colors(&self, svg: &mut Svg, flow: &mut EntryFlow) {
         let blocks = !self.trace.blocks.is_empty();
         let groups = self.trace.groups.as_ref();
         let (what, heading) = match (blocks, groups) {
             (_, Some(_)) => ("groups", "Colours:"),
             (true, _) => ("blocks", "Rank of the first block that a message carries:"),
+            (false, _) if self.overlap() => (
+                "parts of the vector",
+                "Parts of the vector that messages carry, which overlap (first-last element):",
+            ),
             (false, _) => ("segments", "Segments (first-last element):"),
         };
         let (x, y) = flow.entry(width(heading, TEXT));

@@ -58,4 +58,5 @@ pub(crate) use {
     runner::{Runner, RunnerJob},
     sequence::Sequence,
     spec::{OperatorSpec, RunSpec},
+    warnings::foreign_warning,
 };

@@ -60,7 +60,7 @@ impl Team {
 }
 
 /// The warning that others had this part of the cores' time.
-pub(super) fn foreign_warning(percent: u64) -> String {
+pub(crate) fn foreign_warning(percent: u64) -> String {
     format!(
         "other processes, or the host of this machine, had {percent}% of the time of the ranks' cores: wall-clock includes waiting for them"
     )

@@ -128,7 +128,8 @@ impl Contention {
         if !self.noticed.load(Relaxed) && !self.any_blocks() {
             return None;
         }
-        Load::now(&self.ids)?.percent_by_others_since(&before)
+        let now = Load::now(&self.ids)?;
+        now.percent_by_others_since(&before, now.own_since(&before))
     }
 
     pub(super) fn any_blocks(&self) -> bool {

@@ -59,12 +59,22 @@ impl Load {
         })
     }
 
-    /// The percentage of the cores' time since `before` that others had, if that is certain and
-    /// large enough to report.
-    pub(crate) fn percent_by_others_since(&self, before: &Load) -> Option<u64> {
+    /// Ticks of each core since `before`.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn ticks_since(&self, before: &Load) -> u64 {
+        self.all.saturating_sub(before.all) / self.cores
+    }
+
+    /// Ticks of this process since `before`.
+    pub(crate) fn own_since(&self, before: &Load) -> u64 {
+        self.by_this_process.saturating_sub(before.by_this_process)
+    }
+
+    /// The percentage of the cores' time since `before` that others had than the ranks, which had
+    /// `own` ticks, if that is certain and large enough to report.
+    pub(crate) fn percent_by_others_since(&self, before: &Load, own: u64) -> Option<u64> {
         let all = self.all.saturating_sub(before.all);
         let busy = self.busy.saturating_sub(before.busy);
-        let own = self.by_this_process.saturating_sub(before.by_this_process);
         let by_others = busy.saturating_sub(own).min(all);
         // Each number counts whole ticks.
         let margin = self.cores + 2;

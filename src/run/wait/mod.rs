@@ -78,6 +78,8 @@ mod waiter;
 
 use super::sync;
 pub(crate) use inbox::{Inbox, QueueNode};
+#[cfg(feature = "mpi")]
+pub(crate) use load::Load;
 pub(crate) use meeting::Missed;
 pub(crate) use pace::{ask_for_precise_timers, nanoseconds, sleep_until};
 pub(crate) use state::TeamState;

@@ -16,9 +16,8 @@ fn after(core: &str, own: &str) -> Option<u64> {
     let cores = BEFORE.0.replace("cpu1 10 0 10 100 0 0 0 0", core);
     let process = BEFORE.1.replace("3 4", own);
     let before = Load::read(&[1], BEFORE.0, BEFORE.1).unwrap();
-    Load::read(&[1], &cores, &process)
-        .unwrap()
-        .percent_by_others_since(&before)
+    let after = Load::read(&[1], &cores, &process).unwrap();
+    after.percent_by_others_since(&before, after.own_since(&before))
 }
 
 #[test]
@@ -46,7 +45,7 @@ fn the_busy_time_of_several_cores_is_added() {
     let load = |cores| Load::read(&[0, 12], cores, BEFORE.1).unwrap();
     // 200 ticks, 40 of them busy.
     assert_eq!(
-        load(&after).percent_by_others_since(&load(BEFORE.0)),
+        load(&after).percent_by_others_since(&load(BEFORE.0), 0),
         Some(20)
     );
 }

@@ -154,3 +154,15 @@ fn bad_usage_gives_a_message_and_exit_code_2() {
         assert!(message.contains(expected), "{arguments}: {message}");
     }
 }
+
+#[test]
+fn inputs_are_kept_if_asked_for() {
+    let kept = "-p 2 --bytes 8 --native --tolerance 1000% --inputs kept";
+    assert_eq!(
+        json(&format!("{kept} --alpha 1us --beta 1ns"), 0)["inputs"],
+        "kept"
+    );
+    let refused = oneport("-p 2 --bytes 8 --inputs kept").assert().code(2);
+    let error = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
+    assert!(error.contains("--inputs is for measured times"), "{error}");
+}

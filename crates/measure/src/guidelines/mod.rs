@@ -120,6 +120,8 @@ pub struct Setting {
     pub measured_tolerance: f64,
     /// How long a rank waits for a partner in a measurement.
     pub deadline: Duration,
+    /// Whether nothing writes the inputs between timed repetitions: see `Run::keep_inputs`.
+    pub keep_inputs: bool,
     /// Whether to measure the library's own collectives, too, where ranks are processes.
     pub library: bool,
 }
@@ -228,6 +230,7 @@ impl Setting {
             tolerance: 0.0,
             measured_tolerance: 0.1,
             deadline: Duration::from_secs(10),
+            keep_inputs: false,
             library: false,
         }
     }

@@ -278,6 +278,7 @@ impl<'a> Plans<'a> {
             .clock(clock)
             .cost(planned.request.get_cost().clone())
             .deadline(self.setting.deadline)
+            .keep_inputs(self.setting.keep_inputs)
             .warmup(1);
         match (by, planned.call.by) {
             (Performer::Schedules, _) => run,

@@ -329,3 +329,17 @@ fn pictures_of_runs_and_series_fit_into_papers() {
         assert!(message.contains("--plain is for pictures"), "{message}");
     }
 }
+
+#[test]
+fn a_legend_says_that_parts_overlap() {
+    let folder = folder("overlapping");
+    for (algorithm, heading) in [
+        ("rabenseifner", "which overlap (first-last element)"),
+        ("circulant", "Segments (first-last element)"),
+    ] {
+        let draw = format!("draw allreduce -p 8 -a {algorithm} --bytes 1KiB -o gantt.svg");
+        oneport(&draw, &folder).assert().success();
+        let svg = std::fs::read_to_string(folder.join("gantt.svg")).unwrap();
+        assert!(svg.contains(heading), "{algorithm}");
+    }
+}
