@@ -227,7 +227,7 @@ const ALGORITHMS: &[Row] = &[
     broadcast(exchange::van_de_geijn::REDUCE),
     exchange::van_de_geijn::RING_BROADCAST,
     broadcast(tree::postal::REDUCE),
-    tree::arrival_tree::BROADCAST,
+    broadcast(tree::arrival_tree::REDUCE),
     circulant::census::ALLREDUCE,
     circulant::allgather::ALLREDUCE,
     circulant::n_blocks::ALLREDUCE,

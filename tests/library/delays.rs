@@ -191,7 +191,7 @@ fn reductions_with_late_ranks() {
         }
     }
     let mut random = Random::new(3);
-    for p in [1, 2, 17, 200, 1024] {
+    for p in [1, 2, 17, 200, 1024, 3000] {
         let arrivals: Vec<f64> = (0..p).map(|_| random.below(12) as f64).collect();
         let sum: f64 = arrivals.iter().map(|a| a.exp2()).sum();
         let request = late(&arrivals, p / 2);

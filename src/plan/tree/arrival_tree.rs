@@ -1,7 +1,7 @@
 //! Reduction and broadcast of whole vectors for ranks that arrive late.
 //!
-//! - Source: Golumbic, "Combinatorial merging" (1976); in the order of the ranks the best
-//!   alphabetic tree for the maximum, by intervals (Hu, Kleitman, Tamaki 1979).
+//! - Source: Golumbic, "Combinatorial merging" (1976); in the order of the ranks an alphabetic tree
+//!   of given depths: Yeung, "Alphabetic codes revisited" (1991).
 //! - Ports: uni- or bidirectional, one-ported.
 //! - Symbols: `p` ranks, `m` elements, rank `r` arrives at `a_r`, `T = alpha + beta m + gamma m`.
 //! - Time: the least of all trees where latency is 0. Of the reduction, if the operator commutes
@@ -9,12 +9,13 @@
 //! - Volume: `(p - 1) m`.
 //! - Restrictions: links that cost the same. Not segmented.
 //! - Operand order: kept.
-//! - Cost of planning: `O(p log p)`; of a reduction in the order of the ranks `O(p^2 log p)`.
 //!
 //! The reduction merges the two partial results that are ready first, again and again; the rank of
 //! the root receives, and of two others the one that has the result sooner. Where order counts
-//! only neighbours merge. The least time of a range of ranks is that of the best cut in two, and a
-//! longer range takes no less: so the best cut is where the two parts take equally long.
+//! only neighbours merge. A search finds the earliest end that there is a tree for: until then rank
+//! `r` has time for a number of merges, its depth. Ranks take their places in a binary tree from
+//! left to right, each the first one of its depth that is left. No tree has all ranks at such
+//! depths, or less deep, if these do not fit.
 //!
 //! The broadcast is greedy: the informed rank that can send first sends to the rank that arrives
 //! first. Both choices are best. Let two ranks that a schedule informs in the other order change
@@ -31,21 +32,11 @@ use super::postal;
 use crate::machine::TransferCost;
 use crate::plan::prelude::*;
 
-/// For more ranks the tables of ranges become too large.
-const MAX_RANKS: usize = 1024;
-
 pub(in crate::plan) const REDUCE: Row = Row {
-    max_ranks: Some(MAX_RANKS),
-    ..OF_ANY_RANKS
-};
-
-pub(in crate::plan) const BROADCAST: Row = row::broadcast(OF_ANY_RANKS);
-
-const OF_ANY_RANKS: Row = Row {
     uniform_links_only: true,
     made_for: MadeFor::LateRanks,
     transfers: |p, _| p,
-    source: "Golumbic 1976; in rank order Hu, Kleitman, Tamaki 1979",
+    source: "Golumbic 1976; in rank order Yeung 1991",
     rounds: "none; the least time of all trees where messages have no latency",
     volume: "(p-1) m",
     ..row::planned_by("arrival-tree", Kind::Reduce, Planner::Reduction(reduction))
@@ -66,7 +57,7 @@ fn reduction(request: &Request) -> Reduction {
     let messages = match (request.kind.reduces(), request.keep_order) {
         (false, _) => spread(&merging, ranks),
         (true, false) => merging.soonest(&ranks),
-        (true, true) => merging.neighbours(ranks),
+        (true, true) => merging.neighbours(&ranks),
     };
     let number = |rank: usize| (rank + p - request.root) % p;
     let rounds = messages.into_iter();
@@ -141,54 +132,57 @@ impl Merging {
         messages
     }
 
-    /// Merges neighbours, by the best cut of each range.
-    fn neighbours(&self, ranks: Vec<Partial>) -> Vec<[usize; 2]> {
-        let p = ranks.len();
-        // By length, less one, and by first rank.
-        let mut ranges = vec![ranks];
-        for len in 2..=p {
-            let merged = |first| {
-                let [a, b] = self.cut(&ranges, first, len).1;
-                self.merge(a, b)
-            };
-            let merged = (0..=p - len).map(merged).collect();
-            ranges.push(merged);
-        }
-        let (mut messages, mut open) = (Vec::new(), vec![(0, p)]);
-        while let Some((first, len)) = open.pop() {
-            if len > 1 {
-                let (cut, [a, b]) = self.cut(&ranges, first, len);
-                messages.push(self.message(a, b));
-                open.extend([(first, cut), (first + cut, len - cut)]);
+    /// Merges neighbours, by the earliest end that there is a tree for.
+    fn neighbours(&self, ranks: &[Partial]) -> Vec<[usize; 2]> {
+        let last = ranks.iter().map(|rank| rank.ready).fold(0.0, f64::max);
+        let time = self.transfer.port + self.transfer.latency + self.combine;
+        let balanced = f64::from(doublings(ranks.len()) + 1);
+        let (mut early, mut end) = (last, last + balanced * time);
+        loop {
+            let middle = early + (end - early) / 2.0;
+            if middle <= early || middle >= end {
+                return self.within(ranks, time, end).1;
+            }
+            match self.within(ranks, time, middle).0 {
+                true => end = middle,
+                false => early = middle,
             }
         }
-        messages.reverse();
-        messages
     }
 
-    /// The best cut of a range: the length of its first part, and both parts.
-    fn cut(&self, ranges: &[Vec<Partial>], first: usize, len: usize) -> (usize, [Partial; 2]) {
-        let parts = |cut: usize| [ranges[cut - 1][first], ranges[len - cut - 1][first + cut]];
-        // The first part takes longer the longer it is, the second part less.
-        let (mut low, mut high) = (1, len - 1);
-        while low < high {
-            let middle = (low + high) / 2;
-            let [a, b] = parts(middle);
-            match a.ready < b.ready {
-                true => low = middle + 1,
-                false => high = middle,
+    /// The tree of neighbours in which each rank has as many merges above it as fit in until `end`,
+    /// or fewer; and whether there is one. If there is none, the tree ends later.
+    fn within(&self, ranks: &[Partial], time: f64, end: f64) -> (bool, Vec<[usize; 2]>) {
+        // Finished parts, each with the number of merges above it, which ascend.
+        let mut parts: Vec<(Partial, i64)> = Vec::new();
+        let mut messages = Vec::new();
+        let mut merge_last = |parts: &mut Vec<(Partial, i64)>| {
+            if let (Some((b, _)), Some((a, above))) = (parts.pop(), parts.pop()) {
+                messages.push(self.message(a, b));
+                parts.push((self.merge(a, b), above - 1));
+            }
+        };
+        for &rank in ranks {
+            let above = ((end - rank.ready) / time) as i64;
+            // What comes before has to end as high as the rank begins.
+            while parts.iter().rev().nth(1).is_some_and(|part| part.1 > above) {
+                merge_last(&mut parts);
+            }
+            if let Some(part) = parts.last_mut() {
+                part.1 = part.1.min(above);
+            }
+            for next in [None, Some((rank, above))] {
+                parts.extend(next);
+                while let [.., a, b] = parts[..]
+                    && a.1 == b.1
+                {
+                    merge_last(&mut parts);
+                }
             }
         }
-        let ready = |cut: usize| {
-            let [a, b] = parts(cut);
-            self.merge(a, b).ready
-        };
-        let before = low.max(2) - 1;
-        let cut = if ready(before) < ready(low) {
-            before
-        } else {
-            low
-        };
-        (cut, parts(cut))
+        while parts.len() > 1 {
+            merge_last(&mut parts);
+        }
+        (parts[0].1 >= 0, messages)
     }
 }
