@@ -42,7 +42,7 @@ pub(crate) fn main() -> oneport::Result<()> {
     let own: [(&str, OwnPlanner<'_>); 2] = [("ternary", &ternary), ("relay", &relay)];
     let sweep = compare(&request, &[4, 13], &[1, 1000], &own)?;
     for point in sweep.points() {
-        println!("{} ranks, {} elements", point.0, point.1);
+        println!("{} ranks, {} elements", point.ranks, point.bytes);
         for row in sweep.at(point) {
             println!("  {:<18} {:>6}", row.algorithm, row.time);
         }

@@ -30,7 +30,7 @@ pub enum Eager {
 impl Eager {
     /// Whether a message of `bytes` bytes does not wait for its receiver.
     #[inline]
-    pub fn covers(self, bytes: u64) -> bool {
+    pub(crate) fn covers(self, bytes: u64) -> bool {
         match self {
             Eager::None => false,
             Eager::All => true,

@@ -14,14 +14,14 @@ pub enum End {
 
 impl End {
     /// Both ends.
-    pub const BOTH: [End; 2] = [End::Sender, End::Receiver];
+    pub(crate) const BOTH: [End; 2] = [End::Sender, End::Receiver];
 }
 
 impl TransferCost {
     /// When a transfer starts at its sender and at its receiver, if rules 1 to 3 let them start at
     /// these times.
     #[inline]
-    pub fn starts(self, sender: f64, receiver: f64) -> [f64; 2] {
+    pub(crate) fn starts(self, sender: f64, receiver: f64) -> [f64; 2] {
         if self.eager {
             [sender, max_time(sender + self.latency, receiver)]
         } else {

@@ -177,7 +177,7 @@ impl Prepared {
     ///
     /// # Panics
     /// When there is no such node.
-    pub fn waits_at(&self, node: usize, end: End) -> impl Iterator<Item = (usize, End)> {
+    pub(crate) fn waits_at(&self, node: usize, end: End) -> impl Iterator<Item = (usize, End)> {
         self.graph.waits_at(node, end)
     }
 
@@ -351,7 +351,7 @@ impl Simulation {
     }
 
     /// The time from which rules 1 to 3 let node `node` start at one of its ends.
-    pub fn ready_at(&self, node: usize, end: End) -> f64 {
+    pub(crate) fn ready_at(&self, node: usize, end: End) -> f64 {
         let n = &self.prepared.nodes()[node];
         let rank = match end {
             End::Sender => n.from,
@@ -403,7 +403,7 @@ impl Simulation {
     /// Why node `node` starts no earlier at `end`: which of its ends lets it start last, and the
     /// end of a node that this one waits for; `None` if only for the arrival of its rank. Linear in
     /// the number of the node's waits.
-    pub fn binding(&self, node: usize, end: End) -> (End, Option<(usize, End)>) {
+    pub(crate) fn binding(&self, node: usize, end: End) -> (End, Option<(usize, End)>) {
         let n = &self.prepared.nodes()[node];
         let cost = match n.kind {
             NodeKind::Transfer => n.transfer_cost(&self.cost, self.element_bytes),

@@ -8,8 +8,8 @@ mod gather;
 #[path = "../../examples/rank_programs/uni_greedy.rs"]
 mod uni_greedy;
 
-use gather::{CONTROL, GatherPart, Received};
-use oneport::internal::gather::{Child, GatherProblem, GatherTree, binomial};
+use gather::{CONTROL, GatherPart};
+use oneport::internal::gather::{GatherProblem, GatherTree, binomial};
 use oneport::plan::distribution::Distribution;
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
 use oneport::schedule::Layout;
