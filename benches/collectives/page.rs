@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use oneport_pictures::shell::{Heading, chart, table};
+use oneport_pictures::Columns;
+use oneport_pictures::shell::{Heading, chart};
 use oneport_pictures::svg::{bytes as size, escape};
 use serde_json::json;
 
@@ -117,7 +118,6 @@ pub(super) fn page(summary: &Summary<'_>) -> String {
             "elements",
             "f32, sum; native clock; medians of all repetitions".to_string(),
         )])
-        .map(|(name, value)| (name.to_string(), value))
         .collect(),
         warnings,
     };
@@ -134,14 +134,14 @@ fn paragraphs(lines: &[String]) -> String {
 /// The median ratio of each collective and its worst point, of the points that have no flags; the
 /// median of those with more ranks than cores; and how many were disturbed.
 fn ratios(by_collective: &ByCollective<'_>) -> String {
-    let columns = [
-        "<collective",
-        "points",
-        "median",
-        "worst",
-        "<at",
-        "oversubscribed",
-        "disturbed",
+    let titles = [
+        "collective",
+        ">points",
+        ">median",
+        ">worst",
+        "at",
+        ">oversubscribed",
+        ">disturbed",
     ];
     let row = |(collective, points): (&&str, &Vec<(&Point, f64)>)| {
         let median_of = |keep: &dyn Fn(&Point) -> bool| {
@@ -159,7 +159,7 @@ fn ratios(by_collective: &ByCollective<'_>) -> String {
             0 => "none".to_string(),
             n => format!("⚠ {n}"),
         };
-        let cells = vec![
+        [
             collective.to_string(),
             points.len().to_string(),
             median_of(&|p| p.flags().is_empty()),
@@ -167,47 +167,32 @@ fn ratios(by_collective: &ByCollective<'_>) -> String {
             at,
             median_of(&|p| p.oversubscribed),
             disturbed,
-        ];
-        ("", cells)
+        ]
     };
     let rows = by_collective.iter().map(row);
-    table("ratios", "Ratios by collective", &columns, rows)
+    let mut columns = Columns::<[String; 7]>::default();
+    for (i, title) in titles.into_iter().enumerate() {
+        columns = columns.add(title, move |cells| cells[i].clone());
+    }
+    columns.html("ratios", "Ratios by collective", rows, |_| false)
 }
 
 /// All points.
 fn list(summary: &Summary<'_>) -> String {
-    let columns = [
-        "<collective",
-        "<algorithm",
-        "ranks",
-        "size",
-        "segment",
-        "repetitions",
-        "min µs",
-        "median µs",
-        "p99 µs",
-        "model µs",
-        "ratio",
-        "<flags",
-    ];
-    let rows = summary.all().map(|p| {
-        let us = |ns: f64| format!("{:.2}", ns * 1e-3);
-        let number = |x: Option<String>| x.unwrap_or("-".into());
-        let cells = vec![
-            p.collective.into(),
-            p.algorithm.clone(),
-            p.ranks.to_string(),
-            size(p.bytes as u64),
-            size(p.segment as u64),
-            p.repetitions.to_string(),
-            us(p.min_ns as f64),
-            us(p.median_ns as f64),
-            us(p.p99_ns as f64),
-            number(p.model_ns.map(us)),
-            number(p.ratio().map(|r| format!("{r:.2}"))),
-            p.flags(),
-        ];
-        ("", cells)
-    });
-    table("all", "All points", &columns, rows)
+    let us = |ns: f64| format!("{:.2}", ns * 1e-3);
+    let number = |x: Option<String>| x.unwrap_or("-".into());
+    Columns::<Point>::default()
+        .add("collective", |p| p.collective)
+        .add("algorithm", |p| p.algorithm.clone())
+        .add(">ranks", |p| p.ranks)
+        .add(">size", |p| size(p.bytes as u64))
+        .add(">segment", |p| size(p.segment as u64))
+        .add(">repetitions", |p| p.repetitions)
+        .add(">min µs", |p| us(p.min_ns as f64))
+        .add(">median µs", |p| us(p.median_ns as f64))
+        .add(">p99 µs", |p| us(p.p99_ns as f64))
+        .add(">model µs", |p| number(p.model_ns.map(us)))
+        .add(">ratio", |p| number(p.ratio().map(|r| format!("{r:.2}"))))
+        .add("flags", Point::flags)
+        .html("all", "All points", summary.all(), |_| false)
 }

@@ -7,6 +7,7 @@ use anyhow::Result;
 use oneport::machine::{Level, Links, Piece, Pieces};
 use oneport::{Error, ErrorKind};
 use oneport_measure::{Calibration, Point, Profile, calibrate, calibrate_on};
+use oneport_pictures::Columns;
 
 use crate::args::InputArgs;
 use crate::output;
@@ -230,44 +231,37 @@ fn pieces(out: &mut dyn Write, pieces: &Pieces) -> Result<()> {
         ("combining own", &pieces.combine_local),
         ("copy", &pieces.copy),
     ];
-    let rows = lists
-        .iter()
-        .flat_map(|(name, list)| list.iter().map(move |piece| row(name, piece)));
-    output::table(out, "|>from|>alpha|>ns/byte", rows)
-}
-
-fn row(name: &str, piece: &Piece) -> [String; 4] {
-    [
-        name.to_string(),
-        show_bytes(piece.from),
-        show_ns(piece.alpha),
-        number(piece.beta, 4),
-    ]
+    let columns = Columns::<(&str, &Piece)>::default()
+        .add("", |(name, _)| *name)
+        .add(">from", |(_, piece)| show_bytes(piece.from))
+        .add(">alpha", |(_, piece)| show_ns(piece.alpha))
+        .add(">ns/byte", |(_, piece)| number(piece.beta, 4));
+    let rows = lists.into_iter();
+    let rows = rows.flat_map(|(name, list)| list.iter().map(move |piece| (name, piece)));
+    output::table(out, &columns, rows)
 }
 
 /// Prints a table by size of measured times and model errors: messages, combining messages,
 /// exchanges followed by local combining, and copies.
 fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     let lists = [
-        &profile.points,
-        &profile.combine_points,
-        &profile.combine_local_points,
-        &profile.copy_points,
+        ("message", &profile.points),
+        ("combined", &profile.combine_points),
+        ("exchanged, combined", &profile.combine_local_points),
+        ("copy", &profile.copy_points),
     ];
-    let rows = profile.points.iter().map(|Point { bytes, .. }| {
-        let measured = lists.iter().flat_map(|points| {
-            let point = points.iter().find(|point| point.bytes == *bytes);
-            [
-                or_dash(point.map(|p| show_ns(p.time.round()))),
-                or_dash(point.map(|p| format!("{:+.0}%", 100.0 * p.residual))),
-            ]
-        });
-        std::iter::once(show_bytes(*bytes))
-            .chain(measured)
-            .collect::<Vec<_>>()
-    });
-    let header = ">size|>message|>model|>combined|>model|>exchanged, combined|>model|>copy|>model";
-    output::table(out, header, rows)
+    let mut columns = Columns::<Point>::default().add(">size", |row| show_bytes(row.bytes));
+    for (title, points) in lists {
+        let of = |row: &Point| points.iter().find(|point| point.bytes == row.bytes);
+        columns = columns
+            .add(format!(">{title}"), move |row| {
+                or_dash(of(row).map(|p| show_ns(p.time.round())))
+            })
+            .add(">model", move |row| {
+                or_dash(of(row).map(|p| format!("{:+.0}%", 100.0 * p.residual)))
+            });
+    }
+    output::table(out, &columns, &profile.points)
 }
 
 fn pairs(out: &mut dyn Write, profile: &Profile, pairs: &Links) -> Result<()> {
@@ -279,16 +273,13 @@ fn pairs(out: &mut dyn Write, profile: &Profile, pairs: &Links) -> Result<()> {
     let cores = &profile.cores;
     let n = pairs.alpha.len();
     let both = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
-    let rows = both.map(|(i, j)| {
-        let line = pairs.alpha[i][j].zip(pairs.beta[i][j]);
-        let cost = |c: Option<f64>| or_dash(c.map(|c| number(c, 4)));
-        [
-            format!("{} - {}", cores[i], cores[j]),
-            cost(line.map(|l| l.0)),
-            cost(line.map(|l| l.1)),
-        ]
-    });
-    output::table(out, &format!("{what}|>alpha|>beta"), rows)
+    let cost =
+        |of: &[Vec<Option<f64>>], &(i, j): &(usize, usize)| or_dash(of[i][j].map(|c| number(c, 4)));
+    let columns = Columns::<(usize, usize)>::default()
+        .add(what, |&(i, j)| format!("{} - {}", cores[i], cores[j]))
+        .add(">alpha", |pair| cost(&pairs.alpha, pair))
+        .add(">beta", |pair| cost(&pairs.beta, pair));
+    output::table(out, &columns, both)
 }
 
 fn levels(out: &mut dyn Write, levels: &[Level]) -> Result<()> {
@@ -297,12 +288,9 @@ fn levels(out: &mut dyn Write, levels: &[Level]) -> Result<()> {
     }
     writeln!(out, "\nlevels, medians over the measured pairs:")?;
     let names = ["the same host", "different hosts"];
-    let rows = names.iter().zip(levels).map(|(name, level)| {
-        [
-            name.to_string(),
-            show_ns(level.alpha),
-            number(level.beta, 4),
-        ]
-    });
-    output::table(out, "|>alpha|>ns/byte", rows)
+    let columns = Columns::<(&str, &Level)>::default()
+        .add("", |(name, _)| *name)
+        .add(">alpha", |(_, level)| show_ns(level.alpha))
+        .add(">ns/byte", |(_, level)| number(level.beta, 4));
+    output::table(out, &columns, names.into_iter().zip(levels))
 }

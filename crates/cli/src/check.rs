@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use anyhow::Result;
+use oneport_pictures::Columns;
 use serde::Serialize;
 
 use crate::args::Common;
@@ -132,9 +133,16 @@ fn all(args: &CheckArgs, task: &PlanTask, out: &mut dyn Write) -> Result<()> {
         skipped: &skipped,
     };
     output::answer(out, args.common.json, &json, |out| {
-        let cells = rows.iter().map(CheckRow::cells);
-        let header = "algorithm|result|operand order|>segments|>steps";
-        output::table(out, header, cells)?;
+        let columns = Columns::<CheckRow>::default()
+            .add("algorithm", |row| row.algorithm.clone())
+            .add("result", |row| if row.ok { "correct" } else { "WRONG" })
+            .add(
+                "operand order",
+                |row| if row.keeps_order { "kept" } else { "-" },
+            )
+            .add(">segments", |row| or_dash(row.segments))
+            .add(">steps", |row| row.steps);
+        output::table(out, &columns, &rows)?;
         for (algorithm, finding) in &errors {
             writeln!(out, "\n{algorithm}: {finding}")?;
         }
@@ -144,16 +152,4 @@ fn all(args: &CheckArgs, task: &PlanTask, out: &mut dyn Write) -> Result<()> {
         output::skipped(out, &skipped)
     })?;
     verdict(ok, errors.len() + more)
-}
-
-impl CheckRow {
-    fn cells(&self) -> [String; 5] {
-        [
-            self.algorithm.to_string(),
-            if self.ok { "correct" } else { "WRONG" }.to_string(),
-            if self.keeps_order { "kept" } else { "-" }.to_string(),
-            or_dash(self.segments),
-            self.steps.to_string(),
-        ]
-    }
 }

@@ -17,7 +17,7 @@ use oneport::Schedule;
 use oneport::run::Place;
 use oneport::simulate::Timed;
 use oneport_pictures::shell::packed;
-use oneport_pictures::{Caption, MAX_PAGE_RANKS, Shown, SweepRow, page};
+use oneport_pictures::{Caption, Columns, MAX_PAGE_RANKS, Shown, SweepRow, page};
 use serde::Serialize;
 
 use self::measured::MeasuredPart;
@@ -347,36 +347,31 @@ impl CompareJob<'_> {
 
     fn print_model(&self, out: &mut dyn Write) -> Result<()> {
         let (unit, ranked, last) = (self.task.unit, &self.ranked, self.last_arrival());
-        let rows = ranked.rows.iter().map(|row| {
-            let (figures, info) = (&row.figures, &row.info);
-            let (x_best, x_bound) = self.ratios(figures);
-            let mut cells = vec![
-                figures.algorithm.clone(),
-                or_dash(info.root),
-                unit.show(figures.time),
-                number(x_best, 4),
-                or_dash(x_bound.map(|x| number(x, 4))),
-                figures.rounds.to_string(),
-                or_dash(info.segments),
-                or_dash(info.segment.map(show_bytes)),
-                figures.messages.to_string(),
-                show_bytes(figures.volume),
-            ];
-            cells.extend((last > 0.0).then(|| unit.show(figures.time - last)));
-            cells.extend(row.levels.iter().flatten().map(levels::cell));
-            cells
-        });
-        let mut header = String::from(
-            "algorithm|>root|>time|>x best|>x bound|>rounds|>segments|>segment|>messages|>volume",
-        );
-        if last > 0.0 {
-            header += "|>after last";
-        }
+        let late = last > 0.0;
+        let mut columns = Columns::<CompareRow>::default()
+            .add("algorithm", |row| row.figures.algorithm.clone())
+            .add(">root", |row| or_dash(row.info.root))
+            .add(">time", |row| unit.show(row.figures.time))
+            .add(">x best", |row| number(self.ratios(&row.figures).0, 4))
+            .add(">x bound", |row| {
+                or_dash(self.ratios(&row.figures).1.map(|x| number(x, 4)))
+            })
+            .add(">rounds", |row| row.figures.rounds)
+            .add(">segments", |row| or_dash(row.info.segments))
+            .add(">segment", |row| or_dash(row.info.segment.map(show_bytes)))
+            .add(">messages", |row| row.figures.messages)
+            .add(">volume", |row| show_bytes(row.figures.volume))
+            .add_if(late, ">after last", |row| {
+                unit.show(row.figures.time - last)
+            });
         let levels = ranked.rows.iter().filter_map(|row| row.levels.as_ref());
         for level in 0..levels.map(Vec::len).max().unwrap_or(0) {
-            header += &format!("|>level {level}");
+            let cell = move |row: &CompareRow| row.levels.as_ref()?.get(level).map(levels::cell);
+            columns = columns.add(format!(">level {level}"), move |row| {
+                cell(row).unwrap_or_default()
+            });
         }
-        output::table_with(out, &header, rows, output::first_is_best)?;
+        output::table_with(out, &columns, &ranked.rows, output::first_is_best)?;
         if ranked.lower_bound > 0.0 {
             writeln!(out, "\nlower bound  {}", unit.show(ranked.lower_bound))?;
         }

@@ -10,6 +10,7 @@ use oneport::run::{Clock, Place, Processes};
 use oneport::{CostModel, Ports};
 use oneport_measure::Calibration;
 use oneport_measure::guidelines::{self, Comparison, Evaluation, Performer, Setting};
+use oneport_pictures::Columns;
 use serde::Serialize;
 
 use crate::args::{InputArgs, Inputs, MachineArgs, clock_name, parse_ranks};
@@ -329,20 +330,16 @@ fn print(out: &mut dyn Write, done: &GuidelinesJob) -> Result<()> {
             }
         };
         writeln!(out, "\n{what}, tolerance {}:", percent(tolerance))?;
-        let lines = rows.iter().map(|row| {
-            [
-                row.guideline.name.to_string(),
-                row.ranks.to_string(),
-                show_bytes(row.bytes),
-                unit.show(row.left),
-                unit.show(row.right),
-                row.left_by.join(" + "),
-                row.right_by.join(" + "),
-                verdict(row),
-            ]
-        });
-        let header = "guideline|>p|>bytes|>left|>right|left by|right by|";
-        output::table(out, header, lines)?;
+        let columns = Columns::<&Comparison>::default()
+            .add("guideline", |row| row.guideline.name)
+            .add(">p", |row| row.ranks)
+            .add(">bytes", |row| show_bytes(row.bytes))
+            .add(">left", |row| unit.show(row.left))
+            .add(">right", |row| unit.show(row.right))
+            .add("left by", |row| row.left_by.join(" + "))
+            .add("right by", |row| row.right_by.join(" + "))
+            .add("", |row| verdict(row));
+        output::table(out, &columns, &rows)?;
         let violated = rows.iter().filter(|r| !r.holds).count();
         writeln!(out, "{} of {} hold", rows.len() - violated, rows.len())?;
         for row in rows.iter().filter(|row| !row.holds) {

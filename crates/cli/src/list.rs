@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::Result;
 use oneport::Kind;
 use oneport::plan::registry::{self, Algorithm};
+use oneport_pictures::Columns;
 
 use crate::args::parse_kind;
 use crate::output::{self, record};
@@ -151,30 +152,22 @@ fn operator(algorithm: &Algorithm) -> &'static str {
 fn table(out: &mut dyn Write, algorithms: &[&Algorithm]) -> Result<()> {
     /// Of a name, the ports and the operator, with the gaps after them.
     const FIXED: [u16; 3] = [19, 7, 8];
-    let columns = output::columns();
-    let wide = columns >= 100;
-    let left = columns - FIXED.iter().sum::<u16>() - 2 * (FIXED.len() as u16 + u16::from(wide) + 1);
+    let room = output::columns();
+    let wide = room >= 100;
+    let left = room - FIXED.iter().sum::<u16>() - 2 * (FIXED.len() as u16 + u16::from(wide) + 1);
     let mut widths = FIXED.to_vec();
     match wide {
         true => widths.extend([left * 41 / 100, left * 29 / 100, left * 30 / 100]),
         false => widths.extend([left / 2, left / 2]),
     }
-    let header = match wide {
-        true => "algorithm|ports|operator|rounds|volume|source",
-        false => "algorithm|ports|operator|rounds|source",
-    };
-    let rows = algorithms.iter().map(|a| {
-        let mut row = vec![
-            a.name().to_string(),
-            a.ports.name().to_string(),
-            operator(a).to_string(),
-            a.rounds.to_string(),
-        ];
-        row.extend(wide.then(|| a.volume.to_string()));
-        row.push(with_restrictions(a));
-        row
-    });
-    output::wrapped_table(out, header, rows, &widths)
+    let columns = Columns::<&Algorithm>::default()
+        .add("algorithm", |a| a.name())
+        .add("ports", |a| a.ports.name())
+        .add("operator", |a| operator(a))
+        .add("rounds", |a| a.rounds)
+        .add_if(wide, "volume", |a| a.volume)
+        .add("source", |a| with_restrictions(a));
+    output::wrapped_table(out, &columns, algorithms, &widths)
 }
 
 fn with_restrictions(algorithm: &Algorithm) -> String {

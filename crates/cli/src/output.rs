@@ -32,6 +32,15 @@ pub(crate) fn provenance() -> String {
     format!("oneport {VERSION}, {date}: {}", command())
 }
 
+/// What makes a page, for its summary.
+pub(crate) fn origin(date: String) -> [(&'static str, String); 3] {
+    [
+        ("date", date),
+        ("version", VERSION.into()),
+        ("command", command()),
+    ]
+}
+
 /// The command line, quoted for a shell.
 pub(crate) fn command() -> String {
     let quoted = |argument: String| {

@@ -13,7 +13,7 @@ use oneport::plan::segments::Published;
 use oneport::rules::NodeKind;
 use oneport::simulate::bounds::LowerBounds;
 use oneport::simulate::{Simulation, Timed};
-use oneport_pictures::SweepRow;
+use oneport_pictures::{Columns, SweepRow};
 use serde::Serialize;
 
 use crate::args::Common;
@@ -24,7 +24,7 @@ use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::sweep::{Point, SweepArgs};
 use crate::task::{bar_length, finite, lower_bounds};
-use crate::units::{Number, Unit, number, show_bytes};
+use crate::units::{Number, number, show_bytes};
 
 /// Time a schedule exactly in the cost model.
 #[derive(Debug, Clone, clap::Args)]
@@ -326,8 +326,16 @@ impl Simulated {
         }
         if let Some(path) = &self.critical_path {
             writeln!(out, "\ncritical path:")?;
-            let rows = path.iter().map(|link| link.cells(unit));
-            output::table(out, "work|ranks|>size|>starts|>ends", rows)?;
+            let columns = Columns::<PathLink>::default()
+                .add("work", |link| link.work)
+                .add("ranks", |link| match link.work {
+                    "transfer" => format!("{} -> {}", link.from, link.to),
+                    _ => format!("at {}", link.to),
+                })
+                .add(">size", |link| show_bytes(link.bytes))
+                .add(">starts", |link| unit.show(link.start.0))
+                .add(">ends", |link| unit.show(link.end.0));
+            output::table(out, &columns, path)?;
         }
         if let Some(explained) = &self.explained {
             explained.print(out, &self.input.cost, unit)?;
@@ -357,29 +365,26 @@ impl Simulated {
 
     fn ranks_table(&self, out: &mut dyn Write, ranks: &[RankTotals]) -> Result<()> {
         let (ports, unit) = (self.input.schedule.ports(), self.input.unit);
-        let mut header = String::from(">rank|>finishes|>sends|>receives");
-        for port in 0..ports.k() {
+        let times = &self.timed.rank_times;
+        let mut columns = Columns::<usize>::default()
+            .add(">rank", |rank| *rank)
+            .add(">finishes", |&rank| unit.show(times[rank]))
+            .add(">sends", |&rank| show_bytes(ranks[rank].sent))
+            .add(">receives", |&rank| show_bytes(ranks[rank].received));
+        for list in 0..ports.lists() {
+            let (sides, side) = match ports.is_bidirectional() {
+                true => (2, [" out", " in"][list % 2]),
+                false => (1, ""),
+            };
             let number = match ports.k() {
                 1 => String::new(),
-                _ => format!(" {port}"),
+                _ => format!(" {}", list / sides),
             };
-            header += &match ports.is_bidirectional() {
-                true => format!("|>port{number} out busy|>port{number} in busy"),
-                false => format!("|>port{number} busy"),
-            };
+            columns = columns.add(format!(">port{number}{side} busy"), move |&rank| {
+                unit.show(ranks[rank].busy[list].0)
+            });
         }
-        let rows = self.timed.rank_times.iter().zip(ranks).enumerate();
-        let rows = rows.map(|(rank, (&time, totals))| {
-            let mut row = vec![
-                rank.to_string(),
-                unit.show(time),
-                show_bytes(totals.sent),
-                show_bytes(totals.received),
-            ];
-            row.extend(totals.busy.iter().map(|b| unit.show(b.0)));
-            row
-        });
-        output::table(out, &header, rows)
+        output::table(out, &columns, 0..ranks.len())
     }
 }
 
@@ -412,20 +417,4 @@ fn path((schedule, simulation): &(&Schedule, Simulation)) -> Vec<PathLink> {
         }
     };
     simulation.critical_path().into_iter().map(link).collect()
-}
-
-impl PathLink {
-    fn cells(&self, unit: Unit) -> [String; 5] {
-        let place = match self.work {
-            "transfer" => format!("{} -> {}", self.from, self.to),
-            _ => format!("at {}", self.to),
-        };
-        [
-            self.work.to_string(),
-            place,
-            show_bytes(self.bytes),
-            unit.show(self.start.0),
-            unit.show(self.end.0),
-        ]
-    }
 }

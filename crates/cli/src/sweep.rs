@@ -359,15 +359,9 @@ impl Table<'_> {
     }
 
     fn page(&self) -> String {
-        let own = |name: &str, value: String| (name.to_string(), value);
-        let mut summary = vec![
-            own("ports", self.ports.clone()),
-            own("costs", self.costs.clone()),
-        ];
+        let mut summary = vec![("ports", self.ports.clone()), ("costs", self.costs.clone())];
         if !self.args.frame.plain {
-            summary.push(own("date", oneport_measure::now()));
-            summary.push(own("version", output::VERSION.to_string()));
-            summary.push(own("command", command()));
+            summary.extend(output::origin(oneport_measure::now()));
         }
         self.sweep.page(&Heading {
             title: format!("oneport {}", self.title()),
@@ -384,8 +378,8 @@ impl Table<'_> {
             self.ports,
             self.costs
         )?;
-        let (header, rows) = self.cells();
-        output::table(out, &header.join("|"), rows)?;
+        let (columns, rows) = self.columns();
+        output::table(out, &columns, rows)?;
         // By algorithm: the first reason, and how often there is one.
         let mut reasons: BTreeMap<&str, (usize, &Skipped)> = BTreeMap::new();
         for (_, _, skipped) in &self.skipped {

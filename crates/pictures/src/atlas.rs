@@ -237,19 +237,17 @@ pub fn index(plates: &[Value], source: Option<String>) -> String {
          Compositions (hier, lane) are planned for two nodes whose inner links cost a quarter, and timed like all others.",
         COST.0, COST.1
     );
-    let summary = [
-        ("ranks", format!("{first} to {last}")),
-        ("data", data),
-        ("model", model.into()),
-    ];
     let mut heading = Heading {
         title: "Atlas of collective algorithms".into(),
+        summary: vec![
+            ("ranks", format!("{first} to {last}")),
+            ("data", data),
+            ("model", model.into()),
+        ],
         ..Heading::default()
     };
-    heading.summary = summary.map(|(name, text)| (name.to_string(), text)).into();
-    heading
-        .summary
-        .extend(source.map(|source| ("made by".to_string(), source)));
+    let made_by = source.map(|source| ("made by", source));
+    heading.summary.extend(made_by);
     let select =
         |id: &str, label: &str| format!("<label>{label} <select id=\"{id}\"></select></label> ");
     let selects =

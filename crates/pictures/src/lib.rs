@@ -28,6 +28,7 @@
 pub mod atlas;
 mod blocks;
 mod chrome;
+mod columns;
 mod dark;
 mod gantt;
 mod legend;
@@ -41,6 +42,7 @@ mod traffic;
 mod tree;
 
 pub use chrome::MAX_EVENTS;
+pub use columns::{Column, Columns};
 pub use dark::dark;
 pub use gantt::gantt;
 pub use page::{MAX_PAGE_RANKS, Shown, page};

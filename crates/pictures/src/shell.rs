@@ -1,5 +1,5 @@
-//! The shell of every HTML page: head, theme, what the page is about, style and scripts; tables and
-//! the chart kit. A page loads nothing from elsewhere.
+//! The shell of every HTML page: head, theme, what the page is about, style and scripts; the
+//! chart kit. A page loads nothing from elsewhere.
 
 use std::fmt::Write as _;
 
@@ -68,7 +68,7 @@ pub struct Heading {
     /// The page's title.
     pub title: String,
     /// Names and values: machine, ranks, clock, date, command, ...
-    pub summary: Vec<(String, String)>,
+    pub summary: Vec<(&'static str, String)>,
     /// Warnings about the quality of the figures.
     pub warnings: Vec<String>,
 }
@@ -76,14 +76,14 @@ pub struct Heading {
 impl Heading {
     /// A page of charts and tables below this heading. `rows` is JSON, which `script` reads.
     pub fn page(&self, body: &str, rows: &serde_json::Value, script: &str) -> String {
-        let entry = |name: &str| self.summary.iter().find(|(n, _)| n == name);
+        let entry = |name: &str| self.summary.iter().find(|(n, _)| *n == name);
         let mut title = self.title.clone();
         for (_, value) in ["machine", "date"].into_iter().filter_map(entry) {
             title += &format!(", {value}");
         }
         let mut html = format!("<header>\n<h1>{}</h1>\n<dl>\n", escape(&self.title));
         for (name, value) in &self.summary {
-            let value = match name.as_str() {
+            let value = match *name {
                 "command" => format!("<code>{}</code>", escape(value)),
                 _ => escape(value),
             };
@@ -117,37 +117,4 @@ pub fn chart(id: &str, title: &str, note: &str) -> String {
         "<figure><h2>{title}</h2><p>{note}</p><div class=\"chart\" id=\"{id}\" tabindex=\"0\" role=\"group\" \
          aria-label=\"{title}: arrow keys go from point to point\"></div></figure>\n"
     )
-}
-
-/// A table in a box that scrolls. Columns whose names start with `<` have text, others numbers;
-/// each row has its class and its cells.
-pub fn table<'c>(
-    id: &str,
-    label: &str,
-    columns: &[&str],
-    rows: impl IntoIterator<Item = (&'c str, Vec<String>)>,
-) -> String {
-    let class = |column: &&str| match column.starts_with('<') {
-        true => " class=\"name\"",
-        false => "",
-    };
-    let mut html = format!(
-        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table id=\"{id}\">\n<thead><tr>"
-    );
-    for column in columns {
-        let name = column.trim_start_matches('<');
-        let _ = write!(html, "<th{}>{name}</th>", class(column));
-    }
-    html += "</tr></thead>\n<tbody>\n";
-    for (of_row, cells) in rows {
-        html += &match of_row {
-            "" => "<tr>".to_string(),
-            of_row => format!("<tr class=\"{of_row}\">"),
-        };
-        for (column, cell) in columns.iter().zip(cells) {
-            let _ = write!(html, "<td{}>{}</td>", class(column), escape(&cell));
-        }
-        html += "</tr>\n";
-    }
-    html + "</tbody></table></div>\n"
 }

@@ -9,6 +9,7 @@ use oneport::check::Report;
 use oneport::plan::registry::Algorithm;
 use oneport::simulate::bounds::LowerBounds;
 use oneport::{CostModel, Request, Schedule};
+use oneport_pictures::Columns;
 use serde::Serialize;
 
 use super::{CheckArgs, verdict};
@@ -18,7 +19,7 @@ use crate::memory::ensure_memory;
 use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::task::{PlanTask, finite};
-use crate::units::{Number, Unit, counted, number, show_bytes};
+use crate::units::{Number, Unit, counted, number, or_dash, show_bytes};
 
 #[derive(Serialize)]
 struct One {
@@ -160,6 +161,18 @@ impl Checked {
         matches!(self, Checked::One(one) if one.report.is_correct())
     }
 
+    /// It, if it is right.
+    fn right(&self) -> Option<&One> {
+        match self {
+            Checked::One(one) if self.is_right() => Some(one),
+            _ => None,
+        }
+    }
+
+    fn judged(&self) -> Option<&Judgement> {
+        self.right()?.judgement.as_ref()
+    }
+
     fn name(&self) -> &str {
         match self {
             Checked::One(one) => one.info.schedule.as_deref().unwrap_or("-"),
@@ -203,26 +216,32 @@ fn print(schedules: &[Checked], out: &mut dyn Write) -> Result<()> {
         writeln!(out, "{name}: {line}")?;
     }
     writeln!(out)?;
-    let rows = schedules.iter().map(|checked| {
-        let mut row = vec![checked.name().to_string()];
-        let (result, one) = match checked {
-            Checked::Unreadable { .. } => ("UNREADABLE", None),
-            Checked::One(one) if checked.is_right() => ("correct", Some(one)),
-            Checked::One(_) => ("WRONG", None),
-        };
-        row.push(result.into());
-        row.extend(match one.and_then(|one| one.judgement.as_ref()) {
-            Some(judgement) => judgement.cells(),
-            None => ["-"; 5].map(Into::into),
-        });
-        let notes = one.map(|one| one.report.notes.len() + one.report.more_notes);
-        row.push(notes.map_or("-".into(), |n| n.to_string()));
-        row
-    });
-    let header = "schedule|result|>time|>x bound|>rounds|>messages|>volume|>notes";
-    let is_wrong = |row: usize| !schedules[row].is_right();
-    output::table_with(out, header, rows, |row| {
-        is_wrong(row).then_some(output::WRONG)
+    let notes = |one: &One| one.report.notes.len() + one.report.more_notes;
+    let columns = Columns::<Checked>::default()
+        .add("schedule", |checked| checked.name().to_string())
+        .add("result", |checked| match checked {
+            Checked::Unreadable { .. } => "UNREADABLE",
+            Checked::One(_) if checked.is_right() => "correct",
+            Checked::One(_) => "WRONG",
+        })
+        .add(">time", |checked| {
+            or_dash(checked.judged().map(|j| j.unit.show(j.own.time.0)))
+        })
+        .add(">x bound", |checked| {
+            or_dash(checked.judged().and_then(|j| Some(number(j.ratio?, 3))))
+        })
+        .add(">rounds", |checked| {
+            or_dash(checked.judged().map(|j| j.own.rounds))
+        })
+        .add(">messages", |checked| {
+            or_dash(checked.judged().map(|j| j.own.messages))
+        })
+        .add(">volume", |checked| {
+            or_dash(checked.judged().map(|j| show_bytes(j.own.bytes)))
+        })
+        .add(">notes", |checked| or_dash(checked.right().map(notes)));
+    output::table_with(out, &columns, schedules, |row| {
+        (!schedules[row].is_right()).then_some(output::WRONG)
     })
 }
 
@@ -284,32 +303,21 @@ impl Judgement {
         parts.join("; ")
     }
 
-    fn cells(&self) -> [String; 5] {
-        let ratio = self.ratio.map(|ratio| number(ratio, 3));
-        let [time, rounds, messages, volume] = self.own.cells(self.unit);
-        [time, ratio.unwrap_or("-".into()), rounds, messages, volume]
-    }
-
     fn print(&self, out: &mut dyn Write) -> Result<()> {
         let best = self.best.as_ref();
-        let mut header = "|>this".to_string();
-        header.extend(best.map(|best| format!("|>{}", best.algorithm)));
-        header += "|>at least";
-        let columns = [
-            Some(&self.own),
-            best.map(|best| &best.totals),
-            Some(&self.lower_bounds),
+        let all = [
+            Some(("this", &self.own)),
+            best.map(|best| (&*best.algorithm, &best.totals)),
+            Some(("at least", &self.lower_bounds)),
         ];
-        let columns = columns.into_iter().flatten();
-        let columns: Vec<_> = columns.map(|totals| totals.cells(self.unit)).collect();
         let names = ["time", "rounds", "messages", "volume"];
-        let rows = names.iter().enumerate().map(|(i, name)| {
-            let mut row = vec![(*name).to_string()];
-            row.extend(columns.iter().map(|cells| cells[i].clone()));
-            row
-        });
+        let mut columns = Columns::<usize>::default().add("", |&i| names[i]);
+        for (title, totals) in all.into_iter().flatten() {
+            let cells = totals.cells(self.unit);
+            columns = columns.add(format!(">{title}"), move |&i| cells[i].clone());
+        }
         writeln!(out)?;
-        output::table(out, &header, rows)
+        output::table(out, &columns, 0..names.len())
     }
 }
 

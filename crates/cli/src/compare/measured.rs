@@ -4,6 +4,7 @@ use anyhow::Result;
 use oneport::run::{Element, Place, Processes, Run};
 use oneport::{CostModel, Error, ErrorKind, Schedule};
 use oneport_measure::{by_library, interleave};
+use oneport_pictures::Columns;
 use serde::Serialize;
 
 use super::{Candidate, CompareArgs, CompareRow};
@@ -154,42 +155,50 @@ impl MeasuredPart {
     ) -> Result<()> {
         let walls = rows.iter().filter_map(|row| row.wall.as_ref());
         let best = walls.map(|wall| wall.median).min().unwrap_or(0).max(1);
-        let line = |name: &str, wall: &WallSummary, others: [String; 5]| {
-            let mut cells = vec![
-                name.to_string(),
-                show_ns(wall.median as f64),
-                format!(
-                    "{} - {}",
-                    show_ns(wall.low as f64),
-                    show_ns(wall.high as f64)
-                ),
-                number(wall.median as f64 / best as f64, 4),
-            ];
-            cells.extend(others);
-            (wall.median, cells)
+        let ns = |time: u64| show_ns(time as f64);
+        // The library's function has no row.
+        type Line<'a> = (&'a WallSummary, Result<&'a CompareRow, &'a str>);
+        let of = |row: &CompareRow| Some(row.figures.time - last_arrival);
+        let x_model = |wall: &WallSummary, row: &CompareRow| {
+            let ratio = wall.median as f64 / of(row)?;
+            (unit == Unit::Nanoseconds && ratio.is_finite()).then(|| number(ratio, 4))
         };
-        let of_row = |row: &CompareRow| {
-            let wall = row.wall.as_ref()?;
-            let (time, info) = (row.figures.time - last_arrival, &row.info);
-            let ratio = wall.median as f64 / time;
-            let in_ns = unit == Unit::Nanoseconds && ratio.is_finite();
-            let others = [
-                unit.show(time),
-                or_dash(in_ns.then(|| number(ratio, 4))),
-                or_dash(info.root),
-                or_dash(info.segments),
-                or_dash(info.segment.map(show_bytes)),
-            ];
-            Some(line(&row.figures.algorithm, wall, others))
-        };
-        let mut lines: Vec<_> = rows.iter().filter_map(of_row).collect();
-        if let Some(library) = &self.library {
-            let none = ["-"; 5].map(String::from);
-            lines.push(line(library.function, &library.wall, none));
-        }
-        lines.sort_by_key(|(median, _)| *median);
-        let header = "algorithm|>median|>interval|>x best|>model|>x model|>root|>segments|>segment";
-        let lines = lines.into_iter().map(|(_, cells)| cells);
-        output::table_with(out, header, lines, output::first_is_best)
+        let columns = Columns::<Line>::default()
+            .add("algorithm", |(_, row)| match row {
+                Ok(row) => row.figures.algorithm.clone(),
+                Err(function) => (*function).to_string(),
+            })
+            .add(">median", |(wall, _)| ns(wall.median))
+            .add(">interval", |(wall, _)| {
+                format!("{} - {}", ns(wall.low), ns(wall.high))
+            })
+            .add(">x best", |(wall, _)| {
+                number(wall.median as f64 / best as f64, 4)
+            })
+            .add(">model", |(_, row)| {
+                or_dash(row.ok().and_then(of).map(|time| unit.show(time)))
+            })
+            .add(">x model", |(wall, row)| {
+                or_dash(row.ok().and_then(|row| x_model(wall, row)))
+            })
+            .add(">root", |(_, row)| {
+                or_dash(row.ok().and_then(|row| row.info.root))
+            })
+            .add(">segments", |(_, row)| {
+                or_dash(row.ok().and_then(|row| row.info.segments))
+            })
+            .add(">segment", |(_, row)| {
+                or_dash(row.ok().and_then(|row| row.info.segment.map(show_bytes)))
+            });
+        let rows = rows
+            .iter()
+            .filter_map(|row| Some((row.wall.as_ref()?, Ok(row))));
+        let library = self
+            .library
+            .iter()
+            .map(|own| (&own.wall, Err(own.function)));
+        let mut lines: Vec<Line> = rows.chain(library).collect();
+        lines.sort_by_key(|(wall, _)| wall.median);
+        output::table_with(out, &columns, lines, output::first_is_best)
     }
 }

@@ -1,24 +1,25 @@
 //! Tables and summaries, which fit the terminal.
 
+use std::borrow::Borrow;
 use std::io::{self, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::Result;
 use clap::builder::styling::{AnsiColor, Color, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
+use oneport_pictures::Columns;
 
 use crate::host;
 
 const PADDING: (u16, u16) = (0, 2);
 
-/// Prints a table of aligned columns without rules. `header` has their names between bars; columns
-/// whose names follow `>` are right-aligned.
-pub(crate) fn table<R: IntoIterator<Item = String>>(
+/// Prints a table of aligned columns without rules.
+pub(crate) fn table<R>(
     out: &mut dyn Write,
-    header: &str,
-    rows: impl IntoIterator<Item = R>,
+    columns: &Columns<R>,
+    rows: impl IntoIterator<Item = impl Borrow<R>>,
 ) -> Result<()> {
-    table_with(out, header, rows, |_| None)
+    table_with(out, columns, rows, |_| None)
 }
 
 const BEST: Style = Style::new().bold();
@@ -29,36 +30,24 @@ pub(crate) fn first_is_best(row: usize) -> Option<Style> {
 }
 
 /// As [`table`]; `style` gives the style of a row, if it has one.
-pub(crate) fn table_with<R: IntoIterator<Item = String>>(
+pub(crate) fn table_with<R>(
     out: &mut dyn Write,
-    header: &str,
-    rows: impl IntoIterator<Item = R>,
+    columns: &Columns<R>,
+    rows: impl IntoIterator<Item = impl Borrow<R>>,
     style: impl Fn(usize) -> Option<Style>,
 ) -> Result<()> {
-    let mut table = plain_table(header, rows);
-    for (column, name) in table.column_iter_mut().zip(header.split('|')) {
-        if name.starts_with('>') {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
+    let mut table = plain_table(columns, rows);
     // What does not fit is left out from the right, and named below.
     let widths = table.column_max_content_widths();
     let widths: Vec<usize> = widths.iter().map(|&w| usize::from(w + PADDING.1)).collect();
     let mut width = widths.iter().sum::<usize>() - usize::from(PADDING.1);
     let mut left_out = Vec::new();
-    for (column, name) in header
-        .split('|')
-        .enumerate()
-        .skip(3)
-        .collect::<Vec<_>>()
-        .into_iter()
-        .rev()
-    {
+    for (column, title) in columns.titles().into_iter().enumerate().skip(3).rev() {
         if room().is_none_or(|room| width <= usize::from(room)) {
             break;
         }
         width -= widths[column];
-        left_out.insert(0, name.trim_start_matches('>'));
+        left_out.insert(0, title);
         if let Some(column) = table.column_mut(column) {
             column.set_constraint(ColumnConstraint::Hidden);
         }
@@ -94,13 +83,13 @@ pub(crate) fn columns() -> u16 {
 }
 
 /// Prints a table without rules whose cells are wrapped to the columns' widths.
-pub(crate) fn wrapped_table<R: IntoIterator<Item = String>>(
+pub(crate) fn wrapped_table<R>(
     out: &mut dyn Write,
-    header: &str,
-    rows: impl IntoIterator<Item = R>,
+    columns: &Columns<R>,
+    rows: impl IntoIterator<Item = impl Borrow<R>>,
     widths: &[u16],
 ) -> Result<()> {
-    let mut table = plain_table(header, rows);
+    let mut table = plain_table(columns, rows);
     arranged(&mut table, widths);
     print_table(out, &table)
 }
@@ -114,18 +103,16 @@ fn arranged(table: &mut Table, widths: &[u16]) {
     }
 }
 
-fn plain_table<R: IntoIterator<Item = String>>(
-    header: &str,
-    rows: impl IntoIterator<Item = R>,
-) -> Table {
+fn plain_table<R>(columns: &Columns<R>, rows: impl IntoIterator<Item = impl Borrow<R>>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header(header.split('|').map(|name| name.trim_start_matches('>')));
-    for row in rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding(PADDING);
+    table.set_header(columns.titles());
+    table.add_rows(rows.into_iter().map(|row| columns.cells(row.borrow())));
+    for (own, column) in table.column_iter_mut().zip(columns.iter()) {
+        own.set_padding(PADDING);
+        if column.is_numeric {
+            own.set_cell_alignment(CellAlignment::Right);
+        }
     }
     table
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use oneport::Kind;
 use oneport::run::{Place, Processes};
+use oneport_pictures::Columns;
 use serde::{Deserialize, Serialize};
 
 use super::RunArgs;
@@ -361,45 +362,32 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[RunRow]) -> Result<()> {
         or_dash(first.warmup),
         first.inputs
     )?;
-    let ns = show_ns;
     let compares = rows.iter().any(|row| row.baseline.is_some());
     let library = rows.iter().any(|row| row.library_ns.is_some());
-    let mut header = String::from(
-        ">size|algorithm|>segment|>median|>interval|>min|>p99|>max|>algbw GB/s|>busbw GB/s|>x model",
-    );
-    if library {
-        header += "|>library|>x library";
-    }
-    if compares {
-        header += "|>x baseline|>change";
-    }
+    let ns = |time_ns: u64| show_ns(time_ns as f64);
     let factor = |x: Option<f64>| or_dash(x.map(|x| number(x, 4)));
-    let lines = rows.iter().map(|row| {
-        let mut line = vec![
-            show_bytes(row.bytes),
-            row.algorithm.clone(),
-            show_bytes(row.segment),
-            ns(row.median_ns as f64),
-            format!("{} - {}", ns(row.low_ns as f64), ns(row.high_ns as f64)),
-        ];
-        let p99 = (row.repetitions >= MIN_FOR_P99).then_some(row.p99_ns);
-        for time in [Some(row.min_ns), p99, Some(row.max_ns)] {
-            line.push(or_dash(time.map(|time| ns(time as f64))));
-        }
-        line.push(number(row.algbw_gb_per_s, 4));
-        line.push(number(row.busbw_gb_per_s, 4));
-        line.push(factor(row.x_model));
-        if library {
-            line.push(or_dash(row.library_ns.map(|time| ns(time as f64))));
-            line.push(factor(row.x_library));
-        }
-        if compares {
-            line.push(factor(row.baseline.as_ref().and_then(|b| b.ratio)));
-            line.push(or_dash(row.baseline.as_ref().map(|b| b.change)));
-        }
-        line
-    });
-    output::table(out, &header, lines)?;
+    let p99 = |row: &RunRow| (row.repetitions >= MIN_FOR_P99).then_some(row.p99_ns);
+    let baseline = |row: &RunRow| row.baseline.as_ref().and_then(|baseline| baseline.ratio);
+    let change = |row: &RunRow| row.baseline.as_ref().map(|baseline| baseline.change);
+    let columns = Columns::<RunRow>::default()
+        .add(">size", |row| show_bytes(row.bytes))
+        .add("algorithm", |row| row.algorithm.clone())
+        .add(">segment", |row| show_bytes(row.segment))
+        .add(">median", |row| ns(row.median_ns))
+        .add(">interval", |row| {
+            format!("{} - {}", ns(row.low_ns), ns(row.high_ns))
+        })
+        .add(">min", |row| ns(row.min_ns))
+        .add(">p99", |row| or_dash(p99(row).map(ns)))
+        .add(">max", |row| ns(row.max_ns))
+        .add(">algbw GB/s", |row| number(row.algbw_gb_per_s, 4))
+        .add(">busbw GB/s", |row| number(row.busbw_gb_per_s, 4))
+        .add(">x model", |row| factor(row.x_model))
+        .add_if(library, ">library", |row| or_dash(row.library_ns.map(ns)))
+        .add_if(library, ">x library", |row| factor(row.x_library))
+        .add_if(compares, ">x baseline", |row| factor(baseline(row)))
+        .add_if(compares, ">change", |row| or_dash(change(row)));
+    output::table(out, &columns, rows)?;
     let ratios = rows.iter().filter_map(|row| row.x_library);
     let (logs, n) = ratios.fold((0.0, 0u32), |(sum, n), x| (sum + x.ln(), n + 1));
     if n > 0 {

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use oneport::simulate::Simulation;
 use oneport::simulate::explain::{Link, Reason};
 use oneport::{CostModel, Schedule};
+use oneport_pictures::Columns;
 use serde::Serialize;
 
 use crate::output::{self, record};
@@ -130,8 +131,11 @@ impl Explained {
             )?;
         }
         writeln!(out, "\nslack:")?;
-        let rows = self.slack.iter().enumerate();
-        let rows = rows.map(|(rank, slack)| [rank.to_string(), unit.show(*slack)]);
-        output::table(out, ">rank|>done before the end by", rows)
+        let columns = Columns::<usize>::default()
+            .add(">rank", |rank| *rank)
+            .add(">done before the end by", |&rank| {
+                unit.show(self.slack[rank])
+            });
+        output::table(out, &columns, 0..self.slack.len())
     }
 }

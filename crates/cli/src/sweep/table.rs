@@ -1,22 +1,21 @@
 //! The table of a sweep, and its forms for papers.
 
-use oneport_pictures::SweepRow;
+use std::rc::Rc;
+
+use oneport_pictures::{Columns, SweepRow};
 
 use super::Table;
 use crate::files::name_of;
 use crate::output::command;
 use crate::units::{number, or_dash, show_bytes, show_ns};
 
-/// The rows at a point, fastest first.
-type At<'a> = [&'a SweepRow];
-/// The text of a row in a column.
-type Cell<'a> = Box<dyn Fn(&At, &SweepRow) -> String + 'a>;
-type Column<'a> = (String, Cell<'a>);
+/// The rows at a point, fastest first, and one of them.
+type Row<'a> = (Rc<Vec<&'a SweepRow>>, &'a SweepRow);
 
 impl Table<'_> {
-    /// Header and rows of the table: a row for each point of a sweep with what is fastest there, or
-    /// for each algorithm of one point.
-    pub(super) fn cells(&self) -> (Vec<String>, Vec<Vec<String>>) {
+    /// Columns and rows of the table: a row for each point of a sweep with what is fastest there,
+    /// or for each algorithm of one point.
+    pub(super) fn columns(&self) -> (Columns<'_, Row<'_>>, Vec<Row<'_>>) {
         /// More algorithms than these have no columns of their own, but for those from files.
         const MAX_COLUMNS: usize = 5;
         let (points, names) = (self.sweep.points(), self.sweep.algorithms());
@@ -24,114 +23,91 @@ impl Table<'_> {
         let many_sizes = points.iter().any(|point| point.bytes != points[0].bytes);
         let one_each = points.iter().all(|&point| self.sweep.at(point).len() == 1);
         let by_point = points.len() > 1 && !one_each;
-        let own: Vec<String> = self
-            .common
-            .schedule
-            .iter()
-            .map(|path| name_of(path))
-            .collect();
+        let own = self.common.schedule.iter().map(|path| name_of(path));
+        let own: Vec<String> = own.collect();
         let few = names.len() <= MAX_COLUMNS;
         let has_column = |name: &&str| few || own.iter().any(|own| own == name);
         let shown: Vec<&str> = names.into_iter().filter(has_column).collect();
 
+        let unit = self.sweep.unit;
+        let has = |of: fn(&SweepRow) -> bool| self.sweep.rows.iter().any(of);
+        let show = move |time: Option<f64>| or_dash(time.map(|time| unit.show(time)));
         let over = |value: f64, by: f64| or_dash((by > 0.0).then(|| number(value / by, 4)));
-        let x_best = move |at: &At, row: &SweepRow| over(row.value(), at[0].value());
-        let x_bound = move |_: &At, row: &SweepRow| over(row.time, row.bound);
-        let mut columns: Vec<Column> = Vec::new();
-        let mut add = |name: &str, cell| columns.push((name.to_string(), cell));
-        if many_ranks {
-            add(">ranks", Box::new(|_, row| row.ranks.to_string()));
-        }
-        if many_sizes {
-            add(">size", Box::new(|_, row| show_bytes(row.bytes)));
-        }
-        if points.iter().any(|point| point.late.is_some()) {
-            let late = |row: &SweepRow| or_dash(row.late.map(|late| self.sweep.unit.show(late)));
-            add(">late by", Box::new(move |_, row| late(row)));
-        }
-        let name = if by_point { "fastest" } else { "algorithm" };
-        add(name, Box::new(|_, row| row.algorithm.clone()));
-        let time = |row: &SweepRow| match row.median {
-            Some(median) => show_ns(median),
-            None => self.sweep.unit.show(row.time),
+        let x_best = move |at: &[&SweepRow], row: Option<&&SweepRow>| {
+            or_dash(row.map(|row| over(row.value(), at[0].value())))
         };
-        add(">time", Box::new(move |_, row| time(row)));
-        if !by_point {
-            add(">x best", Box::new(x_best));
+        let name = if by_point { "fastest" } else { "algorithm" };
+        let several = by_point && shown.is_empty();
+        let mut columns = Columns::<Row>::default()
+            .add_if(many_ranks, ">ranks", |(_, row)| row.ranks)
+            .add_if(many_sizes, ">size", |(_, row)| show_bytes(row.bytes))
+            .add_if(
+                has(|row| row.late.is_some()),
+                ">late by",
+                move |(_, row)| show(row.late),
+            )
+            .add(name, |(_, row)| row.algorithm.clone())
+            .add(">time", move |(_, row)| match row.median {
+                Some(median) => show_ns(median),
+                None => unit.show(row.time),
+            })
+            .add_if(!by_point, ">x best", move |(at, row)| x_best(at, Some(row)))
+            .add_if(has(|row| row.least.is_some()), ">least", move |(_, row)| {
+                show(row.least)
+            })
+            .add_if(has(|row| row.p95.is_some()), ">p95", move |(_, row)| {
+                show(row.p95)
+            })
+            .add_if(has(|row| row.worst.is_some()), ">worst", move |(_, row)| {
+                show(row.worst)
+            })
+            .add_if(has(|row| row.bound > 0.0), ">x bound", move |(_, row)| {
+                over(row.time, row.bound)
+            })
+            .add_if(!by_point, ">rounds", |(_, row)| row.rounds)
+            .add_if(!by_point, ">segment", |(_, row)| {
+                or_dash(row.segment.map(show_bytes))
+            })
+            .add_if(!by_point, ">messages", |(_, row)| row.messages)
+            .add_if(!by_point, ">volume", |(_, row)| show_bytes(row.volume))
+            .add_if(several, "second", |(at, _)| {
+                or_dash(at.get(1).map(|row| &row.algorithm))
+            })
+            .add_if(several, ">x best", move |(at, _)| x_best(at, at.get(1)));
+        for name in shown.into_iter().filter(|_| by_point) {
+            columns = columns.add(format!(">x {name}"), move |(at, _)| {
+                x_best(at, at.iter().find(|row| row.algorithm == name))
+            });
         }
-        type Of = fn(&SweepRow) -> Option<f64>;
-        let spreads: [(&str, Of); 3] = [
-            (">least", |row| row.least),
-            (">p95", |row| row.p95),
-            (">worst", |row| row.worst),
-        ];
-        for (name, of) in spreads {
-            if self.sweep.rows.iter().any(|row| of(row).is_some()) {
-                let text = move |time| self.sweep.unit.show(time);
-                add(name, Box::new(move |_, row| or_dash(of(row).map(text))));
-            }
-        }
-        if self.sweep.rows.iter().any(|row| row.bound > 0.0) {
-            add(">x bound", Box::new(x_bound));
-        }
-        if !by_point {
-            add(">rounds", Box::new(|_, row| row.rounds.to_string()));
-            add(
-                ">segment",
-                Box::new(|_, row| or_dash(row.segment.map(show_bytes))),
-            );
-            add(">messages", Box::new(|_, row| row.messages.to_string()));
-            add(">volume", Box::new(|_, row| show_bytes(row.volume)));
-        } else if shown.is_empty() {
-            let second = |at: &At| at.get(1).map(|row| row.algorithm.clone());
-            add("second", Box::new(move |at, _| or_dash(second(at))));
-            add(
-                ">x best",
-                Box::new(move |at, _| or_dash(at.get(1).map(|row| x_best(at, row)))),
-            );
-        } else {
-            for name in shown {
-                let cell = move |at: &At, _: &SweepRow| {
-                    let mut rows = at.iter();
-                    let row = rows.find(|row| row.algorithm == name);
-                    or_dash(row.map(|row| x_best(at, row)))
-                };
-                add(&format!(">x {name}"), Box::new(cell));
-            }
-        }
-        let at = points.into_iter().map(|point| self.sweep.at(point));
-        let rows = at.flat_map(|at| {
+        let rows = points.into_iter().flat_map(|point| {
+            let at = Rc::new(self.sweep.at(point));
             let shown = if by_point { 1 } else { at.len() };
-            let row = |row| columns.iter().map(|(_, cell)| cell(&at, row)).collect();
-            at[..shown]
-                .iter()
-                .map(|of| row(of))
-                .collect::<Vec<Vec<String>>>()
+            (0..shown).map(move |i| (Rc::clone(&at), at[i]))
         });
-        let rows = rows.collect();
-        (columns.into_iter().map(|(name, _)| name).collect(), rows)
+        (columns, rows.collect())
     }
 
     pub(super) fn markdown(&self) -> String {
-        let (header, rows) = self.cells();
-        let line = |cells: &mut dyn Iterator<Item = String>| {
-            let cells: Vec<String> = cells.map(|cell| cell.replace('|', "\\|")).collect();
-            format!("| {} |\n", cells.join(" | "))
+        let (columns, rows) = self.columns();
+        let line = |cells: Vec<String>| {
+            let cells = cells.iter().map(|cell| cell.replace('|', "\\|"));
+            format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
         };
-        let name = |name: &String| name.trim_start_matches('>').to_string();
-        let mut text = line(&mut header.iter().map(name));
-        let rule = |name: &String| if name.starts_with('>') { "--:" } else { "---" }.to_string();
-        text += &line(&mut header.iter().map(rule));
-        for row in rows {
-            text += &line(&mut row.into_iter());
-        }
-        text
+        let rule = columns.iter().map(|column| match column.is_numeric {
+            true => "--:".to_string(),
+            false => "---".to_string(),
+        });
+        let head = line(columns.titles()) + &line(rule.collect());
+        head + &rows
+            .iter()
+            .map(|row| line(columns.cells(row)))
+            .collect::<String>()
     }
 
     pub(super) fn tex(&self) -> String {
-        let escape = |cell: &str| {
+        let escape = |cell: &String| {
             let mut text = String::new();
-            for c in cell.trim_start_matches('>').chars() {
+            for c in cell.chars() {
                 match c {
                     '_' | '%' | '&' | '#' | '$' | '{' | '}' => text.extend(['\\', c]),
                     '\\' => text += "\\textbackslash{}",
@@ -140,20 +116,22 @@ impl Table<'_> {
             }
             text
         };
-        let line = |cells: &[String]| {
-            let cells: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
+        let line = |cells: Vec<String>| {
+            let cells: Vec<String> = cells.iter().map(escape).collect();
             format!("{} \\\\\n", cells.join(" & "))
         };
-        let (header, rows) = self.cells();
-        let side = |name: &String| if name.starts_with('>') { 'r' } else { 'l' };
-        let columns: String = header.iter().map(side).collect();
-        let rows: String = rows.iter().map(|row| line(row)).collect();
+        let (columns, rows) = self.columns();
+        let side = columns
+            .iter()
+            .map(|column| if column.is_numeric { 'r' } else { 'l' });
+        let rows: String = rows.iter().map(|row| line(columns.cells(row))).collect();
         format!(
-            "% {}; {}; {}\n\\begin{{tabular}}{{{columns}}}\n\\toprule\n{}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n",
+            "% {}; {}; {}\n\\begin{{tabular}}{{{}}}\n\\toprule\n{}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n",
             self.title(),
             self.costs,
             command(),
-            line(&header)
+            side.collect::<String>(),
+            line(columns.titles())
         )
     }
 }

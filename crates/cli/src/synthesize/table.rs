@@ -8,7 +8,8 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, ensure};
 use oneport::{Kind, Ports};
-use oneport_pictures::shell::{Heading, table};
+use oneport_pictures::Columns;
+use oneport_pictures::shell::Heading;
 use oneport_synthesis::{Answer, Problem};
 
 use super::{SynthesizeArgs, search};
@@ -80,18 +81,22 @@ pub(super) fn run(
     Ok(super::exit_code(stopped))
 }
 
+/// The columns: the optimum for each number of ranks.
+fn columns<'a>(ranks: &[usize]) -> Columns<'a, Line> {
+    let named = Columns::<Line>::default()
+        .add("collective", |(kind, ..)| kind.name())
+        .add("ports", |(_, ports, _)| *ports);
+    ranks.iter().enumerate().fold(named, |columns, (i, p)| {
+        columns.add(format!(">p = {p}"), move |(.., answers)| cell(&answers[i]))
+    })
+}
+
 fn markdown(ranks: &[usize], lines: &[Line]) -> String {
+    let columns = columns(ranks);
     let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let first = |a: &str, b: &str| vec![a.to_string(), b.to_string()];
-    let mut head = first("collective", "ports");
-    head.extend(ranks.iter().map(|p| format!("p = {p}")));
-    let rule = format!("|{}\n", "---|".repeat(head.len()));
-    let rows = lines.iter().map(|(kind, ports, answers)| {
-        let mut cells = first(kind.name(), ports);
-        cells.extend(answers.iter().map(cell));
-        row(cells)
-    });
-    row(head) + &rule + &rows.collect::<String>()
+    let rule = format!("|{}\n", "---|".repeat(columns.titles().len()));
+    let rows = lines.iter().map(|line| row(columns.cells(line)));
+    row(columns.titles()) + &rule + &rows.collect::<String>()
 }
 
 /// A page: bars of the rounds of the best algorithm over the optimum, then the table.
@@ -116,24 +121,13 @@ fn page(ranks: &[usize], lines: &[Line]) -> String {
         "<figure><h2>Where the best algorithm takes more rounds</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
          aria-label=\"Rounds over the optimum\"><table><tr><th>problem</th><th>rounds</th><th>found</th><th>more</th></tr>\n{bars}</table></div></figure>\n"
     );
-    let names: Vec<String> = ranks.iter().map(|p| format!("p = {p}")).collect();
-    let mut columns = vec!["<collective", "<ports"];
-    columns.extend(names.iter().map(String::as_str));
-    let rows = lines.iter().map(|(kind, ports, answers)| {
-        let mut cells = vec![kind.to_string(), ports.to_string()];
-        cells.extend(answers.iter().map(cell));
-        ("", cells)
-    });
-    let all = table("all", "All optima", &columns, rows);
+    let all = columns(ranks).html("all", "All optima", lines, |_| false);
     let heading = Heading {
         title: "The fewest rounds".into(),
         summary: vec![
-            ("shown".into(), "rounds of whole messages (beta = 0)".into()),
-            ("2..4".into(), "between 2 and 4, open".into()),
-            (
-                "4 (6)".into(),
-                "4 are optimal, the best algorithm takes 6".into(),
-            ),
+            ("shown", "rounds of whole messages (beta = 0)".into()),
+            ("2..4", "between 2 and 4, open".into()),
+            ("4 (6)", "4 are optimal, the best algorithm takes 6".into()),
         ],
         ..Heading::default()
     };

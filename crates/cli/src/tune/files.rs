@@ -312,15 +312,8 @@ impl TuneJob<'_> {
     }
 
     fn heading(&self, threads: &CoreUse, tuning: &TuningResult, warnings: &[String]) -> Heading {
-        let own = |name: &str, value: String| (name.to_string(), value);
-        let mut summary: Vec<_> = self
-            .summary(threads)
-            .into_iter()
-            .map(|(name, value)| own(name, value))
-            .collect();
-        summary.push(own("date", self.date.clone()));
-        summary.push(own("version", output::VERSION.to_string()));
-        summary.push(own("command", self.command.clone()));
+        let mut summary = self.summary(threads);
+        summary.extend(output::origin(self.date.clone()));
         let mut warnings = warnings.to_vec();
         if tuning.interrupted {
             warnings.insert(0, "The sweep was interrupted: it is not complete.".into());

@@ -4,6 +4,7 @@ use std::io::Write;
 
 use anyhow::Result;
 use oneport_measure::tune::{LibraryRow, Trial, TuningResult};
+use oneport_pictures::Columns;
 use serde::Serialize;
 
 use super::job::{CoreUse, TuneJob};
@@ -79,73 +80,85 @@ pub(super) fn print(
     output::summary(out, &summary)?;
     writeln!(out)?;
     let disturbed: Vec<&Trial> = tuning.disturbed().collect();
-    let leaders = tuning.rows.iter().filter(|row| row.best_segment);
     let ns = |t: u64| show_ns(t as f64);
-    let cells = |row: &Trial, verdict: String| {
-        let algorithm = !row.model_time.is_nan();
-        let ratio = row.wall.median as f64 / row.model_time;
-        [
-            show_bytes(row.bytes),
-            row.algorithm.clone(),
-            or_dash(algorithm.then(|| show_bytes(row.segment))),
-            or_dash(algorithm.then_some(row.segments)),
-            ns(row.wall.median),
-            ns(row.wall.p99),
-            row.wall.repetitions.to_string(),
-            or_dash(algorithm.then(|| show_ns(row.model_time))),
-            or_dash(ratio.is_finite().then(|| number(ratio, 4))),
-            verdict,
-        ]
+    let best_of = |bytes| tuning.winners().find(move |best| best.bytes == bytes);
+    let over_best =
+        |time: u64, best: &Trial| number(time as f64 / best.wall.median.max(1) as f64, 3);
+    // The library's rows have no model time.
+    let is_algorithm = |row: &Trial| !row.model_time.is_nan();
+    let x_model = |row: &Trial| row.wall.median as f64 / row.model_time;
+    let words = |row: &Trial| {
+        let library = tuning
+            .library
+            .iter()
+            .find(|own| std::ptr::eq(&own.trial, row));
+        match (library, best_of(row.bytes)) {
+            (None, _) => verdict(row, &disturbed),
+            (Some(own), _) if own.error.is_some() => "WRONG".into(),
+            (_, Some(best)) => format!("x {} of the best", over_best(row.wall.median, best)),
+            (_, None) => String::new(),
+        }
     };
-    let of_library = |LibraryRow { trial, error }: &LibraryRow| {
-        let best = tuning.winners().find(|best| best.bytes == trial.bytes);
-        let ratio = best.map(|best| trial.wall.median as f64 / best.wall.median.max(1) as f64);
-        let verdict = match (error, ratio) {
-            (Some(_), _) => "WRONG".into(),
-            (None, Some(ratio)) => format!("x {} of the best", number(ratio, 3)),
-            (None, None) => String::new(),
-        };
-        (trial.bytes, cells(trial, verdict))
-    };
+    let columns = Columns::<Trial>::default()
+        .add(">size", |row| show_bytes(row.bytes))
+        .add("algorithm", |row| row.algorithm.clone())
+        .add(">segment", |row| {
+            or_dash(is_algorithm(row).then(|| show_bytes(row.segment)))
+        })
+        .add(">segments", |row| {
+            or_dash(is_algorithm(row).then_some(row.segments))
+        })
+        .add(">median", |row| ns(row.wall.median))
+        .add(">p99", |row| ns(row.wall.p99))
+        .add(">repetitions", |row| row.wall.repetitions)
+        .add(">model", |row| {
+            or_dash(is_algorithm(row).then(|| show_ns(row.model_time)))
+        })
+        .add(">x model", |row| {
+            or_dash(
+                Some(x_model(row))
+                    .filter(|x| x.is_finite())
+                    .map(|x| number(x, 4)),
+            )
+        })
+        .add("", words);
     // By size, the library last.
-    let leaders = leaders.map(|row| (row.bytes, cells(row, verdict(row, &disturbed))));
-    let library = tuning.library.iter().map(of_library);
-    let mut rows: Vec<_> = leaders.chain(library).collect();
-    rows.sort_by_key(|&(bytes, _)| bytes);
-    let rows = rows.into_iter().map(|(_, cells)| cells);
-    let header = ">size|algorithm|>segment|>segments|>median|>p99|>repetitions|>model|>x model|";
-    output::table(out, header, rows)?;
+    let leaders = tuning.rows.iter().filter(|row| row.best_segment);
+    let library = tuning.library.iter().map(|own| &own.trial);
+    let mut rows: Vec<&Trial> = leaders.chain(library.clone()).collect();
+    rows.sort_by_key(|row| row.bytes);
+    output::table(out, &columns, rows)?;
     output::skipped(out, &job.skipped)?;
-    writeln!(out)?;
-    writeln!(out, "the best of each size")?;
-    let has_library = !tuning.library.is_empty();
-    let winners = tuning.winners().map(|row| {
+    writeln!(out, "\nthe best of each size")?;
+    let next = |row: &Trial| {
         let others = tuning.rows.iter().filter(|other| {
             other.bytes == row.bytes && other.best_segment && other.algorithm != row.algorithm
         });
-        let next = others.min_by_key(|other| other.wall.median);
-        let ratio = |time: u64| number(time as f64 / row.wall.median.max(1) as f64, 3);
-        let mut cells = vec![
-            show_bytes(row.bytes),
-            row.algorithm.clone(),
-            show_bytes(row.segment),
-            ns(row.wall.median),
-            format!("{} - {}", ns(row.wall.low), ns(row.wall.high)),
-            or_dash(next.map(|next| format!("{} x {}", next.algorithm, ratio(next.wall.median)))),
-        ];
-        if has_library {
-            let mut library = tuning.library.iter().map(|of| &of.trial);
-            let library = library.find(|of| of.bytes == row.bytes);
-            cells.push(or_dash(
-                library.map(|of| format!("x {}", ratio(of.wall.median))),
-            ));
-        }
-        cells.push(verdict(row, &disturbed));
-        cells
-    });
-    let library = if has_library { "|library" } else { "" };
-    let header = format!(">size|algorithm|>segment|>median|>interval|next{library}|");
-    output::table(out, &header, winners)
+        let next = others.min_by_key(|other| other.wall.median)?;
+        Some(format!(
+            "{} x {}",
+            next.algorithm,
+            over_best(next.wall.median, row)
+        ))
+    };
+    let of_library = |row: &Trial| {
+        let own = library.clone().find(|own| own.bytes == row.bytes)?;
+        Some(format!("x {}", over_best(own.wall.median, row)))
+    };
+    let columns = Columns::<Trial>::default()
+        .add(">size", |row| show_bytes(row.bytes))
+        .add("algorithm", |row| row.algorithm.clone())
+        .add(">segment", |row| show_bytes(row.segment))
+        .add(">median", |row| ns(row.wall.median))
+        .add(">interval", |row| {
+            format!("{} - {}", ns(row.wall.low), ns(row.wall.high))
+        })
+        .add("next", |row| or_dash(next(row)))
+        .add_if(!tuning.library.is_empty(), "library", |row| {
+            or_dash(of_library(row))
+        })
+        .add("", |row| verdict(row, &disturbed));
+    output::table(out, &columns, tuning.winners())
 }
 
 fn verdict(row: &Trial, disturbed: &[&Trial]) -> String {

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result, bail};
 use oneport::run::Element;
 use oneport_measure::tune::{self, Summary, Trial, VerifiedRow, csv};
+use oneport_pictures::Columns;
 use serde::Serialize;
 
 use super::TuneArgs;
@@ -119,24 +120,18 @@ impl VerifyJob<'_> {
         )?;
         writeln!(out)?;
         let ns = |wall: Summary| show_ns(wall.median as f64);
-        let line = |row: &VerifiedRow| {
-            let [then, now] = row.ratios();
-            [
-                show_bytes(row.bytes),
-                row.best.algorithm.clone(),
-                show_bytes(row.best.segment),
-                ns(row.best.wall),
-                ns(row.best_now),
-                ns(row.library.wall),
-                ns(row.library_now),
-                number(then, 3),
-                number(now, 3),
-                change(row).to_string(),
-            ]
-        };
-        let header =
-            ">size|best|>segment|>best then|>now|>library then|>now|>x best then|>now|library is";
-        output::table(out, header, self.rows.iter().map(line))
+        let columns = Columns::<VerifiedRow>::default()
+            .add(">size", |row| show_bytes(row.bytes))
+            .add("best", |row| row.best.algorithm.clone())
+            .add(">segment", |row| show_bytes(row.best.segment))
+            .add(">best then", |row| ns(row.best.wall))
+            .add(">now", |row| ns(row.best_now))
+            .add(">library then", |row| ns(row.library.wall))
+            .add(">now", |row| ns(row.library_now))
+            .add(">x best then", |row| number(row.ratios()[0], 3))
+            .add(">now", |row| number(row.ratios()[1], 3))
+            .add("library is", change);
+        output::table(out, &columns, &self.rows)
     }
 }
 

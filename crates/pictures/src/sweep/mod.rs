@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::shell::{Heading, UNPACK, chart, table};
+use crate::shell::{Heading, UNPACK, chart};
 use crate::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes as size, width};
-use crate::{Caption, Unit};
+use crate::{Caption, Columns, Unit};
 
 const SCRIPT: &str = include_str!("sweep.js");
 
@@ -149,75 +149,38 @@ impl Sweep {
              <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Which leads where\"><table id=\"leads\"></table></div></figure>\n"
                 .to_string(),
         ];
-        let has = |of: fn(&SweepRow) -> Option<f64>| self.rows.iter().any(|row| of(row).is_some());
-        let has = [
-            has(|row| row.late),
-            has(|row| row.least),
-            has(|row| row.p95),
-            has(|row| row.worst),
-        ];
-        let columns = [
-            "ranks",
-            "size",
-            "late",
-            "<algorithm",
-            "time",
-            "least",
-            "p95",
-            "worst",
-            "x best",
-            "x bound",
-            "median",
-            "rounds",
-            "segment",
-            "messages",
-            "volume",
-        ];
         // Delays, and times under several arrivals, are rare.
-        let is_shown = |column: usize| match column {
-            2 => has[0],
-            5..=7 => has[column - 4],
-            _ => true,
-        };
-        let shown = |cells: Vec<String>| {
-            let cells = cells.into_iter().enumerate();
-            let cells = cells.filter(|&(i, _)| is_shown(i));
-            cells.map(|(_, cell)| cell).collect::<Vec<String>>()
-        };
-        let columns: Vec<&str> = (0..columns.len())
-            .filter(|&i| is_shown(i))
-            .map(|i| columns[i])
-            .collect();
+        let has = |of: fn(&SweepRow) -> Option<f64>| self.rows.iter().any(|row| of(row).is_some());
         let dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
-        let ratio = |value: f64, by: f64| dash((by > 0.0).then(|| format!("{:.3}", value / by)));
+        let ratio =
+            move |value: f64, by: f64| dash((by > 0.0).then(|| format!("{:.3}", value / by)));
         let time = |time: Option<f64>| dash(time.map(|time| self.unit.show(time)));
+        let median = |ns: Option<f64>| dash(ns.map(|ns| Unit::Nanoseconds.show(ns)));
+        // A row, and the fastest one beside it.
+        let columns = Columns::<(&SweepRow, &SweepRow)>::default()
+            .add(">ranks", |(row, _)| row.ranks)
+            .add(">size", |(row, _)| size(row.bytes))
+            .add_if(has(|row| row.late), ">late", |(row, _)| time(row.late))
+            .add("algorithm", |(row, _)| row.algorithm.clone())
+            .add(">time", |(row, _)| self.unit.show(row.time))
+            .add_if(has(|row| row.least), ">least", |(row, _)| time(row.least))
+            .add_if(has(|row| row.p95), ">p95", |(row, _)| time(row.p95))
+            .add_if(has(|row| row.worst), ">worst", |(row, _)| time(row.worst))
+            .add(">x best", |(row, best)| ratio(row.value(), best.value()))
+            .add(">x bound", |(row, _)| ratio(row.time, row.bound))
+            .add(">median", |(row, _)| median(row.median))
+            .add(">rounds", |(row, _)| row.rounds)
+            .add(">segment", |(row, _)| dash(row.segment.map(size)))
+            .add(">messages", |(row, _)| row.messages)
+            .add(">volume", |(row, _)| size(row.volume));
         let rows = self.points().into_iter().flat_map(|point| {
             let rows = self.at(point);
-            let best = rows.first().map_or(0.0, |row| row.value());
-            let shown = &shown;
-            rows.into_iter().enumerate().map(move |(i, row)| {
-                let median = row.median.map(|median| Unit::Nanoseconds.show(median));
-                let cells = vec![
-                    row.ranks.to_string(),
-                    size(row.bytes),
-                    time(row.late),
-                    row.algorithm.clone(),
-                    self.unit.show(row.time),
-                    time(row.least),
-                    time(row.p95),
-                    time(row.worst),
-                    ratio(row.value(), best),
-                    ratio(row.time, row.bound),
-                    dash(median),
-                    row.rounds.to_string(),
-                    dash(row.segment.map(size)),
-                    row.messages.to_string(),
-                    size(row.volume),
-                ];
-                (if i == 0 { "best" } else { "" }, shown(cells))
-            })
+            let best = rows[0];
+            rows.into_iter().map(move |row| (row, best))
         });
-        let all = table("all", "All rows", &columns, rows);
+        let all = columns.html("all", "All rows", rows, |&(row, best)| {
+            std::ptr::eq(row, best)
+        });
         let (open, note) = match self.players.is_empty() {
             true => ("", ""),
             false => (
