@@ -16,8 +16,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use oneport::internal::clock_work;
+use oneport::internal::{IN, OUT, OnlineClock, max_time};
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team, TeamOptions};
+use oneport::{CostModel, Ports, Span};
 
 const SHORT: [usize; 5] = [0, 8, 16, 64, 1 << 10];
 const LONG: [usize; 6] = [16 << 10, 64 << 10, 512 << 10, 1 << 20, 4 << 20, 32 << 20];
@@ -312,4 +313,28 @@ fn bandwidth_table() {
             rewritten / one
         );
     }
+}
+
+/// Measures the wall-clock time that both ends together spend on the model clock for `messages`
+/// messages of `bytes` bytes between two bidirectional ranks. Linear in `messages`, whatever
+/// `bytes` is: nothing is sent.
+///
+/// It counts the arithmetic of both clocks only. The cache line on which the clock travels is not
+/// included, since the message needs it anyway.
+fn clock_work(bytes: usize, messages: u64) -> Duration {
+    let cost = black_box(CostModel::new(1000.0, 0.1));
+    let [mut sender, mut receiver] = [(); 2].map(|()| OnlineClock::new(Ports::BI, false, 0.0));
+    let span = black_box(Span::new(0, bytes));
+    let start = Instant::now();
+    for _ in 0..messages {
+        let theirs = black_box(sender.start(OUT, &[span], &[]));
+        let ready = receiver.start(IN, &[], &[span]);
+        let duration = cost.transfer(0, 1, span.len as u64);
+        let end = black_box(max_time(ready, theirs) + duration);
+        receiver.transferred(IN, &[], &[span], end);
+        sender.transferred(OUT, &[span], &[], end);
+    }
+    let time = start.elapsed();
+    black_box((sender.finish, receiver.finish));
+    time
 }

@@ -6,7 +6,7 @@ pub use crate::plan::Transfer;
 pub use crate::plan::registry::split_outside;
 pub use crate::rules::accesses::max_time;
 pub use crate::rules::matching::{Grouped, Matching, Mismatched, NONE};
-pub use crate::run::clock_work;
+pub use crate::run::clock::{IN, OUT, OnlineClock};
 pub use crate::run::exec::sequence::{Action, Longest, Sequence, own_event};
 pub use crate::run::exec::{Carrier, HalfTransfer, VirtualRanks, VirtualRun};
 pub use crate::run::exec::{longest_messages, sealed};

@@ -201,8 +201,6 @@ impl Finding {
             message,
         }
     }
-
-    /// A finding about one step.
     pub(super) fn at(
         kind: FindingKind,
         rank: usize,

@@ -95,7 +95,6 @@ impl Memory {
         self.starts.get(run + 1).copied().unwrap_or(self.len)
     }
 
-    /// The run that contains `position`.
     fn run_at(&self, position: usize) -> usize {
         self.starts.partition_point(|&s| s <= position) - 1
     }

@@ -18,7 +18,6 @@ pub(super) fn check(schedule: &Schedule, findings: &mut Findings) {
     }
 }
 
-/// A node and its ports.
 struct SharingNode<'s> {
     /// Sorted.
     ranks: Vec<usize>,

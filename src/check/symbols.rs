@@ -91,7 +91,6 @@ impl Symbols {
         }
     }
 
-    /// The input of `rank`.
     pub(super) fn input(&mut self, rank: usize) -> ListId {
         self.inputs(rank, 1)
     }
@@ -152,7 +151,6 @@ impl Symbols {
         false
     }
 
-    /// Number of contributions (saturating).
     pub(super) fn len(&self, list: ListId) -> u64 {
         self.lens[list.at()]
     }

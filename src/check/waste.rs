@@ -36,7 +36,6 @@ impl Waste {
         elements.count += len;
     }
 
-    /// Notes all of it.
     pub(super) fn report(self, schedule: &Schedule, findings: &mut Findings) {
         for ((rank, step, kind), elements) in self.0 {
             findings.note(|| elements.note(schedule, rank, step, kind));

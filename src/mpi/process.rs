@@ -22,7 +22,6 @@ const MEETING_PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Process<'w> {
     pub(super) communicator: &'w Communicator,
     pub(super) requests: RefCell<Requests>,
-    /// The rank's program.
     pub(super) steps: &'w [Step],
     /// Whether processes outnumber cores.
     pub(super) oversubscribed: bool,

@@ -22,7 +22,6 @@ use crate::simulate::Simulation;
 struct Accepted {
     /// What the library does instead of the schedule, on buffers of its own.
     own: Option<OwnCollective>,
-    /// The number of all repetitions.
     repetitions: usize,
     /// Number of those whose buffers are filled and compared.
     filled: usize,

@@ -162,7 +162,6 @@ impl World {
         self.all.size()
     }
 
-    /// The library.
     pub(super) fn mpi(&self) -> &'static Mpi {
         self.library.0
     }

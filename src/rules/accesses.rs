@@ -252,7 +252,6 @@ impl<const N: usize> Accesses<N> {
         }
     }
 
-    /// Drops all accesses.
     pub(super) fn clear(&mut self) {
         self.drop_all();
         self.shrink();

@@ -80,12 +80,10 @@ pub(crate) struct OrderedGraph {
     wait_ends: Vec<u8>,
     /// For every event of every rank (`2 * step + part`), its node; [`NONE`] if it has none.
     event_nodes: Vec<u32>,
-    /// First event of each rank.
     rank_events: Vec<usize>,
 }
 
 impl OrderedGraph {
-    /// See [`Prepared::new`](crate::simulate::Prepared::new).
     pub(crate) fn new(schedule: &Schedule, overlap: bool) -> Result<OrderedGraph> {
         let mut first = None;
         let matching = Matching::new(schedule, |m| first = first.or(Some(m)))?;
@@ -102,8 +100,6 @@ impl OrderedGraph {
         }
         Ok(graph.ordered(&order))
     }
-
-    /// See [`Prepared::reachable`](crate::simulate::Prepared::reachable).
     pub(crate) fn reachable(schedule: &Schedule, overlap: bool) -> Result<OrderedGraph> {
         let (mut alone, mut unequal) = (Vec::new(), None);
         let matching = Matching::new(schedule, |m| match m {

@@ -236,7 +236,6 @@ impl<T: Copy + Default> Grouped<T> {
         start as usize..self.ends[key] as usize
     }
 
-    /// The values of all keys.
     pub(crate) fn into_values(self) -> Vec<T> {
         self.values
     }

@@ -13,7 +13,6 @@ pub enum End {
 }
 
 impl End {
-    /// Both ends.
     pub(crate) const BOTH: [End; 2] = [End::Sender, End::Receiver];
 }
 
@@ -39,7 +38,6 @@ impl TransferCost {
             _ => Some(0.0),
         }
     }
-
     /// When it ends there.
     #[inline]
     pub fn ends(self, sender: f64, receiver: f64) -> [f64; 2] {

@@ -1,57 +1,30 @@
 //! The model clock of rank programs whose steps are not known in advance.
 
-use std::hint::black_box;
-use std::time::{Duration, Instant};
-
-use crate::machine::{CostModel, Ports};
+use crate::machine::Ports;
 use crate::rules::max_time;
 use crate::rules::online::{Access, OnePorted, OnlineOrder};
 use crate::schedule::Span;
 
 /// The port for sending of a bidirectional rank; the only port of a unidirectional one.
-pub(super) const OUT: usize = 0;
+pub const OUT: usize = 0;
 /// The port for receiving of a bidirectional rank.
-pub(super) const IN: usize = 1;
-
-/// Measures the wall-clock time that both ends together spend on the model clock for `messages`
-/// messages of `bytes` bytes between two bidirectional ranks. Linear in `messages`, whatever
-/// `bytes` is: nothing is sent.
-///
-/// It counts the arithmetic of both clocks only. The cache line on which the clock travels is not
-/// included, since the message needs it anyway.
-pub fn clock_work(bytes: usize, messages: u64) -> Duration {
-    let cost = black_box(CostModel::new(1000.0, 0.1));
-    let [mut sender, mut receiver] = [(); 2].map(|()| OnlineClock::new(Ports::BI, false, 0.0));
-    let span = black_box(Span::new(0, bytes));
-    let start = Instant::now();
-    for _ in 0..messages {
-        let theirs = black_box(sender.start(OUT, &[span], &[]));
-        let ready = receiver.start(IN, &[], &[span]);
-        let duration = cost.transfer(0, 1, span.len as u64);
-        let end = black_box(max_time(ready, theirs) + duration);
-        receiver.transferred(IN, &[], &[span], end);
-        sender.transferred(OUT, &[span], &[], end);
-    }
-    let time = start.elapsed();
-    black_box((sender.finish, receiver.finish));
-    time
-}
+pub const IN: usize = 1;
 
 /// The model clock of a program that is not known in advance: it applies the rules of time to each
 /// step as it comes.
 #[derive(Debug)]
-pub(super) struct OnlineClock {
+pub struct OnlineClock {
     overlap: bool,
     ports: OnePorted<1>,
     order: OnlineOrder<1>,
     arrival: f64,
     /// The end of the last finished step.
-    pub(super) finish: f64,
+    pub finish: f64,
 }
 
 impl OnlineClock {
     /// The clock of a rank that takes part from `arrival` on.
-    pub(super) fn new(ports: Ports, overlap: bool, arrival: f64) -> Self {
+    pub fn new(ports: Ports, overlap: bool, arrival: f64) -> Self {
         OnlineClock {
             overlap,
             ports: OnePorted::new(ports, [arrival]),
@@ -76,7 +49,7 @@ impl OnlineClock {
 
     /// The model time at which a transfer may start.
     #[inline]
-    pub(super) fn start(&self, direction: usize, reads: &[Span], writes: &[Span]) -> f64 {
+    pub fn start(&self, direction: usize, reads: &[Span], writes: &[Span]) -> f64 {
         let free = self.ports.free(direction == OUT);
         let [start] = self.order.transfer_start(free, Access { reads, writes });
         start
@@ -84,13 +57,7 @@ impl OnlineClock {
 
     /// A transfer in this direction ended at `end`, which frees its port.
     #[inline]
-    pub(super) fn transferred(
-        &mut self,
-        direction: usize,
-        reads: &[Span],
-        writes: &[Span],
-        end: f64,
-    ) {
+    pub fn transferred(&mut self, direction: usize, reads: &[Span], writes: &[Span], end: f64) {
         self.ports.occupy(direction == OUT, [end]);
         let access = Access { reads, writes };
         self.order

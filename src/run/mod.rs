@@ -43,7 +43,7 @@
 //! [`System`]: crate::ErrorKind::System
 
 mod built_in;
-mod clock;
+pub(crate) mod clock;
 mod combine;
 mod context;
 mod element;
@@ -90,8 +90,6 @@ pub(crate) mod engine {
     pub(crate) use super::wait::{Load, nanoseconds, sleep_until};
 }
 
-#[doc(hidden)]
-pub use clock::clock_work;
 pub use element::{Element, ElementType};
 pub use endpoint::{
     Bidirectional, Endpoint, OpenSend, PortModel, RecvPort, SendPort, Unidirectional,

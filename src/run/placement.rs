@@ -108,7 +108,6 @@ impl Placement {
         })
     }
 
-    /// Number of threads.
     pub(super) fn threads(&self) -> usize {
         self.core_of.len()
     }

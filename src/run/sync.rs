@@ -55,7 +55,6 @@ impl<T> UnsafeCell<T> {
 pub(crate) struct Word(AtomicPtr<()>);
 
 impl Word {
-    /// A null pointer.
     pub(crate) fn new() -> Self {
         Word(AtomicPtr::new(ptr::null_mut()))
     }

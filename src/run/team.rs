@@ -223,7 +223,6 @@ impl Team {
         self.workers
     }
 
-    /// Number of threads.
     pub(super) fn threads(&self) -> usize {
         self.threads.len()
     }

@@ -41,7 +41,6 @@ fn last_level_cache() -> Option<usize> {
 
 // Copying
 
-/// Bytes of a cache line.
 pub(crate) const CACHE_LINE_BYTES: usize = 64;
 
 /// Bytes at the start of a message that are prefetched before it is read.

@@ -111,7 +111,6 @@ pub enum Step {
 }
 
 impl Step {
-    /// All its spans.
     pub(super) fn spans_mut(&mut self) -> impl Iterator<Item = &mut Spans> {
         let (one, other) = match self {
             Step::Send { spans, .. } | Step::Recv { spans, .. } => (spans, None),

@@ -41,8 +41,6 @@ pub enum Reason {
     /// One of the two is a computation, which is alone on its rank.
     Computation,
 }
-
-/// An end of a node of the graph: a step at its rank.
 type NodeEnd = (usize, End);
 
 impl Simulation {

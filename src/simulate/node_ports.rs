@@ -70,7 +70,6 @@ impl Schedule {
     }
 }
 
-/// By rank: its node.
 fn node_of(nodes: &[Vec<usize>], ranks: usize) -> Result<Vec<Option<usize>>> {
     let mut node_of = vec![None; ranks];
     for (node, members) in nodes.iter().enumerate() {
@@ -103,7 +102,6 @@ struct BorderEnd {
 /// A port of a node while transfers are served.
 #[derive(Debug, Clone, Default)]
 struct Port {
-    /// When it is free.
     free: f64,
     steps: Vec<(usize, usize)>,
 }

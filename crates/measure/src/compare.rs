@@ -64,15 +64,11 @@ pub fn compare(
             bytes,
             time: timed.time,
             bound,
-            median: None,
             rounds: timed.rounds,
             messages: timed.messages,
             volume: timed.elements as u64 * request.get_element_bytes(),
             segment,
-            late: None,
-            least: None,
-            p95: None,
-            worst: None,
+            ..SweepRow::default()
         };
         let mut add = |name: &str, schedule: &Schedule, segment| {
             let bound = schedule.lower_bound(cost).largest;

@@ -97,7 +97,6 @@ impl<T: Element> Inputs<T> {
         Inputs(HashMap::new())
     }
 
-    /// The inputs of `schedule`.
     pub(crate) fn of(&mut self, schedule: &Schedule, operator: &Operator<T>) -> Rc<Vec<Vec<T>>> {
         let (collective, layout) = (schedule.collective(), schedule.layout());
         let lengths = layout.iter().map(|l| total_len(&l.input)).collect();

@@ -61,7 +61,6 @@ fn takes_time(a: &Activity) -> bool {
 
 struct Chart<'t> {
     trace: &'t Trace,
-    /// Number of lanes per row.
     lanes: usize,
     /// By activity: its compute lane, if computations have lanes of their own.
     computing: Option<Vec<Option<usize>>>,
@@ -363,7 +362,6 @@ impl<'t> Chart<'t> {
         svg.close();
     }
 
-    /// The text of the tooltip.
     fn describe(&self, a: &Activity) -> String {
         let doing = doing(a.what, a.peer);
         let mut text = format!("rank {}, step {}: {doing}", a.rank, a.step);

@@ -149,7 +149,6 @@ pub(crate) struct Legend<'t> {
 }
 
 impl<'t> Legend<'t> {
-    /// Explains the boxes of `shown`.
     pub(crate) fn new(trace: &'t Trace, shown: impl Iterator<Item = &'t Activity> + Clone) -> Self {
         Legend {
             trace,

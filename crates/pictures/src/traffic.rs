@@ -11,9 +11,7 @@ use oneport::schedule::{Schedule, Step};
 /// Traffic from one rank to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Flow {
-    /// Number of non-empty messages.
     pub(crate) messages: usize,
-    /// Total number of bytes.
     pub(crate) bytes: u64,
 }
 
@@ -171,11 +169,9 @@ struct Grid {
     ranks: usize,
     /// The upper left corner.
     corner: (f64, f64),
-    /// Size of a cell.
     cell: (f64, f64),
     /// Size of all cells together.
     size: (f64, f64),
-    /// Whether cells show their bytes.
     labelled: bool,
 }
 

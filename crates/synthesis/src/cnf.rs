@@ -18,13 +18,11 @@ pub struct Cnf {
 }
 
 impl Cnf {
-    /// Adds a variable.
     pub(crate) fn variable(&mut self) -> Literal {
         self.variables += 1;
         self.variables as Literal
     }
 
-    /// Adds a clause.
     pub(crate) fn clause(&mut self, literals: impl IntoIterator<Item = Literal>) {
         self.literals.extend(literals);
         self.ends.push(self.literals.len());
@@ -70,7 +68,6 @@ impl Cnf {
 }
 
 impl fmt::Display for Cnf {
-    /// The text in DIMACS form.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "p cnf {} {}", self.variables, self.ends.len())?;
         for clause in self.clauses() {

@@ -110,7 +110,6 @@ impl Problem {
         })
     }
 
-    /// Refuses what cannot be synthesized.
     pub(crate) fn validate(&self) -> Result<()> {
         let p = self.ranks;
         self.ports.validate()?;

@@ -21,7 +21,6 @@ pub(crate) struct OwnCollective {
     pub(crate) name: &'static str,
     /// Buffers, and programs without steps.
     pub(crate) schedule: Schedule,
-    /// By rank: its block.
     blocks: LibraryBlocks,
     /// Of an alltoall, by rank: its blocks for each rank, and those from each rank.
     pairs: Vec<[LibraryBlocks; 2]>,

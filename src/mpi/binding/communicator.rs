@@ -134,7 +134,6 @@ impl Communicator {
         Ok(unsafe { *value })
     }
 
-    /// The rank of this process.
     pub(crate) fn rank(&self) -> usize {
         self.rank
     }
@@ -144,7 +143,6 @@ impl Communicator {
         self.mpi.host()
     }
 
-    /// The number of processes.
     pub(crate) fn size(&self) -> usize {
         self.size
     }

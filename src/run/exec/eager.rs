@@ -61,7 +61,6 @@ pub fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest
 #[derive(Debug)]
 pub(crate) struct Eager {
     slots: Slots,
-    /// The first of the ranks.
     first: usize,
     ranks: Vec<EagerRank>,
 }
@@ -218,7 +217,6 @@ pub(crate) struct EagerExecutor<'r> {
     program: &'r RankProgram<'r>,
     wires: &'r [Wire],
     context: &'r RunContext<'r>,
-    /// The next action.
     next: usize,
     /// The step whose partner it waited for last. This is an earlier send, not the action's own
     /// step, when the action would overwrite a message in flight.

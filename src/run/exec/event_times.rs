@@ -23,7 +23,6 @@ impl EventTimes {
         }
     }
 
-    /// Forgets all events.
     pub(super) fn clear(&mut self) {
         self.times.fill(f64::NAN);
         self.last = self.arrival;
@@ -61,8 +60,6 @@ impl EventTimes {
         }
         Some(latest)
     }
-
-    /// The time of the last event so far.
     pub(super) fn last(&self) -> f64 {
         self.last
     }

@@ -30,7 +30,6 @@ impl Peers for TeamState {
 
 /// A rank's program during a run: executors differ in what their transfers wait for.
 pub(crate) trait RankExecutor<'r> {
-    /// The rank.
     fn rank(&self) -> usize;
 
     /// Runs the program on a thread of its own, from its beginning, among the ranks of a team.
@@ -46,7 +45,6 @@ pub(crate) trait RankExecutor<'r> {
     /// Makes as much progress as possible.
     fn poll(&mut self, carrier: &mut impl Carrier<'r>, peers: &impl Peers) -> Result<(), Failure>;
 
-    /// Whether all steps are finished.
     fn is_done(&self) -> bool;
 
     /// The step being performed, for errors.

@@ -34,7 +34,6 @@ impl HeldPorts {
         self.held[list] = false;
     }
 
-    /// Releases all ports.
     pub(super) fn clear(&mut self) {
         self.held.fill(false);
     }

@@ -44,12 +44,10 @@ impl<'f> WorkerSet<'f> {
         }
     }
 
-    /// First rank of worker `worker`.
     fn first(&self, worker: usize) -> usize {
         first_rank(worker, self.inboxes.len(), self.ranks)
     }
 
-    /// The ranks of worker `worker`.
     pub(super) fn ranks_of(&self, worker: usize) -> Range<usize> {
         self.first(worker)..self.first(worker + 1)
     }

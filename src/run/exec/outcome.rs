@@ -119,8 +119,6 @@ impl Reports {
         }
         Ok(wall)
     }
-
-    /// By rank: the model time at which it finished.
     pub(super) fn rank_times(&self) -> Vec<f64> {
         self.ranks.iter().map(|r| r.model_time).collect()
     }

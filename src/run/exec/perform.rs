@@ -55,7 +55,6 @@ struct PreparedTeam<'s> {
     paced_time: Option<f64>,
     /// Number of repetitions before the timed ones.
     warmup: usize,
-    /// Number of all repetitions.
     repetitions: usize,
     /// Number of those whose buffers are filled and compared.
     filled: usize,

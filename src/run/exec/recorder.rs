@@ -17,8 +17,6 @@ impl Stopwatch {
             times: vec![(0, 0); steps],
         }
     }
-
-    /// Step `step` opens its port, or starts to compute.
     pub(super) fn starts(&mut self, step: usize) {
         self.times[step].0 = since(self.epoch, Instant::now());
     }

@@ -141,8 +141,6 @@ impl<'r> RendezvousExecutor<'r> {
             }
         })
     }
-
-    /// Advances every list as far as possible.
     fn progress(
         &mut self,
         carrier: &mut impl Carrier<'r>,

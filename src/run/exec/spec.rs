@@ -88,7 +88,6 @@ impl<'r> RunSpec<'r> {
         }
     }
 
-    /// Bytes of an element.
     pub(crate) fn element_bytes(&self) -> u64 {
         self.combiner.elements.bytes as u64
     }

@@ -30,7 +30,6 @@ pub(crate) trait RankBuffer {
     /// Fills it for repetition `n`.
     fn fill(&mut self, n: usize);
 
-    /// The buffer.
     fn buffer(&mut self) -> Buffer<'_>;
 
     /// Compares the output after repetition `n` with the right one, if outputs are verified.

@@ -21,7 +21,6 @@ pub(crate) struct Elements {
 }
 
 impl Elements {
-    /// Elements of type `T`.
     pub(crate) fn of<T: Element>() -> Elements {
         const {
             assert!(size_of::<T>() > 0, "an element has at least one byte");
@@ -49,7 +48,6 @@ impl Elements {
 #[derive(Debug)]
 pub(crate) struct Buffer<'b> {
     pub(super) base: *mut u8,
-    /// Number of elements.
     pub(super) len: usize,
     pub(super) elements: Elements,
     borrowed: PhantomData<&'b mut [u8]>,

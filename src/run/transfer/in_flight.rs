@@ -59,7 +59,6 @@ impl<'r> LastMessages<'r> {
         self.messages.iter().any(touched)
     }
 
-    /// Whether there are no messages.
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }

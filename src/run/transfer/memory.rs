@@ -25,7 +25,6 @@ use crate::schedule::{Span, total_len};
 pub(crate) struct RankMemory<'b, 'r> {
     pub(super) rank: usize,
     pub(super) base: *mut u8,
-    /// Number of elements.
     pub(super) len: usize,
     pub(super) elements: Elements,
     /// By port list.

@@ -336,7 +336,6 @@ pub(crate) struct Target {
     pub(crate) spans: *const [Span],
     /// How the message is combined into them; `None` if it is only stored.
     pub(crate) combine: Option<Order>,
-    /// The number of pieces.
     pub(crate) pieces: usize,
 }
 

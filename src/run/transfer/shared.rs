@@ -26,7 +26,6 @@ pub(super) struct Shared<'m> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Division {
     elements: Elements,
-    /// Number of elements.
     len: usize,
     /// Elements of a piece; the last piece may have fewer.
     each: usize,

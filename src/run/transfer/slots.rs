@@ -22,7 +22,6 @@ pub struct Slots(Box<[SlotLine]>);
 unsafe impl Sync for Slots {}
 
 impl Slots {
-    /// Allocates `lines` cache lines.
     pub(crate) fn new(lines: u32) -> Slots {
         let line = |_| SlotLine(UnsafeCell::new([0; LINE]));
         Slots((0..lines).map(line).collect())

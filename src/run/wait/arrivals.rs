@@ -13,7 +13,6 @@ pub(super) struct Arrivals {
     pub(super) departed: CachePadded<AtomicUsize>,
 }
 
-/// No rank.
 pub(super) const NO_RANK: usize = usize::MAX;
 
 impl Arrivals {

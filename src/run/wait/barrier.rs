@@ -88,7 +88,6 @@ impl Barrier {
         }
     }
 
-    /// `rank` arrives.
     pub(crate) fn arrive(&self, rank: usize) -> Passage {
         let generation = self.generation.load(Ordering::Acquire);
         let core = self.core_of[rank];

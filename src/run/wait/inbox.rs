@@ -19,7 +19,6 @@ use crossbeam_utils::CachePadded;
 
 use super::sync::{AtomicBool, AtomicUsize, Ordering};
 
-/// No rank.
 const NONE: usize = usize::MAX;
 
 /// A list of ranks: any worker adds to it, and its owner takes it.

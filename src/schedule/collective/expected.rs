@@ -168,8 +168,6 @@ impl<'a> Totals<'a> {
             (Extent::Whole, Extent::Whole) => Ok(vec![self.whole()?]),
         }
     }
-
-    /// Elements of the vector.
     fn whole(&self) -> Result<usize> {
         match self.collective.root() {
             Some(root) if self.collective.kind().row().input.0 == Holders::Root => {

@@ -147,8 +147,6 @@ impl Pending {
             state: StepState::Waits,
         })
     }
-
-    /// A local step.
     fn local(kind: Act, src: &[Span], dst: Spans, index: u32, len: usize) -> Result<Pending> {
         let writes = u32::try_from(dst.len()).map_err(|_| Error::usage("more than 2^32 spans"))?;
         let mut spans = dst;

@@ -13,7 +13,6 @@ pub(super) struct Worklist {
     ranks: Vec<u64>,
     /// One bit for each word of `ranks`, set if the word is not 0.
     words: Vec<u64>,
-    /// The first rank to consider.
     next: usize,
 }
 

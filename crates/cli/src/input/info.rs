@@ -208,16 +208,11 @@ impl ScheduleInfo {
             ranks: self.ranks,
             bytes: self.vector_bytes.unwrap_or(0),
             time: timed.time,
-            bound: 0.0,
-            median: None,
             rounds: timed.rounds,
             messages: timed.messages,
             volume: timed.elements as u64 * element_bytes,
             segment: self.segment.filter(|_| self.segments > Some(1)),
-            late: None,
-            least: None,
-            p95: None,
-            worst: None,
+            ..SweepRow::default()
         }
     }
 

@@ -28,8 +28,6 @@ pub(super) fn parse(text: &str) -> Result<Asked, String> {
         Some((rank, step)) => Some((number(rank)?, Some(number(step)?))),
     }))
 }
-
-/// A chain of reasons, with the steps in words.
 pub(super) struct Explained {
     /// Each with its step, such as `send to 3`.
     links: Vec<(Link, String)>,

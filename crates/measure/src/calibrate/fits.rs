@@ -114,7 +114,6 @@ impl Fits {
     }
 }
 
-/// The times of messages.
 pub(super) fn messages(probes: &[Probe]) -> Vec<Measured> {
     let messages = probes.iter().filter(|p| p.work == Work::Message);
     messages.map(|p| Measured::new(p.bytes, p.time())).collect()

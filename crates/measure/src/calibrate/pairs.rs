@@ -8,7 +8,6 @@ use oneport::machine::{Level, Links};
 /// How often a pair is measured at most.
 const MAX_ATTEMPTS: usize = 3;
 
-/// All pairs of ranks.
 pub(super) fn pairs_of(ranks: usize) -> impl Iterator<Item = [usize; 2]> {
     (0..ranks).flat_map(move |i| (i + 1..ranks).map(move |j| [i, j]))
 }

@@ -47,7 +47,6 @@ fn load_average() -> Option<f64> {
     text.split_whitespace().next()?.parse().ok()
 }
 
-/// Median noise of the probes.
 pub(super) fn noise(probes: &[Probe]) -> f64 {
     median(&mut probes.iter().map(Probe::noise).collect::<Vec<_>>())
 }

@@ -55,7 +55,6 @@ impl<'a> CopyCosts<'a> {
         }
     }
 
-    /// Step `i` of `rank`.
     pub(super) fn step(&self, rank: usize, i: usize) -> &'a Step {
         &self.schedule.programs()[rank][i]
     }

@@ -11,11 +11,9 @@ use oneport::schedule::{Span, total_len};
 pub(super) struct VirtualMessages<'a> {
     run: &'a VirtualRun<'a>,
     copy_costs: &'a CopyCosts<'a>,
-    /// The rank that is polled.
     pub(super) rank: usize,
     /// The time of its core.
     pub(super) now: f64,
-    /// Whether it has made progress.
     pub(super) progressed: bool,
     lanes: Vec<VirtualLane>,
     /// By rank: the time until which it copies or combines.

@@ -23,7 +23,6 @@ pub(super) struct PlannedCall {
     pub(super) call: Call,
     pub(super) algorithm: Algorithm,
     pub(super) request: Request,
-    /// Model time.
     pub(super) time: f64,
 }
 

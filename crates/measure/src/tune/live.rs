@@ -30,7 +30,6 @@ pub struct Live<'p, T, P> {
     /// By algorithm and segments: its schedules whose results were right, `None` if they are so
     /// long that they are planned again.
     verified: HashMap<(Cow<'static, str>, Vec<usize>), Option<Schedule>>,
-    /// Its inputs.
     inputs: Inputs<T>,
 }
 

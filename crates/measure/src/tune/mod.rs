@@ -169,7 +169,6 @@ pub fn tune(
 const BASE_REPETITIONS: usize = 7;
 /// Repetitions of every combination even if the time is up.
 const MIN_REPETITIONS: usize = 3;
-/// Maximum number of repetitions.
 const MAX_REPETITIONS: usize = 5000;
 /// Short measurements are repeated for at least this long, in nanoseconds.
 const BASE_TIME_NS: u64 = 5_000_000;
@@ -199,7 +198,6 @@ fn contenders(points: &[Search], first: usize) -> Vec<(usize, usize)> {
     all
 }
 
-/// A running sweep.
 struct RunningSweep<'a> {
     sweep: &'a Sweep,
     measure: &'a mut dyn Measure,

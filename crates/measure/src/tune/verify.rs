@@ -67,7 +67,6 @@ pub fn verify(
     mut progress: impl FnMut(usize, usize),
 ) -> Result<Vec<VerifiedRow>> {
     const BATCHES: usize = 10;
-    /// Repetitions of a batch.
     const REPETITIONS: usize = 10;
     let mut verified = Vec::new();
     let kind = (sweep.algorithms.first()).map(|algorithm| algorithm.collective);

@@ -31,9 +31,9 @@ fn heading() -> Heading {
     Heading {
         title: "oneport tune reduce, 8 ranks, paced".into(),
         summary: vec![
-            ("machine".into(), "A & B <C>".into()),
+            ("machine", "A & B <C>".into()),
             (
-                "command".into(),
+                "command",
                 "oneport tune reduce --csv \"a b.csv\" </script>".into(),
             ),
         ],

@@ -8,14 +8,12 @@ use crate::legend::color;
 use oneport::internal::{Held, History};
 use oneport::schedule::Schedule;
 
-/// The buffers of all ranks.
 pub(super) struct Buffers {
     ranks: Vec<RankCells>,
     /// Those of a rank one after another: of its input, and then of each of its steps.
     entries: Vec<CellEntry>,
 }
 
-/// The buffer of a rank.
 struct RankCells {
     /// Where its cells start, and the end of the last.
     borders: Vec<usize>,
@@ -27,7 +25,6 @@ struct RankCells {
     written: Vec<usize>,
 }
 
-/// What a cell holds.
 struct CellEntry {
     cell: usize,
     /// Index into [`History::contents`].

@@ -230,8 +230,6 @@ fn facts(schedule: &Schedule, trace: &Trace, report: &Report, cost: &CostModel) 
     }
     text + "</ul>\n" + &errors(report)
 }
-
-/// What the checker finds wrong.
 fn errors(report: &Report) -> String {
     if report.is_correct() {
         return String::new();

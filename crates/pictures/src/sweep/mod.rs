@@ -37,7 +37,7 @@ pub struct Place {
 
 /// An algorithm, or a schedule from a file, at one place. It can be read from a table that has more
 /// columns.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SweepRow {
     /// Name of the algorithm.
     pub algorithm: String,

@@ -117,7 +117,6 @@ impl Tree {
         svg.close();
     }
 
-    /// Explanations of the picture.
     fn notes(&self) -> Vec<String> {
         let flow = if self.towards_root {
             "towards"

@@ -46,8 +46,8 @@ fn heading() -> Heading {
     Heading {
         title: "oneport tune reduce: 8 ranks, paced clock".into(),
         summary: vec![
-            ("machine".into(), "A & B <C>".into()),
-            ("command".into(), "oneport tune reduce".into()),
+            ("machine", "A & B <C>".into()),
+            ("command", "oneport tune reduce".into()),
         ],
         warnings: vec!["8 ranks on 2 cores".into()],
     }
