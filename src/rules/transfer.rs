@@ -38,6 +38,7 @@ impl TransferCost {
             _ => Some(0.0),
         }
     }
+
     /// When it ends there.
     #[inline]
     pub fn ends(self, sender: f64, receiver: f64) -> [f64; 2] {
