@@ -369,7 +369,7 @@ impl Collective {
     }
 
     /// Whether `rank` is one of `holders`.
-    fn includes(&self, holders: Holders, rank: usize) -> bool {
+    pub fn includes(&self, holders: Holders, rank: usize) -> bool {
         match holders {
             Every => true,
             Root => self.root() == Some(rank),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use oneport::Kind;
+use oneport::plan::registry;
 use oneport_pictures::MAX_PAGE_RANKS;
 use oneport_pictures::atlas::{Plate, index, player};
 use serde_json::Value;
@@ -48,7 +49,7 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<()> {
     let kinds = Kind::ALL
         .into_iter()
         .filter(|kind| match &args.collectives[..] {
-            [] => *kind != Kind::Multicast,
+            [] => registry::of(*kind).next().is_some(),
             given => given.contains(kind),
         });
     let plates = kinds.flat_map(|kind| ranks.iter().map(move |&p| (kind, p)));

@@ -1,7 +1,8 @@
 //! Lower bounds of the number of rounds that formulas give, and ranks that cannot be reached.
 
 use oneport::plan::choose;
-use oneport::{CostModel, Error, Kind, Ports, Request, Result, Schedule};
+use oneport::schedule::collective::{Extent, Holders};
+use oneport::{CostModel, Error, Ports, Request, Result, Schedule};
 
 use crate::facts::Facts;
 use crate::problem::Problem;
@@ -10,16 +11,12 @@ use crate::problem::Problem;
 /// rounds.
 pub(crate) fn best_row(problem: &Problem) -> Option<(Schedule, usize)> {
     let kind = problem.collective.kind();
-    let elements = match kind {
-        Kind::Barrier => 0,
-        Kind::ReduceScatter => problem.ranks,
-        _ => 1,
+    // A vector has an element for each block.
+    let elements = match kind.has_blocks() && !kind.is_sized_by_block() {
+        true => problem.ranks,
+        false => usize::from(kind.has_data()),
     };
-    let request = match kind {
-        Kind::Multicast => return None,
-        Kind::Barrier => Request::barrier(problem.ranks),
-        _ => Request::new(kind, problem.ranks, elements),
-    };
+    let request = Request::new(kind, problem.ranks, elements);
     let cost = CostModel::new(1.0, 0.0);
     let request = request.ports(problem.ports).cost(cost.clone());
     let request = request.root(problem.collective.root().unwrap_or(0));
@@ -82,6 +79,9 @@ fn by_counting(problem: &Problem, facts: &Facts, steps: usize) -> usize {
         let links: usize = (0..p).map(link).sum();
         k.min(links).max(1)
     };
+    let row = problem.collective.kind().row();
+    let is_for_all =
+        [row.input, row.output] == [Holders::Root, Holders::Every].map(|h| (h, Extent::Whole));
     let (mut bound, mut all) = (0, 0);
     for rank in 0..p {
         let lacks = |fact: &usize| facts.need[rank][*fact] && !facts.start[rank][*fact];
@@ -95,7 +95,7 @@ fn by_counting(problem: &Problem, facts: &Facts, steps: usize) -> usize {
         bound = bound.max(missing.div_ceil(capacity(rank, false)));
         let first_sent = sent.div_ceil(capacity(rank, true));
         // The last of these to leave has yet to spread if all ranks need it.
-        let spreads = matches!(problem.collective.kind(), Kind::Broadcast) && sent > 0;
+        let spreads = is_for_all && sent > 0;
         bound = bound.max(match spreads && problem.steps.is_none() {
             true => first_sent - 1 + steps,
             false => first_sent,

@@ -1,7 +1,7 @@
 //! What ranks know: facts, who has which at the start, who needs which at the end, and which follow
 //! from others.
 
-use oneport::Collective;
+use oneport::schedule::collective::{Extent, Operands};
 
 use crate::problem::Problem;
 
@@ -23,31 +23,38 @@ pub(crate) struct Facts {
 impl Facts {
     /// The facts of a collective that is not a [reversed](Problem::reversed) one.
     pub(crate) fn new(problem: &Problem) -> Facts {
-        use Collective::{Alltoall, Broadcast, Exscan, Gather, Multicast, Scan, Scatter};
         let (p, q) = (problem.ranks, problem.items.unwrap_or(1));
-        let combines = problem.collective.kind().reduces();
-        if combines && problem.items.is_some() {
+        let (collective, row) = (&problem.collective, problem.collective.kind().row());
+        let by_items = problem.items.is_some();
+        if row.combines.is_some() && by_items {
             return Facts::of_intervals(problem);
         }
-        let by_items = problem.items.is_some();
-        let count = match problem.collective {
-            Broadcast { .. } | Multicast { .. } => q,
-            Alltoall if by_items => p * p * q,
-            _ => p * q,
+        let ((givers, given), (takers, taken)) = (row.input, row.output);
+        // Without items a message carries all that a rank has for others.
+        let by_pairs = given == Extent::Pairs && by_items;
+        let is_one_vector = [given, taken] == [Extent::Whole; 2] && row.combines.is_none();
+        let count = match () {
+            () if is_one_vector => q,
+            () if by_pairs => p * p * q,
+            () => p * q,
         };
-        let start = |rank: usize, fact: usize| match problem.collective {
-            Broadcast { root } | Multicast { root, .. } | Scatter { root } => rank == root,
-            Alltoall if by_items => rank == fact / (p * q),
-            _ => rank == fact / q,
+        let start = |rank: usize, fact: usize| {
+            collective.includes(givers, rank)
+                && match given {
+                    Extent::Whole if row.combines.is_none() => true,
+                    Extent::Pairs if by_pairs => rank == fact / (p * q),
+                    _ => rank == fact / q,
+                }
         };
-        let need = |rank: usize, fact: usize| match &problem.collective {
-            Multicast { targets, .. } => targets.contains(&rank),
-            Gather { root } => rank == *root,
-            Scatter { .. } => rank == fact / q,
-            Alltoall if by_items => rank == fact / q % p,
-            Scan => fact <= rank,
-            Exscan => fact < rank,
-            _ => true,
+        let need = |rank: usize, fact: usize| {
+            collective.includes(takers, rank)
+                && match (row.combines, taken) {
+                    (Some(Operands::UpToOwn), _) => fact <= rank,
+                    (Some(Operands::BeforeOwn), _) => fact < rank,
+                    (None, Extent::Block) => rank == fact / q,
+                    (None, Extent::Pairs) if by_pairs => rank == fact / q % p,
+                    _ => true,
+                }
         };
         Facts {
             count,
@@ -55,9 +62,10 @@ impl Facts {
             need: table(p, count, need),
             merges: Vec::new(),
             intervals: Vec::new(),
-            unit: match problem.collective {
-                Alltoall if !by_items => p,
-                _ => 1,
+            unit: if given == Extent::Pairs && !by_items {
+                p
+            } else {
+                1
             },
         }
     }
@@ -75,9 +83,9 @@ impl Facts {
                 }
             }
         }
-        let needed = |rank: usize| match problem.collective {
-            Collective::Scan => Some((0, rank)),
-            Collective::Exscan => rank.checked_sub(1).map(|last| (0, last)),
+        let needed = |rank: usize| match problem.collective.kind().row().combines {
+            Some(Operands::UpToOwn) => Some((0, rank)),
+            Some(Operands::BeforeOwn) => rank.checked_sub(1).map(|last| (0, last)),
             _ => Some((0, p - 1)),
         };
         Facts {

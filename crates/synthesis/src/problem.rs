@@ -94,10 +94,7 @@ impl Problem {
 
     /// The problem whose reversed schedules solve this one, if it combines what another copies.
     pub(crate) fn reversed(&self) -> Option<Problem> {
-        let combines = matches!(
-            self.collective,
-            Collective::Reduce { .. } | Collective::ReduceScatter
-        );
+        let combines = self.collective.kind().reduces();
         let collective = self.collective.reversed().filter(|_| combines)?;
         let transposed = |links: &Links| {
             let column = |to| links.iter().map(|row| row[to]).collect();
@@ -127,10 +124,7 @@ impl Problem {
         if self.items == Some(0) || self.steps == Some(0) {
             return Err(Error::usage("at least one item and one step are needed"));
         }
-        let partial = matches!(
-            self.collective,
-            Collective::Allreduce | Collective::Scan | Collective::Exscan
-        );
+        let partial = self.collective.kind().reduces() && self.reversed().is_none();
         if partial && self.items.is_some_and(|items| items > 1) {
             return Err(Error::usage(format!(
                 "a message of {} carries one partial result of the whole vector: take 1 item",

@@ -266,9 +266,7 @@ impl Communicator {
                     own.pairs[rank].each_ref().map(LibraryBlocks::pointers);
                 (f.alltoallv)(from, sent, from_before, t, to, received, to_before, t, comm)
             },
-            Collective::Multicast { .. } => {
-                return Err(no_function(own.schedule.collective().kind()));
-            }
+            _ => return Err(no_function(own.schedule.collective().kind())),
         };
         mpi.ok(own.name, code)
     }

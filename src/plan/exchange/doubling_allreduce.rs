@@ -41,7 +41,7 @@ pub(super) fn plan_by(
     partner: fn(usize, u32, usize) -> usize,
 ) -> Result<Schedule> {
     let p = request.ranks;
-    let (mut b, vector) = over_vector(request, Collective::Allreduce, 0);
+    let (mut b, vector) = over_vector(request, request.kind.with_root(0), 0);
     let members = members_of(p, 0);
     if members.len() > 1 {
         for &r in &members {

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Result, ensure};
+use oneport::plan::registry;
 use oneport::{Kind, Ports};
 use oneport_pictures::Columns;
 use oneport_pictures::shell::Heading;
@@ -56,7 +57,7 @@ pub(super) fn run(
         "the table is for at most 16 ranks"
     );
     let mut kinds = Kind::ALL.to_vec();
-    kinds.retain(|&kind| kind != Kind::Multicast);
+    kinds.retain(|&kind| registry::of(kind).next().is_some());
     let entries = kinds.len() * MODELS.len() * ranks.len();
     let bar = WorkBar::new(entries as u64, "{msg} {pos}/{len} {bar} {eta}");
     let mut lines = Vec::new();
