@@ -2,9 +2,8 @@
 //! the oracle, the model clock with the simulator.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use oneport::machine::Eager;
 use oneport::plan::registry;
 use oneport::run::{
     Clock, Element, Endpoint, Op, Operator, Place, Run, ScopeOptions, Team, TeamOptions, Teams,
@@ -19,6 +18,7 @@ use crate::support::cases::{cases, is_long};
 use crate::support::ranks::rank_counts;
 use crate::support::sample::Sample;
 
+mod late;
 mod wrong;
 
 fn run_and_compare<T: Element>(team: &mut Team, schedule: &Schedule, op: &str, what: &str) {
@@ -231,52 +231,6 @@ fn long_vectors_run_multiplexed() {
             run_and_compare::<f32>(&mut team, &schedule, "sum", "multiplexed");
         }
     }
-}
-
-/// Both ranks send before they receive, which only senders that do not wait survive; the second
-/// message follows before the first has been received.
-#[test]
-fn paced_senders_need_not_wait() {
-    let _shared = shared();
-    let quarter = |i: usize| Span::new(10 * i, 10);
-    let program = |own: usize, theirs: usize, peer: usize| {
-        let sends = [0, 1].map(|i| Step::send(peer, quarter(own + i)));
-        let receives = [0, 1].map(|i| Step::recv(peer, quarter(theirs + i)));
-        sends.into_iter().chain(receives).collect()
-    };
-    let schedule = two_ranks(Ports::UNI, [program(0, 2, 1), program(2, 0, 0)]);
-    let cost = CostModel::new(1e6, 0.0).latency(5e6).eager(Eager::All);
-    let outcome = Run::<u16>::new(&schedule)
-        .verified()
-        .clock(Clock::Paced)
-        .cost(cost.arrivals(vec![0.0, 2e6]))
-        .repetitions(3)
-        .on(&mut Team::new(2).unwrap())
-        .unwrap();
-    assert!(outcome.is_verified());
-    // Rank 1 sends from 2 to 4 ms; its messages start at rank 0 5 ms later.
-    assert_eq!(outcome.rank_times, vec![9e6, 7e6]);
-}
-
-#[test]
-fn ranks_arrive_late() {
-    let _shared = shared();
-    let schedule = Request::broadcast(3, 10).plan("binomial").unwrap();
-    let cost = CostModel::new(1000.0, 0.0).arrivals(vec![0.0, 20e6, 3e6]);
-    let run = Run::<u8>::new(&schedule)
-        .verified()
-        .repetitions(2)
-        .cost(cost);
-    let start = Instant::now();
-    let outcome = run.on(&mut Team::new(3).unwrap()).unwrap();
-    let all = start.elapsed() - outcome.wall.total();
-    assert!(outcome.is_verified());
-    assert!(all >= Duration::from_millis(40), "{all:?} besides");
-    let error = run.on(&mut multiplexed(3, 1)).unwrap_err().to_string();
-    assert!(
-        error.contains("arrive late need a thread for each"),
-        "{error}"
-    );
 }
 
 #[test]

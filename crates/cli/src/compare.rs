@@ -64,7 +64,7 @@ pub(crate) struct CompareArgs {
 
     /// Draw random --arrivals so often, and compare the mean, the 95th percentile and the longest
     /// time after the last arrival
-    #[arg(long, value_name = "COUNT", value_parser = parse_count, requires = "arrivals")]
+    #[arg(long, value_name = "COUNT", value_parser = parse_count, requires = "arrivals", conflicts_with = "late")]
     trials: Option<usize>,
 
     /// Measure, too: on threads, or on the processes that mpirun or srun started [default: model

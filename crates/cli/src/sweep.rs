@@ -226,6 +226,7 @@ impl Table<'_> {
             }
             match each(point) {
                 Ok(found) => self.add(found),
+                Err(error) if points.len() == 1 => return Err(error),
                 Err(error) => {
                     output::note(&format!("{} left out: {error:#}", show_point(point)));
                     first_error.get_or_insert(error);

@@ -159,11 +159,11 @@ impl<'s> Program<'s> {
         for (rank, steps) in schedule.programs().iter().enumerate() {
             self.ranks[rank].slot = vec![NONE; steps.len()];
             for (i, step) in steps.iter().enumerate() {
-                let mate = matching.mates[matching.first_step[rank] as usize + i];
-                let bytes = step.len().saturating_mul(elements.bytes);
                 let Step::Send { to, .. } = step else {
                     continue;
                 };
+                let mate = matching.mates[matching.first_step[rank] as usize + i];
+                let bytes = step.len().saturating_mul(elements.bytes);
                 if mate == NONE || !cost.sends_eagerly().covers(bytes as u64) {
                     continue;
                 }
@@ -177,13 +177,9 @@ impl<'s> Program<'s> {
         }
         let bytes = u128::from(lines) * CACHE_LINE_BYTES as u128;
         ensure_memory("the copies of all messages", bytes)?;
+        let lines = u32::try_from(lines).ok().filter(|&lines| lines < NONE);
         let too_many = || Error::usage("the messages are too long to be copied");
-        self.slots = Slots::new(
-            u32::try_from(lines)
-                .ok()
-                .filter(|&n| n < NONE)
-                .ok_or_else(too_many)?,
-        );
+        self.slots = Slots::new(lines.ok_or_else(too_many)?);
         let more = wire as usize - self.wires.len();
         self.wires.extend((0..more).map(|_| Wire::new()));
         Ok(self)

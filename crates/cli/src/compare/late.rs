@@ -136,12 +136,8 @@ fn times(
     let time = |arrivals| {
         let (late, last) = late(arrivals);
         let request = choice.request.clone().cost(late.clone());
-        Ok(choice
-            .algorithm
-            .planned(&request)?
-            .timed(&late, |_| ())?
-            .time
-            - last)
+        let timed = (choice.algorithm.planned(&request)?).timed(&late, |_| ())?;
+        Ok(timed.time - last)
     };
     arrivals.iter().map(time).collect()
 }

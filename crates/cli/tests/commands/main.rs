@@ -12,6 +12,7 @@ mod guidelines;
 #[path = "../../../../tests/hand/mod.rs"]
 mod hand;
 mod inputs;
+mod late;
 mod limits;
 mod measured;
 mod options;

@@ -7,67 +7,6 @@ use super::cli::{PAIR, folder};
 use crate::support::run::{failure, json, oneport, text};
 
 #[test]
-fn late_ranks_latency_and_eager_sends_are_timed() {
-    let time = |options: &str| {
-        let found = json(&format!(
-            "simulate reduce -p 8 -a binomial --bytes 1 --alpha 1 --beta 0 {options}"
-        ));
-        let after = found["after_last_arrival"].as_f64();
-        (found["time"].as_f64().unwrap(), after)
-    };
-    assert_eq!(time(""), (3.0, None));
-    assert_eq!(
-        time("--arrivals none --eager none --latency 0"),
-        (3.0, None)
-    );
-    assert_eq!(time("--arrivals last:10"), (13.0, Some(3.0)));
-    assert_eq!(time("--arrivals 0:20,1:10"), (23.0, Some(3.0)));
-    assert_eq!(time("--latency 2 --eager all"), (9.0, None));
-    let drawn = |seed: u32| time(&format!("--arrivals random:exp,20,seed={seed}"));
-    assert_eq!(drawn(1), time("--arrivals random:exp,20"));
-    assert_ne!(drawn(1), drawn(2));
-    let folder = folder("arrivals");
-    let file = folder.join("late.json");
-    std::fs::write(&file, r#"{"arrivals": [20, 10, 0, 0, 0, 0, 0, 0]}"#).unwrap();
-    let from_file = format!("--arrivals {}", file.display());
-    assert_eq!(time(&from_file), (23.0, Some(3.0)));
-    let late = "simulate reduce -p 4 -a binomial --bytes 1 --alpha 1 --beta 0 --arrivals 3:5";
-    let found = json(&format!("{late} --explain"));
-    let chain = found["explain"]["chain"].as_array().unwrap();
-    let steps = chain
-        .iter()
-        .map(|link| (link["rank"].as_u64(), link["reason"].as_str()));
-    let steps: Vec<_> = steps
-        .map(|(rank, reason)| (rank.unwrap(), reason.unwrap()))
-        .collect();
-    let data = [(2, "data"), (2, "data"), (2, "partner"), (3, "arrival")];
-    assert_eq!(steps, data);
-    assert_eq!(found["explain"]["slack"], serde_json::json!([0, 6, 0, 1]));
-    let step = text(&format!("{late} --explain 3:0"));
-    assert!(
-        step.contains("rank 3, step 0 (send to 2), 5 to 6: rank 3 arrives at 5"),
-        "{step}"
-    );
-    let options = "reduce -p 3 -a binomial --bytes 64 --eager all --latency 5us --arrivals 1:1ms";
-    let [timed, native, paced] = ["simulate", "run", "run --clock paced"]
-        .map(|command| json(&format!("{command} {options}")));
-    for run in [native, paced] {
-        assert_eq!(run["verified"], true);
-        assert_eq!(run["model_time"], timed["time"]);
-        assert_eq!(run["after_last_arrival"], timed["after_last_arrival"]);
-    }
-    let measured = json(
-        &format!("compare {options} -a linear,binomial --engine threads")
-            .replace("-a binomial", ""),
-    );
-    for row in measured["rows"].as_array().unwrap() {
-        let [all, after] = ["model_time", "after_last_arrival"].map(|key| row[key].as_f64());
-        assert!((all.unwrap() - 1e6 - after.unwrap()).abs() < 1e-6);
-        assert!(row["wall"]["median"].as_u64().unwrap() > 0);
-    }
-}
-
-#[test]
 fn bad_usage_gives_one_message_and_exit_code_2() {
     for (arguments, expected) in [
         ("simulate reduce -p 0", "at least one rank"),

@@ -1,0 +1,138 @@
+//! Tests of late ranks, latency and eager sends, and of why ranks wait.
+
+use std::fs;
+
+use super::options::{folder, json_in};
+use crate::support::run::{failure, json, oneport, text};
+
+#[test]
+fn late_ranks_latency_and_eager_sends_are_timed() {
+    let time = |options: &str| {
+        let found = json(&format!(
+            "simulate reduce -p 8 -a binomial --bytes 1 --alpha 1 --beta 0 {options}"
+        ));
+        let after = found["after_last_arrival"].as_f64();
+        (found["time"].as_f64().unwrap(), after)
+    };
+    assert_eq!(time(""), (3.0, None));
+    assert_eq!(
+        time("--arrivals none --eager none --latency 0"),
+        (3.0, None)
+    );
+    assert_eq!(time("--arrivals last:10"), (13.0, Some(3.0)));
+    assert_eq!(time("--arrivals 0:20,1:10"), (23.0, Some(3.0)));
+    assert_eq!(time("--latency 2 --eager all"), (9.0, None));
+    let drawn = |seed: u32| time(&format!("--arrivals random:exp,20,seed={seed}"));
+    assert_eq!(drawn(1), time("--arrivals random:exp,20"));
+    assert_ne!(drawn(1), drawn(2));
+    let folder = folder("arrivals");
+    let file = folder.join("late.json");
+    std::fs::write(&file, r#"{"arrivals": [20, 10, 0, 0, 0, 0, 0, 0]}"#).unwrap();
+    let from_file = format!("--arrivals {}", file.display());
+    assert_eq!(time(&from_file), (23.0, Some(3.0)));
+    let late = "simulate reduce -p 4 -a binomial --bytes 1 --alpha 1 --beta 0 --arrivals 3:5";
+    let found = json(&format!("{late} --explain"));
+    let chain = found["explain"]["chain"].as_array().unwrap();
+    let steps = chain
+        .iter()
+        .map(|link| (link["rank"].as_u64(), link["reason"].as_str()));
+    let steps: Vec<_> = steps
+        .map(|(rank, reason)| (rank.unwrap(), reason.unwrap()))
+        .collect();
+    let data = [(2, "data"), (2, "data"), (2, "partner"), (3, "arrival")];
+    assert_eq!(steps, data);
+    assert_eq!(found["explain"]["slack"], serde_json::json!([0, 6, 0, 1]));
+    let step = text(&format!("{late} --explain 3:0"));
+    assert!(
+        step.contains("rank 3, step 0 (send to 2), 5 to 6: rank 3 arrives at 5"),
+        "{step}"
+    );
+    let options = "reduce -p 3 -a binomial --bytes 64 --eager all --latency 5us --arrivals 1:1ms";
+    let [timed, native, paced] = ["simulate", "run", "run --clock paced"]
+        .map(|command| json(&format!("{command} {options}")));
+    for run in [native, paced] {
+        assert_eq!(run["verified"], true);
+        assert_eq!(run["model_time"], timed["time"]);
+        assert_eq!(run["after_last_arrival"], timed["after_last_arrival"]);
+    }
+    let measured = json(
+        &format!("compare {options} -a linear,binomial --engine threads")
+            .replace("-a binomial", ""),
+    );
+    for row in measured["rows"].as_array().unwrap() {
+        let [all, after] = ["model_time", "after_last_arrival"].map(|key| row[key].as_f64());
+        assert!((all.unwrap() - 1e6 - after.unwrap()).abs() < 1e-6);
+        assert!(row["wall"]["median"].as_u64().unwrap() > 0);
+    }
+}
+
+#[test]
+fn late_ranks_are_swept() {
+    let folder = folder("late");
+    let reduce = "reduce -p 8 --bytes 1 --alpha 1 --beta 0 -a linear,binomial";
+    let files = "-o late.csv -o late.svg -o late.html";
+    let all = json_in(&folder, &format!("compare {reduce} --late 0,1,10 {files}"));
+    // The root receives in order: the last one costs least, and another one holds up all after it.
+    let found = |name: &str, late: f64| {
+        let mut rows = all["rows"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["algorithm"] == name && row["late"] == late);
+        ["model_time", "least_time"].map(|time| row.unwrap()[time].as_f64().unwrap())
+    };
+    assert_eq!(
+        [0.0, 1.0, 10.0].map(|d| found("linear", d)),
+        [[7.0, 7.0], [7.0, 6.0], [7.0, 1.0]]
+    );
+    for late in [0.0, 1.0, 10.0] {
+        let [worst, least] = found("binomial", late);
+        let after = (0..8).map(|rank| {
+            let one = json(&format!(
+                "simulate {} --arrivals {rank}:{late}",
+                reduce.replace("linear,", "")
+            ));
+            one["after_last_arrival"]
+                .as_f64()
+                .unwrap_or_else(|| one["time"].as_f64().unwrap())
+        });
+        let after: Vec<f64> = after.collect();
+        let bounds = [
+            after.iter().copied().fold(0.0, f64::max),
+            after.iter().copied().fold(99.0, f64::min),
+        ];
+        assert_eq!(bounds, [worst, least], "{late}");
+    }
+    let again = text(&format!("compare {reduce} --late 0..16"));
+    assert_eq!(again.matches("  binomial").count(), 17, "{again}");
+    // Those that are made for late ranks are planned anew for each late rank.
+    let all = json("compare allreduce -p 4 --bytes 300 --alpha 0 --beta 1 --late 1000");
+    let mut rows = all["rows"].as_array().unwrap().iter();
+    let straggler = rows.find(|row| row["algorithm"] == "straggler").unwrap();
+    let times = ["model_time", "least_time"].map(|of| straggler[of].as_f64().unwrap());
+    assert_eq!(times, [400.0, 400.0]);
+    let svg = fs::read_to_string(folder.join("late.svg")).unwrap();
+    assert!(
+        svg.contains("one rank is late by")
+            && svg.matches("stroke-dasharray=\"1.5 2\"").count() == 2
+    );
+    // All arrive at 5: nothing but the ideal time is left.
+    let trials = json(&format!(
+        "compare {reduce} --arrivals random:uniform,5,5 --trials 20"
+    ));
+    for (row, time) in trials["rows"].as_array().unwrap().iter().zip([3.0, 7.0]) {
+        let times = ["model_time", "least_time", "p95_time", "worst_time"];
+        assert_eq!(times.map(|of| row[of].as_f64().unwrap()), [time; 4]);
+    }
+    let unknown = "compare reduce -p 8 --bytes 1 --late 1 -a binomail";
+    assert!(failure(&mut oneport(unknown), 2).contains("did you mean 'binomial'"));
+    for (options, error) in [
+        ("--late 1 --engine threads", "leave --engine out"),
+        ("--late 2..1", "does not start with its smaller end"),
+        ("--late 1 --arrivals last:1", "cannot be used with"),
+        ("--late 1 --trials 3", "cannot be used with"),
+        ("--trials 3 --arrivals last:1", "--trials draws arrivals"),
+        ("--trials 0 --arrivals random:exp,1", "--trials is 0"),
+    ] {
+        let command = format!("compare {reduce} {options}");
+        let found = failure(&mut oneport(&command), 2);
+        assert!(found.contains(error), "{options}: {found}");
+    }
+}
