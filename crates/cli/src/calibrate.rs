@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use oneport::machine::{Level, Links, Piece, Pieces};
+use oneport::machine::{Eager, Level, Links, Piece, Pieces};
 use oneport::{Error, ErrorKind};
 use oneport_measure::{Calibration, Point, Profile, calibrate, calibrate_on};
 use oneport_pictures::Columns;
@@ -21,6 +21,7 @@ use crate::units::{number, or_dash, parse_core, show_bytes, show_ns};
 Examples:
   oneport calibrate --quick                                 a first look, in about two seconds
   oneport calibrate --quick -o machine.json                 a profile for --profile
+  mpirun -n 2 oneport calibrate --latency                   what keeps the ports, and what does not
   mpirun -n 4 oneport calibrate -o cluster.json             between processes, by level if on several hosts
   mpirun -n 4 oneport calibrate --pairs -o cluster.json     between processes, every pair: for --costs
 
@@ -39,6 +40,11 @@ pub(crate) struct CalibrateArgs {
     /// takes as well
     #[arg(long)]
     pairs: bool,
+
+    /// Measure, too, which part of a message's start-up time keeps no port, as half a ping-pong less
+    /// what a message of a burst keeps its sender busy: alpha then leaves it out
+    #[arg(long)]
+    latency: bool,
 
     /// Measure between threads of this process, or between the processes that mpirun or srun
     /// started [default: mpi if started by a launcher]
@@ -87,6 +93,7 @@ impl CalibrateArgs {
         Calibration {
             cores: (!self.cores.is_empty()).then(|| self.cores.clone()),
             pairs: self.pairs,
+            latency: self.latency,
             quick: self.quick,
             keep_inputs: self.inputs.inputs.kept(),
             force: self.force,
@@ -108,7 +115,8 @@ impl site::Job for Calibration {
         } else {
             ""
         };
-        format!("measures {what}{quick}{kept}")
+        let latency = if self.latency { ", latency too" } else { "" };
+        format!("measures {what}{quick}{kept}{latency}")
     }
 
     fn perform(self, site: &mut Site) -> Result<Profile> {
@@ -161,6 +169,15 @@ fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
             percent(worst)
         )
     };
+    let latency = match (profile.latency > 0.0, profile.eager) {
+        (true, Eager::UpTo(bytes)) => format!(
+            "{}, off by {} in the median; messages up to {} do not wait",
+            show_ns(profile.latency),
+            percent(profile.latency_error),
+            show_bytes(bytes)
+        ),
+        _ => "in alpha (--latency tells them apart)".to_string(),
+    };
     let machine = &profile.machine;
     let rate = |rate: f64| {
         if rate > 0.0 {
@@ -184,6 +201,7 @@ fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
             ("date", profile.date.clone()),
             ("inputs", profile.inputs.clone()),
             ("alpha", show_ns(profile.alpha)),
+            ("latency", latency),
             ("beta", rate(profile.beta)),
             ("gamma", rate(profile.gamma)),
             ("gamma_copy", rate(profile.gamma_copy)),
@@ -291,6 +309,11 @@ fn levels(out: &mut dyn Write, levels: &[Level]) -> Result<()> {
     let columns = Columns::<(&str, &Level)>::default()
         .add("", |(name, _)| *name)
         .add(">alpha", |(_, level)| show_ns(level.alpha))
-        .add(">ns/byte", |(_, level)| number(level.beta, 4));
+        .add(">ns/byte", |(_, level)| number(level.beta, 4))
+        .add_if(
+            levels.iter().any(|level| level.latency > 0.0),
+            ">latency",
+            |(_, level)| show_ns(level.latency),
+        );
     output::table(out, &columns, names.into_iter().zip(levels))
 }

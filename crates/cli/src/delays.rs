@@ -25,7 +25,7 @@ pub(crate) struct DelayArgs {
     #[arg(long, value_name = "none|all|SIZE", value_parser = parse_eager)]
     pub(crate) eager: Option<Eager>,
 
-    /// When ranks arrive: a file ({"arrivals": [0, 10, ..]}), last:100us (the last rank is late),
+    /// When ranks arrive: a file ({"arrivals": [0, 10, ..]}, or a CSV with a column arrivals), last:100us (the last rank is late),
     /// RANK:TIME,..., random:exp,20us (mean) or random:uniform,0,50us, with ,seed=1 at the end if
     /// wanted [default: none, all at time 0]
     #[arg(long, value_name = "FILE|none|...", value_parser = parse_arrivals)]
@@ -102,6 +102,20 @@ fn parse_arrivals(text: &str) -> Result<Arrivals, String> {
         ))
 }
 
+/// The column `arrivals` of a CSV, a row a rank.
+fn column_of(text: &str) -> Result<Vec<f64>> {
+    let mut reader = csv::Reader::from_reader(text.as_bytes());
+    let mut titles = reader.headers()?.iter();
+    let Some(column) = titles.position(|title| title.trim() == "arrivals") else {
+        bail!("no column arrivals, nor {{\"arrivals\": [..]}}");
+    };
+    let time = |row: csv::Result<csv::StringRecord>| {
+        let time = parse_time(row?.get(column).unwrap_or_default());
+        Ok(time.map_err(anyhow::Error::msg)?.value)
+    };
+    reader.records().map(time).collect()
+}
+
 impl Arrivals {
     fn of(&self, ranks: usize) -> Result<Vec<f64>> {
         let random = |seed: &u64, draw: &dyn Fn(f64) -> f64| {
@@ -129,9 +143,14 @@ impl Arrivals {
                 return Ok(random(seed, &|unit| from + (to - from) * unit));
             }
             Arrivals::File(path) => {
-                let file = serde_json::from_str::<ArrivalsFile>(&read_text(path)?);
-                let not = || format!("{}: not a file of arrivals", name_of(path));
-                return Ok(file.with_context(not)?.arrivals);
+                let text = read_text(path)?;
+                let read = match text.trim_start().starts_with('{') {
+                    true => serde_json::from_str::<ArrivalsFile>(&text)
+                        .map(|file| file.arrivals)
+                        .map_err(anyhow::Error::from),
+                    false => column_of(&text),
+                };
+                return read.with_context(|| format!("{}: not a file of arrivals", name_of(path)));
             }
         }
         Ok(arrivals)
@@ -177,18 +196,31 @@ impl DelayArgs {
     }
 
     pub(crate) fn apply(&self, mut cost: CostModel, ranks: usize) -> Result<CostModel> {
+        cost = self.of_messages(cost);
+        if self.arrivals.is_some() {
+            cost = cost.arrivals(self.arrivals_of(ranks)?);
+        }
+        cost.validate()?;
+        cost.covers(ranks)?;
+        Ok(cost)
+    }
+
+    /// The same costs with this latency and these eager sends.
+    pub(crate) fn of_messages(&self, mut cost: CostModel) -> CostModel {
         if let Some(latency) = self.latency {
             cost = cost.latency(latency.value);
         }
         if let Some(eager) = self.eager {
             cost = cost.eager(eager);
         }
-        if let Some(arrivals) = &self.arrivals {
-            cost = cost.arrivals(arrivals.of(ranks)?);
-        }
-        cost.validate()?;
-        cost.covers(ranks)?;
-        Ok(cost)
+        cost
+    }
+
+    /// When this many ranks arrive; empty if all do at time 0.
+    pub(crate) fn arrivals_of(&self, ranks: usize) -> Result<Vec<f64>> {
+        self.arrivals
+            .as_ref()
+            .map_or(Ok(Vec::new()), |arrivals| arrivals.of(ranks))
     }
 
     /// Refuses the options for a command whose messages are real, or whose output has no time.

@@ -14,6 +14,7 @@ use oneport_pictures::Columns;
 use serde::Serialize;
 
 use crate::args::{InputArgs, Inputs, MachineArgs, clock_name, parse_ranks};
+use crate::delays::DelayArgs;
 use crate::input::show_cost;
 use crate::memory::ensure_memory;
 use crate::output::{self, record};
@@ -34,6 +35,7 @@ Examples:
   oneport guidelines                                       in the model
   oneport guidelines -p 4,64 --bytes 1KiB,1MiB --profile machine.json
   oneport guidelines -p 2 --bytes 64KiB --native           measured too, within 10%
+  oneport guidelines --arrivals last:100us                 each call from the last arrival on
   oneport guidelines -p 4 --bytes 1KiB --paced --alpha 1ms --beta 10ns
   mpirun -n 4 oneport guidelines --bytes 1KiB,64KiB        of the MPI library itself, too
 
@@ -84,6 +86,9 @@ pub(crate) struct GuidelinesArgs {
 
     #[command(flatten, next_help_heading = "Machine")]
     machine: MachineArgs,
+
+    #[command(flatten)]
+    delays: DelayArgs,
 }
 
 pub(crate) fn run(args: &GuidelinesArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
@@ -146,6 +151,28 @@ impl GuidelinesJob {
             // Some guidelines use twice as many ranks.
             _ => machine.cost(ranks.iter().max().map(|&p| p.saturating_mul(2)))?,
         };
+        let cost = args.delays.of_messages(cost);
+        cost.validate()?;
+        ensure!(
+            clock.is_none() || args.delays.arrivals.is_none(),
+            "--arrivals is for model times: guidelines are measured with ranks that arrive together"
+        );
+        let mut arrivals = BTreeMap::new();
+        for (p, ranks) in ranks
+            .iter()
+            .flat_map(|&p| [(p, p), (p, p.saturating_mul(2))])
+        {
+            let late = args.delays.arrivals_of(ranks)?;
+            let n = late.len();
+            // A file has those of one number of ranks.
+            ensure!(
+                n == 0 || n == ranks || p != ranks,
+                "--arrivals: {n} arrivals of {p} ranks"
+            );
+            if n == ranks {
+                arrivals.insert(ranks, late);
+            }
+        }
         let fallback = Setting::new(ports, cost);
         let setting = Setting {
             clock,
@@ -154,6 +181,7 @@ impl GuidelinesJob {
             deadline: args.deadline,
             keep_inputs: args.inputs.inputs.kept(),
             library: over_mpi,
+            arrivals: (!arrivals.is_empty()).then_some(arrivals),
             ..fallback
         };
         Ok(GuidelinesJob {

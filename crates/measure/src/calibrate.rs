@@ -18,6 +18,8 @@
 //!   it sent, minus the time of the exchange alone. This fetches back the cache lines that the
 //!   partner's core has read, so it costs more than the arithmetic.
 //! - Sharing a core: a ping-pong of 8 bytes between two ranks on the first core.
+//! - Latency, if asked for: bursts of messages up to 64 KiB show how long each keeps its sender busy;
+//!   half a ping-pong takes longer by the latency.
 //! - Copying: both ranks copy locally, minus the time of a run without a step.
 //!
 //! The sizes are measured interleaved, so that a disturbance affects all of them instead of one. A
@@ -40,7 +42,7 @@ mod fits;
 mod pairs;
 mod warnings;
 
-use fits::{Fits, meaningful_line, messages};
+use fits::{Fits, meaningful_line};
 use pairs::{PairLine, levels, lines, matrices, pair_of_one_host, pairs_of};
 pub use warnings::load_warning;
 use warnings::{noise, quality_warnings, setup_warnings};
@@ -49,7 +51,7 @@ use super::fit::Measured;
 use super::probe::{Pair, Probe, ProbeEffort, Work, measure, team_of_two};
 use super::profile::{self, Machine, Point, Profile};
 use oneport::error::{Error, Result};
-use oneport::machine::Level;
+use oneport::machine::{Eager, Level};
 use oneport::run::{Place, allowed_cores};
 
 /// Options of a calibration.
@@ -59,6 +61,9 @@ pub struct Calibration {
     pub cores: Option<Vec<usize>>,
     /// Also measure each pair of cores.
     pub pairs: bool,
+    /// Also measure the latency, the part of a message's start-up time that keeps no port, and which
+    /// messages do not wait for their receivers.
+    pub latency: bool,
     /// Use fewer sizes and less time: about two seconds instead of fifteen.
     pub quick: bool,
     /// Leave the buffers as they are between repetitions, as
@@ -185,7 +190,12 @@ fn measured(
     let steps = |effort: ProbeEffort| effort.batches * effort.sizes().len();
     let all_steps = steps(effort) + (pairs.len() - 1) * steps(OF_PAIR);
     let mut warnings = setup_warnings(options.quick);
-    let (probes, pinned) = measure_pair(pairs[0], &Work::ALL, effort, &mut |done, of| {
+    let with_bursts = |works: &[Work]| {
+        let bursts = options.latency.then_some(Work::Burst);
+        works.iter().copied().chain(bursts).collect::<Vec<_>>()
+    };
+    let works = with_bursts(&Work::ALL);
+    let (probes, pinned) = measure_pair(pairs[0], &works, effort, &mut |done, of| {
         progress(steps(effort) * done / of.max(1), all_steps);
     })?;
     let fits = Fits::of(&probes)?;
@@ -197,7 +207,6 @@ fn measured(
         pinned,
         options.force,
     )?);
-    let (alpha, beta) = fits.line;
     let mut profile = Profile {
         machine: Machine::this(),
         date: profile::now(),
@@ -207,8 +216,11 @@ fn measured(
         }
         .to_string(),
         version: env!("CARGO_PKG_VERSION").to_string(),
-        alpha,
-        beta,
+        alpha: fits.line.alpha,
+        beta: fits.line.beta,
+        latency: fits.line.latency,
+        latency_error: fits.latency.map_or(0.0, |l| l.spread / l.time),
+        eager: fits.latency.map_or(Eager::None, |l| Eager::UpTo(l.eager)),
         gamma: fits.gamma,
         gamma_copy: fits.gamma_copy,
         noise,
@@ -219,11 +231,12 @@ fn measured(
     profile.fill_points(&fits)?;
     let mut done = steps(effort);
     let lines = lines(pairs, &fits, |pair| {
-        let measured = measure_pair(pair, &[Work::Message], OF_PAIR, &mut |part, of| {
+        let works = with_bursts(&[Work::Message]);
+        let measured = measure_pair(pair, &works, OF_PAIR, &mut |part, of| {
             progress(done + steps(OF_PAIR) * part / of.max(1), all_steps);
         });
         done += steps(OF_PAIR);
-        let line = measured.and_then(|(probes, _)| Ok(meaningful_line(&messages(&probes))?.0));
+        let line = measured.and_then(|(probes, _)| Ok(meaningful_line(&probes)?.0));
         line.map_err(|e| Error::system(format!("{}: {e}", names(pair))))
     })?;
     profile.pairs = options.pairs.then(|| matrices(ranks, &lines, &fits));
@@ -278,8 +291,8 @@ impl Profile {
             None => self.alpha,
         };
         let message = |bytes: u64| match bytes {
-            0 => first,
-            n => cost.transfer(0, 1, n),
+            0 => self.latency + first,
+            n => self.latency + cost.transfer(0, 1, n),
         };
         let points = |measured: &[Measured], predicted: &dyn Fn(&Measured) -> f64| {
             let point = |m: &Measured| Point {

@@ -14,6 +14,9 @@ use oneport::schedule::{Layout, Order, Schedule, Span, Step, total_len};
 /// Smallest copy that is measured: shorter ones take less time than the clock resolves.
 const MIN_COPY_BYTES: u64 = 1 << 10;
 
+/// Longest messages of bursts: libraries send longer ones in other ways.
+const MAX_BURST_BYTES: u64 = 64 << 10;
+
 /// How much time to spend on measuring.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProbeEffort {
@@ -76,7 +79,12 @@ pub(super) enum Work {
     CombineOwn,
     /// A local copy on both ranks.
     Copy,
+    /// [`BURST`] messages forth and one back: how long messages keep their sender busy.
+    Burst,
 }
+
+/// Messages of one burst.
+pub(super) const BURST: usize = 16;
 
 impl Work {
     pub(super) const ALL: [Work; 5] = [
@@ -91,6 +99,7 @@ impl Work {
     pub(super) fn measures(self, bytes: u64) -> bool {
         match self {
             Work::Message => true,
+            Work::Burst => bytes <= MAX_BURST_BYTES,
             Work::Combine | Work::Exchange | Work::CombineOwn => bytes > 0,
             Work::Copy => bytes == 0 || bytes >= MIN_COPY_BYTES,
         }
@@ -124,10 +133,14 @@ impl Work {
                     exchange.into_iter().chain(own.clone()).collect()
                 })
             }
-            Work::Message | Work::Combine => [
-                vec![Step::send(second, here), receive(second)],
-                vec![receive(first), Step::send(first, here)],
-            ],
+            Work::Message | Work::Combine | Work::Burst => {
+                let forth = if self == Work::Burst { BURST } else { 1 };
+                let (sends, receives) = (Step::send(second, here), receive(first));
+                let mut ends = [vec![sends; forth], vec![receives; forth]];
+                ends[0].push(receive(second));
+                ends[1].push(Step::send(first, here));
+                ends
+            }
         };
         // The destination of a combining receive is also input, so that every repetition rewrites
         // it.
@@ -193,12 +206,13 @@ impl Probe {
         })
     }
 
-    /// Time of one direction in nanoseconds: the lower quartile of the batches.
+    /// Time of one direction (of all messages of a burst) in nanoseconds: the lower quartile of the
+    /// batches.
     pub(super) fn time(&self) -> f64 {
         let time = quantile(&mut self.medians.clone(), 0.25);
         match self.work {
             Work::Message | Work::Combine => time / 2.0,
-            Work::Exchange | Work::CombineOwn | Work::Copy => time,
+            Work::Exchange | Work::CombineOwn | Work::Copy | Work::Burst => time,
         }
     }
 

@@ -9,7 +9,7 @@ use super::fit::FAR_OFF;
 use oneport::error::{Error, Result};
 use oneport::internal::longest_messages;
 use oneport::internal::refuses_cost;
-use oneport::machine::{CostModel, Level, Links, Pieces};
+use oneport::machine::{CostModel, Eager, Level, Links, Pieces};
 use oneport::run::{Tuning, Workers, allowed_cores};
 use oneport_pictures::svg::bytes;
 
@@ -56,6 +56,16 @@ pub struct Profile {
     /// Time per byte of a local copy.
     #[serde(default)]
     pub gamma_copy: f64,
+    /// Part of the start-up time that keeps no port, which `alpha` leaves out. Pairs and levels have
+    /// their own.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub latency: f64,
+    /// By how much the measured latency differs in the median over the sizes to 1 KiB, relative.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub latency_error: f64,
+    /// Which messages do not wait for their receivers.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub eager: Eager,
     /// Start-up time of a message between two ranks that share one core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_alpha: Option<f64>,
@@ -149,6 +159,7 @@ impl Profile {
             ("beta", profile.beta),
             ("gamma", profile.gamma),
             ("gamma_copy", profile.gamma_copy),
+            ("latency", profile.latency),
             ("shared_alpha", profile.shared_alpha.unwrap_or(0.0)),
         ] {
             if let Some(why) = refuses_cost(value) {
@@ -222,6 +233,7 @@ impl Profile {
         Ok(Some(Links {
             gamma: vec![self.gamma; ranks],
             gamma_copy: vec![self.gamma_copy; ranks],
+            eager: self.eager,
             ..links
         }))
     }
@@ -279,11 +291,13 @@ impl Profile {
         CostModel::new(self.alpha, self.beta)
             .gamma(self.gamma)
             .gamma_copy(self.gamma_copy)
+            .latency(self.latency)
+            .eager(self.eager)
     }
 }
 
-fn is_default(tuning: &Tuning) -> bool {
-    *tuning == Tuning::default()
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 impl Machine {

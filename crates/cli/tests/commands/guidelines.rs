@@ -51,6 +51,53 @@ fn model_times_satisfy_the_guidelines() {
     }
 }
 
+/// With a late last rank a root can gather all blocks but one in time: the figures are by hand.
+#[test]
+fn calls_are_timed_from_the_last_arrival() {
+    let late = "-p 8 --bytes 8 --alpha 10 --beta 0 --arrivals last:1000";
+    let output = json(late, 1);
+    let sides = |guideline| {
+        let row = rows(&output, guideline)[0];
+        (
+            row["left"].as_f64().unwrap(),
+            row["right"].as_f64().unwrap(),
+        )
+    };
+    assert_eq!(sides("allgather <= gather + broadcast"), (30.0, 20.0));
+    assert_eq!(sides("barrier(p) <= barrier(2p)"), (30.0, 40.0));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("late.json");
+    std::fs::write(&file, r#"{"arrivals": [0, 0, 0, 9]}"#).unwrap();
+    let of_four = json(&format!("-p 4 --bytes 8 --arrivals {}", file.display()), 1);
+    assert_eq!(
+        of_four["unavailable"][0]["reason"],
+        "no arrivals of 8 ranks"
+    );
+    for (options, error) in [
+        (
+            format!("-p 5 --arrivals {}", file.display()),
+            "4 arrivals of 5 ranks",
+        ),
+        (
+            "-p 2 --native --arrivals last:1us".into(),
+            "--arrivals is for model times",
+        ),
+        (
+            "-p 2 --arrivals 7:1us".into(),
+            "rank 7 is not one of 2 ranks",
+        ),
+    ] {
+        let stderr = oneport(&options)
+            .assert()
+            .code(2)
+            .get_output()
+            .stderr
+            .clone();
+        let stderr = String::from_utf8(stderr).unwrap();
+        assert!(stderr.contains(error), "{stderr}");
+    }
+}
+
 #[test]
 fn the_table_shows_which_guidelines_hold() {
     let text = text("-p 4 --bytes 1KiB", 0);

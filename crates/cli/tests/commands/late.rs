@@ -30,6 +30,23 @@ fn late_ranks_latency_and_eager_sends_are_timed() {
     std::fs::write(&file, r#"{"arrivals": [20, 10, 0, 0, 0, 0, 0, 0]}"#).unwrap();
     let from_file = format!("--arrivals {}", file.display());
     assert_eq!(time(&from_file), (23.0, Some(3.0)));
+    let table = folder.join("late.csv");
+    fs::write(
+        &table,
+        "rank,arrivals\n0,20\n1,10ns\n2,0\n3,0\n4,0\n5,0\n6,0\n7,0\n",
+    )
+    .unwrap();
+    let column = time(&format!("--arrivals {}", table.display()));
+    assert_eq!(column, (23.0, Some(3.0)));
+    for (wrong, word) in [
+        ("at\n0\n", "no column arrivals"),
+        ("arrivals\n-1\n", "not negative"),
+    ] {
+        fs::write(&table, wrong).unwrap();
+        let late = format!("simulate barrier -p 1 --arrivals {}", table.display());
+        let error = failure(&mut oneport(&late), 2);
+        assert!(error.contains(word), "{error}");
+    }
     let late = "simulate reduce -p 4 -a binomial --bytes 1 --alpha 1 --beta 0 --arrivals 3:5";
     let found = json(&format!("{late} --explain"));
     let chain = found["explain"]["chain"].as_array().unwrap();

@@ -257,6 +257,38 @@ pub(super) struct LinksSchema {
     gamma: Vec<Cost>,
     /// Time per byte copied, by rank.
     gamma_copy: Vec<Cost>,
+    /// Part of the start-up time that keeps no port: one number, or by pair.
+    latency: Option<LatencySchema>,
+    eager: EagerSchema,
+}
+
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum LatencySchema {
+    All(Cost),
+    Pairs(Vec<Vec<Cost>>),
+}
+
+/// Messages whose senders do not wait: none, all, or those up to a number of bytes.
+#[derive(JsonSchema)]
+#[schemars(untagged)]
+enum EagerSchema {
+    Word(EagerWord),
+    UpTo(u64),
+}
+
+#[derive(JsonSchema, Default)]
+#[schemars(rename_all = "lowercase")]
+enum EagerWord {
+    #[default]
+    None,
+    All,
+}
+
+impl Default for EagerSchema {
+    fn default() -> EagerSchema {
+        EagerSchema::Word(EagerWord::None)
+    }
 }
 
 #[derive(JsonSchema)]
@@ -265,6 +297,8 @@ struct LevelSchema {
     groups: Option<Vec<Vec<RankSchema>>>,
     alpha: Cost,
     beta: Cost,
+    #[schemars(default)]
+    latency: Cost,
 }
 
 #[derive(JsonSchema)]
@@ -282,6 +316,10 @@ pub(super) struct ProfileSchema {
     gamma: Cost,
     /// Time per byte copied.
     gamma_copy: Cost,
+    /// Part of the start-up time that keeps no port, not in alpha, and its relative error.
+    latency: Cost,
+    latency_error: f64,
+    eager: EagerSchema,
     /// Start-up time between two ranks on one core.
     shared_alpha: Option<Cost>,
     fit_error: f64,

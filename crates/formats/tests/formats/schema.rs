@@ -172,14 +172,16 @@ fn schemas_agree_with_readers() {
         Schedule::from_json(text).is_ok()
     });
     let cost = r#"{"alpha": [[0, 1.5], [null, 0]], "beta": [[0, 1], [null, 0]], "gamma": [1, 2], "gamma_copy": []}"#;
-    let levels = r#"{"levels": [{"groups": [[0, 1], [2]], "alpha": 1, "beta": 2}, {"alpha": 3, "beta": 4}], "gamma": [1, 2, 3]}"#;
-    for text in [cost, levels] {
+    let levels = r#"{"levels": [{"groups": [[0, 1], [2]], "alpha": 1, "beta": 2, "latency": 1}, {"alpha": 3, "beta": 4}], "gamma": [1, 2, 3], "eager": "all"}"#;
+    let late = r#"{"alpha": [[0, 1.5], [null, 0]], "beta": [[0, 1], [null, 0]], "latency": 2, "eager": 9}"#;
+    let pairs = r#"{"alpha": [[0, 1], [2, 0]], "beta": [[0, 1], [3, 0]], "latency": [[0, 1], [2, 0]], "eager": "none"}"#;
+    for text in [cost, levels, late, pairs] {
         agrees("cost", text, |text| {
             let links = Links::from_json(text);
             links.is_ok_and(|links| CostModel::heterogeneous(links).is_ok())
         });
     }
-    let profile = r#"{"alpha": 100, "beta": 0.1, "gamma": 0.2, "gamma_copy": 0, "shared_alpha": 500, "fit_error": 0.1,
+    let profile = r#"{"alpha": 100, "beta": 0.1, "gamma": 0.2, "gamma_copy": 0, "latency": 3, "latency_error": 0.1, "eager": 64, "shared_alpha": 500, "fit_error": 0.1,
         "machine": {"cpu": "x", "os": "y", "cores": 2}, "cores": [0, 1], "date": "", "version": "0",
         "points": [{"bytes": 1, "time": 2, "predicted": 2, "residual": 0}], "warnings": ["w"],
         "pieces": {"transfer": [{"from": 0, "alpha": 1, "beta": 2}]},

@@ -1,7 +1,7 @@
 //! Curves fitted to the measured times of messages, combinations and copies.
 
 use super::super::fit::{self, Curve, Measured, median};
-use super::super::probe::{Probe, Work};
+use super::super::probe::{BURST, Probe, Work};
 use oneport::error::{Error, Result};
 use oneport::machine::Pieces;
 
@@ -9,8 +9,27 @@ use oneport::machine::Pieces;
 /// receiving.
 const LOCAL_COMBINE_RATIO: f64 = 1.05;
 
-/// Alpha and beta.
-pub(super) type Line = (f64, f64);
+/// A smaller share of a short message's time is no latency that can be told.
+const MIN_LATENCY_SHARE: f64 = 0.1;
+/// Sizes whose messages have the latency that is stated.
+const LATENCY_BYTES: u64 = 1 << 10;
+
+/// What a message takes: `latency + alpha + beta*n`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Line {
+    pub(super) alpha: f64,
+    pub(super) beta: f64,
+    pub(super) latency: f64,
+}
+
+/// The latency of short messages, by how much it differs in the median over their sizes, and up to
+/// which size senders do not wait.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Latency {
+    pub(super) time: f64,
+    pub(super) spread: f64,
+    pub(super) eager: u64,
+}
 
 /// The measured points and the curves fitted to them.
 #[derive(Debug)]
@@ -20,6 +39,8 @@ pub(super) struct Fits {
     pub(super) combine_own: Vec<Measured>,
     pub(super) copy: Vec<Measured>,
     pub(super) line: Line,
+    /// If bursts were measured.
+    pub(super) latency: Option<Latency>,
     pub(super) line_error: fit::FitError,
     pub(super) transfer: Curve,
     pub(super) error: fit::FitError,
@@ -37,7 +58,7 @@ impl Fits {
             probes.map(|p| (p.bytes, p.time()))
         };
         let message = messages(probes);
-        let (line, line_error) = meaningful_line(&message)?;
+        let (line, line_error) = meaningful_line(probes)?;
         let transfer = fit::curve(&message, false).ok_or_else(too_few)?;
         let error = transfer.error(&message);
         // The additional time of `work` compared with the operation that it contains.
@@ -74,6 +95,7 @@ impl Fits {
             combine_own,
             copy,
             line,
+            latency: latency(probes)?,
             line_error,
             transfer,
             error,
@@ -101,8 +123,12 @@ impl Fits {
     pub(super) fn pieces(&self) -> Option<Pieces> {
         let several = |curve: &Curve| (curve.count() > 1).then(|| curve.pieces());
         let list = |curve: &Option<Curve>| curve.as_ref().and_then(several).unwrap_or_default();
+        let mut transfer = several(&self.transfer).unwrap_or_default();
+        for piece in &mut transfer {
+            piece.alpha -= self.line.latency;
+        }
         let pieces = Pieces {
-            transfer: several(&self.transfer).unwrap_or_default(),
+            transfer,
             combine: list(&self.combining),
             combine_local: self
                 .combining_own
@@ -114,7 +140,7 @@ impl Fits {
     }
 }
 
-pub(super) fn messages(probes: &[Probe]) -> Vec<Measured> {
+fn messages(probes: &[Probe]) -> Vec<Measured> {
     let messages = probes.iter().filter(|p| p.work == Work::Message);
     messages.map(|p| Measured::new(p.bytes, p.time())).collect()
 }
@@ -126,10 +152,53 @@ fn rate(points: &[Measured]) -> (f64, Option<Curve>) {
     (rate, fit::curve(points, true).filter(|c| c.count() > 1))
 }
 
-/// Fits the line through the times of messages; an error if its parameters are not positive.
-pub(super) fn meaningful_line(message: &[Measured]) -> Result<(Line, fit::FitError)> {
+/// The latency that bursts show, if there are any: half a ping-pong, which is `latency + busy`, less
+/// the time that a message keeps its sender busy. A burst of `k` messages and the reply take
+/// `(k+1)*busy + 2*latency`.
+///
+/// # Errors
+/// If it cannot be told from the noise.
+fn latency(probes: &[Probe]) -> Result<Option<Latency>> {
+    let bursts = probes.iter().filter(|p| p.work == Work::Burst);
+    let half = |bytes| messages(probes).into_iter().find(|m| m.bytes == bytes);
+    let of = |burst: &Probe| {
+        let half = half(burst.bytes)?.time;
+        let busy = (burst.time() - 2.0 * half) / (BURST - 1) as f64;
+        Some((burst.bytes, half - busy, half))
+    };
+    let all: Vec<_> = bursts.filter_map(of).collect();
+    if all.is_empty() {
+        return Ok(None);
+    }
+    let short = || all.iter().filter(|one| one.0 <= LATENCY_BYTES);
+    let of_short = |part: &dyn Fn(f64, f64) -> f64| {
+        median(&mut short().map(|one| part(one.1, one.2)).collect::<Vec<_>>())
+    };
+    let time = of_short(&|latency, _| latency);
+    let half = of_short(&|_, half| half);
+    let spread = of_short(&|latency, _| (latency - time).abs());
+    if !(time > MIN_LATENCY_SHARE * half && spread < time / 2.0) {
+        return Err(Error::system(format!(
+            "calibration refused: of {half:.0} ns the latency comes out as {time:.0} ns, {spread:.0} ns more or less by size: there is none here, or the machine is busy (calibrate without --latency)"
+        )));
+    }
+    let eager = all.iter().take_while(|one| one.1 >= time / 2.0).last();
+    let eager = eager.map_or(0, |one| one.0);
+    Ok(Some(Latency {
+        time,
+        spread,
+        eager,
+    }))
+}
+
+/// Fits the line through the times of messages, less their latency if bursts were measured; an error
+/// if its parameters are not positive.
+pub(super) fn meaningful_line(probes: &[Probe]) -> Result<(Line, fit::FitError)> {
+    let message = &messages(probes);
     let line = fit::line(message, false).ok_or_else(too_few)?;
+    let latency = latency(probes)?.map_or(0.0, |latency| latency.time);
     let (alpha, beta) = line.first_line();
+    let alpha = alpha - latency;
     for (name, value, what) in [
         ("beta", beta, "longer messages did not take longer"),
         ("alpha", alpha, "an empty message would take no time"),
@@ -140,7 +209,12 @@ pub(super) fn meaningful_line(message: &[Measured]) -> Result<(Line, fit::FitErr
             )));
         }
     }
-    Ok(((alpha, beta), line.error(message)))
+    let one = Line {
+        alpha,
+        beta,
+        latency,
+    };
+    Ok((one, line.error(message)))
 }
 
 fn too_few() -> Error {

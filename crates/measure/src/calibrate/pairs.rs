@@ -47,10 +47,16 @@ pub(super) fn matrices(ranks: usize, lines: &[PairLine], fits: &Fits) -> Links {
         gamma_copy: vec![fits.gamma_copy; ranks],
         ..Links::default()
     };
-    for &([i, j], (alpha, beta)) in lines {
+    if lines.iter().any(|(_, line)| line.latency > 0.0) {
+        links.latency = vec![vec![0.0; ranks]; ranks];
+    }
+    for &([i, j], line) in lines {
         for (from, to) in [(i, j), (j, i)] {
-            links.alpha[from][to] = Some(alpha);
-            links.beta[from][to] = Some(beta);
+            links.alpha[from][to] = Some(line.alpha);
+            links.beta[from][to] = Some(line.beta);
+            if let Some(latency) = links.latency.get_mut(from) {
+                latency[to] = line.latency;
+            }
         }
     }
     links
@@ -60,15 +66,16 @@ pub(super) fn matrices(ranks: usize, lines: &[PairLine], fits: &Fits) -> Links {
 /// two. None without pairs of both classes.
 pub(super) fn levels(hosts: &[String], lines: &[PairLine]) -> Vec<Level> {
     let level = |on_one_host: bool, groups| {
-        let class = lines
-            .iter()
-            .filter(|&&([i, j], _)| (hosts[i] == hosts[j]) == on_one_host);
-        let (mut alphas, mut betas): (Vec<f64>, Vec<f64>) = class.map(|&(_, line)| line).unzip();
-        (!alphas.is_empty()).then(|| Level {
+        let class = || {
+            let in_class = |&&([i, j], _): &&PairLine| (hosts[i] == hosts[j]) == on_one_host;
+            lines.iter().filter(in_class).map(|(_, line)| line)
+        };
+        let of = |part: fn(&Line) -> f64| median(&mut class().map(part).collect::<Vec<_>>());
+        class().next().is_some().then(|| Level {
             groups,
-            alpha: median(&mut alphas),
-            beta: median(&mut betas),
-            latency: 0.0,
+            alpha: of(|line| line.alpha),
+            beta: of(|line| line.beta),
+            latency: of(|line| line.latency),
         })
     };
     let near = level(true, Some(ranks_by_host(hosts)));

@@ -25,6 +25,7 @@ mod plans;
 mod table;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use self::plans::{Compared, Plans};
@@ -122,6 +123,9 @@ pub struct Setting {
     pub deadline: Duration,
     /// Whether nothing writes the inputs between timed repetitions: see `Run::keep_inputs`.
     pub keep_inputs: bool,
+    /// When the ranks arrive, by their number; calls of other numbers of ranks are not available.
+    /// The model time of a call is that after its last arrival.
+    pub arrivals: Option<BTreeMap<usize, Vec<f64>>>,
     /// Whether to measure the library's own collectives, too, where ranks are processes.
     pub library: bool,
 }
@@ -231,6 +235,7 @@ impl Setting {
             measured_tolerance: 0.1,
             deadline: Duration::from_secs(10),
             keep_inputs: false,
+            arrivals: None,
             library: false,
         }
     }

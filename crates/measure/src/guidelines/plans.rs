@@ -124,6 +124,12 @@ impl<'a> Plans<'a> {
         // The root of a gather copies its own block, while ranks of an allgather have it in place.
         // Free copies make the two comparable.
         let mut cost = self.setting.cost.clone().gamma_copy(0.0);
+        if let Some(by_ranks) = &self.setting.arrivals {
+            let arrivals = by_ranks.get(&ranks);
+            let arrivals = arrivals.ok_or_else(|| format!("no arrivals of {ranks} ranks"))?;
+            cost = cost.arrivals(arrivals.clone());
+        }
+        let last_arrival = cost.last_arrival();
         if call.by == By::Irregular {
             let blocks = match kind.has_block_pairs() {
                 true => ranks.checked_mul(ranks),
@@ -146,7 +152,7 @@ impl<'a> Plans<'a> {
                 call: *call,
                 algorithm: choice.algorithm,
                 request: choice.request,
-                time: choice.time,
+                time: choice.time - last_arrival,
             }),
             Err(refusals) => Err(match refusals.first() {
                 Some(refusal) => refusal.to_string(),

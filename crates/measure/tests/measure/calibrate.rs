@@ -1,6 +1,6 @@
 //! Tests of the calibration, on synthetic times: its parts, whose functions are private.
 
-use super::fits::Fits;
+use super::fits::{Fits, Line};
 use super::pairs::{levels, lines, matrices, pair_of_one_host, pairs_of};
 use super::warnings::{MAX_ERROR, noise, quality_warnings};
 use crate::sources::probe::{Pair, Probe, ProbeEffort, Work};
@@ -35,11 +35,11 @@ fn the_parameters_of_synthetic_times_are_recovered() {
         Work::Combine => 2.0 * (150.0 + 0.05 * n),
         Work::Exchange => 190.0 + 0.06 * n,
         Work::CombineOwn => 190.0 + 0.07 * n,
-        Work::Copy => 70.0 + 0.025 * n,
+        _ => 70.0 + 0.025 * n,
     });
     let fits = Fits::of(&probes).unwrap();
-    near(fits.line.0, 150.0);
-    near(fits.line.1, 0.04);
+    near(fits.line.alpha, 150.0);
+    near(fits.line.beta, 0.04);
     near(fits.gamma, 0.01);
     near(fits.gamma_copy, 0.025);
     assert_eq!(fits.pieces(), None);
@@ -58,6 +58,37 @@ fn the_parameters_of_synthetic_times_are_recovered() {
     assert!(warnings[0].contains("differ by 350%"), "{warnings:?}");
 }
 
+/// Half a ping-pong takes what a message keeps its sender busy, and the latency; above 4 KiB senders
+/// wait for their receivers, so that bursts take no less.
+#[test]
+fn bursts_tell_the_latency_from_alpha() {
+    let burst_of = |busy: fn(f64) -> f64| {
+        let mut probes = probes(|_, n| 2.0 * (100.0 + 0.04 * n + 60.0));
+        for bytes in ProbeEffort::QUICK.sizes() {
+            if Work::Burst.measures(bytes) {
+                let mut probe = Probe::new(Work::Burst, bytes, Pair::ALONE).unwrap();
+                let half = 160.0 + 0.04 * bytes as f64;
+                probe.medians = vec![2.0 * half + 15.0 * busy(bytes as f64); 3];
+                probes.push(probe);
+            }
+        }
+        Fits::of(&probes)
+    };
+    let fits = burst_of(|n| 100.0 + 0.04 * n + if n > 4096.0 { 60.0 } else { 0.0 }).unwrap();
+    near(fits.line.alpha, 100.0);
+    near(fits.line.beta, 0.04);
+    near(fits.line.latency, 60.0);
+    let latency = fits.latency.unwrap();
+    assert!(
+        latency.spread < 1e-6 && latency.eager == 4096,
+        "{latency:?}"
+    );
+    for none in [|n| 160.0 + 0.04 * n, |n| 150.0 + 0.04 * n] {
+        let error = burst_of(none).unwrap_err().to_string();
+        assert!(error.contains("the latency comes out as"), "{error}");
+    }
+}
+
 #[test]
 fn pieces_are_fitted_where_one_line_is_not_enough() {
     let long = |n: f64| (n - 1_048_576.0).max(0.0);
@@ -66,7 +97,7 @@ fn pieces_are_fitted_where_one_line_is_not_enough() {
         Work::Combine => 2.0 * (200.0 + 0.01 * n + 0.06 * long(n)),
         Work::Exchange => 190.0 + 0.06 * n,
         Work::CombineOwn => 190.0 + 0.08 * n,
-        Work::Copy => 70.0 + 0.02 * n + 0.05 * long(n),
+        _ => 70.0 + 0.02 * n + 0.05 * long(n),
     });
     let fits = Fits::of(&probes).unwrap();
     let pieces = fits.pieces().unwrap();
@@ -89,7 +120,7 @@ fn a_meaningless_copying_rate_causes_a_warning() {
     let probes = probes(|work, n| match work {
         Work::Message | Work::Combine => 2.0 * (150.0 + 0.04 * n),
         Work::Exchange | Work::CombineOwn => 150.0 + 0.06 * n,
-        Work::Copy => 70.0 + 0.02 * n * (1.0 + 20.0 * odd(n)),
+        _ => 70.0 + 0.02 * n * (1.0 + 20.0 * odd(n)),
     });
     let fits = Fits::of(&probes).unwrap();
     assert!(fits.copy_error() > MAX_ERROR, "{}", fits.copy_error());
@@ -139,12 +170,12 @@ fn every_pair_of_ranks_has_its_line() {
         // Each is disturbed at first.
         match measured.iter().filter(|of| **of == pair).count() {
             1 => Err(Error::system("disturbed")),
-            _ => Ok((pair[0] as f64, 10.0 * pair[1] as f64)),
+            _ => Ok(late(pair[0] as f64, 10.0 * pair[1] as f64, 0.0)),
         }
     });
     let links = matrices(4, &lines.unwrap(), &fits);
     assert_eq!(measured.len(), 2 * others.len());
-    assert_eq!(links.alpha[0][2], Some(fits.line.0));
+    assert_eq!(links.alpha[0][2], Some(fits.line.alpha));
     for [i, j] in others {
         for (from, to) in [(i, j), (j, i)] {
             assert_eq!(links.alpha[from][to], Some(i as f64));
@@ -166,6 +197,14 @@ fn calibration_needs_two_ranks() {
     }
 }
 
+fn late(alpha: f64, beta: f64, latency: f64) -> Line {
+    Line {
+        alpha,
+        beta,
+        latency,
+    }
+}
+
 fn hosts(names: &str) -> Vec<String> {
     names.split(' ').map(String::from).collect()
 }
@@ -175,8 +214,8 @@ fn levels_are_the_medians_of_pairs_on_one_host_and_on_two() {
     let of = hosts("b a b a a");
     // Pairs on one host: 0-2, 1-3, 1-4, 3-4.
     let line = |[i, j]: [usize; 2]| match of[i] == of[j] {
-        true => ((10 * i + j) as f64, 0.25),
-        false => ((100 * (i + j)) as f64, (i + j) as f64),
+        true => late((10 * i + j) as f64, 0.25, 7.0),
+        false => late((100 * (i + j)) as f64, (i + j) as f64, 8.0),
     };
     let lines: Vec<_> = pairs_of(5).map(|pair| (pair, line(pair))).collect();
     let expected = [
@@ -184,20 +223,22 @@ fn levels_are_the_medians_of_pairs_on_one_host_and_on_two() {
             groups: Some(vec![vec![0, 2], vec![1, 3, 4]]),
             alpha: 13.5,
             beta: 0.25,
-            latency: 0.0,
+            latency: 7.0,
         },
         // The sums of the ranks are 1, 3, 4, 3, 5, 6.
         Level {
             groups: None,
             alpha: 350.0,
             beta: 3.5,
-            latency: 0.0,
+            latency: 8.0,
         },
     ];
     assert_eq!(levels(&of, &lines), expected);
     // One pair of each class is enough.
     let few = [lines[0], lines[1]];
-    let costs = levels(&of, &few).into_iter().map(|l| (l.alpha, l.beta));
+    let costs = levels(&of, &few)
+        .into_iter()
+        .map(|l| late(l.alpha, l.beta, l.latency));
     assert_eq!(costs.collect::<Vec<_>>(), [line([0, 2]), line([0, 1])]);
     assert_eq!(pair_of_one_host(&of), Some([0, 2]));
 }
@@ -205,7 +246,9 @@ fn levels_are_the_medians_of_pairs_on_one_host_and_on_two() {
 #[test]
 fn one_class_of_pairs_has_no_levels() {
     for names in ["a a a", "a b c"] {
-        let lines: Vec<_> = pairs_of(3).map(|pair| (pair, (1.0, 2.0))).collect();
+        let lines: Vec<_> = pairs_of(3)
+            .map(|pair| (pair, late(1.0, 2.0, 0.0)))
+            .collect();
         assert_eq!(levels(&hosts(names), &lines), []);
     }
     assert_eq!(pair_of_one_host(&hosts("a b c")), None);
@@ -235,6 +278,7 @@ fn schedules_are_timed_as_meant() {
         (Work::CombineOwn, 400, 700.0),
         (Work::Copy, 400, 100.0),
         (Work::Copy, 0, 0.0),
+        (Work::Burst, 400, 17.0 * 500.0),
     ] {
         let among_many = Pair {
             ranks: 5,

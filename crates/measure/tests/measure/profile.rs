@@ -1,7 +1,6 @@
 //! Tests of profiles: their costs, their files and broken ones.
 
-use oneport::machine::Piece;
-use oneport::machine::{Level, Links, Pieces};
+use oneport::machine::{Eager, Level, Links, Piece, Pieces};
 use oneport::run::{Tuning, Workers};
 use oneport_measure::{Machine, Point, Profile, now};
 
@@ -74,6 +73,28 @@ fn pieces_determine_the_cost() {
     assert_eq!(cost.combine(0, 100), 0.01 * 100.0);
     assert!(cost.linear().is_none());
     assert!(sample().line().linear().is_some());
+}
+
+#[test]
+fn latency_and_eager_sends_are_costs() {
+    let text = r#"{"alpha": 250, "beta": 0.03, "latency": 40, "eager": 4096"#;
+    let profile = Profile::from_json(&format!("{text}}}")).unwrap();
+    let cost = profile.cost().unwrap();
+    assert_eq!(cost.latency_between(0, 1), 40.0);
+    assert_eq!(cost.sends_eagerly(), Eager::UpTo(4096));
+    assert_eq!(Profile::from_json(&profile.to_json()), Ok(profile));
+    let levels = r#", "levels": [{"groups": [[0, 1]], "alpha": 1, "beta": 1, "latency": 3}]}"#;
+    let cost = Profile::from_json(&format!("{text}{levels}"))
+        .unwrap()
+        .cost();
+    let cost = cost.unwrap();
+    assert_eq!(cost.latency_between(0, 1), 3.0);
+    assert_eq!(cost.sends_eagerly(), Eager::UpTo(4096));
+    for (wrong, word) in [("-1", "latency is -1.0"), ("\"x\"", "invalid type")] {
+        let text = text.replace(" 40,", &format!(" {wrong},"));
+        let error = Profile::from_json(&format!("{text}}}")).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+    }
 }
 
 #[test]
