@@ -100,9 +100,15 @@ impl FrameArgs {
     }
 
     pub(crate) fn caption(&self, caption: Caption) -> Caption {
-        match self.plain {
+        let caption = match self.plain {
             true => Caption::default(),
             false => caption,
+        };
+        let pixels =
+            |(width, unit): Width| width * PIXELS.iter().find(|p| p.0 == unit).map_or(1.0, |p| p.1);
+        Caption {
+            room: self.width.map(pixels),
+            ..caption
         }
     }
 
@@ -130,8 +136,17 @@ enum Picture {
 
 type Width = (f64, &'static str);
 
+/// Units of width, and how many pixels each has.
+const PIXELS: [(&str, f64); 5] = [
+    ("mm", 96.0 / 25.4),
+    ("cm", 96.0 / 2.54),
+    ("in", 96.0),
+    ("pt", 96.0 / 72.0),
+    ("px", 1.0),
+];
+
 fn parse_width(text: &str) -> Result<Width, String> {
-    let units = ["mm", "cm", "in", "pt", "px"].map(|unit| (unit, unit));
+    let units = PIXELS.map(|(unit, _)| (unit, unit));
     let width = with_unit(text, &units);
     let width = width.and_then(|(number, unit)| Some((number.trim().parse::<f64>().ok()?, unit)));
     let width = width.filter(|(number, _)| number.is_finite() && *number > 0.0);

@@ -103,9 +103,13 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     if bytes.len() as u64 > max {
         bail!("{name} has more than the {max} bytes that an input file can have here");
     }
-    let text = String::from_utf8(bytes)
+    let mut text = String::from_utf8(bytes)
         .ok()
         .with_context(|| format!("{} is not a text file", path.display()))?;
+    // Editors on Windows begin files with a mark of the encoding.
+    if text.starts_with('\u{feff}') {
+        text.remove(0);
+    }
     let what = format!("reading {name}");
     ensure_memory(&what, Need::of(&text), "take a shorter file")?;
     Ok(text)

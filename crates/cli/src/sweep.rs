@@ -5,6 +5,7 @@ mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -20,8 +21,9 @@ use serde::{Deserialize, Serialize};
 use crate::args::Common;
 use crate::draw::FrameArgs;
 use crate::files::FileKind;
+use crate::host;
 use crate::input::show_cost;
-use crate::output::{self, Skipped, command, record};
+use crate::output::{self, Skipped, VERSION, command, record};
 use crate::progress::WorkBar;
 use crate::ranges::Ranges;
 use crate::tune::stop_on_signals;
@@ -68,6 +70,9 @@ struct Origin {
     time_unit: String,
     /// The command line, which a sweep that goes on must have, too.
     command: String,
+    /// The digest of what it read.
+    #[serde(default)]
+    inputs: String,
 }
 
 pub(crate) struct Table<'a> {
@@ -76,6 +81,8 @@ pub(crate) struct Table<'a> {
     collective: String,
     costs: String,
     ports: String,
+    /// The digest of what the command reads.
+    inputs: String,
     pub(crate) sweep: Sweep,
     skipped: Vec<(usize, u64, Skipped)>,
 }
@@ -120,7 +127,9 @@ impl SweepArgs {
     }
 
     pub(crate) fn table<'a>(&'a self, common: &'a Common) -> Table<'a> {
+        let ranks = |point: &Common| point.ranks().ok().flatten();
         Table {
+            inputs: self.inputs(&common.points().iter().map(ranks).collect()),
             common,
             args: self,
             collective: String::new(),
@@ -140,7 +149,29 @@ impl SweepArgs {
         paths.find(|path| FileKind::of(path) == Some(FileKind::Csv))
     }
 
-    fn known(&self) -> Result<Vec<(Origin, SweepRow)>> {
+    /// A digest of the version and of all files that the command line names, but for those that it
+    /// writes; `{p}` in a name stands for these numbers of ranks.
+    fn inputs(&self, ranks: &BTreeSet<Option<usize>>) -> String {
+        let mut digest = DefaultHasher::new();
+        VERSION.hash(&mut digest);
+        let arguments = host::arguments().into_iter();
+        let arguments: Vec<_> = arguments
+            .map(|a| a.to_string_lossy().into_owned())
+            .collect();
+        let words = arguments
+            .iter()
+            .flat_map(|argument| argument.split(['=', ',']));
+        for word in words.filter(|word| !self.output.iter().any(|path| path == Path::new(word))) {
+            for p in ranks {
+                let name = p.map_or(word.to_string(), |p| word.replace("{p}", &p.to_string()));
+                let memory = host::read(Path::new(&name)).map(String::into_bytes);
+                memory.or_else(|| fs::read(&name).ok()).hash(&mut digest);
+            }
+        }
+        format!("{:016x}", digest.finish())
+    }
+
+    fn known(&self, inputs: &str) -> Result<Vec<(Origin, SweepRow)>> {
         let Some(path) = self.csv().filter(|path| path.is_file()) else {
             return Ok(Vec::new());
         };
@@ -157,7 +188,22 @@ impl SweepArgs {
         };
         let own = command();
         match rows() {
-            Ok(rows) if rows.iter().all(|(origin, _)| origin.command == own) => Ok(rows),
+            Ok(rows)
+                if (rows.iter())
+                    .all(|(origin, _)| origin.command == own && origin.inputs == inputs) =>
+            {
+                Ok(rows)
+            }
+            Ok(rows)
+                if (rows.iter())
+                    .all(|(origin, row)| origin.command == own && row.median.is_none()) =>
+            {
+                let name = path.display();
+                output::note(&format!(
+                    "{name} is written anew: what the command reads has changed"
+                ));
+                Ok(Vec::new())
+            }
             _ => bail!(
                 "{} has something else than rows of this command: name another file, or remove it",
                 path.display()
@@ -195,7 +241,7 @@ impl Table<'_> {
         let points = self.common.points();
         let (known, stop) = match are_processes {
             true => (Vec::new(), Arc::default()),
-            false => (self.args.known()?, stop_on_signals()?),
+            false => (self.args.known(&self.inputs)?, stop_on_signals()?),
         };
         let bar = WorkBar::new(
             points.len() as u64,
@@ -215,7 +261,9 @@ impl Table<'_> {
         self.sweep.rows = known.collect();
         let taken = self.sweep.points().into_iter();
         let taken: BTreeSet<_> = taken.map(|place| (place.ranks, place.bytes)).collect();
+        // By reason: the first point that is left out, and how many others are.
         let (mut left, mut first_error) = (0, None);
+        let mut left_out: Vec<(String, String, usize)> = Vec::new();
         for point in &points {
             if place(point).is_some_and(|place| taken.contains(&place)) {
                 continue;
@@ -228,18 +276,29 @@ impl Table<'_> {
                 Ok(found) => self.add(found),
                 Err(error) if points.len() == 1 => return Err(error),
                 Err(error) => {
-                    output::note(&format!("{} left out: {error:#}", show_point(point)));
+                    let why = format!("{error:#}");
+                    match left_out.iter_mut().find(|(_, reason, _)| *reason == why) {
+                        Some((_, _, others)) => *others += 1,
+                        None => left_out.push((show_point(point), why, 0)),
+                    }
                     first_error.get_or_insert(error);
                 }
             }
             if let Some(path) = self.args.csv() {
-                output::write_file(path, &output::csv(self.lines())?)?;
+                output::write_file(path, &output::csv(self.lines(true))?)?;
             }
             bar.add(1);
         }
         bar.finish();
         if let Some(error) = first_error.filter(|_| self.sweep.rows.is_empty()) {
             return Err(error);
+        }
+        for (first, why, others) in left_out {
+            let others = match others {
+                0 => String::new(),
+                n => format!(" and {n} other points"),
+            };
+            output::note(&format!("{first}{others} left out: {why}"));
         }
         output::answer(out, self.common.json, &self.json(), |out| self.print(out))?;
         self.write()?;
@@ -264,6 +323,8 @@ impl Table<'_> {
         self.sweep.unit = point.unit;
         let first = point.rows.first().map(|row| (row.ranks, row.bytes));
         let (ranks, bytes) = first.unwrap_or_default();
+        // Rows of a CSV file are replaced if only the costs or a schedule say how many ranks there are.
+        (self.sweep.rows).retain(|row| (row.ranks, row.bytes) != (ranks, bytes));
         let skipped = point.skipped.into_iter();
         self.skipped
             .extend(skipped.map(|skipped| (ranks, bytes, skipped)));
@@ -289,7 +350,8 @@ impl Table<'_> {
         }
     }
 
-    fn lines(&self) -> impl Iterator<Item = impl Serialize> {
+    /// The rows; those of a CSV file tell what they were made from.
+    fn lines(&self, of_csv: bool) -> impl Iterator<Item = impl Serialize> {
         let over = |value: f64, by: f64| (by > 0.0).then(|| Number(value / by));
         self.sweep.points().into_iter().flat_map(move |point| {
             let rows = self.sweep.at(point);
@@ -318,6 +380,7 @@ impl Table<'_> {
                     p95_time (optional): row.p95.map(Number),
                     worst_time (optional): row.worst.map(Number),
                     command: command(),
+                    inputs (optional): of_csv.then_some(&self.inputs),
                 }
             })
         })
@@ -325,7 +388,7 @@ impl Table<'_> {
 
     fn json(&self) -> impl Serialize {
         record! {
-            rows: self.lines().collect::<Vec<_>>(),
+            rows: self.lines(false).collect::<Vec<_>>(),
             skipped: self.skipped.iter().map(|(ranks, bytes, skipped)| record! {
                 ranks: ranks,
                 bytes: bytes,
@@ -338,7 +401,7 @@ impl Table<'_> {
     pub(crate) fn write(&self) -> Result<()> {
         for path in &self.args.output {
             let content = match kind_of(path)? {
-                FileKind::Csv => output::csv(self.lines())?,
+                FileKind::Csv => output::csv(self.lines(true))?,
                 FileKind::Json => {
                     let mut text = Vec::new();
                     output::json(&mut text, &self.json())?;

@@ -21,6 +21,7 @@ const MAX_HEIGHT: f64 = 30_000.0;
 const SHARED_NAME: f64 = 9.0;
 
 const MIN_WIDTH: f64 = 760.0;
+const MIN_ROOM: f64 = 120.0;
 const MAX_WIDTH: f64 = 3600.0;
 /// Width limit for runs. Their times vary so much that space for short transfers would make charts
 /// too wide.
@@ -42,7 +43,10 @@ pub fn gantt(trace: &Trace, caption: &Caption) -> Result<String> {
             "{boxes} boxes are more than the {MAX_BOXES} that a Gantt chart can have: take fewer ranks or segments, or write a trace (.json)"
         )));
     }
-    let chart = Chart::new(trace);
+    let mut chart = Chart::new(trace);
+    if let Some(room) = caption.room {
+        chart.width = (room - chart.left - MARGIN - 24.0).max(MIN_ROOM);
+    }
     if chart.rows_height() > MAX_HEIGHT {
         return Err(Error::usage(format!(
             "a Gantt chart of {} ranks with {} lanes each is too tall ({} pixels, {MAX_HEIGHT} at most): take fewer ranks, or write a trace (.json)",

@@ -56,7 +56,7 @@ pub use tree::{Tree, tree};
 pub const MAX_BOXES: usize = 50_000;
 
 /// The text around a picture.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Caption {
     /// One line in bold.
     pub title: String,
@@ -64,6 +64,8 @@ pub struct Caption {
     pub lines: Vec<String>,
     /// What made the picture, in small type at its foot: program, date, command line.
     pub source: Option<String>,
+    /// The width that a Gantt chart or a plot is to have, in pixels, of which text takes 12.
+    pub room: Option<f64>,
 }
 
 impl Caption {

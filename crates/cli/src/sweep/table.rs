@@ -16,7 +16,8 @@ impl Table<'_> {
     /// Columns and rows of the table: a row for each point of a sweep with what is fastest there,
     /// or for each algorithm of one point.
     pub(super) fn columns(&self) -> (Columns<'_, Row<'_>>, Vec<Row<'_>>) {
-        /// More algorithms than these have no columns of their own, but for those from files.
+        /// More algorithms than these have no columns of their own, but for those from files and
+        /// those that were asked for by name.
         const MAX_COLUMNS: usize = 5;
         let (points, names) = (self.sweep.points(), self.sweep.algorithms());
         let many_ranks = points.iter().any(|point| point.ranks != points[0].ranks);
@@ -25,7 +26,8 @@ impl Table<'_> {
         let by_point = points.len() > 1 && !one_each;
         let own = self.common.schedule.iter().map(|path| name_of(path));
         let own: Vec<String> = own.collect();
-        let few = names.len() <= MAX_COLUMNS;
+        let by_name = !matches!(&*self.common.algorithm, "auto" | "all");
+        let few = by_name || names.len() <= MAX_COLUMNS;
         let has_column = |name: &&str| few || own.iter().any(|own| own == name);
         let shown: Vec<&str> = names.into_iter().filter(has_column).collect();
 

@@ -106,6 +106,36 @@ fn a_sweep_goes_on_from_its_csv_file_and_leaves_others_alone() {
     }
 }
 
+/// What a file had when its CSV was written is not what it has now.
+#[test]
+fn a_sweep_of_a_file_that_changed_begins_anew() {
+    let folder = folder("changed");
+    let plan = |algorithm: &str| {
+        let plan = format!("plan broadcast -p 4 --bytes 4 -a {algorithm} -o mine.json");
+        oneport(&plan).current_dir(&folder).assert().success();
+    };
+    let compare = "compare --schedule mine.json --bytes 4,8 -a chain -o s.csv --alpha 1 --beta 0";
+    let times = |note: &str| -> Vec<String> {
+        let run = oneport(compare).current_dir(&folder).assert().success();
+        let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
+        assert!(said.contains(note), "{said}");
+        let csv = fs::read_to_string(folder.join("s.csv")).unwrap();
+        let own = csv.lines().filter(|line| line.contains(",mine.json,"));
+        own.map(|line| line.split(',').nth(5).unwrap().to_string())
+            .collect()
+    };
+    plan("binomial");
+    assert_eq!(times("written to s.csv"), ["2", "2"]);
+    // No rank count is given: the points are found again, and replace those of the file.
+    assert_eq!(times("4 rows are known"), ["2", "2"]);
+    plan("linear");
+    assert_eq!(times("s.csv is written anew"), ["3", "3"]);
+    fs::write(folder.join("mine.json"), "{}").unwrap();
+    let failed = oneport(compare).current_dir(&folder).assert().code(2);
+    let said = String::from_utf8(failed.get_output().stderr.clone()).unwrap();
+    assert_eq!(said.matches("mine.json").count(), 1, "{said}");
+}
+
 #[test]
 fn schedules_from_files_stand_beside_algorithms_at_every_multiple_of_their_size() {
     let folder = folder("own");

@@ -208,6 +208,7 @@ const DASHES: [&str; 4] = ["", "6 3", "2 3", "8 3 2 3"];
 
 /// Size of the area of the lines.
 const ROOM: (f64, f64) = (420.0, 280.0);
+const MIN_ROOM: f64 = 140.0;
 
 /// An axis from `low` to `high`, drawn from `from` to `to`. It is logarithmic unless it starts at
 /// 0.
@@ -311,14 +312,19 @@ pub fn plot(sweep: &Sweep, caption: &Caption) -> String {
         .map(|name| width(name, TEXT))
         .fold(0.0, f64::max);
     let left = MARGIN + 60.0;
-    let right = left + ROOM.0;
-    let whole = right + labels + 12.0 + MARGIN;
+    let beside = labels + 12.0 + MARGIN;
+    let room = caption
+        .room
+        .map_or(ROOM.0, |room| (room - left - beside).max(MIN_ROOM));
+    let right = left + room;
+    let whole = right + beside;
     let mut svg = Svg::default();
     let top = match caption.title.is_empty() && caption.lines.is_empty() {
         true => MARGIN,
         false => svg.caption(caption, whole) + 4.0,
     };
-    let bottom = top + ROOM.1;
+    let tall = ROOM.1.min(1.2 * room);
+    let bottom = top + tall;
     let rows = || sweep.rows.iter().filter(shown);
     let x = match over {
         Over::Delay => Axis::from_zero(rows().map(x_of), left, right),
@@ -360,14 +366,20 @@ pub fn plot(sweep: &Sweep, caption: &Caption) -> String {
         Over::Size => "size",
         Over::Ranks => "ranks",
     };
+    // What else varies is the largest.
+    let several_ranks = points.iter().any(|point| point.ranks != most);
+    let what = match over == Over::Ranks || !several_ranks {
+        true => what.to_string(),
+        false => format!("{what}, on {most} ranks"),
+    };
     svg.text(
         ((left + right) / 2.0, bottom + 2.0 * LINE),
-        what,
+        &what,
         Anchor::Middle,
         TEXT,
         GREY,
     );
-    svg.rect((left, top), ROOM, "fill=\"none\" stroke=\"#999\"");
+    svg.rect((left, top), (room, tall), "fill=\"none\" stroke=\"#999\"");
     crossovers(
         &mut svg,
         sweep,
@@ -440,11 +452,18 @@ fn crossovers(
     x: &Axis,
     (top, bottom): (f64, f64),
 ) {
-    let best = sweep.points().into_iter().filter_map(|point| {
-        let row = *sweep.at(point).first()?;
-        Some((place(row)?, row))
-    });
-    let best: Vec<_> = best.collect();
+    /// Who is behind by less leads on.
+    const MIN_LEAD: f64 = 1e-3;
+    let mut best: Vec<(f64, &SweepRow)> = Vec::new();
+    for point in sweep.points() {
+        let rows = sweep.at(point);
+        let Some(at) = place(rows[0]) else { continue };
+        let leader = best.last().map(|(_, row)| &row.algorithm);
+        let leads_on = |row: &&&SweepRow| {
+            Some(&row.algorithm) == leader && row.value() <= rows[0].value() * (1.0 + MIN_LEAD)
+        };
+        best.push((at, rows.iter().find(leads_on).unwrap_or(&rows[0])));
+    }
     for pair in best.windows(2) {
         let [(from, before), (to, after)] = pair else {
             continue;

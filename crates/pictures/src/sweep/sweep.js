@@ -5,15 +5,24 @@ const looks = looksOf(names), shown = new Set(names);
 const unique = of => [...new Set(rows.map(of))].sort((a, b) => a - b);
 const sizes = unique(r => r.bytes), ranks = unique(r => r.ranks), lates = unique(r => r.late ?? 0);
 const value = r => r.median ?? r.time;
-const show = t => plain ? +t.toPrecision(5) + "" : timeText(t);
+const show = t => !plain ? timeText(t) : t < 1e6 ? +t.toPrecision(5) + "" : (+t.toPrecision(5)).toExponential().replace("+", "");
 const placeOf = r => `${r.ranks} ${r.bytes} ${r.late ?? 0}`;
 const bests = new Map();
-// Of equally fast ones, the first.
-for (const r of [...rows].sort((a, b) => value(a) - value(b))) {
+for (const r of rows) {
   const place = placeOf(r);
-  if (!bests.has(place)) bests.set(place, r);
+  if (!bests.has(place) || value(r) < value(bests.get(place))) bests.set(place, r);
 }
 const best = r => bests.get(placeOf(r));
+// By place, in this order: who leads. Who is behind by less than 0.1% leads on.
+const leadersOf = places => {
+  const leaders = new Map();
+  let leader = null;
+  for (const r of places) {
+    leader = rows.find(s => s.algorithm === leader?.algorithm && placeOf(s) === placeOf(r) && value(s) <= 1.001 * value(r)) ?? r;
+    leaders.set(placeOf(r), leader);
+  }
+  return leaders;
+};
 
 const kinds = {
   "time": [value, show],
@@ -63,7 +72,7 @@ const redraw = () => {
   if (linear && what.value === "time") series.unshift(...series.map(s => ({ look: s.look, line: true, model: true,
     points: s.points.filter(p => p.row.least !== null).map(p => ({ ...p, y: p.row.least })) })));
   // Halfway between two neighbours with different leaders.
-  const leaders = [...new Set(here.map(best))].sort((a, b) => x(a) - x(b));
+  const leaders = [...leadersOf([...new Set(here.map(best))].sort((a, b) => x(a) - x(b))).values()];
   const marks = leaders.slice(1).flatMap((r, i) => r.algorithm === leaders[i].algorithm ? [] : [linear ? (x(r) + x(leaders[i])) / 2 : Math.sqrt(x(r) * x(leaders[i]))]);
   draw(document.getElementById("plot"), series, {
     bytes: against.value === "size", linear, x: linear ? "one rank is late by" : against.value, y: what.value, label: `${what.value} against ${against.value}`,
@@ -72,12 +81,13 @@ const redraw = () => {
 };
 
 const leads = document.getElementById("leads");
+const leading = leadersOf([...bests.values()].sort((a, b) => a.ranks - b.ranks || (a.late ?? 0) - (b.late ?? 0) || a.bytes - b.bytes));
 const second = r => rows.filter(s => placeOf(s) === placeOf(r) && s !== r)
   .reduce((least, s) => Math.min(least, value(s)), Infinity) / value(r);
 const heads = sizes.flatMap(m => lates.map(late => [m, late]));
 leads.innerHTML = `<thead><tr><th>${lates.length > 1 ? "late by" : "size"}</th>${ranks.map(p => `<th class="name">${p} ranks</th>`).join("")}</tr></thead><tbody>` +
   heads.map(([m, late]) => `<tr><td>${[...lates.length > 1 ? [show(late)] : [], ...lates.length < 2 || sizes.length > 1 ? [bytesText(m)] : []].join(", ")}</td>${ranks.map(p => {
-    const r = bests.get(`${p} ${m} ${late}`);
+    const r = leading.get(`${p} ${m} ${late}`);
     if (!r) return "<td></td>";
     const { colour, shape } = looks.get(r.algorithm), by = second(r);
     return `<td class="name" style="background:color-mix(in srgb, ${colour} 22%, transparent)"><svg width="16" height="12">${marker(shape, 8, 6, 4, colour, colour)}</svg>` +

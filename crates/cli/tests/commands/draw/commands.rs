@@ -242,22 +242,31 @@ fn pictures_name_their_source_unless_they_are_plain() {
         // A page keeps its heading.
         assert_eq!(plain.contains("chain"), file == "d.html", "{draw}");
     }
-    let (_, wide) = drawn("--plain --width 84mm", "e.svg");
-    let (_, own) = drawn("--plain", "f.svg");
     let attribute = |svg: &str, name: &str| {
         let rest = svg.split_once(&format!(" {name}=\"")).unwrap().1;
         rest.split_once('"').unwrap().0.to_string()
     };
-    assert_eq!(attribute(&wide, "width"), "84mm");
-    assert_eq!(attribute(&wide, "viewBox"), attribute(&own, "viewBox"));
-    let [w, h] = ["width", "height"].map(|name| attribute(&own, name).parse::<f64>().unwrap());
-    let height = attribute(&wide, "height");
-    let height = height.trim_end_matches("mm").parse::<f64>().unwrap();
-    assert!((height - 84.0 * h / w).abs() < 0.01, "{height}");
-    assert_eq!(
-        wide.split_once("viewBox").unwrap().1,
-        own.split_once("viewBox").unwrap().1
-    );
+    let size = |svg: &str| {
+        let view = attribute(svg, "viewBox");
+        let numbers = view.split(' ').map(|n| n.parse::<f64>().unwrap());
+        let [_, _, w, h] = numbers.collect::<Vec<_>>()[..] else {
+            panic!("{view}")
+        };
+        (w, h)
+    };
+    // A tree is scaled; a Gantt chart is laid out for the width, so that its text can be read there.
+    for (options, is_scaled) in [("--as tree", true), ("", false)] {
+        let (_, wide) = drawn(&format!("{options} --plain --width 84mm"), "e.svg");
+        let (_, own) = drawn(&format!("{options} --plain"), "f.svg");
+        assert_eq!(attribute(&wide, "width"), "84mm");
+        assert_eq!(size(&wide) == size(&own), is_scaled);
+        let (w, h) = size(&wide);
+        let pixels = 84.0 * 96.0 / 25.4;
+        assert!(is_scaled || (w - pixels).abs() <= 1.0, "{w}");
+        let height = attribute(&wide, "height");
+        let height = height.trim_end_matches("mm").parse::<f64>().unwrap();
+        assert!((height - 84.0 * h / w).abs() < 0.01, "{height}");
+    }
     let printed = oneport("--version", &folder)
         .assert()
         .success()
