@@ -45,6 +45,9 @@ pub enum ErrorKind {
         port: usize,
         /// What it was doing: `send`, `recv`, `recv_combine`, `barrier`.
         what: &'static str,
+        /// What its partner waited for, and so on, to a rank that did not wait, or round a cycle:
+        /// text that begins with `; `. Empty where nobody else waited, and over MPI.
+        chain: String,
     },
     /// Two partners disagree about the length of one message.
     Length {
@@ -110,6 +113,55 @@ impl Error {
     /// check or run.
     pub fn exit_code(&self) -> u8 {
         if self.is_usage() { 2 } else { 1 }
+    }
+
+    /// A deadline with what its partner waited for, and so on, of what others waited for; other
+    /// errors as they are.
+    pub(crate) fn with_chain(mut self, waits: &[Error]) -> Error {
+        /// Longer chains are shown by their ends.
+        const MAX_LINKS: usize = 8;
+        let of = |wanted: usize| {
+            waits.iter().find_map(|wait| match *wait.kind() {
+                ErrorKind::Deadline {
+                    rank,
+                    step,
+                    peer,
+                    what,
+                    ..
+                } if rank == wanted => Some((step, peer, what)),
+                _ => None,
+            })
+        };
+        let ErrorKind::Deadline {
+            rank, peer, chain, ..
+        } = &mut *self.0
+        else {
+            return self;
+        };
+        let (mut seen, mut at, mut links) = (vec![*rank], *peer, Vec::new());
+        let end = loop {
+            if seen.contains(&at) {
+                break ": a cycle".to_string();
+            }
+            seen.push(at);
+            match of(at) {
+                Some((step, _, "barrier")) => {
+                    break format!("; rank {at}, step {step} is at a barrier");
+                }
+                Some((step, peer, what)) => {
+                    links.push(format!("; rank {at}, step {step} for rank {peer} ({what})"));
+                    at = peer;
+                }
+                None if waits.is_empty() => break String::new(),
+                None => break format!("; rank {at} waits for no other"),
+            }
+        };
+        if links.len() > MAX_LINKS {
+            let middle = MAX_LINKS / 2..links.len() - MAX_LINKS / 2;
+            links.splice(middle, ["; ..".to_string()]);
+        }
+        *chain = links.concat() + &end;
+        self
     }
 
     /// An error of the kind [`ErrorKind::Usage`].
@@ -207,7 +259,7 @@ impl fmt::Display for ErrorKind {
             ),
             ErrorKind::PortBusy { rank, port, step } => write!(
                 f,
-                "port busy: rank {rank} cannot open port {port} for step {step} while its earlier transfer is open"
+                "port busy: rank {rank} cannot open port {port} for step {step} while its earlier transfer is open (of two unidirectional ranks that send to each other, one must receive first)"
             ),
             ErrorKind::Deadline {
                 rank,
@@ -215,9 +267,10 @@ impl fmt::Display for ErrorKind {
                 peer,
                 port,
                 what,
+                chain,
             } => write!(
                 f,
-                "deadline passed: rank {rank}, step {step}, port {port} still waits for rank {peer} ({what})"
+                "deadline passed: rank {rank}, step {step}, port {port} still waits for rank {peer} ({what}){chain}"
             ),
             ErrorKind::Length {
                 rank,

@@ -51,8 +51,7 @@
 //! | [`plan`] | one file per algorithm; [`plan::registry`] has one row for each |
 //! | [`random`] | pseudo-random numbers that are the same on every machine |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
-//! | [`mpi`] | the same schedules over an MPI library |
-//! | [`run::system`] | the memory and threads that the operating system allows this process |
+//! | `mpi`, a feature | the same schedules over an MPI library |
 //!
 //! Other crates of the workspace use this one: `oneport-measure` (calibration, tuning,
 //! guidelines), `oneport-pictures` (Gantt charts, trees, pages), `oneport-formats` (GOAL, MSCCL XML

@@ -47,6 +47,7 @@ impl TransferAt {
             peer: self.peer,
             port: self.port,
             what,
+            chain: String::new(),
         }
         .into()
     }
@@ -93,4 +94,13 @@ pub(crate) fn panicked(rank: usize, step: usize, message: String) -> Error {
         message,
     }
     .into()
+}
+
+/// The message of a panic, if it has one.
+pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
+    payload
+        .downcast_ref::<&str>()
+        .map(|s| (*s).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "(no message)".to_owned())
 }

@@ -81,8 +81,7 @@ pub(crate) mod engine {
         RunOptions, RunPerformer, RunReport, RunSpec, Runner, RunnerJob, Sequence, ThreadReport,
         repeat, sealed,
     };
-    pub(crate) use super::failure::{Failure, TransferAt, panicked};
-    pub(crate) use super::team::panic_message;
+    pub(crate) use super::failure::{Failure, TransferAt, panic_message, panicked};
     pub(crate) use super::testdata::{RunBuffers, RunData};
     pub(crate) use super::transfer::{
         Buffer, Combiner, Due, RankMemory, Received, RecvOp, Sent, Slots,

@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use super::clock::{IN, OUT, OnlineClock};
-use super::failure::{TransferAt, panicked, port_busy};
+use super::failure::{Failure, TransferAt, panicked, port_busy};
 use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
 use super::tuning::CACHED_PARTNERS;
 use super::wait::{Missed, Stop, Waiter, nanoseconds};
@@ -442,9 +442,10 @@ impl<'t> Rank<'t> {
     #[cold]
     fn stopped(&mut self, stop: Stop, peer: usize, step: usize, what: &'static str) -> Error {
         self.failed = true;
-        match stop {
-            Stop::Deadline => self.at(step, peer).timeout(what),
-            Stop::Aborted => {
+        let waits = self.at(step, peer);
+        match self.waiter.failure(stop, || waits.timeout(what)) {
+            Failure::Own(error) => error,
+            Failure::Aborted => {
                 self.follows = true;
                 Error::wrong(format!("rank {}: another rank failed", self.rank))
             }

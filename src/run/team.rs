@@ -285,12 +285,3 @@ fn serve(thread: usize, jobs: &Receiver<ScopedJob>, report: &Sender<()>) {
         let _ = report.send(());
     }
 }
-
-/// The message of a panic, if it has one.
-pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
-    payload
-        .downcast_ref::<&str>()
-        .map(|s| (*s).to_owned())
-        .or_else(|| payload.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "(no message)".to_owned())
-}

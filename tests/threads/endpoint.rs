@@ -177,6 +177,45 @@ fn fails_with(
     error.kind().clone()
 }
 
+/// A deadline says what its partner waited for: round a cycle, or to the rank that did not wait.
+#[test]
+fn a_deadline_tells_who_waited_for_whom() {
+    let _shared = shared();
+    let mut team = Team::new(4).unwrap();
+    let soon = Duration::from_millis(300);
+    let chain = |kind: ErrorKind| match kind {
+        ErrorKind::Deadline { rank, chain, .. } => (rank, chain),
+        other => panic!("{other:?}"),
+    };
+    // Each waits for the next one.
+    let cycle = fails_with(&mut team, soon, |e| e.recv((e.rank() + 1) % 4, 0..50));
+    let (first, found) = chain(cycle);
+    let link = |i: usize| {
+        format!(
+            "; rank {}, step 0 for rank {} (recv)",
+            (first + i) % 4,
+            (first + i + 1) % 4
+        )
+    };
+    assert_eq!(found, link(1) + &link(2) + &link(3) + ": a cycle");
+    // Rank 0 is busy; the others wait for the one before.
+    let busy = fails_with(&mut team, soon, |e| match e.rank() {
+        0 => {
+            std::thread::sleep(3 * soon);
+            e.send(1, 0..50)
+        }
+        rank => e.recv(rank - 1, 0..50),
+    });
+    let (first, found) = chain(busy);
+    let links = (1..first)
+        .rev()
+        .map(|rank| format!("; rank {rank}, step 0 for rank {} (recv)", rank - 1));
+    assert_eq!(
+        found,
+        links.collect::<String>() + "; rank 0 waits for no other"
+    );
+}
+
 #[test]
 fn misuse_is_an_error_and_the_team_stays_usable() {
     let _shared = shared();

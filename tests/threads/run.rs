@@ -456,7 +456,8 @@ fn a_deadline_names_the_awaited_rank() {
                 step: 0,
                 peer: 2,
                 port: 0,
-                what: "send"
+                what: "send",
+                chain: String::new(),
             }
         );
     }

@@ -41,8 +41,8 @@ pub(crate) struct CalibrateArgs {
     #[arg(long)]
     pairs: bool,
 
-    /// Measure, too, which part of a message's start-up time keeps no port, as half a ping-pong less
-    /// what a message of a burst keeps its sender busy: alpha then leaves it out
+    /// Measure, too, which part of a message's start-up time keeps no port, as half a ping-pong
+    /// less what a message of a burst keeps its sender busy: alpha then leaves it out
     #[arg(long)]
     latency: bool,
 

@@ -25,9 +25,9 @@ pub(crate) struct DelayArgs {
     #[arg(long, value_name = "none|all|SIZE", value_parser = parse_eager)]
     pub(crate) eager: Option<Eager>,
 
-    /// When ranks arrive: a file ({"arrivals": [0, 10, ..]}, or a CSV with a column arrivals), last:100us (the last rank is late),
-    /// RANK:TIME,..., random:exp,20us (mean) or random:uniform,0,50us, with ,seed=1 at the end if
-    /// wanted [default: none, all at time 0]
+    /// When ranks arrive: a file ({"arrivals": [0, 10, ..]}, or a CSV with a column arrivals),
+    /// last:100us (the last rank is late), RANK:TIME,..., random:exp,20us (mean) or
+    /// random:uniform,0,50us, with ,seed=1 at the end if wanted [default: none, all at time 0]
     #[arg(long, value_name = "FILE|none|...", value_parser = parse_arrivals)]
     pub(crate) arrivals: Option<Arrivals>,
 }

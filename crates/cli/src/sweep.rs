@@ -323,7 +323,8 @@ impl Table<'_> {
         self.sweep.unit = point.unit;
         let first = point.rows.first().map(|row| (row.ranks, row.bytes));
         let (ranks, bytes) = first.unwrap_or_default();
-        // Rows of a CSV file are replaced if only the costs or a schedule say how many ranks there are.
+        // Rows of a CSV file are replaced if only the costs or a schedule say how many ranks there
+        // are.
         (self.sweep.rows).retain(|row| (row.ranks, row.bytes) != (ranks, bytes));
         let skipped = point.skipped.into_iter();
         self.skipped

@@ -18,8 +18,8 @@
 //!   it sent, minus the time of the exchange alone. This fetches back the cache lines that the
 //!   partner's core has read, so it costs more than the arithmetic.
 //! - Sharing a core: a ping-pong of 8 bytes between two ranks on the first core.
-//! - Latency, if asked for: bursts of messages up to 64 KiB show how long each keeps its sender busy;
-//!   half a ping-pong takes longer by the latency.
+//! - Latency, if asked for: bursts of messages up to 64 KiB show how long each keeps its sender
+//!   busy; half a ping-pong takes longer by the latency.
 //! - Copying: both ranks copy locally, minus the time of a run without a step.
 //!
 //! The sizes are measured interleaved, so that a disturbance affects all of them instead of one. A
@@ -61,8 +61,8 @@ pub struct Calibration {
     pub cores: Option<Vec<usize>>,
     /// Also measure each pair of cores.
     pub pairs: bool,
-    /// Also measure the latency, the part of a message's start-up time that keeps no port, and which
-    /// messages do not wait for their receivers.
+    /// Also measure the latency, the part of a message's start-up time that keeps no port, and
+    /// which messages do not wait for their receivers.
     pub latency: bool,
     /// Use fewer sizes and less time: about two seconds instead of fifteen.
     pub quick: bool,

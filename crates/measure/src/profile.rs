@@ -56,8 +56,8 @@ pub struct Profile {
     /// Time per byte of a local copy.
     #[serde(default)]
     pub gamma_copy: f64,
-    /// Part of the start-up time that keeps no port, which `alpha` leaves out. Pairs and levels have
-    /// their own.
+    /// Part of the start-up time that keeps no port, which `alpha` leaves out. Pairs and levels
+    /// have their own.
     #[serde(default, skip_serializing_if = "is_default")]
     pub latency: f64,
     /// By how much the measured latency differs in the median over the sizes to 1 KiB, relative.

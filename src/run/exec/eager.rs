@@ -29,7 +29,7 @@ use crate::run::failure::{Failure, TransferAt};
 use crate::run::placement::Workers;
 use crate::run::transfer::{Due, Elements, RankMemory, Received, RecvOp, Slots, Wire};
 use crate::run::tuning::{EAGER_SPINS, MAX_EAGER_BYTES, MAX_SLOT_BYTES, max_copied_bytes};
-use crate::run::wait::{Stop, TeamState};
+use crate::run::wait::TeamState;
 use crate::schedule::{Schedule, Spans, Step, total_len};
 use crate::simulate::{Prepared, Simulation};
 
@@ -405,10 +405,8 @@ impl<'r> RankExecutor<'r> for EagerExecutor<'r> {
                 before = self.next;
                 waiter.progressed();
             }
-            waiter.pause(None).map_err(|stop| match stop {
-                Stop::Aborted => Failure::Aborted,
-                Stop::Deadline => Failure::Own(self.timeout_error()),
-            })?;
+            let paused = waiter.pause(None);
+            paused.map_err(|stop| waiter.failure(stop, || self.timeout_error()))?;
             waiter.spin(|| awaited.has_come(self.rank));
         }
         waiter.progressed();

@@ -20,7 +20,7 @@ use crate::run::placement::{first_rank, worker_of};
 use crate::run::sync::{AtomicU64, Ordering};
 use crate::run::transfer::{Buffer, RankMemory};
 use crate::run::tuning::WORKER_POLLS_BEFORE_CHECK;
-use crate::run::wait::{Inbox, QueueNode, Stop, TeamState, Waiter};
+use crate::run::wait::{Inbox, QueueNode, TeamState, Waiter};
 
 /// What all workers share.
 #[derive(Debug)]
@@ -145,9 +145,12 @@ impl<'f> Worker<'f> {
         if alone && self.ready.borrow().is_empty() {
             return Err(self.timeout_error(programs));
         }
-        waiter.pause(None).map_err(|stop| match stop {
-            Stop::Aborted => Failure::Aborted,
-            Stop::Deadline => self.timeout_error(programs),
+        waiter.pause(None).map_err(|stop| {
+            let mut waiting = programs.iter().filter(|p| !p.is_done());
+            match waiting.next() {
+                Some(first) => waiter.failure(stop, || first.timeout_error()),
+                None => Failure::Aborted,
+            }
         })
     }
 

@@ -11,10 +11,10 @@ use super::recorder::{Stopwatch, since};
 use super::rendezvous::RendezvousExecutor;
 use super::runner::{AtStep, Runner, RunnerJob, TeamThread};
 use crate::error::{Error, Result};
-use crate::run::failure::{Failure, panicked};
+use crate::run::failure::{Failure, panic_message, panicked};
 use crate::run::placement::Workers;
 use crate::run::sync::{AtomicU64, Mutex};
-use crate::run::team::{Team, panic_message};
+use crate::run::team::Team;
 use crate::run::transfer::{Buffer, RankMemory};
 
 /// Start and end of a repetition, in nanoseconds since the run's epoch.

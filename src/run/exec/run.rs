@@ -51,7 +51,7 @@ pub struct Run<'r, T> {
 }
 
 /// Where runs take place: a [`Team`](crate::run::Team) of threads, [`Teams`](crate::run::Teams) or,
-/// with the feature `mpi`, the processes of a [`World`](crate::mpi::World). The trait is sealed.
+/// with the feature `mpi`, the processes of an `mpi::World`. The trait is sealed.
 pub trait Place: sealed::Place {
     /// Carries out `run`: see [`Run::on`].
     ///

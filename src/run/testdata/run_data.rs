@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::digest::digest;
 use super::oracle::{each_output, purpose};
 use super::values::{Purpose, Samples, scrambled};
 use crate::error::{Error, Result};
 use crate::run::element::Element;
+use crate::run::failure::{panic_message, panicked};
 use crate::run::operator::Operator;
 use crate::run::sync::Mutex;
 use crate::run::tuning::{MAX_TEST_DIGESTS, MAX_TEST_ELEMENTS};
@@ -145,7 +147,15 @@ impl<'d, T: Element> RunData<'d, T> {
                 Cow::Owned(values)
             }
         };
-        each_output(self.collective, self.layout, self.operator, input, take)
+        let all = || each_output(self.collective, self.layout, self.operator, input, take);
+        catch_unwind(AssertUnwindSafe(all)).unwrap_or_else(|payload| {
+            let message = panic_message(&*payload);
+            Err(panicked(
+                0,
+                0,
+                format!("{message} (while the right output was computed)"),
+            ))
+        })
     }
 
     pub(super) fn layout(&self) -> &[Layout] {

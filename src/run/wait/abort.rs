@@ -11,6 +11,9 @@ pub(super) struct Abort {
     aborted: CachePadded<AtomicBool>,
     /// The first failure, and whether it is only a consequence of another rank's failure.
     failure: Mutex<Option<(Error, bool)>>,
+    /// What ranks waited for when the run was aborted: the errors that their deadlines would have
+    /// been.
+    waits: Mutex<Vec<Error>>,
 }
 
 impl Abort {
@@ -21,6 +24,8 @@ impl Abort {
         let mut failure = self.failure.lock();
         if failure.as_ref().is_none_or(|known| known.1 && !follows) {
             *failure = Some((error, follows));
+        } else {
+            self.waited(error);
         }
         drop(failure);
         self.aborted.store(true, Ordering::Release);
@@ -31,9 +36,17 @@ impl Abort {
         self.aborted.load(Ordering::Relaxed)
     }
 
-    /// Returns the failure, if there was one, and forgets it. Call while no rank is inside a run.
+    /// Notes what a rank waited for.
+    pub(super) fn waited(&self, error: Error) {
+        self.waits.lock().push(error);
+    }
+
+    /// Returns the failure, if there was one, and forgets it. A deadline says what else waited.
+    /// Call while no rank is inside a run.
     pub(super) fn take(&self) -> Option<Error> {
         self.aborted.store(false, Ordering::Relaxed);
-        self.failure.lock().take().map(|(error, _)| error)
+        let waits = std::mem::take(&mut *self.waits.lock());
+        let (error, _) = self.failure.lock().take()?;
+        Some(error.with_chain(&waits))
     }
 }

@@ -81,6 +81,8 @@ pub(crate) use inbox::{Inbox, QueueNode};
 #[cfg(feature = "mpi")]
 pub(crate) use load::Load;
 pub(crate) use meeting::Missed;
-pub(crate) use pace::{ask_for_precise_timers, nanoseconds, sleep_until};
+#[cfg(feature = "mpi")]
+pub(crate) use pace::sleep_until;
+pub(crate) use pace::{ask_for_precise_timers, nanoseconds};
 pub(crate) use state::TeamState;
 pub(crate) use waiter::{Stop, Waiter};

@@ -108,6 +108,11 @@ impl TeamState {
         self.wake_all();
     }
 
+    /// Notes what a rank waited for when another one's failure ended the run.
+    pub(super) fn waited(&self, error: Error) {
+        self.abort.waited(error);
+    }
+
     #[inline]
     pub(crate) fn is_aborted(&self) -> bool {
         self.abort.is_aborted()

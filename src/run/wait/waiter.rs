@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use super::state::TeamState;
+use crate::error::Error;
+use crate::run::failure::Failure;
 use crate::run::tuning::{
     NAP_ALONE, NAP_OVERSUBSCRIBED, PACED_YIELDS, POLLS_PER_CHECK, SPINS, SPINS_PER_POLL, yields,
 };
@@ -95,6 +97,18 @@ impl<'c> Waiter<'c> {
                 std::hint::spin_loop();
             }
         }
+    }
+
+    /// The failure of a wait that ended early. `error` is that of a deadline: where another rank
+    /// failed, it says what this one waited for, if it had waited for long.
+    #[cold]
+    pub(crate) fn failure(&self, stop: Stop, error: impl FnOnce() -> Error) -> Failure {
+        match stop {
+            Stop::Deadline => return Failure::Own(error()),
+            Stop::Aborted if self.since.is_some() => self.state.waited(error()),
+            Stop::Aborted => {}
+        }
+        Failure::Aborted
     }
 
     /// Whether it is time to check for rarer causes of waiting, such as a partner that has left.

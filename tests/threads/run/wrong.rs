@@ -171,6 +171,10 @@ fn a_panicking_operator_ends_only_its_run() {
             matches!(error.kind(), ErrorKind::Panicked { message, .. } if message == "no such sum"),
             "{error}"
         );
+        // The right output is computed by the operator, too.
+        let verified = Run::new(&schedule).op(&bad).verified().on(&mut team);
+        let error = verified.unwrap_err().to_string();
+        assert!(error.contains("no such sum (while the right"), "{error}");
         run_and_compare::<i64>(&mut team, &schedule, "sum", "after a panic");
     };
     for (p, elements) in [(2, 10), (2, 100_000), (8, 1000)] {

@@ -152,8 +152,8 @@ fn rate(points: &[Measured]) -> (f64, Option<Curve>) {
     (rate, fit::curve(points, true).filter(|c| c.count() > 1))
 }
 
-/// The latency that bursts show, if there are any: half a ping-pong, which is `latency + busy`, less
-/// the time that a message keeps its sender busy. A burst of `k` messages and the reply take
+/// The latency that bursts show, if there are any: half a ping-pong, which is `latency + busy`,
+/// less the time that a message keeps its sender busy. A burst of `k` messages and the reply take
 /// `(k+1)*busy + 2*latency`.
 ///
 /// # Errors
@@ -191,8 +191,8 @@ fn latency(probes: &[Probe]) -> Result<Option<Latency>> {
     }))
 }
 
-/// Fits the line through the times of messages, less their latency if bursts were measured; an error
-/// if its parameters are not positive.
+/// Fits the line through the times of messages, less their latency if bursts were measured; an
+/// error if its parameters are not positive.
 pub(super) fn meaningful_line(probes: &[Probe]) -> Result<(Line, fit::FitError)> {
     let message = &messages(probes);
     let line = fit::line(message, false).ok_or_else(too_few)?;

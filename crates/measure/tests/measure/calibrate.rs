@@ -58,8 +58,8 @@ fn the_parameters_of_synthetic_times_are_recovered() {
     assert!(warnings[0].contains("differ by 350%"), "{warnings:?}");
 }
 
-/// Half a ping-pong takes what a message keeps its sender busy, and the latency; above 4 KiB senders
-/// wait for their receivers, so that bursts take no less.
+/// Half a ping-pong takes what a message keeps its sender busy, and the latency; above 4 KiB
+/// senders wait for their receivers, so that bursts take no less.
 #[test]
 fn bursts_tell_the_latency_from_alpha() {
     let burst_of = |busy: fn(f64) -> f64| {

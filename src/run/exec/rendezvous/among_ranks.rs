@@ -9,7 +9,7 @@ use crate::run::exec::carrier::Carrier;
 use crate::run::exec::executor::{Peers, RankExecutor};
 use crate::run::failure::{Failure, TransferAt};
 use crate::run::transfer::RankMemory;
-use crate::run::wait::{Stop, TeamState, nanoseconds};
+use crate::run::wait::{TeamState, nanoseconds};
 
 impl<'r> RankExecutor<'r> for RendezvousExecutor<'r> {
     fn rank(&self) -> usize {
@@ -43,10 +43,8 @@ impl<'r> RankExecutor<'r> for RendezvousExecutor<'r> {
                 waiter.progressed();
                 continue;
             }
-            waiter.pause(until).map_err(|stop| match stop {
-                Stop::Aborted => Failure::Aborted,
-                Stop::Deadline => Failure::Own(self.timeout_error()),
-            })?;
+            let paused = waiter.pause(until);
+            paused.map_err(|stop| waiter.failure(stop, || self.timeout_error()))?;
             waiter.spin(|| self.has_progress(memory));
             if waiter.long() && self.check_partners(memory, state, run)? {
                 waiter.progressed();

@@ -254,7 +254,8 @@ fn pictures_name_their_source_unless_they_are_plain() {
         };
         (w, h)
     };
-    // A tree is scaled; a Gantt chart is laid out for the width, so that its text can be read there.
+    // A tree is scaled; a Gantt chart is laid out for the width, so that its text can be read
+    // there.
     for (options, is_scaled) in [("--as tree", true), ("", false)] {
         let (_, wide) = drawn(&format!("{options} --plain --width 84mm"), "e.svg");
         let (_, own) = drawn(&format!("{options} --plain"), "f.svg");
