@@ -3,15 +3,11 @@
 //!
 //! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
 //!   schedules", Algorithm 7, forwards and backwards.
-//! - Ports: bidirectional, one-ported.
 //! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` when the blocks are equal,
 //!   `L = ceil(log2 p)`, skips as in [`schedule`](super::schedule).
 //! - Rounds: `L`, optimal; allreduce `2L`.
 //! - Time for equal blocks: allgather `L alpha + (p-1) beta b`, optimal; reduce-scatter
 //!   `(p-1) gamma b` more; allreduce `2L alpha + (p-1)(2 beta + gamma) b`.
-//! - Volume: `(p-1) m`; allreduce `2 (p-1) m`.
-//! - Restrictions: the operators of reduce-scatter and allreduce must commute. Blocks may have any
-//!   sizes. Of the request's segments only the sum of their sizes counts.
 //!
 //! Before round `k` of the allgather rank `r` holds blocks `r .. r + skip[k]`, modulo `p`. It sends
 //! the first `skip[k+1] - skip[k]` of them to `r - skip[k]` and receives as many following blocks

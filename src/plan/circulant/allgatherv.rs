@@ -4,7 +4,6 @@
 //! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
 //!   schedules", Algorithm 9 (which also needs Algorithm 6's shift by the skipped rounds) and
 //!   Theorem 3, forwards and backwards.
-//! - Ports: bidirectional, one-ported.
 //! - Symbols: `p` ranks, `m` elements in all blocks together, `L = ceil(log2 p)`, `q` segments (the
 //!   paper's `n`). Each block is cut into `q` parts; when they cannot be equal, the first ones have
 //!   one element more.
@@ -12,8 +11,6 @@
 //! - Time when all parts are equal: `(L + q - 1) alpha + (p-1)/p beta m`; reduce-scatter `(p-1)/p
 //!   gamma m` more. In any case at most about `(L + q - 1)(alpha + beta m / q)` (Theorem 3).
 //! - Best segment: one huge block is best cut into many parts; equal blocks are best left whole.
-//! - Volume: `(p-1) m`.
-//! - Restrictions: the operator of the reduce-scatter must commute.
 //! - Cost of planning: a rank needs the schedules of all ranks. It can compute them in `O(p log p)`
 //!   time, or gather them from the other ranks, as the example `rank_programs` does. Among threads
 //!   computing is faster (example `allgatherv_schedules`). Each step takes `O(p)` time, so the

@@ -3,16 +3,12 @@
 //!
 //! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
 //!   schedules", Algorithm 8 (whose line 3 means `k`); Bar-Noy, Kipnis, Schieber 1993.
-//! - Ports: bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, `m` elements, `L = ceil(log_{k+1} p)`, skips as in
 //!   [`schedule`](super::schedule). A round is *exclusive* when the sum that it sends lacks the
 //!   sender's own contribution; `d` is the number of rounds after the first and before the last
 //!   exclusive one.
 //! - Rounds: `L`, optimal.
 //! - Time on one port: `L (alpha + beta m) + (L + d) gamma m`.
-//! - Volume: `p L m`, with `k` ports at most `k p L m`.
-//! - Restrictions: the operator must commute. Of the request's segments only the sum of their sizes
-//!   counts.
 //! - Scratch: `m` elements, or `2m` if there is an exclusive round; with `k > 1` ports `(k+1) m`.
 //!
 //! Before round `k` rank `r` holds two sums: over ranks `r .. r + skip[k]`, its own contribution

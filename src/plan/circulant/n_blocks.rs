@@ -4,7 +4,6 @@
 //! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
 //!   schedules", Algorithm 6 and Theorem 2 (whose -1 belongs outside the logarithm), forwards and
 //!   backwards.
-//! - Ports: bidirectional, one-ported.
 //! - Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)` (the `q` of
 //!   [`schedule`](super::schedule)), `q` segments of `s` elements (the paper's `n` blocks), `tc =
 //!   alpha + beta s`, `tp = gamma s`.
@@ -14,7 +13,6 @@
 //! - Best segment: `s = sqrt(m alpha / ((L - 1) beta))`, with time
 //!   `(L - 1) alpha + 2 sqrt((L - 1) alpha beta m) + beta m`; for the reduction `beta + gamma` for
 //!   `beta`, for the allreduce `beta + gamma/2`.
-//! - Volume: `(p - 1) m`; of the allreduce `2 (p - 1) m`.
 //! - Restrictions: operators must commute, because a rank combines contributions from all over the
 //!   ring. Any root, by rotation: ranks are counted from it. An allreduce goes through rank 0.
 //! - Cost of planning: a rank needs only its own two schedules, which take `O(log p)` time before

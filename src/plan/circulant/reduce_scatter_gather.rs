@@ -1,12 +1,10 @@
 //! Circulant reduction: a circulant reduce-scatter, then a gather to the root along the same skips.
 //!
 //! - Source: Träff's circulant reduce-scatter and allgather, the latter towards one rank only.
-//! - Ports: bidirectional, one-ported.
 //! - Symbols: `p` ranks, `m` elements in `p` blocks as equal as possible, `L = ceil(log2 p)`, skips
 //!   as in [`schedule`](super::schedule).
 //! - Rounds: `2L`.
 //! - Time, when `p` divides `m`: `2L alpha + 2 (p-1)/p beta m + (p-1)/p gamma m`.
-//! - Volume: `(p - 1) m` for the reduce-scatter, at most `L/2 m` for the gather.
 //! - Restrictions: the operator must commute. Any number of ranks: none is set aside to reach a
 //!   power of two. Of the request's segments only the sum of their sizes counts.
 //!

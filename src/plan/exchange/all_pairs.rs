@@ -3,7 +3,6 @@
 //! allgather (two-shot).
 //!
 //! - Source: folklore; all-pairs of MSCCL and of the libraries of GPUs, for few ranks.
-//! - Ports: uni- or bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, `m` elements in `p` blocks, `b = m/p` if they are equal; `X(n)` the time
 //!   of a [pairwise](super::pairwise) alltoall of blocks of `n` elements, and `R` its rounds:
 //!   `ceil((p-1)/k)` bidirectional; unidirectional twice that for even `p`, and `2 ceil(p/k)` for
@@ -13,8 +12,6 @@
 //! - Time of one-shot: `X(m) + (p-1) gamma m`. For equal blocks: of the allgather `X(b)`; of the
 //!   reduce-scatter `X(b) + (p-1) gamma b`; of two-shot, if `p` is even or ports are bidirectional,
 //!   `2 X(b) + (p-1) gamma b`.
-//! - Volume: `(p-1) m` (allgather, reduce-scatter), `p (p-1) m` (one-shot), `2(p-1) m` (two-shot).
-//! - Restrictions: only the sum of the request's segments matters.
 //! - Scratch: what a rank receives before it combines: `(p-1) m` (one-shot), at most `m`
 //!   (two-shot), `p-1` times its block (reduce-scatter).
 //! - Operand order: kept. All contributions are there before a rank combines them, in rank order.

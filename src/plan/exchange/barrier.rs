@@ -10,8 +10,6 @@
 //!   ports; tree `2 ceil(log2 p)`.
 //! - Time: the number of rounds times alpha.
 //! - Volume: none; dissemination has `p ceil(log2 p)` messages, the tree `2 (p-1)`.
-//! - Restrictions: none.
-//! - Scratch: none.
 //!
 //! A rank may leave when all ranks have entered. So it must have heard of each of them, directly or
 //! from others: it needs a token of each, as in an allgather, and the checker proves a barrier as

@@ -4,14 +4,9 @@
 //! - Source: Birkhoff 1946; as schedules Gonzalez, Sahni, "Open shop scheduling to minimize finish
 //!   time" (1976), preemptive; Crescenzi, Deng, Papadimitriou, "On approximating a scheduling
 //!   problem" (2001), with start-up times.
-//! - Ports: bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, `d` the most elements that a rank sends to others, or receives, `r` the
 //!   number of matchings, at most `e + 2p` for `e` blocks that are not empty.
-//! - Rounds: `r`.
 //! - Time on one port: `r alpha + beta d`. No schedule takes less than `beta d`.
-//! - Volume: each block once, in parts.
-//! - Restrictions: none.
-//! - Scratch: none. A rank's block for itself stays in place.
 //! - Cost of planning: `O(r p^2)`, about.
 //!
 //! The matrix of the sizes of all blocks is filled up with idle elements until all rows and columns

@@ -3,16 +3,12 @@
 //!
 //! - Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
 //!   communications in multiport message-passing systems" (1997).
-//! - Ports: uni- or bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal,
 //!   `q = ceil(log_(k+1) p)`.
-//! - Rounds: `q` (bidirectional), twice as many for the allreduce.
 //! - Time for equal blocks: `q alpha + (p-1) beta b` for one port, twice that on unidirectional
 //!   ranks if `p` is a power of two. The reduce-scatter takes `(p-1) gamma b` more. For `k` ports
 //!   and `p` a power of `k+1`: `q alpha + (p-1)/k beta b`; for other `p` the blocks of the last
 //!   round are shared evenly, too.
-//! - Volume: `(p-1) m`, allreduce `2(p-1) m`.
-//! - Restrictions: operators must commute.
 //! - Scratch: for the reduce-scatter on unidirectional ranks, the size of the longest message; with
 //!   several ports, of all messages that a rank receives in a round.
 //!

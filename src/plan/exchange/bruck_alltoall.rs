@@ -2,15 +2,12 @@
 //!
 //! - Source: Bruck, Ho, Kipnis, Upfal, Weathersby, "Efficient algorithms for all-to-all
 //!   communications in multiport message-passing systems" (1997).
-//! - Ports: uni- or bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, blocks of `b` elements, `q = ceil(log_(k+1) p)`, `c_i` the count of
 //!   numbers below `p` whose digit `i` in base `k+1` is 1 (`p/(k+1)` if `p` is a power of `k+1`).
-//! - Rounds: `q` (bidirectional).
 //! - Time for equal blocks: the sum over all `i` of `alpha + beta c_i b`, twice that on
 //!   unidirectional ranks if along all cycles of messages there is an even number of ranks (one
 //!   port: `p` is a power of two).
 //! - Volume: at most `q k/(k+1) p^2 b`, about.
-//! - Restrictions: none.
 //! - Scratch: about twice a rank's input.
 //! - Spans: a message has one for each block.
 //!

@@ -2,16 +2,11 @@
 //! doubling.
 //!
 //! - Source: Rabenseifner, "Optimization of collective reduction operations" (2004).
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
-//! - Rounds: `2d` (bidirectional), one more for `p != n`.
 //! - Time if `n` divides `m`, bidirectional: `2d alpha + 2 (n-1)/n beta m + (n-1)/n gamma m`;
 //!   unidirectional: `3d alpha + 3 (n-1)/n beta m + (n-1)/n gamma m`. For `p != n`:
 //!   `alpha + beta m + gamma m` more.
-//! - Volume: `(p - 1) m` for the reduction and `d/2 m` for the gather.
-//! - Restrictions: only the sum of the request's segments matters.
 //! - Scratch: `m/2` on unidirectional ranks.
-//! - Operand order: kept.
 //!
 //! In round `k` of the halving, partners are `2^k` apart. Each holds contributions of `2^k`
 //! consecutive members and its partner those of the members next to them, so operand order is kept.

@@ -6,11 +6,8 @@
 //! | allreduce | reduce-scatter, allgather |
 //! | reduce | reduce-scatter, gather along a binomial tree |
 //!
-//! - Source: oneport.
-//! - Ports: unidirectional.
 //! - Rounds, volume and scratch: those of the two.
 //! - Time: at most the sum of both. There is no closed form.
-//! - Restrictions: only the sum of the request's segments matters.
 //! - Operand order: kept if it has to be; then the reduce-scatter is recursive halving.
 //! - Cost of planning: that of simulating all candidates.
 //!

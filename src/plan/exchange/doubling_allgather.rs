@@ -1,16 +1,10 @@
 //! Recursive doubling allgather: in every round partners exchange all blocks that they have so far.
 //!
-//! - Source: folklore.
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal,
 //!   `n = 2^d` the largest power of two up to `p`.
-//! - Rounds: `d` (bidirectional), two more for `p != n`.
 //! - Time for equal blocks and `p = n`: `d alpha + (p-1) beta b` bidirectional, twice that
 //!   unidirectional. For `p != n`, bidirectional and linear costs: `(d + 2) alpha + beta p b`, and
 //!   `beta (2^k + min(2^k, p - n)) b` for each round `k < d`.
-//! - Volume: `(p-1) m`.
-//! - Restrictions: none.
-//! - Scratch: none. Blocks arrive at their final position; nothing is moved locally.
 //!
 //! For `p != n` the first `p - n` even ranks receive their right neighbours' blocks before the
 //! exchange and send them all other blocks after it. The blocks of `2^k` consecutive members are

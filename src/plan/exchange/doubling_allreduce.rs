@@ -2,15 +2,10 @@
 //! them.
 //!
 //! - Source: folklore.
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
-//! - Rounds: `d` (bidirectional), two more for `p != n`.
 //! - Time, bidirectional: `d (alpha + beta m + gamma m)`; unidirectional:
 //!   `d (2 alpha + 2 beta m + gamma m)`. For `p != n`: `2 (alpha + beta m) + gamma m` more.
-//! - Volume: `d n m + 2 (p-n) m`.
-//! - Restrictions: only the sum of the request's segments matters.
 //! - Scratch: `m`.
-//! - Operand order: kept.
 //!
 //! Before round `k` each of `2^k` neighbours holds the combination of all of them, and its partner,
 //! `2^k` away, that of the adjacent group. Partners combine into the vector that they send, so both

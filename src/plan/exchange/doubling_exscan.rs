@@ -3,7 +3,6 @@
 //!
 //! - Source: Träff, "Two efficient message-passing exclusive scan algorithms" (arXiv 2507.04785,
 //!   2026).
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements, `q` rounds, the first `i` of them inclusive.
 //! - Rounds, recursive-doubling: `q = ceil(log2 p)`, the least possible, and the least `i` for it:
 //!   `2^q - 2^(q-i) >= p - 1`. Rounds, shifted-doubling: `q = 1 + ceil(log2 (p-1))` and `i = 1`: a
@@ -11,10 +10,7 @@
 //!   it, `ceil(log2 (p-1) + log2 (4/3))`; the last rank combines `q - 1` times.
 //! - Time, bidirectional: `q (alpha + beta m) + (q + i - 2) gamma m`. Unidirectional: `alpha + beta
 //!   m` more for each round but the last.
-//! - Volume: `(q (p-1) - 2^q + 2^(q-i) + i) m`.
-//! - Restrictions: only the sum of the request's segments matters.
 //! - Scratch: `m`.
-//! - Operand order: kept.
 //!
 //! Let every rank hold the combination of the `n` ranks directly before it (or of all ranks before
 //! it). In an inclusive round it sends that, combined with its own contribution, to the rank

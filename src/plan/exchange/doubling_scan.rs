@@ -2,15 +2,10 @@
 //! higher.
 //!
 //! - Source: Hillis, Steele, "Data parallel algorithms" (1986).
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements, `q = ceil(log2 p)`.
-//! - Rounds: `q` (bidirectional).
 //! - Time, bidirectional: `q (alpha + beta m + gamma m)`. Unidirectional: `alpha + beta m` more for
 //!   each round in which a rank both sends and receives, that is, all but the last.
-//! - Volume: `(p - 2^k) m` in round `k`.
-//! - Restrictions: only the sum of the request's segments matters.
 //! - Scratch: `m`.
-//! - Operand order: kept.
 //!
 //! Before round `k` rank `r` holds the combination of the `2^k` ranks up to itself (or of all ranks
 //! up to itself), and receives that of the ranks directly before them. It combines into the vector

@@ -2,7 +2,6 @@
 //!
 //! - Source: König 1916, Vizing 1964; as schedules of messages Gonzalez, Sahni, "Open shop
 //!   scheduling to minimize finish time" (1976).
-//! - Ports: uni- or bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, `d` the largest number of messages through one port: of a bidirectional
 //!   rank those that it sends, or those that it receives, of a unidirectional one both together.
 //! - Rounds for one port: bidirectional `d`, unidirectional at most `d + 2`, and most often `d` or,
@@ -10,9 +9,6 @@
 //!   forward blocks. With `k` ports `k` rounds are in flight at a time.
 //! - Time: at most the sum over all rounds of that of the largest message. Where all messages are
 //!   equally long it is the number of rounds times `alpha + beta b`.
-//! - Volume: each block once.
-//! - Restrictions: none.
-//! - Scratch: none. A rank's block for itself stays in place.
 //! - Cost of planning: `O(e p)` (bidirectional).
 //!
 //! Messages are the edges of a graph over the ports, and a round is the set of all edges of one

@@ -3,7 +3,6 @@
 //!
 //! - Source: Entringer, Slater, "Gossips and telegraphs" (1979); Even, Monien, "On the number of
 //!   rounds necessary to disseminate information" (1989). The intervals, and odd `p`, are our own.
-//! - Ports: unidirectional.
 //! - Symbols: `p` ranks in `n = floor(p/2)` pairs, `m` elements in all blocks together, `b = m/p`
 //!   if they are equal, `F_1 = F_2 = 1, 2, 3, 5, ..` the Fibonacci numbers.
 //! - Rounds for even `p`: the smallest `k` with `F_(k-1) >= n`, about `1.44 log2 p + 1`; two more
@@ -13,7 +12,6 @@
 //!   `2(p-1) gamma b` more, because half of the ranks combine while the others wait. For odd `p` a
 //!   message of `(p-1) b` ends it, in all at most `(k+2)(alpha + beta b) + 2.62 p beta b`.
 //! - Volume: `(p-1) m`, allreduce `2(p-1) m`. The time of the transfers is optimal for even `p`.
-//! - Restrictions: operators must commute.
 //! - Scratch: none. A rank never sends and receives in the same round, so it combines on arrival.
 //!
 //! Pair `i` is `X_i = 2i` and `Y_i = 2i + 1`. They exchange their blocks in two rounds. Then each

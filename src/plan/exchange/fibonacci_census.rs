@@ -3,7 +3,6 @@
 //!
 //! - Source: oneport. The pattern is that of the [gossip](super::fibonacci) (Even, Monien 1989),
 //!   the two sums of a rank are those of the [circulant census](crate::plan::circulant::census).
-//! - Ports: unidirectional, one-ported.
 //! - Symbols: `p` ranks in `n = floor(p/2)` pairs, `m` elements, `F_1 = F_2 = 1, 2, 3, 5, ..` the
 //!   Fibonacci numbers, `tc = alpha + beta m`, `tp = gamma m`. A round is *exclusive* if its
 //!   messages lack the sender's own pair.
@@ -13,8 +12,6 @@
 //!   after which both sums of the receiver are needed, except the first on each side; `2 tc + tp`
 //!   for `n = 1`. For odd `p`: `2 tc + tp` more, where received and local operands cost the same.
 //! - Volume: `n k m`; `2 m` more for odd `p`.
-//! - Restrictions: the operator must commute. Of the request's segments only the sum of their sizes
-//!   counts.
 //! - Scratch: `m` elements, or `2m` if there is an exclusive round.
 //!
 //! Pair `i` is `X_i = 2i` and `Y_i = 2i + 1`. In the first two rounds they exchange their vectors.

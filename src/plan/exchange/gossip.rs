@@ -20,7 +20,6 @@
 //! - Volume: `p (p-1) m`.
 //! - Restrictions: at most 256 ranks, because each holds the inputs of all.
 //! - Buffers: the inputs of all ranks in rank order, among which its own and its output are.
-//! - Operand order: kept.
 //! - Cost of planning: that of timing all allgathers.
 //!
 //! Example, scan, `p = 3`: the vectors `v0`, `v1` and `v2` are gathered everywhere; rank 1 combines

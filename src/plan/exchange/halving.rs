@@ -1,20 +1,14 @@
 //! Recursive halving reduce-scatter: in every round partners exchange halves of the elements that
 //! are still to be combined.
 //!
-//! - Source: folklore.
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements, `b = m/p` if blocks are equal, `n = 2^d` the largest power
 //!   of two up to `p`.
-//! - Rounds: `d` (bidirectional), two more for `p != n`.
 //! - Time for equal blocks and `p = n`: `d alpha + (p-1)(beta + gamma) b` bidirectional,
 //!   `2d alpha + (p-1)(2 beta + gamma) b` unidirectional. For `p != n`, bidirectional and linear
 //!   costs: `(d + 2) alpha + (p+1) beta b + p gamma b`, and `(beta + gamma) h_k b` for each round
 //!   `k < d`, with `h_k = n/2^(k+1) + ceil((p-n)/2^(k+1))`.
-//! - Volume: `(n-1) m`, for `p != n` `(p-n)(m + b)` more.
-//! - Restrictions: none.
 //! - Scratch: half of the vector on unidirectional ranks.
 //! - Spans: a message has up to `p/2` of them.
-//! - Operand order: kept.
 //!
 //! In round `k` partners are `2^k` apart, as in the [butterfly](super::butterfly). Here, however, a
 //! member keeps the blocks of those members whose numbers have the same bits as its own up to bit

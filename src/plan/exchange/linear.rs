@@ -1,15 +1,11 @@
 //! Linear allgather through rank 0, and the reduce-scatter that is its rounds backwards.
 //!
-//! - Source: folklore.
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal.
 //! - Rounds: `2(p-1)`. The allgather of two bidirectional ranks is one round.
 //! - Time for equal blocks: `(p-1)(alpha + beta b) + (p-1)(alpha + beta (m-b))`. The reduce-scatter
 //!   takes `(p-1) gamma (m-b) + gamma b` more.
 //! - Volume: `p m - m_0` for blocks `m_i`: each block goes to rank 0 once, and all others go to
 //!   every rank.
-//! - Restrictions: operators must commute.
-//! - Scratch: none.
 //! - Cost of planning: `O(p)` on bidirectional ranks, `O(p^2)` on unidirectional ones.
 //!
 //! It is slow if every rank has its own core. If many ranks share few cores it has an advantage:

@@ -2,15 +2,11 @@
 //! are free, those of the busiest ports first.
 //!
 //! - Source: Graham 1966; for open shops Bárány, Fiala 1982 (the bound is Racsmány's).
-//! - Ports: uni- or bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, `e` messages, `w` the largest sum of the times of all messages through one
 //!   port.
 //! - Time on one port: at most `2 w`, less the time of the last message, because while it waits
 //!   one of its ports is busy. No schedule without forwarding takes less than `w`. Measured over
 //!   random blocks: 3% more than `w` in the mean, 26% at worst (see the tests).
-//! - Volume: each block once.
-//! - Restrictions: none.
-//! - Scratch: none. A rank's block for itself stays in place.
 //! - Cost of planning: `O(e p log p)`.
 //!
 //! Whenever ports become free, the messages that may start do so one after another: those first

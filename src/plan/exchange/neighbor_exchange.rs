@@ -3,13 +3,9 @@
 //!
 //! - Source: Chen, Zhang, Zhang, Yuan, "Performance evaluation of allgather algorithms on
 //!   terascale Linux cluster with Fast Ethernet" (2005); Open MPI.
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal.
 //! - Rounds for even `p`: `p/2` (bidirectional). For odd `p` it is the [ring].
 //! - Time for equal blocks and even `p`: `p/2 alpha + (p-1) beta b`, twice that unidirectional.
-//! - Volume: `(p-1) m`.
-//! - Restrictions: none.
-//! - Scratch: none. Blocks arrive at their final position; nothing is moved locally.
 //!
 //! In round 0 ranks `2i` and `2i + 1`, pair `i`, exchange their blocks. In odd rounds rank `2i`
 //! exchanges with `2i - 1`, in even rounds with `2i + 1`, modulo `p`. Each time a rank passes on

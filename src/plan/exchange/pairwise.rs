@@ -2,16 +2,12 @@
 //!
 //! - Source: folklore. On unidirectional ports, a 1-factorisation of the complete graph (Lucas
 //!   1883).
-//! - Ports: uni- or bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, blocks of `b` elements.
 //! - Rounds for one port: bidirectional `p-1`; unidirectional `2(p-1)` for even `p` and `2p` for
 //!   odd `p`. With `k` ports, messages with `k` of the `p-1` (or `p`) partners are in flight at a
 //!   time; equal blocks that remain for only some of the ports are split into parts if that takes
 //!   less time.
 //! - Time for equal blocks: the number of rounds times `alpha + beta b`, less with parts.
-//! - Volume: `p (p-1) b`.
-//! - Restrictions: none.
-//! - Scratch: none. A rank's block for itself stays in place.
 //!
 //! Bidirectional: in round `k` rank `r` sends to `r + k` and receives from `r - k`, modulo `p`.
 //! Unidirectional: in round `k` the ranks `r`, `s` with `r + s = k` modulo `n` exchange their

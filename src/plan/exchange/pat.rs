@@ -3,14 +3,11 @@
 //!
 //! - Source: Jeaugey, "PAT: a new algorithm for all-gather and reduce-scatter operations at scale"
 //!   (2025); NCCL.
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `P` the next power of two, `m` elements in all blocks together, `b = m/p`
 //!   if they are equal, `A = min(8, P/2)` blocks in a message at most.
 //! - Rounds: `log2 A + P/A - 1` (bidirectional); for `p < P` some may be empty.
 //! - Time for equal blocks: as many times `alpha`, and `(p-1) beta b`, twice that on unidirectional
 //!   ranks if `p` is a power of two. The reduce-scatter takes `(p-1) gamma b` more.
-//! - Volume: `(p-1) m`.
-//! - Restrictions: operators must commute.
 //! - Scratch: for the reduce-scatter on unidirectional ranks, the size of the longest message.
 //! - Spans: a message has up to `A` of them.
 //!

@@ -2,16 +2,12 @@
 //! doubling.
 //!
 //! - Source: Rabenseifner, "Optimization of collective reduction operations" (2004).
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
-//! - Rounds: `2d` (bidirectional), two more for `p != n`.
 //! - Time if `n` divides `m`, bidirectional: `2d alpha + 2 (n-1)/n beta m + (n-1)/n gamma m`;
 //!   unidirectional: `4d alpha + 4 (n-1)/n beta m + (n-1)/n gamma m`. For `p != n`:
 //!   `2 (alpha + beta m) + gamma m` more.
 //! - Volume: `2 (n-1) m + 2 (p-n) m`.
-//! - Restrictions: only the sum of the request's segments matters.
 //! - Scratch: `m/2` on unidirectional ranks.
-//! - Operand order: kept.
 //!
 //! It is the [butterfly](super::butterfly) reduction with the halving reversed at all members, not
 //! only towards a root. Ranks beyond a power of two are folded in the same way and receive the

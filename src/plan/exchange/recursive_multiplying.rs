@@ -3,16 +3,11 @@
 //!
 //! - Source: folklore; "recursive multiplying" of MPICH, with a radix of one more than the number
 //!   of ports.
-//! - Ports: uni- or bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, `m` elements, radix `h = min(k+1, p)`, `n = h^d` the largest power of `h`
 //!   up to `p`, `f = ceil(p/n) - 1`, `tc = alpha + beta m`, `tp = gamma m`.
-//! - Rounds: `d` (bidirectional), two more for `p != n`.
 //! - Time, bidirectional: `d (tc + (h-1) tp)`, for `p != n` `2 tc + f tp` more. Unidirectional, for
 //!   powers of two `h`: `2 d tc` instead of `d tc`.
-//! - Volume: `d n (h-1) m + 2 (p-n) m`.
-//! - Restrictions: only the sum of the request's segments matters.
 //! - Scratch: `(h-1) m`.
-//! - Operand order: kept.
 //!
 //! Before round `i` each of `w = h^i` neighbours holds the combination of all of them. In the round
 //! the members whose numbers differ only in the digit of weight `w` exchange their vectors: to the

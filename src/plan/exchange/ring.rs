@@ -1,15 +1,11 @@
 //! Ring allgather, reduce-scatter (its rounds backwards) and allreduce (one after the other).
 //!
-//! - Source: folklore.
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal.
 //! - Rounds: `p-1` (bidirectional), twice as many for the allreduce. On unidirectional ranks those
 //!   at even positions send first: `2(p-1)` for even `p`.
 //! - Time for equal blocks: `(p-1)(alpha + beta b)`, twice that on unidirectional ranks with even
 //!   `p`. The reduce-scatter takes `(p-1) gamma b` more, and the allreduce takes `(p-1) gamma b`
 //!   more than two allgathers.
-//! - Volume: `(p-1) m`, allreduce `2(p-1) m`.
-//! - Restrictions: operators must commute.
 //! - Scratch: for the reduce-scatter on unidirectional ranks, one block.
 //!
 //! In round `k` rank `r` sends block `r-k` to `r+1` and receives block `r-k-1` from `r-1`, all

@@ -1,16 +1,11 @@
 //! Segmented ring allreduce: the reduce-scatter of the [ring] over parts of each
 //! block, so that a part is combined while the next one travels; then the ring's allgather.
 //!
-//! - Source: Open MPI (segmented ring).
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements in `p` blocks of `q` parts, `b = m/p` and `s = b/q` if they
 //!   are equal.
-//! - Rounds: `(p-1)(q+1)` (bidirectional), twice as many on unidirectional ranks with even `p`.
 //! - Time for equal parts, without overlap: `(p-1)(q alpha + beta b + gamma b + alpha + beta b)`,
 //!   twice the messages on unidirectional ranks with even `p`. Only where computation overlaps
 //!   communication are several parts worth their start-up times.
-//! - Volume: `2(p-1) m`.
-//! - Restrictions: operators must commute.
 //! - Scratch: one part on unidirectional ranks.
 //!
 //! Example, `p = 2`, two parts: 0→1 part 0 of block 1, 1→0 part 0 of block 0; the same with parts

@@ -3,15 +3,10 @@
 //!
 //! - Source: Loch, Koslovski, "Sparbit: a new logarithmic-cost and data locality-aware MPI
 //!   Allgather algorithm" (2021); Open MPI.
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal,
 //!   `q = ceil(log2 p)`.
-//! - Rounds: `q` (bidirectional).
 //! - Time for equal blocks: `q alpha + (p-1) beta b`, twice that on unidirectional ranks if `p` is
 //!   a power of two: that of [Bruck](super::bruck). It differs where distances differ.
-//! - Volume: `(p-1) m`.
-//! - Restrictions: none.
-//! - Scratch: none. Blocks arrive at their final position; nothing is moved locally.
 //! - Spans: a message has up to `p/2` of them.
 //!
 //! In the rounds with `d = 2^(q-1), .., 2, 1` rank `r` holds `c` blocks, every `2d`-th one from its

@@ -1,14 +1,10 @@
 //! Allreduce with one late rank: the others reduce while it is away.
 //!
 //! - Source: "StragglAR" (arXiv 2505.23523, 2025); the pairs by powers in a field are oneport's.
-//! - Ports: bidirectional.
 //! - Symbols: `p = 2^d` ranks, `m` elements, shares of `b = m/(p-1)`.
-//! - Rounds: `p-2`, then `p+d-2` with the late rank. Other numbers of ranks: those of the ring.
 //! - Time after the last arrival, if that is late enough and `p-1` divides `m`, for `gamma = 0`:
 //!   `(p+d-2)(alpha + beta b)`. With such shares none takes fewer rounds: the late rank has to
 //!   receive `p-1`, and the last one then needs `d-1` more to reach all.
-//! - Volume: `2(p-1) m`.
-//! - Restrictions: operators must commute.
 //! - Scratch: one share.
 //!
 //! The last rank to arrive (of several, and where all arrive together, the one of the highest

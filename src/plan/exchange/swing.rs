@@ -3,7 +3,6 @@
 //!
 //! - Source: De Sensi, Bonato, Saam, Hoefler, "Swing: Short-cutting Rings for Higher Bandwidth
 //!   Allreduce" (2024); the butterflies of De Sensi et al., "Bine Trees" (2025).
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements in all blocks together, `b = m/p` if they are equal,
 //!   `n = 2^d` the largest power of two up to `p`.
 //! - Rounds, bidirectional: `d`, two more for `p != n`; allreduce `2d`, two more.
@@ -12,7 +11,6 @@
 //!   exchanging whole vectors is the time of [recursive doubling](super::doubling_allreduce). It
 //!   differs where distances differ.
 //! - Volume: `(p-1) m`; allreduce `2(n-1) m + 2(p-n) m`. Whole vectors: `d n m + 2(p-n) m`.
-//! - Restrictions: operators must commute.
 //! - Scratch: for the reduction on unidirectional ranks, the size of the longest message; for whole
 //!   vectors `m`.
 //! - Spans: a message has up to `p/2` of them, of the allreduce at most two.

@@ -3,12 +3,9 @@
 //!
 //! - Source: oneport (`oneport synthesize`); for the numbers of rounds Krumme, Cybenko,
 //!   Venkataraman, "Gossiping in minimal time" (1992).
-//! - Ports: unidirectional, one-ported.
 //! - Symbols: `p` ranks, `m` elements in all blocks together.
 //! - Rounds: 5, 6, 7, 7, 7, 8, 8, 9, 9 for `p` = 5, 9, 11, 13, 15, 17, 19, 27, 29; otherwise it is
 //!   [fibonacci](super::fibonacci). Whether 21, 23 and 25 ranks have 8 rounds is open.
-//! - Volume: `(p-1) m`. There is no closed form.
-//! - Restrictions: operators must commute.
 //! - Scratch: none; a rank never sends and receives in the same round.
 //!
 //! A message carries what its receiver lacks. But for 5 and 9, the search was for schedules that

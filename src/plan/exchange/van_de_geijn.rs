@@ -12,8 +12,6 @@
 //!   Unidirectional, for powers of two (Bruck) or even `p` (ring): twice the messages of the
 //!   reduce-scatter, and the gather. On `k` ports, for powers of `k+1` (Bruck): the `k`-th part of
 //!   beta.
-//! - Volume: `(p-1) m` for the reduce-scatter, about `q k/(k+1) m` for the gather.
-//! - Restrictions: operators must commute; only the sum of the request's segments matters.
 //! - Scratch: for the reduce-scatter on unidirectional ranks, the size of the longest message.
 //!
 //! Ranks and blocks are numbered from the root on, modulo `p`. Number `v` gathers the blocks of the

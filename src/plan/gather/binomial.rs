@@ -3,10 +3,8 @@
 //!
 //! - Source: folklore (oblivious); Träff, "Practical, Linear-time, Fully Distributed Algorithms for
 //!   Irregular Gather and Scatter", Lemmas 1 and 2 (adaptive).
-//! - Ports: one-ported.
 //! - Symbols: `p` ranks, blocks `m_i`; a subcube is a range of ranks `[a 2^d, (a + 1) 2^d)`, the
 //!   last one possibly cut off at `p`.
-//! - Rounds: `ceil(log2 p)`.
 //! - Time of the adaptive tree: at most
 //!   `ceil(log2 p) alpha + beta sum_{i != r} m_i + gamma_copy m_r`, where `r` is the root, if the
 //!   root is free and `gamma_copy = 0`.

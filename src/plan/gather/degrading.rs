@@ -3,7 +3,6 @@
 //!
 //! - Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
 //!   Scatter", section 3.
-//! - Ports: one-ported.
 //! - Symbols: `p` ranks, blocks `m_i`, a threshold `t` in bytes.
 //! - Volume: data in subtrees beyond the threshold is sent at most once more.
 //! - Class: non-ordered in general.

@@ -3,7 +3,6 @@
 //!
 //! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 5,
 //!   Theorems 1, 3 and 4.
-//! - Ports: one-ported.
 //! - Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`. A message of `m` bytes from `s`
 //!   to `r` takes `comm_sr(m) = alpha_sr + beta_sr m`, infinitely long without a link, and
 //!   `comm_sr(0) = 0`. `C[i,j,r]` is the time of the best adjacent tree over `i..=j` rooted at `r`.

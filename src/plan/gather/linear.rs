@@ -1,7 +1,6 @@
 //! Linear gather: the root receives every block itself, in rank order.
 //!
 //! - Source: folklore; Träff, section 5.1.
-//! - Ports: one-ported.
 //! - Symbols: `p` ranks, blocks `m_i`, root `r`.
 //! - Rounds: one message from every other rank with a non-empty block.
 //! - Time: `sum_{i != r, m_i > 0} (alpha + beta m_i) + gamma_copy m_r`; the root copies its own

@@ -3,7 +3,6 @@
 //! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Proposition 2
 //!   (finding the best one is NP-hard: Theorem 7). The heuristics are our own, except for
 //!   decreasing blocks, which is an earlier one of Träff's.
-//! - Ports: one-ported.
 //! - Symbols: `p` ranks, blocks `m_i`.
 //!
 //! The two planners:

@@ -4,7 +4,6 @@
 //!   Scatter", after Theorem 1 (adaptive). The exact algorithm and the heuristics are our own (the
 //!   optimum is NP-hard: Theorem 6 of "On Optimal Trees for Irregular Gather and Scatter
 //!   Collectives").
-//! - Ports: `k`-ported.
 //! - Symbols: `p` ranks, blocks `m_i`, `k` ports.
 //!
 //! The three planners:

@@ -2,7 +2,6 @@
 //!
 //! - Source: the (strongly) ordered trees of Definition 3 of Träff, "On Optimal Trees for Irregular
 //!   Gather and Scatter Collectives"; the algorithms are our own.
-//! - Ports: one-ported.
 //! - Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`,
 //!   `comm(0) = 0`; `gamma` is the cost per byte of a local copy.
 //! - Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`.

@@ -3,7 +3,6 @@
 //!
 //! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Lemma 2 and
 //!   section 5.2.
-//! - Ports: one-ported.
 //! - Symbols: `p` ranks, blocks `m_i`; a threshold divides the ranks into two groups, those with
 //!   larger blocks and the others.
 //! - Rounds: the larger of the logarithms of both groups' sizes, plus one.

@@ -3,7 +3,6 @@
 //!
 //! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", after
 //!   Definition 3, which leaves open how hard the best one is to find; the algorithms are our own.
-//! - Ports: one-ported.
 //! - Symbols: `p` ranks, blocks `m_i`; `W[i,j]` is the time of the best tree over `i..=j`, with
 //!   `W[i,i] = 0`.
 //! - Class: contains the adjacent and the rank-ordered trees.

@@ -1,12 +1,10 @@
 //! Bi-greedy reduction: every round pairs the free ports, for the first unfinished segment first.
 //!
 //! - Source: Lowery & Langou, section VI-B, Algorithm 2.
-//! - Ports: bidirectional, one-ported.
 //! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`,
 //!   `L = ceil(log2 p)`.
 //! - Rounds: `L + q - 1`, which is optimal. Time: `(L + q - 1)(tc + tp)`.
 //! - Best `s`: `sqrt(m alpha / ((L - 1)(beta + gamma)))`.
-//! - Volume: `(p - 1) m`.
 //! - Restrictions: the operator must commute, because any two ranks that still hold a segment may
 //!   be paired. Any root, by rotation.
 //! - Cost of planning: a round visits all holders of the segments that it serves. That is 2 to 3

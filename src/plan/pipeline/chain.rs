@@ -1,13 +1,9 @@
 //! Chain (linear pipeline) reduction, and the broadcast and allreduce built from it.
 //!
-//! - Source: Lowery & Langou, section IV ("pipeline").
-//! - Ports: uni- or bidirectional, one-ported.
 //! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
 //! - Rounds, bidirectional: `p + q - 2`. Time, bidirectional: `(p + q - 2)(tc + tp)`;
 //!   unidirectional: `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
 //! - Best `s`, bidirectional: `sqrt(m alpha / ((p - 2)(beta + gamma)))`.
-//! - Volume: `(p - 1) m`.
-//! - Operand order: kept.
 //!
 //! Rank `k` receives each segment from rank `k + 1`, combines it with its own, and sends the result
 //! to rank `k - 1`.

@@ -1,19 +1,12 @@
 //! Chain (linear pipeline) scans: segments pass through all ranks, and each rank adds its own
 //! contribution. It keeps the result, or in the exclusive scan what it receives.
 //!
-//! - Source: folklore.
-//! - Ports: uni- or bidirectional, one-ported.
 //! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
-//! - Rounds, bidirectional: `p + q - 2`.
 //! - Time of the scan: that of the [`chain`] reduction, whose last rank is the first one here.
 //!   Bidirectional: `(p + q - 2)(tc + tp)`;
 //!   unidirectional: `(p - 1)(tc + tp) + (q - 1)(2 tc + tp)`.
 //! - Time of the exclusive scan for `p > 2`, bidirectional: `(p + q - 3)(tc + tp) + tc`;
 //!   unidirectional: `(p - 2)(tc + tp) + tc + (q - 1)(2 tc + tp)`. For `p = 2`: `q tc`.
-//! - Volume: `(p - 1) m`.
-//! - Restrictions: none.
-//! - Scratch: none.
-//! - Operand order: kept.
 //!
 //! Rank `r` receives each segment from rank `r - 1`, combines it with its own, and sends the result
 //! to rank `r + 1`. In the exclusive scan it receives into its output and combines into its input.

@@ -2,13 +2,9 @@
 //!
 //! - Source: Golumbic, "Combinatorial merging" (1976); in the order of the ranks an alphabetic tree
 //!   of given depths: Yeung, "Alphabetic codes revisited" (1991).
-//! - Ports: uni- or bidirectional, one-ported.
 //! - Symbols: `p` ranks, `m` elements, rank `r` arrives at `a_r`, `T = alpha + beta m + gamma m`.
 //! - Time: the least of all trees where latency is 0. Of the reduction, if the operator commutes
 //!   and all `a_r` are multiples of `T`: `ceil(log2 sum 2^(a_r / T)) T`.
-//! - Volume: `(p - 1) m`.
-//! - Restrictions: links that cost the same. Not segmented.
-//! - Operand order: kept.
 //!
 //! The reduction merges the two partial results that are ready first, again and again; the rank of
 //! the root receives, and of two others the one that has the result sooner. Where order counts

@@ -1,14 +1,10 @@
 //! Binary tree reduction: every rank combines the vectors of its two children, segment by segment.
 //!
-//! - Source: folklore; Lowery & Langou, section IV.
-//! - Ports: uni- or bidirectional, one-ported.
 //! - Symbols: `p` ranks, `N = ceil(log2(p + 1))` levels, `q` segments of `s` elements,
 //!   `tc = alpha + beta s`, `tp = gamma s`.
 //! - Time for `p = 2^N - 1`, bidirectional: `2(N + q - 2)(tc + tp)`. Unidirectional, `N >= 3`:
 //!   `2(N - 1)(tc + tp) + (q - 1)(3 tc + 2 tp)`. (The paper's Table III prints `N + q - 1`, which
 //!   contradicts its own best time.)
-//! - Volume: `(p - 1) m`.
-//! - Operand order: kept.
 //!
 //! Every inner rank combines each segment from its left child, then from its right child, and sends
 //! the result to its parent. Ranks are numbered in preorder: rank `v`, its left subtree and its

@@ -2,12 +2,9 @@
 //!
 //! - Source: De Sensi, Saillant, Huang, Hoefler, "Bine Trees: Enhancing Collective Operations by
 //!   Optimizing Communication Locality" (2025).
-//! - Ports: uni- or bidirectional.
 //! - Symbols: `p` ranks, `m` elements, `n = 2^d` the largest power of two up to `p`.
-//! - Rounds: `ceil(log2 p)`.
 //! - Time: `ceil(log2 p) (alpha + beta m)`, and as often `gamma m` for the reduction: that of the
 //!   [binomial] tree. It differs where distances differ.
-//! - Volume: `(p - 1) m`.
 //! - Restrictions: operators must commute. Not segmented, because a segment could start no earlier.
 //!
 //! Members are numbered to base -2. In the broadcast the last `k` digits of a rank that receives in

@@ -1,13 +1,8 @@
 //! Binomial tree reduction: the number of ranks that still hold a vector halves in every round.
 //!
-//! - Source: folklore; Lowery & Langou, section IV.
-//! - Ports: uni- or bidirectional, one-ported.
 //! - Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)`.
-//! - Rounds: `L`.
 //! - Time: `L (alpha + beta m + gamma m)`.
-//! - Volume: `(p - 1) m`.
 //! - Restrictions: none. Not segmented, because a segment could start no earlier.
-//! - Operand order: kept.
 //!
 //! At the start of round `k` each rank `r` that is a multiple of `2^k` holds the combined
 //! contributions of ranks `r .. r + 2^k`. Every second one of them (a multiple of `2^(k+1)`)

@@ -3,14 +3,11 @@
 //!
 //! - Source: Träff, "A doubly-pipelined, dual-root reduction-to-all algorithm and implementation"
 //!   (2021).
-//! - Ports: bidirectional, one-ported.
 //! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
 //! - Time for `p = 2^(h+1) - 2`, two full trees of `h > 1` levels:
 //!   `(4h - 3) tc + (2h - 1) tp + 3 (q - 1)(tc + tp)`. Other `p` take at most the time of the next
 //!   such `p`. With the best segment size: `O(log p + sqrt(m log p)) + 3 (beta + gamma) m`.
-//! - Volume: `2(p-1) m`.
 //! - Scratch: one segment at each root.
-//! - Operand order: kept.
 //!
 //! The lower half of the ranks forms one binary tree, the upper half another. Both are numbered in
 //! postorder: left subtree, right subtree, their parent.

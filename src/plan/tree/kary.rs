@@ -6,11 +6,8 @@
 //! - Ports: uni- or bidirectional, `k`-ported. With one port the tree is a chain.
 //! - Symbols: `p` ranks, `D` the depth of a complete `k`-ary tree (`p-1` for `k = 1`), `q` segments
 //!   of `s` elements, `tc = alpha + beta s`, `tp = gamma s`.
-//! - Rounds, bidirectional: `D + q - 1`.
 //! - Time, bidirectional: `(D + q - 1) tc` for the broadcast. The reduction takes `k tp` more in
 //!   each round if each rank but the leaves has `k` children.
-//! - Volume: `(p - 1) m`.
-//! - Restrictions: the operator must commute.
 //! - Scratch: none for one port, otherwise `k` segments for the reduction.
 //!
 //! Ranks are numbered from the root on, level by level: the parent of `v` is `(v-1)/k`, rounded

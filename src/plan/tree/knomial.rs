@@ -2,16 +2,13 @@
 //!
 //! - Source: folklore; "knomial" of MPICH and Open MPI, with a radix of one more than the number of
 //!   ports.
-//! - Ports: uni- or bidirectional, `k`-ported.
 //! - Symbols: `p` ranks, `m` elements, `L = ceil(log_(k+1) p)`,
 //!   `c_i = min(k, floor((p-1)/(k+1)^i))`.
 //! - Rounds: `L`, optimal.
 //! - Time of the broadcast: `L (alpha + beta m)`. The reduction takes `c_i gamma m` more for each
 //!   round `i < L`: a rank combines what its ports receive one after another.
-//! - Volume: `(p - 1) m`.
 //! - Restrictions: none. Not segmented, because a segment could start no earlier.
 //! - Scratch: none for one port, otherwise `k m` for the reduction.
-//! - Operand order: kept.
 //!
 //! At the start of round `i` each rank `r` that is a multiple of `w = (k+1)^i` holds the combined
 //! contributions of ranks `r .. r + w`. Those that are multiples of `(k+1) w` receive from the next

@@ -1,14 +1,9 @@
 //! Linear reduction: every rank sends its vector directly to the root, which combines one after
 //! another.
 //!
-//! - Source: folklore.
-//! - Ports: uni- or bidirectional, one-ported.
 //! - Symbols: `p` ranks, `m` elements.
-//! - Rounds: `p - 1`.
 //! - Time: `(p - 1)(alpha + beta m + gamma m)`, the longest of all reductions when every rank has
 //!   its own core.
-//! - Volume: `(p - 1) m`.
-//! - Restrictions: none. Not segmented.
 //! - Operand order: kept. The root receives in rank order.
 //!
 //! Only the root waits for other ranks. When many ranks share few cores, no context switch is spent

@@ -11,8 +11,6 @@
 //!   `ceil(log_(k+1) p) + ceil((q-1)/k)` rounds are necessary.
 //! - Time of the broadcast: the rounds times `tc`. The reduction combines up to `k`
 //!   segments more in each round.
-//! - Volume: `(p-1) m`, the `k`-th part of it through each port.
-//! - Restrictions: the operator must commute.
 //! - Scratch: none for the broadcast and one port, otherwise up to `k` segments.
 //!
 //! Segment `i` travels in tree `i mod t`, with `t = min(k, q)` trees below the root. Of the other

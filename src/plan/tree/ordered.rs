@@ -1,11 +1,8 @@
 //! Reduction and broadcast of whole vectors along the best tree that keeps operand order.
 //!
 //! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Theorem 4.
-//! - Ports: uni- or bidirectional, one-ported.
 //! - Symbols: `p` ranks, `m` elements, `tc = alpha + beta m`, `tp = gamma m`.
 //! - Rounds with equal links: `ceil(log2 p)`. Time: `ceil(log2 p) (tc + tp)`, which no tree beats.
-//! - Volume: `(p - 1) m`.
-//! - Restrictions: at most [`heterogeneous::MAX_RANKS`] ranks if links differ.
 //! - Operand order: kept, for any root.
 //! - Cost of planning: `O(p)` with equal links, otherwise `O(p^4 log p)`, as for
 //!   [`heterogeneous`] gathers.

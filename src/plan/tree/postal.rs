@@ -2,15 +2,11 @@
 //!
 //! - Source: Bar-Noy, Kipnis, "Designing broadcasting algorithms in the postal model for
 //!   message-passing systems" (1994); for LogP Karp, Sahay, Santos, Schauser (1993).
-//! - Ports: uni- or bidirectional, one-ported.
 //! - Symbols: `p` ranks, `m` elements, `T = alpha + beta m`, `L` the latency.
 //! - Time: the least of all trees, if all ranks arrive together. Of the broadcast, in the postal
 //!   model with `T = 1`, all messages eager and `lambda = L + 1`: the least `t` with `F(t) >= p`,
 //!   where `F(t) = 1` for `t < lambda` and `F(t) = F(t-1) + F(t-lambda)`. Without eager sends the
 //!   first message starts `L` later.
-//! - Volume: `(p - 1) m`.
-//! - Restrictions: links that cost the same. Not segmented.
-//! - Operand order: kept.
 //!
 //! The broadcast is greedy: the informed rank that can send first sends next. Informed ranks
 //! differ only in when they can, so a schedule that lets another one send has no more informed

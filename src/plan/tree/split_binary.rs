@@ -1,14 +1,10 @@
 //! Split-binary broadcast: each half of the vector goes down one half of a binary tree, then ranks
 //! in mirror positions exchange halves. Backwards it is a reduction; both make an allreduce.
 //!
-//! - Source: Open MPI (split binary tree).
 //! - Ports: uni- or bidirectional, one-ported; the allreduce unidirectional.
 //! - Symbols: `p` ranks, `m` elements in `q` segments of `s`, `N = ceil(log2(p+1))` levels.
 //! - Time, bidirectional, for `p = 2^N - 1 > 1` and even `q`: `(q + 2(N-2))(alpha + beta s)` and
 //!   `alpha + beta m/2`.
-//! - Volume: `(p-1) m`, allreduce twice that.
-//! - Restrictions: the operator of the reduction must commute.
-//! - Scratch: none.
 //!
 //! Ranks are numbered from the root on. The odd numbers `2j + 1` form one subtree, the even ones
 //! `2j + 2` the other, level by level: the parent of `j` is `(j-1)/2`. The first half of the

@@ -2,16 +2,13 @@
 //!
 //! - Source: Sanders, Speck, Träff, "Two-tree algorithms for full bandwidth broadcast, reduction
 //!   and scan" (2009).
-//! - Ports: bidirectional, one-ported.
 //! - Symbols: `p` ranks, `q` segments of `s` elements, `tc = alpha + beta s`, `tp = gamma s`,
 //!   `L = ceil(log2 p)`.
 //! - Rounds: `f + q - 1`, where `f` is the number of rounds until the first segment is complete.
 //!   `f` was `2L - 1` or `2L - 2` for all `p` tried (2..=700, and some up to 65537).
 //! - Time for powers of two: `(2L + q - 2)(tc + tp)`; for other `p` at most that. With few segments
 //!   it is less than planned, because a message need not wait for its colour.
-//! - Volume: `(p - 1) m`.
 //! - Restrictions: a single segment uses one tree only, so ask for an even number of segments.
-//! - Operand order: kept.
 //!
 //! Every rank other than the root is an inner node of at most one tree and a leaf of the other. In
 //! every two rounds it receives two segments and sends two. Rounds are coloured even and odd, and

@@ -2,7 +2,6 @@
 //!
 //! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", Fig. 5 and 6;
 //!   the `O(p^2)` algorithm is our own.
-//! - Ports: one-ported.
 //! - Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`,
 //!   `comm(0) = 0`; `gamma` is the cost per byte of a local copy; `C[i,j]` is the time of the best
 //!   tree over the ranks `i..=j`.

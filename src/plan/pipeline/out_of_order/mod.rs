@@ -5,15 +5,12 @@
 //!   Optimally Pipelining a Reduction*: their section V proves uni-greedy (algorithm 1) optimal
 //!   among the reductions in which every rank handles the segments in order. This planner drops
 //!   that order.
-//! - Ports: unidirectional, one-ported.
 //! - Symbols: `p` ranks, root 0, `q` segments, the `i`-th of `s_i` elements,
 //!   `tc = alpha + beta s_i`, `tp = gamma s_i`, `L = floor(log2 p)`.
 //! - Rounds, for `tp = 0` and equal segments: `2q - 1 + L` for odd `p`,
 //!   `2q + L - floor((q - 1 + 2^L) / (p/2))` for even `p` ([`lower_bound`]; reached in every case
 //!   measured, proved for `p <= 4`).
 //! - Time in all other cases: no closed form; the plan is made and evaluated.
-//! - Volume: `(p - 1) m`.
-//! - Restrictions: the operator must commute.
 //!
 //! # Method
 //!

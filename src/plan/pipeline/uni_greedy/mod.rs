@@ -2,12 +2,9 @@
 //! the segments in order.
 //!
 //! - Source: Lowery & Langou, algorithm 1, theorem 5.
-//! - Ports: unidirectional, one-ported.
 //! - Symbols: `p` ranks, `q` segments, the `i`-th of `s_i` elements, `tc = alpha + beta s_i`,
 //!   `tp = gamma s_i`.
 //! - Rounds and time: no closed form ([`makespan`] evaluates the time).
-//! - Volume: `(p - 1) m`.
-//! - Restrictions: the operator must commute.
 //!
 //! The state of a rank is the time at which it finished its last task. While more than one rank
 //! still holds a segment, the two holders with the smallest states are paired. Their transfer
