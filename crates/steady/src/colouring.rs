@@ -242,13 +242,7 @@ struct Matchings<'a> {
 impl Matchings<'_> {
     fn column(&self, edges: Vec<usize>) -> Column<Vec<usize>> {
         let rows = edges.iter().map(|&e| (self.row[e], -whole(1)));
-        let mut entries: Vec<(usize, Fraction)> = rows.collect();
-        entries.sort_unstable_by_key(|(row, _)| *row);
-        Column {
-            gain: -whole(1),
-            entries,
-            label: edges,
-        }
+        Column::new(-whole(1), rows.collect(), edges)
     }
 
     /// Extends values of the busy edges to all edges, with zeros.

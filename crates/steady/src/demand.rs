@@ -71,9 +71,7 @@ impl Wanted {
         let entering = if self.personal {
             shortest_paths(platform, weights, root).0
         } else if targets.len() + 1 == platform.nodes() {
-            let edges: Vec<(usize, usize)> =
-                platform.edges().iter().map(|e| (e.src, e.dst)).collect();
-            arborescence(platform.nodes(), root, &edges, weights)?.edges
+            arborescence(platform.nodes(), root, &platform.ends(), weights)?.edges
         } else if targets.len() <= MAX_EXACT_TARGETS {
             steiner(platform, weights, root, targets)?
         } else {
@@ -151,10 +149,7 @@ fn combining_tree<W: Weight>(
         order.extend(children[order[at]].iter().map(|&e| edges[e].src));
         at += 1;
     }
-    let mut task_graph = TaskGraph {
-        owners: (0..n).collect(),
-        ..TaskGraph::default()
-    };
+    let mut task_graph = TaskGraph::of((0..n).collect());
     let mut value: Vec<usize> = (0..n).collect();
     for &v in order.iter().rev() {
         for &edge in &children[v] {

@@ -61,11 +61,7 @@ pub fn flow_bound(platform: &Platform, ports: Ports) -> Result<Fraction> {
     }
     let ports = of_port.into_iter().map(|mut entries| {
         entries.push((edges.len(), whole(1)));
-        Column {
-            gain: Fraction::ZERO,
-            entries,
-            label: (),
-        }
+        Column::new(Fraction::ZERO, entries, ())
     });
     let mut bounds = vec![Fraction::ZERO; edges.len()];
     bounds.push(whole(1));
@@ -84,15 +80,12 @@ impl Cuts<'_> {
     fn smallest<W: Weight>(&self, capacity: &[W]) -> Vec<Column<()>> {
         let platform = self.platform;
         let (source, none) = (platform.source(), W::default());
-        let arcs: Vec<(usize, usize)> = platform.edges().iter().map(|e| (e.src, e.dst)).collect();
+        let arcs = platform.ends();
         let columns = platform.targets().iter().filter_map(|&target| {
             let side = minimum_cut(platform.nodes(), &arcs, capacity, &none, (source, target))?;
             let crossing = (0..arcs.len()).filter(|&i| side[arcs[i].0] && !side[arcs[i].1]);
-            Some(Column {
-                gain: whole(1),
-                entries: crossing.map(|e| (e, whole(1))).collect(),
-                label: (),
-            })
+            let entries = crossing.map(|e| (e, whole(1)));
+            Some(Column::new(whole(1), entries.collect(), ()))
         });
         columns.collect()
     }

@@ -23,7 +23,7 @@ use oneport::error::{Error, Result};
 /// # Ok::<(), oneport::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Fraction(RBig);
+pub struct Fraction(pub(crate) RBig);
 
 impl Fraction {
     /// 0.
@@ -36,14 +36,6 @@ impl Fraction {
         Fraction(RBig::try_from(number).unwrap_or_default())
     }
 
-    pub(crate) fn floor(&self) -> IBig {
-        self.0.floor()
-    }
-
-    pub(crate) fn round(&self) -> IBig {
-        self.0.round()
-    }
-
     /// The nearest floating-point number, or one next to it. Numbers that are too large become
     /// infinite.
     pub fn to_f64(&self) -> f64 {
@@ -53,18 +45,6 @@ impl Fraction {
     /// Whether it is 0.
     pub fn is_zero(&self) -> bool {
         self.0.is_zero()
-    }
-
-    pub(crate) fn is_int(&self) -> bool {
-        self.0.is_int()
-    }
-
-    pub(crate) fn numerator(&self) -> &IBig {
-        self.0.numerator()
-    }
-
-    pub(crate) fn denominator(&self) -> &UBig {
-        self.0.denominator()
     }
 }
 
@@ -80,11 +60,9 @@ impl TryFrom<&Fraction> for u64 {
     /// # Errors
     /// If it is not a whole number of this type.
     fn try_from(value: &Fraction) -> Result<u64> {
-        let number = value
-            .is_int()
-            .then(|| u64::try_from(value.numerator()).ok());
+        let number = u64::try_from(value.0.numerator()).ok();
         number
-            .flatten()
+            .filter(|_| value.0.is_int())
             .ok_or_else(|| Error::usage(format!("{value} is not a whole number below 2^64")))
     }
 }
@@ -192,7 +170,7 @@ pub(crate) fn is_short(value: &Fraction) -> bool {
     // of 10.
     let is_short =
         |n: &UBig| n.bit_len() <= MAX_DIGITS * 33 / 10 || *n < UBig::from(10u8).pow(MAX_DIGITS);
-    is_short(&magnitude(value.numerator())) && is_short(value.denominator())
+    is_short(&magnitude(value.0.numerator())) && is_short(value.0.denominator())
 }
 
 /// Parses a decimal number such as `-1.25e-3`.
@@ -255,13 +233,13 @@ pub(crate) fn lcm(a: &UBig, b: &UBig) -> UBig {
 
 /// Returns the least common denominator of the numbers; 1 for none.
 pub(crate) fn common_denominator<'a>(values: impl IntoIterator<Item = &'a Fraction>) -> UBig {
-    let fractions = values.into_iter().filter(|v| !v.is_int());
-    fractions.fold(UBig::ONE, |d, v| lcm(&d, v.denominator()))
+    let fractions = values.into_iter().filter(|v| !v.0.is_int());
+    fractions.fold(UBig::ONE, |d, v| lcm(&d, v.0.denominator()))
 }
 
 /// Returns `value * denominator`, where `denominator` is a multiple of the value's own one.
 pub(crate) fn scaled(value: &Fraction, denominator: &UBig) -> IBig {
-    value.numerator() * IBig::from(denominator / value.denominator())
+    value.0.numerator() * IBig::from(denominator / value.0.denominator())
 }
 
 /// Returns the numerators over the least common denominator, and that denominator.

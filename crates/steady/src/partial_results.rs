@@ -177,10 +177,7 @@ impl PartialResults {
         root: usize,
     ) -> Option<TaskGraph> {
         let table = self.table(platform, prices, computing);
-        let mut task_graph = TaskGraph {
-            owners: self.owners.clone(),
-            ..TaskGraph::default()
-        };
+        let mut task_graph = TaskGraph::of(self.owners.clone());
         let own = self.owners.iter().enumerate();
         let mut made = own.map(|(i, &v)| ((self.single(i), v), i)).collect();
         let whole = table.extract(platform, (self.all(), root), &mut made, &mut task_graph)?;

@@ -79,10 +79,11 @@ impl Solution {
         }
         // The shortest period in which every route has whole operations; it need not be an integer.
         let below = common_denominator(self.routes.iter().map(|(_, x)| x));
-        let common = self
+        let rates = self
             .routes
             .iter()
-            .fold(UBig::ZERO, |g, (_, x)| g.gcd(magnitude(&scaled(x, &below))));
+            .map(|(_, x)| magnitude(&scaled(x, &below)));
+        let common = rates.fold(UBig::ZERO, |g, rate| g.gcd(rate));
         let below = Fraction::from(below) / Fraction::from(common);
         let operations = &below * &self.throughput;
         let fits = match longest {
@@ -90,13 +91,8 @@ impl Solution {
             None => operations <= whole(MAX_OPERATIONS),
         };
         if fits {
-            let count = |(_, rate): &(Route, Fraction)| floored(&(rate * &below));
-            let slots = self.slots.iter().map(|s| Slot {
-                edges: s.edges.clone(),
-                share: &s.share * &below,
-            });
-            let counts = self.routes.iter().map(count).collect();
-            let periodic = self.cut(counts, slots.collect(), elements, longest.is_some())?;
+            let (counts, slots) = (self.operations_in(&below), stretched(&self.slots, &below));
+            let periodic = self.cut(counts, slots, elements, longest.is_some())?;
             if longest.is_none_or(|longest| periodic.period <= *longest) {
                 return Ok(periodic);
             }
@@ -164,18 +160,11 @@ impl Solution {
                 tried.push((operations as f64 / time, counts));
             }
         };
-        let alone = self
-            .routes
-            .iter()
-            .map(|(route, _)| usize::from(route == single));
-        add(alone.collect());
+        let alone = self.routes.iter().map(|(route, _)| route == single);
+        add(alone.map(usize::from).collect());
         for i in 1..=TRIES {
             let period = longest * whole(i) / whole(TRIES);
-            let down: Vec<usize> = self
-                .routes
-                .iter()
-                .map(|(_, rate)| floored(&(rate * &period)))
-                .collect();
+            let down = self.operations_in(&period);
             let mut filled = down.clone();
             self.fill(&mut filled, period.to_f64());
             add(down);
@@ -198,11 +187,7 @@ impl Solution {
                 return Err(Error::system("rounded rates do not fit into their period"));
             }
         };
-        let slots = slots.into_iter().map(|s| Slot {
-            share: s.share * &time,
-            edges: s.edges,
-        });
-        let slots = slots.collect();
+        let slots = stretched(&slots, &time);
         Ok((time, slots))
     }
 
@@ -212,11 +197,7 @@ impl Solution {
         let mut tried: Vec<(f64, Vec<usize>)> = Vec::new();
         for i in 1..=TRIES {
             let period = &longest * whole(i) / whole(TRIES);
-            let mut counts: Vec<usize> = self
-                .routes
-                .iter()
-                .map(|(_, rate)| floored(&(rate * &period)))
-                .collect();
+            let mut counts = self.operations_in(&period);
             let time = if self.ports.is_bidirectional() {
                 self.fill(&mut counts, period.to_f64());
                 self.port_time(&counts).min(period.to_f64())
@@ -237,6 +218,12 @@ impl Solution {
         };
         let (_, slots) = self.slots_of(&counts)?;
         Ok((counts, slots))
+    }
+
+    /// Returns, by route, the whole operations in a time at the solution's rates.
+    fn operations_in(&self, time: &Fraction) -> Vec<usize> {
+        let whole = |rate: &Fraction| usize::try_from(&(rate * time).0.floor()).unwrap_or(0);
+        self.routes.iter().map(|(_, rate)| whole(rate)).collect()
     }
 
     /// Adds an operation to one route after the other, as long as every port has the time.
@@ -290,7 +277,7 @@ impl Solution {
             for &e in &slot.edges {
                 done[e] += &slot.share / &costs[e];
                 if below.bit_len() < 64 {
-                    below = lcm(&below, done[e].denominator());
+                    below = lcm(&below, done[e].0.denominator());
                 }
                 slot_ends.push(done[e].clone());
             }
@@ -310,7 +297,7 @@ impl Solution {
             let mut cut = Vec::new();
             let mut time = Fraction::ZERO;
             for (&e, end) in slot.edges.iter().zip(ends) {
-                let end: IBig = (end * whole(elements)).round();
+                let end: IBig = (end * whole(elements)).0.round();
                 let end = usize::try_from(&end).unwrap_or(at[e]).max(at[e]);
                 if end > at[e] {
                     time = time.max(&costs[e] * whole(end - at[e]));
@@ -355,8 +342,10 @@ impl Solution {
     }
 }
 
-fn floored(operations: &Fraction) -> usize {
-    usize::try_from(&operations.floor()).unwrap_or(0)
+/// Returns the slots with shares `time` times as long.
+fn stretched(slots: &[Slot], time: &Fraction) -> Vec<Slot> {
+    let slot = |s: &Slot| Slot::new(s.edges.clone(), &s.share * time);
+    slots.iter().map(slot).collect()
 }
 
 /// Returns the number of elements of a message: `exact` if messages can be cut exactly then and it
@@ -436,11 +425,8 @@ impl Periodic {
                     (from, to, cost * whole(range.len()) / whole(self.elements))
                 })
                 .collect();
-            let length = transfers
-                .iter()
-                .map(|t| t.2.clone())
-                .max()
-                .unwrap_or_default();
+            let length = transfers.iter().map(|t| &t.2).max();
+            let length = length.cloned().unwrap_or_default();
             let begin = start.clone();
             start += &length;
             (begin, length, transfers)
@@ -472,10 +458,7 @@ impl Periodic {
     /// Those of [`Platform::cost_model`](super::Platform::cost_model).
     pub fn cost(&self, unit: f64) -> Result<CostModel> {
         let platform = &self.solution.platform;
-        if self.solution.is_reversed() {
-            platform.reversed().cost_model(self.elements, unit)
-        } else {
-            platform.cost_model(self.elements, unit)
-        }
+        let platform = platform.turned_if(self.solution.is_reversed());
+        platform.cost_model(self.elements, unit)
     }
 }

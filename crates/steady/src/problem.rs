@@ -193,11 +193,7 @@ pub fn solve(
             ports.k()
         )));
     }
-    let platform = if operation.is_reversed(platform) {
-        platform.reversed()
-    } else {
-        platform.clone()
-    };
+    let platform = platform.turned_if(operation.is_reversed(platform));
     if operation == Operation::Scan {
         return scans(platform, ports);
     }

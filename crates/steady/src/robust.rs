@@ -57,11 +57,7 @@ impl Solution {
         });
         let guaranteed = &self.throughput / sum(lengths);
         let upper = platform.with_costs(|e, edge| &edge.cost * (whole(1) + of(e)))?;
-        let upper = if self.is_reversed() {
-            upper.reversed()
-        } else {
-            upper
-        };
+        let upper = upper.turned_if(self.is_reversed());
         let best = solve(&upper, self.operation, self.ports, SolveMethod::Ports)?;
         Ok(Robustness {
             guaranteed,

@@ -1,5 +1,7 @@
 //! Routes: how one operation of a series moves its messages through the platform.
 
+use std::ops::AddAssign;
+
 use super::platform::Platform;
 
 /// One way to perform one operation of the series. It consists of an arborescence for each root or,
@@ -57,6 +59,13 @@ impl Task {
 }
 
 impl TaskGraph {
+    pub(super) fn of(owners: Vec<usize>) -> TaskGraph {
+        TaskGraph {
+            owners,
+            ..TaskGraph::default()
+        }
+    }
+
     /// Adds a task and returns the number of the value that it produces.
     pub(super) fn add(&mut self, task: Task) -> usize {
         self.tasks.push(task);
@@ -166,13 +175,16 @@ impl Route {
     }
 }
 
-/// Sorts the pairs and adds up those of the same number.
-fn added(mut pairs: Vec<(usize, usize)>) -> Vec<(usize, usize)> {
-    pairs.sort_unstable();
+/// Sorts the pairs by number and adds up those of the same number.
+pub(super) fn added<N>(mut pairs: Vec<(usize, N)>) -> Vec<(usize, N)>
+where
+    N: for<'n> AddAssign<&'n N>,
+{
+    pairs.sort_unstable_by_key(|(number, _)| *number);
     pairs.dedup_by(|b, a| {
         let same = a.0 == b.0;
         if same {
-            a.1 += b.1;
+            a.1 += &b.1;
         }
         same
     });

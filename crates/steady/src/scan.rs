@@ -158,10 +158,7 @@ impl<'a> Scans<'a> {
     fn priced(&self, prices: &[f64], upwards: bool) -> Result<TaskGraph> {
         let n = self.platform.nodes();
         let (edges, computing) = prices.split_at(self.platform.edges().len());
-        let mut task_graph = TaskGraph {
-            owners: self.partials.owners.clone(),
-            ..TaskGraph::default()
-        };
+        let mut task_graph = TaskGraph::of(self.partials.owners.clone());
         let mut made: HashMap<PartialAt, usize> =
             (0..n).map(|i| ((self.partials.single(i), i), i)).collect();
         for i in (1..n).map(|i| if upwards { i } else { n - i }) {
@@ -313,10 +310,7 @@ impl RouteSearch {
 
     fn task_graph(&self, scans: &Scans<'_>) -> TaskGraph {
         let (n, edges) = (scans.platform.nodes(), scans.platform.edges().len());
-        let mut task_graph = TaskGraph {
-            owners: scans.partials.owners.clone(),
-            ..TaskGraph::default()
-        };
+        let mut task_graph = TaskGraph::of(scans.partials.owners.clone());
         let mut value: HashMap<PartialAt, usize> =
             (0..n).map(|i| ((scans.partials.single(i), i), i)).collect();
         let mut open: Vec<PartialAt> = (1..n).rev().map(|i| scans.goal(i)).collect();

@@ -47,12 +47,8 @@ impl Series {
     /// The series of a periodic schedule.
     pub fn of(periodic: &Periodic) -> Series {
         let solution = periodic.solution();
-        let platform = solution.platform();
         Series {
-            platform: match solution.is_reversed() {
-                true => platform.reversed(),
-                false => platform.clone(),
-            },
+            platform: solution.platform().turned_if(solution.is_reversed()),
             operation: solution.operation,
             elements: periodic.elements(),
         }

@@ -31,7 +31,7 @@ use super::partial_results::PartialResults;
 use super::paths::shortest_paths;
 use super::platform::Platform;
 use super::ports::{PortGraph, Slot, bipartite_slots, rounded, trimmed};
-use super::route::Route;
+use super::route::{Route, added};
 use super::weight::Weight;
 use oneport::error::{Error, Result};
 use oneport::machine::Ports;
@@ -229,31 +229,13 @@ impl Rows<'_> {
             };
             entries.extend(self.rows_of(e).into_iter().map(|row| (row, load.clone())));
         }
-        entries.sort_unstable_by_key(|(row, _)| *row);
-        entries.dedup_by(|next, first| {
-            let same = next.0 == first.0;
-            if same {
-                first.1 += &next.1;
-            }
-            same
-        });
-        Column {
-            gain: whole(1),
-            entries,
-            label: ColumnActivity::Route(route),
-        }
+        Column::new(whole(1), added(entries), ColumnActivity::Route(route))
     }
 
     fn slot_column(&self, edges: Vec<usize>) -> Column<ColumnActivity> {
-        let time = self.costs.len();
         let mut entries: Vec<(usize, Fraction)> = edges.iter().map(|&e| (e, -whole(1))).collect();
-        entries.sort_unstable_by_key(|(row, _)| *row);
-        entries.push((time, whole(1)));
-        Column {
-            gain: Fraction::ZERO,
-            entries,
-            label: ColumnActivity::Slot(edges),
-        }
+        entries.push((self.costs.len(), whole(1)));
+        Column::new(Fraction::ZERO, entries, ColumnActivity::Slot(edges))
     }
 
     fn edge_prices<P: Clone + Default + std::ops::Add<Output = P>>(&self, prices: &[P]) -> Vec<P> {
@@ -335,13 +317,10 @@ impl Rows<'_> {
             let most = far.iter().flatten().max().cloned().unwrap_or_default();
             Some(Proof::Potentials(finite(far, &most, below)))
         } else if targets.len() + 1 != nodes {
-            let (turned, number) = platform.turned();
-            let weights: Vec<IBig> = number.iter().map(|&i| weights[i].clone()).collect();
+            let (turned, _, weights) = platform.turned(weights);
             partial(&PartialResults::of_targets(targets), &turned, &weights)
         } else {
-            let edges = platform.edges().iter();
-            let edges: Vec<(usize, usize)> = edges.map(|e| (e.src, e.dst)).collect();
-            let cuts = arborescence(nodes, root, &edges, weights)?.cuts;
+            let cuts = arborescence(nodes, root, &platform.ends(), weights)?.cuts;
             let cuts = cuts.into_iter();
             let cuts = cuts.map(|(s, w)| (s, Fraction::from(w) / below));
             Some(Proof::Cuts(cuts.collect()))

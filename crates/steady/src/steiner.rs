@@ -18,8 +18,7 @@ pub(super) fn steiner<W: Weight>(
     root: usize,
     targets: &[usize],
 ) -> Option<Vec<Option<usize>>> {
-    let (turned, number) = platform.turned();
-    let weights: Vec<W> = number.iter().map(|&i| weights[i].clone()).collect();
+    let (turned, number, weights) = platform.turned(weights);
     let partials = PartialResults::of_targets(targets);
     let tree = partials.cheapest(&turned, &weights, &[], root)?;
     let mut used = vec![false; number.len()];

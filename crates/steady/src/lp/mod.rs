@@ -58,6 +58,15 @@ pub(super) struct Column<T> {
 }
 
 impl<T> Column<T> {
+    pub(super) fn new(gain: Fraction, mut entries: Vec<(usize, Fraction)>, label: T) -> Column<T> {
+        entries.sort_unstable_by_key(|(row, _)| *row);
+        Column {
+            gain,
+            entries,
+            label,
+        }
+    }
+
     /// Returns the gain minus the cost at these prices.
     fn excess(&self, prices: &[Fraction]) -> Fraction {
         let cost = self.entries.iter().map(|(r, a)| (a, &prices[*r]));

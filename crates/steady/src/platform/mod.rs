@@ -232,6 +232,14 @@ impl Platform {
         reversed
     }
 
+    /// Returns [`Platform::reversed`] if `reversed`, otherwise the platform itself.
+    pub(super) fn turned_if(&self, reversed: bool) -> Platform {
+        match reversed {
+            true => self.reversed(),
+            false => self.clone(),
+        }
+    }
+
     /// Returns the platform with another source; all other nodes become targets.
     ///
     /// # Errors
@@ -246,11 +254,12 @@ impl Platform {
     }
 
     /// Returns [`Platform::reversed`] and, for each of its edges, the number of that edge in
-    /// `self`.
-    pub(super) fn turned(&self) -> (Platform, Vec<usize>) {
+    /// `self` and its weight.
+    pub(super) fn turned<W: Clone>(&self, weights: &[W]) -> (Platform, Vec<usize>, Vec<W>) {
         let mut number: Vec<usize> = (0..self.edges.len()).collect();
         number.sort_unstable_by_key(|&i| (self.edges[i].dst, self.edges[i].src));
-        (self.reversed(), number)
+        let weights = number.iter().map(|&i| weights[i].clone()).collect();
+        (self.reversed(), number, weights)
     }
 
     /// The number of nodes.
@@ -276,6 +285,11 @@ impl Platform {
     /// The edges, sorted by sender and receiver.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
+    }
+
+    /// Sender and receiver by edge.
+    pub(super) fn ends(&self) -> Vec<(usize, usize)> {
+        self.edges.iter().map(|e| (e.src, e.dst)).collect()
     }
 
     /// The time of one combination, by node; empty where combining is free.
