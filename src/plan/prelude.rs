@@ -6,7 +6,7 @@ pub(in crate::plan) use super::build::block_pairs::{
 pub(in crate::plan) use super::build::buffers::{elements_of, over_blocks, over_vector};
 pub(in crate::plan) use super::build::compose::{self, Blocks, in_sequence, scratch_after};
 pub(in crate::plan) use super::build::cube::{
-    Cube, exchanges, fold, folded, members_of, time_of_fold, unfold,
+    Cube, exchanges, fold, folded, member_of, members_of, time_of_fold, unfold,
 };
 pub(in crate::plan) use super::build::in_flight::{self, InFlight};
 pub(in crate::plan) use super::build::reduction::{Reduction, Transfer};

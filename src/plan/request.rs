@@ -53,6 +53,41 @@ pub struct Request {
     invalid: Option<Error>,
 }
 
+/// The methods that set a property and that read it.
+macro_rules! properties {
+    ($($(#[$doc:meta])* $set:ident $get:ident $field:ident: $type:ty;)*) => {
+        impl Request {
+            $(
+                $(#[$doc])*
+                #[must_use]
+                pub fn $set(mut self, $set: $type) -> Request {
+                    self.$field = $set;
+                    self
+                }
+
+                #[doc = concat!("What [`Request::", stringify!($set), "`] has set.")]
+                pub fn $get(&self) -> $type {
+                    self.$field
+                }
+            )*
+        }
+    };
+}
+
+properties! {
+    /// The same problem for another collective.
+    collective get_collective kind: Kind;
+    /// The root, for collectives that have one.
+    root get_root root: usize;
+    /// Whether the planner may choose a better root; the schedule's collective names the chosen
+    /// one.
+    free_root get_free_root root_free: bool;
+    /// Whether operands must be combined in rank order (the operator does not commute).
+    keep_order get_keep_order keep_order: bool;
+    /// Bytes of one element, to compute times.
+    element_bytes get_element_bytes element_bytes: u64;
+}
+
 macro_rules! constructors {
     ($($name:ident $kind:ident $what:literal,)*) => {
         /// One constructor a collective: see [`Request`] for the defaults.
@@ -151,28 +186,6 @@ impl Request {
         }
     }
 
-    /// The same problem for another collective.
-    #[must_use]
-    pub fn collective(mut self, kind: Kind) -> Request {
-        self.kind = kind;
-        self
-    }
-
-    /// The root, for collectives that have one.
-    #[must_use]
-    pub fn root(mut self, root: usize) -> Request {
-        self.root = root;
-        self
-    }
-
-    /// Whether the planner may choose a better root; the schedule's collective names the chosen
-    /// one.
-    #[must_use]
-    pub fn free_root(mut self, free: bool) -> Request {
-        self.root_free = free;
-        self
-    }
-
     /// The port model. An algorithm leaves ports idle where that takes less time.
     #[must_use]
     pub fn ports(mut self, ports: Ports) -> Request {
@@ -221,24 +234,10 @@ impl Request {
         self
     }
 
-    /// Whether operands must be combined in rank order (the operator does not commute).
-    #[must_use]
-    pub fn keep_order(mut self, keep_order: bool) -> Request {
-        self.keep_order = keep_order;
-        self
-    }
-
     /// The cost model, for planners that depend on it.
     #[must_use]
     pub fn cost(mut self, cost: CostModel) -> Request {
         self.cost = cost;
-        self
-    }
-
-    /// Bytes of one element, to compute times.
-    #[must_use]
-    pub fn element_bytes(mut self, bytes: u64) -> Request {
-        self.element_bytes = bytes;
         self
     }
 }
@@ -246,10 +245,6 @@ impl Request {
 /// What has been set: see the methods without `get_`.
 #[allow(missing_docs, reason = "the methods that set it say it")]
 impl Request {
-    pub fn get_collective(&self) -> Kind {
-        self.kind
-    }
-
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.ranks
@@ -258,14 +253,6 @@ impl Request {
     /// Number of elements of the vector, or of one rank's block: see [`Request::segments`].
     pub fn elements(&self) -> usize {
         self.segments.elements()
-    }
-
-    pub fn get_root(&self) -> usize {
-        self.root
-    }
-
-    pub fn get_free_root(&self) -> bool {
-        self.root_free
     }
 
     pub fn get_ports(&self) -> Ports {
@@ -280,16 +267,8 @@ impl Request {
         self.blocks.as_deref()
     }
 
-    pub fn get_keep_order(&self) -> bool {
-        self.keep_order
-    }
-
     pub fn get_cost(&self) -> &CostModel {
         &self.cost
-    }
-
-    pub fn get_element_bytes(&self) -> u64 {
-        self.element_bytes
     }
 }
 
@@ -395,6 +374,14 @@ impl Request {
     pub fn transfer_time(&self, elements: usize) -> f64 {
         self.cost
             .slowest_transfer(bytes(elements, self.element_bytes))
+    }
+
+    /// The first value for unidirectional ports, the second one for bidirectional ones.
+    pub(crate) fn by_ports<T>(&self, uni: T, bi: T) -> T {
+        match self.ports.is_bidirectional() {
+            true => bi,
+            false => uni,
+        }
     }
 
     /// Number and size of the segments, if closed forms over equal segments are valid: equal sizes,

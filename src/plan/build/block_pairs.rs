@@ -1,6 +1,6 @@
 //! The blocks of an alltoall, one for each pair of ranks, and their positions in the buffers.
 
-use super::rounds::{Arrival, Exchange, Rounds};
+use super::rounds::{Exchange, Rounds};
 use super::stream::{DynScheduleSource, StepAt, streamed};
 use crate::error::{Error, Result};
 use crate::plan::{Request, consecutive};
@@ -192,12 +192,7 @@ pub(in crate::plan) fn alltoall<R: AlltoallRounds + 'static>(
     request: &Request,
     rounds: R,
 ) -> Box<dyn DynScheduleSource> {
-    let steps = AlltoallSteps(Exchange {
-        rounds,
-        backwards: false,
-        arrival: Arrival::Stored,
-        ports: request.ports,
-    });
+    let steps = AlltoallSteps(Exchange::forwards(rounds, request.get_ports()));
     streamed(request, Collective::Alltoall, steps)
 }
 

@@ -104,12 +104,7 @@ impl<R: Rounds> Blocks<R> {
         blocks: Vec<Span>,
     ) -> Self {
         Blocks {
-            exchange: Exchange {
-                rounds: rounds(blocks.clone()),
-                backwards: false,
-                arrival: Arrival::Stored,
-                ports: request.ports,
-            },
+            exchange: Exchange::forwards(rounds(blocks.clone()), request.ports),
             collective,
             elements: blocks.last().map_or(0, |b| b.end()),
             blocks,

@@ -14,6 +14,15 @@ pub(in crate::plan) fn members_of(p: usize, kept: usize) -> Vec<usize> {
     (0..pairs).map(stays).chain(2 * pairs..p).collect()
 }
 
+/// The number of `rank` among [`members_of`] `(p, 0)` if there are so many [`folded`] pairs; `None`
+/// if it leaves.
+pub(in crate::plan) fn member_of(rank: usize, pairs: usize) -> Option<usize> {
+    match rank.checked_sub(2 * pairs) {
+        Some(i) => Some(pairs + i),
+        None => rank.is_multiple_of(2).then_some(rank / 2),
+    }
+}
+
 /// Number of pairs of neighbours that are folded into one member.
 pub(in crate::plan) fn folded(p: usize) -> usize {
     p - (1 << p.ilog2())

@@ -171,6 +171,16 @@ pub(crate) struct Exchange<R> {
 const SLOTS: usize = 4;
 
 impl<R: Rounds> Exchange<R> {
+    /// The rounds in order; every message is stored.
+    pub(crate) fn forwards(rounds: R, ports: Ports) -> Exchange<R> {
+        Exchange {
+            rounds,
+            backwards: false,
+            arrival: Arrival::Stored,
+            ports,
+        }
+    }
+
     pub(crate) fn slots(&self) -> usize {
         SLOTS * self.rounds.count()
     }
@@ -247,6 +257,21 @@ pub(in crate::plan) fn receive_first_flags(
     receives_first
 }
 
+/// Appends a round whose messages are combined: on arrival, or from `scratch` where
+/// [`needs_scratch`] says so.
+pub(in crate::plan) fn combining_round(
+    b: &mut Builder,
+    request: &Request,
+    messages: &[Message],
+    scratch: usize,
+) {
+    let arrival = match needs_scratch(request, messages) {
+        true => Arrival::CombinedAfter(scratch),
+        false => Arrival::Combined,
+    };
+    round(b, request, messages, arrival);
+}
+
 /// Appends the rounds in order. Every message is stored.
 pub(crate) fn forwards(
     b: &mut Builder,
@@ -259,9 +284,8 @@ pub(crate) fn forwards(
 }
 
 /// Appends the rounds from the last to the first. Each message goes in the opposite direction and
-/// is combined: on arrival, or from scratch where [`needs_scratch`] says so. If the rounds
-/// copy each block to all ranks, this gives a reduce-scatter. `scratch` is the offset of
-/// [`scratch_of`] free elements.
+/// is combined, as by [`combining_round`]. If the rounds copy each block to all ranks, this gives a
+/// reduce-scatter. `scratch` is the offset of [`scratch_of`] free elements.
 pub(crate) fn backwards(
     b: &mut Builder,
     request: &Request,
@@ -270,12 +294,7 @@ pub(crate) fn backwards(
 ) {
     for messages in rounds.rev() {
         let messages: Vec<_> = messages.into_iter().map(Message::backwards).collect();
-        let arrival = if needs_scratch(request, &messages) {
-            Arrival::CombinedAfter(scratch)
-        } else {
-            Arrival::Combined
-        };
-        round(b, request, &messages, arrival);
+        combining_round(b, request, &messages, scratch);
     }
 }
 
@@ -311,12 +330,7 @@ pub(in crate::plan) fn needs_scratch(request: &Request, messages: &[Message]) ->
 /// The time of a round in which every rank of a pair or of an even cycle sends and receives
 /// `elements`.
 pub(crate) fn time_of_round(request: &Request, elements: usize) -> f64 {
-    let time = request.transfer_time(elements);
-    if request.ports.is_bidirectional() {
-        time
-    } else {
-        2.0 * time
-    }
+    request.by_ports(2.0, 1.0) * request.transfer_time(elements)
 }
 
 /// The time to combine what each rank receives in a round in which it sends as much: `elements`

@@ -44,11 +44,11 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
     let blocks = VectorBlocks {
         graph: Circulant::new(p),
-        elements: vector.len,
+        blocks: consecutive(&evenly(vector.len, p)),
         root,
     };
     blocks.reduce_scatter(&mut b);
-    blocks.gather(&mut b);
+    rounds::forwards(&mut b, request, blocks.gather().into_iter());
     b.build()
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 
 struct VectorBlocks {
     graph: Circulant,
-    elements: usize,
+    blocks: Vec<Span>,
     root: usize,
 }
 
@@ -80,28 +80,16 @@ impl VectorBlocks {
         (v + self.root) % self.graph.ranks()
     }
 
-    /// The spans of blocks `first .. first + count`, modulo `p`; empty spans are left out.
-    fn spans(&self, first: usize, count: usize) -> Spans {
-        let p = self.graph.ranks();
-        let (first, end) = (first % p, first % p + count);
-        let (small, larger) = (self.elements / p, self.elements % p);
-        // The first `larger` blocks have one element more.
-        let start = |block: usize| block * small + block.min(larger);
-        let straight = Span::from(start(first)..start(end.min(p)));
-        let wrapped = Span::from(0..start(end.saturating_sub(p)));
-        [straight, wrapped]
-            .into_iter()
-            .filter(|s| s.len > 0)
-            .collect()
-    }
-
     fn reduce_scatter(&self, b: &mut Builder) {
         let p = self.graph.ranks();
         for pair in self.graph.skips().windows(2).rev() {
             let (to, from) = (pair[0], p - pair[0]);
             let count = pair[1] - pair[0];
             for v in 0..p {
-                let (theirs, mine) = (self.spans(v + to, count), self.spans(v, count));
+                let (theirs, mine) = (
+                    cyclic(&self.blocks, v + to, count),
+                    cyclic(&self.blocks, v, count),
+                );
                 if !theirs.is_empty() {
                     b.step(self.rank(v), Step::send(self.rank(v + to), theirs));
                 }
@@ -113,25 +101,8 @@ impl VectorBlocks {
         }
     }
 
-    fn gather(&self, b: &mut Builder) {
-        for round in self.gather_rounds() {
-            for &(v, to, count) in &round {
-                let spans = self.spans(v, count);
-                if !spans.is_empty() {
-                    b.step(self.rank(v), Step::send(self.rank(to), spans));
-                }
-            }
-            for &(v, to, count) in &round {
-                let spans = self.spans(v, count);
-                if !spans.is_empty() {
-                    b.step(self.rank(to), Step::recv(self.rank(v), spans));
-                }
-            }
-        }
-    }
-
-    /// For each round `(v, to, count)`: `v` sends `to` the blocks `v .. v + count`.
-    fn gather_rounds(&self) -> Vec<Vec<(usize, usize, usize)>> {
+    /// In each round number `v` sends blocks from `v` on.
+    fn gather(&self) -> Vec<Vec<Message>> {
         let skips = self.graph.skips();
         let mut rounds = vec![Vec::new(); self.graph.rounds()];
         // Ranks and the number of blocks each must hold, its own and the following ones, before the
@@ -142,7 +113,8 @@ impl VectorBlocks {
                 let (v, count) = &mut needed[i];
                 if *count > skips[k] {
                     let (from, rest) = (*v + skips[k], *count - skips[k]);
-                    round.push((from, *v, rest));
+                    let blocks = cyclic(&self.blocks, from, rest);
+                    round.push(Message::new(self.rank(from), self.rank(*v), blocks));
                     *count = skips[k];
                     needed.push((from, rest));
                 }

@@ -134,12 +134,8 @@ fn programs(
             parts: parts.clone(),
             elements,
         };
-        Some(Exchange {
-            rounds: InFlight::new(request, rounds, longest),
-            backwards: false,
-            arrival: Arrival::Stored,
-            ports: request.ports,
-        })
+        let rounds = InFlight::new(request, rounds, longest);
+        Some(Exchange::forwards(rounds, request.ports))
     });
     let collective = request.kind.with_root(0);
     let steps = AllPairs {

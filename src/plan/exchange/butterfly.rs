@@ -8,15 +8,8 @@
 //!   `alpha + beta m + gamma m` more.
 //! - Scratch: `m/2` on unidirectional ranks.
 //!
-//! In round `k` of the halving, partners are `2^k` apart. Each holds contributions of `2^k`
-//! consecutive members and its partner those of the members next to them, so operand order is kept.
-//! The lower partner keeps the lower half of the elements. A member ends with the block whose
-//! number is its own with the bits reversed. What a rank receives is combined into the half that it
-//! keeps, and it sends the other half, so both can run at once.
-//!
-//! For `p != n` the neighbours `2i`, `2i + 1` are folded into one member for the first `p - n`
-//! values of `i`. If the root is one of the two, it is the one that stays. Every root is thus
-//! reached without forwarding.
+//! The halving is that of a [`Cube`]. Of two neighbours that are folded into one member the root is
+//! the one that stays. Every root is thus reached without forwarding.
 //!
 //! Example, `p = 4`, `m = 4`, root 0. Elements kept after round 0: 01, 23, 01, 23; after round 1:
 //! 0, 2, 1, 3. Gather: 2→0 and 3→1 (one element), 1→0 (two).

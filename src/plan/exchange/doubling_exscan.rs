@@ -153,11 +153,7 @@ fn message(from: usize, to: usize, sent: Span, stored: Span) -> Message {
 
 fn time(request: &Request, rounds: ExscanRounds) -> Option<f64> {
     let m = request.elements();
-    let messages = if request.ports.is_bidirectional() {
-        rounds.all
-    } else {
-        (2 * rounds.all).saturating_sub(1)
-    };
+    let messages = request.by_ports((2 * rounds.all).saturating_sub(1), rounds.all);
     let combinations = (rounds.all + rounds.inclusive).saturating_sub(2);
     let (transfer, combine) = (request.transfer_time(m), request.local_combine_time(m));
     Some(f64::from(messages) * transfer + f64::from(combinations) * combine)

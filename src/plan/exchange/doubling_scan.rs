@@ -48,10 +48,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
 pub(crate) fn time(request: &Request) -> Option<f64> {
     let m = request.elements();
     let rounds = doublings(request.ranks);
-    let messages = if request.ports.is_bidirectional() {
-        f64::from(rounds)
-    } else {
-        f64::from((2 * rounds).saturating_sub(1))
-    };
-    Some(messages * request.transfer_time(m) + f64::from(rounds) * request.local_combine_time(m))
+    let messages = request.by_ports((2 * rounds).saturating_sub(1), rounds);
+    let (messages, rounds) = (f64::from(messages), f64::from(rounds));
+    Some(messages * request.transfer_time(m) + rounds * request.local_combine_time(m))
 }

@@ -70,10 +70,7 @@ fn rounds(request: &Request, blocks: &BlockPairs) -> Vec<(usize, [usize; 2])> {
 /// The number of ports, and the two that each message uses.
 fn graph(request: &Request, pairs: &[[usize; 2]]) -> (usize, Vec<(usize, usize)>) {
     let p = request.ranks;
-    let receivers = match request.ports.is_bidirectional() {
-        true => p,
-        false => 0,
-    };
+    let receivers = request.by_ports(0, p);
     let edges = pairs.iter().map(|&[from, to]| (from, receivers + to));
     (p + receivers, edges.collect())
 }

@@ -55,8 +55,8 @@ struct Halving {
 #[derive(Debug)]
 struct Halves {
     members: Vec<usize>,
-    /// Ranks below this one form pairs: a member and the rank that is folded into it.
-    paired: usize,
+    /// Number of pairs: a member and the rank that is folded into it.
+    pairs: usize,
     kept: Kept,
 }
 
@@ -81,15 +81,11 @@ impl Halving {
             exchange: Exchange {
                 rounds: Halves {
                     members,
-                    paired: 2 * folded(p),
+                    pairs: folded(p),
                     kept,
                 },
                 backwards: false,
-                arrival: if bidirectional {
-                    Arrival::Combined
-                } else {
-                    Arrival::CombinedAfter(vector.len)
-                },
+                arrival: request.by_ports(Arrival::CombinedAfter(vector.len), Arrival::Combined),
                 ports: request.ports,
             },
         }
@@ -98,7 +94,7 @@ impl Halving {
 
 impl StepAt for Halving {
     fn layout_of(&self, rank: usize) -> Layout {
-        let member = self.exchange.rounds.member(rank).is_some();
+        let member = member_of(rank, self.exchange.rounds.pairs).is_some();
         let len = self.vector.len + if member { self.scratch } else { 0 };
         Collective::ReduceScatter.layout(rank, len, self.vector, self.blocks[rank])
     }
@@ -113,7 +109,7 @@ impl StepAt for Halving {
         if (1..last).contains(&slot) {
             return self.exchange.step_at(rank, slot - 1);
         }
-        if rank >= self.exchange.rounds.paired {
+        if rank >= 2 * self.exchange.rounds.pairs {
             return None;
         }
         let (stays, leaves) = (rank & !1, rank | 1);
@@ -132,18 +128,10 @@ impl StepAt for Halving {
 }
 
 impl Halves {
-    /// The member number of `rank`; `None` if it is folded.
-    fn member(&self, rank: usize) -> Option<usize> {
-        if rank >= self.paired {
-            return Some(rank - self.paired / 2);
-        }
-        rank.is_multiple_of(2).then_some(rank / 2)
-    }
-
     /// The partner of `rank` in round `k`, and the spans that the partner keeps or, if `mine`, that
     /// `rank` keeps.
     fn half(&self, k: usize, rank: usize, mine: bool) -> Option<(usize, Spans)> {
-        let j = self.member(rank)?;
+        let j = member_of(rank, self.pairs)?;
         let partner = j ^ (1 << k);
         let spans = self
             .kept
@@ -218,11 +206,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
             (n / apart + folded) * b
         };
         let both = request.transfer_time(kept(0)) + time_of_combining(request, kept(0));
-        if request.ports.is_bidirectional() {
-            both
-        } else {
-            both + request.transfer_time(kept(apart / 2))
-        }
+        both + request.by_ports(request.transfer_time(kept(apart / 2)), 0.0)
     });
     Some(before_and_after + rounds.sum::<f64>())
 }

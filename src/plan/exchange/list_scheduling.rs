@@ -72,10 +72,7 @@ fn best(request: &Request, blocks: &BlockPairs) -> List {
 
 /// Starts messages as ports become free.
 fn list(request: &Request, blocks: &BlockPairs, pairs: &[[usize; 2]], priority: Priority) -> List {
-    let receivers = match request.ports.is_bidirectional() {
-        true => request.ranks,
-        false => 0,
-    };
+    let receivers = request.by_ports(0, request.ranks);
     // The ports of a message, as places in the lists below.
     let places = |[from, to]: [usize; 2]| [from, receivers + to];
     let len = |[from, to]: [usize; 2]| blocks.len(from, to);

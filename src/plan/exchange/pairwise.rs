@@ -46,8 +46,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 /// are of one size.
 pub(super) fn time_of_exchange(request: &Request, elements: usize) -> Option<f64> {
     let time = in_flight::time(request, Partners::new(request).rounds, elements)?;
-    let both_ways = !request.ports.is_bidirectional();
-    Some(if both_ways { 2.0 * time } else { time })
+    Some(request.by_ports(2.0, 1.0) * time)
 }
 
 /// This algorithm if all blocks are equal: others for different blocks have its schedule then.

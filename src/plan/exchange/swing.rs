@@ -122,14 +122,6 @@ impl Swing {
             .map(|s| s as u32)
     }
 
-    /// The member that `rank` is.
-    fn member(&self, rank: usize) -> Option<usize> {
-        match rank.checked_sub(2 * self.pairs) {
-            Some(i) => Some(self.pairs + i),
-            None => rank.is_multiple_of(2).then_some(rank / 2),
-        }
-    }
-
     /// Whether `rank` is the second one of a pair; `None` if it is in none.
     fn second(&self, rank: usize) -> Option<bool> {
         (rank < 2 * self.pairs).then_some(!rank.is_multiple_of(2))
@@ -163,7 +155,7 @@ impl Swing {
     /// what it receives.
     fn message(&self, k: usize, rank: usize, sends: bool) -> Option<(usize, Spans)> {
         let (peer, spans) = if let Some(s) = self.exchange(k) {
-            let j = self.member(rank)?;
+            let j = member_of(rank, self.pairs)?;
             let peer = partner(j, s, self.members.len());
             let spans = self.held(if sends { j } else { peer }, s);
             (self.members[peer], spans)

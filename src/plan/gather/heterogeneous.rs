@@ -39,7 +39,7 @@ mod binary;
 pub use binary::binary;
 
 use super::tree::{Range, Received};
-use super::{GatherProblem, GatherTree};
+use super::{GatherProblem, GatherTree, ensure_few};
 use crate::plan::prelude::*;
 
 /// Maximum number of ranks for these dynamic programs.
@@ -167,11 +167,8 @@ impl<'a> RangeCells<'a> {
         if p == 0 {
             return Err(Error::usage("a collective needs at least one rank"));
         }
-        if p > MAX_RANKS {
-            return Err(Error::usage(format!(
-                "{p} ranks are more than the {MAX_RANKS} for which the best tree on a heterogeneous platform is computed"
-            )));
-        }
+        let what = "the best tree on a heterogeneous platform is computed";
+        ensure_few(p, MAX_RANKS, what)?;
         let mut program = RangeCells {
             platform,
             cells: vec![f64::INFINITY; p * p * (p + 1) / 2],

@@ -4,6 +4,16 @@ use super::GatherTree;
 use crate::machine::bytes;
 use crate::plan::prelude::*;
 
+/// Refuses more than `max` ranks.
+pub(super) fn ensure_few(ranks: usize, max: usize, what: &str) -> Result<()> {
+    if ranks <= max {
+        return Ok(());
+    }
+    Err(Error::usage(format!(
+        "{ranks} ranks are more than the {max} for which {what}"
+    )))
+}
+
 /// An irregular gather of `p` blocks: their sizes in bytes, the costs of messages and copies, and
 /// the root.
 #[derive(Debug, Clone)]

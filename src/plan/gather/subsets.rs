@@ -1,6 +1,6 @@
 //! The dynamic program over sets of ranks that finds the best of all gather trees, ordered or not.
 
-use super::{Child, GatherProblem, GatherTree};
+use super::{Child, GatherProblem, GatherTree, ensure_few};
 use crate::plan::prelude::*;
 
 /// The tables. A set of ranks is the number whose bits are its members.
@@ -27,11 +27,7 @@ impl Sets {
     /// Fills the tables for `ports` ports: more than one only where copies cost nothing.
     pub(super) fn new(problem: &GatherProblem, ports: usize, max_ranks: usize) -> Result<Sets> {
         let (p, cost, sizes) = (problem.ranks(), problem.cost(), problem.sizes());
-        if p > max_ranks {
-            return Err(Error::usage(format!(
-                "{p} ranks are more than the {max_ranks} for which the best of all trees is computed"
-            )));
-        }
+        ensure_few(p, max_ranks, "the best of all trees is computed")?;
         if cost.links().is_some() {
             return Err(Error::usage(
                 "the best of all trees is computed only where all links cost the same",

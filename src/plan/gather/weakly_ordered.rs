@@ -28,7 +28,7 @@
 
 use super::optimal::table::RangeCosts;
 use super::tree::Received;
-use super::{GatherProblem, GatherTree, optimal, rank_ordered};
+use super::{GatherProblem, GatherTree, ensure_few, optimal, rank_ordered};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::plan::prelude::*;
 
@@ -92,11 +92,7 @@ fn sorted_by_completion(problem: &GatherProblem, mut tree: GatherTree) -> Gather
 /// The best weakly ordered tree, in at most `O(p^2 2^p)` time and `O(p^2)` memory.
 pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
     let p = problem.ranks();
-    if p > MAX_EXACT {
-        return Err(Error::usage(format!(
-            "{p} ranks are more than the {MAX_EXACT} for which the best weakly ordered tree is computed"
-        )));
-    }
+    ensure_few(p, MAX_EXACT, "the best weakly ordered tree is computed")?;
     if problem.cost().links().is_some() {
         return Err(Error::usage(
             "the best weakly ordered tree is computed only where all links cost the same",

@@ -61,11 +61,7 @@ pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     let q = request.segments.count();
     // For each segment an inner rank receives twice and sends once. On unidirectional ports all
     // three share one port; on bidirectional ports the send overlaps the receives.
-    let period = if request.ports.is_bidirectional() {
-        2
-    } else {
-        3
-    };
+    let period = request.by_ports(3, 2);
     let tree = BinaryTree::new(request.ranks);
     let first = tree.first_sends();
     let rounds = first

@@ -44,12 +44,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
         b.set_len(message.to, len);
     }
     for messages in &rounds {
-        let arrival = if scratch_of(messages) {
-            Arrival::CombinedAfter(vector.len)
-        } else {
-            Arrival::Combined
-        };
-        round(&mut b, request, messages, arrival);
+        rounds::combining_round(&mut b, request, messages, vector.len);
     }
     if first != root {
         b.transfer(first, root, vector);

@@ -119,7 +119,7 @@ mod cubic;
 mod quadratic;
 pub(super) mod table;
 
-use super::{GatherProblem, GatherTree};
+use super::{GatherProblem, GatherTree, ensure_few};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 
@@ -166,11 +166,8 @@ impl DynamicProgram {
             DynamicProgram::Quadratic => MAX_RANKS,
             DynamicProgram::Cubic => MAX_RANKS_CUBIC,
         };
-        if p > max {
-            return Err(Error::usage(format!(
-                "{p} ranks are more than the {max} for which optimal {class} trees are computed with these costs"
-            )));
-        }
+        let what = format!("optimal {class} trees are computed with these costs");
+        ensure_few(p, max, &what)?;
         Ok(method)
     }
 }
@@ -203,11 +200,7 @@ fn fill_table(problem: &GatherProblem, method: DynamicProgram) -> Result<table::
             " (gamma_copy > beta and piecewise costs need it)",
         ),
     };
-    if p > max {
-        return Err(Error::usage(format!(
-            "{p} ranks are more than the {max} for which the {name} algorithm is used{why}"
-        )));
-    }
+    ensure_few(p, max, &format!("the {name} algorithm is used{why}"))?;
     if problem.cost().links().is_some() {
         return Err(Error::usage("the links' costs differ"));
     }
