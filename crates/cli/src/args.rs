@@ -25,11 +25,8 @@ pub(crate) struct Common {
 
     /// Read the schedule from a JSON file instead (`-` for standard input); with --bytes at any
     /// multiple of its size; {p} in the name stands for the number of ranks
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with_all = ["algorithm", "segment", "segments", "segment_sizes"]
-    )]
+    #[arg(long, value_name = "FILE",
+        conflicts_with_all = ["algorithm", "segment", "segments", "segment_sizes"])]
     pub(crate) schedule: Vec<PathBuf>,
 
     /// Number of ranks, or several such as 2..64, 2,3,5..=9, where a command takes them
@@ -105,22 +102,14 @@ pub(crate) struct Vector {
     pub(crate) bytes: Option<Ranges>,
 
     /// Size of a segment; the last may be smaller [default: the best for the cost model]
-    #[arg(
-        long,
-        value_name = "SIZE",
-        value_parser = parse_size,
-        conflicts_with_all = ["segments", "segment_sizes"]
-    )]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size,
+        conflicts_with_all = ["segments", "segment_sizes"])]
     pub(crate) segment: Option<u64>,
 
     /// Number of segments, or `unequal` to search for the best sizes, unequal ones included; the
     /// algorithm chosen is then one that segments, if any does
-    #[arg(
-        long,
-        value_name = "COUNT|unequal",
-        value_parser = parse_segments,
-        conflicts_with = "segment_sizes"
-    )]
+    #[arg(long, value_name = "COUNT|unequal", value_parser = parse_segments,
+        conflicts_with = "segment_sizes")]
     pub(crate) segments: Option<SegmentCount>,
 
     /// Sizes of all segments, in order, such as 6KiB,4KiB,4KiB
@@ -176,11 +165,8 @@ pub(crate) struct MachineArgs {
     /// Costs of each pair of ranks, from a JSON file
     /// `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is
     /// no link; or from a profile with pairs (`calibrate --pairs`) or with levels
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with_all = ["alpha", "beta", "gamma", "gamma_copy", "profile"]
-    )]
+    #[arg(long, value_name = "FILE",
+        conflicts_with_all = ["alpha", "beta", "gamma", "gamma_copy", "profile"])]
     pub(crate) costs: Option<PathBuf>,
 
     /// Let computation overlap communication

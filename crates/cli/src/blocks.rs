@@ -20,12 +20,8 @@ const MAX_DRAWN: u64 = 1 << 27;
 pub(crate) struct BlockArgs {
     /// Size of each rank's block, in rank order, such as 1KiB,0,2KiB; of an alltoall the blocks for
     /// each rank, or of each rank's blocks, such as 0,5,1/2,0,3/4,4,0
-    #[arg(
-        long,
-        value_name = "SIZE,SIZE,...",
-        value_parser = parse_listed,
-        conflicts_with_all = ["bytes", "schedule", "sizes_file", "dist"]
-    )]
+    #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_listed,
+        conflicts_with_all = ["bytes", "schedule", "sizes_file", "dist"])]
     pub(crate) sizes: Option<Listed>,
 
     /// The same from a file (`-` for standard input): sizes between commas or white space, of an

@@ -38,14 +38,8 @@ pub(crate) struct CheckArgs {
     common: Common,
 
     /// Report at most this many errors in full
-    #[arg(
-        long,
-        alias = "most-errors",
-        value_name = "COUNT",
-        value_parser = parse_count,
-        default_value = "20",
-        help_heading = "Output"
-    )]
+    #[arg(long, alias = "most-errors", value_name = "COUNT", value_parser = parse_count,
+        default_value = "20", help_heading = "Output")]
     max_errors: usize,
 }
 

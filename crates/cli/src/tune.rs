@@ -60,12 +60,8 @@ pub(crate) struct TuneArgs {
 
     /// Sizes of the vector (of one rank's block of gather, scatter, allgather, alltoall): a range
     /// such as 64KiB..1MiB, by factors of --factor and with its end, a list, or both
-    #[arg(
-        long,
-        value_name = "SIZE..SIZE|SIZE,...",
-        value_parser = parse_sizes,
-        default_value = "1KiB..1MiB"
-    )]
+    #[arg(long, value_name = "SIZE..SIZE|SIZE,...", value_parser = parse_sizes,
+        default_value = "1KiB..1MiB")]
     bytes: Ranges,
 
     /// Factor from one size of a range to the next
@@ -104,33 +100,18 @@ pub(crate) struct TuneArgs {
     ordered: bool,
 
     /// Run flat out, or at the pace of the cost model
-    #[arg(
-        long,
-        value_parser = named(&CLOCKS),
-        default_value = "native",
-        help_heading = "Measurement"
-    )]
+    #[arg(long, value_parser = named(&CLOCKS), default_value = "native",
+        help_heading = "Measurement")]
     clock: Clock,
 
     /// Time to be spent (seconds, or with a unit); each size has its share
-    #[arg(
-        long,
-        value_name = "TIME",
-        value_parser = parse_budget,
-        default_value = "60s",
-        allow_hyphen_values = true,
-        help_heading = "Measurement"
-    )]
+    #[arg(long, value_name = "TIME", value_parser = parse_budget, default_value = "60s",
+        allow_hyphen_values = true, help_heading = "Measurement")]
     budget: Duration,
 
     /// Difference between two times that does not matter, in percent
-    #[arg(
-        long,
-        value_name = "PERCENT",
-        value_parser = parse_tolerance,
-        default_value = "2",
-        help_heading = "Measurement"
-    )]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_tolerance, default_value = "2",
+        help_heading = "Measurement")]
     tolerance: f64,
 
     /// Run ranks as threads, or as the processes that mpirun or srun started [default: mpi if they
@@ -142,13 +123,8 @@ pub(crate) struct TuneArgs {
     inputs: InputArgs,
 
     /// Cores to pin the ranks to, in turn, such as 0,2,4 [default: all]
-    #[arg(
-        long,
-        value_name = "CORE,CORE,...",
-        value_delimiter = ',',
-        value_parser = parse_core,
-        help_heading = "Measurement"
-    )]
+    #[arg(long, value_name = "CORE,CORE,...", value_delimiter = ',', value_parser = parse_core,
+        help_heading = "Measurement")]
     cores: Vec<usize>,
 
     /// Write all rows as CSV, and continue the interrupted sweep that it holds
@@ -176,12 +152,8 @@ pub(crate) struct TuneArgs {
     /// Over MPI, instead of a sweep: measure the library's own function again, in turns with the
     /// best rows of the sweep that --csv wrote to this file, and say where it has become faster or
     /// slower. Give the library the exported file, and otherwise the same options as before
-    #[arg(
-        long,
-        value_name = "FILE",
-        conflicts_with_all = ["csv", "html", "rules", "export"],
-        help_heading = "Output"
-    )]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "html", "rules", "export"],
+        help_heading = "Output")]
     verify: Option<PathBuf>,
 
     /// Print one JSON object instead of text
