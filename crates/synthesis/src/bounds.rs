@@ -106,7 +106,16 @@ fn by_counting(problem: &Problem, facts: &Facts, steps: usize) -> usize {
         Ports::Bidirectional { k } if problem.telephone => (p - p % 2).max(k),
         Ports::Bidirectional { k } => p * k,
     };
-    bound.max(all.div_ceil(in_a_round))
+    // Only ranks that have something send, and each message makes at most one more of them.
+    let has_some = |rank: &usize| facts.start[*rank].iter().any(|&has| has);
+    let mut senders = (0..p).filter(has_some).count();
+    let (mut rounds, mut arrived) = (0, 0);
+    while arrived < all {
+        arrived += in_a_round.min(k * senders);
+        senders = p.min((k + 1) * senders);
+        rounds += 1;
+    }
+    bound.max(rounds)
 }
 
 /// By rank: the number of links from it to `rank`.

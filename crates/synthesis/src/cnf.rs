@@ -10,8 +10,6 @@ pub(crate) type Literal = i32;
 pub struct Cnf {
     /// Number of variables.
     pub variables: usize,
-    /// The first variables, on which a solver need not branch: the others imply them.
-    pub implied: usize,
     literals: Vec<Literal>,
     /// Where clauses end.
     ends: Vec<usize>,

@@ -51,7 +51,6 @@ pub(crate) fn encode(problem: &Problem, facts: &Facts, rounds: &[usize]) -> Enco
         (0..p).map(|_| row(cnf)).collect()
     };
     let known: Vec<_> = (0..=steps).map(|_| table(&mut cnf)).collect();
-    cnf.implied = cnf.variables;
     let of = |step: usize| known[step].iter().flatten();
     for (&first, &starts) in of(0).zip(facts.start.iter().flatten()) {
         cnf.clause([if starts { first } else { -first }]);
@@ -92,15 +91,15 @@ fn add_messages(
     let first = all.len();
     let k = problem.ports.k() * times;
     let mut calls = Vec::new();
-    for (from, to) in problem.pairs() {
+    let pairs = problem.pairs();
+    for &(from, to) in &pairs {
         let facts: Vec<Option<usize>> = match problem.items {
             None => vec![None],
             Some(_) => (0..facts.count).map(Some).collect(),
         };
         let literals: Vec<_> = facts.iter().map(|_| cnf.variable()).collect();
-        let carried = problem.link(from, to) * times;
-        if carried < k {
-            cnf.at_most(carried, &literals);
+        if problem.links.is_some() {
+            cnf.at_most(problem.link(from, to) * times, &literals);
         }
         if problem.telephone {
             if from < to {
@@ -129,21 +128,24 @@ fn add_messages(
         all.extend(facts.into_iter().map(message).zip(literals));
     }
     for rank in 0..problem.ranks {
-        let of = |chosen: &dyn Fn(&Message) -> bool| -> Vec<Literal> {
-            let messages = all[first..].iter();
-            messages.filter(|m| chosen(&m.0)).map(|m| m.1).collect()
-        };
-        let (out, arriving) = (of(&|m| m.from == rank), of(&|m| m.to == rank));
         if problem.telephone {
             let own = calls.iter().filter(|call| [call.0, call.1].contains(&rank));
             let own: Vec<_> = own.map(|call| call.2).collect();
             cnf.at_most(1, &own);
         }
-        if problem.ports.is_bidirectional() {
-            cnf.at_most(k, &out);
-            cnf.at_most(k, &arriving);
-        } else {
-            cnf.at_most(k, &[out, arriving].concat());
+        let directions: &[[bool; 2]] = match problem.ports.is_bidirectional() {
+            true => &[[true, false], [false, true]],
+            false => &[[true, true]],
+        };
+        for [out, arriving] in directions {
+            let ends = |from, to| *out && from == rank || *arriving && to == rank;
+            let pairs = pairs.iter().filter(|pair| ends(pair.0, pair.1));
+            let room: usize = pairs.map(|pair| problem.link(pair.0, pair.1)).sum();
+            // A counter of all messages that the links limit anyhow would swamp the solver.
+            if problem.links.is_none() || room > problem.ports.k() {
+                let own = all[first..].iter().filter(|m| ends(m.0.from, m.0.to));
+                cnf.at_most(k, &own.map(|m| m.1).collect::<Vec<_>>());
+            }
         }
     }
 }

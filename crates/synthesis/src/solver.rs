@@ -56,16 +56,8 @@ impl Solver for BatSat {
     fn solve(&self, cnf: &Cnf, prove: bool, stop: &dyn Fn() -> bool) -> Verdict {
         let proof = prove.then(String::new);
         let mut solver = batsat::Solver::new(SolverOpts::default(), Watcher { proof, stop });
-        // Trying messages, rather than their absence, halves the conflicts of gossip.
-        let phase = |i| {
-            if i < cnf.implied {
-                lbool::UNDEF
-            } else {
-                lbool::TRUE
-            }
-        };
         let variables: Vec<Var> = (0..cnf.variables)
-            .map(|i| solver.new_var(phase(i), true))
+            .map(|_| solver.new_var_default())
             .collect();
         for clause in cnf.clauses() {
             let literal = |&l: &i32| Lit::new(variables[l.unsigned_abs() as usize - 1], l > 0);
