@@ -1,19 +1,13 @@
 //! `oneport calibrate`: measures alpha, beta and gamma of this machine.
 
-use std::io::Write;
-use std::path::PathBuf;
-
-use anyhow::Result;
+use oneport::ErrorKind;
 use oneport::machine::{Eager, Level, Links, Piece, Pieces};
-use oneport::{Error, ErrorKind};
 use oneport_measure::{Calibration, Point, Profile, calibrate, calibrate_on};
-use oneport_pictures::Columns;
 
 use crate::args::InputArgs;
-use crate::output;
-use crate::progress::WorkBar;
-use crate::site::{self, Engine, Site};
-use crate::units::{number, or_dash, parse_core, show_bytes, show_ns};
+use crate::prelude::*;
+use crate::site;
+use crate::units::parse_core;
 
 /// Measure what messages, combining and copying cost on this machine.
 #[derive(Debug, clap::Args)]

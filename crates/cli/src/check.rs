@@ -3,18 +3,10 @@
 mod judged;
 
 use std::borrow::Cow;
-use std::io::Write;
 
-use anyhow::Result;
-use oneport_pictures::Columns;
-use serde::Serialize;
-
-use crate::args::Common;
-use crate::input::Input;
-use crate::output::{self, Skipped, record};
-use crate::progress::WorkBar;
-use crate::task::{PlanTask, names_several};
-use crate::units::{counted, or_dash, parse_count};
+use crate::output::Skipped;
+use crate::prelude::*;
+use crate::task::names_several;
 
 /// Prove that a schedule is right, or say what is wrong with it, or wasteful.
 #[derive(Debug, clap::Args)]

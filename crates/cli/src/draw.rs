@@ -1,23 +1,15 @@
 //! `oneport draw`: draws schedules as pictures and traces.
 
-use std::io::Write;
-use std::path::{Path, PathBuf};
-
-use anyhow::{Result, anyhow, bail, ensure};
-use clap::ValueEnum;
-use oneport::Schedule;
+use anyhow::anyhow;
 use oneport::internal::split_outside;
 use oneport_pictures::{
-    self, Caption, MAX_BOXES, MAX_EVENTS, MAX_PAGE_RANKS, Shown, Trace, Traffic, Tree, gantt, page,
-    traffic, tree, wide,
+    self, MAX_BOXES, MAX_EVENTS, MAX_PAGE_RANKS, Shown, Trace, Traffic, Tree, gantt, page, traffic,
+    tree, wide,
 };
 
-use crate::args::Common;
 use crate::files::FileKind;
-use crate::input::{Input, show_cost};
-use crate::memory::ensure_memory;
-use crate::output;
-use crate::units::{Unit, with_unit};
+use crate::prelude::*;
+use crate::units::with_unit;
 
 /// Draw schedules: who does what when, or who sends to whom.
 #[derive(Debug, clap::Args)]

@@ -1,19 +1,14 @@
 //! `oneport export`: writes a schedule in the format of another tool.
 
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
 
-use anyhow::{Context, Result, bail};
 use clap::Subcommand;
-use oneport::Schedule;
 use oneport_formats::simgrid::Network;
 use oneport_formats::{Written, dot, goal, msccl, simgrid};
 
-use crate::args::{Common, Named, named};
-use crate::input::Input;
-use crate::memory::{LARGE_SCHEDULE, ensure_memory};
-use crate::output;
-use crate::units::Unit;
+use crate::args::{Named, named};
+use crate::memory::LARGE_SCHEDULE;
+use crate::prelude::*;
 
 /// Write a schedule in the format of another tool.
 #[derive(Debug, clap::Args)]

@@ -1,27 +1,14 @@
 //! `oneport guidelines`: checks performance guidelines between collectives.
 
-use std::collections::BTreeMap;
-use std::io::Write;
-use std::process::ExitCode;
-use std::time::Duration;
-
-use anyhow::{Result, bail, ensure};
-use oneport::run::{Clock, Place, Processes};
-use oneport::{CostModel, Ports};
 use oneport_measure::Calibration;
 use oneport_measure::guidelines::{self, Comparison, Evaluation, Performer, Setting};
-use oneport_pictures::Columns;
-use serde::Serialize;
 
-use crate::args::{InputArgs, Inputs, MachineArgs, clock_name, parse_ranks};
+use crate::args::{InputArgs, Inputs, MachineArgs, parse_ranks};
 use crate::delays::DelayArgs;
-use crate::input::show_cost;
-use crate::memory::ensure_memory;
-use crate::output::{self, record};
-use crate::progress::WorkBar;
-use crate::ranges::{Ranges, parse_sizes};
-use crate::site::{self, Engine, Site, ensure_for_processes};
-use crate::units::{Number, Unit, number, parse_deadline, show_bytes};
+use crate::prelude::*;
+use crate::ranges::parse_sizes;
+use crate::site::{self, ensure_for_processes};
+use crate::units::parse_deadline;
 use crate::{calibrate, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.

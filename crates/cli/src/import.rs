@@ -1,18 +1,11 @@
 //! `oneport import`: reads a schedule of another tool and writes it in oneport's JSON form.
 
-use std::io::Write;
-use std::path::PathBuf;
-
-use anyhow::{Context, Result};
 use clap::Subcommand;
 use oneport::check::Options;
-use oneport::{CostModel, Schedule};
 use oneport_formats::{goal, msccl};
 
-use crate::files::{name_of, read_text};
 use crate::input::note_if_wrong;
-use crate::output;
-use crate::units::parse_count;
+use crate::prelude::*;
 
 /// Read a schedule of another tool, and write it in oneport's JSON form.
 #[derive(Debug, clap::Args)]

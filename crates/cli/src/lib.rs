@@ -29,6 +29,7 @@ mod nodes;
 mod output;
 mod parallel;
 mod plan;
+mod prelude;
 mod progress;
 mod ranges;
 mod run;

@@ -1,14 +1,7 @@
 //! `oneport list`: lists collectives and algorithms.
 
-use std::io::Write;
-
-use anyhow::Result;
-use oneport::Kind;
-use oneport::plan::registry::{self, Algorithm};
-use oneport_pictures::Columns;
-
 use crate::args::parse_kind;
-use crate::output::{self, record};
+use crate::prelude::*;
 use crate::units::did_you_mean;
 
 /// List the collectives and the algorithms that can plan them.

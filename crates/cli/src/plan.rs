@@ -1,22 +1,13 @@
 //! `oneport plan`: plans a schedule and prints it.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::io::Write;
-use std::path::PathBuf;
 
-use anyhow::{Result, bail, ensure};
-use clap::ValueEnum;
-use oneport::plan::registry;
-use oneport::{Order, Schedule, Span, Step};
+use oneport::{Order, Span, Step};
 use oneport_formats::dot;
 
-use crate::args::Common;
-use crate::input::Input;
 use crate::levels;
-use crate::memory::{LARGE_SCHEDULE, ensure_memory};
-use crate::output;
-use crate::task::PlanTask;
+use crate::memory::LARGE_SCHEDULE;
+use crate::prelude::*;
 
 /// Plan a schedule and print it.
 #[derive(Debug, clap::Args)]

@@ -1,8 +1,6 @@
 //! `oneport schema`: prints the JSON Schema of a kind of file.
 
-use std::io::Write;
-
-use anyhow::Result;
+use crate::prelude::*;
 use clap::builder::PossibleValuesParser;
 use oneport_formats::schema;
 

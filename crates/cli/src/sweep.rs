@@ -3,31 +3,22 @@
 
 mod table;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use anyhow::{Context, Result, bail};
-use oneport::Ports;
 use oneport_pictures::shell::Heading;
-use oneport_pictures::{Caption, Sweep, SweepRow, plot};
-use serde::{Deserialize, Serialize};
+use oneport_pictures::{Sweep, plot};
+use serde::Deserialize;
 
-use crate::args::Common;
 use crate::draw::FrameArgs;
 use crate::files::FileKind;
 use crate::host;
-use crate::input::show_cost;
-use crate::output::{self, Skipped, VERSION, command, record};
-use crate::progress::WorkBar;
-use crate::ranges::Ranges;
+use crate::output::{Skipped, VERSION, command};
+use crate::prelude::*;
 use crate::tune::stop_on_signals;
-use crate::units::{Number, Unit, show_bytes};
 
 /// Where a table of times goes besides standard output.
 #[derive(Debug, Clone, clap::Args)]

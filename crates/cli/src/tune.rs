@@ -5,17 +5,11 @@ mod job;
 mod report;
 mod verify;
 
-use std::io::Write;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use anyhow::{Context, Result};
-use oneport::Kind;
-use oneport::run::{Clock, Element, ElementType, Op};
+use oneport::run::Op;
 use oneport_formats::selection::Library;
 use oneport_measure::tune::{self, Measure, TuningResult};
 
@@ -24,11 +18,10 @@ use crate::args::{
     parse_root,
 };
 use crate::host;
-use crate::output;
-use crate::progress::WorkBar;
-use crate::ranges::{Ranges, parse_sizes};
-use crate::site::{self, Engine, Site};
-use crate::units::{parse_budget, parse_core, parse_count, show_bytes};
+use crate::prelude::*;
+use crate::ranges::parse_sizes;
+use crate::site;
+use crate::units::{parse_budget, parse_core};
 use files::Files;
 use job::{CoreUse, TuneJob};
 use verify::VerifyJob;

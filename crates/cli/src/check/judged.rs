@@ -1,25 +1,14 @@
 //! One schedule or several files, each proved; right files are judged beside the fastest algorithm.
 
 use std::borrow::Cow;
-use std::io::Write;
-use std::path::{Path, PathBuf};
 
-use anyhow::Result;
 use oneport::check::Report;
-use oneport::plan::registry::Algorithm;
 use oneport::simulate::bounds::LowerBounds;
-use oneport::{CostModel, Request, Schedule};
-use oneport_pictures::Columns;
-use serde::Serialize;
 
 use super::{CheckArgs, verdict};
-use crate::files::name_of;
-use crate::input::{Input, ScheduleInfo, print_warnings};
-use crate::memory::ensure_memory;
-use crate::output::{self, record};
-use crate::progress::WorkBar;
-use crate::task::{PlanTask, finite};
-use crate::units::{Number, Unit, counted, number, or_dash, show_bytes};
+use crate::input::{ScheduleInfo, print_warnings};
+use crate::prelude::*;
+use crate::task::finite;
 
 #[derive(Serialize)]
 struct One {

@@ -1,14 +1,10 @@
 //! `oneport steady --run`: runs the schedule on threads at the platform's pace.
 
-use std::time::Duration;
-
-use anyhow::{Result, bail};
-use oneport::Schedule;
-use oneport::run::{self, Clock, Element, Operator, Team};
+use oneport::run::{self, Operator, Team};
 use oneport_steady::{Fraction, Operation, Periodic};
 
 use super::report::MeasuredSeries;
-use crate::output;
+use crate::prelude::*;
 
 /// A run that takes up to this many times its model time has kept pace.
 const MAX_LATE: f64 = 1.05;

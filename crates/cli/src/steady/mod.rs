@@ -4,14 +4,8 @@ mod execute;
 mod picture;
 mod report;
 
-use std::io::Write;
-use std::path::PathBuf;
-use std::process::ExitCode;
-
-use anyhow::{Context, Result, bail};
 use oneport::check;
-use oneport::{Ports, Schedule};
-use oneport_pictures::{Caption, Trace};
+use oneport_pictures::Trace;
 use oneport_steady::{
     Fraction, Operation, Packets, Periodic, Platform, Robustness, Route, Series, Single, Solution,
     SolveMethod, best_packets, best_single, generate, parse_fraction, show_short, solve,
@@ -19,11 +13,10 @@ use oneport_steady::{
 
 use crate::args::{PORTS, named};
 use crate::draw::{FrameArgs, OutputFile};
-use crate::files::{name_of, read_text};
 use crate::machine::read_costs;
-use crate::memory::{available_memory, ensure_memory};
-use crate::output;
-use crate::units::{counted, did_you_mean, parse_count, parse_size};
+use crate::memory::available_memory;
+use crate::prelude::*;
+use crate::units::did_you_mean;
 use execute::execute;
 use report::MeasuredSeries;
 

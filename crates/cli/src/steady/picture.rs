@@ -1,12 +1,10 @@
 //! Draws a steady-state platform: nodes on a circle, links as arrows.
 
-use oneport_pictures::Caption;
 use oneport_pictures::svg::{Anchor, MARGIN, Svg, TEXT, number};
 use oneport_steady::{Fraction, Route, Solution, show_short};
 
 use crate::draw::FrameArgs;
-use crate::output;
-use crate::units::counted;
+use crate::prelude::*;
 
 /// Distance of opposite links from the line between their nodes.
 const SIDE: f64 = 3.0;

@@ -1,14 +1,9 @@
 //! Output of `oneport steady`: the JSON fields and the printed text.
 
-use std::io::Write;
-
-use anyhow::Result;
 use oneport_steady::{Fraction, Operation, Route, Solution, Task, show_short};
-use serde::Serialize;
 
 use super::Found;
-use crate::output::{self, record};
-use crate::units::counted;
+use crate::prelude::*;
 
 pub(super) fn json(found: &Found) -> impl Serialize {
     let (solution, periodic) = (&found.solution, &found.periodic);

@@ -2,12 +2,9 @@
 
 use std::rc::Rc;
 
-use oneport_pictures::{Columns, SweepRow};
-
 use super::Table;
-use crate::files::name_of;
 use crate::output::command;
-use crate::units::{number, or_dash, show_bytes, show_ns};
+use crate::prelude::*;
 
 /// The rows at a point, fastest first, and one of them.
 type Row<'a> = (Rc<Vec<&'a SweepRow>>, &'a SweepRow);

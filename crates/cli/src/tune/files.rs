@@ -3,11 +3,7 @@
 use std::cell::RefCell;
 use std::fmt::Display;
 use std::fs;
-use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use oneport::plan::registry;
-use oneport::run::Clock;
 use oneport_formats::selection::{self, Origin, SelectionTable, TimedChoice};
 use oneport_measure::tune::csv::{self, Parameters};
 use oneport_measure::tune::page::page;
@@ -17,11 +13,8 @@ use oneport_pictures::shell::Heading;
 
 use super::TuneArgs;
 use super::job::{CoreUse, TuneJob};
-use crate::args::clock_name;
-use crate::files::{FileKind, read_text};
-use crate::input::show_cost;
-use crate::output;
-use crate::units::Unit;
+use crate::files::FileKind;
+use crate::prelude::*;
 
 pub(super) struct Files<'a> {
     args: &'a TuneArgs,

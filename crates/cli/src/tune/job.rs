@@ -2,23 +2,16 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::{Result, ensure};
-use oneport::Error;
-use oneport::plan::Segments;
-use oneport::plan::registry::Algorithm;
-use oneport::run::{Clock, Element, ElementType, Op, Place, Processes, TeamOptions, Teams};
+use oneport::run::{Op, TeamOptions, Teams};
 use oneport_measure::tune::{Live, Sweep, Trial, TuningResult};
 use oneport_measure::{Machine, load_warning};
 
 use super::TuneArgs;
-use crate::args::{Common, SegmentCount, Vector, clock_name, default_type, operator};
-use crate::input::show_cost;
-use crate::memory::ensure_memory;
-use crate::output::{self, Skipped};
-use crate::ranges::Ranges;
-use crate::site::{Site, ensure_for_processes, summary};
-use crate::task::{PlanTask, algorithms, footprint};
-use crate::units::{Unit, counted, show_bytes, show_ns};
+use crate::args::{SegmentCount, Vector, default_type, operator};
+use crate::output::Skipped;
+use crate::prelude::*;
+use crate::site::{ensure_for_processes, summary};
+use crate::task::{algorithms, footprint};
 
 pub(super) struct TuneJob<'a> {
     pub(super) args: &'a TuneArgs,

@@ -1,16 +1,9 @@
 //! Result of a sweep on standard output, as text or JSON.
 
-use std::io::Write;
-
-use anyhow::Result;
 use oneport_measure::tune::{LibraryRow, Trial, TuningResult};
-use oneport_pictures::Columns;
-use serde::Serialize;
 
 use super::job::{CoreUse, TuneJob};
-use crate::args::clock_name;
-use crate::output::{self, record};
-use crate::units::{number, or_dash, show_bytes, show_ns};
+use crate::prelude::*;
 
 impl TuneJob<'_> {
     /// The result as JSON fields; `resumed` rows are those of the CSV file.

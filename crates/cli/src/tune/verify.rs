@@ -2,24 +2,14 @@
 //! what an exported file says.
 
 use std::cmp::Ordering;
-use std::io::Write;
-use std::path::Path;
-use std::process::ExitCode;
 
-use anyhow::{Context, Result, bail};
-use oneport::run::Element;
 use oneport_measure::tune::{self, Summary, Trial, VerifiedRow, csv};
-use oneport_pictures::Columns;
-use serde::Serialize;
 
 use super::TuneArgs;
 use super::files::parameters;
 use super::job::TuneJob;
-use crate::files::read_text;
-use crate::output::{self, record};
-use crate::progress::WorkBar;
-use crate::site::{self, Site};
-use crate::units::{number, show_bytes, show_ns};
+use crate::prelude::*;
+use crate::site;
 
 /// Beginnings of the names of variables that choose algorithms in MPI libraries.
 const CHOOSING: [&str; 5] = [

@@ -1,0 +1,28 @@
+//! What most subcommands need: the words in which they are written.
+
+pub(crate) use anyhow::{Context, Result, bail, ensure};
+pub(crate) use clap::ValueEnum;
+
+pub(crate) use crate::args::{Common, clock_name};
+pub(crate) use crate::files::{name_of, read_text};
+pub(crate) use crate::input::{Input, show_cost};
+pub(crate) use crate::memory::ensure_memory;
+pub(crate) use crate::output::{self, record};
+pub(crate) use crate::progress::WorkBar;
+pub(crate) use crate::ranges::Ranges;
+pub(crate) use crate::site::{Engine, Site};
+pub(crate) use crate::task::PlanTask;
+pub(crate) use crate::units::{
+    Number, Unit, counted, number, or_dash, parse_count, parse_size, show_bytes, show_ns,
+};
+pub(crate) use oneport::plan::registry::Algorithm;
+pub(crate) use oneport::plan::{Segments, registry};
+pub(crate) use oneport::run::{Clock, Element, ElementType, Place, Processes};
+pub(crate) use oneport::{CostModel, Error, Kind, Ports, Request, Schedule};
+pub(crate) use oneport_pictures::{Caption, Columns, SweepRow};
+pub(crate) use serde::Serialize;
+pub(crate) use std::collections::BTreeMap;
+pub(crate) use std::io::Write;
+pub(crate) use std::path::{Path, PathBuf};
+pub(crate) use std::process::ExitCode;
+pub(crate) use std::time::Duration;
