@@ -185,7 +185,11 @@ impl Error {
             // The parser's name for any word: a reader would take it for a requirement.
             Category::Syntax if text == "expected ident" => "not JSON".to_string(),
             Category::Syntax => format!("not JSON ({text})"),
-            Category::Data | Category::Io => text.to_string(),
+            Category::Data | Category::Io => JSON_WORDS
+                .iter()
+                .fold(text.to_string(), |text, (parser, json)| {
+                    text.replace(parser, json)
+                }),
         };
         // What the whole text means has no place in it.
         if line == 0 {
@@ -204,6 +208,21 @@ impl Error {
         ErrorKind::System(message.into()).into()
     }
 }
+
+/// The parser's words, and what they mean to somebody who writes JSON.
+const JSON_WORDS: [(&str, &str); 8] = [
+    ("expected usize", "expected a whole number"),
+    ("expected u64", "expected a whole number"),
+    ("expected f64", "expected a number"),
+    ("type: map", "type: object"),
+    ("a sequence", "a list"),
+    ("a tuple of size 2", "a list of 2"),
+    (
+        "internally tagged enum Collective",
+        "an object such as {\"kind\": \"barrier\"}",
+    ),
+    ("unknown variant", "unknown name"),
+];
 
 /// Messages repeat words of files and requests: no word is longer than this in them, and no message
 /// longer than [`MAX_MESSAGE`], in characters.

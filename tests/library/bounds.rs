@@ -450,8 +450,8 @@ impl Growing<'_> {
     }
 }
 
-/// Of all schedules of few messages on up to three ranks, none is faster than its bounds, whoever is
-/// late and whatever waits; where a bound is exact, one of them reaches it.
+/// Of all schedules of few messages on up to three ranks, none is faster than its bounds, whoever
+/// is late and whatever waits; where a bound is exact, one of them reaches it.
 #[test]
 fn no_small_schedule_is_faster_than_its_bounds() {
     let models = |p: usize| {

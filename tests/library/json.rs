@@ -74,7 +74,7 @@ fn wrong_types_are_refused() {
     refused(
         "\"ranks\": 3",
         "\"ranks\": \"3\"",
-        "invalid type: string \"3\", expected usize",
+        "invalid type: string \"3\", expected a whole number",
     );
     refused(
         "\"ranks\": 3",
@@ -85,7 +85,7 @@ fn wrong_types_are_refused() {
     refused(
         "\"ports\": \"bi\"",
         "\"ports\": \"both\"",
-        "unknown variant `both`, expected `uni` or `bi`",
+        "unknown name `both`, expected `uni` or `bi`",
     );
     refused("\"ports\": \"bi\"", "\"ports\": 1", "line 2");
     refused("[[0,4]]", "[0,4]", "invalid type: integer `0`");
@@ -95,7 +95,7 @@ fn wrong_types_are_refused() {
     refused(
         "[ {\"send\"",
         "[ {\"sent\"",
-        "unknown variant `sent`, expected one of `send`, `recv`",
+        "unknown name `sent`, expected one of `send`, `recv`",
     );
     refused(
         "{\"send\": {\"to\": 1, \"spans\": [[0,4]]}}",
@@ -115,7 +115,7 @@ fn wrong_types_are_refused() {
     refused(
         "\"broadcast\"",
         "\"broadcasts\"",
-        "unknown variant `broadcasts`",
+        "unknown name `broadcasts`",
     );
     refused(
         "{\"send\": {\"to\": 1, \"spans\": [[0,4]]}}",
@@ -125,7 +125,7 @@ fn wrong_types_are_refused() {
     refused(
         "{\"send\": {\"to\": 1, \"spans\": [[0,4]]}}",
         "{\"recv_combine\": {\"from\": 1, \"spans\": [], \"order\": \"mine\"}}",
-        "unknown variant `mine`, expected `mine_first` or `theirs_first`",
+        "unknown name `mine`, expected `mine_first` or `theirs_first`",
     );
     for text in [
         "",
@@ -193,19 +193,19 @@ fn numbers_out_of_range_are_refused() {
     refused(
         "\"ranks\": 3",
         "\"ranks\": -3",
-        "invalid value: integer `-3`, expected usize",
+        "invalid value: integer `-3`, expected a whole number",
     );
     refused("[[0,4]]", "[[-1,4]]", "invalid value: integer `-1`");
     refused("\"to\": 1", "\"to\": -1", "invalid value: integer `-1`");
     refused(
         "\"len\": 4",
         "\"len\": 18446744073709551616",
-        "floating point `1.8446744073709552e+19`, expected usize",
+        "floating point `1.8446744073709552e+19`, expected a whole number",
     );
     refused(
         "[[0,4]]",
         "[[18446744073709551616,4]]",
-        "floating point `1.8446744073709552e+19`, expected usize",
+        "floating point `1.8446744073709552e+19`, expected a whole number",
     );
     refused(
         "[[0,4]]",

@@ -158,6 +158,22 @@ impl Checked {
         }
     }
 
+    /// What it is to do: `reduce, root 0, 4 ranks, bi`.
+    fn task(&self) -> Option<String> {
+        let Checked::One(one) = self else { return None };
+        let info = &one.info;
+        let root = info
+            .root
+            .map_or(String::new(), |root| format!(", root {root}"));
+        let ported = if info.ported > 1 {
+            format!(" x {}", info.ported)
+        } else {
+            String::new()
+        };
+        let (kind, ranks, ports) = (info.collective, info.ranks, info.ports);
+        Some(format!("{kind}{root}, {ranks} ranks, {ports}{ported}"))
+    }
+
     fn judged(&self) -> Option<&Judgement> {
         self.right()?.judgement.as_ref()
     }
@@ -205,9 +221,13 @@ fn print(schedules: &[Checked], out: &mut dyn Write) -> Result<()> {
         writeln!(out, "{name}: {line}")?;
     }
     writeln!(out)?;
+    let mut tasks = schedules.iter().filter_map(Checked::task);
+    let first = tasks.next();
+    let several = tasks.any(|other| Some(other) != first);
     let notes = |one: &One| one.report.notes.len() + one.report.more_notes;
     let columns = Columns::<Checked>::default()
         .add("schedule", |checked| checked.name().to_string())
+        .add_if(several, "task", |checked| or_dash(checked.task()))
         .add("result", |checked| match checked {
             Checked::Unreadable { .. } => "UNREADABLE",
             Checked::One(_) if checked.is_right() => "correct",
