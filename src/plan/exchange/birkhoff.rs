@@ -31,10 +31,8 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     planning_work: 4,
     source: "Birkhoff 1946; preemptive open shop: Gonzalez, Sahni 1976",
     rounds: "r, at most one for each block and 2p more; beta d at least; equal blocks: as pairwise",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(time),
     same_as: pairwise::of_equal_blocks,
-    ..row::new("birkhoff", Kind::Alltoall, plan)
+    ..row::new("birkhoff", Kind::Alltoall, plan).timed(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

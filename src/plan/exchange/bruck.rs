@@ -25,9 +25,7 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     k_ported: true,
     source: "Bruck, Ho, Kipnis, Upfal, Weathersby 1997",
     rounds: "ceil(log_{k+1} p) on k ports (bi), up to 3 times that (uni)",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(time),
-    ..row::new("bruck", Kind::Allgather, plan)
+    ..row::new("bruck", Kind::Allgather, plan).timed(time)
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {

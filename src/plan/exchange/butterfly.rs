@@ -21,7 +21,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
     rounds: "2 floor(log2 p), if p is not a power of two 1 more (bi); about 3 floor(log2 p) (uni)",
     volume: "(p-1) m + floor(log2 p)/2 m",
     best_root: BestRoot::Search,
-    closed_form: ClosedForm::Of(time),
     published: Some(|x| {
         let share = (x.p - 1.0) / x.p * x.m;
         let time = 2.0 * x.l * x.alpha + 2.0 * share * x.beta + share * x.gamma;
@@ -33,7 +32,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
             ..x.whole(TABLE_III, x.l)
         })
     }),
-    ..row::new("butterfly", Kind::Reduce, plan)
+    ..row::new("butterfly", Kind::Reduce, plan).timed(time)
 };
 
 pub(in crate::plan) const BROADCAST: Row = Row {

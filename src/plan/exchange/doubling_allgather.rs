@@ -18,9 +18,7 @@ use crate::plan::prelude::*;
 pub(in crate::plan) const ALLGATHER: Row = Row {
     source: "folklore",
     rounds: "floor(log2 p) (bi), 2 floor(log2 p) (uni), if p is not a power of two 2 more",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(time),
-    ..row::new("recursive-doubling", Kind::Allgather, plan)
+    ..row::new("recursive-doubling", Kind::Allgather, plan).timed(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

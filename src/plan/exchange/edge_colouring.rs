@@ -27,10 +27,8 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     transfers: row::for_each_pair,
     source: "König 1916; Vizing 1964; open shop: Gonzalez, Sahni 1976",
     rounds: "d, the most messages of a port (bi); at most d+2 (uni); equal blocks: as pairwise",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(time),
     same_as: pairwise::of_equal_blocks,
-    ..row::new("edge-colouring", Kind::Alltoall, plan)
+    ..row::new("edge-colouring", Kind::Alltoall, plan).timed(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

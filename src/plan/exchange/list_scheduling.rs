@@ -31,10 +31,8 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     planning_work: 8,
     source: "list scheduling of open shops: Graham 1966; Bárány, Fiala 1982",
     rounds: "none; time at most twice that of the busiest port; equal blocks: as pairwise",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(time),
     same_as: pairwise::of_equal_blocks,
-    ..row::new("list-scheduling", Kind::Alltoall, plan)
+    ..row::new("list-scheduling", Kind::Alltoall, plan).timed(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

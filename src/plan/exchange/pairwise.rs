@@ -24,9 +24,7 @@ pub(in crate::plan) const ALLTOALL: Row = Row {
     transfers: row::for_each_pair,
     source: "folklore; on one port, a 1-factorisation (Lucas 1883)",
     rounds: "p-1 (bi), 2(p-1) (uni; p odd: 2p); on k ports ceil((p-1)/k), twice that (p odd: 2 ceil(p/k))",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(time),
-    ..row::planned_by("pairwise", Kind::Alltoall, Planner::Streamed(programs))
+    ..row::planned_by("pairwise", Kind::Alltoall, Planner::Streamed(programs)).timed(time)
 };
 
 pub(super) fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {

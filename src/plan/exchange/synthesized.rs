@@ -22,7 +22,6 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     ports: PortModels::Uni,
     source: "oneport; Krumme, Cybenko, Venkataraman 1992",
     rounds: "those of p+1 ranks for p = 5, 9, 11, 13, 15, 17, 19, 27, 29; else those of fibonacci",
-    volume: "(p-1) m",
     same_as: |request| (!is_known(request)).then_some(&fibonacci::ALLGATHER),
     ..row::new("synthesized", Kind::Allgather, plan)
 };

@@ -34,8 +34,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     rounds: "2 ceil(log_{k+1} p) on k ports (bi), about 3 ceil(log_{k+1} p) (uni)",
     volume: "(p-1) m + about ceil(log2 p)/2 m",
     best_root: BestRoot::Search,
-    closed_form: ClosedForm::Of(time),
-    ..row::new("van-de-geijn", Kind::Reduce, plan)
+    ..row::new("van-de-geijn", Kind::Reduce, plan).timed(time)
 };
 
 pub(in crate::plan) const RING_REDUCE: Row = Row {

@@ -30,15 +30,12 @@ use crate::plan::prelude::*;
 pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Bi,
     commutative_only: true,
-    segmented: true,
-    transfers: row::for_each_segment,
     source: "Lowery & Langou, Algorithm 2",
     rounds: "ceil(log2 p)+q-1",
-    volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Formula(|x| x.optimum(1.0, (x.l - 1.0) * (x.beta + x.gamma))),
     published: Some(|x| Some(x.rounds(TABLE_III, x.l - 1.0, 1.0))),
-    ..row::planned_by("bi-greedy", Kind::Reduce, Planner::Reduction(reduction))
+    ..row::planned_by("bi-greedy", Kind::Reduce, Planner::Reduction(reduction)).segmented()
 };
 
 pub(in crate::plan) fn reduction(request: &Request) -> Reduction {

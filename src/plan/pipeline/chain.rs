@@ -11,11 +11,8 @@
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
-    segmented: true,
-    transfers: row::for_each_segment,
     source: "Lowery & Langou, section IV (pipeline)",
     rounds: "p+q-2 (bi), p-1+2(q-1) (uni)",
-    volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Formula(|x| {
         let unit = x.beta + x.gamma;
@@ -37,6 +34,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
         Kind::Reduce,
         Planner::Streamed(|request| Ok(reduction_of(request, Chain::new))),
     )
+    .segmented()
 };
 
 pub(in crate::plan) const BROADCAST: Row = Row {

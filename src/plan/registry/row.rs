@@ -207,6 +207,23 @@ impl Row {
         all.join("; ")
     }
 
+    /// The row of an algorithm that splits the vector: each rank sends each segment once.
+    pub(in crate::plan) const fn segmented(self) -> Row {
+        Row {
+            segmented: true,
+            transfers: for_each_segment,
+            ..self
+        }
+    }
+
+    /// The row with this closed form of the time.
+    pub(in crate::plan) const fn timed(self, time: Formula) -> Row {
+        Row {
+            closed_form: ClosedForm::Of(time),
+            ..self
+        }
+    }
+
     /// The row as a base for another collective: without best segment and published table.
     pub(in crate::plan) const fn for_another_collective(self) -> Row {
         Row {
@@ -217,10 +234,10 @@ impl Row {
     }
 }
 
-/// A row with the most common properties: any ports, operator, links and blocks, no segments, and a
-/// logarithmic number of rounds.
+/// A row with the most common properties: any ports, operator, links and blocks, no segments, a
+/// logarithmic number of rounds, and the volume of a tree.
 ///
-/// The caller adds source, rounds, volume and, if there is a closed form, the time.
+/// The caller adds source, rounds and, if there is a closed form, the time.
 pub(in crate::plan) const fn new(
     name: &'static str,
     collective: Kind,
@@ -252,7 +269,7 @@ pub(in crate::plan) const fn planned_by(
         tables: |_| 0,
         source: "",
         rounds: "",
-        volume: "",
+        volume: "(p-1) m",
         max_ranks: None,
         max_ranks_with_links: None,
         min_rounds: |_, _| 0,

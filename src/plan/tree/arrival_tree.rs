@@ -34,7 +34,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
     transfers: |p, _| p,
     source: "Golumbic 1976; in rank order Yeung 1991",
     rounds: "none; the least time of all trees where messages have no latency",
-    volume: "(p-1) m",
     ..row::planned_by("arrival-tree", Kind::Reduce, Planner::Reduction(reduction))
 };
 

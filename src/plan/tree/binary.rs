@@ -22,12 +22,8 @@
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
-    segmented: true,
-    transfers: row::for_each_segment,
     source: "folklore; Lowery & Langou, section IV",
     rounds: "2(N+q-2) (bi), 2(N-1)+3(q-1) (uni), N = ceil(log2(p+1)); at most, if p is not 2^N-1",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(time),
     covered_ranks: |p| (p + 1).next_power_of_two() - 1,
     best_segment: BestSegment::Formula(|x| {
         let unit = x.beta + x.gamma;
@@ -53,6 +49,8 @@ pub(in crate::plan) const REDUCE: Row = Row {
         })
     }),
     ..row::planned_by("binary", Kind::Reduce, Planner::Reduction(reduction))
+        .segmented()
+        .timed(time)
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "twice those of the reduction");

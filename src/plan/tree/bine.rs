@@ -22,9 +22,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     commutative_only: true,
     source: "De Sensi et al. 2025 (Bine trees)",
     rounds: "ceil(log2 p)",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(binomial::time),
-    ..row::planned_by("bine", Kind::Reduce, Planner::Reduction(reduction))
+    ..row::planned_by("bine", Kind::Reduce, Planner::Reduction(reduction)).timed(binomial::time)
 };
 
 pub(in crate::plan) fn reduction(request: &Request) -> Reduction {

@@ -15,13 +15,11 @@ use crate::plan::prelude::*;
 pub(in crate::plan) const REDUCE: Row = Row {
     source: "folklore; Lowery & Langou, section IV",
     rounds: "ceil(log2 p)",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(time),
     published: Some(|x| {
         let table = if x.bidirectional { TABLE_III } else { TABLE_I };
         Some(x.whole(table, x.l))
     }),
-    ..row::planned_by("binomial", Kind::Reduce, Planner::Reduction(reduction))
+    ..row::planned_by("binomial", Kind::Reduce, Planner::Reduction(reduction)).timed(time)
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "2 ceil(log2 p)");

@@ -21,13 +21,11 @@ use crate::plan::prelude::*;
 pub(in crate::plan) const BROADCAST: Row = Row {
     ports: PortModels::Each,
     k_ported: true,
-    segmented: true,
-    transfers: row::for_each_segment,
     source: "folklore; MPICH, Open MPI (pipelined k-ary trees), k ports",
     rounds: "D+q-1 (bi), D = ceil(log_k((k-1)p+1))-1 on k > 1 ports, p-1 on one",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(broadcast_time),
     ..row::new("kary", Kind::Broadcast, broadcast)
+        .segmented()
+        .timed(broadcast_time)
 };
 
 pub(in crate::plan) const REDUCE: Row = Row {

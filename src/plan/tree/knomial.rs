@@ -23,9 +23,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     k_ported: true,
     source: "folklore; MPICH, Open MPI (knomial), radix k+1",
     rounds: "ceil(log_{k+1} p) on k ports",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(time),
-    ..row::new("knomial", Kind::Reduce, plan)
+    ..row::new("knomial", Kind::Reduce, plan).timed(time)
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {

@@ -17,9 +17,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     transfers: |p, _| p,
     source: "folklore",
     rounds: "p-1",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(time),
-    ..row::planned_by("linear", Kind::Reduce, Planner::Reduction(reduction))
+    ..row::planned_by("linear", Kind::Reduce, Planner::Reduction(reduction)).timed(time)
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "2(p-1)");

@@ -31,14 +31,12 @@ use crate::plan::prelude::*;
 pub(in crate::plan) const BROADCAST: Row = Row {
     ports: PortModels::Bi,
     k_ported: true,
-    segmented: true,
-    transfers: row::for_each_segment,
     source: "Bar-Noy, Ho 1999 (k complete k-ary trees)",
     rounds: "D+ceil(q/k)-1, D = ceil(log_k((k-1)(p-1)+1)) on k > 1 ports, p-1 on one",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(time),
     min_rounds: levels,
     ..row::new("multi-tree", Kind::Broadcast, plan)
+        .segmented()
+        .timed(time)
 };
 
 pub(in crate::plan) const REDUCE: Row = Row {

@@ -22,11 +22,9 @@ use crate::plan::tree::binomial;
 pub(in crate::plan) const REDUCE: Row = Row {
     source: "Träff, optimal gather trees, Theorem 4",
     rounds: "ceil(log2 p); on a heterogeneous platform those of the best ordered tree",
-    volume: "(p-1) m",
     max_ranks_with_links: Some(heterogeneous::MAX_RANKS),
     best_root: BestRoot::Own,
-    closed_form: ClosedForm::Of(binomial::time),
-    ..row::new("ordered", Kind::Reduce, plan)
+    ..row::new("ordered", Kind::Reduce, plan).timed(binomial::time)
 };
 
 pub(in crate::plan) const BROADCAST: Row = Row {

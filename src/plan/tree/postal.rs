@@ -33,7 +33,6 @@ pub(in crate::plan) const REDUCE: Row = Row {
     transfers: |p, _| p,
     source: "Bar-Noy, Kipnis 1994; Karp et al. 1993 (LogP)",
     rounds: "none; the least time of all trees where messages have latency",
-    volume: "(p-1) m",
     ..row::planned_by("postal", Kind::Reduce, Planner::Reduction(reduction))
 };
 

@@ -18,13 +18,11 @@ use super::binomial;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const BROADCAST: Row = Row {
-    segmented: true,
-    transfers: row::for_each_segment,
     source: "Open MPI (split binary tree)",
     rounds: "q+2(N-2) and one of m/2 (bi, p = 2^N-1, q even)",
-    volume: "(p-1) m",
-    closed_form: ClosedForm::Of(time),
     ..row::new("split-binary", Kind::Broadcast, plan)
+        .segmented()
+        .timed(time)
 };
 
 pub(in crate::plan) const REDUCE: Row = Row {

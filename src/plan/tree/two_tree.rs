@@ -30,15 +30,12 @@ use crate::plan::prelude::*;
 
 pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Bi,
-    segmented: true,
-    transfers: row::for_each_segment,
     source: "Sanders, Speck, Träff 2009",
     rounds: "at most 2 ceil(log2 p)+q-2",
-    volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
     // 2 L + 2 k rounds with k segments for each tree.
     published: Some(|x| Some(x.rounds("about; Sanders, Speck, Träff 2009", 2.0 * x.l, 1.0))),
-    ..row::planned_by("two-tree", Kind::Reduce, Planner::Reduction(reduction))
+    ..row::planned_by("two-tree", Kind::Reduce, Planner::Reduction(reduction)).segmented()
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "at most 4 ceil(log2 p)+2q-4");

@@ -76,16 +76,13 @@ use search::Effort;
 pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Uni,
     commutative_only: true,
-    segmented: true,
-    transfers: row::for_each_segment,
     source: "oneport; goes beyond Lowery & Langou",
     rounds: "floor(log2 p)+2q-1 for odd p, fewer for even (gamma = 0, as measured); never more than uni-greedy where all links cost the same",
-    volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Own(best_segment::best),
     // 15 ms instead of 55 us for 64 ranks and 13 unequal segments.
     planning_work: 300,
-    ..row::planned_by("out-of-order", Kind::Reduce, Planner::Reduction(reduction))
+    ..row::planned_by("out-of-order", Kind::Reduce, Planner::Reduction(reduction)).segmented()
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {

@@ -38,14 +38,11 @@ pub use states::{States, makespan};
 pub(in crate::plan) const REDUCE: Row = Row {
     ports: PortModels::Uni,
     commutative_only: true,
-    segmented: true,
-    transfers: row::for_each_segment,
     source: "Lowery & Langou, algorithm 1",
     rounds: "no closed form; the fewest of all that reduce segments in order",
-    volume: "(p-1) m",
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Own(best_segment::best),
-    ..row::planned_by("uni-greedy", Kind::Reduce, Planner::Reduction(reduction))
+    ..row::planned_by("uni-greedy", Kind::Reduce, Planner::Reduction(reduction)).segmented()
 };
 
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "twice those of the reduction");
