@@ -242,9 +242,6 @@ impl Request {
     /// Plans it by the algorithm and with the segments of minimal model time under `machine`,
     /// which replaces the request's cost model. The request's segments only give the size of the
     /// vector.
-    ///
-    /// # Errors
-    /// As [`choose`].
     pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
         let request = self.clone().cost(machine.clone());
         let Choice {
@@ -272,9 +269,6 @@ pub fn with_best_segments(algorithm: &Algorithm, request: &Request) -> Result<Ch
 }
 
 /// Times `algorithm` for `request`, in model time, with the request's own segments.
-///
-/// # Errors
-/// As [`with_best_segments`].
 pub fn as_requested(algorithm: &Algorithm, request: &Request) -> Result<Choice, Refusal> {
     at_best(algorithm, request, &|request| {
         let time = algorithm.time(request);

@@ -48,9 +48,6 @@ pub fn tree(schedule: &Schedule) -> String {
 
 /// The sends that are not empty, by round: round, sender, and the step. A message's round is the
 /// number of messages on the longest chain that ends with it.
-///
-/// # Errors
-/// As [`Schedule::simulate`].
 pub fn messages_by_round(schedule: &Schedule) -> Result<Vec<(u64, usize, &Step)>> {
     let simulation = schedule.simulate(&CostModel::new(1.0, 0.0))?;
     let mut messages = Vec::new();
@@ -72,9 +69,6 @@ pub fn messages_by_round(schedule: &Schedule) -> Result<Vec<(u64, usize, &Step)>
 /// each message, and a dotted one where a rank waits for its next message.
 ///
 /// Time is that of simulating, and of sorting the messages.
-///
-/// # Errors
-/// As [`Schedule::simulate`].
 pub fn rounds(schedule: &Schedule) -> Result<String> {
     let messages = messages_by_round(schedule)?;
     // By rank: the rounds that it has a node for.

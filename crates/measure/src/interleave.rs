@@ -148,9 +148,6 @@ impl<T: Element> From<Outcome<T>> for MeasuredRun {
 
 impl MeasuredRun {
     /// Adds the repetitions of a later batch.
-    ///
-    /// # Errors
-    /// As [`WallTimes::add`].
     pub fn add(&mut self, later: MeasuredRun) -> Result<()> {
         self.wall.add(&later.wall)?;
         self.error = self.error.take().or(later.error);

@@ -124,9 +124,6 @@ impl Plate {
     }
 
     /// What the index says of it.
-    ///
-    /// # Errors
-    /// As [`Schedule::simulate`].
     pub fn summary(&self) -> Result<Value> {
         let rows = self.entries.iter().map(|entry| {
             let stats = entry.schedule.stats()?;

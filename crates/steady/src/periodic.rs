@@ -453,9 +453,6 @@ impl Periodic {
 
     /// Returns the cost model under which [`Periodic::schedule`] takes the times of the platform. A
     /// time unit of the platform is `unit` time units of the model.
-    ///
-    /// # Errors
-    /// Those of [`Platform::cost_model`](super::Platform::cost_model).
     pub fn cost(&self, unit: f64) -> Result<CostModel> {
         let platform = &self.solution.platform;
         let platform = platform.turned_if(self.solution.is_reversed());

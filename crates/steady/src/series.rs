@@ -97,9 +97,6 @@ impl Series {
 
     /// The cost model of the platform, for elements of `element_bytes` bytes. A message of the
     /// series takes the platform's time, whatever the size of its elements.
-    ///
-    /// # Errors
-    /// Those of [`Platform::cost_model`].
     pub fn cost(&self, element_bytes: u64) -> Result<CostModel> {
         self.platform
             .cost_model(self.elements, 1.0 / element_bytes.max(1) as f64)
@@ -108,9 +105,6 @@ impl Series {
     /// A lower bound of the time of `schedule` on the platform, in the platform's time units: its
     /// number of operations divided by the largest throughput. The throughput is computed again,
     /// with its proof, by [`solve`] and [`Solution::bounds`](super::Solution::bounds).
-    ///
-    /// # Errors
-    /// Those of [`solve`].
     pub fn min_time(&self, schedule: &Schedule) -> Result<f64> {
         let solution = solve(
             &self.platform,

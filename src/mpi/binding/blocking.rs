@@ -8,10 +8,8 @@ use crate::error::{Error, Result};
 use crate::run::engine::RankMemory;
 use crate::schedule::Step;
 
-/// Refuses steps that [`Communicator::messages`] does not perform.
-///
-/// # Errors
-/// When `step` is not the transfer of one span, or has more elements than the library counts.
+/// Refuses steps that [`Communicator::messages`] does not perform: all but transfers of one span,
+/// of as many elements as the library counts.
 pub(super) fn ensure_message(step: &Step) -> Result<()> {
     match step {
         Step::Send { spans, .. } | Step::Recv { spans, .. } if spans.len() == 1 => {
@@ -27,9 +25,6 @@ pub(super) fn ensure_message(step: &Step) -> Result<()> {
 impl Communicator {
     /// Performs `steps`, which [`ensure_message`] accepts, one after another on the buffer of this
     /// rank.
-    ///
-    /// # Errors
-    /// As the library says.
     #[inline]
     pub(super) fn messages(
         &self,

@@ -178,17 +178,11 @@ impl OwnCollective {
 
 impl Communicator {
     /// The library's counterpart of the schedule of `spec`.
-    ///
-    /// # Errors
-    /// As [`OwnCollective::of`].
     pub(crate) fn own_collective(&self, spec: &RunSpec<'_>) -> Result<OwnCollective> {
         OwnCollective::of(self.mpi, spec)
     }
 
     /// Has the library do `own` on the buffer of this rank.
-    ///
-    /// # Errors
-    /// As the library says.
     #[inline]
     pub(crate) fn collective(
         &self,

@@ -31,9 +31,6 @@ pub(crate) struct Communicator {
 
 impl Communicator {
     /// All processes of the launch.
-    ///
-    /// # Errors
-    /// As the library says.
     pub(crate) fn world(mpi: &'static Mpi) -> Result<Communicator> {
         let mut handle = Handle(0);
         // SAFETY: the address of a handle.
@@ -71,9 +68,6 @@ impl Communicator {
     }
 
     /// The processes of this group that share memory with this one, with the same order of ranks.
-    ///
-    /// # Errors
-    /// As the library says.
     pub(crate) fn on_this_host(&self) -> Result<Communicator> {
         let (mpi, mut handle) = (self.mpi, Handle(0));
         let (shared, info) = (mpi.constants.comm_type_shared, mpi.constants.info_null);
@@ -85,9 +79,6 @@ impl Communicator {
     }
 
     /// The group of all processes that call with the same `colour`, with the same order of ranks.
-    ///
-    /// # Errors
-    /// As the library says.
     pub(crate) fn split(&self, colour: bool) -> Result<Communicator> {
         let (mpi, mut handle) = (self.mpi, Handle(0));
         // SAFETY: the address of a handle; the other handle exists.
@@ -114,9 +105,6 @@ impl Communicator {
     }
 
     /// The largest tag of a message.
-    ///
-    /// # Errors
-    /// As the library says.
     pub(crate) fn max_tag(&self) -> Result<c_int> {
         /// Every library has at least as many.
         const LEAST: c_int = 32_767;
@@ -148,9 +136,6 @@ impl Communicator {
     }
 
     /// Waits for all processes, for at most `deadline`.
-    ///
-    /// # Errors
-    /// As the library says. A passed deadline ends all processes.
     pub(crate) fn barrier(&self, deadline: Duration) -> Result<()> {
         let start = |request: &mut Handle| {
             // SAFETY: the address of a request; the handle exists.
@@ -160,9 +145,6 @@ impl Communicator {
     }
 
     /// Tells process `to`, which waits in [`Communicator::await_signal`], to go on.
-    ///
-    /// # Errors
-    /// As the library says.
     pub(crate) fn signal(&self, to: usize) -> Result<()> {
         let (byte, none, to) = (self.mpi.constants.u8, std::ptr::null(), count(to)?);
         let start = |request: &mut Handle| {
@@ -173,9 +155,6 @@ impl Communicator {
     }
 
     /// Waits for the signal of process `from`, however long it takes and most of the time asleep.
-    ///
-    /// # Errors
-    /// As the library says.
     pub(crate) fn await_signal(&self, from: usize) -> Result<()> {
         const NAP: Duration = Duration::from_millis(1);
         let (mpi, mut request) = (self.mpi, Handle(0));
@@ -191,9 +170,6 @@ impl Communicator {
     }
 
     /// By element: the largest of all processes' values.
-    ///
-    /// # Errors
-    /// As the library says. A passed deadline ends all processes.
     pub(crate) fn max<const N: usize>(&self, values: [u64; N]) -> Result<[u64; N]> {
         let (mpi, mut result) = (self.mpi, [0u64; N]);
         let (u64, max) = (mpi.constants.u64, mpi.constants.max);
@@ -208,9 +184,6 @@ impl Communicator {
     }
 
     /// Sends the values of process `root` to all.
-    ///
-    /// # Errors
-    /// As the library says. A passed deadline ends all processes.
     pub(crate) fn broadcast<T: Element>(&self, root: usize, values: &mut [T]) -> Result<()> {
         let (mpi, dtype) = (self.mpi, self.mpi.datatype(own_type::<T>()));
         let (n, root) = (count(values.len())?, count(root)?);
@@ -223,9 +196,6 @@ impl Communicator {
     }
 
     /// Process after process, the values of all; each has as many.
-    ///
-    /// # Errors
-    /// As the library says. A passed deadline ends all processes.
     pub(crate) fn gather_to_all<T: Element>(&self, values: &[T]) -> Result<Vec<T>> {
         let (mpi, dtype) = (self.mpi, self.mpi.datatype(own_type::<T>()));
         let n = count(values.len())?;

@@ -1,6 +1,7 @@
 //! The MPI library of the user's cluster, loaded at run time: the one module that calls it.
 //!
-//! All other modules pass spans and slices.
+//! All other modules pass spans and slices. An error is what the library says; a deadline that
+//! passes ends all processes.
 //!
 //! # Why it is sound
 //!

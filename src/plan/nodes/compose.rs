@@ -245,9 +245,6 @@ impl Algorithm {
     /// A composition with the algorithms that its phases take for this request, which its name
     /// tells: `hier(binomial,chain)`. A phase in which groups of ranks take different ones remains
     /// open. Other algorithms are returned as they are.
-    ///
-    /// # Errors
-    /// As [`Algorithm::plan`].
     pub fn resolved(&self, request: &Request) -> Result<Algorithm> {
         let Planner::Composed(composition) = self.planner else {
             return Ok(self.clone());

@@ -65,9 +65,6 @@ impl Algorithm {
     }
 
     /// As [`Algorithm::plan`], but does not store the schedule if the algorithm can stream it.
-    ///
-    /// # Errors
-    /// As [`Algorithm::plan`].
     pub fn planned(&self, request: &Request) -> Result<Planned> {
         self.accepts(request)?;
         let element_bytes = request.element_bytes;

@@ -92,9 +92,6 @@ impl Planned {
     }
 
     /// Stores it as a schedule, in time and memory linear in the number of steps and spans.
-    ///
-    /// # Errors
-    /// As [`Schedule::new`].
     pub fn materialize(self) -> Result<Schedule> {
         match self {
             Planned::Stored(schedule) => Ok(schedule),

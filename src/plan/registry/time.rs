@@ -35,9 +35,6 @@ impl Algorithm {
     /// Model time of `request`: by the closed form where there is one for this request, by
     /// simulation otherwise, in time linear in the number of steps. It is infinite if a message has
     /// no link.
-    ///
-    /// # Errors
-    /// As [`plan`](Self::plan).
     pub fn time(&self, request: &Request) -> Result<f64> {
         let time = self.time_within(request, f64::INFINITY)?;
         Ok(time.expect("no time is larger than infinity"))
@@ -45,9 +42,6 @@ impl Algorithm {
 
     /// As [`time`](Self::time); `None` if a simulation shows that the time is larger than `limit`,
     /// which takes only as long as simulating that much.
-    ///
-    /// # Errors
-    /// As [`plan`](Self::plan).
     #[doc(hidden)]
     pub fn time_within(&self, request: &Request, limit: f64) -> Result<Option<f64>> {
         self.accepts(request)?;

@@ -65,9 +65,6 @@ impl CoreModel {
 ///
 /// Time: `O(s)` for each pass over the ranks of a core, for `s` ranks; in total at most a few dozen
 /// times the number of steps.
-///
-/// # Errors
-/// As [`VirtualRun::new`].
 fn estimate_best(schedule: &Schedule, cost: &CostModel, core_model: &CoreModel) -> Result<f64> {
     let longest = Longest {
         copied: core_model.copied,

@@ -76,9 +76,6 @@ pub trait Measure {
 
     /// Performs the collective of `request` by the library's own function, if there is a library.
     /// `algorithm` accepts the request.
-    ///
-    /// # Errors
-    /// As [`Measure::measure`].
     fn measure_library(
         &mut self,
         _algorithm: &Algorithm,

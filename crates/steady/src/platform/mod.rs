@@ -203,9 +203,6 @@ impl Platform {
     }
 
     /// Returns the platform with other costs, by edge in the order of [`Platform::edges`].
-    ///
-    /// # Errors
-    /// Those of [`Platform::new`].
     pub fn with_costs(&self, mut cost: impl FnMut(usize, &Edge) -> Fraction) -> Result<Platform> {
         let edges = self.edges.iter().enumerate();
         let edges = edges.map(|(i, e)| Edge {
