@@ -44,6 +44,21 @@ pub enum Distribution {
     TwoBlocks,
 }
 
+/// The names, in the order of the table.
+const NAMES: [&str; 11] = [
+    "same",
+    "random",
+    "random-decreasing",
+    "random-increasing",
+    "bucket",
+    "spikes",
+    "decreasing",
+    "increasing",
+    "alternating",
+    "skewed",
+    "two-blocks",
+];
+
 impl Distribution {
     /// All of them, in the order of the table.
     pub const ALL: [Distribution; 11] = [
@@ -62,19 +77,7 @@ impl Distribution {
 
     /// The name in files and options.
     pub fn name(self) -> &'static str {
-        match self {
-            Distribution::Same => "same",
-            Distribution::Random => "random",
-            Distribution::RandomDecreasing => "random-decreasing",
-            Distribution::RandomIncreasing => "random-increasing",
-            Distribution::Bucket => "bucket",
-            Distribution::Spikes => "spikes",
-            Distribution::Decreasing => "decreasing",
-            Distribution::Increasing => "increasing",
-            Distribution::Alternating => "alternating",
-            Distribution::Skewed => "skewed",
-            Distribution::TwoBlocks => "two-blocks",
-        }
+        NAMES[self as usize]
     }
 
     /// Sizes of `p` blocks in elements, by rank, in `O(p)` time (`O(p log p)` if sorted).
@@ -105,14 +108,12 @@ impl Distribution {
         match self {
             Distribution::Same => vec![b; p],
             Distribution::Random => (0..p).map(|_| uniform(2 * b)).collect(),
-            Distribution::RandomDecreasing => {
-                let mut sizes = Distribution::Random.draw(p, b, rho, random);
-                sizes.sort_unstable_by(|x, y| y.cmp(x));
-                sizes
-            }
-            Distribution::RandomIncreasing => {
+            Distribution::RandomDecreasing | Distribution::RandomIncreasing => {
                 let mut sizes = Distribution::Random.draw(p, b, rho, random);
                 sizes.sort_unstable();
+                if self == Distribution::RandomDecreasing {
+                    sizes.reverse();
+                }
                 sizes
             }
             Distribution::Bucket => (0..p).map(|_| b.div_ceil(2) + uniform(b)).collect(),

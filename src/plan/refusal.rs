@@ -94,76 +94,52 @@ impl Refusal {
 
     fn write(&self, f: &mut fmt::Formatter<'_>, with_alternatives: bool) -> fmt::Result {
         let (name, collective) = (&self.algorithm, self.collective.name());
-        match &self.reason {
-            Reason::Invalid(error) | Reason::Planner(error) => write!(f, "{error}"),
-            Reason::Memory(message) => f.write_str(message),
-            Reason::Collective(requested) => write!(
-                f,
-                "{name} is an algorithm for {collective}, the request is for {}",
-                requested.name()
-            ),
-            Reason::TooManySteps { ranks, segments } => write!(
-                f,
+        let it = format!("{name} {collective}");
+        f.write_str(&match &self.reason {
+            Reason::Invalid(error) | Reason::Planner(error) => error.to_string(),
+            Reason::Memory(message) => message.clone(),
+            Reason::Collective(requested) => {
+                let requested = requested.name();
+                format!("{name} is an algorithm for {collective}, the request is for {requested}")
+            }
+            Reason::TooManySteps { ranks, segments } => format!(
                 "{ranks} ranks with {segments} segments need more than the 2^31 steps that can be numbered: take larger segments"
             ),
             Reason::BlocksOverflow { ranks, elements } => {
-                write!(f, "{ranks} blocks of {elements} elements overflow")
+                format!("{ranks} blocks of {elements} elements overflow")
             }
-            Reason::TooManyRanks { ranks, max } => write!(
-                f,
-                "{name} {collective} is planned for at most {max} ranks, not {ranks}"
-            ),
-            Reason::OneVector => write!(
-                f,
+            Reason::TooManyRanks { ranks, max } => {
+                format!("{it} is planned for at most {max} ranks, not {ranks}")
+            }
+            Reason::OneVector => format!(
                 "{collective} has one vector, not a block for each rank: give its size alone"
             ),
-            Reason::BlockSizes => write!(f, "{name} {collective} needs blocks of one size"),
-            Reason::PairSizes => write!(
-                f,
-                "{name} {collective} needs one size for all blocks of a rank"
-            ),
-            Reason::Links => write!(f, "{name} {collective} needs links that all cost the same"),
-            Reason::Ports(ports) => write!(
-                f,
-                "{name} {collective} is not planned for {} ports",
-                ports.name()
-            ),
-            Reason::Commutativity => {
-                write!(f, "{name} {collective} needs an operator that commutes")
+            Reason::BlockSizes => format!("{it} needs blocks of one size"),
+            Reason::PairSizes => format!("{it} needs one size for all blocks of a rank"),
+            Reason::Links => format!("{it} needs links that all cost the same"),
+            Reason::Ports(ports) => format!("{it} is not planned for {} ports", ports.name()),
+            Reason::Commutativity => format!("{it} needs an operator that commutes"),
+            Reason::NoNodes => {
+                format!("{it} needs costs with levels, which show the nodes of the machine")
             }
-            Reason::NoNodes => write!(
-                f,
-                "{name} {collective} needs costs with levels, which show the nodes of the machine"
+            Reason::NodeSizes { smallest, largest } => format!(
+                "{it} needs nodes of one size, and these have {smallest} to {largest} ranks"
             ),
-            Reason::NodeSizes { smallest, largest } => write!(
-                f,
-                "{name} {collective} needs nodes of one size, and these have {smallest} to {largest} ranks"
+            Reason::NodeOrder => format!(
+                "{it} keeps the order of operands only where each node has consecutive ranks"
             ),
-            Reason::NodeOrder => write!(
-                f,
-                "{name} {collective} keeps the order of operands only where each node has consecutive ranks"
-            ),
-            Reason::TooLong {
-                ranks,
-                segments,
-                steps,
-                max_steps,
-            } => write!(
-                f,
+            &Reason::TooLong { ranks, segments, steps, max_steps } => format!(
                 "{} is longer than this program's limit of {max_steps} steps: take fewer ranks or larger segments",
-                describe(name, *ranks, *segments, *steps)
+                describe(name, ranks, segments, steps)
             ),
             Reason::TooLongToTime { steps } => {
-                write!(f, "timing its {steps} steps would take too long")
+                format!("timing its {steps} steps would take too long")
             }
-            Reason::FreeRoot { ranks } => write!(
-                f,
-                "{name} {collective} finds the best root by planning for each, which takes too long for {ranks} ranks: give a root"
+            Reason::FreeRoot { ranks } => format!(
+                "{it} finds the best root by planning for each, which takes too long for {ranks} ranks: give a root"
             ),
-            Reason::NoFiniteTime => {
-                write!(f, "{name} {collective} has no finite time with these costs")
-            }
-        }?;
+            Reason::NoFiniteTime => format!("{it} has no finite time with these costs"),
+        })?;
         match self.alternatives.as_slice() {
             [] if self.reason.is_restriction() => f.write_str(": no algorithm here does without"),
             [_, ..] if with_alternatives => write!(f, ": choose {}", self.alternatives.join(", ")),
