@@ -98,7 +98,7 @@ pub(crate) struct SynthesizeArgs {
     output: Option<PathBuf>,
 
     /// Write the formula that one round less would satisfy to NAME.cnf (DIMACS), and the proof that
-    /// it cannot to NAME.drat
+    /// it cannot to NAME.drat; with --steps NAME.1.cnf and so on, for each way to divide the rounds
     #[arg(long, value_name = "NAME", conflicts_with = "table")]
     proof: Option<PathBuf>,
 
@@ -126,8 +126,8 @@ pub(crate) fn run(args: &SynthesizeArgs, out: &mut dyn Write) -> Result<ExitCode
     }
     let problem = args.problem()?;
     let (answer, seconds) = search(&problem.0, args, args.proof.is_some(), &stopped)?;
-    if let (Some(cnf), Some(drat)) = (&cnf, &drat) {
-        write_proof(&answer, cnf, drat)?;
+    if let Some(name) = &args.proof {
+        write_proof(&answer, name)?;
     }
     if let (Some(path), Some(schedule)) = (to_file, &answer.schedule) {
         output::write_named(path, schedule.to_json().as_bytes())?;
@@ -169,11 +169,7 @@ pub(crate) fn run(args: &SynthesizeArgs, out: &mut dyn Write) -> Result<ExitCode
 }
 
 fn exit_code(stopped: &AtomicBool) -> ExitCode {
-    ExitCode::from(if stopped.load(Ordering::Relaxed) {
-        130
-    } else {
-        0
-    })
+    ExitCode::from(u8::from(stopped.load(Ordering::Relaxed)) * 130)
 }
 
 fn verdict(answer: &Answer, asked: Option<usize>, seconds: f64) -> String {
@@ -191,20 +187,20 @@ fn verdict(answer: &Answer, asked: Option<usize>, seconds: f64) -> String {
         }
     };
     match (answer.upper, asked) {
-        (Some(upper), _) if answer.is_optimal() && fewer.is_empty() => {
-            format!("{}, optimal", counted(upper, "round"))
-        }
         (Some(upper), _) if answer.is_optimal() => {
-            format!("{}, optimal: {fewer}", counted(upper, "round"))
+            let colon = if fewer.is_empty() { "" } else { ": " };
+            format!("{}, optimal{colon}{fewer}", counted(upper, "round"))
         }
         (Some(upper), Some(_)) => {
             format!("{}: there is a schedule; {fewer}", counted(upper, "round"))
         }
         (Some(upper), None) => format!(
-            "{}, best so far: {fewer}; open: {} to {}",
+            "{}, best so far: {fewer}; open: {}",
             counted(upper, "round"),
-            answer.lower,
-            upper - 1
+            match upper - 1 {
+                last if last == answer.lower => last.to_string(),
+                last => format!("{} to {last}", answer.lower),
+            }
         ),
         (None, Some(asked)) if answer.lower > asked => {
             format!("{}: there is no schedule; {fewer}", counted(asked, "round"))
@@ -225,25 +221,35 @@ fn search(
 ) -> Result<(Answer, f64)> {
     let start = Instant::now();
     let late = || args.budget.is_some_and(|budget| start.elapsed() >= budget);
-    let shown = Cell::new(false);
+    // Short searches say nothing.
+    let is_long = || !args.table && start.elapsed() > Duration::from_millis(500);
+    let asked = Cell::new(None);
     let progress = |step: Step| {
-        // Short searches say nothing.
-        if args.table || !(shown.get() || start.elapsed() > Duration::from_millis(500)) {
-            return;
+        let (rounds, what) = match step {
+            Step::Asks { rounds, variables } => {
+                return asked.set(Some(format!(
+                    "{}: {variables} variables",
+                    counted(rounds, "round")
+                )));
+            }
+            Step::Found(rounds) => (rounds, "found"),
+            Step::Refuted(rounds) => (rounds, "impossible"),
+            Step::Open(rounds) => (rounds, "open, the search was stopped"),
+        };
+        if is_long() {
+            output::note(&format!("{}: {what}", counted(rounds, "round")));
         }
-        shown.set(true);
-        output::note(&match step {
-            Step::Asks {
-                rounds: n,
-                variables,
-            } => format!("{}: {variables} variables", counted(n, "round")),
-            Step::Found(n) => format!("{}: found", counted(n, "round")),
-            Step::Refuted(n) => format!("{}: impossible", counted(n, "round")),
-            Step::Open(n) => format!("{}: open, the search was stopped", counted(n, "round")),
-        });
+    };
+    let stop = || {
+        if is_long()
+            && let Some(asked) = asked.take()
+        {
+            output::note(&asked);
+        }
+        stopped.load(Ordering::Relaxed) || late()
     };
     let options = Options {
-        stop: &|| stopped.load(Ordering::Relaxed) || late(),
+        stop: &stop,
         progress: &progress,
         prove,
         rounds: args.rounds,
@@ -254,23 +260,22 @@ fn search(
     Ok((answer, start.elapsed().as_secs_f64()))
 }
 
-fn write_proof(answer: &Answer, cnf: &Path, drat: &Path) -> Result<()> {
-    match &answer.certificate {
-        Certificate::Refuted { proofs, .. } => match &proofs[..] {
-            [(formula, proof)] => {
-                output::write_named(cnf, formula.as_bytes())?;
-                output::write_named(drat, proof.as_bytes())
-            }
-            all => bail!(
-                "--proof: the refutation has {} parts, one for each way to divide the rounds",
-                all.len()
-            ),
-        },
-        Certificate::Formula => {
-            output::note("no proof is written: a formula gives the bound, not the solver");
-            Ok(())
+/// Writes the formula and its refutation; with steps, those of each way to divide the rounds.
+fn write_proof(answer: &Answer, name: &Path) -> Result<()> {
+    let Certificate::Refuted { proofs, .. } = &answer.certificate else {
+        output::note("no proof is written: a formula gives the bound, not the solver");
+        return Ok(());
+    };
+    for (part, (formula, proof)) in (1..).zip(proofs) {
+        for (kind, text) in [("cnf", formula), ("drat", proof)] {
+            let kind = match proofs.len() {
+                1 => kind.to_string(),
+                _ => format!("{part}.{kind}"),
+            };
+            output::write_named(&name.with_extension(kind), text.as_bytes())?;
         }
     }
+    Ok(())
 }
 
 #[derive(Deserialize)]
@@ -322,7 +327,9 @@ impl SynthesizeArgs {
 
 fn graph(path: &Path, ranks: Option<usize>) -> Result<Vec<Vec<usize>>> {
     let text = read_text(path)?;
-    if let Ok(file) = serde_json::from_str::<LinksFile>(&text) {
+    // A cost file has no such field.
+    if text.contains("\"links\"") {
+        let file: LinksFile = serde_json::from_str(&text).context("not a graph of links")?;
         return Ok(file.links);
     }
     Ok(Problem::links_of(&Links::for_ranks(&text, ranks)?))

@@ -116,6 +116,12 @@ pub(crate) fn schedule(
     Ok((builder.finish(backwards)?, used))
 }
 
+fn joined(spans: impl IntoIterator<Item = Span>) -> Spans {
+    let mut all = Spans::new();
+    spans.into_iter().for_each(|span| all.append(span));
+    all
+}
+
 /// The programs of all ranks while they are written.
 struct Programs<'a> {
     problem: &'a Problem,
@@ -187,24 +193,13 @@ impl<'a> Programs<'a> {
             *used += 1;
             (*used - 1) % k
         };
-        let mut arriving = Vec::new();
+        let (mut received, mut combined) = (Vec::new(), Vec::new());
         for (message, facts) in sent {
-            let joined = |spans: Vec<Span>| {
-                let mut all = Spans::new();
-                spans.into_iter().for_each(|span| all.append(span));
-                all
-            };
-            let spans = facts
-                .iter()
-                .map(|&fact| self.made(message.from, fact))
-                .collect();
-            let send = Step::send(message.to, joined(spans)).on_port(port(message.from, 0));
-            self.programs[message.from].push(send);
-            let spans = facts
-                .iter()
-                .map(|&fact| self.place(message.to, fact).0)
-                .collect();
-            let (from, to, spans) = (message.from, message.to, joined(spans));
+            let Message { from, to, .. } = *message;
+            let spans = joined(facts.iter().map(|&fact| self.made(from, fact)));
+            let send = Step::send(to, spans).on_port(port(from, 0));
+            self.programs[from].push(send);
+            let spans = joined(facts.iter().map(|&fact| self.place(to, fact).0));
             let (order, len) = (Order::by_rank(to, from), facts.len());
             let (recv, combine) = if !combines {
                 (Step::recv(from, spans), None)
@@ -219,12 +214,8 @@ impl<'a> Programs<'a> {
                     Some(Step::combine(arrived, spans, order)),
                 )
             };
-            arriving.push((to, recv.on_port(port(to, 1)), combine));
-        }
-        let (mut received, mut combined) = (Vec::new(), Vec::new());
-        for (rank, recv, combine) in arriving {
-            received.push((rank, recv));
-            combined.extend(combine.map(|combine| (rank, combine)));
+            received.push((to, recv.on_port(port(to, 1))));
+            combined.extend(combine.map(|combine| (to, combine)));
         }
         for (rank, step) in received.into_iter().chain(combined) {
             self.programs[rank].push(step);
@@ -242,29 +233,19 @@ impl<'a> Programs<'a> {
                 facts.filter(|&fact| holds[rank][fact]).collect()
             };
             let (start, need) = (of(&self.facts.start), of(&self.facts.need));
-            let input: Vec<Span> = start.iter().map(|&fact| self.place(rank, fact).0).collect();
-            let output: Vec<Span> = if unit > 1 {
+            let input = joined(start.iter().map(|&fact| self.place(rank, fact).0));
+            let output = if unit > 1 {
                 // An alltoall of whole inputs: a block of each.
-                (0..p)
-                    .map(|from| Span::new(from * unit + rank, 1))
-                    .collect()
+                joined((0..p).map(|from| Span::new(from * unit + rank, 1)))
             } else if combines && self.facts.merges.is_empty() && p > 1 {
-                self.combined(rank, &need).into_iter().collect()
+                joined(self.combined(rank, &need))
             } else {
-                need.iter().map(|&fact| self.made(rank, fact)).collect()
-            };
-            let joined = |spans: Vec<Span>| {
-                let mut all = Spans::new();
-                spans.into_iter().for_each(|span| all.append(span));
-                all
+                joined(need.iter().map(|&fact| self.made(rank, fact)))
             };
             layout.push(Layout {
                 len: self.lengths[rank],
-                input: joined(input),
-                output: match unit > 1 {
-                    true => output.into_iter().collect(),
-                    false => joined(output),
-                },
+                input,
+                output,
             });
         }
         if backwards.is_some() {

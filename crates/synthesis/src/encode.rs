@@ -4,7 +4,9 @@
 //! whom, of items also what. A fact is known only if it was, if it arrives, or if it is the
 //! combination of two that are known.
 
-use oneport::Ports;
+use std::collections::BTreeMap;
+
+use oneport::{Error, Ports, Result};
 
 use crate::cnf::{Cnf, Literal};
 use crate::facts::Facts;
@@ -30,16 +32,30 @@ pub(crate) struct Encoded {
 /// Bytes that the formula and the solver's copy of it take, about. With 60 for a literal this is
 /// 0.9 to 1.7 times the peak of the process in the first 4 s of allgathers and alltoalls of 8 to 24
 /// ranks (49 to 227 MiB); clauses learnt later come on top.
-pub(crate) fn estimated_bytes(problem: &Problem, facts: &Facts, steps: usize) -> u128 {
+///
+/// # Errors
+/// States the estimate if it is more than `max_bytes`.
+pub(crate) fn ensure_fits(problem: &Problem, steps: usize, max_bytes: u128) -> Result<()> {
     const BYTES_OF_LITERAL: u128 = 60;
     let pairs = problem.pairs().len() as u128;
-    let (p, count, steps) = (problem.ranks as u128, facts.count as u128, steps as u128);
-    let merges = facts.merges.len() as u128;
+    let (facts, merges) = Facts::counts(problem);
+    let (p, count, merges) = (problem.ranks as u128, facts as u128, merges as u128);
     let of_ports = match problem.items {
         Some(_) => 16 * pairs * count,
         None => 2 * pairs * p,
     };
-    BYTES_OF_LITERAL * steps * (12 * pairs * count + 8 * p * merges + of_ports)
+    let of_step = BYTES_OF_LITERAL * (12 * pairs * count + 8 * p * merges + of_ports);
+    let bytes = of_step.saturating_mul(steps as u128);
+    if bytes > max_bytes {
+        return Err(Error::usage(format!(
+            "the formula for {p} ranks, {facts} facts and {steps} step{} needs about {} MiB, more than \
+             {} MiB: take fewer ranks or items",
+            if steps == 1 { "" } else { "s" },
+            bytes >> 20,
+            max_bytes >> 20
+        )));
+    }
+    Ok(())
 }
 
 /// Encodes the problem for steps of these numbers of rounds.
@@ -55,10 +71,7 @@ pub(crate) fn encode(problem: &Problem, facts: &Facts, rounds: &[usize]) -> Enco
     for (&first, &starts) in of(0).zip(facts.start.iter().flatten()) {
         cnf.clause([if starts { first } else { -first }]);
     }
-    for (&last, _) in of(steps)
-        .zip(facts.need.iter().flatten())
-        .filter(|(_, needs)| **needs)
-    {
+    for (&last, _) in of(steps).zip(facts.need.iter().flatten()).filter(|x| *x.1) {
         cnf.clause([last]);
     }
     let mut encoded = Encoded {
@@ -90,7 +103,7 @@ fn add_messages(
     let (cnf, all) = (&mut encoded.cnf, &mut encoded.messages);
     let first = all.len();
     let k = problem.ports.k() * times;
-    let mut calls = Vec::new();
+    let mut calls = BTreeMap::new();
     let pairs = problem.pairs();
     for &(from, to) in &pairs {
         let facts: Vec<Option<usize>> = match problem.items {
@@ -102,22 +115,11 @@ fn add_messages(
             cnf.at_most(problem.link(from, to) * times, &literals);
         }
         if problem.telephone {
-            if from < to {
-                calls.push((from, to, cnf.variable()));
-            }
-            let (a, b) = (from.min(to), from.max(to));
-            if let Some(&(.., call)) = calls.iter().find(|call| (call.0, call.1) == (a, b)) {
-                literals
-                    .iter()
-                    .for_each(|&literal| cnf.clause([-literal, call]));
-            } else {
-                // A link in one direction alone.
-                let call = cnf.variable();
-                calls.push((a, b, call));
-                literals
-                    .iter()
-                    .for_each(|&literal| cnf.clause([-literal, call]));
-            }
+            let ends = (from.min(to), from.max(to));
+            let call = *calls.entry(ends).or_insert_with(|| cnf.variable());
+            literals
+                .iter()
+                .for_each(|&literal| cnf.clause([-literal, call]));
         }
         let message = |fact| Message {
             step,
@@ -129,9 +131,8 @@ fn add_messages(
     }
     for rank in 0..problem.ranks {
         if problem.telephone {
-            let own = calls.iter().filter(|call| [call.0, call.1].contains(&rank));
-            let own: Vec<_> = own.map(|call| call.2).collect();
-            cnf.at_most(1, &own);
+            let own = calls.iter().filter(|((a, b), _)| [a, b].contains(&&rank));
+            cnf.at_most(1, &own.map(|call| *call.1).collect::<Vec<_>>());
         }
         let directions: &[[bool; 2]] = match problem.ports.is_bidirectional() {
             true => &[[true, false], [false, true]],

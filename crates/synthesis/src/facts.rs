@@ -21,6 +21,21 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
+    /// Numbers of facts and of merges.
+    pub(crate) fn counts(problem: &Problem) -> (usize, usize) {
+        let (p, q) = (problem.ranks, problem.items.unwrap_or(1));
+        let row = problem.collective.kind().row();
+        match [row.input.1, row.output.1] {
+            _ if row.combines.is_some() && problem.items.is_some() => {
+                (p * (p + 1) / 2, (p.pow(3) - p) / 6)
+            }
+            [Extent::Whole, Extent::Whole] if row.combines.is_none() => (q, 0),
+            // Without items a message carries all that a rank has for others.
+            [Extent::Pairs, _] if problem.items.is_some() => ((p * p).saturating_mul(q), 0),
+            _ => (p.saturating_mul(q), 0),
+        }
+    }
+
     /// The facts of a collective that is not a [reversed](Problem::reversed) one.
     pub(crate) fn new(problem: &Problem) -> Facts {
         let (p, q) = (problem.ranks, problem.items.unwrap_or(1));
@@ -30,14 +45,8 @@ impl Facts {
             return Facts::of_intervals(problem);
         }
         let ((givers, given), (takers, taken)) = (row.input, row.output);
-        // Without items a message carries all that a rank has for others.
         let by_pairs = given == Extent::Pairs && by_items;
-        let is_one_vector = [given, taken] == [Extent::Whole; 2] && row.combines.is_none();
-        let count = match () {
-            () if is_one_vector => q,
-            () if by_pairs => p * p * q,
-            () => p * q,
-        };
+        let count = Facts::counts(problem).0;
         let start = |rank: usize, fact: usize| {
             collective.includes(givers, rank)
                 && match given {

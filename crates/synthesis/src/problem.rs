@@ -136,10 +136,12 @@ impl Problem {
                 "steps of several rounds are for messages of items and bidirectional ports",
             ));
         }
-        match &self.links {
-            Some(links) if links.len() != p || links.iter().any(|row| row.len() != p) => Err(
-                Error::usage(format!("{} rows of links for {p} ranks", links.len())),
-            ),
+        let links = self.links.as_deref().unwrap_or_default();
+        let lengths = links.iter().map(Vec::len);
+        match lengths.chain([links.len()]).find(|&length| length != p) {
+            Some(length) if self.links.is_some() => Err(Error::usage(format!(
+                "the graph is for {length} ranks, not {p}: it needs {p} rows of {p} links"
+            ))),
             _ => Ok(()),
         }
     }

@@ -1,6 +1,6 @@
 //! The search for the fewest rounds: down from a schedule that is known, else up from the bound.
 
-use oneport::{Collective, Error, Result, Schedule};
+use oneport::{Error, Result, Schedule};
 
 use crate::bounds;
 use crate::build;
@@ -102,10 +102,12 @@ impl Answer {
 pub fn synthesize(problem: &Problem, options: &Options<'_>) -> Result<Answer> {
     problem.validate()?;
     let forwards = problem.reversed();
+    let encoded = forwards.as_ref().unwrap_or(problem);
+    encode::ensure_fits(encoded, 1, options.max_bytes)?;
     let search = Search {
-        problem: forwards.as_ref().unwrap_or(problem),
+        problem: encoded,
         is_reversed: forwards.is_some(),
-        facts: Facts::new(forwards.as_ref().unwrap_or(problem)),
+        facts: Facts::new(encoded),
         options,
     };
     let row = bounds::best_row(problem);
@@ -159,18 +161,9 @@ impl Search<'_> {
     fn ask(&self, rounds: usize, answer: &mut Answer) -> Result<bool> {
         let options = self.options;
         let mut proofs = Vec::new();
-        for division in divisions(rounds, self.problem.steps.unwrap_or(rounds)) {
-            let bytes = encode::estimated_bytes(self.problem, &self.facts, division.len());
-            if bytes > options.max_bytes {
-                return Err(Error::usage(format!(
-                    "the formula for {rounds} rounds of {} ranks and {} facts needs about {} MiB, \
-                     more than {} MiB: take fewer ranks or items",
-                    self.problem.ranks,
-                    self.facts.count,
-                    bytes >> 20,
-                    options.max_bytes >> 20
-                )));
-            }
+        let steps = self.problem.steps.unwrap_or(rounds);
+        encode::ensure_fits(self.problem, steps, options.max_bytes)?;
+        for division in divisions(rounds, steps) {
             let encoded = encode::encode(self.problem, &self.facts, &division);
             let variables = encoded.cnf.variables;
             (options.progress)(Step::Asks { rounds, variables });
@@ -186,9 +179,9 @@ impl Search<'_> {
                     proofs.extend(proof.map(|proof| (encoded.cnf.to_string(), proof)));
                 }
                 Verdict::Satisfiable(values) => {
-                    let sent = encoded.messages.iter();
-                    let sent = sent.filter(|(_, literal)| values[*literal as usize - 1]);
-                    let sent = sent.map(|(message, _)| *message).collect();
+                    let mut sent = encoded.messages;
+                    sent.retain(|(_, literal)| values[*literal as usize - 1]);
+                    let sent = sent.into_iter().map(|(message, _)| message).collect();
                     let (schedule, used) = self.schedule(sent)?;
                     let rounds = match self.problem.steps {
                         None => used.min(rounds),
@@ -207,7 +200,9 @@ impl Search<'_> {
 
     /// The schedule of these messages, proved, and its steps.
     fn schedule(&self, sent: Vec<encode::Message>) -> Result<(Schedule, usize)> {
-        let (schedule, used) = build::schedule(self.problem, &self.facts, sent, self.backwards())?;
+        let backwards = self.problem.collective.reversed();
+        let backwards = backwards.filter(|_| self.is_reversed);
+        let (schedule, used) = build::schedule(self.problem, &self.facts, sent, backwards)?;
         let report = schedule.check();
         match report.is_correct() {
             true => Ok((schedule, used)),
@@ -215,12 +210,6 @@ impl Search<'_> {
                 "a bug of the encoding, its schedule is wrong: {report}"
             ))),
         }
-    }
-
-    /// The collective that runs the schedules backwards, if it does.
-    fn backwards(&self) -> Option<Collective> {
-        let reversed = self.problem.collective.reversed();
-        reversed.filter(|_| self.is_reversed)
     }
 }
 

@@ -102,25 +102,31 @@ fn markdown(ranks: &[usize], lines: &[Line]) -> String {
 
 /// A page: bars of the rounds of the best algorithm over the optimum, then the table.
 fn page(ranks: &[usize], lines: &[Line]) -> String {
-    let mut bars = String::new();
+    let (mut bars, mut longer, mut all) = (String::new(), 0, 0);
     for (kind, ports, answers) in lines {
-        let ratios = ranks.iter().zip(answers).filter_map(|(&p, answer)| {
-            let (row, upper) = (answer.row?, answer.upper?);
-            (row > upper && upper > 0).then_some((p, row, upper))
-        });
-        for (p, row, upper) in ratios {
-            let part = 100.0 * (row as f64 / upper as f64 - 1.0);
-            let name = format!("{kind}, {ports}, p = {p}");
+        for (p, answer) in ranks.iter().zip(answers) {
+            all += 1;
+            let (Some(row), Some(upper)) = (answer.row, answer.upper) else {
+                continue;
+            };
+            if row <= upper || upper == 0 {
+                continue;
+            }
+            longer += 1;
+            let part = 100 * (row - upper) / upper;
+            let name = format!("{kind}, {ports}, p = {p}").replace(" = ", "\u{a0}=\u{a0}");
             let _ = writeln!(
                 bars,
-                "<tr><td style=\"text-align:left\">{name}</td><td>{row}</td><td>{upper}</td>\
-                 <td><meter min=\"0\" max=\"200\" value=\"{part:.0}\" aria-label=\"{name}\"></meter> +{part:.0}%</td></tr>"
+                "<tr><td class=\"name\" style=\"white-space:normal\">{name}</td><td>{row}</td><td>{upper}</td><td><meter \
+                 style=\"width:4em\" min=\"0\" max=\"100\" value=\"{part}\" aria-label=\"{name}\"></meter></td><td>+{part}%</td></tr>"
             );
         }
     }
     let figure = format!(
-        "<figure><h2>Where the best algorithm takes more rounds</h2><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
-         aria-label=\"Rounds over the optimum\"><table><tr><th>problem</th><th>rounds</th><th>found</th><th>more</th></tr>\n{bars}</table></div></figure>\n"
+        "<figure><h2>Where the best algorithm takes more rounds</h2><p>In {longer} of {all} entries of the table, of all \
+         collectives; in the others it takes as few as were found.</p><div class=\"scroll\" tabindex=\"0\" role=\"region\" \
+         aria-label=\"Rounds over the optimum\"><table><tr><th class=\"name\">problem</th><th>rounds</th><th>found</th>\
+         <th colspan=\"2\">more</th></tr>\n{bars}</table></div></figure>\n<h2 style=\"margin-top:18px\">All optima</h2>\n"
     );
     let all = columns(ranks).html("all", "All optima", lines, |_| false);
     let heading = Heading {
