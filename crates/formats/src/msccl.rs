@@ -121,11 +121,8 @@ fn collective(schedule: &Schedule) -> Result<(&'static str, usize)> {
         ))
     })?;
     let lengths = |region: fn(&Layout) -> &[Span]| -> Vec<usize> {
-        schedule
-            .layout()
-            .iter()
-            .map(|l| total_len(region(l)))
-            .collect()
+        let layouts = schedule.layout().iter();
+        layouts.map(|l| total_len(region(l))).collect()
     };
     let (inputs, outputs) = (lengths(|l| &l.input), lengths(|l| &l.output));
     let equal = |lengths: &[usize]| match lengths.iter().find(|&&n| n != lengths[0]) {
@@ -146,11 +143,8 @@ fn collective(schedule: &Schedule) -> Result<(&'static str, usize)> {
         if kind.has_block_pairs() {
             let layouts = schedule.layout().iter();
             let blocks = layouts.filter(|l| l.input.len() == schedule.ranks());
-            equal(
-                &blocks
-                    .flat_map(|l| l.input.iter().map(|s| s.len))
-                    .collect::<Vec<_>>(),
-            )?;
+            let lengths = blocks.flat_map(|l| l.input.iter().map(|s| s.len));
+            equal(&lengths.collect::<Vec<_>>())?;
         }
     }
     Ok((name, inputs.into_iter().chain(outputs).max().unwrap_or(0)))
@@ -188,13 +182,7 @@ impl ThreadBlock {
             "  <tb id=\"{id}\" send=\"{send}\" recv=\"{recv}\" chan=\"{channel}\">"
         );
         for (s, line) in self.steps.iter().enumerate() {
-            let ThreadStep {
-                what,
-                src,
-                dst,
-                count,
-                ..
-            } = line;
+            let (what, src, dst, count) = (line.what, line.src, line.dst, line.count);
             let (depid, deps) = line.waits.unzip();
             let (depid, deps) = (or_none(depid), or_none(deps));
             let _ = write!(
@@ -292,10 +280,8 @@ fn blocks(schedule: &Schedule, placed: &[Placed], chunk: usize) -> Result<Vec<Ve
                     Step::Combine { .. } => ("re", src, dst),
                 };
                 let origin = Some((i, step.port().unwrap_or(0), theirs_first));
-                steps.push(ThreadStep {
-                    origin,
-                    ..line(what, src, dst, count)
-                });
+                let line = line(what, src, dst, count);
+                steps.push(ThreadStep { origin, ..line });
             }
             match steps.get_mut(first) {
                 Some(line) => line.waits = last,
@@ -318,9 +304,8 @@ fn mates(schedule: &Schedule, programs: &[&[Step]]) -> Result<Vec<Vec<Mate>>> {
     let mut wrong = None;
     let matching = Matching::new(schedule, |mismatch| wrong = wrong.or(Some(mismatch)))?;
     if wrong.is_some() {
-        return Err(Error::wrong(
-            "its messages do not match (run `check` for the list)",
-        ));
+        let what = "its messages do not match (run `check` for the list)";
+        return Err(Error::wrong(what));
     }
     // The placed programs may have one copy more at the start.
     let extra = |rank: usize| programs[rank].len() - schedule.programs()[rank].len();
@@ -447,11 +432,8 @@ fn notes(blocks: &[Vec<ThreadBlock>]) -> Vec<String> {
         ));
     }
     let numbers = |block: &ThreadBlock| {
-        let mut numbers: Vec<_> = block
-            .steps
-            .iter()
-            .filter_map(|l| Some(l.origin?.0))
-            .collect();
+        let steps = block.steps.iter();
+        let mut numbers: Vec<_> = steps.filter_map(|l| Some(l.origin?.0)).collect();
         let lines = numbers.len();
         numbers.dedup();
         lines - numbers.len()

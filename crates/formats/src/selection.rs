@@ -220,13 +220,8 @@ fn described(rule: &SelectionRule, name: &str) -> String {
         0 => String::new(),
         bytes => format!(" in segments of {bytes}"),
     };
-    let TimedChoice {
-        bytes, algorithm, ..
-    } = rule.row;
-    format!(
-        "from {} bytes: {name}{segment}, best of --bytes {bytes} ({algorithm})",
-        rule.from
-    )
+    let (from, bytes, algorithm) = (rule.from, rule.row.bytes, &rule.row.algorithm);
+    format!("from {from} bytes: {name}{segment}, best of --bytes {bytes} ({algorithm})")
 }
 
 /// The fan-out of all rules for Open MPI. Of the algorithms in them only the allgather `bruck` of
@@ -260,10 +255,11 @@ fn line(text: &str) -> String {
 }
 
 fn open_mpi_json(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) -> String {
-    let next = rules.iter().skip(1);
-    let ends = next
-        .map(|rule| json!(rule.from.saturating_sub(1)))
-        .chain([json!("inf")]);
+    let next = rules
+        .iter()
+        .skip(1)
+        .map(|rule| json!(rule.from.saturating_sub(1)));
+    let ends = next.chain([json!("inf")]);
     let rules = rules.iter().zip(ends).map(|(rule, end)| {
         json!({"msg_size_min": rule.from, "msg_size_max": end, "alg": rule.name,
                "faninout": FAN_OUT, "seg_size": segment(rule.row),

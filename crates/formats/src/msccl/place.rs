@@ -163,12 +163,8 @@ fn of_rank(layout: &Layout, program: &[Step]) -> Placed {
         }
     }
     let placed = |p: &&PlacedPart| p.used || p.input.is_some() || p.output.is_some();
-    let chunk = parts
-        .parts
-        .iter()
-        .filter(placed)
-        .map(|p| p.len)
-        .fold(0, super::gcd);
+    let lengths = parts.parts.iter().filter(placed).map(|p| p.len);
+    let chunk = lengths.fold(0, super::gcd);
     let mut moved: Vec<Step> = Vec::with_capacity(program.len() + 1);
     if !copied.is_empty() {
         let src = copied.iter().map(|c| Span::new(c.0, c.2));
