@@ -177,7 +177,7 @@ impl Prepared {
     ///
     /// # Panics
     /// When there is no such node.
-    pub(crate) fn waits_at(&self, node: usize, end: End) -> impl Iterator<Item = (usize, End)> {
+    pub fn waits_at(&self, node: usize, end: End) -> impl Iterator<Item = (usize, End)> {
         self.graph.waits_at(node, end)
     }
 

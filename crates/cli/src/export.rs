@@ -38,9 +38,10 @@ enum ExportFormat {
 
 /// GOAL, for LogGOPSim and the simulators that take its files.
 ///
-/// The uniform form makes LogGOPSim compute one-port times with the flags in its header:
-/// bidirectional ports, messages of equal size. The byte form has the sizes and leaves the costs to
-/// the simulator.
+/// Two forms make LogGOPSim compute the model's time with the flags in the header, where it can, as
+/// a note says. Uniform: bidirectional ports, messages of equal size. Timed: all ports and sizes,
+/// latency and eager sends. Late ranks begin with a calc. The byte form has the sizes and leaves
+/// the costs to the simulator.
 #[derive(Debug, clap::Args)]
 struct Goal {
     #[command(flatten)]
@@ -51,11 +52,16 @@ struct Goal {
     form: goal::GoalForm,
 }
 
-const FORMS: [Named<goal::GoalForm>; 2] = [
+const FORMS: [Named<goal::GoalForm>; 3] = [
     (
         "uniform",
         "One byte each; times are those of the one-port model",
         goal::GoalForm::Uniform,
+    ),
+    (
+        "timed",
+        "A byte for each unit of time, and one; times are those of the model, latency included",
+        goal::GoalForm::Timed,
     ),
     (
         "bytes",
@@ -80,7 +86,8 @@ struct ExportMsccl {
 /// SimGrid: traces of all ranks, and a platform.
 ///
 /// On the crossbar SimGrid computes the model's time; on the other networks messages share links,
-/// which the model leaves out. Costs without a unit are microseconds.
+/// which the model leaves out. Late ranks compute first; latency and eager sends are refused where
+/// SimGrid would take another time. Costs without a unit are microseconds.
 #[derive(Debug, clap::Args)]
 struct Simgrid {
     #[command(flatten)]
@@ -143,6 +150,11 @@ struct To {
 pub(crate) fn run(args: &ExportArgs, out: &mut dyn Write) -> Result<()> {
     let text_bytes = |schedule: &Schedule| schedule.steps() as u128 * BYTES_PER_STEP;
     let msccl_bytes = |schedule: &Schedule| msccl_lines(schedule) * BYTES_PER_MSCCL_LINE;
+    if let ExportFormat::Msccl(ExportMsccl { to, .. }) | ExportFormat::Dot(Dot { to, .. }) =
+        &args.format
+    {
+        to.common.delays.refuse("this format")?;
+    }
     match &args.format {
         ExportFormat::Goal(args) => args.to.write(out, text_bytes, |input| {
             Ok(goal::write(
@@ -175,7 +187,6 @@ impl Simgrid {
     fn write(&self) -> Result<()> {
         let folder = self.output.display();
         self.ensure_new_folder()?;
-        self.common.delays.refuse("export")?;
         let mut input = self.common.input()?;
         input.print_warnings(&self.common);
         let pairs = match self.network {
@@ -192,7 +203,7 @@ impl Simgrid {
                 Unit::Plain => 1e-6,
             },
         };
-        let files = simgrid::write(&input.schedule, &options)?;
+        let (files, command) = simgrid::write(&input.schedule, &options)?;
         if !self.output.exists() {
             let failed = || format!("cannot create {folder}");
             std::fs::create_dir(&self.output).with_context(failed)?;
@@ -204,11 +215,7 @@ impl Simgrid {
             "{} files written to {folder}; run there:",
             files.len()
         ));
-        output::note(&format!(
-            "{} -np {}",
-            simgrid::COMMAND,
-            input.schedule.ranks()
-        ));
+        output::note(&format!("{command} -np {}", input.schedule.ranks()));
         Ok(())
     }
 
@@ -270,7 +277,6 @@ impl To {
     ) -> Result<()> {
         let to_file = output::file_of(self.output.as_deref());
         output::writable(&[("-o", to_file)])?;
-        self.common.delays.refuse("export")?;
         let mut input = self.common.input()?;
         input.print_warnings(&self.common);
         let bytes = bytes(&input.schedule);

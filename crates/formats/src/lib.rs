@@ -80,16 +80,6 @@ fn ensure_own_ports(schedule: &Schedule, format: &str) -> Result<()> {
     }
 }
 
-/// Refuses costs with late ranks, latency or eager sends for a format whose files state a time.
-fn ensure_ideal(cost: &CostModel, format: &str) -> Result<()> {
-    match cost.is_ideal() {
-        true => Ok(()),
-        false => Err(Error::usage(format!(
-            "{format} is written for costs without late ranks, latency and eager sends"
-        ))),
-    }
-}
-
 /// By rank and step: the number of a message among those of its pair of ranks.
 fn tags(schedule: &Schedule) -> Vec<Vec<usize>> {
     let mut next: HashMap<(usize, usize, bool), usize> = HashMap::new();

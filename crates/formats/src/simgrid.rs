@@ -15,24 +15,28 @@
 //! A rank of a trace is one process, so its steps need one order: that in which they start in the
 //! model. Before a step starts, the process waits for what the step waits for by the rules of time.
 //! SMPI sends 16 bytes of its own with every message; on the crossbar the latency is less by their
-//! time. With the options that [`COMMAND`] has, SimGrid then computes the model's time there; on
-//! the other networks messages share links.
+//! time. With the options of the command that [`write()`] returns, SimGrid then computes the
+//! model's time there; on the other networks messages share links.
+//!
+//! A rank that is late computes first. A message of SimGrid whose sender waits keeps the ports of
+//! both ends for its latency, too: the links have that of the model where the time is the same so.
+//! Where it is not, and no rank does two things at once, a message is eager and only its latency is
+//! the network's: sender and receiver then compute for as long as their ports are kept.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use super::{computation, ensure_ideal, ensure_own_ports, tags};
+use super::{computation, ensure_own_ports, tags};
 use oneport::error::{Error, Result};
 use oneport::internal::bytes;
 use oneport::machine::CostModel;
-use oneport::rules::{Event, LocalOrder, OrderScratch};
+use oneport::rules::{End, Event, LocalOrder, OrderScratch};
 use oneport::schedule::{Schedule, Step};
 use oneport::simulate::Simulation;
 
-/// The command that replays a trace, before the number of ranks; to be run in the folder with the
-/// files. Its options make SimGrid's network have the latencies and bandwidths of the platform, and
-/// nothing else.
-pub const COMMAND: &str = "smpirun -replay traces.txt -platform platform.xml -hostfile hosts.txt \
+/// The command that replays a trace. Its options make SimGrid's network have the latencies and
+/// bandwidths of the platform, and nothing else.
+const COMMAND: &str = "smpirun -replay traces.txt -platform platform.xml -hostfile hosts.txt \
     --cfg=network/model:CM02 --cfg=network/latency-factor:1 --cfg=network/bandwidth-factor:1 \
     --cfg=network/TCP-gamma:0 --cfg=network/crosstraffic:0 --cfg=network/weight-S:0 \
     --cfg=smpi/async-small-thresh:0 --cfg=smpi/send-is-detached-thresh:0 --cfg=smpi/host-speed:1Gf";
@@ -69,63 +73,74 @@ pub struct SimgridOptions {
 }
 
 /// Writes a schedule: files with their names, `platform.xml`, `hosts.txt`, `traces.txt` and one
-/// trace for each rank.
+/// trace for each rank, and the command that replays them in their folder, before the number of
+/// ranks.
 ///
 /// Time is that of simulating, and of sorting each rank's steps; a crossbar has a link for each
 /// ordered pair of ranks.
 ///
 /// # Errors
 /// Messages without elements (SimGrid charges them a latency, the model nothing), costs in pieces,
-/// links of different costs in another network than the crossbar, overlap, shared ports, and a
-/// schedule that the model cannot time.
-pub fn write(schedule: &Schedule, options: &SimgridOptions) -> Result<Vec<(String, String)>> {
+/// links of different costs in another network than the crossbar, overlap, shared ports, latency or
+/// eager sends that SimGrid would time otherwise, and a schedule that the model cannot time.
+pub fn write(
+    schedule: &Schedule,
+    options: &SimgridOptions,
+) -> Result<(Vec<(String, String)>, String)> {
     ensure_own_ports(schedule, "SimGrid")?;
-    ensure_ideal(&options.cost, "SimGrid")?;
-    let kind = schedule.collective().kind();
-    let cost = kind.costs(&options.cost).into_owned();
-    let options = &SimgridOptions {
-        cost,
-        ..options.clone()
-    };
+    let (kind, p) = (schedule.collective().kind(), schedule.ranks());
+    let mut cost = kind.costs(&options.cost).into_owned();
     let refuse = |why: &str| Err(Error::usage(format!("SimGrid: {why}")));
-    let empty = |s: &&Step| s.peer().is_some() && s.is_empty();
-    if schedule.programs().iter().flatten().any(|s| empty(&s)) {
-        return refuse(
-            "an empty message takes a latency there, and no time in the model (choose sizes that leave none empty)",
-        );
+    let crossbar = options.network == Network::Crossbar;
+    let empty = |s: &Step| s.peer().is_some() && s.is_empty();
+    let why = if schedule.programs().iter().flatten().any(empty) {
+        "an empty message takes a latency there, and no time in the model (choose sizes that leave none empty)"
+    } else if cost.size_pieces().is_some() {
+        "a link has one latency and one bandwidth, these costs have several (give alpha and beta)"
+    } else if !crossbar && cost.links().is_some() {
+        "costs of each pair of ranks are for the crossbar"
+    } else if cost.overlaps() {
+        "a process computes or communicates, here computation overlaps communication"
+    } else {
+        ""
+    };
+    if !why.is_empty() {
+        return refuse(why);
     }
-    if options.cost.size_pieces().is_some() {
-        return refuse(
-            "a link has one latency and one bandwidth, these costs have several (give alpha and beta)",
-        );
+    // Rendezvous whose ports are kept for the latency, too.
+    let (rates, latency) = (cost.rates(), cost.latency_between(0, 0));
+    let kept = CostModel::new(rates.alpha + latency, rates.beta).gamma(rates.gamma);
+    let arrivals = (0..p).map(|rank| cost.arrival(rank)).collect();
+    let kept = kept.gamma_copy(rates.gamma_copy).arrivals(arrivals);
+    let time = |cost| Ok::<_, Error>(schedule.simulate(cost)?.makespan());
+    let delayed = !cost.clone().arrivals(Vec::new()).is_ideal();
+    let eager = delayed && (time(&kept)? / time(&cost)? - 1.0).abs() > 1e-12;
+    if delayed && !eager {
+        cost = kept;
     }
-    if options.cost.links().is_some() && options.network != Network::Crossbar {
-        return refuse("costs of each pair of ranks are for the crossbar");
-    }
-    if options.cost.overlaps() {
-        return refuse(
-            "a process computes or communicates, here computation overlaps communication",
-        );
-    }
+    let links = match eager {
+        true => CostModel::new(latency, 0.0),
+        false => cost.clone(),
+    };
+    let plain = crossbar && cost.links().is_none();
     let less = |(alpha, beta): (f64, f64)| alpha < ENVELOPE_BYTES * beta;
-    if options.network == Network::Crossbar
-        && pairs(schedule.ranks(), &options.cost).any(|(_, _, c)| less(c))
-    {
+    if crossbar && pairs(p, &links).any(|(_, _, c)| less(c)) {
         return refuse(
             "its messages have 16 bytes more, which take longer than alpha here (give a larger alpha, or another \
              network, where they are not made up for)",
         );
     }
-    let simulation = schedule.simulate(&options.cost)?;
-    let p = schedule.ranks();
+    let simulation = schedule.simulate(&cost)?;
+    let with = |cost| SimgridOptions {
+        cost,
+        ..options.clone()
+    };
+    let (options, links) = (&with(cost), &with(links));
     let lines = |line: fn(usize) -> String| (0..p).map(line).collect();
     let mut files = vec![
-        ("platform.xml".to_string(), platform(p, options)),
-        ("hosts.txt".into(), lines(|rank| format!("host-{rank}\n"))),
-        (
-            "traces.txt".into(),
-            lines(|rank| format!("rank-{rank}.txt\n")),
-        ),
+        ("platform.xml".to_string(), platform(p, links)),
+        ("hosts.txt".into(), lines(|r| format!("host-{r}\n"))),
+        ("traces.txt".into(), lines(|r| format!("rank-{r}.txt\n"))),
     ];
     let tags = tags(schedule);
     let (mut order, mut scratch) = (LocalOrder::default(), OrderScratch::default());
@@ -138,10 +153,22 @@ pub fn write(schedule: &Schedule, options: &SimgridOptions) -> Result<Vec<(Strin
             order: &order,
             options,
             element_bytes: schedule.element_bytes(),
+            eager,
         };
-        files.push((format!("rank-{rank}.txt"), trace.text(&simulation)));
+        let Some(text) = trace.text(&simulation).filter(|_| plain || !eager) else {
+            return refuse(
+                "it takes another time than the model: a sender waits for its receiver and for the latency, or \
+                 its rank does nothing else (leave --latency and --eager out)",
+            );
+        };
+        files.push((format!("rank-{rank}.txt"), text));
     }
-    Ok(files)
+    let limit = if eager {
+        "thresh:2147483647"
+    } else {
+        "thresh:0"
+    };
+    Ok((files, COMMAND.replace("thresh:0", limit)))
 }
 
 struct SimgridTrace<'a> {
@@ -151,13 +178,20 @@ struct SimgridTrace<'a> {
     order: &'a LocalOrder,
     options: &'a SimgridOptions,
     element_bytes: u64,
+    /// Whether no message waits, and both ends compute while their ports are kept.
+    eager: bool,
 }
 
 impl SimgridTrace<'_> {
-    fn text(&self, simulation: &Simulation) -> String {
-        let start = |event: Event| {
+    /// The trace; none if it is eager and takes another time than the model.
+    fn text(&self, simulation: &Simulation) -> Option<String> {
+        let at = |event: Event, end| {
             let node = simulation.prepared().node(self.rank, event);
-            node.map_or(0.0, |node| simulation.start(node))
+            node.map_or(0.0, |node| simulation.start_at(node, end))
+        };
+        let start = |event: Event| match self.program[event.step()].is_send() {
+            true => at(event, End::Sender),
+            false => at(event, End::Receiver),
         };
         // Beginnings of transfers and computations, in the order of model time.
         let mut events: Vec<(f64, Event)> = Vec::new();
@@ -171,10 +205,20 @@ impl SimgridTrace<'_> {
         }
         events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let mut text = format!("{} init\n", self.rank);
+        let compute = |text: &mut String, time: f64| {
+            let flops = time * self.options.second * 1e9;
+            if flops > 0.0 {
+                let _ = writeln!(text, "{} compute {flops}", self.rank);
+            }
+        };
+        let cost = &self.options.cost;
+        let mut now = cost.arrival(self.rank);
+        compute(&mut text, now);
         let mut waited = HashSet::new();
         for &(_, event) in &events {
             let i = event.step();
             let step = &self.program[i];
+            let mut time = 0.0;
             let before = match step.peer() {
                 Some(_) if event.is_computed() => {
                     self.wait(&mut text, &mut waited, Event::transferred(i));
@@ -190,22 +234,31 @@ impl SimgridTrace<'_> {
                     let what = if step.is_send() { "isend" } else { "irecv" };
                     let (tag, n) = (self.tags[i], bytes(step.len(), self.element_bytes));
                     let _ = writeln!(text, "{} {what} {peer} {tag} {n} {BYTE}", self.rank);
-                }
-                _ => {
-                    let cost = &self.options.cost;
-                    let time = computation(cost, self.rank, step, self.element_bytes);
-                    let flops = time * self.options.second * 1e9;
-                    if flops > 0.0 {
-                        let _ = writeln!(text, "{} compute {flops}", self.rank);
+                    if self.eager && !step.is_send() {
+                        self.wait(&mut text, &mut waited, event);
+                        now =
+                            now.max(at(event, End::Sender) + cost.latency_between(peer, self.rank));
+                    }
+                    if self.eager {
+                        time = cost.transfer(self.rank, peer, n);
+                        compute(&mut text, time);
                     }
                 }
+                _ => {
+                    time = computation(cost, self.rank, step, self.element_bytes);
+                    compute(&mut text, time);
+                }
             }
+            if self.eager && (now - start(event)).abs() > 1e-12 * now {
+                return None;
+            }
+            now += time;
         }
         for &(_, event) in &events {
             self.wait(&mut text, &mut waited, event);
         }
         let _ = writeln!(text, "{} finalize", self.rank);
-        text
+        Some(text)
     }
 
     /// Waits for a transfer, once; computations are done when the process goes on.

@@ -46,7 +46,10 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
             "run reduce --arrivals last:400000s",
             "take more than 24 hours",
         ),
-        ("export goal reduce --eager all", "export does not take it"),
+        (
+            "export msccl reduce --eager all",
+            "this format does not take it",
+        ),
         (
             "draw reduce --as page --latency 1us",
             "at one time at both ends",

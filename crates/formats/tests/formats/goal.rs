@@ -1,5 +1,6 @@
 //! GOAL: files are read back, graphs of other tools keep their order and times.
 
+use oneport::machine::Eager;
 use oneport::{Collective, CostModel, Layout, Ports, Request, Schedule, Span, Spans, Step};
 use oneport_formats::goal::{GoalForm, GoalOptions, read, write};
 
@@ -14,7 +15,7 @@ fn options(form: GoalForm) -> GoalOptions {
 
 #[test]
 fn written_schedules_are_read_back() {
-    let (mut uniform, mut refused) = (0, 0);
+    let (mut uniform, mut timed, mut refused) = (0, 0, 0);
     for (name, schedule) in grid() {
         let bytes = write(&schedule, &options(GoalForm::Bytes)).unwrap();
         assert_eq!(read(&bytes.text).as_ref(), Ok(&schedule), "{name}");
@@ -25,8 +26,19 @@ fn written_schedules_are_read_back() {
             }
             Err(_) => refused += 1,
         }
+        // Late ranks and the sizes of the timed form are no part of a schedule.
+        let late = (0..schedule.ranks()).map(|rank| (rank % 3) as f64);
+        let cost = CostModel::new(3.0, 1.0).arrivals(late.collect());
+        for form in [GoalForm::Timed, GoalForm::Bytes] {
+            let cost = cost.clone();
+            if let Ok(written) = write(&schedule, &GoalOptions { form, cost }) {
+                assert_eq!(read(&written.text).as_ref(), Ok(&schedule), "{name}");
+                timed += usize::from(form == GoalForm::Timed);
+            }
+        }
     }
     assert!(uniform > 100 && refused > 100, "{uniform} {refused}");
+    assert!(timed > 300, "{timed}");
 }
 
 /// The graph alone, as another tool would write it, keeps matching, order and times.
@@ -91,6 +103,108 @@ s0: send 1b to 0 tag 0
     assert_eq!(written.notes.len(), 1);
 }
 
+/// A late rank begins with a computation that all its steps wait for; latency is a flag.
+#[test]
+fn late_ranks_latency_and_eager_sends_are_written() {
+    let mut b = Schedule::reduce(3, 4);
+    b.transfer_combine(2, 0, 0..4, oneport::Order::MineFirst);
+    b.transfer_combine(1, 0, 0..4, oneport::Order::MineFirst);
+    let schedule = b.build().unwrap();
+    let cost = CostModel::new(1.0, 0.5).gamma(0.25).latency(2.0);
+    let written = |late: f64, cost: &CostModel| {
+        let cost = cost
+            .clone()
+            .eager(Eager::All)
+            .arrivals(vec![7.0, late, 1.5]);
+        let form = GoalForm::Timed;
+        write(&schedule, &GoalOptions { form, cost }).unwrap()
+    };
+    // Rank 0 receives from 7 to 10 what 2 sent, and from 11 to 14 what 1 sent.
+    let text = written(9.0, &cost).text;
+    let lines = text.lines().filter(|l| !l.starts_with("// {"));
+    let expected = "// GOAL, written by oneport
+// LogGOPSim -L 20 -g 0 -o 0 -G 1 -O 0 -S 2147483647
+// the model's time is 150; 10 here is 1 time unit of the model
+// LogGOPSim computes the model's time: all starts when it does in the model
+num_ranks 3
+
+rank 0 {
+late: calc 70
+r0: recv 31b from 2 tag 0
+c0: calc 10
+c0 requires r0
+r0 requires late
+r1: recv 31b from 1 tag 0
+r1 requires c0
+c1: calc 10
+c1 requires r1
+}
+
+rank 1 {
+late: calc 90
+s0: send 31b to 0 tag 0
+s0 requires late
+}
+
+rank 2 {
+late: calc 15
+s0: send 31b to 0 tag 0
+s0 requires late
+}";
+    assert_eq!(lines.collect::<Vec<_>>().join("\n"), expected);
+    assert_eq!(read(&text).unwrap(), schedule);
+    // What 1 sends can come first, at the same time, or while rank 0 has yet to combine.
+    for late in [0.0, 1.5, 5.0] {
+        let remark = &written(late, &cost).notes[0];
+        assert!(remark.contains("as they arrive"), "{late}: {remark}");
+    }
+    let unequal = written(9.0, &CostModel::new(1.0, 0.0)).text;
+    assert!(
+        unequal.contains("-L 0 ") && unequal.contains("recv 11b"),
+        "{unequal}"
+    );
+}
+
+/// Ports for both directions at once are those of a host that may receive while it sends; other
+/// ports, and ranks that compute after they have sent, are those of one that does one thing.
+#[test]
+fn the_timed_form_has_all_ports_and_sizes() {
+    let remark = |schedule: &Schedule, cost: &CostModel| {
+        let (form, cost) = (GoalForm::Timed, cost.clone());
+        let text = write(schedule, &GoalOptions { form, cost }).unwrap().text;
+        let flag = text.contains("-O 1");
+        (flag, text.contains("LogGOPSim computes the model's time"))
+    };
+    let cost = CostModel::new(10.0, 1.0).eager(Eager::All);
+    let ring = Request::allgather(5, 3).plan("ring").unwrap();
+    assert_eq!(remark(&ring, &cost), (false, true));
+    let gather = Request::gather(7, 3).plan("oblivious").unwrap();
+    assert_eq!(remark(&gather, &cost), (false, true));
+    let uni = Request::broadcast(9, 6)
+        .ports(Ports::UNI)
+        .plan("binomial")
+        .unwrap();
+    assert_eq!(remark(&uni, &cost.clone().latency(4.0)), (true, true));
+    let mut b = Schedule::broadcast(2, 2);
+    b.transfer(0, 1, 0..2);
+    let mut copied = b.build().unwrap();
+    assert_eq!(remark(&copied, &cost), (false, true));
+    copied = {
+        let mut b = Schedule::broadcast(2, 2);
+        b.transfer(0, 1, 0..2);
+        b.step(0, Step::copy(Span::new(0, 1), Span::new(1, 1)));
+        b.build().unwrap()
+    };
+    let copying = cost.clone().gamma_copy(5.0);
+    assert_eq!(remark(&copied, &copying), (true, true));
+    // A sender that waits for its receiver.
+    let late = CostModel::new(10.0, 1.0).arrivals(vec![0.0, 50.0]);
+    assert_eq!(
+        remark(&Request::broadcast(2, 2).plan("binomial").unwrap(), &late),
+        (false, false)
+    );
+}
+
 #[test]
 fn units_are_whole() {
     let schedule = Request::broadcast(4, 8).plan("binomial").unwrap();
@@ -126,11 +240,8 @@ fn what_the_uniform_form_lacks_is_refused() {
     let uni = binomial.clone().with_ports(Ports::UNI).unwrap();
     refuse(&uni, cost(), "ports are unidirectional");
     refuse(&binomial, cost().overlap(true), "overlaps communication");
-    refuse(
-        &binomial,
-        cost().latency(1.0),
-        "without late ranks, latency",
-    );
+    refuse(&binomial, cost().latency(1.0), "--form timed");
+    refuse(&binomial, cost().eager(Eager::All), "--form timed");
     let gather = Request::gather(4, 1).plan("oblivious").unwrap();
     refuse(&gather, cost(), "some have 1 elements and others 2");
     let empty = Request::broadcast(4, 0).plan("binomial").unwrap();

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use oneport::machine::Eager;
 use oneport::{CostModel, Ports, Request, Schedule};
 use oneport_formats::simgrid::{Network, SimgridOptions, write};
 
@@ -20,7 +21,11 @@ fn golden() {
     let mut b = Schedule::reduce(2, 2);
     b.transfer_combine(1, 0, 0..2, oneport::Order::MineFirst);
     let schedule = b.build().unwrap().with_element_bytes(4);
-    let files = write(&schedule, &options(Network::Crossbar)).unwrap();
+    let (files, command) = write(&schedule, &options(Network::Crossbar)).unwrap();
+    assert!(
+        command.ends_with("detached-thresh:0 --cfg=smpi/host-speed:1Gf"),
+        "{command}"
+    );
     let names: Vec<&str> = files.iter().map(|f| &*f.0).collect();
     assert_eq!(
         names,
@@ -50,13 +55,60 @@ fn golden() {
     }
 }
 
+/// Latency is that of the links if ports may be kept for it, too; else messages are eager, and both
+/// ends compute while their ports are kept. A late rank computes first.
+#[test]
+fn late_ranks_latency_and_eager_sends_are_written() {
+    let written = |schedule: &Schedule, cost: CostModel| {
+        let mut options = options(Network::Crossbar);
+        options.cost = cost.latency(6.0).eager(Eager::All);
+        write(schedule, &options)
+    };
+    let cost = || CostModel::new(18.0, 1.0).arrivals(vec![0.0, 3.0, 0.0]);
+    let ring = Request::allgather(3, 8).plan("ring").unwrap();
+    let (files, command) = written(&ring, CostModel::new(18.0, 1.0)).unwrap();
+    assert!(
+        files[0].1.contains("latency=\"0.000008s\""),
+        "{}",
+        files[0].1
+    );
+    assert!(command.contains("smpi/async-small-thresh:0 "), "{command}");
+    let linear = Request::broadcast(3, 8).plan("linear").unwrap();
+    let (files, command) = written(&linear, cost()).unwrap();
+    let link = "bandwidth=\"1000000000000000000Bps\" latency=\"0.000006s\"";
+    assert!(files[0].1.contains(link), "{}", files[0].1);
+    assert!(
+        command.contains("smpi/async-small-thresh:2147483647 "),
+        "{command}"
+    );
+    let traces: Vec<&str> = files[3..].iter().map(|file| &*file.1).collect();
+    assert_eq!(
+        traces,
+        [
+            "0 init\n0 isend 2 0 8 6\n0 compute 26000\n0 wait 0 2 0\n0 isend 1 0 8 6\n\
+             0 compute 26000\n0 wait 0 1 0\n0 finalize\n",
+            "1 init\n1 compute 3000\n1 irecv 0 0 8 6\n1 wait 0 1 0\n1 compute 26000\n1 finalize\n",
+            "2 init\n2 irecv 0 0 8 6\n2 wait 0 2 0\n2 compute 26000\n2 finalize\n",
+        ]
+    );
+    // Ranks that send while they receive cannot compute for both.
+    let chain = Request::broadcast(3, 8).segment_count(4).plan("chain");
+    let error = written(&chain.unwrap(), cost()).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("leave --latency and --eager out"),
+        "{error}"
+    );
+}
+
 /// Every message is sent, received and waited for once at each end, and every process waits for
 /// a message after it has started it.
 #[test]
 fn traces_are_complete() {
     let mut written = 0;
     for (name, schedule) in grid() {
-        let Ok(files) = write(&schedule, &options(Network::Torus)) else {
+        let Ok((files, _)) = write(&schedule, &options(Network::Torus)) else {
             continue;
         };
         written += 1;
@@ -103,7 +155,7 @@ fn networks_have_room_for_all_ranks() {
             (Network::Torus, "TORUS"),
             (Network::Dragonfly, "DRAGONFLY"),
         ] {
-            let files = write(&schedule, &options(network)).unwrap();
+            let (files, _) = write(&schedule, &options(network)).unwrap();
             assert!(files[0].1.contains(name));
             let last = files[0].1.split("radical=\"0-").nth(1).unwrap();
             let last: usize = last.split('"').next().unwrap().parse().unwrap();

@@ -127,7 +127,8 @@ fn consume(schedule: &Schedule, cost: &CostModel) {
         let _ = gantt(&framed, &caption).map(|text| dark(&text));
         let _ = trace.to_chrome_json("schedule");
     }
-    for form in [goal::GoalForm::Uniform, goal::GoalForm::Bytes] {
+    use goal::GoalForm::{Bytes, Timed, Uniform};
+    for form in [Uniform, Timed, Bytes] {
         let options = goal::GoalOptions {
             form,
             ..goal::GoalOptions::new(cost.clone())

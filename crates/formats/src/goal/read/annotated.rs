@@ -16,6 +16,8 @@ pub(super) struct Head {
     ports: String,
     ported: usize,
     overlap: bool,
+    #[serde(default)]
+    timed: bool,
     collective: Collective,
 }
 
@@ -43,7 +45,10 @@ pub(super) fn schedule(head: Head, ranks: &[RankGraph]) -> Result<Schedule> {
         };
         layout.push(serde_json::from_str::<Layout>(first).map_err(|e| json(first, *line, e))?);
         let mut program: Vec<Step> = Vec::with_capacity(steps.len());
-        let mut ops = 0;
+        // A rank that is late begins with a computation of no step.
+        let own = steps.first().map_or(graph.ops.len(), |step| step.1);
+        let late = own == 1 && graph.ops[0].kind == OpKind::Calc;
+        let mut ops = usize::from(late);
         // By event of the program: the operation that it ends.
         let mut ends = Vec::with_capacity(2 * steps.len());
         for &(text, before, line) in steps {
@@ -61,42 +66,38 @@ pub(super) fn schedule(head: Head, ranks: &[RankGraph]) -> Result<Schedule> {
         order
             .analyse(&program, ports, head.overlap, &mut scratch)
             .map_err(|e| Error::malformed(format!("rank {rank}: {e}")))?;
-        same_requirements(graph, &program, &order, &ends)?;
+        same_requirements(graph, &program, &order, &ends, late)?;
         programs.push(program);
     }
-    same_sizes(&messages)?;
+    if !head.timed {
+        same_sizes(&messages)?;
+    }
     Schedule::new(ports, head.collective, layout, programs)
 }
 
 const DIFFERS: &str = "the operations are not those of the step in the comment (remove all JSON comments to \
                        read the graph alone)";
 
-/// A message: its elements by its step, and its bytes by its operation.
-struct AnnotatedMessage {
-    elements: usize,
-    bytes: usize,
-    line: usize,
-}
+/// A message: its elements by its step, its bytes by its operation, and its line.
+type MessageSize = (usize, usize, usize);
 
 /// Checks the sizes of a file's messages: elements have the same size in all of it, or all messages
 /// one byte, in the uniform form.
-fn same_sizes(messages: &[AnnotatedMessage]) -> Result<()> {
-    let telling = messages.iter().find(|m| m.elements != 1);
-    let uniform = telling.is_some_and(|m| m.bytes == 1);
-    let first = messages.iter().find(|m| m.elements > 0);
-    let size = first.map_or(0, |m| m.bytes / m.elements);
-    let fits = |m: &&AnnotatedMessage| match uniform {
-        true => m.bytes == 1,
-        false => m.elements.checked_mul(size) == Some(m.bytes),
+fn same_sizes(messages: &[MessageSize]) -> Result<()> {
+    let telling = messages.iter().find(|m| m.0 != 1);
+    let uniform = telling.is_some_and(|m| m.1 == 1);
+    let first = messages.iter().find(|m| m.0 > 0);
+    let size = first.map_or(0, |&(elements, bytes, _)| bytes / elements);
+    let fits = |&&(elements, bytes, _): &&MessageSize| match uniform {
+        true => bytes == 1,
+        false => elements.checked_mul(size) == Some(bytes),
     };
-    match messages.iter().find(|m| !fits(m)) {
-        Some(message) => Err(at_line(message.line, DIFFERS)),
-        None => Ok(()),
-    }
+    let wrong = messages.iter().find(|m| !fits(m));
+    wrong.map_or(Ok(()), |message| Err(at_line(message.2, DIFFERS)))
 }
 
 /// The number of operations of a step, if these start with them. Notes its message.
-fn same_ops(step: &Step, ops: &[GoalOp], messages: &mut Vec<AnnotatedMessage>) -> Option<usize> {
+fn same_ops(step: &Step, ops: &[GoalOp], messages: &mut Vec<MessageSize>) -> Option<usize> {
     let (sends, peer, nic) = match ops.first()?.kind {
         OpKind::Calc => return step.peer().is_none().then_some(1),
         OpKind::Send { to, nic, .. } => (true, to, nic),
@@ -105,11 +106,7 @@ fn same_ops(step: &Step, ops: &[GoalOp], messages: &mut Vec<AnnotatedMessage>) -
     if (step.is_send(), step.peer(), step.port()) != (sends, Some(peer), Some(nic)) {
         return None;
     }
-    messages.push(AnnotatedMessage {
-        elements: step.len(),
-        bytes: ops[0].size,
-        line: ops[0].line,
-    });
+    messages.push((step.len(), ops[0].size, ops[0].line));
     match step.computes() {
         false => Some(1),
         true => (ops.get(1)?.kind == OpKind::Calc).then_some(2),
@@ -122,12 +119,14 @@ fn same_requirements(
     program: &[Step],
     order: &LocalOrder,
     ends: &[usize],
+    late: bool,
 ) -> Result<()> {
     let mut expected = Vec::new();
     for (i, step) in program.iter().enumerate() {
         let op = |e: &Event| ends[e.index()];
         let (first, last) = (op(&Event::transferred(i)), op(&Event::computed(i)));
         expected.extend(order.before_start(i).iter().map(|e| (first, op(e))));
+        expected.extend((late && order.before_start(i).is_empty()).then_some((first, 0)));
         if step.peer().is_some() && step.computes() {
             expected.push((last, first));
             expected.extend(order.before_compute(i).iter().map(|e| (last, op(e))));
