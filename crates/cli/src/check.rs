@@ -52,6 +52,7 @@ pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
             all(args, &PlanTask::new(&args.common, kind)?, out)
         }
         (_, [_, _, ..]) => judged::several(args, out),
+        (_, [_]) if args.common.points().len() > 1 => judged::several(args, out),
         _ => judged::one(args, out),
     }
 }

@@ -154,7 +154,7 @@ impl Common {
     }
 
     /// The file of a family such as `mine-{p}.json` for the number of ranks.
-    fn of_family(&self, path: &Path) -> Result<PathBuf> {
+    pub(crate) fn of_family(&self, path: &Path) -> Result<PathBuf> {
         let name = path.to_string_lossy();
         if !name.contains("{p}") {
             return Ok(path.to_owned());

@@ -6,6 +6,7 @@ use oneport::check::Report;
 use oneport::simulate::bounds::LowerBounds;
 
 use super::{CheckArgs, verdict};
+use crate::args::Common;
 use crate::input::{ScheduleInfo, print_warnings};
 use crate::prelude::*;
 use crate::task::finite;
@@ -79,26 +80,31 @@ pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
 }
 
 pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
-    let paths = &args.common.schedule;
-    let bar = WorkBar::new(paths.len() as u64, "checking {msg} {wide_bar} {pos}/{len}");
+    // A family has a file for each number of ranks.
+    let points = args.common.points();
+    let families = args.common.schedule.iter();
+    let files = families.flat_map(|path| points.iter().map(move |point| (point, path)));
+    let files: Vec<_> = files.collect();
+    let bar = WorkBar::new(files.len() as u64, "checking {msg} {wide_bar} {pos}/{len}");
     let mut known = Known::new();
-    let check = |path: &PathBuf| {
+    let check = |&(point, path): &(&Common, &PathBuf)| {
+        let path = &point.of_family(path).unwrap_or_else(|_| path.clone());
         bar.name(&name_of(path));
-        let checked = match args.common.read(path) {
+        let checked = match point.read(path) {
             Ok(input) => Checked::One(Box::new(One::new(args, &input, &mut known))),
             Err(error) => Checked::unreadable(path, &error),
         };
         bar.add(1);
         checked
     };
-    let schedules: Vec<Checked> = paths.iter().map(check).collect();
+    let schedules: Vec<Checked> = files.iter().map(check).collect();
     bar.finish();
     let wrong = schedules.iter().filter(|checked| !checked.is_right());
     let wrong = wrong.count();
     let json = record! { ok: wrong == 0, schedules: &schedules };
     output::answer(out, args.common.json, &json, |out| print(&schedules, out))?;
     if wrong > 0 {
-        let all = counted(paths.len(), "schedule");
+        let all = counted(files.len(), "schedule");
         return Err(output::wrong(format!("{wrong} of {all} failed the check")));
     }
     Ok(())

@@ -69,7 +69,8 @@ fn ensure_same(schedule: &Schedule, request: &Request) -> Result<()> {
             ports.k()
         );
     }
-    if (own.elements(), own.get_blocks()) != (request.elements(), request.get_blocks()) {
+    let sizes = (own.elements(), own.get_blocks());
+    if kind.has_data() && sizes != (request.elements(), request.get_blocks()) {
         let (elements, asked) = (own.elements(), request.elements());
         bail!("it has {elements} elements, not {asked}, or other blocks: give --bytes or --sizes");
     }

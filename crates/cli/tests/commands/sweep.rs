@@ -106,6 +106,20 @@ fn a_sweep_goes_on_from_its_csv_file_and_leaves_others_alone() {
     }
 }
 
+/// Standard input is read once, however often a command asks for it.
+#[test]
+fn a_barrier_from_standard_input_stands_beside_algorithms() {
+    let barrier = text("plan barrier -p 4 -a dissemination --json");
+    let mut compare = oneport("compare --schedule - -a dissemination --json");
+    let run = compare.write_stdin(barrier).assert().success();
+    let found: serde_json::Value = serde_json::from_slice(&run.get_output().stdout).unwrap();
+    let names = found["rows"].as_array().unwrap().iter();
+    let names: Vec<_> = names
+        .map(|row| row["algorithm"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["dissemination", "standard input"]);
+}
+
 /// What a file had when its CSV was written is not what it has now.
 #[test]
 fn a_sweep_of_a_file_that_changed_begins_anew() {

@@ -257,6 +257,26 @@ fn several_files_are_a_row_each() {
 }
 
 #[test]
+fn a_family_is_a_row_for_each_number_of_ranks() {
+    let place = folder("verdict_family");
+    for p in [2, 3] {
+        let plan = format!("plan broadcast -p {p} --bytes 4 -a binomial -o mine-{p}.json");
+        oneport(&plan).current_dir(&place).assert().success();
+    }
+    let mut check = oneport("check --schedule mine-{p}.json -p 2..=4");
+    check.current_dir(&place);
+    let (code, printed, _) = done(check);
+    assert_eq!(code, 1);
+    for row in [
+        "mine-2.json  broadcast, root 0, 2 ranks, bi  correct",
+        "mine-3.json  broadcast, root 0, 3 ranks, bi  correct",
+        "mine-4.json  -                               UNREADABLE",
+    ] {
+        assert!(printed.contains(row), "{printed}");
+    }
+}
+
+#[test]
 fn a_file_without_a_schedule_has_an_answer_in_json() {
     let (code, printed, _) = done(on("[]", "check --json"));
     let found: Value = serde_json::from_str(&printed).unwrap();
