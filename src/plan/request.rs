@@ -17,7 +17,9 @@ const MAX_ELEMENTS: usize = 1 << 60;
 /// A constructor names the collective, the number of ranks and the number of elements: of the
 /// vector of a broadcast, reduce, allreduce, reduce_scatter or scan, or of one rank's block of a
 /// gather, scatter, allgather or alltoall. All else has a default: bidirectional one-ported ranks,
-/// root 0, one segment, equal blocks, a commuting operator, and messages of unit cost.
+/// root 0, one segment, equal blocks, a commuting operator, elements of one byte
+/// ([`element_bytes`](Request::element_bytes); a run has those of its type) and messages of unit
+/// cost.
 ///
 /// ```
 /// use oneport::{CostModel, Ports, Request};
