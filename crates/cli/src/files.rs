@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 
@@ -67,9 +66,6 @@ impl Need {
 /// Whether several processes read the same input.
 static SHARED: AtomicBool = AtomicBool::new(false);
 
-/// What standard input had, which can be read once: some commands ask for a schedule several times.
-static STANDARD_INPUT: Mutex<Option<String>> = Mutex::new(None);
-
 /// From now on standard input is refused: it reaches only one of the processes of a launch.
 pub(crate) fn every_process_reads() {
     SHARED.store(true, Ordering::Relaxed);
@@ -90,12 +86,6 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     let name = name_of(path);
     if let Some(text) = host::read(path) {
         return Ok(text);
-    }
-    let mut known = STANDARD_INPUT
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner);
-    if let (Some(text), true) = (&*known, path.as_os_str() == "-") {
-        return Ok(text.clone());
     }
     let source: Box<dyn Read> = if path.as_os_str() == "-" {
         if SHARED.load(Ordering::Relaxed) {
@@ -123,7 +113,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     let what = format!("reading {name}");
     ensure_memory(&what, Need::of(&text), "take a shorter file")?;
     if path.as_os_str() == "-" {
-        *known = Some(text.clone());
+        host::keep_input(&text);
     }
     Ok(text)
 }

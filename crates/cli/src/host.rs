@@ -27,6 +27,8 @@ const MARK: char = '<';
 struct Host {
     arguments: Vec<OsString>,
     memory: Option<Memory>,
+    /// What standard input had, which can be read once.
+    input: Option<String>,
 }
 
 // One for each thread: several threads of a program may call commands at the same time.
@@ -36,7 +38,11 @@ thread_local! {
 
 /// Begins a command; [`end`] returns the memory.
 pub(crate) fn begin(arguments: Vec<OsString>, memory: Option<Memory>) {
-    HOST.set(Host { arguments, memory });
+    HOST.set(Host {
+        arguments,
+        memory,
+        input: None,
+    });
 }
 
 /// Ends the command of this thread.
@@ -72,8 +78,18 @@ pub(crate) fn holds(path: &Path) -> bool {
     is_called() && path.to_string_lossy().starts_with(MARK)
 }
 
-/// A file in the caller's memory.
+/// Keeps what standard input had.
+pub(crate) fn keep_input(text: &str) {
+    HOST.with_borrow_mut(|host| host.input = Some(text.to_string()));
+}
+
+/// A file in the caller's memory, or standard input if it has been read.
 pub(crate) fn read(path: &Path) -> Option<String> {
+    if path.as_os_str() == "-"
+        && let Some(text) = HOST.with_borrow(|host| host.input.clone())
+    {
+        return Some(text);
+    }
     in_memory(|memory| memory.files.get(&*path.to_string_lossy()).cloned()).flatten()
 }
 
