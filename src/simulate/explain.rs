@@ -1,7 +1,7 @@
 //! Why a step starts no earlier: what it waits for, back to the start.
 
-use super::Simulation;
-use crate::rules::{End, Event};
+use super::{Prepared, Simulation};
+use crate::rules::{End, Event, LocalOrder};
 use crate::schedule::{Schedule, Span, Step};
 
 /// A step's transfer or computation, and why it starts no earlier.
@@ -42,79 +42,136 @@ pub enum Reason {
     Computation,
 }
 type NodeEnd = (usize, End);
+type Binding = (End, Reason, Option<NodeEnd>);
+
+/// Why each step of a simulated schedule starts no earlier: see [`Simulation::reasons`].
+#[derive(Debug)]
+pub struct Reasons<'a> {
+    simulation: &'a Simulation,
+    schedule: &'a Schedule,
+    /// By node: the events of its ranks that its ends are.
+    events: Vec<[Event; 2]>,
+}
 
 impl Simulation {
     /// The chain of reasons, backwards, why a rank finishes no earlier, or one of its steps, or, by
     /// default, the whole schedule, which must be the simulated one. Empty if there is no such
     /// step. Linear in the number of steps and of their waits.
     pub fn explain(&self, schedule: &Schedule, of: Option<(usize, Option<usize>)>) -> Vec<Link> {
-        let prepared = self.prepared();
-        let mut steps = vec![[0, 0]; prepared.nodes().len()];
-        let mut last: Option<NodeEnd> = None;
-        for (rank, program) in schedule.programs().iter().enumerate() {
-            for (i, step) in program.iter().enumerate() {
-                let end = if step.is_send() {
-                    End::Sender
-                } else {
-                    End::Receiver
-                };
-                for event in [Event::transferred(i), Event::computed(i)] {
-                    let Some(node) = prepared.node(rank, event) else {
-                        continue;
-                    };
-                    match event.is_computed() {
-                        true => steps[node] = [i, i],
-                        false => steps[node][end as usize] = i,
-                    }
-                    let asked = of.is_none_or(|(r, s)| r == rank && s.is_none_or(|s| s == i));
-                    let finish = self.finish_at(node, end);
-                    if asked && last.is_none_or(|(n, e)| finish >= self.finish_at(n, e)) {
-                        last = Some((node, end));
-                    }
-                }
-            }
-        }
+        let reasons = self.reasons(schedule);
+        let ends = (0..reasons.events.len()).flat_map(|node| End::BOTH.map(|end| (node, end)));
+        let asked = ends.filter(|&end| {
+            let (rank, event) = reasons.at(end);
+            of.is_none_or(|(r, s)| r == rank && s.is_none_or(|s| s == event.step()))
+        });
+        let finish = |(node, end): NodeEnd| self.finish_at(node, end);
+        let mut last = asked.max_by(|&a, &b| {
+            let order = finish(a).total_cmp(&finish(b));
+            order.then_with(|| reasons.at(a).cmp(&reasons.at(b)))
+        });
         let mut chain = Vec::new();
         while let Some((node, end)) = last {
-            let link = |end: End, reason| {
-                let n = &prepared.nodes()[node];
-                Link {
-                    rank: [n.from, n.to][end as usize] as usize,
-                    step: steps[node][end as usize],
-                    computes: n.kind != super::NodeKind::Transfer,
+            let mut link = |end: End, reason| {
+                let (rank, event) = reasons.at((node, end));
+                chain.push(Link {
+                    rank,
+                    step: event.step(),
+                    computes: event.is_computed(),
                     start: self.start_at(node, end),
                     end: self.finish_at(node, end),
                     reason,
-                }
+                });
             };
-            let (side, wait) = self.binding(node, end);
-            if side != end && link(side, Reason::Partner).rank != link(end, Reason::Partner).rank {
-                chain.push(link(end, Reason::Partner));
+            let (side, reason, wait) = reasons.binding(node, end);
+            if reasons.at((node, side)).0 != reasons.at((node, end)).0 {
+                link(end, Reason::Partner);
             }
-            let mut own = link(side, Reason::Arrival);
-            if let Some((other, other_end)) = wait {
-                let n = &prepared.nodes()[other];
-                let rank = [n.from, n.to][other_end as usize] as usize;
-                let step = steps[other][other_end as usize];
-                own.reason = match rank == own.rank {
-                    false => Reason::SharedPort,
-                    true => {
-                        let other_computes = n.kind != super::NodeKind::Transfer;
-                        between(schedule, own, step, other_computes)
-                    }
-                };
-            }
-            chain.push(own);
+            link(side, reason);
             last = wait;
         }
         chain
     }
+
+    /// The reasons for all steps of `schedule`, which must be the simulated one. Linear in the
+    /// number of steps.
+    #[doc(hidden)]
+    pub fn reasons<'a>(&'a self, schedule: &'a Schedule) -> Reasons<'a> {
+        let mut events = vec![[Event::transferred(0); 2]; self.prepared().nodes().len()];
+        for (rank, program) in schedule.programs().iter().enumerate() {
+            for (i, step) in program.iter().enumerate() {
+                if let Some(node) = self.prepared().node(rank, Event::transferred(i)) {
+                    events[node][usize::from(!step.is_send())] = Event::transferred(i);
+                }
+                if let Some(node) = self.prepared().node(rank, Event::computed(i)) {
+                    events[node] = [Event::computed(i); 2];
+                }
+            }
+        }
+        Reasons {
+            simulation: self,
+            schedule,
+            events,
+        }
+    }
 }
 
-/// Why the step of `own` waits for step `other` of its rank.
-fn between(schedule: &Schedule, own: Link, other: usize, other_computes: bool) -> Reason {
-    let program = &schedule.programs()[own.rank];
-    let (step, before) = (&program[own.step], &program[other]);
+impl Reasons<'_> {
+    /// Which end of a node lets one of its ends start no earlier, why, and the end of a node that
+    /// it waits for.
+    pub fn binding(&self, node: usize, end: End) -> Binding {
+        let (side, wait) = self.simulation.binding(node, end);
+        let reason = wait.map_or(Reason::Arrival, |wait| self.reason((node, side), wait));
+        (side, reason, wait)
+    }
+
+    /// All that might let a node start no earlier: of those that end last, the last one does.
+    pub fn waits(&self, node: usize) -> impl Iterator<Item = Binding> {
+        let mut sides = End::BOTH;
+        sides.sort_by_key(|&side| self.at((node, side)).0);
+        sides.into_iter().flat_map(move |side| {
+            let waits = self.simulation.prepared().waits_at(node, side);
+            waits.map(move |wait| (side, self.reason((node, side), wait), Some(wait)))
+        })
+    }
+
+    /// The rank of an end of a node, and the event that it is there.
+    pub fn at(&self, (node, end): NodeEnd) -> (usize, Event) {
+        let n = &self.simulation.prepared().nodes()[node];
+        let rank = [n.from, n.to][end as usize] as usize;
+        (rank, self.events[node][end as usize])
+    }
+
+    fn reason(&self, own: NodeEnd, other: NodeEnd) -> Reason {
+        let ((rank, own), (other_rank, other)) = (self.at(own), self.at(other));
+        match rank == other_rank {
+            true => between(self.schedule, rank, own, other),
+            false => Reason::SharedPort,
+        }
+    }
+}
+
+impl Prepared {
+    /// In what [`Prepared::reachable`] leaves: the step of its rank that a part of a step waits for
+    /// and that never takes place itself, and why; `None` if the part waits for other ranks alone.
+    #[doc(hidden)]
+    pub fn behind(&self, schedule: &Schedule, rank: usize, of: Event) -> Option<(usize, Reason)> {
+        let (mut order, program) = (LocalOrder::default(), &schedule.programs()[rank]);
+        let analysed = order.analyse(program, self.ports, self.overlap, &mut <_>::default());
+        analysed.ok()?;
+        let waits = match of.is_computed() && program[of.step()].peer().is_some() {
+            true => order.before_compute(of.step()),
+            false => order.before_start(of.step()),
+        };
+        let mut waits = waits.iter().copied();
+        let other = waits.find(|&event| self.node(rank, event).is_none())?;
+        Some((other.step(), between(schedule, rank, of, other)))
+    }
+}
+
+/// Why a step of a rank, or its computation, waits for another one.
+fn between(schedule: &Schedule, rank: usize, own: Event, other: Event) -> Reason {
+    let program = &schedule.programs()[rank];
+    let (step, before) = (&program[own.step()], &program[other.step()]);
     let meet = |a: &[Span], b: &[Span]| a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
     let port = |step: &Step| {
         schedule
@@ -128,12 +185,14 @@ fn between(schedule: &Schedule, own: Link, other: usize, other_computes: bool) -
         step.reads()
     };
     match () {
-        () if own.step == other || meet(step.reads(), before.writes()) => Reason::Data,
+        () if own.step() == other.step() || meet(step.reads(), before.writes()) => Reason::Data,
         () if meet(reads, before.writes()) => Reason::Data,
         () if meet(step.writes(), before.reads()) || meet(step.writes(), before.writes()) => {
             Reason::Overwrites
         }
-        () if own.computes || other_computes || port(step) != port(before) => Reason::Computation,
+        () if own.is_computed() || other.is_computed() || port(step) != port(before) => {
+            Reason::Computation
+        }
         () => Reason::Port,
     }
 }

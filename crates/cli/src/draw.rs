@@ -273,28 +273,22 @@ impl Drawing<'_> {
     /// The picture (empty without one) and the trace.
     fn draw(&self) -> Result<(String, Option<String>)> {
         let args = self.args;
-        if self.picture == Some(Picture::Page) {
-            let inputs = inputs(&args.common)?;
-            let text = drawn_page(&inputs, args.frame.plain)?;
-            let trace = args.trace.as_ref();
-            let trace = trace.map(|_| timed(&inputs[0], OutputFile::Json, self));
-            return Ok((text, trace.transpose()?));
-        }
-        let mut input = args.common.input()?;
-        input.print_warnings(&args.common);
+        let inputs = inputs(&args.common)?;
+        let input = &inputs[0];
         let mut text = match self.picture {
-            Some(Picture::Gantt) => timed(&input, OutputFile::Svg, self)?,
-            Some(Picture::Trace) => timed(&input, OutputFile::Json, self)?,
-            Some(Picture::Tree) => self.tree(&input)?,
-            Some(Picture::Traffic) => self.traffic(&input, "traffic")?,
-            Some(Picture::Page) | None => String::new(),
+            Some(Picture::Gantt) => timed(input, OutputFile::Svg, self)?,
+            Some(Picture::Trace) => timed(input, OutputFile::Json, self)?,
+            Some(Picture::Tree) => self.tree(input)?,
+            Some(Picture::Traffic) => self.traffic(input, "traffic")?,
+            Some(Picture::Page) => drawn_page(&inputs, args.frame.plain)?,
+            None => String::new(),
         };
         if args.dark {
             text = oneport_pictures::dark(&text);
         }
         text = args.frame.sized(text);
-        let trace = args.trace.as_ref();
-        let trace = trace.map(|_| timed(&input, OutputFile::Json, self));
+        let trace = args.trace.is_some();
+        let trace = trace.then(|| timed(input, OutputFile::Json, self));
         Ok((text, trace.transpose()?))
     }
 
@@ -322,25 +316,21 @@ fn names(common: &Common) -> Vec<&str> {
     split_outside(&common.algorithm, ',')
 }
 
-/// The schedules of a page: each file, or the plan of each algorithm.
+/// The schedules to draw: each file, or the plan of each algorithm.
 fn inputs(common: &Common) -> Result<Vec<Input>> {
-    let with_notes = |input: Result<Input>, common: &Common| {
-        let mut input = input?;
-        input.print_warnings(common);
-        Ok(input)
-    };
-    if common.schedule.len() > 1 {
-        let files = common.schedule.iter();
-        return files
-            .map(|path| with_notes(common.read(path), common))
-            .collect();
+    let mut each = vec![common.clone(); common.schedule.len().max(names(common).len())];
+    for (one, path) in each.iter_mut().zip(&common.schedule) {
+        one.schedule = vec![path.clone()];
     }
-    let plans = names(common).into_iter().map(|name| {
-        let mut one = common.clone();
+    for (one, name) in each.iter_mut().zip(names(common)) {
         one.algorithm = name.trim().to_string();
-        with_notes(one.input(), &one)
+    }
+    let read = each.iter().map(|one| {
+        let mut input = one.input()?;
+        input.print_warnings(one);
+        Ok(input)
     });
-    plans.collect()
+    read.collect()
 }
 
 /// Determines what to draw; an error if options and file name contradict each other.

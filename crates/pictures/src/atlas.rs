@@ -108,11 +108,8 @@ impl Plate {
             all.push(data);
         }
         let mut data = page::json(&all);
-        for (entry, shown) in self
-            .entries
-            .iter()
-            .zip(data["schedules"].as_array_mut().into_iter().flatten())
-        {
+        let schedules = data["schedules"].as_array_mut();
+        for (entry, shown) in self.entries.iter().zip(schedules.into_iter().flatten()) {
             shown["ports"] = entry.schedule.ports().name().into();
             shown["bounds"] = json!(lower_bound_lines(&entry.schedule));
             shown["startUpAlone"] = json!(!self.kind.has_data());
@@ -215,7 +212,7 @@ pub fn player(source: Option<String>) -> String {
     let mut caption = Caption::new("oneport atlas");
     caption.source = source;
     let nav = format!(
-        "<nav id=\"nav\"><a id=\"index\" href=\"index.html\">All algorithms</a> <label>beside <select id=\"beside\"></select></label></nav>\n{INPUTS}"
+        "<nav id=\"nav\"><a id=\"index\" href=\"index.html\">All algorithms</a> <label>beside <select id=\"beside\"></select></label> <span id=\"dropped\" role=\"status\"></span></nav>\n{INPUTS}"
     );
     document(&caption, &nav, "", ("", &format!("{COSTS}{PLAYER}")))
 }

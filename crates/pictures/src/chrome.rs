@@ -21,8 +21,8 @@ pub const MAX_EVENTS: usize = 1_000_000;
 
 impl Trace {
     /// Writes the trace as JSON in the trace event format, with one `pid` per rank and one `tid`
-    /// per port, both named, and with step, peer, bytes and segment in `args`. Arrows (flow events)
-    /// lead from every send to its receive.
+    /// per port, both named, and with step, peer, bytes, segment and the reason why it starts
+    /// no earlier in `args`. Arrows (flow events) lead from every send to its receive.
     ///
     /// `ts` and `dur` are in microseconds, rounded to the nanosecond. If the model has no unit, one
     /// time unit is written as a microsecond, or as a millisecond or a second if times are short;
@@ -201,6 +201,10 @@ fn event(activity: &Activity, tid: usize, nanoseconds: f64) -> Value {
     }
     if let Some(segment) = activity.segment {
         args["segment"] = json!(segment);
+    }
+    if let Some((reason, (rank, event))) = activity.why {
+        args["why"] = json!(format!("{reason:?}").to_lowercase());
+        args["waits_for"] = json!(format!("rank {rank}, step {}", event.step()));
     }
     let category = match activity.port {
         Some(_) => "transfer",

@@ -91,12 +91,9 @@ impl<'t> Chart<'t> {
             _ => (12.0, 7.0),
         };
         let end = trace.end();
-        let mut times: Vec<f64> = trace
-            .activities
-            .iter()
-            .filter(|a| a.port.is_some() && takes_time(a))
-            .map(Activity::time)
-            .collect();
+        let transfers = trace.activities.iter().filter(|a| a.port.is_some());
+        let timed = transfers.filter(|a| takes_time(a));
+        let mut times: Vec<f64> = timed.map(Activity::time).collect();
         times.sort_unstable_by(f64::total_cmp);
         // Make most transfers wide enough for their peer's number.
         let (typical, max_width) = match trace.source {
@@ -321,7 +318,7 @@ impl<'t> Chart<'t> {
             wait.rank, wait.step
         );
         svg.open("class=\"wait\"", &title);
-        wait_mark(svg, wait.in_cycle, at, size);
+        wait_mark(svg, wait.is_cause(), at, size);
         let short = match (wait.peer, wait.what) {
             (Some(peer), What::Send) => format!("→{peer}"),
             (Some(peer), What::Receive) => format!("←{peer}"),

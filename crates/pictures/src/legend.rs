@@ -192,13 +192,14 @@ impl<'t> Legend<'t> {
             sample("on the critical path", &frame);
         }
         let waits = self.trace.waits.iter();
-        let kinds: BTreeSet<bool> = waits.map(|wait| wait.in_cycle).collect();
-        for in_cycle in kinds {
-            let text = match in_cycle {
-                true => "waits for ever in a cycle",
-                false => "waits for ever",
+        let kinds: BTreeSet<_> = waits.map(|wait| (wait.is_cause(), wait.alone)).collect();
+        for (is_cause, alone) in kinds {
+            let text = match (is_cause, alone) {
+                (_, true) => "waits for ever without a partner",
+                (true, _) => "waits for ever in a cycle",
+                (false, _) => "waits for ever",
             };
-            sample(text, &|svg, at, size| wait_mark(svg, in_cycle, at, size));
+            sample(text, &|svg, at, size| wait_mark(svg, is_cause, at, size));
         }
         if !self.numbers.is_empty() {
             flow.line();
@@ -258,9 +259,9 @@ pub(crate) fn frame(svg: &mut Svg, (x, y): (f64, f64), (w, h): (f64, f64)) {
     svg.rect(at, size, &style);
 }
 
-/// Draws the box of a step that waits for ever, dashed; in red if it waits in a cycle.
-pub(crate) fn wait_mark(svg: &mut Svg, in_cycle: bool, (x, y): (f64, f64), (w, h): (f64, f64)) {
-    let (fill, line) = match in_cycle {
+/// Draws the box of a step that waits for ever, dashed; in red if it is a cause.
+pub(crate) fn wait_mark(svg: &mut Svg, is_cause: bool, (x, y): (f64, f64), (w, h): (f64, f64)) {
+    let (fill, line) = match is_cause {
         true => ("#fbe9e7", "#c62828"),
         false => ("#fff", "#777"),
     };

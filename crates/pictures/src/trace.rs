@@ -7,11 +7,11 @@ use super::blocks::{blocks, distinct, segments};
 use super::svg::Unit;
 use oneport::check::{Options, Report};
 use oneport::error::{Error, Result};
-use oneport::internal::max_time;
-use oneport::internal::{Matching, NONE};
+use oneport::internal::{Matching, NONE, max_time};
 use oneport::machine::{CostModel, Ports};
 use oneport::rules::{End, Event};
 use oneport::schedule::{Schedule, Spans, Step};
+use oneport::simulate::explain::Reason;
 use oneport::simulate::{Prepared, Simulation};
 
 /// The origin of a [`Trace`]'s times.
@@ -86,9 +86,20 @@ pub struct Activity {
     /// Whether the activity is on the critical path, in model time: see
     /// [`Simulation::critical_path`](oneport::simulate::Simulation::critical_path).
     pub critical: bool,
+    /// Why it starts no earlier, in model time, and the rank and event that it waits for; `None` if
+    /// for nothing, or only for its rank's arrival.
+    pub why: Option<(Reason, (usize, Event))>,
 }
 
 impl Activity {
+    /// The event that it ends with.
+    pub(crate) fn event(&self) -> Event {
+        match self.port {
+            Some(_) => Event::transferred(self.step),
+            None => Event::computed(self.step),
+        }
+    }
+
     /// Duration of the activity.
     pub fn time(&self) -> f64 {
         self.end - self.start
@@ -113,9 +124,18 @@ pub struct Wait {
     pub since: f64,
     /// Whether it is part of a cycle of steps that wait for each other.
     pub in_cycle: bool,
+    /// The step of its rank that it waits for, if it does, and why.
+    pub behind: Option<(usize, Reason)>,
+    /// Whether no step of its peer meets it.
+    pub alone: bool,
 }
 
 impl Wait {
+    /// Whether others may wait for ever because of it.
+    pub(crate) fn is_cause(&self) -> bool {
+        self.in_cycle || self.alone
+    }
+
     /// The port list on which a transfer waits: see [`Ports::list`].
     pub(crate) fn list(&self, ports: Ports) -> Option<usize> {
         Some(ports.list(self.what == What::Send, self.port?))
@@ -155,10 +175,6 @@ pub struct Trace {
     pub groups: Option<(Vec<String>, Vec<Vec<usize>>)>,
 }
 
-/// What [`Trace::build`] learns about one activity: its kind, when it starts and ends, and whether
-/// it is critical.
-type TimedActivity = (What, (f64, f64), bool);
-
 impl Trace {
     /// Traces the model times of `schedule` under `cost`.
     ///
@@ -171,12 +187,14 @@ impl Trace {
     /// is not finite.
     pub fn model(schedule: &Schedule, cost: &CostModel, unit: Unit) -> Result<Trace> {
         let simulation = simulated(schedule, cost)?;
+        let overlap = cost.overlaps();
         let options = Options {
-            overlap: cost.overlaps(),
+            overlap,
             ..Options::default()
         };
-        let check = || schedule.check_with(&options);
-        Trace::simulated(schedule, &simulation, unit, check)
+        Trace::simulated(schedule, &simulation, unit, || {
+            schedule.check_with(&options)
+        })
     }
 
     /// Traces the times of a simulation of `schedule`; `check` checks it, if not all steps take
@@ -196,39 +214,50 @@ impl Trace {
             ));
         }
         let prepared = simulation.prepared();
-        let mut critical = vec![false; prepared.nodes().len()];
-        for node in simulation.critical_path() {
-            critical[node] = true;
-        }
-        let timed = |what, rank, event| -> Option<TimedActivity> {
-            let node = prepared.node(rank, event)?;
-            let end = match what {
-                What::Send => End::Sender,
-                _ => End::Receiver,
-            };
-            let times = (
-                simulation.start_at(node, end),
-                simulation.finish_at(node, end),
-            );
-            Some((what, times, critical[node]))
-        };
+        let critical: BTreeSet<usize> = simulation.critical_path().into_iter().collect();
+        // Those that take place; their times follow.
         let mut trace = Trace::build(schedule, (Source::Model, unit), |rank, i, step| {
-            let transfer = |_| timed(kind_of(step, false), rank, Event::transferred(i));
-            let compute = || timed(compute_of(step), rank, Event::computed(i));
-            [
-                step.peer().and_then(transfer),
-                step.computes().then(compute).flatten(),
-            ]
+            let part = |event, what| prepared.node(rank, event).map(|_| (what, (0.0, 0.0)));
+            let transfer = |_| part(Event::transferred(i), kind_of(step, false));
+            let compute = || part(Event::computed(i), compute_of(step));
+            let computed = step.computes().then(compute).flatten();
+            [step.peer().and_then(transfer), computed]
         })?;
-        trace.waits = trace.found_waits(schedule, prepared);
+        let reasons = simulation.reasons(schedule);
+        for a in &mut trace.activities {
+            let Some(node) = prepared.node(a.rank, a.event()) else {
+                continue;
+            };
+            let end = [End::Receiver, End::Sender][usize::from(a.what == What::Send)];
+            a.start = simulation.start_at(node, end);
+            a.end = simulation.finish_at(node, end);
+            a.critical = critical.contains(&node);
+            let (side, reason, wait) = reasons.binding(node, end);
+            let partner = reasons.at((node, side)).0 != a.rank;
+            let partner = partner.then_some((Reason::Partner, (node, side)));
+            let awaited = partner.or(wait.map(|wait| (reason, wait)));
+            let why = awaited.map(|(reason, end)| (reason, reasons.at(end)));
+            a.why = why.filter(|_| a.start > 0.0);
+        }
+        trace.waits = trace.found_waits(schedule, prepared)?;
         if !trace.waits.is_empty() {
-            trace.mark_cycles(&check());
+            let report = check();
+            let cycles = report.errors.iter().flat_map(|error| &error.cycle);
+            let steps = cycles.flat_map(|link| {
+                let before = link.waits_for_rank.unwrap_or(link.rank);
+                [(link.rank, link.step), (before, link.waits_for_step)]
+            });
+            let steps: BTreeSet<(usize, usize)> = steps.collect();
+            for wait in &mut trace.waits {
+                wait.in_cycle = steps.contains(&(wait.rank, wait.step));
+            }
         }
         Ok(trace)
     }
 
     /// The waits of a schedule of whose steps `prepared` has those that take place.
-    fn found_waits(&self, schedule: &Schedule, prepared: &Prepared) -> Vec<Wait> {
+    fn found_waits(&self, schedule: &Schedule, prepared: &Prepared) -> Result<Vec<Wait>> {
+        let matching = Matching::new(schedule, |_| {})?;
         let mut waits = Vec::new();
         let mut ends = vec![BTreeMap::new(); self.ranks];
         for a in &self.activities {
@@ -239,51 +268,42 @@ impl Trace {
             let first = waits.len();
             let mut lists = BTreeSet::new();
             for (i, step) in program.iter().enumerate() {
-                let stands = |event| prepared.node(rank, event).is_none();
-                let transfer = step.peer().is_some() && stands(Event::transferred(i));
-                let compute = !transfer && step.computes() && stands(Event::computed(i));
+                let transfer = step.peer().map(|_| Event::transferred(i));
+                let compute = step.computes().then(|| Event::computed(i));
+                let stands = |&event: &Event| prepared.node(rank, event).is_none();
+                let Some(event) = transfer.into_iter().chain(compute).find(stands) else {
+                    continue;
+                };
+                let computes = event.is_computed();
                 // A computation keeps all ports, and waits behind those that wait on any.
-                if compute && waits.len() > first {
+                if computes && waits.len() > first {
                     break;
                 }
-                let port = step.port().filter(|_| transfer);
+                let port = step.port().filter(|_| !computes);
                 let list = port.map(|port| self.ports.list(step.is_send(), port));
-                if !(transfer || compute) || !lists.insert(list) {
+                if !lists.insert(list) {
                     continue;
                 }
                 let before = ends[rank].iter();
                 let before = before.filter(|(l, _)| list.is_none() || l.is_none() || **l == list);
+                let mate = matching.mates[matching.first_step[rank] as usize + i];
                 waits.push(Wait {
                     rank,
                     step: i,
-                    what: match transfer {
-                        true => kind_of(step, false),
-                        false => compute_of(step),
-                    },
+                    what: [kind_of(step, false), compute_of(step)][usize::from(computes)],
                     peer: step.peer(),
                     port,
                     since: before.map(|(_, &end)| end).fold(0.0, max_time),
                     in_cycle: false,
+                    behind: prepared.behind(schedule, rank, event),
+                    alone: !computes && mate == NONE,
                 });
-                if compute {
+                if computes {
                     break;
                 }
             }
         }
-        waits
-    }
-
-    /// Marks the waits that are part of a cycle that the checker has found.
-    fn mark_cycles(&mut self, report: &Report) {
-        let cycles = report.errors.iter().flat_map(|error| &error.cycle);
-        let steps = cycles.flat_map(|link| {
-            let before = link.waits_for_rank.unwrap_or(link.rank);
-            [(link.rank, link.step), (before, link.waits_for_step)]
-        });
-        let steps: BTreeSet<(usize, usize)> = steps.collect();
-        for wait in &mut self.waits {
-            wait.in_cycle = steps.contains(&(wait.rank, wait.step));
-        }
+        Ok(waits)
     }
 
     /// The time up to which pictures show: beyond the end, there is room for what waits for ever.
@@ -304,7 +324,7 @@ impl Trace {
     /// When a step has no times.
     pub fn of_times(schedule: &Schedule, times: &[Vec<(f64, f64)>]) -> Result<Trace> {
         let of_step = |rank: usize, i: usize, step: &Step| {
-            [Some((kind_of(step, false), times[rank][i], false)), None]
+            [Some((kind_of(step, false), times[rank][i])), None]
         };
         Trace::build(schedule, (Source::Model, Unit::Plain), of_step)
     }
@@ -328,15 +348,12 @@ impl Trace {
             |rank, i, step| {
                 let number = matching.first_step[rank] as usize + i;
                 let (opened, end) = times_in_order.get(number).copied().unwrap_or_default();
-                let theirs = match matching.mates.get(number) {
-                    Some(&mate) if mate != NONE => {
-                        times_in_order.get(mate as usize).map_or(0, |t| t.0)
-                    }
-                    _ => 0,
-                };
+                let mate = matching.mates.get(number);
+                let mate = mate.and_then(|&mate| times_in_order.get(mate as usize));
+                let theirs = mate.map_or(0, |times| times.0);
                 let start = opened.max(theirs).min(end);
                 let times = (start as f64, end as f64);
-                [Some((kind_of(step, true), times, false)), None]
+                [Some((kind_of(step, true), times)), None]
             },
         )
     }
@@ -344,7 +361,7 @@ impl Trace {
     fn build(
         schedule: &Schedule,
         (source, unit): (Source, Unit),
-        parts: impl Fn(usize, usize, &Step) -> [Option<TimedActivity>; 2],
+        parts: impl Fn(usize, usize, &Step) -> [Option<(What, (f64, f64))>; 2],
     ) -> Result<Trace> {
         let (segments, of_step) = segments(schedule)?;
         let small = schedule.steps() <= MAX_BOXES;
@@ -352,13 +369,9 @@ impl Trace {
         let (blocks, blocks_of_step) = distinct(&blocks.unwrap_or_default(), Vec::is_empty);
         let mut activities = Vec::with_capacity(schedule.steps());
         let mut number = 0;
-        // By rank and step: the index of the first activity.
-        let mut first_of: Vec<Vec<usize>> = Vec::with_capacity(schedule.ranks());
         for (rank, program) in schedule.programs().iter().enumerate() {
-            first_of.push(Vec::with_capacity(program.len()));
             for (i, step) in program.iter().enumerate() {
-                first_of[rank].push(activities.len());
-                for (what, (start, end), critical) in parts(rank, i, step).into_iter().flatten() {
+                for (what, (start, end)) in parts(rank, i, step).into_iter().flatten() {
                     let moves = !matches!(what, What::Combine | What::Copy);
                     activities.push(Activity {
                         rank,
@@ -371,12 +384,19 @@ impl Trace {
                         start,
                         end,
                         blocks: blocks_of_step.get(number).copied().flatten(),
-                        critical,
+                        critical: false,
+                        why: None,
                     });
                 }
                 number += 1;
             }
         }
+        let first = |&step: &(usize, usize)| {
+            activities.partition_point(|a: &Activity| (a.rank, a.step) < step)
+        };
+        let shared = schedule.shared_ports().iter();
+        let shared = shared.map(|port| (port.name.clone(), port.steps.iter().map(first).collect()));
+        let shared_ports = shared.collect();
         Ok(Trace {
             ranks: schedule.ranks(),
             ports: schedule.ports(),
@@ -385,14 +405,7 @@ impl Trace {
             segments,
             blocks,
             activities,
-            shared_ports: schedule
-                .shared_ports()
-                .iter()
-                .map(|port| {
-                    let of_step = |&(rank, step): &(usize, usize)| first_of[rank][step];
-                    (port.name.clone(), port.steps.iter().map(of_step).collect())
-                })
-                .collect(),
+            shared_ports,
             critical_path: false,
             waits: Vec::new(),
             groups: None,
@@ -431,13 +444,11 @@ impl Trace {
     pub fn list_name(&self, list: usize) -> String {
         let (name, number) = match self.ports {
             Ports::Unidirectional { .. } => ("port", list),
-            Ports::Bidirectional { .. } if list.is_multiple_of(2) => ("out", list / 2),
-            Ports::Bidirectional { .. } => ("in", list / 2),
+            Ports::Bidirectional { .. } => (["out", "in"][list % 2], list / 2),
         };
-        if self.ports.k() == 1 {
-            name.to_string()
-        } else {
-            format!("{name} {number}")
+        match self.ports.k() {
+            1 => name.to_string(),
+            _ => format!("{name} {number}"),
         }
     }
 
@@ -445,29 +456,18 @@ impl Trace {
     /// overlap. Returns the lanes by activity, and the maximal number of lanes of a rank. With
     /// overlap, a rank may compute several things at once.
     pub fn compute_lanes(&self) -> (Vec<Option<usize>>, usize) {
-        let mut by_start: Vec<usize> = (0..self.activities.len())
-            .filter(|&i| self.activities[i].port.is_none())
-            .collect();
-        let key = |i: &usize| (&self.activities[*i], *i);
-        by_start.sort_by(|a, b| {
-            let ((x, i), (y, j)) = (key(a), key(b));
-            x.start
-                .total_cmp(&y.start)
-                .then(x.end.total_cmp(&y.end))
-                .then(i.cmp(&j))
+        let computes = |&i: &usize| self.activities[i].port.is_none();
+        let mut by_start: Vec<usize> = (0..self.activities.len()).filter(computes).collect();
+        by_start.sort_by(|&i, &j| {
+            let (a, b) = (&self.activities[i], &self.activities[j]);
+            a.start.total_cmp(&b.start).then(a.end.total_cmp(&b.end))
         });
         let mut free: Vec<Vec<f64>> = vec![Vec::new(); self.ranks];
         let mut lanes = vec![None; self.activities.len()];
         for i in by_start {
-            let a = &self.activities[i];
-            let of_rank = &mut free[a.rank];
-            let lane = match of_rank.iter().position(|&end| end <= a.start) {
-                Some(lane) => lane,
-                None => {
-                    of_rank.push(0.0);
-                    of_rank.len() - 1
-                }
-            };
+            let (a, of_rank) = (&self.activities[i], &mut free[self.activities[i].rank]);
+            let lane = of_rank.iter().take_while(|&&end| end > a.start).count();
+            of_rank.resize(of_rank.len().max(lane + 1), 0.0);
             of_rank[lane] = a.end;
             lanes[i] = Some(lane);
         }

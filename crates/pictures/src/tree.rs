@@ -1,6 +1,6 @@
 //! Communication trees: what travels along them. `tree/picture.rs` draws them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::blocks::{block_lens, segments};
 use super::traffic::Flow;
@@ -69,10 +69,8 @@ impl Tree {
             }
         }
         let blocks = block_lens(schedule).map(|lens| {
-            let bytes = lens
-                .iter()
-                .map(|&n| (n as u64).saturating_mul(element_bytes));
-            bytes.collect::<Vec<u64>>()
+            let bytes = |&n: &usize| (n as u64).saturating_mul(element_bytes);
+            lens.iter().map(bytes).collect::<Vec<u64>>()
         });
         if let Some(mut tree) = edges.tree(schedule) {
             tree.blocks = blocks;
@@ -135,10 +133,8 @@ impl Edges {
 
     /// Number of ranks with at least one edge.
     fn ranks(&self) -> usize {
-        let mut ranks: Vec<usize> = self.flows.keys().flat_map(|&(a, b)| [a, b]).collect();
-        ranks.sort_unstable();
-        ranks.dedup();
-        ranks.len()
+        let ranks = self.flows.keys().flat_map(|&(a, b)| [a, b]);
+        ranks.collect::<BTreeSet<usize>>().len()
     }
 
     /// The tree that the edges form, if they form one.
@@ -193,12 +189,8 @@ impl Edges {
             nodes.get_mut(rank)?.depth = above.unwrap_or(0);
         }
         for rank in order.iter().rev() {
-            let below = nodes[rank]
-                .children
-                .iter()
-                .map(|c| nodes[c].size)
-                .sum::<usize>();
-            nodes.get_mut(rank)?.size = 1 + below;
+            let below = nodes[rank].children.iter().map(|c| nodes[c].size);
+            nodes.get_mut(rank)?.size = 1 + below.sum::<usize>();
         }
         Some(Tree {
             root,

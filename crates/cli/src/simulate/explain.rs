@@ -65,13 +65,10 @@ impl Asked {
                 (link, words)
             });
         let end = simulation.makespan();
+        let slack = simulation.rank_times().into_iter().map(|time| end - time);
         Ok(Explained {
             links: links.collect(),
-            slack: simulation
-                .rank_times()
-                .iter()
-                .map(|time| end - time)
-                .collect(),
+            slack: slack.collect(),
         })
     }
 }

@@ -3,7 +3,7 @@
 
 // A schedule with its times: a node starts when all that it waits for have ended.
 const timed = own => {
-  const columns = own.nodes, { after, kind, sizes, size } = columns, start = [], end = [];
+  const columns = own.nodes, { after, why, kind, sizes, size } = columns, start = [], end = [];
   const beta = own.startUpAlone ? 0 : costs.beta;
   after.forEach((backs, i) => {
     const bytes = sizes[size[i]];
@@ -14,15 +14,17 @@ const timed = own => {
   const instant = new Map(times.map((t, i) => [t, i])), order = [...start.keys()].sort((a, b) => start[a] - start[b] || a - b);
   const place = [];
   order.forEach((old, now) => place[old] = now);
-  // What ended when a node started.
-  const binding = i => start[i] > 0 ? after[i].map(back => i - back).filter(before => end[before] === start[i]) : [];
+  // Which of all that a node waits for ends last: of equal times the last one, as in the simulator.
+  const binding = backs => backs.reduce((at, back, i) => at < 0 || end[back] >= end[backs[at]] ? i : at, -1);
+  const bound = after.map((backs, i) => binding(backs.map(back => i - back)));
   const critical = [];
-  for (let i = end.indexOf(times.at(-1)); i >= 0; i = binding(i)[0] ?? -1) critical.push(place[i]);
+  for (let i = end.indexOf(times.at(-1)); i >= 0; i = bound[i] < 0 ? -1 : i - after[i][bound[i]]) critical.push(place[i]);
   const nodes = {};
   for (const [name, column] of Object.entries(columns)) nodes[name] = name === "sizes" ? column : order.map(i => column[i]);
   nodes.start = order.map(i => instant.get(start[i]));
   nodes.end = order.map(i => instant.get(end[i]));
-  nodes.after = order.map((i, now) => binding(i).map(before => now - place[before]));
+  nodes.after = order.map((i, now) => bound[i] < 0 ? [] : [now - place[i - after[i][bound[i]]]]);
+  nodes.why = order.map(i => bound[i] < 0 ? [] : [why[i][bound[i]]]);
   nodes.critical = critical;
   return { ...own, times, shown: times.at(-1), nodes };
 };
@@ -44,11 +46,11 @@ const load = name => {
 // What the address names: the data of its collective and ranks, and the schedules of these.
 let atlas = { all: [], chosen: [] };
 const place = () => [atlas.kind, atlas.ranks, atlas.ports, atlas.chosen.map(own => own.name).join(",")];
-const showTimes = () => {
-  const { rank, schedule } = state, share = views.length ? state.time / times[lastInstant] || 0 : 0;
+const showTimes = keeps => {
+  const { rank, schedule, time } = state, share = views.length ? time / times[lastInstant] || 0 : 0;
   open({ ...atlas.data, schedules: atlas.chosen.map(timed) });
   if (schedules[schedule]) Object.assign(state, { rank: Math.min(rank, schedules[0].ranks - 1), schedule });
-  state.time = times[Math.round(share * lastInstant)];
+  state.time = keeps ? Math.min(time, times[lastInstant]) : times[Math.round(share * lastInstant)];
   const texts = schedules.length > 1 ? [...document.querySelectorAll("main .facts")] : [...document.querySelectorAll("#summary .facts")];
   schedules.forEach((s, i) => {
     const bound = worth(s.bounds), fact = name => texts[i].querySelector("." + name) ?? {};
@@ -60,23 +62,27 @@ const showTimes = () => {
 };
 const showAddress = async () => {
   const [kind, ranks, ports, names = ""] = readAddress(4), header = document.querySelector("h1");
-  let all = [];
+  let all = [], dropped = [];
   try {
     const data = await load(`${kind}-${ranks}`);
     all = data.schedules.filter(own => own.ports === ports);
-    const chosen = names.split(",").map(name => all.find(own => own.name === name)).filter(own => own).slice(0, 4);
+    const asked = names.split(","), chosen = asked.map(name => all.find(own => own.name === name)).filter(own => own).slice(0, 4);
     if (!chosen.length) throw new Error();
+    dropped = asked.filter(name => !chosen.some(own => own.name === name));
+    if (data !== atlas.data) state.time = 0;
     atlas = { kind, ranks, ports, data, all, chosen };
   } catch {
     header.textContent = "The address names no schedule of this atlas";
     element("beside").replaceChildren(new Option("choose", ""), ...all.map(own => new Option(own.name)));
+    element("dropped").textContent = "";
     return;
   }
   element("index").href = `index.html${addressOf([kind, ports])}`;
   document.title = header.textContent = `${kind} by ${atlas.chosen.map(own => own.name).join(", ")}, ${ranks} ranks, ${ports === "bi" ? "bi" : "uni"}directional ports`;
   element("beside").replaceChildren(new Option("choose", ""), ...all.filter(own => !atlas.chosen.includes(own)).map(own => new Option(own.name)));
-  state.time = 0;
-  showTimes();
+  element("beside").disabled = atlas.chosen.length === 4;
+  element("dropped").textContent = dropped.length ? `Not shown: ${dropped.join(", ")} (${atlas.chosen.length === 4 ? "a page shows four" : "not in this atlas"}).` : "";
+  showTimes(true);
 };
 element("beside").onchange = event => {
   const [kind, ranks, ports, names] = address();

@@ -4,7 +4,7 @@ const namesWidth = 30, axisHeight = 22;
 // One scale for all: wide enough that most transfers can be told apart; the charts scroll together.
 let shownTime = 0, chartWidth = 0;
 const scaleCharts = () => {
-  const lengths = schedules.flatMap(s => s.nodes.start.map((start, i) => s.times[s.nodes.end[i]] - s.times[start])).filter(d => d > 0).sort((a, b) => a - b);
+  const lengths = schedules.flatMap(s => s.nodes.start.map((start, i) => s.times[s.nodes.sent[i]] - s.times[start])).filter(d => d > 0).sort((a, b) => a - b);
   shownTime = Math.max(...schedules.map(s => s.shown));
   const typical = lengths[Math.floor(lengths.length / 8)] || 1;
   chartWidth = Math.min(3200, Math.max(element("chart").clientWidth - namesWidth - 12, shownTime / typical * 24));
@@ -19,7 +19,7 @@ const makeChart = s => {
 
   // The box of one end of a node.
   const boxOf = (i, at) => {
-    const x = xOf(times[nodes.start[i]]), width = Math.max(.3, xOf(times[nodes.end[i]]) - x - .4);
+    const x = xOf(times[at.start]), width = Math.max(.3, xOf(times[at.end]) - x - .4);
     const lane = at.lane < 0 ? 0 : at.lane, height = at.lane < 0 ? lanes * laneHeight : laneHeight;
     return { x: round(x), y: at.rank * rowHeight + gap / 2 + lane * laneHeight, width: round(width), height: height - 1 };
   };
@@ -37,8 +37,8 @@ const makeChart = s => {
     const x = round(xOf(wait.since)), width = round(chartWidth - x), lane = Math.max(wait.lane, 0);
     const y = wait.rank * rowHeight + gap / 2 + lane * laneHeight, height = (wait.lane < 0 ? lanes * laneHeight : laneHeight) - 1;
     const peer = wait.peer < 0 ? "" : (wait.sends ? "→" : "←") + wait.peer + " ";
-    return `<rect class="waits${wait.cycle ? " cycle" : ""}" data-rank="${wait.rank}" x="${x}" y="${y}" width="${width}" height="${height}"/>` +
-      (height < 8 ? "" : `<text x="${round(x + width / 2)}" y="${y + height / 2 + 3}">${peer}waits</text>`);
+    return `<rect class="waits${waitClass(wait)}" data-rank="${wait.rank}" x="${x}" y="${y}" width="${width}" height="${height}"/>` +
+      (height < 8 ? "" : `<text x="${round(x + width / 2)}" y="${y + height / 2 + 3}">${peer}${wait.alone ? "no partner" : "waits"}</text>`);
   };
   {
     let plot = "", names = "", axis = "";
@@ -59,7 +59,7 @@ const makeChart = s => {
         `<text x="${round(xOf(t))}" y="${axisHeight - 8}" style="text-anchor:${anchor}">${numberText(t)}${t === end ? ` ${data.unit}` : ""}</text>`;
     }
     for (let i = 0; i < s.count; i++) {
-      if (nodes.start[i] !== nodes.end[i]) plot += endsOf(i).map(at => drawNode(i, at)).join("");
+      plot += endsOf(i).filter(at => at.start !== at.end).map(at => drawNode(i, at)).join("");
     }
     for (const wait of s.waits) plot += drawWait(wait);
     plot += `<path class="cursor" id="${s.idOf("cursor")}" d="M0 0v${chartHeight}"/>`;
@@ -72,9 +72,9 @@ const makeChart = s => {
       chart.insertAdjacentHTML("afterend", `<ul class="legend" aria-label="Colours"><li>${title}</li>${named.join("")}</ul>`);
     }
     const computes = nodes.kind.some(kind => kind !== TRANSFER) ? ", dark boxes compute" : "";
-    const untimed = nodes.start.filter((start, i) => start === nodes.end[i]).length;
+    const isTimed = at => at.start !== at.end, untimed = nodes.start.filter((_, i) => !endsOf(i).some(isTimed)).length;
     s.part("chart-note").textContent = `Rows are ranks (lanes: ${s.lanes.join(", ")}), filled boxes receive, outlined boxes send${computes}.` + ` Times are in ${unitText()}.` +
-      (s.waits.length ? " Dashed boxes wait for ever, red ones in a cycle." : "") + (untimed ? ` Not drawn, since they take no time: ${untimed} of ${s.count} transfers and computations.` : "");
+      (s.waits.length ? " Dashed boxes wait for ever, red ones in a cycle or without a partner." : "") + (untimed ? ` Not drawn, since they take no time: ${untimed} of ${s.count} transfers and computations.` : "");
   }
   const cursor = s.part("cursor"), nameOf = [...chart.querySelectorAll(".names text")];
   let marked = [];

@@ -13,9 +13,11 @@ use crate::legend::{color, color_number, palette, part_name};
 use crate::svg::scale;
 use crate::{Activity, Trace, Unit, Wait, What};
 use oneport::internal::History;
-use oneport::rules::Event;
+use oneport::machine::CostModel;
+use oneport::rules::End;
 use oneport::schedule::Schedule;
 use oneport::simulate::Simulation;
+use oneport::simulate::explain::Reason;
 
 /// A transfer or a computation. A transfer has two ends; the second end of a computation is its
 /// first.
@@ -27,11 +29,12 @@ struct PageNode {
     part: Option<usize>,
     color: usize,
     bytes: u64,
-    /// Indices into the list of instants.
-    times: (usize, usize),
+    /// When its ends start and end: indices into the list of instants.
+    times: [(usize, usize); 2],
     critical: bool,
-    /// The nodes that it waits for; of data with times those that end when it starts.
-    after: Vec<usize>,
+    /// Why it starts no earlier, for its ends if these differ: by how much the awaited node comes
+    /// before it, and a number for the reason and the ends. Of data without times, all that might.
+    after: Vec<(i64, usize)>,
     /// The number of cells that it writes, in the buffer of its last end.
     writes: usize,
 }
@@ -49,6 +52,7 @@ struct NodeEnd {
 pub(crate) struct PageData<'a> {
     pub(super) name: &'a str,
     pub(super) schedule: &'a Schedule,
+    pub(super) cost: &'a CostModel,
     pub(super) simulation: Simulation,
     pub(super) trace: Trace,
     /// What the page says of it, as HTML.
@@ -83,8 +87,9 @@ impl PageData<'_> {
         instants.sort_unstable_by(f64::total_cmp);
         instants.dedup();
         let buffers = Buffers::new(self.schedule, &self.history);
-        let mut parts = Numbers::default();
-        let nodes = self.nodes(&instants, &mut parts, &buffers);
+        let mut names = [Numbers::default(), Numbers::default()];
+        let nodes = self.nodes(&instants, &mut names, &buffers);
+        let [parts, reasons] = names.map(|numbers| numbers.names);
         let lanes: Vec<String> = (0..trace.lists()).map(|l| trace.list_name(l)).collect();
         let compute_lanes = match computations_overlap(trace) {
             true => trace.compute_lanes().1,
@@ -93,11 +98,11 @@ impl PageData<'_> {
         let lists = self.history.contents().iter();
         let mut json = json!({
             "name": self.name, "facts": self.facts, "ranks": trace.ranks,
-            "root": self.schedule.collective().root(),
+            "root": self.schedule.collective().root(), "arrivals": (0..trace.ranks).map(|rank| self.cost.arrival(rank)).collect::<Value>(),
             "waits": waits(trace),
             "lanes": lanes, "computeLanes": compute_lanes,
             "places": self.positions.at, "size": self.positions.size, "edges": self.positions.edges,
-            "circle": self.positions.circle, "legend": legend(trace), "parts": parts.names,
+            "circle": self.positions.circle, "legend": legend(trace), "parts": parts, "reasons": reasons,
             "nodes": columns(&nodes, self.timed),
             "lists": lists.clone().map(|c| &c.words).collect::<Vec<_>>(),
             "counts": lists.map(|c| c.count).collect::<Vec<_>>(),
@@ -112,7 +117,7 @@ impl PageData<'_> {
 
     /// The transfers and computations in the order in which they start; those that start together,
     /// each after what it waits for.
-    fn nodes(&self, instants: &[f64], parts: &mut Numbers, buffers: &Buffers) -> Vec<PageNode> {
+    fn nodes(&self, instants: &[f64], names: &mut [Numbers], buffers: &Buffers) -> Vec<PageNode> {
         let (trace, prepared) = (&self.trace, self.simulation.prepared());
         let mut order: Vec<usize> = (0..prepared.nodes().len()).collect();
         let start = |&node: &usize| self.simulation.start(node);
@@ -125,34 +130,42 @@ impl PageData<'_> {
         let instant = |t: f64| instants.partition_point(|&i| i < t);
         let (compute_lanes, _) = trace.compute_lanes();
         let separate = computations_overlap(trace);
+        let delayed = !self.cost.is_ideal();
+        let reasons = self.simulation.reasons(self.schedule);
         for (i, a) in trace.activities.iter().enumerate() {
-            let event = match a.port {
-                Some(_) => Event::transferred(a.step),
-                None => Event::computed(a.step),
-            };
-            let Some(old) = prepared.node(a.rank, event) else {
+            let Some(old) = prepared.node(a.rank, a.event()) else {
                 continue;
             };
             let node = &mut nodes[place[old]];
             let compute_lane = compute_lanes[i].filter(|_| separate);
             let lane = trace.list(a).or(compute_lane.map(|l| trace.lists() + l));
             let (rank, step) = (a.rank, a.step);
+            let times = (instant(a.start), instant(a.end));
             let end = NodeEnd { rank, step, lane };
-            match a.what {
-                What::Send => node.ends[0] = end,
-                What::Receive | What::ReceiveCombine => node.ends[1] = end,
-                What::Combine | What::Copy => node.ends = [end; 2],
-            }
+            let own = match a.what {
+                What::Send => 0..1,
+                What::Receive | What::ReceiveCombine => 1..2,
+                What::Combine | What::Copy => 0..2,
+            };
+            node.ends[own.clone()].fill(end);
+            node.times[own].fill(times);
             node.what = KINDS.iter().position(|&k| k == a.what).unwrap_or(0);
-            node.part = part_name(trace, a).map(|name| parts.number(name));
+            node.part = part_name(trace, a).map(|name| names[0].number(name));
             node.color = color(color_number(trace, a));
             node.bytes = a.bytes;
-            node.times = (instant(a.start), instant(a.end));
             node.critical = a.critical;
-            let waits = prepared.waits(old);
-            let binds = |&w: &usize| a.start > 0.0 && self.simulation.finish(w) == a.start;
-            let binding = waits.filter(|w| !self.timed || binds(w));
-            node.after = binding.map(|w| place[w]).collect();
+            let code = |(side, reason, wait): (End, Reason, Option<(usize, End)>)| {
+                let reason = names[1].number(format!("{reason:?}").to_lowercase());
+                let (awaited, end) = wait.unwrap_or((old, side));
+                let back = place[old] as i64 - place[awaited] as i64;
+                (back, 4 * reason + 2 * side as usize + end as usize)
+            };
+            let ends = &[End::Sender, End::Receiver][usize::from(!delayed || a.port.is_none())..];
+            let bindings = ends.iter().map(|&end| reasons.binding(old, end));
+            node.after = match self.timed {
+                true => bindings.map(code).collect(),
+                false => reasons.waits(old).map(code).collect(),
+            };
             if self.writes(a) {
                 node.writes = buffers.written(a.rank, a.step);
             }
@@ -174,19 +187,11 @@ fn columns(nodes: &[PageNode], timed: bool) -> Value {
     let column = |of: &dyn Fn(&PageNode) -> Value| nodes.iter().map(of).collect::<Value>();
     // Small numbers keep pages small: `wait` counts instants since the node before has started,
     // `lasts` counts instants, `after` counts back, and `size` is the place in the list of sizes.
-    let before = nodes.iter().scan(0, |start, n| {
-        Some(n.times.0 - std::mem::replace(start, n.times.0))
+    let start = |n: &PageNode| n.times[0].0;
+    let before = nodes.iter().scan(0, |last, n| {
+        Some(start(n) - std::mem::replace(last, start(n)))
     });
-    let after = nodes.iter().enumerate().map(|(i, n)| {
-        let back = n.after.iter().map(|w| i - w);
-        back.collect::<Vec<_>>()
-    });
-    let sizes: Vec<u64> = nodes
-        .iter()
-        .map(|n| n.bytes)
-        .collect::<BTreeSet<_>>()
-        .into_iter()
-        .collect();
+    let sizes: BTreeSet<u64> = nodes.iter().map(|n| n.bytes).collect();
     let lane = |end: &NodeEnd| json!(end.lane.map_or(-1, |l| l as i64));
     let critical = nodes.iter().enumerate().filter(|(_, n)| n.critical);
     let mut columns = json!({
@@ -195,12 +200,18 @@ fn columns(nodes: &[PageNode], timed: bool) -> Value {
         "sendStep": column(&|n| json!(n.ends[0].step)), "step": column(&|n| json!(n.ends[1].step)),
         "outLane": column(&|n| lane(&n.ends[0])), "lane": column(&|n| lane(&n.ends[1])),
         "part": column(&|n| json!(n.part.map_or(-1, |p| p as i64))),
-        "color": column(&|n| json!(n.color)), "sizes": sizes, "size": column(&|n| json!(sizes.partition_point(|&s| s < n.bytes))),
-        "after": after.collect::<Vec<_>>(), "writes": column(&|n| json!(n.writes)),
+        "color": column(&|n| json!(n.color)), "sizes": sizes, "size": column(&|n| json!(sizes.range(..n.bytes).count())),
+        "after": column(&|n| n.after.iter().map(|a| a.0).collect()),
+        "why": column(&|n| n.after.iter().map(|a| a.1).collect()), "writes": column(&|n| json!(n.writes)),
     });
     if timed {
         columns["wait"] = before.collect();
-        columns["lasts"] = column(&|n| json!(n.times.1 - n.times.0));
+        columns["lasts"] = column(&|n| json!(n.times[1].1 - start(n)));
+        // How long it lasts at its sender, and how much later it starts at its receiver.
+        if nodes.iter().any(|n| n.times[0] != n.times[1]) {
+            columns["sent"] = column(&|n| json!(n.times[0].1 - start(n)));
+            columns["comes"] = column(&|n| json!(n.times[1].0 - start(n)));
+        }
         columns["critical"] = critical.map(|(i, _)| i).collect();
     }
     columns
@@ -213,6 +224,7 @@ fn waits(trace: &Trace) -> Value {
         let list = wait.list(trace.ports);
         json!({
             "rank": wait.rank, "step": wait.step, "since": wait.since, "cycle": wait.in_cycle,
+            "alone": wait.alone, "behind": wait.behind.map(|(step, why)| json!([step, format!("{why:?}").to_lowercase()])),
             "lane": list.map_or(-1, |list| list as i64), "sends": sends,
             "peer": wait.port.and(wait.peer).map_or(-1, |peer| peer as i64),
             "words": doing(wait.what, wait.peer),

@@ -115,20 +115,11 @@ pub(crate) fn data_of<'a>(of: Shown<'a>, unit: Unit, nodes: &mut usize) -> Resul
         let advice = "ranks, or draw a Gantt chart (.svg)";
         return Err(too_large(schedule.ranks(), "ranks", MAX_PAGE_RANKS, advice));
     }
-    if !cost.clone().arrivals(Vec::new()).is_ideal() {
-        return Err(Error::usage(
-            "a page shows a message at one time at both ends, which latency and eager sends part: draw a Gantt chart (.svg)",
-        ));
-    }
     let simulation = simulated(schedule, cost)?;
     *nodes += simulation.prepared().nodes().len();
     if *nodes > MAX_NODES {
-        return Err(too_large(
-            *nodes,
-            "transfers and computations",
-            MAX_NODES,
-            ADVICE,
-        ));
+        let what = "transfers and computations";
+        return Err(too_large(*nodes, what, MAX_NODES, ADVICE));
     }
     let options = Options {
         overlap: cost.overlaps(),
@@ -139,6 +130,7 @@ pub(crate) fn data_of<'a>(of: Shown<'a>, unit: Unit, nodes: &mut usize) -> Resul
     Ok(PageData {
         name,
         schedule,
+        cost,
         facts: facts(schedule, &trace, &report, cost),
         timed: true,
         trace,

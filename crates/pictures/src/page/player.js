@@ -12,7 +12,7 @@ const show = () => {
     picture.show(state.time, active);
     ranks.show(state.time, instant, active);
     chart.show(state.time, chosen ? state.node : null);
-    if (chosen) showDetails(s, state.rank, state.node, instant, active);
+    if (chosen) showDetails(s, state.rank, state.node, instant);
     for (const box of [...ranks.rowOf, ...picture.circles, ...chart.nameOf]) box.classList.toggle("chosen", +box.dataset.rank === state.rank);
   }
   slider.value = now;
@@ -46,7 +46,7 @@ const choose = (rank, node = null, schedule = state.schedule) => {
 };
 // The step of the chosen rank before (-1) or after (1) the chosen one, or the present.
 const chooseStep = by => {
-  const { s } = chosenView(), steps = s.ofRank[state.rank], start = i => s.times[s.nodes.start[i]];
+  const { s } = chosenView(), steps = s.ofRank[state.rank], start = i => s.times[s.endAt(i, state.rank).start];
   if (!steps.length) return;
   const at = steps.indexOf(state.node);
   const later = steps.findIndex(i => start(i) >= state.time);
@@ -119,9 +119,10 @@ const pointed = (target, event) => {
 };
 document.onpointermove = document.onpointerdown = event => {
   const at = event.target.closest && pointed(event.target, event);
-  tip.hidden = !at || (at.node === null && !at.cell);
+  tip.hidden = !at;
   if (tip.hidden) return;
-  tip.textContent = at.node === null ? `rank ${at.rank}, ${at.cell}` : at.view.s.describe(at.node, at.rank);
+  const { s } = at.view;
+  tip.textContent = at.node !== null ? s.describe(at.node, at.rank) : at.cell ? `rank ${at.rank}, ${at.cell}` : s.rankText(at.rank, state.time);
   tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 8)) + "px";
   tip.style.top = (event.clientY + 18 + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : event.clientY + 18) + "px";
 };

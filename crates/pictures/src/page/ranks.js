@@ -6,7 +6,8 @@ const makeRanks = s => {
   const contributors = Math.max(1, ...s.counts);
   // Boxes with text while they have room; more cells are the columns of a picture.
   const inBoxes = widest <= 256;
-  const bufferWidth = Math.max(480, inBoxes ? Math.min(1000, widest * (contributors > 1 ? 64 : 30)) : 1000);
+  const isNarrow = matchMedia("(max-width: 480px)").matches;
+  const bufferWidth = isNarrow ? s.part("ranks-box").clientWidth - 6 : Math.max(480, inBoxes ? Math.min(1000, widest * (contributors > 1 ? 64 : 30)) : 1000);
   // Whether cells belong to the output.
   const isOutput = cells.map((borders, rank) => {
     const output = new Uint8Array(borders.length - 1);
@@ -23,7 +24,8 @@ const makeRanks = s => {
         `<td class="buffer"><div style="width:${100 * borders.at(-1) / longest}%">${inner}</div></td></tr>`;
     });
     table.innerHTML = `<thead><tr><th scope="col">rank</th>${head}<th scope="col" class="buffer">buffer</th></tr></thead><tbody>${body.join("")}</tbody>`;
-    table.style.setProperty("--width", bufferWidth + "px");
+    table.style.setProperty("--width", isNarrow ? 0 : bufferWidth + "px");
+    table.style.setProperty("--lanes", s.lanes.length + 1);
     table.classList.toggle("combining", contributors > 1);
     s.part("ranks-note").textContent = (inBoxes
       ? "A cell of a buffer names the inputs it holds: x3 [0-7] are elements 0 to 7 of rank 3's, x0..x3 are those of ranks 0 to 3 combined. "
@@ -65,7 +67,7 @@ const makeRanks = s => {
   const show = (t, instant, active) => {
     const text = rowOf.map(() => Array(s.lanes.length + 1).fill(""));
     for (const i of active) {
-      for (const end of endsOf(i)) {
+      for (const end of endsOf(i).filter(end => s.isAt(end, t))) {
         const column = nodes.kind[i] === TRANSFER ? end.lane : s.lanes.length;
         const peer = end.sends ? "→ " + nodes.to[i] : nodes.kind[i] === TRANSFER ? "← " + nodes.from[i] : data.kinds[nodes.kind[i]];
         text[end.rank][column] += (text[end.rank][column] && ", ") + peer;
@@ -104,18 +106,15 @@ const makeRanks = s => {
 // and its program.
 const MAX_LISTED = 256;
 let listed = "";
-const showDetails = (s, rank, chosenNode, instant, active) => {
-  const { nodes, stepOf } = s, box = element("details");
+const showDetails = (s, rank, chosenNode, instant) => {
+  const { stepOf } = s, { now, next, waits } = s.rankAt(rank, state.time), box = element("details");
   box.dataset.schedule = s.number;
   element("chosen").textContent = schedules.length > 1 ? `${rank} of ${s.name}` : rank;
   const item = (name, i, before = "") =>
-    `<li class="${name}"><b>${before}step ${stepOf(i, rank)}: ${escaped(s.doing(i, rank))}</b><br>${escaped(s.factsText(i))}</li>`;
-  const now = active.filter(i => s.endsOf(i).some(end => end.rank === rank));
-  const next = s.ofRank[rank].find(i => nodes.start[i] > instant);
-  const waits = s.waitsAt(state.time).filter(wait => wait.rank === rank);
+    `<li class="${name}"><b>${before}step ${stepOf(i, rank)}: ${escaped(s.doing(i, rank))}</b><br>${escaped(s.factsText(i, rank))}</li>`;
   const lines = now.filter(i => i !== chosenNode).map(i => item("now", i));
-  lines.push(...waits.map(wait => `<li class="waits${wait.cycle ? " cycle" : ""}"><b>${escaped(s.waitText(wait))}</b></li>`));
-  if (!now.length && !waits.length && chosenNode === null) lines.push("<li>idle" + (next === undefined ? ": it has finished" : "") + "</li>");
+  lines.push(...waits.map(wait => `<li class="waits${waitClass(wait)}"><b>${escaped(s.waitText(wait))}</b></li>`));
+  if (!now.length && !waits.length && chosenNode === null) lines.push(next === undefined ? "<li>idle: it has finished</li>" : "<li>waits</li>");
   if (next !== undefined) lines.push(item("next", next, "next, "));
   if (chosenNode !== null) lines.unshift(item("chosen", chosenNode));
   const texts = s.heldTexts(rank, s.buffersAt(instant)[rank]);
@@ -128,10 +127,10 @@ const showDetails = (s, rank, chosenNode, instant, active) => {
   if (listed !== `${s.number} ${rank}`) {
     listed = `${s.number} ${rank}`;
     element("steps-title").textContent = `What it does, ${s.ofRank[rank].length} transfers and computations` + (steps.length < s.ofRank[rank].length ? `, the first ${steps.length}` : "");
-    list.innerHTML = steps.map(i => `<li data-node="${i}" data-rank="${rank}">step ${stepOf(i, rank)} ${escaped(s.doing(i, rank))}, ${s.timesText(i)}</li>`).join("");
+    list.innerHTML = steps.map(i => `<li data-node="${i}" data-rank="${rank}">step ${stepOf(i, rank)} ${escaped(s.doing(i, rank))}, ${s.timesText(i, rank)}</li>`).join("");
   }
   steps.forEach((i, place) => {
-    const name = i === chosenNode ? "chosen" : now.includes(i) ? "now" : nodes.end[i] <= instant ? "done" : "";
+    const name = i === chosenNode ? "chosen" : now.includes(i) ? "now" : s.endAt(i, rank).end <= instant ? "done" : "";
     const line = list.children[place];
     if (line.className === name) return;
     line.className = name;

@@ -37,18 +37,25 @@ const unpacked = (own, number) => {
   const { times, nodes } = own;
   nodes.start ??= summed(nodes.wait);
   nodes.end ??= nodes.start.map((start, i) => start + nodes.lasts[i]);
+  // When a message ends at its sender, and starts at its receiver.
+  nodes.sent = nodes.sent?.map((sent, i) => nodes.start[i] + sent) ?? nodes.end;
+  nodes.comes = nodes.comes?.map((comes, i) => nodes.start[i] + comes) ?? nodes.start;
   const count = nodes.start.length;
   const critical = new Set(nodes.critical);
 
-  // A node's ends: the rank, its step there and its lane. A computation has one end.
-  const endsOf = i => nodes.kind[i] === TRANSFER
-    ? [{ rank: nodes.from[i], step: nodes.sendStep[i], lane: nodes.outLane[i], sends: true },
-       { rank: nodes.to[i], step: nodes.step[i], lane: nodes.lane[i], sends: false }]
-    : [{ rank: nodes.to[i], step: nodes.step[i], lane: nodes.lane[i], sends: false }];
+  // A node's ends: the rank, its step there, its lane, and when it starts and ends there. A
+  // computation has one end.
+  const endsOf = i => {
+    const last = { rank: nodes.to[i], step: nodes.step[i], lane: nodes.lane[i], sends: false, start: nodes.comes[i], end: nodes.end[i] };
+    return nodes.kind[i] !== TRANSFER ? [last]
+      : [{ rank: nodes.from[i], step: nodes.sendStep[i], lane: nodes.outLane[i], sends: true, start: nodes.start[i], end: nodes.sent[i] }, last];
+  };
+  const endAt = (i, rank) => endsOf(i).find(end => end.rank === rank);
 
-  // The nodes of every rank in the order in which they start.
+  // The nodes of every rank in the order in which they start there.
   const ofRank = Array.from({ length: own.ranks }, () => []);
   for (let i = 0; i < count; i++) for (const end of endsOf(i)) ofRank[end.rank].push(i);
+  if (nodes.comes !== nodes.start) ofRank.forEach((list, rank) => list.sort((a, b) => endAt(a, rank).start - endAt(b, rank).start));
 
   // The nodes that have started by time `t` and have not ended. They are sorted by their start.
   const underWay = t => {
@@ -56,6 +63,7 @@ const unpacked = (own, number) => {
     for (let i = 0; i < count && times[nodes.start[i]] <= t; i++) if (t < times[nodes.end[i]]) found.push(i);
     return found;
   };
+  const isAt = (end, t) => times[end.start] <= t && t < times[end.end];
   // The entries: what a cell of a buffer holds from the end of a node on. Those of a rank follow each
   // other: of its input, and then of each of its steps.
   const cells = own.buffers.cells.map(lengths => [0, ...summed(lengths)]);
@@ -125,25 +133,61 @@ const unpacked = (own, number) => {
     if (nodes.kind[i] !== TRANSFER) return (nodes.kind[i] === COMBINE ? "combines " : "copies ") + partText(i);
     return rank === nodes.from[i] ? `sends ${partText(i)} to rank ${nodes.to[i]}` : `receives ${partText(i)} from rank ${nodes.from[i]}`;
   };
-  const stepOf = (i, rank) => nodes.kind[i] === TRANSFER && rank === nodes.from[i] ? nodes.sendStep[i] : nodes.step[i];
-  // The name of another node: without the elements.
-  const nodeName = i => {
-    const part = partText(i).split(" (")[0];
-    return nodes.kind[i] === TRANSFER ? `the message from rank ${nodes.from[i]} to rank ${nodes.to[i]} (${part})`
-      : `rank ${nodes.to[i]} ${nodes.kind[i] === COMBINE ? "combining" : "copying"} ${part}`;
+  const stepOf = (i, rank) => endAt(i, rank).step;
+  // Why an end of a node starts no earlier, as the simulator says it: the reason, the end that it
+  // is about, and the end that this waits for. `after` counts back from the node.
+  const whyOf = (i, end) => {
+    const at = Math.min(end, nodes.why[i].length - 1), code = nodes.why[i][at], other = i - (nodes.after[i][at] ?? 0);
+    const endOf = (i, end) => endsOf(i).at(end || nodes.kind[i] !== TRANSFER ? -1 : 0);
+    return { reason: code === undefined ? "arrival" : own.reasons[code >> 2], own: endOf(i, end), side: endOf(i, code === undefined ? end : code >> 1 & 1), other, awaited: endOf(other, code & 1) };
   };
-  // What a node waited for: what ended when it started. `after` counts back from the node.
-  const reasonText = i => nodes.start[i] === 0 ? "starts at once"
-    : "waits for " + nodes.after[i].map(back => nodeName(i - back)).join(", and for ");
-  const timesText = i => rangeOfTimes(times[nodes.start[i]], times[nodes.end[i]]);
-  const factsText = i => `${bytesText(nodes.sizes[nodes.size[i]])}, ${timesText(i)}; ` +
-    reasonText(i) + (critical.has(i) ? "; on the critical path" : "");
-  const describe = (i, rank) => `rank ${rank}, step ${stepOf(i, rank)}: ${doing(i, rank)}, ${factsText(i)}`;
+  const sentences = {
+    arrival: ({ side }) => own.arrivals[side.rank] > 0 ? `rank ${side.rank} arrives at ${timeText(own.arrivals[side.rank])}` : "waits for latency alone",
+    data: (_, by, until) => `it needs the result of ${by}, there at ${until}`,
+    overwrites: (_, by, until) => `it overwrites what ${by} uses until ${until}`,
+    port: (_, by, until) => `its port is kept until ${until} by ${by}`,
+    sharedport: ({ awaited }, by, until) => `a port shared with rank ${awaited.rank} is kept until ${until} by its ${by}`,
+    computation: (_, by, until) => `a rank computes alone, and ${by} ends at ${until}`,
+  };
+  const reasonText = (i, rank) => {
+    const why = whyOf(i, rank === nodes.to[i] ? 1 : 0), { reason, own, side, other, awaited } = why;
+    const part = partText(other).split(" (")[0], later = times[own.start] - times[side.start];
+    const does = nodes.kind[other] !== TRANSFER ? doing(other, awaited.rank).split(" (")[0]
+      : awaited.sends ? `send ${part} to rank ${nodes.to[other]}` : `receive ${part} from rank ${nodes.from[other]}`;
+    const text = sentences[reason](why, `step ${awaited.step} (${does})`, timeText(times[awaited.end]));
+    if (times[own.start] === 0) return "starts at once";
+    if (own.rank === side.rank) return text;
+    const first = later > 0 ? `the message of rank ${side.rank} is on its way for ${timeText(later)}` : `rank ${side.rank} is ready no earlier`;
+    return text.startsWith("waits") ? first : `${first}: ${text.replace(/^it(s?) /, (_, s) => `rank ${side.rank}${s && "'s"} `)}`;
+  };
+  const timesText = (i, rank) => rangeOfTimes(times[endAt(i, rank).start], times[endAt(i, rank).end]);
+  const factsText = (i, rank) => `${bytesText(nodes.sizes[nodes.size[i]])}, ${timesText(i, rank)}; ` +
+    reasonText(i, rank) + (critical.has(i) ? "; on the critical path" : "");
+  const describe = (i, rank) => `rank ${rank}, step ${stepOf(i, rank)}: ${doing(i, rank)}, ${factsText(i, rank)}`;
   // What waits for ever, and is under way then.
   const waitsAt = t => own.waits.filter(wait => wait.since <= t);
-  const waitText = wait => `step ${wait.step}: ${wait.words} waits for ever` + (wait.cycle ? ", in a cycle" : "");
+  const whyForEver = ({ rank, peer, alone, behind }) => {
+    if (!behind) return alone ? `no step of rank ${peer} meets it` : `rank ${peer} never gets ready`;
+    const [step, reason] = behind, words = own.waits.find(wait => wait.rank === rank && wait.step === step)?.words;
+    const by = `step ${step}` + (words ? ` (${words})` : "");
+    return { data: `it needs the result of ${by}`, overwrites: `it overwrites what ${by} uses` }[reason] ?? `${by} comes first`;
+  };
+  const waitText = wait => `step ${wait.step}: ${wait.words} waits for ever` + (wait.cycle ? ", in a cycle" : "") + `: ${whyForEver(wait)}`;
+  // What a rank does at time `t`, what it does next, and what waits there for ever.
+  const rankAt = (rank, t) => ({
+    now: ofRank[rank].filter(i => isAt(endAt(i, rank), t)),
+    next: ofRank[rank].find(i => times[endAt(i, rank).start] > t),
+    waits: waitsAt(t).filter(wait => wait.rank === rank),
+  });
+  const rankText = (rank, t) => {
+    const { now, next, waits } = rankAt(rank, t);
+    const texts = [...now.map(i => `step ${stepOf(i, rank)}: ${doing(i, rank)}, ${timesText(i, rank)}`), ...waits.map(waitText)];
+    if (texts.length) return `rank ${rank}, ${texts.join("; ")}`;
+    return `rank ${rank} ` + (next === undefined ? "has finished"
+      : `waits until ${timeText(times[endAt(next, rank).start])} for its step ${stepOf(next, rank)}: ${doing(next, rank)}; ${reasonText(next, rank)}`);
+  };
   const idOf = name => name + (number ? `-${number}` : ""), part = name => element(idOf(name));
-  return { ...own, number, idOf, part, nodes, times, count, critical, endsOf, ofRank, underWay, waitsAt, cells, entries, buffersAt,
+  return { ...own, number, idOf, part, nodes, times, count, critical, endsOf, endAt, isAt, ofRank, underWay, waitsAt, rankAt, rankText, cells, entries, buffersAt,
     contributions, wordsOf, placeText, heldText, heldTexts, doing, stepOf, timesText, factsText, describe, waitText };
 };
 // Fills the sections of the page: what stands between the marks is there for each schedule.

@@ -172,7 +172,7 @@ fn golden() {
 {"args":{"bytes":4,"peer":0,"segment":0,"step":0},"cat":"transfer","dur":1.002,"name":"receive from 0","ph":"X","pid":1,"tid":7,"ts":0},
 {"cat":"message","id":0,"name":"message","ph":"s","pid":0,"tid":3,"ts":0},
 {"bp":"e","cat":"message","id":0,"name":"message","ph":"f","pid":1,"tid":7,"ts":0},
-{"args":{"bytes":4,"peer":0,"segment":0,"step":0},"cat":"compute","dur":0.5,"name":"combine","ph":"X","pid":1,"tid":8,"ts":1.002}
+{"args":{"bytes":4,"peer":0,"segment":0,"step":0,"waits_for":"rank 1, step 0","why":"data"},"cat":"compute","dur":0.5,"name":"combine","ph":"X","pid":1,"tid":8,"ts":1.002}
 ]}
 "#;
     assert_eq!(trace.to_chrome_json("pair").unwrap(), expected);

@@ -151,11 +151,21 @@ fn the_atlas_times_schedules_side_by_side_for_the_chosen_costs() {
             .starts_with("10380 time units model time"),
         "{shown}"
     );
+    browser.eval("player.goTo(2)");
     let hash = "(async () => { const beside = document.getElementById('beside'); beside.value = 'chain';
         beside.onchange({ target: beside });
         while (!document.title.includes('chain')) await new Promise(done => setTimeout(done, 5));
-        const alpha = document.getElementById('alpha'); alpha.value = '0'; alpha.onchange({ target: alpha }); return location.hash; })()";
-    assert_eq!(browser.eval(hash), "#broadcast/6/bi/binomial,chain/0/2");
+        const kept = player.state.time, alpha = document.getElementById('alpha'), of = [];
+        for (const value of ['', '0']) { alpha.value = value; alpha.onchange({ target: alpha }); of.push(alpha.value); }
+        return [location.hash, kept, ...of]; })()";
+    // The time stays, and an emptied alpha is what it was.
+    let expected = json!([
+        "#broadcast/6/bi/binomial,chain/0/2",
+        2 * (100 + 2 * 1680),
+        "100",
+        "0"
+    ]);
+    assert_eq!(browser.eval(hash), expected);
     let shown = browser.eval(facts);
     let expected = [3 * 2 * 1680, (5 + 3) * 2 * 420].map(|time| format!("{time} time units"));
     for (shown, expected) in shown.as_array().unwrap().iter().zip(expected) {
@@ -164,6 +174,11 @@ fn the_atlas_times_schedules_side_by_side_for_the_chosen_costs() {
             "{shown} {expected}"
         );
     }
+    let five =
+        site.join("player.html?5#broadcast/6/bi/binomial,chain,linear,knomial,postal,foo/1/1");
+    browser.load(&five, VIEWS[0].1, false);
+    let dropped = browser.eval("document.getElementById('dropped').textContent");
+    assert_eq!(dropped, "Not shown: postal, foo (a page shows four).");
     // What is not there is said.
     let none = "(async () => { const title = document.querySelector('h1'), before = title.textContent; location.hash = '#broadcast/7/bi/chain';
         while (title.textContent === before) await new Promise(done => setTimeout(done, 5));
@@ -182,6 +197,27 @@ fn the_atlas_times_schedules_side_by_side_for_the_chosen_costs() {
     );
     let link = browser.eval("document.querySelector('#all a').getAttribute('href')");
     assert_eq!(link, "player.html#broadcast/5/bi/binomial/200/1");
+    // Rounded numbers have the full ones; the plot has powers of two.
+    browser.load(
+        &site.join("index.html?7#foo/bi/1/1.23457"),
+        VIEWS[0].1,
+        false,
+    );
+    let shown = "[document.getElementById('note').textContent.includes('no collective \"foo\"'),
+        ...['textContent', 'title'].map(key => document.querySelector('#all a')[key])]";
+    let least = 3.0 * (1.0 + 1.23457 * 1680.0);
+    let full = format!("{}", (least * 1e4_f64).round() / 1e4);
+    let [rounded, full] = [json!(format!("{least:.0}")), json!(full)];
+    assert_eq!(browser.eval(shown), json!([true, rounded, full]));
+    let off = "(() => { const ports = document.getElementById('ports'); ports.value = 'uni'; ports.onchange();
+        return [...document.querySelectorAll('#legend input:disabled')].map(box => [box.parentElement.textContent, box.checked]); })()";
+    let off = browser.eval(off);
+    assert!(
+        off.as_array()
+            .unwrap()
+            .contains(&json!(["bi-greedy", false])),
+        "{off}"
+    );
     let kinds: Value = browser.eval("document.getElementById('kind').length");
     assert_eq!((kinds, PORTS.len()), (json!(1), 2));
 }

@@ -6,6 +6,7 @@ mod browser;
 mod held;
 mod others;
 mod pictures;
+mod reasons;
 mod schedule;
 
 use std::path::{Path, PathBuf};

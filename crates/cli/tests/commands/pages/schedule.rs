@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use oneport::machine::Eager;
 use oneport::plan::registry;
-use oneport::rules::{Event, NodeKind};
+use oneport::rules::{End, Event, NodeKind};
 use oneport::simulate::Simulation;
 use oneport::{CostModel, Ports, Request, Schedule};
 use oneport_pictures::{Caption, Shown, Unit, page};
@@ -15,7 +16,7 @@ use crate::support::cases::cases;
 use crate::support::run::{failure, oneport};
 
 /// Draws a page with the binary; returns its path and the schedule that it shows.
-fn drawn(name: &str, arguments: &str) -> (std::path::PathBuf, Schedule) {
+pub(super) fn drawn(name: &str, arguments: &str) -> (std::path::PathBuf, Schedule) {
     let path = folder().join(format!("{name}.html"));
     let draw = format!("draw {arguments} -o {}", path.display());
     oneport(&draw).assert().success();
@@ -32,14 +33,29 @@ fn drawn(name: &str, arguments: &str) -> (std::path::PathBuf, Schedule) {
     (path, Schedule::from_json(&plan).unwrap())
 }
 
-/// The model that arguments name; copying costs what combining does.
-fn cost(arguments: &str) -> CostModel {
+/// The model that arguments name; copying costs what combining does. A late rank is `RANK:TIME`.
+pub(super) fn cost(arguments: &str) -> CostModel {
     let words: Vec<&str> = arguments.split(' ').collect();
     let [alpha, beta, gamma] = ["--alpha", "--beta", "--gamma"].map(|option| {
         let at = words.iter().position(|&word| word == option);
         at.map_or(0.0, |at| words[at + 1].parse().unwrap())
     });
-    CostModel::new(alpha, beta).gamma(gamma).gamma_copy(gamma)
+    let mut cost = CostModel::new(alpha, beta).gamma(gamma).gamma_copy(gamma);
+    for pair in words.windows(2) {
+        cost = match (pair[0], pair[1]) {
+            ("--latency", time) => cost.latency(time.parse().unwrap()),
+            ("--eager", "all") => cost.eager(Eager::All),
+            ("--arrivals", late) => {
+                let (rank, time) = late.split_once(':').unwrap();
+                let ranks = words.iter().position(|&word| word == "-p").unwrap() + 1;
+                let mut arrivals = vec![0.0; words[ranks].parse().unwrap()];
+                arrivals[rank.parse::<usize>().unwrap()] = time.parse().unwrap();
+                cost.arrivals(arrivals)
+            }
+            _ => cost,
+        };
+    }
+    cost
 }
 
 /// What the page shows; the contents of the buffers, as it tells them of the chosen rank.
@@ -110,7 +126,10 @@ fn ports_at(schedule: &Schedule, simulation: &Simulation, time: f64) -> Vec<Vec<
                 let Some(node) = prepared.node(rank, event) else {
                     continue;
                 };
-                if !(simulation.start(node) <= time && time < simulation.finish(node)) {
+                let sends = step.is_send() && !event.is_computed();
+                let end = if sends { End::Sender } else { End::Receiver };
+                let ends = simulation.finish_at(node, end);
+                if !(simulation.start_at(node, end) <= time && time < ends) {
                     continue;
                 }
                 let kind = prepared.nodes()[node].kind;
@@ -140,7 +159,11 @@ pub(super) fn compare(
 ) {
     let nodes = 0..simulation.prepared().nodes().len();
     let mut instants: Vec<f64> = nodes
-        .flat_map(|n| [simulation.start(n), simulation.finish(n)])
+        .flat_map(|n| {
+            let ends = [End::Sender, End::Receiver];
+            ends.map(|end| [simulation.start_at(n, end), simulation.finish_at(n, end)])
+        })
+        .flatten()
         .collect();
     instants.push(0.0);
     instants.sort_by(f64::total_cmp);
@@ -170,12 +193,13 @@ pub(super) fn compare(
                 let told = told(row, held[rank].len());
                 assert_eq!(told, held[rank], "the buffer of rank {rank} at {time}");
             }
-            let receiving = ports
-                .iter()
-                .flatten()
-                .filter(|words| words.starts_with('←'))
-                .count();
-            assert_eq!(shown["arrows"], receiving, "messages at {time}");
+            // On their way from the start at the sender to the end at the receiver.
+            let nodes = simulation.prepared().nodes().iter().enumerate();
+            let messages = nodes.filter(|&(n, node)| {
+                let under_way = simulation.start(n) <= time && time < simulation.finish(n);
+                node.kind == NodeKind::Transfer && under_way
+            });
+            assert_eq!(shown["arrows"], messages.count(), "messages at {time}");
             let x = shown["cursor"].as_f64().unwrap();
             assert!(x > cursor, "the line of the chart stands still at {time}");
             cursor = x;
@@ -190,13 +214,16 @@ pub(super) fn compare(
     }
 }
 
-const CASES: [&str; 6] = [
+pub(super) const CASES: [&str; 9] = [
     "reduce -p 8 -a bi-greedy --bytes 4 --segments 4 --alpha 1 --beta 1 --gamma 1",
     "gather -p 9 -a binary --sizes 3,0,2,5,1,4,0,7,2 --alpha 10 --beta 1",
     "broadcast -p 7 -a uni-greedy --ports uni --bytes 12 --segments 3 --alpha 2 --beta 1",
     "alltoall -p 6 -a bruck --bytes 2 --alpha 3 --beta 1",
     "scatter -p 16 -a oblivious --bytes 4 --alpha 3 --beta 1",
     "allreduce -p 12 -a ring --bytes 48 --alpha 3 --beta 1 --gamma 0.5",
+    "broadcast -p 8 -a binomial --bytes 4 --alpha 1 --beta 1 --latency 3 --eager all",
+    "reduce -p 9 -a chain --bytes 6 --segments 3 --alpha 1 --beta 1 --gamma 1 --latency 2 --arrivals 3:11",
+    "alltoall -p 5 -a pairwise --bytes 2 --ports uni --alpha 1 --beta 1 --latency 4 --eager all --arrivals 1:9",
 ];
 
 #[test]
@@ -204,8 +231,9 @@ fn the_page_shows_what_simulator_and_checker_say() {
     let Some(mut browser) = Browser::start("the page of a schedule") else {
         return;
     };
-    for arguments in CASES {
-        let (path, schedule) = drawn(arguments.split(' ').next().unwrap(), arguments);
+    for (i, arguments) in CASES.into_iter().enumerate() {
+        let kind = arguments.split(' ').next().unwrap();
+        let (path, schedule) = drawn(&format!("{kind}-{i}"), arguments);
         let simulation = schedule.simulate(&cost(arguments)).unwrap();
         for (view, size, dark) in VIEWS {
             browser.load(&path, size, dark);
@@ -477,6 +505,18 @@ fn schedules_side_by_side_have_one_clock_and_one_axis() {
     }
     let clock = shown["clock"].as_str().unwrap();
     assert!(clock.starts_with("time 40 of 40 time units"), "{clock}");
+    // A click on a rank tells of it in the window, whatever is scrolled.
+    browser.press("Home");
+    browser.point_at(".picture .rank[data-rank=\"5\"] circle");
+    let tip = browser.eval("document.getElementById('tip').textContent");
+    let tip = tip.as_str().unwrap();
+    assert!(
+        tip.starts_with("rank 5 waits until 20 time units for its step 0: receives"),
+        "{tip}"
+    );
+    let bottom = "(() => { const box = document.querySelector('.details').getBoundingClientRect(); \
+                  return [box.bottom <= innerHeight + 1, box.height > 60]; })()";
+    assert_eq!(browser.eval(bottom), serde_json::json!([true, true]));
     // A step of another schedule chooses that schedule.
     browser.press("s");
     browser.press("s");
@@ -520,8 +560,8 @@ fn a_deadlock_is_shown_with_what_waits() {
     let count = |browser: &mut Browser, selector: &str| {
         browser.eval(&format!("document.querySelectorAll('{selector}').length"))
     };
-    assert_eq!(count(&mut browser, "#messages .waits.cycle"), 2);
-    assert_eq!(count(&mut browser, "#chart .waits.cycle"), 2);
+    assert_eq!(count(&mut browser, "#messages .waits.cause"), 2);
+    assert_eq!(count(&mut browser, "#chart .waits.cause"), 2);
     let facts = browser.eval("document.querySelector('.facts').textContent");
     let facts = facts.as_str().unwrap();
     assert!(
@@ -538,7 +578,11 @@ fn narrow_windows_show_what_scrolls_and_keep_the_controls() {
     let (path, _) = drawn("phone", CASES[0]);
     browser.load(&path, VIEWS[2].1, false);
     let cut = "[...document.querySelectorAll('.cut')].map(box => box.id)";
-    assert_eq!(browser.eval(cut), serde_json::json!(["chart", "ranks-box"]));
+    assert_eq!(browser.eval(cut), serde_json::json!(["chart"]));
+    // Buffers have a line of their own.
+    let widths = "['td.buffer', '#ranks'].map(s => document.querySelector(s).clientWidth)";
+    let widths = browser.eval(widths);
+    assert_eq!(widths[0], widths[1]);
     let top = "(() => { scrollTo(0, 900); const box = document.getElementById('controls'); \
                return [scrollY, box.getBoundingClientRect().top]; })()";
     assert_eq!(browser.eval(top), serde_json::json!([900, 0]));
