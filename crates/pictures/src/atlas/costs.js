@@ -24,7 +24,7 @@ const onCosts = changed => {
       costs[name] = value;
       changed();
     };
-    element(name).onchange = event => { take(+event.target.value); showCosts(); };
+    element(name).onchange = event => { take(event.target.value === "" ? NaN : +event.target.value); showCosts(); };
     element(name + "-range").oninput = event => {
       take(+(10 ** (event.target.value / 10)).toPrecision(2));
       element(name).value = costs[name];

@@ -31,10 +31,10 @@ const showAll = anew => {
   const cell = (name, { ranks, rows, best, missing }) => {
     const row = rows.find(row => row.name === name), least = Math.min(...rows.map(row => value(row, best)));
     if (!row) return `<td title="${escaped(missing.find(m => m[0] === name)?.[2] ?? "")}">-</td>`;
-    const number = text(value(row, best)), link = `player.html${addressOf([kind, ranks, ports, name])}`;
-    return `<td${value(row, best) <= least * (1 + 1e-9) ? ' class="least"' : ""}><a href="${link}">${number}</a></td>`;
+    const number = text(value(row, best)), full = +value(row, best).toPrecision(12), link = `player.html${addressOf([kind, ranks, ports, name])}`;
+    return `<td${value(row, best) <= least * (1 + 1e-9) ? ' class="least"' : ""}><a href="${link}" title="${full}">${number}</a></td>`;
   };
-  const bounds = byTime && value === time ? `<tr><th scope="row" class="name">lower bound</th>${here.map(({ rows }) => `<td>${rows.length ? short(worth(rows[0].bounds)) : "-"}</td>`).join("")}</tr>` : "";
+  const bounds = byTime && value === time ? `<tr><th scope="row" class="name">lower bound</th>${here.map(({ rows }) => `<td${rows.length ? ` title="${+worth(rows[0].bounds).toPrecision(12)}">${short(worth(rows[0].bounds))}` : ">-"}</td>`).join("")}</tr>` : "";
   element("all").innerHTML = `<thead><tr><th class="name">ranks</th>${here.map(plate => `<th>${plate.ranks}</th>`).join("")}</tr></thead><tbody>` +
     names.map(name => `<tr><th scope="row" class="name">${escaped(name)}</th>${here.map(plate => cell(name, plate)).join("")}</tr>`).join("") + bounds + "</tbody>";
   // Why algorithms are not there, for whom the same holds together.
@@ -54,9 +54,15 @@ const showAll = anew => {
     for (const name of looks.keys()) shown.add(name);
     element("legend").replaceChildren();
     fillLegend(looks, shown, [], showPlot);
-  } else {
-    showPlot();
   }
+  for (const label of element("legend").querySelectorAll("label")) {
+    const box = label.querySelector("input"), name = label.textContent;
+    box.disabled = !names.includes(name);
+    box.checked = shown.has(name) && !box.disabled;
+  }
+  showPlot();
+  const table = element("all");
+  table.parentElement.style.scrollPaddingLeft = table.querySelector("th").offsetWidth + 8 + "px";
 };
 const showPlot = () => {
   const kind = element("kind").value, ports = element("ports").value, what = element("what").value, [value, text] = whats[what];
@@ -69,7 +75,7 @@ const showPlot = () => {
     }),
   }));
   draw(element("plot"), series, {
-    x: "ranks", y: what, label: `${what} against ranks`, text: t => short(t), textX: n => n + "",
+    x: "ranks", doubling: true, y: what, label: `${what} against ranks`, text: t => short(t), textX: n => n + "",
     describe: row => `<b>${escaped(row.name)}</b>, ${row.ranks} ranks<br>${what} ${text(row.y)}<br>${row.rounds} rounds, ${row.messages} messages`,
   });
 };
@@ -78,6 +84,7 @@ const showAddress = () => {
   element("kind").value = kinds.includes(kind) ? kind : kinds[0];
   element("ports").value = models[ports] ? ports : "bi";
   showAll(true);
+  if (kind && !kinds.includes(kind)) element("note").prepend(`This atlas has no collective "${kind}". `);
 };
 onCosts(() => {
   history.replaceState(null, "", addressOf([element("kind").value, element("ports").value]));

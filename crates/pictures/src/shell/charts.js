@@ -91,7 +91,7 @@ const draw = (box, series, axes) => {
   const px = v => Math.round(v * 10) / 10, tickText = axes.text ?? (t => timeText(t, 6));
   let svg = `<svg viewBox="0 0 ${width} ${height}" height="${height}" role="img" aria-label="${escaped(axes.label)}">`;
   svg += `<rect x="${edge.left}" y="${edge.top}" width="${right - edge.left}" height="${bottom - edge.top}" class="plot"/>`;
-  const ticksX = axes.bytes ? powersOfTwo(x0, x1, (right - edge.left) / 66, points.map(p => p.x)) : (axes.linear ? evenly : decimals)(x0, x1, (right - edge.left) / 66);
+  const ticksX = axes.bytes || axes.doubling ? powersOfTwo(x0, x1, (right - edge.left) / 66, points.map(p => p.x)) : (axes.linear ? evenly : decimals)(x0, x1, (right - edge.left) / 66);
   for (const t of ticksX) {
     const x = px(sx(t)), text = axes.bytes ? bytesText(t) : (axes.textX ?? tickText)(t);
     // Keep the outermost labels inside the picture.
@@ -195,7 +195,7 @@ const fillLegend = (looks, shown, keys, redraw) => {
     button.textContent = text;
     button.onclick = () => {
       for (const name of looks.keys()) on ? shown.add(name) : shown.delete(name);
-      for (const box of legend.querySelectorAll("input")) box.checked = on;
+      for (const box of legend.querySelectorAll("input")) box.checked = on && !box.disabled;
       redraw();
     };
     legend.append(button);
