@@ -4,8 +4,8 @@
 //! The commands of a page run one after another in a folder of the page's own. They find there:
 //! - the blocks whose fence names a file, such as "json ring.json";
 //! - the schedules of examples/teaching;
-//! - the files that earlier commands of the page wrote. A picture among these is the one that
-//!   docs/images holds, if its name does not start with "my".
+//! - the files that earlier commands of the page wrote. A picture among these (or player.html) is
+//!   the one that docs/images holds, if its name does not start with "my".
 //!
 //! Output is compared line by line, but for what depends on the machine: notes, and the lines that
 //! start with a word of [`VOLATILE`]. Commands of a block marked "console varies" print measured
@@ -74,7 +74,7 @@ fn compare_pictures(folder: &Path, update: bool) {
     for entry in fs::read_dir(folder).unwrap() {
         let drawn = entry.unwrap().path();
         let name = drawn.file_name().unwrap().to_str().unwrap();
-        if !name.ends_with(".svg") || name.starts_with("my") {
+        if !(name.ends_with(".svg") || name == "player.html") || name.starts_with("my") {
             continue;
         }
         let kept = Path::new(ROOT).join("docs/images").join(name);
