@@ -40,10 +40,7 @@ fn is_packed(step: &Step) -> bool {
 
 /// The ends of all steps of `rank`, which sends and receives as `sequence` says or, without one,
 /// one message at a time on each port; and the number of elements of the scratch memory. No tag is
-/// larger than `max_tag`.
-///
-/// # Errors
-/// When a message has more elements than MPI counts.
+/// larger than `max_tag`. Refuses messages of more elements than MPI counts.
 pub(super) fn ends(
     schedule: &Schedule,
     rank: usize,

@@ -221,10 +221,7 @@ impl World {
 
     /// Refuses to go on if processes differ in a fact. A fact is what a process does or has, such
     /// as `runs oneport 0.1.0`; all give the same number of them, in the same order. The error says
-    /// which one differs, and between which processes.
-    ///
-    /// # Errors
-    /// As described, in all processes.
+    /// which one differs, and between which processes; all get it.
     pub fn ensure_same(&mut self, summaries: &[String]) -> Result<()> {
         let mine: Vec<u64> = summaries.iter().map(digest).collect();
         let all = self.all.gather_to_all(&mine)?;
@@ -257,9 +254,6 @@ impl World {
 
     /// The results of all processes if all have succeeded. Otherwise all return an error: the first
     /// failing process's own, with its rank unless all have failed.
-    ///
-    /// # Errors
-    /// As described.
     pub fn agree<R>(&mut self, result: Result<R>) -> Result<R> {
         self.ensure_none_failed(result.as_ref().err())?;
         result

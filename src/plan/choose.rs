@@ -133,10 +133,7 @@ impl<T> Ranking<T> {
 impl Ranking {
     /// Keeps the candidates whose times are within `factor` of the smallest, and orders them by
     /// `key`; among equal keys, faster candidates stay first. `key` is not computed for a single
-    /// one.
-    ///
-    /// # Errors
-    /// As `key`.
+    /// one; its errors are returned.
     #[doc(hidden)]
     pub fn settle_ties<K: Ord>(
         &mut self,
@@ -231,10 +228,8 @@ fn within(algorithm: &Algorithm, request: &Request, limit: f64) -> Result<Option
 
 impl Request {
     /// Plans it by the algorithm with this name, one of those of [`registry::of`] its collective.
-    /// The [planners](crate::plan) state the shapes of the buffers and the time of planning.
-    ///
-    /// # Errors
-    /// An unknown name, or as [`Algorithm::plan`](registry::Algorithm::plan).
+    /// The [planners](crate::plan) state the shapes of the buffers and the time of planning. Errors
+    /// are those of [`registry::find`] and [`Algorithm::plan`].
     pub fn plan(&self, algorithm: &str) -> Result<Schedule> {
         registry::find(self.kind, algorithm)?.plan(self)
     }

@@ -160,10 +160,8 @@ impl fmt::Display for Distribution {
 impl FromStr for Distribution {
     type Err = Error;
 
-    /// Finds the distribution with this name; case, `-`, `_` and spaces make no difference.
-    ///
-    /// # Errors
-    /// An unknown name; the message lists the valid ones.
+    /// Finds the distribution with this name; case, `-`, `_` and spaces make no difference. The
+    /// message about an unknown name lists the valid ones.
     fn from_str(name: &str) -> Result<Distribution> {
         let plain = |s: &str| {
             let letters = s.chars().filter(|c| !matches!(c, '-' | '_' | ' '));

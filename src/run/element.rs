@@ -260,10 +260,7 @@ impl fmt::Display for ElementType {
 impl FromStr for ElementType {
     type Err = Error;
 
-    /// The element type called `name`.
-    ///
-    /// # Errors
-    /// When there is none; the message lists all names.
+    /// The element type called `name`. The message about an unknown name lists all.
     fn from_str(name: &str) -> Result<ElementType> {
         let named = |t: &ElementType| t.name() == name;
         ElementType::ALL.iter().copied().find(named).ok_or_else(|| {

@@ -203,10 +203,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     }
 
     /// The rank's whole buffer, for writing. Waits for an open send first. What the program writes
-    /// itself takes no model time and is not recorded.
-    ///
-    /// # Errors
-    /// As described at [`Endpoint`], also when the open send fails.
+    /// itself takes no model time and is not recorded. It fails, too, when the open send does.
     pub fn data_mut(&mut self) -> Result<&mut [T]> {
         let (rank, memory) = self.parts.both();
         rank.usable(None)?;
@@ -214,10 +211,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         Ok(memory.data_mut())
     }
 
-    /// Sends `span` to rank `to`. Waits for an earlier send first.
-    ///
-    /// # Errors
-    /// As described at [`Endpoint`], also when the earlier send fails.
+    /// Sends `span` to rank `to`. Waits for an earlier send first, and fails with it.
     #[inline]
     pub fn send(&mut self, to: usize, span: impl Into<Span>) -> Result<()> {
         let (rank, memory) = self.parts.both();

@@ -88,11 +88,7 @@ impl fmt::Display for Op {
 impl FromStr for Op {
     type Err = Error;
 
-    /// Finds the operator with exactly this name.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown name; the message lists the
-    /// valid ones.
+    /// Finds the operator with exactly this name. The message about an unknown name lists all.
     fn from_str(name: &str) -> Result<Op> {
         let named = |op: &Op| op.0 == name;
         Op::ALL.into_iter().find(named).ok_or_else(|| {

@@ -122,10 +122,7 @@ impl<T: Element> Operator<T> {
 impl<T: Element> TryFrom<Op> for Operator<T> {
     type Error = Error;
 
-    /// The built-in operator `op`.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) if the element type does not have it.
+    /// The built-in operator `op`, if the element type has it.
     fn try_from(op: Op) -> Result<Self> {
         let found = T::built_in(op).ok_or_else(|| {
             let name = ElementType::of::<T>().map_or(std::any::type_name::<T>(), ElementType::name);

@@ -34,10 +34,7 @@ pub(super) struct Placement {
 
 impl Placement {
     /// Places a team of `ranks` ranks on this machine; `named` is
-    /// [`TeamOptions::cores`](super::TeamOptions::cores).
-    ///
-    /// # Errors
-    /// When a named core is not available to this process.
+    /// [`TeamOptions::cores`](super::TeamOptions::cores), of which all must be available to it.
     pub(super) fn here(
         ranks: usize,
         workers: Workers,

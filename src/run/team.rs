@@ -84,10 +84,7 @@ pub struct Team {
 }
 
 impl Team {
-    /// A team of `ranks` ranks with [`TeamOptions::default`].
-    ///
-    /// # Errors
-    /// As [`Team::with`].
+    /// A team of `ranks` ranks [`with`](Team::with) [`TeamOptions::default`].
     pub fn new(ranks: usize) -> Result<Team> {
         Team::with(ranks, &TeamOptions::default())
     }

@@ -23,10 +23,7 @@ impl Teams {
         }
     }
 
-    /// The team of `ranks` ranks.
-    ///
-    /// # Errors
-    /// As [`Team::with`].
+    /// The team of `ranks` ranks, as [`Team::with`] makes it.
     pub fn team(&mut self, ranks: usize) -> Result<&mut Team> {
         if self.team.as_ref().is_none_or(|team| team.ranks() != ranks) {
             // The threads of the last team end before others start.

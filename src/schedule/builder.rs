@@ -216,10 +216,7 @@ impl Builder {
             .step(to, Step::recv_combine(from, spans, order))
     }
 
-    /// Builds the schedule. Linear in the number of ranks, steps and spans.
-    ///
-    /// # Errors
-    /// As [`Schedule::new`].
+    /// Builds the schedule by [`Schedule::new`]. Linear in the number of ranks, steps and spans.
     pub fn build(self) -> Result<Schedule> {
         let schedule = Schedule::new(self.ports, self.collective, self.layout, self.programs)?;
         Ok(schedule.with_element_bytes(self.element_bytes))

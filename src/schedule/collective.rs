@@ -326,11 +326,8 @@ impl fmt::Display for Kind {
 impl FromStr for Kind {
     type Err = Error;
 
-    /// Finds the kind with this name (`-` and `_` are equivalent).
-    ///
-    /// # Errors
-    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage) for an unknown name; the message lists the
-    /// valid ones.
+    /// Finds the kind with this name (`-` and `_` are equivalent). The message about an unknown one
+    /// lists all.
     fn from_str(name: &str) -> Result<Kind> {
         let normalized = name.replace('-', "_");
         Kind::ALL
@@ -421,10 +418,7 @@ impl Collective {
         Totals::new(self, layout).expected_output(rank)
     }
 
-    /// Checks that the root and the targets are among `ranks` ranks.
-    ///
-    /// # Errors
-    /// Names the first rank out of range.
+    /// Checks that the root and the targets are among `ranks` ranks; names the first that is not.
     pub(crate) fn fits_ranks(&self, ranks: usize) -> Result<()> {
         self.ensure_ranks_exist(ranks, "root", self.root().as_slice())?;
         let targets = self.parameters().targets.map_or(&[][..], Vec::as_slice);

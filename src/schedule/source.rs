@@ -102,10 +102,8 @@ pub trait ScheduleSource {
     }
 
     /// Stores the source as a schedule, which can be checked, run and written. Time and memory are
-    /// linear in the number of ranks, steps and spans.
-    ///
-    /// # Errors
-    /// As [`Schedule::new`] and [`Schedule::with_shared_ports`].
+    /// linear in the number of ranks, steps and spans. Errors are those of [`Schedule::new`] and
+    /// [`Schedule::with_shared_ports`].
     fn materialize(&self) -> Result<Schedule> {
         let ranks = 0..self.ranks();
         Schedule::new(

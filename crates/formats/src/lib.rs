@@ -53,10 +53,7 @@ pub struct Written {
 }
 
 /// Reads a schedule of another tool, recognised by its first characters: [`goal`] or [`msccl`], to
-/// which `options` apply. `None` for other texts, such as JSON.
-///
-/// # Errors
-/// As the reader of the format.
+/// which `options` apply. `None` for other texts, such as JSON. The reader's errors are returned.
 pub fn read(text: &str, options: &msccl::ReadOptions) -> Result<Option<Schedule>> {
     let start = text.trim_start();
     if start.starts_with('<') {

@@ -38,10 +38,8 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     SCHEMAS.iter().map(|s| s.0)
 }
 
-/// The schema of schedules, platforms, costs of each pair of ranks, profiles or selection rules.
-///
-/// # Errors
-/// An unknown name.
+/// The schema of schedules, platforms, costs of each pair of ranks, profiles or selection rules;
+/// refuses unknown names.
 pub fn schema(name: &str) -> Result<String> {
     let Some((_, title, make)) = SCHEMAS.iter().find(|s| s.0 == name) else {
         let names: Vec<_> = names().collect();

@@ -90,10 +90,7 @@ impl Plate {
         format!("{}-{}.js", self.kind.name(), self.ranks)
     }
 
-    /// The script with all that the player shows of it.
-    ///
-    /// # Errors
-    /// As [`page()`](crate::page()).
+    /// The script with all that the player shows of it, or the error of [`page()`](crate::page()).
     pub fn script(&self) -> Result<String> {
         let cost = CostModel::new(COST.0, COST.1);
         let mut all = Vec::new();

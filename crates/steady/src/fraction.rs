@@ -57,8 +57,7 @@ impl<N: Into<IBig>> From<N> for Fraction {
 impl TryFrom<&Fraction> for u64 {
     type Error = Error;
 
-    /// # Errors
-    /// If it is not a whole number of this type.
+    /// Refuses other numbers than whole ones of this type.
     fn try_from(value: &Fraction) -> Result<u64> {
         let number = u64::try_from(value.0.numerator()).ok();
         number
@@ -76,8 +75,7 @@ impl fmt::Display for Fraction {
 impl FromStr for Fraction {
     type Err = Error;
 
-    /// # Errors
-    /// For other texts than [`parse_fraction`] reads.
+    /// Refuses other texts than [`parse_fraction`] reads.
     fn from_str(text: &str) -> Result<Fraction> {
         parse_fraction(text).ok_or_else(|| {
             let text: String = text.chars().take(40).collect();

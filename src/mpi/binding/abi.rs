@@ -82,10 +82,7 @@ impl Constants {
         std::ptr::without_provenance_mut(self.status_ignore)
     }
 
-    /// The constants of `library`, whose interface is `abi`.
-    ///
-    /// # Errors
-    /// The name of an object that the library lacks.
+    /// The constants of `library`, whose interface is `abi`, or the name of one that it lacks.
     pub(super) fn of(abi: Abi, library: &Library) -> Result<Constants, &'static str> {
         Ok(match abi {
             Abi::Mpich => Constants::mpich(),

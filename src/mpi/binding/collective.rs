@@ -43,8 +43,7 @@ struct LibraryBlocks {
 }
 
 impl LibraryBlocks {
-    /// # Errors
-    /// When there are more elements than the library counts.
+    /// Refuses more elements than the library counts.
     fn new(sizes: impl IntoIterator<Item = usize>) -> Result<LibraryBlocks> {
         let (mut counts, mut displacements, mut before) = (Vec::new(), Vec::new(), 0usize);
         for size in sizes {
@@ -150,10 +149,8 @@ impl OwnCollective {
         })
     }
 
-    /// The messages of `schedule`, one after another.
-    ///
-    /// # Errors
-    /// When a step is not the transfer of one span, or has more elements than the library counts.
+    /// The messages of `schedule`, one after another. Refuses steps that are not the transfer of
+    /// one span, or have more elements than the library counts.
     fn of_messages(schedule: &Schedule, datatype: Handle) -> Result<Self> {
         for step in schedule.programs().iter().flatten() {
             ensure_message(step)?;

@@ -270,10 +270,7 @@ impl Drop for Communicator {
 }
 
 impl Mpi {
-    /// The operator `op` for such elements.
-    ///
-    /// # Errors
-    /// MPI has no such operator, or not for this type.
+    /// The operator `op` for such elements, if MPI has it.
     pub(super) fn operator(&self, op: Op, element: ElementType) -> Result<Handle> {
         let c = &self.constants;
         let refusal = || Error::usage(format!("MPI has no operator {op} for these elements"));

@@ -20,10 +20,7 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// Finds all functions in `library`.
-            ///
-            /// # Errors
-            /// The name of a function that the library lacks.
+            /// Finds all functions in `library`, or the name of one that it lacks.
             pub(super) fn of(library: &Library) -> Result<Functions, &'static str> {
                 Ok(Functions {
                     $($name: {

@@ -54,10 +54,7 @@ fn names() -> Vec<String> {
 }
 
 impl Mpi {
-    /// Finds and opens the library of this process.
-    ///
-    /// # Errors
-    /// When there is none, or it lacks a function.
+    /// Finds and opens the library of this process; refuses one that lacks a function.
     pub(crate) fn open() -> Result<&'static Mpi> {
         let names = names();
         // Those that say more than that there is no file of this name.
@@ -116,10 +113,8 @@ impl Mpi {
     }
 
     /// Initializes the library. Only the thread that does may call it, but for [`Mpi::end_job`].
-    /// Returns whether a process may have other threads, such as the watchdog.
-    ///
-    /// # Errors
-    /// When it has been initialized before, or cannot be.
+    /// Returns whether a process may have other threads, such as the watchdog. Fails when it has
+    /// been initialized before, or cannot be.
     pub(crate) fn init(&self) -> Result<bool> {
         let mut before: c_int = 0;
         // SAFETY: the address of an integer.

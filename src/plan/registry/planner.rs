@@ -67,10 +67,7 @@ impl Planned {
     }
 
     /// Times it under `cost`, by [`simulate::stream`](crate::simulate::stream), or by
-    /// [`Schedule::timed`].
-    ///
-    /// # Errors
-    /// As these.
+    /// [`Schedule::timed`], with their errors.
     pub fn timed(&self, cost: &CostModel, mut watch: impl FnMut(u64)) -> Result<Timed> {
         let timed = self.timed_within(cost, f64::INFINITY, &mut watch)?;
         Ok(timed.expect("no time is larger than infinity"))

@@ -15,7 +15,7 @@ const SEARCHED: usize = 16;
 const MAX_CHEAP_TABLE_BYTES: u64 = 1 << 26;
 
 impl Request {
-    /// Model time of the algorithm with this name, as [`Algorithm::time`].
+    /// Model time of the algorithm with this name: [`find`], then [`Algorithm::time`].
     ///
     /// ```
     /// use oneport::{CostModel, Request};
@@ -23,9 +23,6 @@ impl Request {
     /// assert_eq!(request.time("binomial")?, 3.0 * 1000.1);
     /// # Ok::<(), oneport::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// An unknown name, or as [`Algorithm::plan`].
     pub fn time(&self, algorithm: &str) -> Result<f64> {
         find(self.kind, algorithm)?.time(self)
     }

@@ -58,15 +58,13 @@ pub enum Method {
 ///
 /// After a closed form or a search, even segments of the same number and of one more and one less
 /// are tried, in an eighth of the time. More than 2^22 segments are not considered. Other segments
-/// replace those found first only where they are better by more than rounding errors.
+/// replace those found first only where they are better by more than rounding errors. Errors are
+/// those of [`Algorithm::plan`].
 ///
 /// # Complexity
 /// A closed form takes a few evaluations. A search simulates at most 2^19 transfers at once and
 /// `3 * 2^20` in all, beyond one schedule of a single segment; `p` transfers are counted for each
 /// segment, of which an allreduce makes twice as many.
-///
-/// # Errors
-/// As [`Algorithm::plan`].
 ///
 /// ```
 /// use oneport::plan::{registry, segments::best_segment};
@@ -80,10 +78,8 @@ pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
     best_segment_within(algorithm, request, usize::MAX)
 }
 
-/// Like [`best_segment`], for a memory that holds schedules of at most `max_transfers` transfers.
-///
-/// # Errors
-/// Those of [`best_segment`], and when the search needs a schedule of more transfers.
+/// Like [`best_segment`], for a memory that holds schedules of at most `max_transfers` transfers:
+/// it refuses a search that needs a schedule of more.
 #[doc(hidden)]
 pub fn best_segment_within(
     algorithm: &Algorithm,

@@ -47,9 +47,7 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
 
 /// Searches for segment sizes of an algorithm, unequal ones allowed, by about `trials` evaluations
 /// at most, each by [`Algorithm::time`]. The result is never worse than the best equal sizes.
-///
-/// # Errors
-/// As [`Algorithm::plan`].
+/// Errors are those of [`Algorithm::plan`].
 ///
 /// ```
 /// use oneport::plan::{registry, segments::best_unequal};

@@ -142,10 +142,8 @@ impl<'s> Program<'s> {
     }
 
     /// Has senders not wait where `cost` says so. Each of these messages is copied to a slot of its
-    /// own and has a wire of its own, so any number can be on their way between two ranks.
-    ///
-    /// # Errors
-    /// When memory does not suffice for the copies.
+    /// own and has a wire of its own, so any number can be on their way between two ranks. Fails
+    /// when memory does not suffice for the copies.
     pub(super) fn post_eager(
         mut self,
         schedule: &Schedule,

@@ -54,9 +54,6 @@ pub struct Run<'r, T> {
 /// with the feature `mpi`, the processes of an `mpi::World`. The trait is sealed.
 pub trait Place: sealed::Place {
     /// Carries out `run`: see [`Run::on`].
-    ///
-    /// # Errors
-    /// As [`Run::on`].
     fn run<T: Element>(&mut self, run: &Run<'_, T>) -> Result<Outcome<T>>;
 
     /// The largest number of ranks that a schedule may have here.
@@ -69,10 +66,7 @@ pub trait Place: sealed::Place {
     }
 
     /// The largest of the values of all processes, so that all decide alike. All call it. If ranks
-    /// are threads of this process, it is `value`.
-    ///
-    /// # Errors
-    /// As the library says.
+    /// are threads of this process, it is `value`. The library's errors are returned.
     fn max(&mut self, value: u64) -> Result<u64> {
         Ok(value)
     }

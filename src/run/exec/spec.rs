@@ -141,10 +141,7 @@ impl<'r> RunSpec<'r> {
         }
     }
 
-    /// The schedule, prepared for execution.
-    ///
-    /// # Errors
-    /// As [`Program::new`].
+    /// The schedule, prepared for execution by [`Program::new`].
     pub(crate) fn program(&self) -> Result<Program<'r>> {
         Program::new(self.schedule, self.options.cost.overlaps())
     }

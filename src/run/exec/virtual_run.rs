@@ -111,10 +111,7 @@ impl<'r> VirtualRanks<'r> {
         }
     }
 
-    /// Lets `rank` make as much progress as possible.
-    ///
-    /// # Errors
-    /// As [`Run::on`](crate::run::Run::on), during the run.
+    /// Lets `rank` make as much progress as possible. It fails as [`Run::on`](crate::run::Run::on).
     ///
     /// # Panics
     /// When `carrier` refuses a message.

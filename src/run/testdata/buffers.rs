@@ -9,10 +9,8 @@ use crate::run::transfer::Buffer;
 
 /// What makes the buffers of a run's ranks.
 pub(crate) trait RunBuffers: fmt::Debug + Sync {
-    /// The buffer of `rank`. The thread that calls this allocates and first touches it.
-    ///
-    /// # Errors
-    /// When there is not enough memory.
+    /// The buffer of `rank`, if memory suffices. The thread that calls this allocates and first
+    /// touches it.
     fn of_rank(&self, rank: usize) -> Result<Box<dyn RankBuffer + '_>>;
 
     /// Whether the caller has given inputs.

@@ -51,14 +51,12 @@ pub fn inputs<T: Element>(
 
 /// The contents that every rank's output spans must have, computed from the inputs sequentially in
 /// rank order, without a schedule: `outputs[rank]` holds the elements of the rank's output spans in
-/// order. `inputs[rank]` holds those of its input spans, whatever their values.
+/// order. `inputs[rank]` holds those of its input spans, whatever their values. Errors are those of
+/// [`Collective::expected_output`].
 ///
 /// # Complexity
 /// Linear in the number of elements of all inputs and outputs. Ranks with equal outputs share the
 /// computation, and a scan continues with that of the rank before.
-///
-/// # Errors
-/// As [`Collective::expected_output`].
 ///
 /// # Panics
 /// When `inputs` has fewer ranks than `layout`, or an input fewer elements than its spans.

@@ -215,9 +215,6 @@ impl<'d, T: Element> RunData<'d, T> {
     }
 
     /// The first wrong element in `wrong`, the wrong output of `rank`.
-    ///
-    /// # Errors
-    /// As [`Collective::expected_output`].
     pub(crate) fn mismatch(&self, rank: usize, wrong: &Wrong<T>) -> Result<Option<Mismatch<T>>> {
         let (repetition, found) = wrong;
         let (mut mismatch, mut at) = (None, 0);

@@ -142,10 +142,8 @@ impl<'a> Totals<'a> {
     }
 
     /// Elements of the vector (the only entry), of each rank's block, or, where they differ, of the
-    /// blocks of rank 0 for each rank, then of those of rank 1, and so on.
-    ///
-    /// # Errors
-    /// The lengths do not fit the collective.
+    /// blocks of rank 0 for each rank, then of those of rank 1, and so on. Refuses lengths that do
+    /// not fit the collective.
     pub(crate) fn sizes(&self) -> Result<Vec<usize>> {
         let (p, row) = (self.layout.len(), self.collective.kind().row());
         self.collective.fits_ranks(p)?;

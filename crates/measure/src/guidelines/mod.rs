@@ -270,10 +270,8 @@ pub fn evaluate(
 
 /// As [`evaluate`], measured in a place of one's own, such as the processes of an MPI world.
 /// Guidelines for more ranks than that has are unavailable. All processes must call it alike; all
-/// get the same evaluation, but for warnings about their own hosts.
-///
-/// # Errors
-/// As [`evaluate`]; also if the library lacks a function.
+/// get the same evaluation, but for warnings about their own hosts. It fails, too, if the library
+/// lacks a function.
 pub fn evaluate_on(
     place: &mut impl Place,
     setting: &Setting,

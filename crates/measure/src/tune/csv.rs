@@ -72,10 +72,7 @@ pub fn read(text: &str) -> Result<(Parameters, Vec<Trial>)> {
 }
 
 /// Reads the rows of an interrupted sweep with these parameters, without those of a library's own
-/// function.
-///
-/// # Errors
-/// The errors of [`read`], and an error if the parameters differ, which names the first difference.
+/// function. If the parameters differ, the error names the first difference.
 pub fn resume(text: &str, parameters: &Parameters) -> Result<Vec<Trial>> {
     let (found, rows) = read(text)?;
     let of = |list: &Parameters, name: &str| {

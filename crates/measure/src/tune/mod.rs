@@ -60,10 +60,7 @@ pub struct Sweep {
 /// Source of measured times.
 pub trait Measure {
     /// Performs `request` with `algorithm` and returns the time of each of `repetitions`
-    /// repetitions in nanoseconds.
-    ///
-    /// # Errors
-    /// If the request cannot be planned or performed.
+    /// repetitions in nanoseconds, or why it cannot be planned or performed.
     fn measure(
         &mut self,
         algorithm: &Algorithm,

@@ -111,10 +111,7 @@ const MAX_IDLE: usize = 10;
 const PAUSE: usize = 20;
 
 /// Solves the program, from the slacks or, where some of them would be negative, from the columns,
-/// of which there is then one for each row.
-///
-/// # Errors
-/// When gains are unbounded.
+/// of which there is then one for each row. Refuses unbounded gains.
 pub(super) fn maximise<T: Clone>(
     bounds: &[Fraction],
     mut columns: Vec<Column<T>>,

@@ -101,8 +101,7 @@ pub(super) struct LineGraph<'f> {
 }
 
 impl<'f> LineGraph<'f> {
-    /// # Errors
-    /// When steps wait for steps that are not there, or messages do not match.
+    /// Refuses steps that wait for steps that are not there, and messages that do not match.
     pub(super) fn new(file: &'f MscclFile<'f>, buffered: Buffered) -> Result<LineGraph<'f>> {
         let mut graph = LineGraph {
             file,
@@ -234,10 +233,7 @@ impl<'f> LineGraph<'f> {
     }
 
     /// Finds the order of every rank's steps, and whether the file gives it. Time is `n log n` in
-    /// the number of steps.
-    ///
-    /// # Errors
-    /// When steps wait for each other.
+    /// the number of steps. Refuses steps that wait for each other.
     pub(super) fn order(&self) -> Result<(Orders, bool)> {
         if let Some(numbers) = self.numbers() {
             return Ok((self.sorted(&self.keys_of_numbers(numbers)?), true));

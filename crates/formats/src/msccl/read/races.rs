@@ -34,10 +34,8 @@ const MAX_VISITS: usize = 1 << 28;
 ///
 /// Steps are swept in an order in which each comes after those before it. As long as no race was
 /// found, it is enough that a read comes after the last write, and a write after all reads since:
-/// linear in the number of steps, where steps wait for those before them more or less directly.
-///
-/// # Errors
-/// When there is a race, or steps that overlap in so many pairs that it takes too long to tell.
+/// linear in the number of steps, where steps wait for those before them more or less directly. It
+/// refuses steps that overlap in so many pairs that it takes too long to tell.
 pub(super) fn ensure_none(
     graph: &LineGraph,
     memory: impl Fn(usize) -> Result<BufferStarts>,
