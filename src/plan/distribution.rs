@@ -98,40 +98,36 @@ impl Distribution {
     pub fn pair_sizes(self, p: usize, b: usize, rho: usize, seed: u64) -> Result<Vec<usize>> {
         ensure_fit(p.saturating_mul(p), b, rho)?;
         let mut random = Generator::new(seed);
-        Ok((0..p)
-            .flat_map(|_| self.draw(p, b, rho, &mut random))
-            .collect())
+        let sizes = (0..p).flat_map(|_| self.draw(p, b, rho, &mut random));
+        Ok(sizes.collect())
     }
 
     fn draw(self, p: usize, b: usize, rho: usize, random: &mut Generator) -> Vec<usize> {
         let mut uniform = |max: usize| 1 + random.below(max.max(1));
-        match self {
-            Distribution::Same => vec![b; p],
-            Distribution::Random => (0..p).map(|_| uniform(2 * b)).collect(),
-            Distribution::RandomDecreasing | Distribution::RandomIncreasing => {
-                let mut sizes = Distribution::Random.draw(p, b, rho, random);
-                sizes.sort_unstable();
-                if self == Distribution::RandomDecreasing {
-                    sizes.reverse();
-                }
-                sizes
-            }
-            Distribution::Bucket => (0..p).map(|_| b.div_ceil(2) + uniform(b)).collect(),
-            Distribution::Spikes => (0..p)
-                .map(|_| if uniform(rho) == 1 { rho * b } else { 1 })
-                .collect(),
-            Distribution::Decreasing => (0..p).map(|i| 2 * b * (p - i) / p + 1).collect(),
-            Distribution::Increasing => (0..p).map(|i| 2 * b * (i + 1) / p + 1).collect(),
-            Distribution::Alternating => (0..p)
-                .map(|i| if i % 2 == 0 { b + b / 2 } else { b - b / 2 })
-                .collect(),
-            Distribution::Skewed => (0..p)
-                .map(|i| if i < rho { p * b / rho } else { 1 })
-                .collect(),
-            Distribution::TwoBlocks => (0..p)
-                .map(|i| if i == 0 || i + 1 == p { p * b / 2 } else { 0 })
-                .collect(),
+        use Distribution::*;
+        let size = |i: usize| match self {
+            Same => b,
+            Random | RandomDecreasing | RandomIncreasing => uniform(2 * b),
+            Bucket => b.div_ceil(2) + uniform(b),
+            Spikes if uniform(rho) == 1 => rho * b,
+            Spikes => 1,
+            Decreasing => 2 * b * (p - i) / p + 1,
+            Increasing => 2 * b * (i + 1) / p + 1,
+            Alternating if i.is_multiple_of(2) => b + b / 2,
+            Alternating => b - b / 2,
+            Skewed if i < rho => p * b / rho,
+            Skewed => 1,
+            TwoBlocks if i == 0 || i + 1 == p => p * b / 2,
+            TwoBlocks => 0,
+        };
+        let mut sizes: Vec<usize> = (0..p).map(size).collect();
+        if matches!(self, RandomDecreasing | RandomIncreasing) {
+            sizes.sort_unstable();
         }
+        if self == RandomDecreasing {
+            sizes.reverse();
+        }
+        sizes
     }
 }
 

@@ -163,7 +163,7 @@ pub(crate) mod gather {
     pub mod weakly_ordered;
 
     pub use self::problem::GatherProblem;
-    use self::problem::ensure_few;
+    use self::problem::{ensure_few, fastest};
     pub use self::tree::{Child, GatherTree};
 }
 

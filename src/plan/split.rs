@@ -70,11 +70,8 @@ impl Segments {
         if sizes.is_empty() {
             return Err(Error::usage("0 segments"));
         }
-        if sizes
-            .iter()
-            .try_fold(0usize, |a, &b| a.checked_add(b))
-            .is_none()
-        {
+        let sum = sizes.iter().try_fold(0usize, |a, &b| a.checked_add(b));
+        if sum.is_none() {
             return Err(Error::usage("segment sizes overflow"));
         }
         Ok(Segments(sizes))

@@ -363,10 +363,8 @@ fn print(out: &mut dyn Write, done: &GuidelinesJob) -> Result<()> {
     }
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for entry in &report.unavailable {
-        reasons
-            .entry(&entry.reason)
-            .or_default()
-            .push(entry.guideline);
+        let of_reason = reasons.entry(&entry.reason).or_default();
+        of_reason.push(entry.guideline);
     }
     if !reasons.is_empty() {
         writeln!(out, "\nnot available:")?;

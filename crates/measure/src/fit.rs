@@ -209,10 +209,8 @@ impl Curve {
                 runs.push(((before * m_f + after * n_f) / (m_f + n_f), m + n));
             }
         }
-        self.values = runs
-            .into_iter()
-            .flat_map(|(value, n)| std::iter::repeat_n(value, n))
-            .collect();
+        let repeated = |(value, n)| std::iter::repeat_n(value, n);
+        self.values = runs.into_iter().flat_map(repeated).collect();
         self
     }
 }
@@ -236,11 +234,8 @@ pub fn quantile(values: &mut [f64], q: f64) -> f64 {
 
 /// Returns the valid points in order of size, if they have at least two different sizes.
 fn usable(points: &[Measured]) -> Option<Vec<Measured>> {
-    let mut points: Vec<Measured> = points
-        .iter()
-        .filter(|p| p.time.is_finite() && p.scale.is_finite() && p.scale > 0.0)
-        .copied()
-        .collect();
+    let is_valid = |p: &&Measured| p.time.is_finite() && p.scale.is_finite() && p.scale > 0.0;
+    let mut points: Vec<Measured> = points.iter().filter(is_valid).copied().collect();
     points.sort_by_key(|p| p.bytes);
     let several = points.first()?.bytes < points.last()?.bytes;
     several.then_some(points)
@@ -316,10 +311,8 @@ fn least_squares(
     let mut rows = vec![vec![0.0; n + 1]; n];
     for (point, weight) in points.iter().zip(weights) {
         let weight = weight / (point.scale * point.scale);
-        let i = knots
-            .partition_point(|&k| k <= point.bytes)
-            .saturating_sub(1)
-            .min(knots.len() - 2);
+        let below = knots.partition_point(|&k| k <= point.bytes);
+        let i = below.saturating_sub(1).min(knots.len() - 2);
         let (from, to) = (knots[i] as f64, knots[i + 1] as f64);
         let right = (point.size() - from) / (to - from);
         // The two knots around the point.

@@ -181,10 +181,8 @@ fn lines(schedule: &Schedule) -> Result<Vec<[u64; 2]>> {
     let per_byte = u64::from(schedule.collective().kind().has_data());
     let longest = |alpha: u64, beta: u64| -> Result<[u64; 2]> {
         let simulation = prepared.simulate(&CostModel::new(alpha as f64, beta as f64))?;
-        let path = simulation
-            .critical_path()
-            .into_iter()
-            .map(|node| &prepared.nodes()[node]);
+        let path = simulation.critical_path().into_iter();
+        let path = path.map(|node| &prepared.nodes()[node]);
         let messages = path.filter(|node| node.kind == NodeKind::Transfer && node.elements > 0);
         let bytes = messages.map(|node| node.elements * schedule.element_bytes() * per_byte);
         Ok(bytes.fold([0, 0], |sum, bytes| [sum[0] + 1, sum[1] + bytes]))

@@ -150,8 +150,6 @@ fn expanded<W>(levels: &[Contraction<W>]) -> Vec<Option<usize>> {
         }
         chosen = entering;
     }
-    chosen
-        .into_iter()
-        .map(|edge| edge.map(|e| levels[0].edges[e].3))
-        .collect()
+    let given = |edge: Option<usize>| edge.map(|e| levels[0].edges[e].3);
+    chosen.into_iter().map(given).collect()
 }

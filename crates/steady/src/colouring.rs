@@ -294,12 +294,8 @@ pub(super) fn violated_sets(graph: &PortGraph, loads: &[Fraction]) -> Vec<Vec<us
         arcs.extend([(a, b), (b, a)]);
         capacity.extend([load, load]);
     };
-    for (&(a, b), load) in graph
-        .links()
-        .iter()
-        .zip(loads)
-        .filter(|(_, w)| !w.is_zero())
-    {
+    let loaded = graph.links().iter().zip(loads);
+    for (&(a, b), load) in loaded.filter(|(_, w)| !w.is_zero()) {
         let load = load.to_f64();
         connect(a, b, load);
         idle[a] -= load;
@@ -318,10 +314,8 @@ pub(super) fn violated_sets(graph: &PortGraph, loads: &[Fraction]) -> Vec<Vec<us
         let Some(side) = cut((v, above)) else {
             continue;
         };
-        let leaving = arcs
-            .iter()
-            .zip(&capacity)
-            .filter(|((a, b), _)| side[*a] && !side[*b]);
+        let arcs = arcs.iter().zip(&capacity);
+        let leaving = arcs.filter(|((a, b), _)| side[*a] && !side[*b]);
         cut_above[v] = leaving.map(|(_, w)| w).sum();
         for u in v + 1..=n {
             if side[u] && up[u] == above {

@@ -79,10 +79,8 @@ impl Solution {
         }
         // The shortest period in which every route has whole operations; it need not be an integer.
         let below = common_denominator(self.routes.iter().map(|(_, x)| x));
-        let rates = self
-            .routes
-            .iter()
-            .map(|(_, x)| magnitude(&scaled(x, &below)));
+        let rates = self.routes.iter().map(|(_, x)| scaled(x, &below));
+        let rates = rates.map(|rate| magnitude(&rate));
         let common = rates.fold(UBig::ZERO, |g, rate| g.gcd(rate));
         let below = Fraction::from(below) / Fraction::from(common);
         let operations = &below * &self.throughput;

@@ -230,12 +230,8 @@ fn completed(graph: &PortGraph, whole: &[IBig]) -> (Vec<LoadEntry>, IBig) {
         entries.push((row, column, whole[i].clone(), Some(i)));
         entries.push((n + column, n + row, whole[i].clone(), None));
     }
-    let busiest = rows
-        .iter()
-        .chain(&columns)
-        .max()
-        .cloned()
-        .unwrap_or_default();
+    let busiest = rows.iter().chain(&columns).max();
+    let busiest = busiest.cloned().unwrap_or_default();
     for v in 0..n {
         let (out, into) = (&busiest - &rows[v], &busiest - &columns[v]);
         for (from, to, missing) in [(v, n + v, out), (n + v, v, into)] {

@@ -179,11 +179,8 @@ impl Periodic {
                 let (from, to) = solution.link(*activity);
                 step(to, Step::recv(from, *span), *route, time);
             }
-            start += slot
-                .into_iter()
-                .map(|(.., time)| time)
-                .max()
-                .unwrap_or_default();
+            let longest = slot.into_iter().map(|(.., time)| time).max();
+            start += longest.unwrap_or_default();
         }
         Ok((builder.build()?, times, routes))
     }

@@ -336,12 +336,10 @@ pub(crate) fn time_of_round(request: &Request, elements: usize) -> f64 {
 /// The time to combine what each rank receives in a round in which it sends as much: `elements`
 /// through each port.
 pub(in crate::plan) fn time_of_combining_all(request: &Request, elements: &[usize]) -> f64 {
+    let local = elements.iter().map(|&n| request.local_combine_time(n));
     match *elements {
         [one] => time_of_combining(request, one),
-        _ => elements
-            .iter()
-            .map(|&n| request.local_combine_time(n))
-            .sum(),
+        _ => local.sum(),
     }
 }
 

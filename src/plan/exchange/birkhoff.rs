@@ -97,17 +97,11 @@ struct Decomposition {
 impl Decomposition {
     fn new(blocks: &BlockPairs) -> Decomposition {
         let p = blocks.ranks();
-        let row = |from: usize| (0..p).map(move |to| (from, to));
-        let mut left: Vec<usize> = (0..p)
-            .flat_map(row)
-            .map(|(from, to)| len(blocks, from, to))
-            .collect();
-        let sent: Vec<usize> = (0..p)
-            .map(|from| left[from * p..][..p].iter().sum())
-            .collect();
-        let received: Vec<usize> = (0..p)
-            .map(|to| (0..p).map(|from| left[from * p + to]).sum())
-            .collect();
+        let row = |from: usize| (0..p).map(move |to| len(blocks, from, to));
+        let mut left: Vec<usize> = (0..p).flat_map(row).collect();
+        let sent: Vec<usize> = left.chunks(p).map(|row| row.iter().sum()).collect();
+        let column = |to: usize| (0..p).map(|from| left[from * p + to]).sum();
+        let received: Vec<usize> = (0..p).map(column).collect();
         let sum = sent.iter().chain(&received).copied().max().unwrap_or(0);
         // Idle elements, in the fewest entries.
         let (mut from, mut to) = (0, 0);

@@ -54,7 +54,7 @@ use std::collections::VecDeque;
 use super::optimal::DynamicProgram;
 use super::optimal::table::Ranges;
 use super::tree::Received;
-use super::{GatherProblem, GatherTree, heterogeneous};
+use super::{GatherProblem, GatherTree, fastest, heterogeneous};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 
 tree_rows!(
@@ -130,9 +130,7 @@ impl BinaryTimes<'_> {
 
     fn best(&self, i: usize, j: usize, root: Option<usize>) -> (f64, Fork) {
         let timed = Self::shapes(i, j, root).map(|s| (self.time(i, j, s), s));
-        timed
-            .reduce(|best, next| if next.0 < best.0 { next } else { best })
-            .unwrap_or((0.0, Fork::FirstAlone))
+        fastest(timed).unwrap_or((0.0, Fork::FirstAlone))
     }
 
     /// Fills the ranges within `start..end` by trying every shape of each.
@@ -257,14 +255,9 @@ impl BinaryTimes<'_> {
         let lasts = [next.saturating_sub(1), before.unwrap_or(i)];
         let firsts = firsts.into_iter().filter(inner).map(Fork::First);
         let middles = middles.into_iter().filter(inner).map(Fork::Middle);
-        let lasts = lasts
-            .into_iter()
-            .filter(|k| (i..j - 1).contains(k))
-            .map(Fork::Last);
-        firsts
-            .chain(middles)
-            .chain(lasts)
-            .map(|s| self.time(i, j, s))
+        let lasts = lasts.into_iter().filter(|k| (i..j - 1).contains(k));
+        let all = firsts.chain(middles).chain(lasts.map(Fork::Last));
+        all.map(|s| self.time(i, j, s))
             .fold(f64::INFINITY, f64::min)
     }
 

@@ -22,7 +22,7 @@
 //! Example, `p = 11`, `m = 1,0,2,3,4,2,0,0,1,7,5`, root 9, adaptive: 1→0, 2→3, 5→4, 6→7, 8→9; 0→3,
 //! 7→4, 10→9; 4→3; 3→9.
 
-use super::{GatherProblem, GatherTree};
+use super::{GatherProblem, GatherTree, fastest};
 use crate::plan::gather::row::tree_rows;
 use crate::plan::prelude::*;
 
@@ -158,9 +158,7 @@ pub(super) fn join_subcubes(
 fn best_of(problem: &GatherProblem, roots: impl Iterator<Item = usize>) -> usize {
     let cubes = SubcubeLevels::new(problem);
     let timed = roots.map(|root| (cubes.time(problem, root), root));
-    timed
-        .reduce(|best, next| if next.0 < best.0 { next } else { best })
-        .map_or(0, |(_, root)| root)
+    fastest(timed).map_or(0, |(_, root)| root)
 }
 
 /// Size and time of every subcube rooted at its last rank: `levels[dimension][subcube]`.

@@ -115,8 +115,11 @@ impl GatherProblem {
         trees: impl IntoIterator<Item = GatherTree>,
     ) -> Option<GatherTree> {
         let timed = trees.into_iter().map(|tree| (self.time(&tree), tree));
-        timed
-            .reduce(|best, next| if next.0 < best.0 { next } else { best })
-            .map(|(_, tree)| tree)
+        fastest(timed).map(|(_, tree)| tree)
     }
+}
+
+/// The first of those with the smallest time.
+pub(super) fn fastest<T>(timed: impl Iterator<Item = (f64, T)>) -> Option<(f64, T)> {
+    timed.reduce(|best, next| if next.0 < best.0 { next } else { best })
 }

@@ -37,7 +37,7 @@ use std::collections::VecDeque;
 use super::optimal::DynamicProgram;
 use super::optimal::table::Ranges;
 use super::tree::Received;
-use super::{GatherProblem, GatherTree};
+use super::{GatherProblem, GatherTree, fastest};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::plan::prelude::*;
 
@@ -121,9 +121,7 @@ impl RankTimes<'_> {
     /// ready for it at `times[x - base]`.
     fn last(&self, times: &[f64], base: usize, first: usize, y: usize) -> (f64, usize) {
         let timed = (first..y).map(|x| (self.received(times[x - base], x, y), x));
-        timed
-            .reduce(|best, next| if next.0 < best.0 { next } else { best })
-            .unwrap_or((f64::INFINITY, first))
+        fastest(timed).unwrap_or((f64::INFINITY, first))
     }
 
     fn tree(&mut self, root: Option<usize>) -> GatherTree {

@@ -1,6 +1,6 @@
 //! The dynamic program over sets of ranks that finds the best of all gather trees, ordered or not.
 
-use super::{Child, GatherProblem, GatherTree, ensure_few};
+use super::{Child, GatherProblem, GatherTree, ensure_few, fastest};
 use crate::plan::prelude::*;
 
 /// The tables. A set of ranks is the number whose bits are its members.
@@ -70,14 +70,14 @@ impl Sets {
     /// receives.
     fn last(&self, set: usize, r: usize) -> (f64, usize) {
         let time = |q: usize| max_time(self.time(0, set & !q, r), self.best[q].0) + self.message[q];
-        fastest(subsets(set).map(|q| (time(q), q)))
+        fastest(subsets(set).map(|q| (time(q), q))).unwrap_or_default()
     }
 
     /// The time at which ports `0..=port` of `r` have received all of `set`, and what the last port
     /// receives.
     fn share(&self, port: usize, set: usize, r: usize) -> (f64, usize) {
         let time = |h: usize| max_time(self.time(port - 1, set & !h, r), self.time(0, h, r));
-        fastest(subsets(set).chain([0]).map(|h| (time(h), h)))
+        fastest(subsets(set).chain([0]).map(|h| (time(h), h))).unwrap_or_default()
     }
 
     fn root(&self, set: usize) -> (f64, usize) {
@@ -85,7 +85,7 @@ impl Sets {
             true => 0.0,
             false => self.time(self.ports - 1, set & !(1 << r), r),
         };
-        fastest(members(self.ranks, set).map(|r| (time(r), r)))
+        fastest(members(self.ranks, set).map(|r| (time(r), r))).unwrap_or_default()
     }
 
     pub(super) fn tree(&self, root: Option<usize>) -> GatherTree {
@@ -124,9 +124,4 @@ fn members(ranks: usize, set: usize) -> impl Iterator<Item = usize> {
 fn subsets(set: usize) -> impl Iterator<Item = usize> {
     let first = (set > 0).then_some(set);
     std::iter::successors(first, move |q| Some((q - 1) & set).filter(|&q| q > 0))
-}
-
-fn fastest(all: impl Iterator<Item = (f64, usize)>) -> (f64, usize) {
-    all.reduce(|best, next| if next.0 < best.0 { next } else { best })
-        .unwrap_or((0.0, 0))
 }

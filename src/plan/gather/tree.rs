@@ -233,12 +233,9 @@ impl GatherTree {
             let node = &self.nodes[r];
             let own = Span::new(0, blocks[r]);
             let leaf = node.children.is_empty();
-            let parts: Vec<Runs> = node
-                .children
-                .iter()
-                .map(|c| std::mem::take(&mut gathered[c.rank]))
-                .collect();
-            let mine = std::mem::take(&mut gathered[r]);
+            let mut take = |rank: usize| std::mem::take(&mut gathered[rank]);
+            let parts: Vec<Runs> = node.children.iter().map(|c| take(c.rank)).collect();
+            let mine = take(r);
             let held = Runs::merged(parts.iter().chain([&mine]));
             let whole = Span::new(if leaf { 0 } else { own.len }, offsets.elements(&held));
             let program: &mut Vec<Step> = &mut programs[r];

@@ -76,11 +76,8 @@ fn tree_for_threshold(
         (0..problem.ranks()).partition(|&r| sizes[r] <= threshold);
     let root_of = |group: &[usize]| {
         let given = problem.root().filter(|root| group.contains(root));
-        let largest = group
-            .iter()
-            .copied()
-            .reduce(|a, b| if sizes[b] > sizes[a] { b } else { a });
-        given.or(largest).unwrap_or(0)
+        let larger = |a, b| if sizes[b] > sizes[a] { b } else { a };
+        given.or(group.iter().copied().reduce(larger)).unwrap_or(0)
     };
     let roots = (root_of(&small), root_of(&large));
     let small_receives = small_receives.unwrap_or(problem.root() == Some(roots.0));

@@ -256,18 +256,20 @@ impl<'m> Alltoall<'m> {
         all
     }
 
+    /// The blocks from all ranks, at their destination.
+    fn received(&self, all: &[(usize, usize)], (s, j): (usize, usize)) -> Spans {
+        let blocks = all.iter().map(|&from| self.at(s, j, from, (s, j)));
+        blocks.collect()
+    }
+
     /// What leaders scatter to the other ranks of their nodes: after the rank's own blocks, those
     /// from all ranks in rank order.
     fn scattered(&self, (s, j): (usize, usize)) -> Spans {
-        let (leader, all) = (self.machine.leader(s), self.ranks());
-        if j == leader {
-            return all
-                .iter()
-                .map(|&from| self.at(s, j, from, (s, j)))
-                .collect();
+        if j == self.machine.leader(s) {
+            return self.received(&self.ranks(), (s, j));
         }
-        let own = self.block((s, j)).len;
-        Span::new(self.machine.whole.len, all.len() * own).into()
+        let all = self.machine.nodes.len() * self.n;
+        Span::new(self.machine.whole.len, all * self.block((s, j)).len).into()
     }
 
     fn layout(&self) -> Vec<Layout> {
@@ -277,10 +279,7 @@ impl<'m> Alltoall<'m> {
         for &(s, j) in &all {
             let output = match self.machine.shape {
                 Shape::Leaders => self.scattered((s, j)),
-                Shape::Lanes => all
-                    .iter()
-                    .map(|&from| self.at(s, j, from, (s, j)))
-                    .collect(),
+                Shape::Lanes => self.received(&all, (s, j)),
             };
             let others = match self.machine.shape {
                 Shape::Leaders if j != self.machine.leader(s) => all.len() * self.block((s, j)).len,
@@ -326,11 +325,9 @@ impl<'m> Alltoall<'m> {
             output: nodes.clone().flat_map(|d| blocks(s, d, s)).collect(),
         };
         let size = |d: usize| -> usize { to.clone().map(|j| self.block((d, j)).len).sum() };
+        let member = |d: usize| self.rank((d, number_in(d)));
         Group {
-            members: nodes
-                .clone()
-                .map(|d| self.rank((d, number_in(d))))
-                .collect(),
+            members: nodes.clone().map(member).collect(),
             root: 0,
             sizes: nodes.clone().map(|d| self.n * size(d)).collect(),
             places: nodes.clone().map(place).collect(),

@@ -161,10 +161,8 @@ impl<'a> TriedSegments<'a> {
             // Of even sizes and others that take the same time, the others come first.
             (time, split.is_even(elements), split)
         };
-        let best = self
-            .times
-            .iter()
-            .reduce(|a, b| if rank(&b) < rank(&a) { b } else { a });
+        let better = |a, b| if rank(&b) < rank(&a) { b } else { a };
+        let best = self.times.iter().reduce(better);
         let (&split, &(time, executed)) = best.expect("some size was tried");
         (split, time, executed)
     }

@@ -62,10 +62,8 @@ pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
     let period = request.by_ports(3, 2);
     let tree = BinaryTree::new(request.ranks);
     let first = tree.first_sends();
-    let rounds = first
-        .iter()
-        .max()
-        .map_or(0, |last| last + 1 + period * (q - 1));
+    let last = first.iter().max();
+    let rounds = last.map_or(0, |last| last + 1 + period * (q - 1));
     let round = |t: usize| {
         let sends = |v: usize| {
             let since = t.checked_sub(first[v - 1])?;

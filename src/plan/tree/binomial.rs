@@ -25,17 +25,15 @@ pub(in crate::plan) const REDUCE: Row = Row {
 pub(in crate::plan) const ALLREDUCE: Row = row::allreduce(REDUCE, "2 ceil(log2 p)");
 
 pub(in crate::plan) fn reduction(request: &Request) -> Reduction {
-    let request = request
-        .clone()
-        .segments(Segments::whole(request.elements()));
-    Reduction::new(&request, rounds(request.ranks))
+    let vector = Segments::whole(request.elements());
+    Reduction::new(&request.clone().segments(vector), rounds(request.ranks))
 }
 
 fn rounds(p: usize) -> impl Iterator<Item = Vec<Transfer>> {
     (0..p.next_power_of_two().trailing_zeros()).map(move |k| {
         let half = 1 << k;
-        (0..p.saturating_sub(half))
-            .step_by(2 * half)
+        let receivers = (0..p.saturating_sub(half)).step_by(2 * half);
+        receivers
             .map(|to| Transfer::new(0, to + half, to))
             .collect()
     })

@@ -55,10 +55,8 @@ fn plan_reduction(request: &Request, combines: bool) -> Result<Schedule> {
 }
 
 pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
-    let request = request
-        .clone()
-        .cost(request.cost.clone().reversed_links()?)
-        .keep_order(false);
+    let reversed = request.cost.clone().reversed_links()?;
+    let request = request.clone().cost(reversed).keep_order(false);
     plan_reduction(&request, false)?.into_reversed()
 }
 

@@ -224,10 +224,8 @@ fn throughput_lines(found: &Found) -> Vec<SummaryLine> {
             format!("{exact} a time unit ({float}; {why})"),
         ),
     ];
-    let same = found
-        .recomputed
-        .iter()
-        .filter(|(_, value)| value == throughput);
+    let recomputed = found.recomputed.iter();
+    let same = recomputed.filter(|(_, value)| value == throughput);
     let methods: Vec<&str> = same.map(|(method, _)| *method).collect();
     if !methods.is_empty() {
         lines.push(("the same", format!("by {}", methods.join(", and by "))));

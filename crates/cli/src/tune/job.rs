@@ -197,15 +197,13 @@ impl<'a> TuneJob<'a> {
     pub(super) fn doubts(&self, tuning: &TuningResult) -> Option<String> {
         let open = sizes_of(tuning.winners().filter(|row| !row.settled));
         let disturbed = sizes_of(tuning.disturbed());
-        let doubts: Vec<String> = [
+        let busy = self.load.is_some() || tuning.percent_by_others.is_some();
+        let doubts = [
             open.map(|sizes| format!("not settled at {sizes}")),
             disturbed.map(|sizes| format!("disturbed at {sizes}")),
-            (self.load.is_some() || tuning.percent_by_others.is_some())
-                .then(|| "the machine was busy".to_string()),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
+            busy.then(|| "the machine was busy".to_string()),
+        ];
+        let doubts: Vec<String> = doubts.into_iter().flatten().collect();
         (!doubts.is_empty()).then(|| doubts.join(", "))
     }
 

@@ -81,10 +81,8 @@ pub(super) fn print(
     let is_algorithm = |row: &Trial| !row.model_time.is_nan();
     let x_model = |row: &Trial| row.wall.median as f64 / row.model_time;
     let words = |row: &Trial| {
-        let library = tuning
-            .library
-            .iter()
-            .find(|own| std::ptr::eq(&own.trial, row));
+        let mut library = tuning.library.iter();
+        let library = library.find(|own| std::ptr::eq(&own.trial, row));
         match (library, best_of(row.bytes)) {
             (None, _) => verdict(row, &disturbed),
             (Some(own), _) if own.error.is_some() => "WRONG".into(),

@@ -75,12 +75,8 @@ impl VerifyJob<'_> {
             rows: self.rows.iter().map(json_row).collect::<Vec<_>>(),
         };
         output::answer(out, self.job.args.json, &json, |out| self.print_text(out))?;
-        match self
-            .rows
-            .iter()
-            .rev()
-            .find_map(|row| Some((row, row.error.as_ref()?)))
-        {
+        let mut latest = self.rows.iter().rev();
+        match latest.find_map(|row| Some((row, row.error.as_ref()?))) {
             None => Ok(ExitCode::SUCCESS),
             Some((row, error)) => {
                 let (function, size) = (&row.library.algorithm, show_bytes(row.bytes));

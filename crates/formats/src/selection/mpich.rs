@@ -168,10 +168,8 @@ fn ruled(
     let [fewer, ranks] = [table.ranks.saturating_sub(1), table.ranks];
     let mut ruled: Option<Decision> = None;
     for (index, rule) in rules.iter().enumerate().rev() {
-        let expression = rule
-            .name
-            .replace("SEGMENT", &segment(rule.row).to_string())
-            .replace("PEERS", &fewer.max(1).to_string());
+        let named = rule.name.replace("SEGMENT", &segment(rule.row).to_string());
+        let expression = named.replace("PEERS", &fewer.max(1).to_string());
         let node = Decision::parse(&expression, Some(&automatic));
         let node = Decision::Comment(described(rule, &rule.row.algorithm), Box::new(node));
         ruled = Some(match ruled {

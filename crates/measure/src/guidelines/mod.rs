@@ -327,10 +327,8 @@ pub fn evaluate_on(
         report.add_unavailable(one.guideline.name, reason);
         false
     });
-    let mut selected: Vec<usize> = compared
-        .iter()
-        .flat_map(|one| one.sides.iter().flatten().map(|&(plan, _)| plan))
-        .collect();
+    let sides = compared.iter().flat_map(|one| one.sides.iter().flatten());
+    let mut selected: Vec<usize> = sides.map(|&(plan, _)| plan).collect();
     selected.sort_unstable();
     selected.dedup();
     let warnings = &mut report.warnings;

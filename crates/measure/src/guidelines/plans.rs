@@ -301,11 +301,8 @@ fn verify(
     planned: &PlannedCall,
     warnings: &mut Vec<String>,
 ) -> Result<Cow<'static, str>> {
-    let outcome = run
-        .clone()
-        .repetitions(MIN_FITTING_REPETITIONS)
-        .verified()
-        .on(place)?;
+    let few = run.clone().repetitions(MIN_FITTING_REPETITIONS);
+    let outcome = few.verified().on(place)?;
     let function = outcome.function.map(Cow::Borrowed);
     let name = function.unwrap_or_else(|| planned.algorithm.name());
     if let Some(mismatch) = outcome.mismatch {

@@ -89,10 +89,8 @@ pub fn resume(text: &str, parameters: &Parameters) -> Result<Vec<Trial>> {
         }
     }
     // The library's own function is measured again.
-    Ok(rows
-        .into_iter()
-        .filter(|row| !row.model_time.is_nan())
-        .collect())
+    let own = rows.into_iter().filter(|row| !row.model_time.is_nan());
+    Ok(own.collect())
 }
 
 /// Reads the rows after the header, which is line `header` of the file.

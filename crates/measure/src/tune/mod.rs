@@ -278,14 +278,11 @@ impl<'a> RunningSweep<'a> {
         const BATCHES: usize = 3;
         /// Algorithms that are slower than the best by more than this factor are left out.
         const MAX_SLOWDOWN: u64 = 3;
-        let leader = |board: &[Search], point: usize| {
-            let segment = board[point].leader()?;
-            Some((point, segment, board[point].summary(segment)?))
+        let leader = |&point: &usize| {
+            let segment = self.board[point].leader()?;
+            Some((point, segment, self.board[point].summary(segment)?))
         };
-        let mut leaders: Vec<_> = points
-            .iter()
-            .filter_map(|&point| leader(&self.board, point))
-            .collect();
+        let mut leaders: Vec<_> = points.iter().filter_map(leader).collect();
         let best = leaders.iter().map(|(.., s)| s.median).min().unwrap_or(0);
         leaders.retain(|&(point, segment, s)| {
             s.median / MAX_SLOWDOWN <= best && self.board[point].is_open(segment, MAX_REPETITIONS)
@@ -295,10 +292,8 @@ impl<'a> RunningSweep<'a> {
             return Ok(());
         }
         let repetitions = |(.., summary): &(usize, usize, Summary)| {
-            summary
-                .repetitions
-                .div_ceil(BATCHES)
-                .min(MAX_REPETITIONS / 10)
+            let of_batch = summary.repetitions.div_ceil(BATCHES);
+            of_batch.min(MAX_REPETITIONS / 10)
         };
         let mut measured: Vec<usize> = leaders.iter().map(repetitions).collect();
         if library.is_some() {

@@ -60,11 +60,8 @@ impl Search {
         algorithm.accepts(&whole)?;
         let mine = |row: &&Trial| row.bytes == bytes && row.algorithm == algorithm.name();
         let elements_of = |row: &Trial| usize::try_from(row.segment / size).unwrap_or(elements);
-        let known: BTreeMap<_, _> = known
-            .iter()
-            .filter(mine)
-            .map(|row| (elements_of(row), row.clone()))
-            .collect();
+        let known = known.iter().filter(mine);
+        let known: BTreeMap<_, _> = known.map(|row| (elements_of(row), row.clone())).collect();
         let mut search = Search {
             algorithm: algorithm.clone(),
             whole,
@@ -100,17 +97,15 @@ impl Search {
     }
 
     fn times(&self) -> impl Iterator<Item = (usize, Summary)> {
-        self.tried
-            .iter()
-            .filter(|(_, c)| !c.fresh || c.samples.len() >= BASE_REPETITIONS)
-            .filter_map(|(&segment, c)| Some((segment, c.summary?)))
+        let counts = |c: &Candidate| !c.fresh || c.samples.len() >= BASE_REPETITIONS;
+        let tried = self.tried.iter().filter(move |(_, c)| counts(c));
+        tried.filter_map(|(&segment, c)| Some((segment, c.summary?)))
     }
 
     /// Returns the segment size with the smallest median so far.
     pub(super) fn leader(&self) -> Option<usize> {
-        self.times()
-            .min_by_key(|(_, s)| s.median)
-            .map(|(segment, _)| segment)
+        let best = self.times().min_by_key(|(_, s)| s.median);
+        best.map(|(segment, _)| segment)
     }
 
     /// Whether a segment size may get more repetitions.
@@ -124,10 +119,8 @@ impl Search {
         if self.tried.contains_key(&segment) {
             return Ok(());
         }
-        let request = self
-            .whole
-            .clone()
-            .segments(Segments::of_size(self.elements(), segment.max(1))?);
+        let segments = Segments::of_size(self.elements(), segment.max(1))?;
+        let request = self.whole.clone().segments(segments);
         let (model_time, summary) = match self.known.get(&segment) {
             Some(row) => (row.model_time, Some(row.wall)),
             None => (self.algorithm.time(&request)?, None),

@@ -117,11 +117,8 @@ impl Sweep {
 
     /// The rows at a place, fastest first.
     pub fn at(&self, place: Place) -> Vec<&SweepRow> {
-        let mut rows: Vec<_> = self
-            .rows
-            .iter()
-            .filter(|row| row.place() == place)
-            .collect();
+        let rows = self.rows.iter().filter(|row| row.place() == place);
+        let mut rows: Vec<_> = rows.collect();
         rows.sort_by(|a, b| a.value().total_cmp(&b.value()));
         rows
     }
@@ -307,10 +304,8 @@ pub fn plot(sweep: &Sweep, caption: &Caption) -> String {
         Over::Ranks => row.ranks as f64,
     };
     let names = sweep.algorithms();
-    let labels = names
-        .iter()
-        .map(|name| width(name, TEXT))
-        .fold(0.0, f64::max);
+    let widths = names.iter().map(|name| width(name, TEXT));
+    let labels = widths.fold(0.0, f64::max);
     let left = MARGIN + 60.0;
     let beside = labels + 12.0 + MARGIN;
     let room = caption
@@ -401,10 +396,8 @@ pub fn plot(sweep: &Sweep, caption: &Caption) -> String {
         let (color, dash) = (COLORS[i % 10], DASHES[i / 10 % DASHES.len()]);
         let least = line_of(&|row| row.late.and(row.least));
         for (line, width, dash) in [(&line, "1.8", dash), (&least, "0.9", "1.5 2")] {
-            let path: Vec<_> = line
-                .iter()
-                .map(|&(x, y)| format!("{} {}", At(x), At(y)))
-                .collect();
+            let points = line.iter().map(|&(x, y)| format!("{} {}", At(x), At(y)));
+            let path: Vec<_> = points.collect();
             if !path.is_empty() {
                 svg.raw(&format!(
                     "<path d=\"M{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\" stroke-dasharray=\"{dash}\"/>\n",

@@ -54,10 +54,8 @@ impl Basis {
             };
             (*row, entry)
         };
-        let columns: Vec<Vec<(usize, BasisEntry)>> = columns
-            .iter()
-            .map(|entries| entries.iter().map(whole).collect())
-            .collect();
+        let column = |entries: &Vec<_>| entries.iter().map(whole).collect();
+        let columns: Vec<Vec<(usize, BasisEntry)>> = columns.iter().map(column).collect();
         let factors = determinant_bits(&columns) / 60 + 1;
         let mut inverses = Field::all()
             .take(factors)
@@ -111,10 +109,8 @@ impl Basis {
                     && self.solves(&above, &common, &right, transposed)
                 {
                     let common = Fraction::from(common * &below);
-                    return Ok(above
-                        .into_iter()
-                        .map(|a| Fraction::from(a) / &common)
-                        .collect());
+                    let values = above.into_iter().map(|a| Fraction::from(a) / &common);
+                    return Ok(values.collect());
                 }
             }
         }

@@ -46,11 +46,8 @@ pub fn lower_bound(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> f64
         transfer_time.iter().sum::<f64>(),
         combine_time.iter().sum::<f64>(),
     );
-    let steps = transfer_time
-        .iter()
-        .zip(combine_time)
-        .map(|(tc, tp)| tc + tp);
-    let longest = steps.fold(0.0, f64::max);
+    let steps = transfer_time.iter().zip(combine_time);
+    let longest = steps.map(|(tc, tp)| tc + tp).fold(0.0, f64::max);
     let half = p / 2;
     let (ranks, others, pairs) = (p as f64, (p - 1) as f64, half as f64);
 
@@ -64,11 +61,12 @@ pub fn lower_bound(p: usize, transfer_time: &[f64], combine_time: &[f64]) -> f64
 
     // The sums above may have rounding errors; the bound must stay below the exact value.
     let bound = work.max(pairs).max(root) * (1.0 - 1e-12);
-    let whole = transfer_time
-        .iter()
-        .chain(combine_time)
-        .all(|t| t.fract() == 0.0);
-    if whole { bound.ceil() } else { bound }
+    let mut times = transfer_time.iter().chain(combine_time);
+    if times.all(|t| t.fract() == 0.0) {
+        bound.ceil()
+    } else {
+        bound
+    }
 }
 
 /// The earliest times at which 0, 1, .., `p - 1` ranks besides the root can be informed, if every

@@ -148,12 +148,8 @@ impl<'a> Broadcast<'a> {
         /// The penalty for a receiver that loses a whole preparation, in segments.
         const LOSS: f64 = 2.0;
         let (mut senders, mut receivers) = (Vec::new(), Vec::new());
-        for (rank, &free_at) in self
-            .free_at
-            .iter()
-            .enumerate()
-            .filter(|&(_, &t)| cap > 0 && t <= now)
-        {
+        let ranks = self.free_at.iter().enumerate();
+        for (rank, &free_at) in ranks.filter(|&(_, &t)| cap > 0 && t <= now) {
             let noise = noise * random.unit();
             let missing = self.missing[rank] as f64;
             if free_at + self.waits[0] <= now && self.missing[rank] < self.transfer_time.len() {
@@ -259,10 +255,9 @@ impl<'a> Broadcast<'a> {
     fn common(&self, ranks: &[usize]) -> Vec<u64> {
         let mut common = vec![u64::MAX; self.words];
         for &rank in ranks {
-            common
-                .iter_mut()
-                .zip(self.set(rank))
-                .for_each(|(common, word)| *common &= word);
+            for (common, word) in common.iter_mut().zip(self.set(rank)) {
+                *common &= word;
+            }
         }
         common
     }
@@ -270,15 +265,11 @@ impl<'a> Broadcast<'a> {
     /// The segments that `from` has and is prepared for, except those in the set `to`, word by
     /// word.
     fn offers(&self, from: usize, to: &[u64], now: f64) -> impl Iterator<Item = u64> {
-        let prepared = self
-            .waits
-            .partition_point(|wait| self.free_at[from] + wait <= now);
-        let prepared = &self.prepared[prepared * self.words..][..self.words];
-        self.set(from)
-            .iter()
-            .zip(to)
-            .zip(prepared)
-            .map(|((from, to), prepared)| from & !to & prepared)
+        let is_over = |wait: &f64| self.free_at[from] + wait <= now;
+        let prepared = self.waits.partition_point(is_over) * self.words;
+        let words = self.set(from).iter().zip(to);
+        let words = words.zip(&self.prepared[prepared..][..self.words]);
+        words.map(|((from, to), prepared)| from & !to & prepared)
     }
 
     /// The rarest segment that `from` can send to `to` now.

@@ -117,12 +117,9 @@ impl States {
     /// Whether the current pattern equals the earlier one.
     fn repeats(&self, tolerance: f64) -> bool {
         let bound = tolerance * self.runs.last().map_or(0.0, |r| r.free);
+        let mut runs = self.runs.iter().zip(&self.earlier);
         self.runs.len() == self.earlier.len()
-            && self
-                .runs
-                .iter()
-                .zip(&self.earlier)
-                .all(|(a, b)| a.count == b.count && (a.free - b.free).abs() <= bound)
+            && runs.all(|(a, b)| a.count == b.count && (a.free - b.free).abs() <= bound)
     }
 
     fn segment(&mut self, transfer_time: f64, combine_time: f64, tolerance: f64) {
