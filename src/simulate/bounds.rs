@@ -203,9 +203,10 @@ impl Demand {
             path += latency;
         }
         if steps > 0 && self.reach == p {
-            // The rank that comes last sends or receives.
+            // The rank that comes last sends or receives what it has or needs, on all its ports.
             let (alpha, beta) = min_link(cost);
-            path = path.max(cost.last_arrival() + alpha + beta * bytes);
+            let on_port = (self.each / number(ports.k())).max(1.0);
+            path = path.max(cost.last_arrival() + alpha + beta * bytes * on_port);
         }
         LowerBounds {
             latency: f64::from(steps.max(gossip)) * alpha + latency,

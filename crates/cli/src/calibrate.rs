@@ -117,9 +117,13 @@ impl site::Job for Calibration {
         let bar = WorkBar::new(0, "{bar:40} {percent}%, {eta} left");
         let profile = measure(&self, site, |done, of| bar.set(done, of));
         bar.finish();
-        let profile = profile?;
+        let mut profile = profile?;
+        let close = profile.ensure_close();
+        if let (true, Err(error)) = (self.force, &close) {
+            profile.warnings.push(format!("taken by --force: {error}"));
+        }
         output::notes(&profile.warnings);
-        if let (false, Err(error)) = (self.force, profile.ensure_close()) {
+        if let (false, Err(error)) = (self.force, close) {
             let reason = format!("{error}, or take the profile all the same with --force");
             return Err(Error::from(ErrorKind::System(reason)).into());
         }

@@ -211,10 +211,12 @@ impl<'a> site::Job for PreparedSweep<'a> {
         let sweep = &self.job.sweep;
         let names = sweep.algorithms.iter().map(|algorithm| algorithm.name());
         format!(
-            "tunes {} for {:?} bytes, of which {} times are known",
+            "tunes {} for {:?} bytes, of which {} times are known, within {:?} to {}%",
             names.collect::<Vec<_>>().join(", "),
             sweep.bytes,
-            self.files.known.len()
+            self.files.known.len(),
+            sweep.budget,
+            100.0 * sweep.tolerance
         )
     }
 

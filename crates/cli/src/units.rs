@@ -166,6 +166,12 @@ pub(crate) fn parse_rate(text: &str) -> Result<TimeArg, String> {
     let Some(bandwidth) = lower.strip_suffix("/s") else {
         return parse_time(text).map_err(|e| format!("{e}; or a bandwidth, such as 10GB/s"));
     };
+    if text.trim().ends_with("b/s") && !text.trim().ends_with("ib/s") {
+        let text = shortened(text);
+        return Err(format!(
+            "'{text}' may be bits: write GB/s for bytes, 1.25GB/s for 10 gigabits"
+        ));
+    }
     let bytes = with_unit(bandwidth, &SIZES).and_then(|(number, unit)| {
         let number: f64 = number.parse().ok()?;
         Some(number * unit as f64).filter(|bytes| bytes.is_finite() && *bytes > 0.0)

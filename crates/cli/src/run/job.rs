@@ -123,10 +123,19 @@ impl site::Job for RunJob<'_> {
     type Done = Ran;
 
     fn fact(&self) -> String {
-        match self.args.library {
-            true => "runs a schedule and measures the library".into(),
-            false => "runs a schedule".into(),
-        }
+        let library = if self.args.library {
+            " and measures the library"
+        } else {
+            ""
+        };
+        let cost = &self.input.cost;
+        let arrival = |rank| cost.arrival(rank).to_string();
+        let arrivals: Vec<_> = (0..self.input.schedule.ranks()).map(arrival).collect();
+        let late = match cost.last_arrival() > 0.0 {
+            true => format!(", whose ranks arrive at {}", arrivals.join(", ")),
+            false => String::new(),
+        };
+        format!("runs a schedule{late}{library}")
     }
 
     fn perform(self, site: &mut Site) -> Result<Ran> {

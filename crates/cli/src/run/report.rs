@@ -231,9 +231,6 @@ impl fmt::Display for WallSummary {
     }
 }
 
-/// Repetitions from which on the 99th percentile is printed.
-pub(super) const MIN_FOR_P99: usize = 100;
-
 /// Wall-clock times of the repetitions, in nanoseconds.
 #[derive(Debug, Serialize)]
 pub(crate) struct WallSummary {
@@ -281,6 +278,6 @@ impl WallSummary {
 
     /// The 99th percentile, where there are enough repetitions for one that is not the maximum.
     pub(crate) fn shown_p99(&self) -> Option<u64> {
-        (self.count >= MIN_FOR_P99).then_some(self.p99)
+        (self.count >= oneport_measure::tune::MIN_FOR_P99).then_some(self.p99)
     }
 }

@@ -7,12 +7,13 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use oneport::Kind;
 use oneport::run::{Place, Processes};
+use oneport_measure::tune::MIN_FOR_P99;
 use oneport_pictures::Columns;
 use serde::{Deserialize, Serialize};
 
 use super::RunArgs;
 use super::job::RunJob;
-use super::report::{MIN_FOR_P99, Ran, WallSummary};
+use super::report::{Ran, WallSummary};
 use crate::args::{Inputs, clock_name};
 use crate::files::read_text;
 use crate::input::print_warnings;

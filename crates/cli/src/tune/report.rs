@@ -100,7 +100,7 @@ pub(super) fn print(
             or_dash(is_algorithm(row).then_some(row.segments))
         })
         .add(">median", |row| ns(row.wall.median))
-        .add(">p99", |row| ns(row.wall.p99))
+        .add(">p99", |row| or_dash(row.wall.shown_p99().map(ns)))
         .add(">repetitions", |row| row.wall.repetitions)
         .add(">model", |row| {
             or_dash(is_algorithm(row).then(|| show_ns(row.model_time)))

@@ -114,6 +114,7 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("list sort", "choose one of broadcast, reduce"),
         ("run reduce -np 4", "write the number of ranks as -p 8"),
         ("simulate reduce --beta 10/s", "such as 10GB/s"),
+        ("simulate reduce --beta 10Gb/s", "may be bits"),
         (
             "simulate reduce --beta 10GB",
             "or a bandwidth, such as 10GB/s",

@@ -30,7 +30,7 @@ use std::time::Duration;
 
 pub use live::Live;
 pub use results::{LibraryRow, Trial, TuningResult};
-pub use summary::Summary;
+pub use summary::{MIN_FOR_P99, Summary};
 pub use verify::{VerifiedRow, verify};
 
 use crate::interleave::{self, Batches, interleaved};

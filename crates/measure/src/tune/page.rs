@@ -42,7 +42,7 @@ pub fn page(heading: &Heading, rows: &[Trial]) -> String {
         .add(">95% from", |row| ns(row.wall.low))
         .add(">to", |row| ns(row.wall.high))
         .add(">min", |row| ns(row.wall.min))
-        .add(">p99", |row| ns(row.wall.p99))
+        .add(">p99", |row| row.wall.shown_p99().map_or("-".into(), ns))
         .add(">max", |row| ns(row.wall.max))
         .add(">repetitions", |row| row.wall.repetitions)
         .add(">model", |row| time(row.model_time))

@@ -29,7 +29,15 @@ pub struct Summary {
 /// With fewer repetitions no interval of the sample contains the median with 95% confidence.
 pub(super) const MIN_FOR_CONFIDENCE: usize = 6;
 
+/// Repetitions from which on the 99th percentile says something.
+pub const MIN_FOR_P99: usize = 100;
+
 impl Summary {
+    /// The 99th percentile, if there are enough repetitions for one.
+    pub fn shown_p99(&self) -> Option<u64> {
+        (self.repetitions >= MIN_FOR_P99).then_some(self.p99)
+    }
+
     /// Summarises repetitions, in nanoseconds; `None` if there are none. Sorts them.
     ///
     /// The confidence interval is distribution-free. The median lies between the `k`-th smallest

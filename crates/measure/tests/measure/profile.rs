@@ -21,7 +21,7 @@ fn a_profile_overrides_constants_of_the_machine() {
     for (wrong, word) in [
         (r#"{"fresh_factor": -1}"#, "fresh_factor"),
         (r#"{"colour": 1}"#, "colour"),
-        (r#"{"min_stream_bytes": 0.5}"#, "usize"),
+        (r#"{"min_stream_bytes": 0.5}"#, "a whole number"),
     ] {
         let error = profile(wrong).unwrap_err().to_string();
         assert!(error.contains(word), "{error}");
