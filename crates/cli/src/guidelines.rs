@@ -22,12 +22,11 @@ Examples:
   oneport guidelines                                       in the model
   oneport guidelines -p 4,64 --bytes 1KiB,1MiB --profile machine.json
   oneport guidelines -p 2 --bytes 64KiB --native           measured too, within 10%
-  oneport guidelines --arrivals last:100us                 each call from the last arrival on
   oneport guidelines -p 4 --bytes 1KiB --paced --alpha 1ms --beta 10ns
   mpirun -n 4 oneport guidelines --bytes 1KiB,64KiB        of the MPI library itself, too
 
 A guideline compares two ways to the same end, such as one broadcast with a scatter followed by an allgather: for p ranks and m bytes \
-the left side may not take longer than the right one. Each call is performed by the algorithm that is the fastest in the model, with its \
+the left side may not take longer than the right one. With --arrivals each call is timed from its last arrival on. Each call is performed by the algorithm that is the fastest in the model, with its \
 best segments. Of gather, scatter, allgather and alltoall, m bytes are all blocks together. Guidelines about collectives for which no \
 algorithm is registered are listed as not available, and become active with the first one. Measured are medians, both sides interleaved, \
 verified; without costs, --native calibrates first. Over MPI the library's own functions are measured beside the schedules: where \

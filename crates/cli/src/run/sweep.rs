@@ -43,6 +43,9 @@ struct RunRow {
     warmup: Option<usize>,
     #[serde(default = "rewritten")]
     inputs: String,
+    /// When the last rank arrives: times count from there.
+    #[serde(default)]
+    last_arrival_ns: f64,
     median_ns: u64,
     low_ns: u64,
     high_ns: u64,
@@ -84,7 +87,7 @@ struct Change {
 
 impl RunRow {
     /// What is run.
-    fn key(&self) -> ([&str; 7], usize, usize, u64) {
+    fn key(&self) -> ([&str; 7], [usize; 2], u64, u64) {
         let names = [
             &self.collective,
             &self.ports,
@@ -96,9 +99,9 @@ impl RunRow {
         ];
         (
             names.map(|name| &**name),
-            self.ranks,
-            self.ported,
+            [self.ranks, self.ported],
             self.bytes,
+            self.last_arrival_ns.to_bits(),
         )
     }
 
@@ -126,6 +129,8 @@ pub(super) struct RunSweep<'a> {
     baseline: Vec<RunRow>,
     /// The rows so far.
     rows: Vec<RunRow>,
+    /// Those of the first run that has some.
+    warnings: Vec<String>,
     /// The processes, if the engine is MPI.
     processes: Option<Processes>,
     /// Why there are no more.
@@ -162,6 +167,7 @@ impl<'a> RunSweep<'a> {
             sizes,
             baseline: baseline.unwrap_or_default(),
             rows: Vec::new(),
+            warnings: Vec::new(),
             processes: site.processes(),
             stopped: None,
         })
@@ -194,8 +200,9 @@ impl<'a> site::Job for RunSweep<'a> {
                 }
             };
             progress.add(1);
-            if self.rows.is_empty() {
+            if self.warnings.is_empty() {
                 output::notes(&done.row.warnings);
+                self.warnings.clone_from(&done.row.warnings);
             }
             self.rows
                 .push(args.row(bytes, &done).compared(&self.baseline));
@@ -233,6 +240,7 @@ impl RunSweep<'_> {
                     baseline (optional): row.baseline.as_ref(),
                 }).collect::<Vec<_>>(),
                 engine: args.engine().name(),
+                warnings: &self.warnings,
                 mpi (optional): self.processes.as_ref(),
                 baseline (optional): baseline.map(|path| path.display().to_string()),
             };
@@ -286,6 +294,7 @@ impl RunArgs {
             repetitions: self.repetitions,
             warmup: Some(self.warmup),
             inputs: self.inputs.inputs.name().into(),
+            last_arrival_ns: done.input.cost.last_arrival(),
             median_ns: wall.median,
             low_ns: wall.low,
             high_ns: wall.high,
@@ -358,10 +367,17 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[RunRow]) -> Result<()> {
     )?;
     writeln!(
         out,
-        "{} repetitions of each size after {} warm-up, inputs {}\n",
+        "{} repetitions of each size after {} warm-up, inputs {}{}\n",
         first.repetitions,
         or_dash(first.warmup),
-        first.inputs
+        first.inputs,
+        match first.last_arrival_ns > 0.0 {
+            true => format!(
+                ", times from the last arrival on, at {}",
+                show_ns(first.last_arrival_ns)
+            ),
+            false => String::new(),
+        }
     )?;
     let compares = rows.iter().any(|row| row.baseline.is_some());
     let library = rows.iter().any(|row| row.library_ns.is_some());

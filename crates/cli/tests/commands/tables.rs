@@ -1,7 +1,7 @@
 //! Tests of the tables that `run` makes of a range of sizes.
 
 use super::options::{folder, json_in};
-use crate::support::run::{failure, oneport, text};
+use crate::support::run::{failure, json, oneport, text};
 
 #[test]
 fn tables_fit_the_terminal_and_name_what_they_leave_out() {
@@ -87,6 +87,15 @@ fn a_range_of_sizes_makes_a_table() {
     assert_eq!(columns(&many), common);
     assert_eq!(columns(&shown), format!("{common} x baseline change"));
     assert!(many.contains("inputs kept"), "{many}");
+    let late = "run broadcast -p 2 --bytes 8..16 --repetitions 2 --arrivals last:1ms";
+    let shown = text(late);
+    assert!(
+        shown.contains("times from the last arrival on, at 1 ms"),
+        "{shown}"
+    );
+    let found = json(late);
+    assert_eq!(found["rows"][1]["last_arrival_ns"], 1e6);
+    assert!(found["warnings"].is_array());
 }
 
 #[test]

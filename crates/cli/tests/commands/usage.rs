@@ -50,10 +50,6 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
             "export msccl reduce --eager all",
             "this format does not take it",
         ),
-        (
-            "draw reduce --as page --latency 1us",
-            "at one time at both ends",
-        ),
         ("steady --generate fig3 --bytes 64", "cannot be used with"),
         ("simulate reduce --segments 0", "--segments is 0"),
         ("simulate reduce --segments -3", "'-3' is not a count"),

@@ -283,7 +283,11 @@ pub(super) fn rows(board: &[Search], tolerance: f64) -> Vec<Trial> {
             continue;
         };
         let (wall, algorithm) = (same_size[best].wall, same_size[best].algorithm.clone());
-        let mut all = true;
+        // Nothing is settled before every algorithm has been measured.
+        let mut of_size = board
+            .iter()
+            .filter(|search| search.bytes == same_size[best].bytes);
+        let mut all = of_size.all(|search| search.leader().is_some());
         for (i, row) in same_size.iter_mut().enumerate() {
             row.settled = i == best || row.wall.settled(&wall, tolerance);
             // A slower segment size of another algorithm need not be distinguished from the best

@@ -35,20 +35,24 @@ impl VerifiedRow {
         ]
     }
 
-    /// Less if the library has become faster, greater if it has become slower: the confidence
-    /// intervals of its times, as multiples of the best row's median, do not touch.
+    /// Less if the library has become faster, greater if it has become slower: its time as a
+    /// multiple of the best row's differs by more than a tenth, and more than both confidence
+    /// intervals allow.
     pub fn change(&self) -> Ordering {
+        /// Two sweeps of the same differ by less.
+        const MIN_CHANGE: f64 = 1.1;
         let [(low, high), (low_now, high_now)] = [
             (self.library.wall, self.best.wall),
             (self.library_now, self.best_now),
         ]
         .map(|(library, best)| {
-            let best = best.median.max(1) as f64;
-            (library.low as f64 / best, library.high as f64 / best)
+            let over = |library: u64, best: u64| library as f64 / best.max(1) as f64;
+            (over(library.low, best.high), over(library.high, best.low))
         });
+        let [ratio, ratio_now] = self.ratios();
         match () {
-            () if high_now < low => Ordering::Less,
-            () if low_now > high => Ordering::Greater,
+            () if high_now < low && ratio > ratio_now * MIN_CHANGE => Ordering::Less,
+            () if low_now > high && ratio_now > ratio * MIN_CHANGE => Ordering::Greater,
             () => Ordering::Equal,
         }
     }

@@ -199,6 +199,14 @@ fn an_interrupted_sweep_continues_from_its_rows() {
     .unwrap();
     assert!(half.interrupted && checks > 9);
     assert!(half.rows.len() >= 8 && half.rows.iter().all(|r| r.wall.repetitions >= 7));
+    // Where an algorithm has not been measured yet, the best one is so far.
+    let open = half.winners().filter(|best| {
+        let of_size = half.rows.iter().filter(|row| row.bytes == best.bytes);
+        let names: std::collections::BTreeSet<_> = of_size.map(|row| &row.algorithm).collect();
+        names.len() < 3
+    });
+    let open: Vec<_> = open.collect();
+    assert!(!open.is_empty() && open.iter().all(|best| !best.settled));
     // Through a file and back.
     let parameters = vec![("ranks".to_string(), "8".to_string())];
     let known = csv::resume(&csv::write(&parameters, &half.rows), &parameters).unwrap();
@@ -333,4 +341,10 @@ fn the_library_has_changed_if_its_ratio_to_the_best_row_has() {
     assert_eq!(row(2000, 2000).ratios(), [1.0, 1.0]);
     assert_eq!(row(2000, 1000).change(), Ordering::Less);
     assert_eq!(row(1000, 2000).change(), Ordering::Greater);
+    // Less than a tenth is no change, however narrow the intervals are.
+    let mut narrow = row(1000, 1090);
+    narrow.library.wall = Summary::of(&[1000; 9]).unwrap();
+    assert_eq!(narrow.change(), Ordering::Equal);
+    narrow.library_now = Summary::of(&[1110; 9]).unwrap();
+    assert_eq!(narrow.change(), Ordering::Greater);
 }
