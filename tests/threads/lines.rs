@@ -159,14 +159,15 @@ fn lines_of_endpoints() {
     let _shared = shared();
     let mut team = Cores::Own.team(RANKS);
     let record = Record::of(&mut team, "endpoints", |team| {
-        let mut buffers = vec![vec![1u64; 8]; RANKS];
+        // What is moved is a line away from both ends, where other memory may lie.
+        let mut buffers = vec![vec![1u64; 24]; RANKS];
         let options = ScopeOptions::new(Operator::named("sum").unwrap());
         let body = |e: &mut Endpoint<'_, u64, Bidirectional>| {
             for shift in [SHIFTS; ROUNDS].concat() {
                 let (to, from) = (e.rank() + shift, e.rank() + RANKS - shift);
                 let (mut out, mut into) = e.split();
-                let open = out.open_send(to % RANKS, 0..4)?;
-                into.recv(from % RANKS, 4..8)?;
+                let open = out.open_send(to % RANKS, 8..12)?;
+                into.recv(from % RANKS, 12..16)?;
                 open.wait()?;
             }
             e.barrier()
