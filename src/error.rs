@@ -115,55 +115,6 @@ impl Error {
         if self.is_usage() { 2 } else { 1 }
     }
 
-    /// A deadline with what its partner waited for, and so on, of what others waited for; other
-    /// errors as they are.
-    pub(crate) fn with_chain(mut self, waits: &[Error]) -> Error {
-        /// Longer chains are shown by their ends.
-        const MAX_LINKS: usize = 8;
-        let of = |wanted: usize| {
-            waits.iter().find_map(|wait| match *wait.kind() {
-                ErrorKind::Deadline {
-                    rank,
-                    step,
-                    peer,
-                    what,
-                    ..
-                } if rank == wanted => Some((step, peer, what)),
-                _ => None,
-            })
-        };
-        let ErrorKind::Deadline {
-            rank, peer, chain, ..
-        } = &mut *self.0
-        else {
-            return self;
-        };
-        let (mut seen, mut at, mut links) = (vec![*rank], *peer, Vec::new());
-        let end = loop {
-            if seen.contains(&at) {
-                break ": a cycle".to_string();
-            }
-            seen.push(at);
-            match of(at) {
-                Some((step, _, "barrier")) => {
-                    break format!("; rank {at}, step {step} is at a barrier");
-                }
-                Some((step, peer, what)) => {
-                    links.push(format!("; rank {at}, step {step} for rank {peer} ({what})"));
-                    at = peer;
-                }
-                None if waits.is_empty() => break String::new(),
-                None => break format!("; rank {at} waits for no other"),
-            }
-        };
-        if links.len() > MAX_LINKS {
-            let middle = MAX_LINKS / 2..links.len() - MAX_LINKS / 2;
-            links.splice(middle, ["; ..".to_string()]);
-        }
-        *chain = links.concat() + &end;
-        self
-    }
-
     /// An error of the kind [`ErrorKind::Usage`].
     pub fn usage(message: impl Into<String>) -> Self {
         ErrorKind::Usage(printable(message.into())).into()

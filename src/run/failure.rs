@@ -104,3 +104,78 @@ pub(crate) fn panic_message(payload: &(dyn std::any::Any + Send)) -> String {
         .or_else(|| payload.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "(no message)".to_owned())
 }
+
+/// A deadline with what its partner waited for, and so on, of what others waited for when it
+/// passed; other errors as they are.
+pub(super) fn with_chain(error: Error, waits: &[Error]) -> Error {
+    /// Longer chains are shown by their ends.
+    const MAX_LINKS: usize = 8;
+    let wait = |error: &Error| match *error.kind() {
+        ErrorKind::Deadline {
+            rank,
+            step,
+            peer,
+            port,
+            what,
+            ..
+        } => Some((
+            TransferAt {
+                rank,
+                step,
+                peer,
+                port,
+            },
+            what,
+        )),
+        _ => None,
+    };
+    let Some((first, what)) = wait(&error) else {
+        return error;
+    };
+    let of = |rank: usize| {
+        waits
+            .iter()
+            .filter_map(wait)
+            .find(|(at, _)| at.rank == rank)
+    };
+    let (mut seen, mut rank, mut links) = (vec![first.rank], first.peer, Vec::new());
+    let end = loop {
+        if seen.contains(&rank) {
+            break ": a cycle".to_string();
+        }
+        seen.push(rank);
+        match of(rank) {
+            Some((at, "barrier")) => {
+                break format!("; rank {rank}, step {} is at a barrier", at.step);
+            }
+            Some((TransferAt { step, peer, .. }, what)) => {
+                links.push(format!(
+                    "; rank {rank}, step {step} for rank {peer} ({what})"
+                ));
+                rank = peer;
+            }
+            None if waits.is_empty() => break String::new(),
+            None => break format!("; rank {rank} waits for no other"),
+        }
+    };
+    if links.len() > MAX_LINKS {
+        let middle = MAX_LINKS / 2..links.len() - MAX_LINKS / 2;
+        links.splice(middle, ["; ..".to_string()]);
+    }
+    let TransferAt {
+        rank,
+        step,
+        peer,
+        port,
+    } = first;
+    let chain = links.concat() + &end;
+    ErrorKind::Deadline {
+        rank,
+        step,
+        peer,
+        port,
+        what,
+        chain,
+    }
+    .into()
+}

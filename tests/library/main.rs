@@ -38,6 +38,7 @@ mod registry;
 mod rules;
 mod run;
 mod shared_ports;
+mod small_schedules;
 mod stream;
 mod table4;
 

@@ -92,7 +92,13 @@ fn parse_arrivals(text: &str) -> Result<Arrivals, String> {
             let rank = rank.map_err(|_| format!("'{part}' is not RANK:TIME"))?;
             Ok::<_, String>((rank, time(at)?))
         });
-        return late.collect::<Result<_, _>>().map(Arrivals::Ranks);
+        let late: Vec<(usize, f64)> = late.collect::<Result<_, _>>()?;
+        let again =
+            |&(i, (rank, _)): &(usize, &(usize, f64))| late[..i].iter().any(|l| l.0 == *rank);
+        return match late.iter().enumerate().find(again) {
+            Some((_, (rank, _))) => Err(format!("rank {rank} arrives twice")),
+            None => Ok(Arrivals::Ranks(late)),
+        };
     }
     let file = PathBuf::from(text);
     (file.exists() || host::holds(&file))

@@ -178,27 +178,25 @@ impl SweepArgs {
             reader.records().map(row).collect()
         };
         let own = command();
-        match rows() {
-            Ok(rows)
-                if (rows.iter())
-                    .all(|(origin, _)| origin.command == own && origin.inputs == inputs) =>
-            {
-                Ok(rows)
-            }
-            Ok(rows)
-                if (rows.iter())
-                    .all(|(origin, row)| origin.command == own && row.median.is_none()) =>
-            {
-                let name = path.display();
+        let name = path.display();
+        let other = || {
+            anyhow::anyhow!(
+                "{name} has something else than rows of this command: name another file, or remove it"
+            )
+        };
+        let rows = rows().map_err(|_| other())?;
+        let is_own = rows.iter().all(|(origin, _)| origin.command == own);
+        // Measured times are not thrown away.
+        let is_cheap = rows.iter().all(|(_, row)| row.median.is_none());
+        match rows.iter().all(|(origin, _)| origin.inputs == inputs) {
+            true if is_own => Ok(rows),
+            false if is_own && is_cheap => {
                 output::note(&format!(
                     "{name} is written anew: what the command reads has changed"
                 ));
                 Ok(Vec::new())
             }
-            _ => bail!(
-                "{} has something else than rows of this command: name another file, or remove it",
-                path.display()
-            ),
+            _ => Err(other()),
         }
     }
 }

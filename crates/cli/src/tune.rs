@@ -102,6 +102,9 @@ pub(crate) struct TuneArgs {
         allow_hyphen_values = true, help_heading = "Measurement")]
     budget: Duration,
 
+    #[arg(long, aliases = ["reps", "iters"], hide = true, value_parser = no_repetitions)]
+    repetitions: Option<()>,
+
     /// Difference between two times that does not matter, in percent
     #[arg(long, value_name = "PERCENT", value_parser = parse_tolerance, default_value = "2",
         help_heading = "Measurement")]
@@ -358,6 +361,10 @@ fn parse_export(text: &str) -> Result<(Library, PathBuf), String> {
             "'{text}' is not LIBRARY=FILE, with openmpi, openmpi-json, mpich or intel as the library"
         )),
     }
+}
+
+fn no_repetitions(_: &str) -> Result<(), String> {
+    Err("tune chooses the repetitions: give a longer --budget, or a --tolerance".into())
 }
 
 fn parse_tolerance(text: &str) -> Result<f64, String> {

@@ -152,7 +152,7 @@ pub(crate) fn parse_time(text: &str) -> Result<TimeArg, String> {
     })?;
     let value = value * unit;
     if !(value.is_finite() && value >= 0.0) {
-        return Err(format!("a cost is finite and not negative, {text} is not"));
+        return Err(format!("a time is finite and not negative, {text} is not"));
     }
     Ok(TimeArg {
         value,

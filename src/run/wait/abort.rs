@@ -4,6 +4,7 @@ use crossbeam_utils::CachePadded;
 
 use super::sync::{AtomicBool, Mutex, Ordering};
 use crate::error::Error;
+use crate::run::failure::with_chain;
 
 /// Whether a run is aborted, and why.
 #[derive(Debug, Default)]
@@ -47,6 +48,6 @@ impl Abort {
         self.aborted.store(false, Ordering::Relaxed);
         let waits = std::mem::take(&mut *self.waits.lock());
         let (error, _) = self.failure.lock().take()?;
-        Some(error.with_chain(&waits))
+        Some(with_chain(error, &waits))
     }
 }

@@ -189,7 +189,7 @@ fn bad_usage_gives_a_message_and_exit_code_2() {
         ("--tolerance inf", "not a tolerance"),
         ("--native --paced", "cannot be used with"),
         ("--deadline 0s", "a deadline is between"),
-        ("--alpha -1", "cost"),
+        ("--alpha -1", "is finite and not negative"),
         ("--ported 0", "--ported is 0"),
         ("--profile /nonexistent", "/nonexistent"),
         ("-p 4000 --bytes 1TiB --native --alpha 1us", "memory"),

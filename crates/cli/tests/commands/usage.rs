@@ -112,6 +112,11 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("simulate reduce --beta 10/s", "such as 10GB/s"),
         ("simulate reduce --beta 10Gb/s", "may be bits"),
         (
+            "simulate reduce -p 4 --arrivals 3:5us,3:6us",
+            "rank 3 arrives twice",
+        ),
+        ("tune reduce -p 2 --reps 3", "tune chooses the repetitions"),
+        (
             "simulate reduce --beta 10GB",
             "or a bandwidth, such as 10GB/s",
         ),

@@ -31,9 +31,12 @@ impl GoalClock {
         let (form, ports) = (options.form, schedule.ports());
         let (uniform, timed) = (form == GoalForm::Uniform, form == GoalForm::Timed);
         let refuse = |why: &str| {
-            let form = if uniform { "uniform" } else { "timed" };
+            let (form, other) = match uniform {
+                true => ("uniform", "timed"),
+                false => ("timed", "bytes"),
+            };
             Err(Error::usage(format!(
-                "the {form} form of GOAL: {why}; the byte form takes it (--form bytes)"
+                "the {form} form of GOAL: {why}; --form {other} may take it"
             )))
         };
         // Tokens have no bytes.
@@ -75,7 +78,7 @@ impl GoalClock {
         } else if lengths().any(|n| n == 0) {
             "every message takes time, here some are empty"
         } else if uniform && (latency > 0.0 || cost.sends_eagerly() != Eager::None) {
-            "--latency and --eager are for the timed form (--form timed)"
+            "it has neither latency nor eager sends"
         } else if timed && ports.k() > 1 {
             "a host of LogGOPSim takes one message at a time, these have several ports"
         } else {

@@ -31,10 +31,12 @@ pub fn page(heading: &Heading, rows: &[Trial]) -> String {
             .add("algorithm", |row| row.algorithm.clone())
             .add(">segment", |row| size(row.segment))
     };
+    let settled = |row: &Trial| if row.settled { "yes" } else { "no" };
     let best = rows.iter().filter(|row| row.best);
     let best = named()
         .add(">median", |row| ns(row.wall.median))
         .add(">model", |row| time(row.model_time))
+        .add(">settled", settled)
         .html("best", "The best of each size", best, |_| false);
     let all = named()
         .add(">segments", |row| row.segments)
@@ -46,7 +48,7 @@ pub fn page(heading: &Heading, rows: &[Trial]) -> String {
         .add(">max", |row| ns(row.wall.max))
         .add(">repetitions", |row| row.wall.repetitions)
         .add(">model", |row| time(row.model_time))
-        .add(">settled", |row| if row.settled { "yes" } else { "no" })
+        .add(">settled", settled)
         .html("all", "All rows", rows, |row| row.best);
     let body = format!(
         r#"<div class="charts">
