@@ -223,6 +223,7 @@ fn search(
     let late = || args.budget.is_some_and(|budget| start.elapsed() >= budget);
     // Short searches say nothing.
     let is_long = || !args.table && start.elapsed() > Duration::from_millis(500);
+    let memory = Memory::new();
     let asked = Cell::new(None);
     let progress = |step: Step| {
         let (rounds, what) = match step {
@@ -246,18 +247,50 @@ fn search(
         {
             output::note(&asked);
         }
-        stopped.load(Ordering::Relaxed) || late()
+        stopped.load(Ordering::Relaxed) || late() || memory.is_short()
     };
     let options = Options {
         stop: &stop,
         progress: &progress,
         prove,
         rounds: args.rounds,
-        max_bytes: available_memory().map_or(4 << 30, u128::from),
+        max_bytes: memory.at_start.map_or(4 << 30, u128::from),
         ..Options::default()
     };
     let answer = synthesize(problem, &options)?;
     Ok((answer, start.elapsed().as_secs_f64()))
+}
+
+/// The memory that a search may use: what a solver learns and the text of its proof grow with time.
+struct Memory {
+    at_start: Option<u64>,
+    looked: Cell<Instant>,
+    is_short: Cell<bool>,
+}
+
+impl Memory {
+    fn new() -> Memory {
+        Memory {
+            at_start: available_memory(),
+            looked: Cell::new(Instant::now()),
+            is_short: Cell::new(false),
+        }
+    }
+
+    /// Whether a tenth or less is left. To look takes long, so it looks some times a second.
+    fn is_short(&self) -> bool {
+        const EVERY: Duration = Duration::from_millis(100);
+        if self.looked.get().elapsed() >= EVERY && !self.is_short.get() {
+            self.looked.set(Instant::now());
+            let left = available_memory().zip(self.at_start);
+            self.is_short
+                .set(left.is_some_and(|(now, start)| now < start / 10));
+            if self.is_short.get() {
+                output::note("the search ends: little memory is left");
+            }
+        }
+        self.is_short.get()
+    }
 }
 
 /// Writes the formula and its refutation; with steps, those of each way to divide the rounds.

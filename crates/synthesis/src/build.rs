@@ -81,14 +81,14 @@ impl<'a> Knowledge<'a> {
 }
 
 /// Builds the schedule of these messages, run backwards if it is to combine, and says how many
-/// steps it takes.
+/// rounds it takes.
 pub(crate) fn schedule(
     problem: &Problem,
     facts: &Facts,
     mut messages: Vec<Message>,
     backwards: Option<Collective>,
 ) -> Result<(Schedule, usize)> {
-    messages.sort_by_key(|m| (m.step, m.from, m.to, m.fact));
+    messages.sort_by_key(|m| (m.step, m.round, m.from, m.to, m.fact));
     let mut known = Knowledge::new(facts, &messages);
     for rank in 0..problem.ranks {
         for fact in (0..facts.count).filter(|&fact| facts.need[rank][fact]) {
@@ -109,8 +109,9 @@ pub(crate) fn schedule(
             (message.from, message.to) = (message.to, message.from);
         }
     }
-    for step in sent.chunk_by(|a, b| a.0.step == b.0.step) {
-        builder.step(step, backwards.is_some());
+    let at_once = |a: &Message, b: &Message| (a.step, a.round) == (b.step, b.round);
+    for round in sent.chunk_by(|a, b| at_once(&a.0, &b.0)) {
+        builder.round(round, backwards.is_some());
         used += 1;
     }
     Ok((builder.finish(backwards)?, used))
@@ -176,9 +177,10 @@ impl<'a> Programs<'a> {
         place
     }
 
-    /// Appends the messages of a step. What is combined arrives in scratch memory, unless its rank
-    /// does nothing else: combining on arrival would hold up its other ports.
-    fn step(&mut self, sent: &[(Message, Vec<usize>)], combines: bool) {
+    /// Appends the messages of a round. What they carry is combined before the first of them, what
+    /// arrives after the last: a local step between two messages would hold up the second. So it
+    /// arrives in scratch memory, unless its rank does nothing else.
+    fn round(&mut self, sent: &[(Message, Vec<usize>)], combines: bool) {
         let ends = |rank: usize| {
             let own = sent.iter().filter(|(m, _)| [m.from, m.to].contains(&rank));
             own.count()
@@ -194,9 +196,12 @@ impl<'a> Programs<'a> {
             (*used - 1) % k
         };
         let (mut received, mut combined) = (Vec::new(), Vec::new());
-        for (message, facts) in sent {
+        let carried = |(message, facts): &(Message, Vec<usize>)| {
+            joined(facts.iter().map(|&fact| self.made(message.from, fact)))
+        };
+        let carried: Vec<Spans> = sent.iter().map(carried).collect();
+        for ((message, facts), spans) in sent.iter().zip(carried) {
             let Message { from, to, .. } = *message;
-            let spans = joined(facts.iter().map(|&fact| self.made(from, fact)));
             let send = Step::send(to, spans).on_port(port(from, 0));
             self.programs[from].push(send);
             let spans = joined(facts.iter().map(|&fact| self.place(to, fact).0));

@@ -17,6 +17,8 @@ use crate::second_round;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Message {
     pub(crate) step: usize,
+    /// The round of the step.
+    pub(crate) round: usize,
     pub(crate) from: usize,
     pub(crate) to: usize,
     pub(crate) fact: Option<usize>,
@@ -41,7 +43,7 @@ pub(crate) fn ensure_fits(problem: &Problem, steps: usize, max_bytes: u128) -> R
     let (facts, merges) = Facts::counts(problem);
     let (p, count, merges) = (problem.ranks as u128, facts as u128, merges as u128);
     let of_ports = match problem.items {
-        Some(_) => 16 * pairs * count,
+        Some(_) => (4 + 12 * problem.ports.k() as u128) * pairs * count,
         None => 2 * pairs * p,
     };
     let of_step = BYTES_OF_LITERAL * (12 * pairs * count + 8 * p * merges + of_ports);
@@ -58,8 +60,13 @@ pub(crate) fn ensure_fits(problem: &Problem, steps: usize, max_bytes: u128) -> R
     Ok(())
 }
 
-/// Encodes the problem for steps of these numbers of rounds.
-pub(crate) fn encode(problem: &Problem, facts: &Facts, rounds: &[usize]) -> Encoded {
+/// Encodes the problem for steps of these numbers of rounds; `None` if it is told to stop.
+pub(crate) fn encode(
+    problem: &Problem,
+    facts: &Facts,
+    rounds: &[usize],
+    stop: &dyn Fn() -> bool,
+) -> Option<Encoded> {
     let (p, steps) = (problem.ranks, rounds.len());
     let mut cnf = Cnf::default();
     let table = |cnf: &mut Cnf| -> Vec<Vec<Literal>> {
@@ -84,12 +91,45 @@ pub(crate) fn encode(problem: &Problem, facts: &Facts, rounds: &[usize]) -> Enco
         let (cnf, messages) = (&mut encoded.cnf, &encoded.messages[first..]);
         let (before, after) = (&known[step], &known[step + 1]);
         for rank in 0..p {
+            if stop() {
+                return None;
+            }
             let arriving: Vec<_> = messages.iter().filter(|m| m.0.to == rank).collect();
             add_knowledge(problem, facts, cnf, rank, before, after, &arriving);
         }
     }
-    break_symmetry(problem, steps, &mut encoded);
-    encoded
+    break_symmetry(problem, facts, steps, &mut encoded, stop);
+    (!stop()).then_some(encoded)
+}
+
+/// The formula that divides the messages of a step among its rounds, and by message the literals
+/// that say so. It always holds: a bipartite multigraph has a colouring in which the edges at each
+/// vertex, and those between two vertices, are divided evenly (de Werra 1971).
+pub(crate) fn rounds_of(
+    problem: &Problem,
+    sent: &[Message],
+    times: usize,
+) -> (Cnf, Vec<Vec<Literal>>) {
+    let mut cnf = Cnf::default();
+    let row = |_: &Message| (0..times).map(|_| cnf.variable()).collect();
+    let literals: Vec<Vec<Literal>> = sent.iter().map(row).collect();
+    for row in &literals {
+        cnf.clause(row.iter().copied());
+    }
+    for round in 0..times {
+        let mut at_most = |most: usize, is_one: &dyn Fn(&Message) -> bool| {
+            let these = sent.iter().zip(&literals).filter(|(m, _)| is_one(m));
+            cnf.at_most(most, &these.map(|(_, row)| row[round]).collect::<Vec<_>>());
+        };
+        for rank in 0..problem.ranks {
+            at_most(problem.ports.k(), &|m| m.from == rank);
+            at_most(problem.ports.k(), &|m| m.to == rank);
+        }
+        for (from, to) in problem.pairs() {
+            at_most(problem.link(from, to), &|m| (m.from, m.to) == (from, to));
+        }
+    }
+    (cnf, literals)
 }
 
 /// The variables of the messages of a step, and the limits of ports, links and calls.
@@ -123,6 +163,7 @@ fn add_messages(
         }
         let message = |fact| Message {
             step,
+            round: 0,
             from,
             to,
             fact,
@@ -211,18 +252,25 @@ fn add_knowledge(
 }
 
 /// Excludes schedules that others with as few rounds stand for, on a complete graph.
-fn break_symmetry(problem: &Problem, steps: usize, encoded: &mut Encoded) {
+fn break_symmetry(
+    problem: &Problem,
+    facts: &Facts,
+    steps: usize,
+    encoded: &mut Encoded,
+    stop: &dyn Fn() -> bool,
+) {
     use oneport::Kind::{Allgather, Allreduce, Alltoall, Barrier, Broadcast};
     let p = problem.ranks;
     if problem.links.is_some() || problem.steps.is_some() || p < 2 || steps == 0 {
         return;
     }
     let (cnf, messages) = (&mut encoded.cnf, &encoded.messages);
+    // Messages are in order of step, sender, receiver and fact.
+    let forms = problem.items.map_or(1, |_| facts.count);
     let sent = |step: usize, from: usize, to: usize, fact: Option<usize>| {
-        let is_it = |m: &&(Message, Literal)| {
-            (m.0.step, m.0.from, m.0.to, m.0.fact) == (step, from, to, fact)
-        };
-        messages.iter().find(is_it).map(|m| m.1)
+        let pair = (step * p + from) * (p - 1) + to - usize::from(to > from);
+        let found = messages.get(pair * forms + fact.unwrap_or(0));
+        found.filter(|_| from != to).map(|m| m.1)
     };
     match (problem.collective.kind(), problem.items) {
         (Allgather | Allreduce | Alltoall | Barrier, None)
@@ -268,6 +316,9 @@ fn break_symmetry(problem: &Problem, steps: usize, encoded: &mut Encoded) {
             cnf.clause(sent(0, root, (root + 1) % p, Some(0)));
             let others = || (0..p).filter(move |&to| to != root);
             for (item, step) in (1..items).flat_map(|i| (0..steps).map(move |s| (i, s))) {
+                if stop() {
+                    return;
+                }
                 let earlier = (0..step).flat_map(|step| others().map(move |to| (step, to)));
                 let earlier: Vec<_> = earlier
                     .filter_map(|(step, to)| sent(step, root, to, Some(item - 1)))

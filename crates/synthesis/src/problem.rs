@@ -131,6 +131,12 @@ impl Problem {
                 self.collective.kind()
             )));
         }
+        if !self.collective.kind().has_data() && self.items.is_some_and(|items| items > 1) {
+            return Err(Error::usage(format!(
+                "a message of {} carries one token: take 1 item",
+                self.collective.kind()
+            )));
+        }
         if self.steps.is_some() && (self.items.is_none() || !self.ports.is_bidirectional()) {
             return Err(Error::usage(
                 "steps of several rounds are for messages of items and bidirectional ports",

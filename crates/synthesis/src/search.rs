@@ -1,6 +1,6 @@
 //! The search for the fewest rounds: down from a schedule that is known, else up from the bound.
 
-use oneport::{Error, Result, Schedule};
+use oneport::{CostModel, Error, Result, Schedule};
 
 use crate::bounds;
 use crate::build;
@@ -160,73 +160,198 @@ impl Search<'_> {
     /// Decides about a number of rounds. Returns false if the solver was told to stop.
     fn ask(&self, rounds: usize, answer: &mut Answer) -> Result<bool> {
         let options = self.options;
-        let mut proofs = Vec::new();
         let steps = self.problem.steps.unwrap_or(rounds);
         encode::ensure_fits(self.problem, steps, options.max_bytes)?;
-        for division in divisions(rounds, steps) {
-            let encoded = encode::encode(self.problem, &self.facts, &division);
+        let stopped = || {
+            (options.progress)(Step::Open(rounds));
+            Ok(false)
+        };
+        let mut proofs: Vec<(String, String)> = Vec::new();
+        let mut divisions = Divisions::new(rounds, steps);
+        while let Some(division) = divisions.next(options.stop) {
+            let encoded = encode::encode(self.problem, &self.facts, &division, options.stop);
+            let Some(encoded) = encoded else {
+                return stopped();
+            };
             let variables = encoded.cnf.variables;
             (options.progress)(Step::Asks { rounds, variables });
             match options
                 .solver
                 .solve(&encoded.cnf, options.prove, options.stop)
             {
-                Verdict::Unknown => {
-                    (options.progress)(Step::Open(rounds));
-                    return Ok(false);
-                }
+                Verdict::Unknown => return stopped(),
                 Verdict::Unsatisfiable(proof) => {
                     proofs.extend(proof.map(|proof| (encoded.cnf.to_string(), proof)));
+                    let bytes: usize = proofs.iter().map(|(a, b)| a.len() + b.len()).sum();
+                    if bytes as u128 > options.max_bytes {
+                        return Err(Error::usage(format!(
+                            "the proofs that {rounds} rounds in {steps} steps are impossible need \
+                             more than {} MiB",
+                            options.max_bytes >> 20
+                        )));
+                    }
                 }
                 Verdict::Satisfiable(values) => {
                     let mut sent = encoded.messages;
                     sent.retain(|(_, literal)| values[*literal as usize - 1]);
                     let sent = sent.into_iter().map(|(message, _)| message).collect();
-                    let (schedule, used) = self.schedule(sent)?;
-                    let rounds = match self.problem.steps {
-                        None => used.min(rounds),
-                        Some(_) => rounds,
+                    return match self.found(sent, &division, answer)? {
+                        Some(rounds) => {
+                            (options.progress)(Step::Found(rounds));
+                            Ok(true)
+                        }
+                        None => stopped(),
                     };
-                    (answer.schedule, answer.upper) = (Some(schedule), Some(rounds));
-                    (options.progress)(Step::Found(rounds));
-                    return Ok(true);
                 }
             }
+        }
+        if !divisions.is_complete {
+            return stopped();
         }
         (answer.lower, answer.certificate) = (rounds + 1, Certificate::Refuted { rounds, proofs });
         (options.progress)(Step::Refuted(rounds));
         Ok(true)
     }
 
-    /// The schedule of these messages, proved, and its steps.
-    fn schedule(&self, sent: Vec<encode::Message>) -> Result<(Schedule, usize)> {
+    /// Answers with the schedule of these messages, proved to be right and to take no more than
+    /// these rounds. Returns how many it takes; `None` if the solver was told to stop.
+    fn found(
+        &self,
+        mut sent: Vec<encode::Message>,
+        division: &[usize],
+        answer: &mut Answer,
+    ) -> Result<Option<usize>> {
+        sent.sort_by_key(|message| message.step);
+        for step in sent.chunk_by_mut(|a, b| a.step == b.step) {
+            let times = division[step[0].step];
+            if times == 1 {
+                continue;
+            }
+            let (cnf, literals) = encode::rounds_of(self.problem, step, times);
+            let options = self.options;
+            let Verdict::Satisfiable(values) = options.solver.solve(&cnf, false, options.stop)
+            else {
+                return Ok(None);
+            };
+            for (message, literals) in step.iter_mut().zip(literals) {
+                let is_in = |&literal: &i32| values[literal as usize - 1];
+                message.round = literals.iter().position(is_in).unwrap_or(0);
+            }
+        }
         let backwards = self.problem.collective.reversed();
         let backwards = backwards.filter(|_| self.is_reversed);
         let (schedule, used) = build::schedule(self.problem, &self.facts, sent, backwards)?;
         let report = schedule.check();
-        match report.is_correct() {
-            true => Ok((schedule, used)),
-            false => Err(Error::usage(format!(
+        if !report.is_correct() {
+            return Err(Error::system(format!(
                 "a bug of the encoding, its schedule is wrong: {report}"
-            ))),
+            )));
+        }
+        let rounds = division.iter().sum::<usize>();
+        let makespan = schedule.simulate(&CostModel::new(1.0, 0.0))?.makespan();
+        if makespan > rounds as f64 {
+            return Err(Error::system(format!(
+                "a bug of the encoding, its schedule of {rounds} rounds takes {makespan}"
+            )));
+        }
+        // A schedule that is not the shortest may have room: messages that could be sent earlier.
+        // Its makespan knows neither links nor calls.
+        let takes = match self.problem {
+            Problem { steps: Some(_), .. } => rounds,
+            Problem {
+                links: None,
+                telephone: false,
+                ..
+            } => makespan.round() as usize,
+            _ => used,
+        };
+        (answer.schedule, answer.upper) = (Some(schedule), Some(takes));
+        Ok(Some(takes))
+    }
+}
+
+/// All ways to divide rounds among steps, none of them empty, even ones first: by the sum of their
+/// squares, then in lexicographic order. One at a time, because there may be very many.
+struct Divisions {
+    rounds: usize,
+    steps: usize,
+    /// The sum of squares of those that are visited now, and the largest one.
+    squares: u128,
+    max_squares: u128,
+    /// The first steps' rounds, and the least number to try for the next step.
+    part: Vec<usize>,
+    next: usize,
+    /// Whether all have been visited.
+    is_complete: bool,
+}
+
+impl Divisions {
+    fn new(rounds: usize, steps: usize) -> Divisions {
+        let bounds = squares_of(steps, rounds);
+        let (squares, max_squares) = bounds.unwrap_or((1, 0));
+        Divisions {
+            rounds,
+            steps,
+            squares,
+            max_squares,
+            part: Vec::new(),
+            next: 1,
+            is_complete: false,
+        }
+    }
+
+    /// The next one; `None` if there are no more, or if it is told to stop while it looks for it.
+    fn next(&mut self, stop: &dyn Fn() -> bool) -> Option<Vec<usize>> {
+        while self.squares <= self.max_squares {
+            if stop() {
+                return None;
+            }
+            let rounds = self.rounds - self.part.iter().sum::<usize>();
+            let squares = self.squares - self.part.iter().map(|&n| square(n)).sum::<u128>();
+            if self.part.len() == self.steps && (rounds, squares) == (0, 0) {
+                let found = self.part.clone();
+                self.back();
+                return Some(found);
+            }
+            // How uneven the rest can be only matters near the end, where it has no choice.
+            let left = self.steps - self.part.len() - 1;
+            let rest = squares.checked_sub(square(self.next));
+            let possible = squares_of(left, rounds.saturating_sub(self.next));
+            let fits = |((least, most), rest)| (least..=most).contains(&rest);
+            if self.next + left > rounds {
+                self.back();
+            } else if possible.zip(rest).is_some_and(fits) {
+                self.part.push(self.next);
+                self.next = 1;
+            } else {
+                self.next += 1;
+            }
+        }
+        self.is_complete = true;
+        None
+    }
+
+    /// Goes on with more rounds of the step before, or with less even divisions.
+    fn back(&mut self) {
+        match self.part.pop() {
+            Some(rounds) => self.next = rounds + 1,
+            // A number of rounds and the sum of the squares are both even or both odd.
+            None => (self.squares, self.next) = (self.squares + 2, 1),
         }
     }
 }
 
-/// All ways to divide rounds among this many steps, none of them empty, even ones first.
-fn divisions(rounds: usize, steps: usize) -> Vec<Vec<usize>> {
-    let mut all = vec![Vec::new()];
-    for step in 0..steps {
-        let longer = |part: &Vec<usize>| -> Vec<Vec<usize>> {
-            let left = rounds - part.iter().sum::<usize>();
-            let most = (left + step + 1).saturating_sub(steps);
-            let least = if step + 1 == steps { most } else { 1 };
-            (least.max(1)..=most)
-                .map(|n| [&part[..], &[n]].concat())
-                .collect()
-        };
-        all = all.iter().flat_map(longer).collect();
+fn square(n: usize) -> u128 {
+    (n as u128).pow(2)
+}
+
+/// The least and the largest sum of squares of so many rounds in as many steps, none of them empty;
+/// `None` if there are too few.
+fn squares_of(steps: usize, rounds: usize) -> Option<(u128, u128)> {
+    if steps == 0 || rounds < steps {
+        return (steps == rounds).then_some((0, 0));
     }
-    all.sort_by_key(|division| division.iter().map(|n| n * n).sum::<usize>());
-    all
+    let (even, more) = (rounds / steps, rounds % steps);
+    let least = (steps - more) as u128 * square(even) + more as u128 * square(even + 1);
+    Some((least, square(rounds - steps + 1) + (steps - 1) as u128))
 }

@@ -59,7 +59,12 @@ impl Solver for BatSat {
         let variables: Vec<Var> = (0..cnf.variables)
             .map(|_| solver.new_var_default())
             .collect();
-        for clause in cnf.clauses() {
+        /// Adding as many clauses takes a millisecond.
+        const CLAUSES: usize = 1 << 12;
+        for (i, clause) in cnf.clauses().enumerate() {
+            if i % CLAUSES == 0 && stop() {
+                return Verdict::Unknown;
+            }
             let literal = |&l: &i32| Lit::new(variables[l.unsigned_abs() as usize - 1], l > 0);
             solver.add_clause_reuse(&mut clause.iter().map(literal).collect());
         }

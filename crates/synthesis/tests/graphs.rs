@@ -1,6 +1,6 @@
 //! Fewest rounds on graphs that are known: published, or computed here in another way.
 
-use oneport::{Collective, Ports};
+use oneport::{Collective, CostModel, Ports};
 use oneport_synthesis::{Links, Options, Problem, synthesize};
 
 const BROADCAST: Collective = Collective::Broadcast { root: 0 };
@@ -25,6 +25,10 @@ fn has(problem: &Problem, rounds: usize) -> bool {
     };
     let answer = synthesize(problem, &options).unwrap();
     assert!(answer.upper.is_some() || answer.lower > rounds);
+    if let Some(schedule) = &answer.schedule {
+        let found = schedule.simulate(&CostModel::new(1.0, 0.0)).unwrap();
+        assert!(found.makespan() <= rounds as f64, "{problem:?}");
+    }
     answer.upper.is_some()
 }
 

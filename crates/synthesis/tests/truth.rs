@@ -17,6 +17,13 @@ fn answer(problem: &Problem) -> Answer {
     let answer = answer.unwrap_or_else(|error| panic!("{problem:?}: {error}"));
     let schedule = answer.schedule.as_ref().unwrap();
     assert!(schedule.check().is_correct(), "{problem:?}");
+    // Calls are a limit that the simulator does not know.
+    let (takes, says) = (makespan(schedule), answer.upper.unwrap() as f64);
+    let calls = format!("{problem:?}").contains("telephone: true");
+    assert!(
+        takes == says || calls && takes < says,
+        "{problem:?} takes {takes}, not {says}"
+    );
     answer
 }
 
@@ -209,6 +216,13 @@ fn several_ports() {
 }
 
 #[test]
+fn a_barrier_has_one_item() {
+    let problem = Problem::new(Collective::Barrier, 4).items(2);
+    let error = synthesize(&problem, &Options::default()).unwrap_err();
+    assert!(error.to_string().contains("take 1 item"), "{error}");
+}
+
+#[test]
 fn a_formula_that_does_not_fit_is_refused() {
     let options = Options {
         max_bytes: 1 << 20,
@@ -262,6 +276,88 @@ fn every_collective_in_both_forms() {
             }
         }
     }
+}
+
+/// Schedules take the rounds that are claimed: of every collective, in both forms, with several
+/// ports, whatever a short search finds.
+#[test]
+fn schedules_take_the_rounds_that_are_claimed() {
+    use Collective::{Allgather, Allreduce, Alltoall, Barrier, Exscan, Gather, Multicast};
+    use Collective::{Reduce, ReduceScatter, Scan, Scatter};
+    let (root, targets) = (0, vec![1, 2]);
+    let [reduce, gather, scatter] = [Reduce { root }, Gather { root }, Scatter { root }];
+    let multicast = Multicast { root, targets };
+    let rooted = [BROADCAST, reduce, gather, scatter, multicast];
+    let combining = [Allreduce, Scan, Exscan];
+    let others = [Allgather, ReduceScatter, Alltoall, Barrier];
+    let models = (1..=3).flat_map(|k| [uni(k), Ports::BI.with_k(k)].map(|ports| (ports, false)));
+    let models: Vec<_> = models.chain([(Ports::BI, true)]).collect();
+    let all = [&rooted[..], &combining, &others].concat();
+    let mut tried = 0;
+    for (collective, (ports, telephone)) in all
+        .iter()
+        .flat_map(|c| models.iter().map(move |m| (c.clone(), *m)))
+    {
+        for p in 3..=8 {
+            for items in [None, Some(1), Some(2), Some(3)] {
+                let is_one = combining.contains(&collective) || collective == Barrier;
+                if items > Some(1) && is_one {
+                    continue;
+                }
+                let mut problem = Problem::new(collective.clone(), p).ports(ports);
+                problem = items.into_iter().fold(problem, Problem::items);
+                if telephone {
+                    problem = problem.telephone();
+                }
+                // As much as a solver finds in a moment.
+                let asked = std::cell::Cell::new(0);
+                let stop = || asked.replace(asked.get() + 1) > 500;
+                let options = Options {
+                    stop: &stop,
+                    ..Options::default()
+                };
+                let found = synthesize(&problem, &options).unwrap();
+                let Some(schedule) = found.schedule else {
+                    continue;
+                };
+                tried += 1;
+                assert!(schedule.check().is_correct(), "{problem:?}");
+                let (takes, says) = (makespan(&schedule), found.upper.unwrap() as f64);
+                assert!(
+                    takes == says || telephone && takes < says,
+                    "{problem:?} takes {takes}, not {says}"
+                );
+            }
+        }
+    }
+    assert!(tried > 1000, "{tried} schedules");
+}
+
+/// A local step stood between two sends of a round.
+#[test]
+fn partial_results_are_made_before_the_messages_of_a_round() {
+    for (p, k, rounds) in [(4, 2, 2), (7, 3, 2)] {
+        let problem = Problem::new(Collective::Allreduce, p).ports(Ports::BI.with_k(k));
+        assert_eq!(fewest(&problem.items(1)), rounds, "p = {p}, k = {k}");
+    }
+}
+
+/// A search looks at its limits from its first step on: there are 7e10 ways to divide 40 rounds
+/// among 20 steps.
+#[test]
+fn a_search_ends_when_it_is_told_to() {
+    let problem = Problem::new(Collective::Allgather, 8).items(1).steps(20);
+    let asked = std::cell::Cell::new(0);
+    let stop = || asked.replace(asked.get() + 1) > 100;
+    let options = Options {
+        rounds: Some(40),
+        stop: &stop,
+        ..Options::default()
+    };
+    let answer = synthesize(&problem, &options).unwrap();
+    assert_eq!(answer.upper, None);
+    // The number of looks between two steps is limited, too.
+    assert!((100..1000).contains(&asked.get()), "{} looks", asked.get());
 }
 
 /// Every learnt clause follows from those before it by unit propagation, up to the empty one; and

@@ -36,6 +36,16 @@ fn a_budget_that_ends_says_what_is_open() {
     assert!(open.contains("open: 5\n"), "{open}");
 }
 
+/// There are 7e10 ways to divide the rounds among the steps.
+#[test]
+fn looks_at_one_division_of_rounds_at_a_time() {
+    let found = text("synthesize allgather -p 8 --items 1 --rounds 40 --steps 20 --budget 60s");
+    assert!(
+        found.starts_with("40 rounds: there is a schedule"),
+        "{found}"
+    );
+}
+
 #[test]
 fn writes_schedule_formula_proof_and_table() {
     let folder = std::env::temp_dir().join(format!("oneport-synthesize-{}", std::process::id()));
