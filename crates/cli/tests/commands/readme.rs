@@ -282,6 +282,44 @@ fn the_readme_is_short() {
 }
 
 #[test]
+fn the_readme_gives_the_test_command_that_ci_runs() {
+    let read = |path: &str| fs::read_to_string(Path::new(ROOT).join(path)).unwrap();
+    let command = "cargo test --workspace";
+    assert!(read("README.md").contains(&format!("`{command}`")));
+    assert!(read(".ci/run").lines().any(|line| line == command));
+}
+
+/// Whatever is built first, the whole workspace or the command alone, `oneport` is compiled once.
+#[test]
+fn the_command_is_built_with_the_features_of_the_workspace() {
+    let features = |package: &[&str]| {
+        let tree = ["tree", "--offline", "--edges", "normal", "--prefix", "none"];
+        let output = std::process::Command::new(env!("CARGO"))
+            .current_dir(ROOT)
+            .args(tree)
+            .args(["--format", "{p} {f}", "--package", "oneport-cli"])
+            .args(package)
+            .output()
+            .unwrap();
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let mut lines: Vec<_> = stdout
+            .lines()
+            .map(|line| line.trim_end_matches(" (*)").to_owned())
+            .filter(|line| !line.is_empty())
+            .collect();
+        lines.sort();
+        lines.dedup();
+        assert!(
+            lines.len() > 50,
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        lines
+    };
+    assert_eq!(features(&[]), features(&["--package", "oneport"]));
+}
+
+#[test]
 fn pages_name_no_folder_of_a_machine() {
     for path in pages() {
         let page = fs::read_to_string(&path).unwrap();
