@@ -40,6 +40,7 @@ impl Eager {
 }
 
 /// What a transfer takes: see [rule 4](crate::rules).
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TransferCost {
     /// How long it keeps the port of either end.
@@ -165,6 +166,7 @@ impl CostModel {
     }
 
     /// What a message of `bytes` bytes takes. An empty one has no latency either.
+    #[doc(hidden)]
     #[inline]
     pub fn transfer_cost(&self, from: usize, to: usize, bytes: u64) -> TransferCost {
         TransferCost {

@@ -1,7 +1,7 @@
 //! Reading and writing the JSON form of a schedule.
 
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Layout, Schedule, SharedPort, Step};
 use crate::error::{Error, Result};
@@ -21,6 +21,8 @@ enum PortDirection {
     expecting = "an object with ranks, ports, collective, layout and programs"
 )]
 struct Input {
+    #[serde(default, deserialize_with = "some_text")]
+    name: Option<String>,
     ranks: usize,
     ports: PortDirection,
     #[serde(default = "one")]
@@ -40,6 +42,8 @@ struct Input {
 
 #[derive(Serialize)]
 struct Output<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
     ranks: usize,
     ports: PortDirection,
     ported: usize,
@@ -50,6 +54,11 @@ struct Output<'a> {
     shared_ports: &'a [SharedPort],
 }
 
+/// Text, not null.
+fn some_text<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
+    String::deserialize(d).map(Some)
+}
+
 fn one() -> usize {
     1
 }
@@ -57,6 +66,7 @@ fn one() -> usize {
 impl Serialize for Schedule {
     fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         Output {
+            name: self.name(),
             ranks: self.ranks(),
             ports: if self.ports.is_bidirectional() {
                 PortDirection::Bi
@@ -83,8 +93,8 @@ impl Schedule {
     /// # Errors
     /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed), with line and column, if the text is
     /// not JSON or a field is missing, unknown or of the wrong type; also if `ranks` is not the
-    /// number of programs, or [`Schedule::new`] or [`Schedule::with_shared_ports`] refuses the
-    /// parts.
+    /// number of programs, or [`Schedule::new`], [`Schedule::with_shared_ports`] or
+    /// [`Schedule::with_name`] refuses the parts.
     pub fn from_json(text: &str) -> Result<Schedule> {
         let input: Input =
             serde_json::from_str(text).map_err(|e| Error::json("not a schedule", &e))?;
@@ -99,14 +109,17 @@ impl Schedule {
             PortDirection::Uni => Ports::UNI,
             PortDirection::Bi => Ports::BI,
         };
-        Schedule::new(
+        let schedule = Schedule::new(
             ports.with_k(input.ported),
             input.collective,
             input.layout,
             input.programs,
         )?
         .with_shared_ports(input.shared_ports)?
-        .scaled(input.unit)
+        .scaled(input.unit)?;
+        (input.name.into_iter())
+            .try_fold(schedule, Schedule::with_name)
+            .map_err(|error| Error::malformed(format!("not a schedule: {error}")))
     }
 
     /// Writes the JSON form, with one layout, program or shared port per line.
@@ -120,8 +133,12 @@ impl Schedule {
                 format!(",\n  \"shared_ports\": [\n    {ports} ]")
             }
         };
+        let name = self
+            .name()
+            .map(|name| format!("\"name\": {}, ", json_line(&name)));
         format!(
-            "{{ \"ranks\": {}, \"ports\": \"{}\", \"ported\": {}, \"collective\": {},\n  \"layout\": [\n    {} ],\n  \"programs\": [\n    {} ]{shared_ports} }}\n",
+            "{{ {}\"ranks\": {}, \"ports\": \"{}\", \"ported\": {}, \"collective\": {},\n  \"layout\": [\n    {} ],\n  \"programs\": [\n    {} ]{shared_ports} }}\n",
+            name.unwrap_or_default(),
             self.ranks(),
             self.ports.name(),
             self.ports.k(),

@@ -75,7 +75,7 @@ pub struct Layout {
 /// It always has at least one rank, one layout and one program per rank, only peers that exist, and
 /// only spans inside their buffers. It is data: proved by [`Schedule::check`], timed by
 /// [`Schedule::simulate`], executed by [`Run`](crate::run::Run). Two schedules are equal if their
-/// ports, collective, layouts, programs and shared ports are.
+/// ports, collective, layouts, programs and shared ports are, whatever their names.
 ///
 /// ```
 /// use oneport::{Collective, CostModel, Layout, Ports, Schedule, Span, Spans, Step};
@@ -93,6 +93,7 @@ pub struct Layout {
 /// ```
 #[derive(Debug, Clone, Eq)]
 pub struct Schedule {
+    name: Option<String>,
     ports: Ports,
     collective: Collective,
     layout: Vec<Layout>,
@@ -110,6 +111,9 @@ impl PartialEq for Schedule {
             && self.shared_ports == other.shared_ports
     }
 }
+
+/// Characters of a schedule's name: wider columns and legends would leave no room for times.
+const MAX_NAME: usize = 100;
 
 /// Multiplies offsets and lengths of spans inside a buffer whose own length allows it.
 fn scale(spans: &mut Spans, factor: usize) {
@@ -181,6 +185,7 @@ impl Schedule {
         }
         collective.fits_ranks(p)?;
         let schedule = Schedule {
+            name: None,
             ports,
             collective,
             layout,
@@ -190,6 +195,45 @@ impl Schedule {
         };
         schedule.in_bounds()?;
         Ok(schedule)
+    }
+
+    /// What the schedule is called in tables and pictures: the algorithm that planned it, or a name
+    /// of its own.
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The same schedule with another name: see [`Schedule::name`]. It says nothing of what the
+    /// schedule does, so schedules of different names may be equal.
+    ///
+    /// ```
+    /// let mut b = oneport::Schedule::broadcast(2, 4);
+    /// b.transfer(0, 1, 0..4);
+    /// let schedule = b.build()?.with_name("three-phase")?;
+    /// assert!(schedule.to_json().starts_with(r#"{ "name": "three-phase", "ranks": 2"#));
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`] if the name is empty, has more than 100 characters, begins or ends with
+    /// a blank, or has a control character: it stands in one cell of a table.
+    pub fn with_name(mut self, name: impl Into<String>) -> Result<Schedule> {
+        let name = name.into();
+        let wrong = if name.trim().is_empty() {
+            "is empty"
+        } else if name.chars().count() > MAX_NAME {
+            "has more than 100 characters"
+        } else if name.trim() != name {
+            "begins or ends with a blank"
+        } else if name.contains(char::is_control) {
+            "has a control character, such as a line break"
+        } else {
+            self.name = Some(name);
+            return Ok(self);
+        };
+        Err(Error::usage(format!(
+            "the schedule's name {name:?} {wrong}"
+        )))
     }
 
     /// Number of ranks, at least 1.

@@ -2,6 +2,7 @@
 
 use oneport::plan::registry;
 use oneport::{Ports, Request, Schedule};
+use serde_json::json;
 
 use crate::hand;
 
@@ -26,7 +27,8 @@ fn the_documented_example_is_correct() {
 #[test]
 fn schedules_survive_a_round_trip() {
     let assert_round_trip = |s: &Schedule| {
-        assert_eq!(&Schedule::from_json(&s.to_json()).unwrap(), s);
+        let read = Schedule::from_json(&s.to_json()).unwrap();
+        assert_eq!((&read, read.name()), (s, s.name()));
         let value = serde_json::to_string(s).unwrap();
         assert_eq!(&Schedule::from_json(&value).unwrap(), s);
     };
@@ -39,10 +41,43 @@ fn schedules_survive_a_round_trip() {
                 .segment_count(4)
                 .ports(ports);
             if let Ok(s) = algorithm.plan(&request) {
+                assert_eq!(s.name(), Some(&*algorithm.name()));
                 assert_round_trip(&s);
+                let odd = s.with_name(r#"Über "x=\y" | 2, a & b"#).unwrap();
+                assert_round_trip(&odd);
             }
         }
     }
+}
+
+#[test]
+fn names_fit_into_a_cell() {
+    let s = Schedule::from_json(EXAMPLE).unwrap();
+    assert_eq!(s.name(), None);
+    let long = "x".repeat(101);
+    for (name, expected) in [
+        ("", "is empty"),
+        (" \u{a0}", "is empty"),
+        (" a", "begins or ends with a blank"),
+        ("a\nb", "has a control character"),
+        ("\u{1b}[1m", "has a control character"),
+        (&long, "has more than 100 characters"),
+    ] {
+        let error = s.clone().with_name(name).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        let text = EXAMPLE.replacen('{', &format!("{{\"name\": {},", json!(name)), 1);
+        let error = Schedule::from_json(&text).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.starts_with("not a schedule: ") && error.contains(expected),
+            "{error}"
+        );
+    }
+    assert!(Schedule::from_json(&EXAMPLE.replacen('{', "{\"name\": null,", 1)).is_err());
+    let named = s.clone().with_name("mine").unwrap();
+    // A name is no part of what a schedule does.
+    assert_eq!(named, s);
+    assert_eq!(named.scaled(2).unwrap().name(), Some("mine"));
 }
 
 #[test]

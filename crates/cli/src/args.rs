@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use oneport::run::{Clock, Element, ElementType, Op, Operator};
 use oneport::{Kind, Ports};
@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::blocks::BlockArgs;
 use crate::delays::DelayArgs;
+use crate::input::OwnFile;
 use crate::nodes::NodeArgs;
 use crate::ranges::{Ranges, parse_counts, parse_sizes};
 use crate::units::{TimeArg, parse_count, parse_rate, parse_size, parse_time, with_similar};
@@ -20,14 +21,17 @@ use crate::units::{TimeArg, parse_count, parse_rate, parse_size, parse_time, wit
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Common {
     /// The collective: broadcast, reduce, ... (`oneport list` shows those that can be planned)
-    #[arg(value_parser = parse_kind, conflicts_with = "schedule")]
+    #[arg(value_parser = parse_kind)]
     pub(crate) collective: Option<Kind>,
 
     /// Read the schedule from a JSON file instead (`-` for standard input); with --bytes at any
-    /// multiple of its size; {p} in the name stands for the number of ranks
-    #[arg(long, value_name = "FILE",
+    /// multiple of its size. NAME=FILE gives it a name, as the field "name" in the file does; {p}
+    /// in the file's name stands for the number of ranks. Where a command takes several, list them,
+    /// or give a folder of .json files. With a COLLECTIVE, the files must perform that one
+    #[arg(long, value_name = "[NAME=]FILE", num_args = 1..,
+        value_parser = OsStringValueParser::new().try_map(OwnFile::parse),
         conflicts_with_all = ["algorithm", "segment", "segments", "segment_sizes"])]
-    pub(crate) schedule: Vec<PathBuf>,
+    pub(crate) schedule: Vec<OwnFile>,
 
     /// Number of ranks, or several such as 2..64, 2,3,5..=9, where a command takes them
     /// [default: 8, or as many as --costs describes]

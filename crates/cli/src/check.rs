@@ -47,7 +47,7 @@ struct CheckRow {
 }
 
 pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
-    match (args.common.collective, &args.common.schedule[..]) {
+    match (args.common.collective(), &args.common.files()?[..]) {
         (Some(kind), []) if checks_all(&args.common.algorithm) => {
             all(args, &PlanTask::new(&args.common, kind)?, out)
         }

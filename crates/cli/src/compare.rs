@@ -35,7 +35,6 @@ use crate::units::{Number, number, or_dash, parse_count, parse_deadline, show_by
 
 /// Compare all algorithms for one collective by model time.
 #[derive(Debug, Clone, clap::Args)]
-#[command(mut_arg("collective", |a| a.conflicts_with(Resettable::Reset)))]
 #[command(mut_arg("schedule", |a| a.conflicts_with(Resettable::Reset)))]
 #[command(after_help = "\
 Examples:
@@ -44,6 +43,7 @@ Examples:
   oneport compare allreduce -p 2 --bytes 64KiB --engine threads    measured, too
   mpirun -n 4 oneport compare allreduce --bytes 64KiB --dtype f32  beside the library's own
   oneport compare --schedule mine.json                                 an own schedule beside all
+  oneport compare --schedule three-phase=mine.json                     by that name
   oneport compare broadcast -p 2..64 --bytes 8..1MiB -o sweep.html  a table, and a page with plots
   oneport compare reduce -p 16 --bytes 64KiB --late 0..100us -o late.html   what one late rank costs
 
@@ -299,6 +299,8 @@ impl CompareJob<'_> {
                 let (x_best, x_bound) = self.ratios(figures);
                 record! {
                     algorithm: &figures.algorithm,
+                    // The file of a schedule that was read.
+                    schedule (optional): info.schedule.as_ref(),
                     root: info.root,
                     time: Number(figures.time),
                     model_time: Number(figures.time),
@@ -395,11 +397,11 @@ impl CompareArgs {
             None => self.common.clone(),
             Some(_) => self.common.typed().0,
         };
-        let mut common = match common.collective {
+        let mut common = match common.collective() {
             None => own::like_the_first(&common)?,
             Some(_) => common,
         };
-        let Some(kind) = common.collective else {
+        let Some(kind) = common.collective() else {
             bail!("give a COLLECTIVE (such as reduce)");
         };
         if self.common.rules.is_some() {

@@ -230,7 +230,7 @@ impl Drawing<'_> {
         }
         args.frame
             .ensure(is_picture, picture == Some(Picture::Page))?;
-        let several = args.common.schedule.len() > 1 || names(&args.common).len() > 1;
+        let several = args.common.files()?.len() > 1 || names(&args.common).len() > 1;
         if several && (picture != Some(Picture::Page) || args.trace.is_some()) {
             bail!(
                 "several schedules are drawn side by side on a page only: write one, with -o FILE.html, or draw one"
@@ -318,9 +318,10 @@ fn names(common: &Common) -> Vec<&str> {
 
 /// The schedules to draw: each file, or the plan of each algorithm.
 fn inputs(common: &Common) -> Result<Vec<Input>> {
-    let mut each = vec![common.clone(); common.schedule.len().max(names(common).len())];
-    for (one, path) in each.iter_mut().zip(&common.schedule) {
-        one.schedule = vec![path.clone()];
+    let (files, kind) = (common.files()?, common.collective());
+    let mut each = vec![common.clone(); files.len().max(names(common).len())];
+    for (one, file) in each.iter_mut().zip(files) {
+        (one.schedule, one.collective) = (vec![file], kind);
     }
     for (one, name) in each.iter_mut().zip(names(common)) {
         one.algorithm = name.trim().to_string();
@@ -402,7 +403,19 @@ fn drawn_page(inputs: &[Input], plain: bool) -> Result<String> {
         Unit::Plain => ", in time units",
         Unit::Nanoseconds => "",
     };
-    let names: Vec<String> = inputs.iter().map(Input::name).collect();
+    let mut names: Vec<String> = inputs.iter().map(Input::name).collect();
+    let all = names.clone();
+    for (name, input) in names.iter_mut().zip(inputs) {
+        let others = all.iter().filter(|other| *other == name).count() > 1;
+        if let Some(file) = input
+            .info
+            .schedule
+            .as_ref()
+            .filter(|file| others && *file != name)
+        {
+            *name = format!("{name} ({file})");
+        }
+    }
     let by = match first.info.algorithm {
         Some(_) => " by ",
         None => " from ",

@@ -78,6 +78,11 @@ pub(crate) fn name_of(path: &Path) -> String {
     }
 }
 
+/// Whether there is a file, or a text in memory, of this name.
+pub(crate) fn is_there(path: &Path) -> bool {
+    path.exists() || host::read(path).is_some()
+}
+
 /// Reads a text file, or standard input for `-`. Refuses one whose content would not fit into the
 /// memory that there is.
 pub(crate) fn read_text(path: &Path) -> Result<String> {

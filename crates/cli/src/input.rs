@@ -1,10 +1,11 @@
 //! The input of a command: a schedule, planned or read from a file, and its description.
 
 mod info;
+mod own_file;
 mod warnings;
 
+use std::borrow::Cow;
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use oneport::machine::Eager;
@@ -16,6 +17,7 @@ use oneport_measure::estimate::CoreModel;
 use oneport_steady::Series;
 
 pub(crate) use self::info::ScheduleInfo;
+pub(crate) use self::own_file::OwnFile;
 pub(crate) use self::warnings::{first_of, note_if_wrong, print_warnings, warnings_about};
 use crate::args::{Common, Root};
 use crate::files::{name_of, read_text};
@@ -60,11 +62,11 @@ impl Common {
         if self.algorithm == "all" {
             bail!("--algorithm all is for check and compare: name some, or let auto choose");
         }
-        match (&self.schedule[..], self.collective) {
-            ([path], _) => self.read(path),
-            ([_, ..], _) => bail!(
-                "--schedule is given {} times, this command takes one",
-                self.schedule.len()
+        match (&self.files()?[..], self.collective()) {
+            ([file], _) => self.read(file),
+            (files @ [_, ..], _) => bail!(
+                "--schedule names {} files, this command takes one",
+                files.len()
             ),
             ([], Some(kind)) => {
                 let mut task = PlanTask::new(self, kind)?;
@@ -75,10 +77,10 @@ impl Common {
         }
     }
 
-    pub(crate) fn read(&self, path: &Path) -> Result<Input> {
-        let path = &self.of_family(path)?;
-        let name = name_of(path);
-        let text = read_text(path)?;
+    pub(crate) fn read(&self, file: &OwnFile) -> Result<Input> {
+        let OwnFile { name: given, path } = file.of_family(self.ranks()?)?;
+        let name = name_of(&path);
+        let text = read_text(&path)?;
         let options = msccl::ReadOptions {
             ported: self.machine.ported,
             root: match self.root {
@@ -96,6 +98,8 @@ impl Common {
             ),
         };
         drop(text);
+        schedule = given.into_iter().try_fold(schedule, Schedule::with_name)?;
+        self.ensure_performs(schedule.collective().kind(), &path)?;
         let ports = self.machine.ports(schedule.ports())?;
         if ports != schedule.ports() {
             schedule = schedule.with_ports(ports)?;
@@ -132,7 +136,9 @@ impl Common {
             .collect();
         let collective = schedule.collective();
         let root = collective.root();
+        let own_name = schedule.name().map(|name| Cow::Owned(name.to_string()));
         let info = ScheduleInfo {
+            algorithm: own_name,
             algorithm_choice: "file",
             schedule: Some(name),
             root,
@@ -151,18 +157,6 @@ impl Common {
             series: series.filter(|_| !self.machine.is_given()),
             info,
         })
-    }
-
-    /// The file of a family such as `mine-{p}.json` for the number of ranks.
-    pub(crate) fn of_family(&self, path: &Path) -> Result<PathBuf> {
-        let name = path.to_string_lossy();
-        if !name.contains("{p}") {
-            return Ok(path.to_owned());
-        }
-        match self.ranks()? {
-            Some(ranks) => Ok(name.replace("{p}", &ranks.to_string()).into()),
-            None => bail!("{name} is a file for each number of ranks: give -p"),
-        }
     }
 
     fn agrees(&self, schedule: &Schedule, cost: &CostModel) -> Result<()> {

@@ -194,9 +194,7 @@ fn parser() -> clap::Command {
             .allow_negative_numbers(true)
             .mut_subcommands(adapted)
     }
-    // `check --schedule *.json`: one option for many files.
-    let many = |check: clap::Command| check.mut_arg("schedule", |files| files.num_args(1..));
-    adapted(Cli::command()).mut_subcommand("check", many)
+    adapted(Cli::command())
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<Cli, clap::Error> {

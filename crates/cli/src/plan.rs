@@ -97,7 +97,7 @@ fn text_bytes(schedule: &Schedule) -> u128 {
 }
 
 fn table(args: &Common) -> Result<String> {
-    let Some(kind) = args.collective else {
+    let Some(kind) = args.collective() else {
         bail!("--table needs a COLLECTIVE, such as broadcast");
     };
     let task = PlanTask::new(args, kind)?;

@@ -343,6 +343,7 @@ impl Table<'_> {
     /// The rows; those of a CSV file tell what they were made from.
     fn lines(&self, of_csv: bool) -> impl Iterator<Item = impl Serialize> {
         let over = |value: f64, by: f64| (by > 0.0).then(|| Number(value / by));
+        let any_own = self.sweep.rows.iter().any(|row| row.own);
         self.sweep.points().into_iter().flat_map(move |point| {
             let rows = self.sweep.at(point);
             let best = rows.first().map_or(0.0, |row| row.value());
@@ -353,6 +354,8 @@ impl Table<'_> {
                     ranks: row.ranks,
                     bytes: row.bytes,
                     algorithm: &row.algorithm,
+                    // Whether it is a schedule from a file, where any is.
+                    own (optional): any_own.then_some(row.own),
                     model_time: Number(row.time),
                     time_unit: self.sweep.unit.name(),
                     lower_bound: Number(row.bound),

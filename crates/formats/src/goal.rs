@@ -84,6 +84,8 @@ impl GoalOptions {
 /// What the importer needs beside the dependence graph, as the first comment of a file.
 #[derive(Serialize)]
 struct HeadLine<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
     ports: &'static str,
     ported: usize,
     overlap: bool,
@@ -126,6 +128,7 @@ pub fn write(schedule: &Schedule, options: &GoalOptions) -> Result<Written> {
     }
     let overlap = options.cost.overlaps();
     let head = HeadLine {
+        name: schedule.name(),
         ports: kind,
         ported: k,
         overlap,

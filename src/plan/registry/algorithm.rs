@@ -54,14 +54,15 @@ impl PartialEq for Algorithm {
 impl Eq for Algorithm {}
 
 impl Algorithm {
-    /// Plans `request` and stores the schedule. The [planners](crate::plan) state the shapes of the
+    /// Plans `request` and stores the schedule, under the name of the algorithm. The [planners](crate::plan) state the shapes of the
     /// buffers and the time of planning.
     ///
     /// # Errors
     /// As [`accepts`](Self::accepts), and where the planner itself fails: a buffer would overflow,
     /// there are too many ranks for its search, or the links do not connect all ranks.
     pub fn plan(&self, request: &Request) -> Result<Schedule> {
-        self.planned(request)?.materialize()
+        let schedule = self.planned(request)?.materialize()?;
+        schedule.with_name(self.name())
     }
 
     /// As [`Algorithm::plan`], but does not store the schedule if the algorithm can stream it.

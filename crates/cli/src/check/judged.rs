@@ -7,7 +7,7 @@ use oneport::simulate::bounds::LowerBounds;
 
 use super::{CheckArgs, verdict};
 use crate::args::Common;
-use crate::input::{ScheduleInfo, print_warnings};
+use crate::input::{OwnFile, ScheduleInfo, print_warnings};
 use crate::prelude::*;
 use crate::task::finite;
 
@@ -65,9 +65,9 @@ struct Best {
 type Known = Vec<(Request, Option<Best>)>;
 
 pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
-    let input = match (args.common.input(), &args.common.schedule[..]) {
-        (Err(error), [path]) if args.common.json => {
-            output::json(out, &Checked::unreadable(path, &error))?;
+    let input = match (args.common.input(), &args.common.files()?[..]) {
+        (Err(error), [file]) if args.common.json => {
+            output::json(out, &Checked::unreadable(file, &error))?;
             return Err(error);
         }
         (input, _) => input?,
@@ -82,17 +82,19 @@ pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
 pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
     // A family has a file for each number of ranks.
     let points = args.common.points();
-    let families = args.common.schedule.iter();
-    let files = families.flat_map(|path| points.iter().map(move |point| (point, path)));
+    let families = args.common.files()?;
+    let families = families.iter();
+    let files = families.flat_map(|file| points.iter().map(move |point| (point, file)));
     let files: Vec<_> = files.collect();
     let bar = WorkBar::new(files.len() as u64, "checking {msg} {wide_bar} {pos}/{len}");
     let mut known = Known::new();
-    let check = |&(point, path): &(&Common, &PathBuf)| {
-        let path = &point.of_family(path).unwrap_or_else(|_| path.clone());
-        bar.name(&name_of(path));
-        let checked = match point.read(path) {
+    let check = |&(point, file): &(&Common, &OwnFile)| {
+        let ranks = point.ranks().ok().flatten();
+        let file = &file.of_family(ranks).unwrap_or_else(|_| file.clone());
+        bar.name(&name_of(&file.path));
+        let checked = match point.read(file) {
             Ok(input) => Checked::One(Box::new(One::new(args, &input, &mut known))),
-            Err(error) => Checked::unreadable(path, &error),
+            Err(error) => Checked::unreadable(file, &error),
         };
         bar.add(1);
         checked
@@ -143,11 +145,11 @@ impl One {
 }
 
 impl Checked {
-    fn unreadable(path: &Path, error: &anyhow::Error) -> Checked {
+    fn unreadable(file: &OwnFile, error: &anyhow::Error) -> Checked {
         Checked::Unreadable {
             ok: false,
             errors: [],
-            schedule: name_of(path),
+            schedule: name_of(&file.path),
             error: format!("{error:#}"),
         }
     }
@@ -191,6 +193,14 @@ impl Checked {
         }
     }
 
+    /// The name that the schedule has besides that of its file.
+    fn own_name(&self) -> Option<&str> {
+        match self {
+            Checked::One(one) => one.info.algorithm.as_deref(),
+            Checked::Unreadable { .. } => None,
+        }
+    }
+
     fn line(&self) -> String {
         let one = match self {
             Checked::Unreadable { error, .. } => return error.clone(),
@@ -231,8 +241,10 @@ fn print(schedules: &[Checked], out: &mut dyn Write) -> Result<()> {
     let first = tasks.next();
     let several = tasks.any(|other| Some(other) != first);
     let notes = |one: &One| one.report.notes.len() + one.report.more_notes;
+    let named = schedules.iter().any(|checked| checked.own_name().is_some());
     let columns = Columns::<Checked>::default()
         .add("schedule", |checked| checked.name().to_string())
+        .add_if(named, "name", |checked| or_dash(checked.own_name()))
         .add_if(several, "task", |checked| or_dash(checked.task()))
         .add("result", |checked| match checked {
             Checked::Unreadable { .. } => "UNREADABLE",

@@ -1,12 +1,13 @@
 //! Schedules from files beside the algorithms.
 
 use anyhow::{Context, Result, bail};
+use oneport::plan::registry;
 use oneport::{Request, Schedule};
 
 use super::CompareRow;
 use crate::args::{Common, Root};
 use crate::files::name_of;
-use crate::input::first_of;
+use crate::input::{ScheduleInfo, first_of};
 use crate::levels;
 use crate::output::Skipped;
 use crate::ranges::Ranges;
@@ -22,12 +23,17 @@ pub(super) struct OwnSchedule {
 /// The schedules of `--schedule`, which must answer the request of `task`. Wrong ones are refused
 /// with the first error: their times mean nothing.
 pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<OwnSchedule>, Vec<Skipped>)> {
-    let (mut timed, mut wrong) = (Vec::new(), Vec::new());
-    for path in &common.schedule {
-        let input = common.read(path)?;
+    let mut inputs = Vec::new();
+    for file in common.files()? {
+        let input = common.read(&file)?;
         // All files of a family are one row.
-        let name = name_of(path);
-        ensure_same(&input.schedule, &task.request).with_context(|| name.clone())?;
+        let file = name_of(&file.path);
+        ensure_same(&input.schedule, &task.request).with_context(|| file.clone())?;
+        inputs.push((file, input));
+    }
+    let names = names(inputs.iter().map(|(file, input)| (&**file, &input.info)));
+    let (mut timed, mut wrong) = (Vec::new(), Vec::new());
+    for (name, (_, input)) in names.into_iter().zip(inputs) {
         let report = input.check(common, 1);
         if let Some(error) = first_of(report.errors.iter(), report.more) {
             wrong.push(Skipped {
@@ -38,12 +44,32 @@ pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<OwnSchedule
         }
         let found = input.schedule.timed(&input.cost, |_| ())?;
         let levels = levels::traffic(&input.schedule, &input.cost);
+        let mut row = CompareRow::new(&name, &found, input.element_bytes, input.info, levels)?;
+        row.figures.own = true;
         timed.push(OwnSchedule {
-            row: CompareRow::new(&name, &found, input.element_bytes, input.info, levels)?,
+            row,
             schedule: input.schedule,
         });
     }
     Ok((timed, wrong))
+}
+
+/// What tables call schedules from files: their names, or else their files. A name that an algorithm
+/// or another file has, too, is followed by the file.
+fn names<'a>(inputs: impl Iterator<Item = (&'a str, &'a ScheduleInfo)> + Clone) -> Vec<String> {
+    let own = |info: &'a ScheduleInfo| info.algorithm.as_deref();
+    let all: Vec<_> = inputs.clone().map(|(_, info)| own(info)).collect();
+    let name = |(file, info): (&str, &'a ScheduleInfo)| match own(info) {
+        None => file.to_string(),
+        Some(name) => {
+            let others = all.iter().filter(|other| **other == Some(name)).count() > 1;
+            match others || registry::find(info.kind, name).is_ok() {
+                true => format!("{name} ({file})"),
+                false => name.to_string(),
+            }
+        }
+    };
+    inputs.map(name).collect()
 }
 
 /// Refuses a schedule that answers another request.
@@ -79,12 +105,12 @@ fn ensure_same(schedule: &Schedule, request: &Request) -> Result<()> {
 
 /// The options of a comparison without a collective: those that the first file answers.
 pub(super) fn like_the_first(common: &Common) -> Result<Common> {
-    let Some(path) = common.schedule.first() else {
+    let Some(file) = common.files()?.into_iter().next() else {
         bail!(
             "give a COLLECTIVE (such as reduce), or --schedule FILE: compare plans all algorithms itself"
         );
     };
-    let input = common.read(path)?;
+    let input = common.read(&file)?;
     let request = Request::like(&input.schedule)?;
     let bytes = |elements: usize| elements as u64 * request.get_element_bytes();
     let mut common = common.clone();

@@ -19,7 +19,7 @@ pub(crate) struct ScheduleInfo {
     #[serde(skip)]
     pub(crate) kind: Kind,
     pub(crate) collective: &'static str,
-    /// Absent for a schedule from a file.
+    /// The name of a schedule from a file; absent if it has none.
     pub(crate) algorithm: Option<Cow<'static, str>>,
     /// `auto`, `given`, `rules` or `file`.
     pub(crate) algorithm_choice: &'static str,
@@ -170,7 +170,10 @@ impl ScheduleInfo {
                         info.rule.as_deref().unwrap_or("by the rules")
                     )
                 }
-                (Some(name), _) => name.to_string(),
+                (Some(name), _) => match &info.schedule {
+                    Some(file) => format!("{name} (from {file})"),
+                    None => name.to_string(),
+                },
                 (None, _) => format!("from {}", info.schedule.as_deref().unwrap_or("a file")),
             },
         ));

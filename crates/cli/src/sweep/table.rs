@@ -1,5 +1,6 @@
 //! The table of a sweep, and its forms for papers.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::Table;
@@ -21,11 +22,11 @@ impl Table<'_> {
         let many_sizes = points.iter().any(|point| point.bytes != points[0].bytes);
         let one_each = points.iter().all(|&point| self.sweep.at(point).len() == 1);
         let by_point = points.len() > 1 && !one_each;
-        let own = self.common.schedule.iter().map(|path| name_of(path));
-        let own: Vec<String> = own.collect();
+        let own = self.sweep.rows.iter().filter(|row| row.own);
+        let own: BTreeSet<&str> = own.map(|row| &*row.algorithm).collect();
         let by_name = !matches!(&*self.common.algorithm, "auto" | "all");
         let few = by_name || names.len() <= MAX_COLUMNS;
-        let has_column = |name: &&str| few || own.iter().any(|own| own == name);
+        let has_column = |name: &&str| few || own.contains(name);
         let shown: Vec<&str> = names.into_iter().filter(has_column).collect();
 
         let unit = self.sweep.unit;

@@ -1,6 +1,7 @@
 //! Tests of sweeps over ranks and sizes, their files, and schedules from files beside algorithms.
 
 use std::fs;
+use std::path::Path;
 
 use super::options::{folder, json_in};
 use crate::support::run::{failure, json, oneport, text};
@@ -117,7 +118,7 @@ fn a_barrier_from_standard_input_stands_beside_algorithms() {
     let names: Vec<_> = names
         .map(|row| row["algorithm"].as_str().unwrap())
         .collect();
-    assert_eq!(names, ["dissemination", "standard input"]);
+    assert_eq!(names, ["dissemination", "dissemination (standard input)"]);
 }
 
 /// What a file had when its CSV was written is not what it has now.
@@ -134,8 +135,10 @@ fn a_sweep_of_a_file_that_changed_begins_anew() {
         let said = String::from_utf8(run.get_output().stderr.clone()).unwrap();
         assert!(said.contains(note), "{said}");
         let csv = fs::read_to_string(folder.join("s.csv")).unwrap();
-        let own = csv.lines().filter(|line| line.contains(",mine.json,"));
-        own.map(|line| line.split(',').nth(5).unwrap().to_string())
+        let own = csv
+            .lines()
+            .filter(|line| line.contains(" (mine.json),true,"));
+        own.map(|line| line.split(',').nth(6).unwrap().to_string())
             .collect()
     };
     plan("binomial");
@@ -179,9 +182,10 @@ fn schedules_from_files_stand_beside_algorithms_at_every_multiple_of_their_size(
     let sweep = json_in(&folder, sweep);
     let rows = sweep["rows"].as_array().unwrap().iter();
     let own: Vec<_> = rows
-        .filter(|row| row["algorithm"] == "mine-{p}.json")
+        .filter(|row| row["algorithm"] == "chain (mine-{p}.json)")
         .collect();
     assert_eq!(own.len(), 4);
+    assert!(own.iter().all(|row| row["own"] == true));
     assert!(
         own.iter()
             .all(|row| row["median_ns"].as_f64().unwrap() > 0.0)
@@ -197,7 +201,7 @@ fn schedules_from_files_stand_beside_algorithms_at_every_multiple_of_their_size(
     let skipped = with_wrong["skipped"].as_array().unwrap();
     let reason = skipped
         .iter()
-        .find(|skipped| skipped["algorithm"] == "wrong.json");
+        .find(|skipped| skipped["algorithm"] == "chain (wrong.json)");
     assert!(
         reason.unwrap()["reason"]
             .as_str()
@@ -245,4 +249,172 @@ fn schedules_from_files_stand_beside_algorithms_at_every_multiple_of_their_size(
         (&run["verified"], &run["vector_bytes"]),
         (&true.into(), &48.into())
     );
+}
+
+/// The `algorithm` of the rows that are schedules from files.
+fn own_names(folder: &Path, arguments: &str) -> Vec<String> {
+    let answer = json_in(folder, arguments);
+    let rows = answer["rows"].as_array().unwrap().iter();
+    let own = rows.filter(|row| row["own"] == true || row["schedule"].is_string());
+    let name = |row: &serde_json::Value| row["algorithm"].as_str().unwrap().to_string();
+    own.map(name).collect()
+}
+
+#[test]
+fn schedules_have_names_of_their_own() {
+    let folder = folder("own_names");
+    let make = |arguments: &str| oneport(arguments).current_dir(&folder).assert().success();
+    make("plan broadcast -p 4 --bytes 64 -a chain --segments 2 -o planned.json");
+    let planned = fs::read_to_string(folder.join("planned.json")).unwrap();
+    assert!(
+        planned.starts_with("{ \"name\": \"chain\", \"ranks\": 4"),
+        "{planned}"
+    );
+    let named = planned.replacen("\"chain\"", "\"Three & phases, 50%\"", 1);
+    fs::write(folder.join("named.json"), &named).unwrap();
+    let unnamed = planned.replacen("\"name\": \"chain\", ", "", 1);
+    fs::write(folder.join("unnamed.json"), unnamed).unwrap();
+    for (files, expected) in [
+        ("unnamed.json", &["unnamed.json"][..]),
+        ("named.json", &["Three & phases, 50%"]),
+        ("mine=named.json", &["mine"]),
+        ("mine=unnamed.json other=unnamed.json", &["mine", "other"]),
+        // Algorithms and other files of the same name are told apart.
+        ("planned.json", &["chain (planned.json)"]),
+        (
+            "a=named.json a=unnamed.json",
+            &["a (named.json)", "a (unnamed.json)"],
+        ),
+    ] {
+        for sweep in ["", "-p 4 --bytes 64,128"] {
+            let found = own_names(&folder, &format!("compare {sweep} --schedule {files}"));
+            let distinct: Vec<_> = found.iter().take(expected.len()).collect();
+            assert_eq!(distinct, expected, "{files} {sweep}");
+        }
+    }
+    let simulated = json_in(&folder, "simulate --schedule named.json");
+    assert_eq!(simulated["algorithm"], "Three & phases, 50%");
+    assert_eq!(simulated["schedule"], "named.json");
+    assert!(json_in(&folder, "simulate --schedule unnamed.json")["algorithm"].is_null());
+    let printed = make("simulate --schedule mine=named.json")
+        .get_output()
+        .stdout
+        .clone();
+    let printed = String::from_utf8(printed).unwrap();
+    assert!(
+        printed.contains("algorithm    mine (from named.json)"),
+        "{printed}"
+    );
+    make("compare --schedule named.json -o all.md -o all.tex -o all.html -o all.csv");
+    let written = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    assert!(written("all.md").contains("Three & phases, 50%"));
+    assert!(written("all.tex").contains("Three \\& phases, 50\\%"));
+    assert!(written("all.csv").contains("\"Three & phases, 50%\",true,"));
+    assert!(written("all.html").contains("Three &amp; phases, 50%"));
+    // Of a picture, and of a page that shows one twice.
+    make("draw --schedule named.json -o one.svg");
+    assert!(written("one.svg").contains("broadcast by Three &amp; phases, 50%, p = 4"));
+    make("draw --schedule a=named.json a=unnamed.json -o two.html");
+    assert!(written("two.html").contains("by a (named.json), a (unnamed.json)"));
+    // Other forms keep it.
+    make("plan --schedule mine=named.json -o again.json");
+    assert!(written("again.json").starts_with("{ \"name\": \"mine\", "));
+    for format in ["goal", "msccl"] {
+        make(&format!(
+            "export {format} --schedule named.json -o named.{format}"
+        ));
+        make(&format!("import {format} named.{format} -o back.json"));
+        assert!(written("back.json").starts_with("{ \"name\": \"Three & phases, 50%\", "));
+    }
+    for (arguments, expected) in [
+        ("simulate --schedule =named.json", "a name, '=' and a file"),
+        ("simulate --schedule mine=", "a name, '=' and a file"),
+        ("simulate --schedule mine=no.json", "cannot read no.json"),
+        (
+            "simulate --schedule mine=.",
+            ". is a folder: a name is for one file",
+        ),
+    ] {
+        let message = failure(oneport(arguments).current_dir(&folder), 2);
+        assert!(message.contains(expected), "{arguments}: {message}");
+    }
+    let break_in_name = planned.replacen("chain", "a\\nb", 1);
+    fs::write(folder.join("break.json"), break_in_name).unwrap();
+    let message = failure(
+        oneport("check --schedule break.json").current_dir(&folder),
+        2,
+    );
+    assert!(message.contains("has a control character"), "{message}");
+    // A file whose own name has the sign.
+    fs::write(folder.join("k=3.json"), &named).unwrap();
+    assert_eq!(
+        own_names(&folder, "compare --schedule k=3.json"),
+        ["Three & phases, 50%"]
+    );
+}
+
+#[test]
+fn several_schedules_are_listed_alike_everywhere() {
+    let folder = folder("own_several");
+    let make = |arguments: &str| oneport(arguments).current_dir(&folder).assert().success();
+    fs::create_dir(folder.join("in")).unwrap();
+    fs::write(folder.join("in/notes.txt"), "").unwrap();
+    make("plan reduce -p 4 --bytes 8 -a binomial -o in/b.json");
+    make("plan reduce -p 4 --bytes 8 -a binomial -o in/a.json");
+    let both = ["binomial (in/a.json)", "binomial (in/b.json)"];
+    for files in [
+        "--schedule in/a.json in/b.json",
+        "--schedule in/a.json --schedule in/b.json",
+        "--schedule in",
+        "reduce -p 4 --bytes 8 --schedule in",
+        "--schedule in/a.json in/b.json reduce -p 4 --bytes 8",
+    ] {
+        assert_eq!(
+            own_names(&folder, &format!("compare {files}")),
+            both,
+            "{files}"
+        );
+        let checked = json_in(&folder, &format!("check {files}"));
+        assert_eq!(checked["schedules"].as_array().unwrap().len(), 2, "{files}");
+        make(&format!("draw {files} -o two.html"));
+        let page = fs::read_to_string(folder.join("two.html")).unwrap();
+        assert!(
+            page.contains("by binomial (in/a.json), binomial (in/b.json)"),
+            "{files}"
+        );
+        let message = failure(
+            oneport(&format!("simulate {files}")).current_dir(&folder),
+            2,
+        );
+        assert!(
+            message.contains("--schedule names 2 files"),
+            "{files}: {message}"
+        );
+    }
+    for command in [
+        "check",
+        "simulate",
+        "plan",
+        "draw",
+        "run --repetitions 1",
+        "export goal",
+    ] {
+        make(&format!("{command} reduce --schedule in/a.json"));
+        make(&format!("{command} --schedule in/a.json reduce"));
+        let other = format!("{command} broadcast --schedule in/a.json");
+        let message = failure(oneport(&other).current_dir(&folder), 2);
+        assert!(
+            message.contains("in/a.json: it performs a reduce, not a broadcast"),
+            "{message}"
+        );
+    }
+    fs::create_dir(folder.join("empty")).unwrap();
+    for command in ["check", "compare", "simulate"] {
+        let empty = format!("{command} --schedule empty");
+        let message = failure(oneport(&empty).current_dir(&folder), 2);
+        assert!(
+            message.contains("empty is a folder without .json files"),
+            "{message}"
+        );
+    }
 }

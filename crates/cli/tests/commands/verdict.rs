@@ -268,9 +268,9 @@ fn a_family_is_a_row_for_each_number_of_ranks() {
     let (code, printed, _) = done(check);
     assert_eq!(code, 1);
     for row in [
-        "mine-2.json  broadcast, root 0, 2 ranks, bi  correct",
-        "mine-3.json  broadcast, root 0, 3 ranks, bi  correct",
-        "mine-4.json  -                               UNREADABLE",
+        "mine-2.json  binomial  broadcast, root 0, 2 ranks, bi  correct",
+        "mine-3.json  binomial  broadcast, root 0, 3 ranks, bi  correct",
+        "mine-4.json  -         -                               UNREADABLE",
     ] {
         assert!(printed.contains(row), "{printed}");
     }

@@ -41,7 +41,7 @@ impl Default for ReadOptions {
 }
 
 /// Reads an algorithm as a schedule for bidirectional ports, or for those that
-/// [`write`](super::write()) noted.
+/// [`write`](super::write()) noted, under the name of the algorithm.
 ///
 /// Every thread block has a port of its own for each direction, unless
 /// [`ported`](ReadOptions::ported) gives fewer. Each step of a rank comes after those it waits for,
@@ -70,7 +70,8 @@ pub fn read(text: &str, options: &ReadOptions) -> Result<Schedule> {
     let file = MscclFile::parse(&document)?;
     // It takes more memory than all that follows.
     drop(document);
-    file.schedule(options)
+    let schedule = file.schedule(options)?;
+    (file.schedule_name().into_iter()).try_fold(schedule, Schedule::with_name)
 }
 
 /// Where the buffers of a rank lie in one buffer, in chunks.
@@ -83,6 +84,17 @@ struct BufferStarts {
 }
 
 impl MscclFile<'_> {
+    /// The algorithm's name, as far as a schedule can have it, without the words that `export` puts
+    /// before it.
+    fn schedule_name(&self) -> Option<String> {
+        const MAX_CHARS: usize = 100;
+        let before = format!("oneport {} ", self.kind.name());
+        let name = self.name.strip_prefix(&before).unwrap_or(&self.name);
+        let shown = name.trim().chars().filter(|c| !c.is_control());
+        let name: String = shown.take(MAX_CHARS).collect();
+        Some(name.trim().to_string()).filter(|name| !name.is_empty())
+    }
+
     fn schedule(&self, options: &ReadOptions) -> Result<Schedule> {
         let p = self.gpus.len();
         if self.kind.has_blocks() && !self.chunks.is_multiple_of(p) {

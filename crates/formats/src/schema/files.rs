@@ -16,6 +16,9 @@ use serde_json::{Map, Value, json};
 #[derive(JsonSchema)]
 #[schemars(deny_unknown_fields)]
 pub(super) struct ScheduleSchema {
+    /// What tables and pictures call it; none if it is left out.
+    #[schemars(default, length(min = 1, max = 100))]
+    name: String,
     /// Number of ranks.
     #[schemars(range(min = 1))]
     ranks: usize,

@@ -40,6 +40,12 @@ fn invalid(root: &Value, schema: &Value, value: &Value) -> Option<String> {
             "const" => value != rule,
             "minimum" => value.as_f64().is_some_and(|v| v < rule.as_f64().unwrap()),
             "maximum" => value.as_f64().is_some_and(|v| v > rule.as_f64().unwrap()),
+            "minLength" => value
+                .as_str()
+                .is_some_and(|v| (v.chars().count() as u64) < rule.as_u64().unwrap()),
+            "maxLength" => value
+                .as_str()
+                .is_some_and(|v| v.chars().count() as u64 > rule.as_u64().unwrap()),
             "minItems" => value
                 .as_array()
                 .is_some_and(|v| (v.len() as u64) < rule.as_u64().unwrap()),
@@ -160,7 +166,7 @@ fn written_schedules_are_valid() {
 
 #[test]
 fn schemas_agree_with_readers() {
-    let schedule = r#"{"ranks": 2, "ports": "bi", "ported": 1, "series": 3,
+    let schedule = r#"{"name": "mine", "ranks": 2, "ports": "bi", "ported": 1, "series": 3,
         "collective": {"kind": "multicast", "root": 0, "targets": [1]},
         "layout": [{"len": 4, "input": [[0, 4]], "output": []}, {"len": 9, "input": [], "output": [[0, 4]]}],
         "programs": [[{"send": {"to": 1, "spans": [[0, 2], [2, 2]], "port": 0}}],

@@ -39,8 +39,11 @@ pub struct Place {
 /// columns.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SweepRow {
-    /// Name of the algorithm.
+    /// Name of the algorithm, or of the schedule.
     pub algorithm: String,
+    /// Whether it is a schedule from a file.
+    #[serde(default)]
+    pub own: bool,
     /// Number of ranks.
     pub ranks: usize,
     /// Size of the vector, or of one rank's block; 0 of a collective without data.

@@ -310,7 +310,7 @@ fn several_schedules_are_drawn_on_a_page_only() {
     let two = "draw --schedule mine.json --schedule mine.json -o x.html";
     oneport(two, &folder).assert().success();
     let page = std::fs::read_to_string(folder.join("x.html")).unwrap();
-    assert!(page.contains("from mine.json, mine.json</h1>"));
+    assert!(page.contains("by chain (mine.json), chain (mine.json)</h1>"));
 }
 
 #[test]

@@ -13,6 +13,8 @@ use oneport::schedule::{Layout, Schedule, Step};
 /// The first comment of a written file.
 #[derive(Deserialize)]
 pub(super) struct Head {
+    #[serde(default)]
+    name: Option<String>,
     ports: String,
     ported: usize,
     overlap: bool,
@@ -72,7 +74,8 @@ pub(super) fn schedule(head: Head, ranks: &[RankGraph]) -> Result<Schedule> {
     if !head.timed {
         same_sizes(&messages)?;
     }
-    Schedule::new(ports, head.collective, layout, programs)
+    let schedule = Schedule::new(ports, head.collective, layout, programs)?;
+    (head.name.into_iter()).try_fold(schedule, Schedule::with_name)
 }
 
 const DIFFERS: &str = "the operations are not those of the step in the comment (remove all JSON comments to \

@@ -105,6 +105,7 @@ impl<'a> XmlElement<'a, '_> {
 
 pub(super) struct MscclFile<'t> {
     pub(super) text: &'t str,
+    pub(super) name: String,
     pub(super) kind: Kind,
     pub(super) in_place: bool,
     /// Chunks of a vector, or of all blocks together.
@@ -267,6 +268,7 @@ impl<'t> MscclFile<'t> {
         };
         Ok(MscclFile {
             text: document.input_text(),
+            name: algo.0.attribute("name").unwrap_or_default().to_string(),
             kind,
             in_place: algo.optional("inplace")?.unwrap_or(0) != 0,
             chunks,

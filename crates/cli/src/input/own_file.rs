@@ -1,0 +1,108 @@
+//! The files of `--schedule`, and the names that they are given there.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use oneport::Kind;
+
+use crate::args::{Common, parse_kind};
+use crate::files::{is_there, name_of};
+
+/// A value of `--schedule`: `mine.json`, or `three-phase=mine.json`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct OwnFile {
+    /// Wins over the name that stands in the file.
+    pub(crate) name: Option<String>,
+    pub(crate) path: PathBuf,
+}
+
+impl OwnFile {
+    /// Splits at the first `=`, unless there is a file of the whole name, or a folder's name has
+    /// the sign.
+    pub(crate) fn parse(text: OsString) -> Result<OwnFile, String> {
+        let path = PathBuf::from(&text);
+        let (name, file) = match text.to_str().and_then(|text| text.split_once('=')) {
+            Some((name, file)) if !name.contains('/') && !is_there(&path) => (name, file),
+            _ => return Ok(OwnFile { name: None, path }),
+        };
+        if name.is_empty() || file.is_empty() {
+            return Err("a name, '=' and a file: three-phase=mine.json".into());
+        }
+        Ok(OwnFile {
+            name: Some(name.to_string()),
+            path: file.into(),
+        })
+    }
+
+    /// The file of a family such as `mine-{p}.json` for a number of ranks.
+    pub(crate) fn of_family(&self, ranks: Option<usize>) -> Result<OwnFile> {
+        let name = self.path.to_string_lossy();
+        if !name.contains("{p}") {
+            return Ok(self.clone());
+        }
+        let Some(ranks) = ranks else {
+            bail!("{name} is a file for each number of ranks: give -p");
+        };
+        Ok(OwnFile {
+            name: self.name.clone(),
+            path: name.replace("{p}", &ranks.to_string()).into(),
+        })
+    }
+
+    /// The files of a folder, in the order of their names, or this file.
+    fn expanded(&self) -> Result<Vec<OwnFile>> {
+        if !self.path.is_dir() {
+            return Ok(vec![self.clone()]);
+        }
+        let folder = name_of(&self.path);
+        ensure!(
+            self.name.is_none(),
+            "{folder} is a folder: a name is for one file"
+        );
+        let cannot = || format!("cannot read {folder}");
+        let entries = std::fs::read_dir(&self.path).with_context(cannot)?;
+        let paths = entries.map(|entry| entry.map(|entry| entry.path()));
+        let mut paths = paths.collect::<Result<Vec<_>, _>>().with_context(cannot)?;
+        paths.retain(|path| path.is_file() && path.extension().is_some_and(|end| end == "json"));
+        paths.sort_unstable();
+        ensure!(
+            !paths.is_empty(),
+            "{folder} is a folder without .json files"
+        );
+        let files = paths.into_iter().map(|path| OwnFile { name: None, path });
+        Ok(files.collect())
+    }
+}
+
+impl Common {
+    /// The collective. It may stand behind the files, too: `--schedule mine.json reduce`.
+    pub(crate) fn collective(&self) -> Option<Kind> {
+        self.collective.or_else(|| self.behind_files())
+    }
+
+    fn behind_files(&self) -> Option<Kind> {
+        let [_, .., OwnFile { name: None, path }] = &self.schedule[..] else {
+            return None;
+        };
+        let is_word = self.collective.is_none() && !is_there(path);
+        let kind = is_word.then(|| parse_kind(path.to_str()?).ok());
+        kind.flatten()
+    }
+
+    /// The files of `--schedule`; for a folder those in it.
+    pub(crate) fn files(&self) -> Result<Vec<OwnFile>> {
+        let words = usize::from(self.behind_files().is_some());
+        let files = &self.schedule[..self.schedule.len() - words];
+        let expanded: Result<Vec<_>> = files.iter().map(OwnFile::expanded).collect();
+        Ok(expanded?.concat())
+    }
+
+    /// Refuses a schedule for another collective than the one that is asked for.
+    pub(crate) fn ensure_performs(&self, kind: Kind, file: &Path) -> Result<()> {
+        match self.collective().filter(|&asked| asked != kind) {
+            Some(asked) => bail!("{}: it performs a {kind}, not a {asked}", name_of(file)),
+            None => Ok(()),
+        }
+    }
+}
