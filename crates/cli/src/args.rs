@@ -7,6 +7,7 @@ use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, Ty
 use clap::{Args, ValueEnum};
 use oneport::run::{Clock, Element, ElementType, Op, Operator};
 use oneport::{Kind, Ports};
+use oneport_measure::Profile;
 use serde::Serialize;
 
 use crate::blocks::BlockArgs;
@@ -85,6 +86,16 @@ impl Common {
         let dtype = dtype.unwrap_or(default_type(common.vector.op()));
         common.vector.dtype = Some(dtype);
         (common, dtype)
+    }
+
+    /// Whether options say what messages cost, or through which ports they pass.
+    pub(crate) fn gives_costs(&self) -> bool {
+        let DelayArgs { latency, eager, .. } = &self.delays;
+        self.machine.is_given()
+            || self.machine.overlap
+            || latency.is_some()
+            || eager.is_some()
+            || self.nodes.node_ports.is_some()
     }
 
     /// Takes as many ranks as there are processes, unless the options determine their number.
@@ -176,6 +187,10 @@ pub(crate) struct MachineArgs {
     /// Let computation overlap communication
     #[arg(long)]
     pub(crate) overlap: bool,
+
+    /// Costs where no option gives any, instead of the default ones: those of a native run.
+    #[arg(skip)]
+    pub(crate) built_in: Option<Profile>,
 }
 
 impl Vector {

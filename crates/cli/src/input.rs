@@ -13,13 +13,14 @@ use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
 use oneport::{CostModel, Error, Request, Schedule, Step};
 use oneport_formats::{self, msccl};
+use oneport_measure::Profile;
 use oneport_measure::estimate::CoreModel;
 use oneport_steady::Series;
 
 pub(crate) use self::info::ScheduleInfo;
 pub(crate) use self::own_file::OwnFile;
 pub(crate) use self::warnings::{first_of, note_if_wrong, print_warnings, warnings_about};
-use crate::args::{Common, Root};
+use crate::args::{Common, MachineArgs, Root};
 use crate::files::{name_of, read_text};
 use crate::task::PlanTask;
 use crate::units::{Unit, show_bytes};
@@ -50,14 +51,16 @@ pub(crate) struct PlannedBy {
 
 impl Common {
     pub(crate) fn input(&self) -> Result<Input> {
-        self.input_on_cores(|_| Ok(None))
+        self.input_for_run(None, |_, _| Ok(None))
     }
 
     /// Like [`Common::input`], but chooses the algorithm for a native run. `core_model` returns the
-    /// core model for a number of ranks, if there is one.
-    pub(crate) fn input_on_cores(
+    /// core model for a number of ranks, if there is one. The choice is for the `built_in` costs,
+    /// if there are any; those of the input are those of the options all the same.
+    pub(crate) fn input_for_run(
         &self,
-        core_model: impl Fn(usize) -> Result<Option<CoreModel>>,
+        built_in: Option<Profile>,
+        core_model: impl Fn(&MachineArgs, usize) -> Result<Option<CoreModel>>,
     ) -> Result<Input> {
         if self.algorithm == "all" {
             bail!("--algorithm all is for check and compare: name some, or let auto choose");
@@ -69,9 +72,18 @@ impl Common {
                 files.len()
             ),
             ([], Some(kind)) => {
-                let mut task = PlanTask::new(self, kind)?;
-                task.core_model = core_model(task.request.ranks())?;
-                Input::plan(&task)
+                let mut common = self.clone();
+                common.machine.built_in.clone_from(&built_in);
+                let mut task = PlanTask::new(&common, kind)?;
+                task.core_model = core_model(&common.machine, task.request.ranks())?;
+                let mut input = Input::plan(&task)?;
+                if let Some(built_in) = built_in {
+                    let ranks = input.schedule.ranks();
+                    let (cost, unit) = self.machine.cost(Some(ranks))?;
+                    (input.cost, input.unit) = (self.delays.apply(cost, ranks)?, unit);
+                    input.info.choose_for(built_in.machine.cpu);
+                }
+                Ok(input)
             }
             ([], None) => bail!("give a COLLECTIVE (such as reduce) or --schedule FILE"),
         }

@@ -39,9 +39,7 @@ impl MachineArgs {
             let (cost, unit) = read_costs(path, ranks)?;
             return Ok((cost.overlap(self.overlap), unit));
         }
-        if let Some(path) = &self.profile {
-            let profile = Profile::from_json(&read_text(path)?)
-                .with_context(|| path.display().to_string())?;
+        if let Some(profile) = self.profile()? {
             let cost = self.overriding(profile).cost()?.overlap(self.overlap);
             return Ok((cost, Unit::Nanoseconds));
         }
@@ -72,18 +70,25 @@ impl MachineArgs {
         ranks: usize,
         cores: usize,
     ) -> Result<Option<CoreModel>> {
-        let by_profile = self.rates().iter().all(Option::is_none);
-        let Some(path) = self.profile.as_ref().filter(|_| by_profile) else {
+        if self.rates().iter().any(Option::is_some) {
             return Ok(None);
-        };
-        Ok(Profile::from_json(&read_text(path)?)?.core_model(workers, ranks, cores))
+        }
+        let profile = self.profile()?;
+        Ok(profile.and_then(|profile| profile.core_model(workers, ranks, cores)))
     }
 
     pub(crate) fn tuning(&self) -> Result<Tuning> {
-        match &self.profile {
-            Some(path) => Ok(Profile::from_json(&read_text(path)?)?.tuning),
-            None => Ok(Tuning::default()),
-        }
+        let profile = self.profile()?;
+        Ok(profile.map_or_else(Tuning::default, |profile| profile.tuning))
+    }
+
+    /// The profile that an option names, or the built-in one.
+    fn profile(&self) -> Result<Option<Profile>> {
+        let Some(path) = &self.profile else {
+            return Ok(self.built_in.clone());
+        };
+        let profile = Profile::from_json(&read_text(path)?);
+        Ok(Some(profile.with_context(|| path.display().to_string())?))
     }
 
     /// Returns the profile with the costs that options override: what describes them in more detail

@@ -45,6 +45,10 @@ model, carried along with the messages: what simulate says. With --clock paced t
 on a slower network; costs written without a unit are then nanoseconds. With --arrivals ranks really start late, and the \
 wall-clock counts from the arrival of the last one; --latency and --eager change the model time, and a paced run keeps to all of it.
 
+Algorithm and segments, where options leave them open, are chosen for the machine that runs: on the native clock and without costs (--alpha, --costs, --profile \
+and their like) by an estimate of the time on these cores with built-in costs of shared memory, over MPI by those of messages; the line 'chosen for' says so. \
+A profile (oneport calibrate) has the costs of this machine. The model time is by the default costs of simulate in either case, if no option gives others.
+
 With --inputs rewritten each rank has just written what it sends, and the receiver reads it from another core's cache or from memory. \
 With --inputs kept nothing is written between the timed repetitions, so caches are warm: figures to set beside those of the OSU \
 micro-benchmarks or nccl-tests. The untimed repetitions before them (at least one) are then verified instead; a reduction that combines into \

@@ -1,16 +1,20 @@
 //! A machine's measured cost parameters, as a JSON file.
 
+mod built_in;
+
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::estimate::CoreModel;
+use super::estimate::{CoreModel, choose_native, is_for};
 use super::fit::FAR_OFF;
 use oneport::error::{Error, Result};
 use oneport::internal::longest_messages;
 use oneport::internal::refuses_cost;
 use oneport::machine::{CostModel, Eager, Level, Links, Pieces};
-use oneport::run::{Tuning, Workers, allowed_cores};
+use oneport::plan::Request;
+use oneport::plan::choose::{Choice, choose};
+use oneport::run::{Team, Tuning, Workers, allowed_cores};
 use oneport_pictures::svg::bytes;
 
 /// The result of [`calibrate`](super::calibrate()): times in nanoseconds, sizes in bytes.
@@ -262,6 +266,36 @@ impl Profile {
             multiplexed,
             tuning: self.tuning,
         })
+    }
+
+    /// Returns the algorithm and segments for a native run of `request` on `team`: those that finish
+    /// first by the [estimate](choose_native), or in the model of this profile's costs where an
+    /// estimate would take too long or the cost of sharing a core is not known.
+    ///
+    /// The request's own costs are replaced. For an [MPI world](oneport::mpi::World) there is no
+    /// estimate: `request.plan_best(&profile.cost()?)` chooses in the model.
+    ///
+    /// ```
+    /// use oneport::run::{Op, Run, Team};
+    /// use oneport::Request;
+    /// use oneport_measure::Profile;
+    /// let mut team = Team::new(2)?;
+    /// let profile = Profile::built_in(&team);
+    /// let choice = profile.choose(&Request::allreduce(2, 1 << 20).element_bytes(4), &team)?;
+    /// let schedule = choice.algorithm.plan(&choice.request)?;
+    /// assert!(Run::<f32>::new(&schedule).op(Op::SUM).verified().on(&mut team)?.is_verified());
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`choose()`]; also as [`Profile::cost`].
+    pub fn choose(&self, request: &Request, team: &Team) -> Result<Choice> {
+        let request = request.clone().cost(self.cost()?);
+        let core_model = self.core_model(team.workers(), team.ranks(), team.cores());
+        match core_model.filter(|_| is_for(&request)) {
+            Some(core_model) => choose_native(&request, &core_model),
+            None => choose(&request),
+        }
     }
 
     /// Refuses a profile whose model is off by half where messages were measured.

@@ -50,6 +50,9 @@ pub(crate) struct ScheduleInfo {
     /// Number of cores, if the algorithm was chosen by an estimate for that many.
     #[serde(skip)]
     pub(crate) cores: Option<usize>,
+    /// The built-in costs by which algorithm or segments were chosen, if they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) chosen_for: Option<String>,
     /// The selection rule that made the choice, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<String>,
@@ -104,6 +107,7 @@ impl ScheduleInfo {
             segment_sizes: None,
             time_unit: unit.name(),
             cores: None,
+            chosen_for: None,
             rule: None,
             correct: None,
         }
@@ -151,6 +155,20 @@ impl ScheduleInfo {
         }
     }
 
+    /// Says that the choice was for these built-in costs, if anything was chosen.
+    pub(super) fn choose_for(&mut self, costs: String) {
+        let open = self.algorithm_choice == "auto" || self.segment_choice == Some("best");
+        self.chosen_for = open.then_some(costs);
+    }
+
+    /// What the choice assumes of the machine, if options do not say it.
+    pub(crate) fn assumed(&self) -> Option<String> {
+        let costs = self.chosen_for.as_ref()?;
+        Some(format!(
+            "{costs} (oneport calibrate measures those of this machine)"
+        ))
+    }
+
     pub(crate) fn summary(&self, cost: &CostModel, unit: Unit) -> Vec<(&'static str, String)> {
         let info = self;
         let mut summary = vec![("collective", info.title())];
@@ -192,6 +210,7 @@ impl ScheduleInfo {
                 summary.push(("sizes", show_sizes(sizes)));
             }
         }
+        summary.extend(info.assumed().map(|costs| ("chosen for", costs)));
         summary.push(("costs", show_cost(cost, unit)));
         if let Some(shared) = info.show_shared_ports() {
             summary.push(("shared ports", shared));

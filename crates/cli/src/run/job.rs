@@ -58,10 +58,11 @@ impl<'a> RunJob<'a> {
         } else if let Some(ranks) = common.ranks()?.filter(|_| common.schedule.is_empty()) {
             args.ensure_threads(ranks)?;
         }
-        let input = match site.world {
-            None => common.input_on_cores(|ranks| args.core_model(ranks))?,
-            Some(_) => common.input()?,
-        };
+        let input =
+            common.input_for_run(args.built_in(site)?, |machine, ranks| match site.world {
+                None => args.core_model(machine, ranks),
+                Some(_) => Ok(None),
+            })?;
         let kind = input.schedule.collective().kind();
         common.vector.ensure_combines(kind, dtype)?;
         match site.world {

@@ -4,13 +4,15 @@ use anyhow::{Result, bail};
 use oneport::Schedule;
 use oneport::run::{Clock, CoreOrder, Team, TeamOptions, Topology, Workers};
 use oneport::schedule::total_len;
-use oneport_measure::estimate::CoreModel;
+use oneport_measure::Profile;
+use oneport_measure::estimate::{self, CoreModel};
 
 use super::{CoreChoice, RunArgs};
+use crate::args::MachineArgs;
 use crate::input::Input;
 use crate::memory::ensure_memory;
 use crate::output;
-use crate::site::ensure_for_processes;
+use crate::site::{Site, ensure_for_processes};
 use crate::units::{Unit, counted};
 
 /// Paced runs that take at least this long, in nanoseconds, say so before.
@@ -19,13 +21,29 @@ const SILENT_PACED_NS: f64 = 1e9;
 const MAX_PACED_HOURS: f64 = 24.0;
 
 impl RunArgs {
-    /// Returns the core model of a native run, if a profile has one.
-    pub(super) fn core_model(&self, ranks: usize) -> Result<Option<CoreModel>> {
+    /// Returns the costs that a native run is planned for, unless options give costs.
+    pub(super) fn built_in(&self, site: &Site) -> Result<Option<Profile>> {
+        if self.clock == Clock::Paced || self.common.gives_costs() {
+            return Ok(None);
+        }
+        let ranks = self.common.ranks()?.unwrap_or_default();
+        let mut profile = Profile::built_in(site);
+        // Closed forms of one line make a choice in the model quick; pieces take simulations.
+        profile.pieces = profile.pieces.filter(|_| ranks <= estimate::MAX_RANKS);
+        Ok(Some(profile))
+    }
+
+    /// Returns the core model of a native run on this machine, if a profile has one.
+    pub(super) fn core_model(
+        &self,
+        machine: &MachineArgs,
+        ranks: usize,
+    ) -> Result<Option<CoreModel>> {
         if self.clock == Clock::Paced || self.rendezvous {
             return Ok(None);
         }
         let cores = Team::cores_for(ranks, &self.team())?;
-        self.common.machine.core_model(self.workers, ranks, cores)
+        machine.core_model(self.workers, ranks, cores)
     }
 
     /// Returns the options of the team.

@@ -131,6 +131,9 @@ pub(super) struct RunSweep<'a> {
     rows: Vec<RunRow>,
     /// Those of the first run that has some.
     warnings: Vec<String>,
+    /// The costs by which algorithms were chosen, if built-in ones: as JSON, and in words.
+    chosen_for: Option<String>,
+    assumed: Option<String>,
     /// The processes, if the engine is MPI.
     processes: Option<Processes>,
     /// Why there are no more.
@@ -168,6 +171,8 @@ impl<'a> RunSweep<'a> {
             baseline: baseline.unwrap_or_default(),
             rows: Vec::new(),
             warnings: Vec::new(),
+            chosen_for: None,
+            assumed: None,
             processes: site.processes(),
             stopped: None,
         })
@@ -200,6 +205,9 @@ impl<'a> site::Job for RunSweep<'a> {
                 }
             };
             progress.add(1);
+            let info = &done.input.info;
+            self.chosen_for = self.chosen_for.or_else(|| info.chosen_for.clone());
+            self.assumed = self.assumed.or_else(|| info.assumed());
             if self.warnings.is_empty() {
                 output::notes(&done.row.warnings);
                 self.warnings.clone_from(&done.row.warnings);
@@ -240,6 +248,7 @@ impl RunSweep<'_> {
                     baseline (optional): row.baseline.as_ref(),
                 }).collect::<Vec<_>>(),
                 engine: args.engine().name(),
+                chosen_for (optional): self.chosen_for.as_ref(),
                 warnings: &self.warnings,
                 mpi (optional): self.processes.as_ref(),
                 baseline (optional): baseline.map(|path| path.display().to_string()),
@@ -249,7 +258,7 @@ impl RunSweep<'_> {
             if let Some(processes) = &self.processes {
                 output::summary(out, &site::summary(processes))?;
             }
-            print(out, first, rows)?;
+            print(out, first, rows, self.assumed.as_deref())?;
         }
         match wrong {
             None => Ok(ExitCode::SUCCESS),
@@ -346,7 +355,12 @@ fn read(path: &Path) -> Result<Vec<RunRow>> {
     Ok(rows)
 }
 
-fn print(out: &mut dyn Write, first: &RunRow, rows: &[RunRow]) -> Result<()> {
+fn print(
+    out: &mut dyn Write,
+    first: &RunRow,
+    rows: &[RunRow],
+    assumed: Option<&str>,
+) -> Result<()> {
     let op = match &*first.op {
         "" => String::new(),
         op => format!(", {op}"),
@@ -367,7 +381,7 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[RunRow]) -> Result<()> {
     )?;
     writeln!(
         out,
-        "{} repetitions of each size after {} warm-up, inputs {}{}\n",
+        "{} repetitions of each size after {} warm-up, inputs {}{}",
         first.repetitions,
         or_dash(first.warmup),
         first.inputs,
@@ -379,6 +393,10 @@ fn print(out: &mut dyn Write, first: &RunRow, rows: &[RunRow]) -> Result<()> {
             false => String::new(),
         }
     )?;
+    if let Some(costs) = assumed {
+        writeln!(out, "chosen for {costs}")?;
+    }
+    writeln!(out)?;
     let compares = rows.iter().any(|row| row.baseline.is_some());
     let library = rows.iter().any(|row| row.library_ns.is_some());
     let ns = |time_ns: u64| show_ns(time_ns as f64);

@@ -5,7 +5,7 @@ use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::{Segments, segments};
 use oneport::{Kind, Request};
-use oneport_measure::estimate::CoreModel;
+use oneport_measure::estimate::{self, CoreModel};
 
 use super::{MAX_CHEAP_STEPS, MAX_STEPS, PlanTask, SegmentChoice, finite, model_time, steps};
 use crate::parallel;
@@ -30,10 +30,8 @@ impl PlanTask {
 
     /// Returns the core model if the choice is by estimated native time and quick enough.
     pub(crate) fn on_cores(&self) -> Option<&CoreModel> {
-        /// An estimate executes every step of every rank.
-        const MAX_RANKS: usize = 64;
         let open = matches!(self.segments, SegmentChoice::Best)
-            && self.request.ranks() <= MAX_RANKS
+            && estimate::is_for(&self.request)
             && self.node_ports.is_none();
         self.core_model.as_ref().filter(|_| open)
     }

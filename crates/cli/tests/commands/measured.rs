@@ -67,3 +67,52 @@ fn what_cannot_be_measured_is_refused() {
         assert!(error.contains(says), "{arguments}: {error}");
     }
 }
+
+/// Where options give no costs, a native run is planned for shared memory; its model time is that of
+/// the default costs all the same.
+#[test]
+fn native_runs_are_planned_for_where_they_run() {
+    let json = |command: &str, arguments: &str| -> Value {
+        let mut oneport = Command::new(env!("CARGO_BIN_EXE_oneport"));
+        let words = format!("{command} allreduce -p 2 {arguments} --dtype f32 --json");
+        let output = oneport.args(words.split_whitespace()).assert().success();
+        serde_json::from_slice(&output.get_output().stdout).unwrap()
+    };
+    let native = json("run", "--bytes 4MiB --repetitions 1");
+    assert_eq!(native["chosen_for"], "built-in costs of shared memory");
+    assert_ne!(native["algorithm"], "census");
+    let algorithm = native["algorithm"].as_str().unwrap();
+    let segments = format!(
+        "--bytes 4MiB -a {algorithm} --segments {}",
+        native["segments"]
+    );
+    assert_eq!(native["model_time"], json("simulate", &segments)["time"]);
+
+    // Whoever gives costs gets the choice for them; and so does a paced run.
+    for costs in [
+        "--alpha 1us",
+        "--latency 0ns",
+        "--clock paced --repetitions 1 --warmup 0",
+    ] {
+        let given = json("run", &format!("--bytes 4MiB {costs}"));
+        assert_eq!(
+            (&given["algorithm"], given.get("chosen_for")),
+            (&"census".into(), None)
+        );
+    }
+    // Nothing was chosen.
+    let given = json("run", "--bytes 4MiB -a census");
+    assert_eq!(given.get("chosen_for"), None);
+    let table = json("run", "--bytes 2MiB..4MiB --repetitions 1");
+    assert_eq!(table["chosen_for"], "built-in costs of shared memory");
+
+    let arguments = "run allreduce -p 2 --bytes 4MiB --repetitions 1";
+    let mut oneport = Command::new(env!("CARGO_BIN_EXE_oneport"));
+    let output = oneport
+        .args(arguments.split_whitespace())
+        .assert()
+        .success();
+    let text = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    let line = "\nchosen for  built-in costs of shared memory (oneport calibrate measures those of this machine)\n";
+    assert!(text.contains(line), "{text}");
+}

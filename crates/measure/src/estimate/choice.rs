@@ -52,6 +52,14 @@ pub fn choose_native(request: &Request, core_model: &CoreModel) -> Result<Choice
         .map_err(|refusals| none_applies(Some(kind), &refusals))
 }
 
+/// Largest number of ranks for which an estimate is quick: it executes every step of every rank.
+pub const MAX_RANKS: usize = 64;
+
+/// Whether an estimate for this request is quick and means something: all ranks start together.
+pub fn is_for(request: &Request) -> bool {
+    request.ranks() <= MAX_RANKS && request.get_cost().last_arrival() == 0.0
+}
+
 /// As [`choose_native`], among the given algorithms: the choice comes first in the ranking. Of
 /// several within 2% of the fastest, the one with the smallest volume is chosen.
 ///

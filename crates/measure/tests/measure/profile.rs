@@ -1,7 +1,10 @@
 //! Tests of profiles: their costs, their files and broken ones.
 
 use oneport::machine::{Eager, Level, Links, Piece, Pieces};
-use oneport::run::{Tuning, Workers};
+use oneport::plan::choose::choose;
+use oneport::run::{Op, Run, Team, Tuning, Workers};
+use oneport::{CostModel, Request};
+use oneport_measure::estimate::choose_native;
 use oneport_measure::{Machine, Point, Profile, now};
 
 #[test]
@@ -181,4 +184,29 @@ fn a_profile_that_is_off_by_half_is_refused() {
     profile.points.push(point(2048, -0.8));
     let error = profile.ensure_close().unwrap_err().to_string();
     assert!(error.contains("80% for a message of 2 KiB"), "{error}");
+}
+
+/// With a core for each rank, halves that both ranks combine are several times faster than the
+/// whole vector combined by both, which is faster only where combining is free.
+#[test]
+fn built_in_costs_choose_for_shared_memory() {
+    let mut team = Team::new(2).unwrap();
+    let profile = Profile::built_in(&team);
+    let request = Request::allreduce(2, 1 << 20).element_bytes(4);
+    let in_model = choose(&request.clone().cost(CostModel::new(1000.0, 0.1))).unwrap();
+    assert_eq!(in_model.algorithm.name(), "census");
+    let core_model = profile.core_model(Workers::Ranks, 2, 2).unwrap();
+    let costed = request.clone().cost(profile.cost().unwrap());
+    let native = choose_native(&costed, &core_model).unwrap();
+    assert_eq!(native.algorithm.name(), "circulant-rsag");
+
+    let choice = profile.choose(&request, &team).unwrap();
+    let schedule = choice.algorithm.plan(&choice.request).unwrap();
+    let run = Run::<f32>::new(&schedule).op(Op::SUM).verified();
+    assert!(run.on(&mut team).unwrap().is_verified());
+    // Too many ranks for an estimate: by the model, with the same costs.
+    let many = Request::broadcast(100, 8).element_bytes(4);
+    let team = Team::new(100).unwrap();
+    let choice = profile.choose(&many, &team).unwrap();
+    assert_eq!(choice.request.get_cost(), &profile.cost().unwrap());
 }
