@@ -16,6 +16,11 @@ pub use crate::run::transfer::{Combiner, Due, Received, RecvOp, Sent, Slots, Wir
 pub use crate::run::wall::{histogram, median_tail};
 pub use crate::schedule::json::json_line;
 
+/// The limits of planning, choosing, timing and storing.
+pub mod budget {
+    pub use crate::budget::{memory, quick, search, size};
+}
+
 /// The planners that examples, tests and benches take apart.
 pub mod circulant {
     pub use crate::plan::circulant::{allgatherv, schedule, table, tables};

@@ -69,6 +69,7 @@
 //!   `sync` module, which the tests replace by a model checker.
 //! * Bad input returns an [`Error`] that contains the relevant numbers. A panic is a bug.
 
+mod budget;
 pub mod check;
 pub mod error;
 pub mod guide;

@@ -1,5 +1,6 @@
 //! Running a schedule on the processes of a launch.
 
+use crate::budget::memory::TIMED_STEP_BYTES;
 use std::cell::RefCell;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -220,8 +221,6 @@ impl World {
     /// Refuses a run for which this host's memory does not suffice. Its processes share that, so
     /// all of them are counted; none has allocated anything for the run before all have asked.
     fn ensure_memory(&self, spec: &RunSpec<'_>, repetitions: usize) -> Result<()> {
-        /// Dependences and times of a step, measured.
-        const BYTES_PER_STEP: u128 = 160;
         /// Start and end of a repetition: a process's own, and those of all that are gathered.
         const BYTES_PER_WALL: u128 = 2 * 16;
         let schedule = spec.schedule;
@@ -239,7 +238,7 @@ impl World {
             max_scratch(&schedule.programs()[rank]) as u128 + own.max(right)
         });
         let data = elements.sum::<u128>() * u128::from(spec.element_bytes());
-        let each = schedule.steps() as u128 * BYTES_PER_STEP
+        let each = schedule.steps() as u128 * u128::from(TIMED_STEP_BYTES)
             + (repetitions * self.size()) as u128 * BYTES_PER_WALL;
         let (own, host) = (self.ranks_on_host().len(), &self.host_names()[self.rank()]);
         let what = format!("the run, with {own} processes on host {host},");

@@ -1,16 +1,12 @@
 //! [`Request`]: the problem to plan, in fluent form.
 
 use super::{Segments, consecutive, evenly};
+use crate::budget::size::{MAX_ELEMENTS, MAX_TRANSFERS};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports, bytes};
 use crate::rules::max_time;
 use crate::schedule::collective::{Holders, Kind, Totals};
 use crate::schedule::{Schedule, Span};
-
-/// Each transfer has two steps, and steps have 32-bit numbers.
-pub(in crate::plan) const MAX_TRANSFERS: usize = 1 << 30;
-/// Keeps buffers of a few vectors far from overflow; far more than any memory holds.
-const MAX_ELEMENTS: usize = 1 << 60;
 
 /// The problem to plan: a collective, its ranks and root, ports, sizes and costs.
 ///

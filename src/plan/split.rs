@@ -1,10 +1,8 @@
 //! How a vector is split into segments and blocks.
 
+use crate::budget::size::MAX_SEGMENTS;
 use crate::error::{Error, Result};
 use crate::schedule::Span;
-
-/// Maximal number of segments of a vector: the steps of more segments would not fit into memory.
-const MAX_SEGMENTS: usize = 1 << 26;
 
 /// A vector split into consecutive segments; sizes in elements.
 #[derive(Debug, Clone, PartialEq, Eq)]

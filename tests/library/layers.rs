@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Every folder of `src`, lowest first, and the folders that it may import besides [`SHARED`].
 const LAYERS: &[(&str, &[&str])] = &[
+    ("budget", &[]),
     ("error", &[]),
     ("guide", &[]),
     ("random", &[]),
@@ -38,7 +39,7 @@ const CRATES: &[(&str, &[&str])] = &[
 ];
 
 /// Modules that every folder may import.
-const SHARED: &[&str] = &["error", "random"];
+const SHARED: &[&str] = &["budget", "error", "random"];
 
 /// Folders that start no thread, read no clock and open no file.
 const PURE: &[&str] = &[

@@ -1,6 +1,7 @@
 //! `oneport draw`: draws schedules as pictures and traces.
 
 use anyhow::anyhow;
+use oneport::internal::budget::memory::DRAWN_STEP_BYTES;
 use oneport::internal::split_outside;
 use oneport_pictures::{
     self, MAX_BOXES, MAX_EVENTS, MAX_PAGE_RANKS, Shown, Trace, Traffic, Tree, gantt, page, traffic,
@@ -146,11 +147,6 @@ fn parse_width(text: &str) -> Result<Width, String> {
         .ok_or_else(|| format!("'{text}' is not a width: write 84mm, 8.4cm, 3.3in, 240pt or 400px"))
 }
 
-/// Memory of a step while a picture or a trace is made, in bytes: its times, its text while the
-/// text grows, and the finished text; 1600 were measured for traces, without what a growing text
-/// leaves behind.
-const BYTES_PER_STEP: u64 = 2400;
-
 /// Content of an output file, determined by its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OutputFile {
@@ -186,7 +182,7 @@ impl OutputFile {
             ),
             _ => {}
         }
-        let needed = steps as u128 * u128::from(BYTES_PER_STEP);
+        let needed = steps as u128 * u128::from(DRAWN_STEP_BYTES);
         let advice = "take fewer ranks or segments";
         ensure_memory("the picture or trace", needed, advice)
     }

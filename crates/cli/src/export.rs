@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use clap::Subcommand;
+use oneport::internal::budget::memory::WRITTEN_STEP_BYTES;
 use oneport_formats::simgrid::Network;
 use oneport_formats::{Written, dot, goal, msccl, simgrid};
 
@@ -148,7 +149,8 @@ struct To {
 }
 
 pub(crate) fn run(args: &ExportArgs, out: &mut dyn Write) -> Result<()> {
-    let text_bytes = |schedule: &Schedule| schedule.steps() as u128 * BYTES_PER_STEP;
+    let text_bytes =
+        |schedule: &Schedule| schedule.steps() as u128 * u128::from(WRITTEN_STEP_BYTES);
     let msccl_bytes = |schedule: &Schedule| msccl_lines(schedule) * BYTES_PER_MSCCL_LINE;
     if let ExportFormat::Msccl(ExportMsccl { to, .. }) | ExportFormat::Dot(Dot { to, .. }) =
         &args.format
@@ -193,7 +195,8 @@ impl Simgrid {
             Network::Crossbar => input.schedule.ranks() as u128,
             _ => 1,
         };
-        let bytes = (input.schedule.steps() as u128 + pairs * pairs) * BYTES_PER_STEP;
+        let bytes =
+            (input.schedule.steps() as u128 + pairs * pairs) * u128::from(WRITTEN_STEP_BYTES);
         ensure_memory("the files", bytes, LARGE_SCHEDULE)?;
         let options = simgrid::SimgridOptions {
             network: self.network,
@@ -240,9 +243,6 @@ impl Simgrid {
         }
     }
 }
-
-/// Estimate of the memory for the text of a step.
-const BYTES_PER_STEP: u128 = 300;
 
 /// Memory for a line of MSCCL, 170 bytes of text, with what is known of it: 530 for steps that are
 /// one line, 320 for further lines of a step, measured as the peak of the address space.

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use anyhow::{Context, Result, bail, ensure};
+use oneport::internal::budget::memory::MAX_VECTOR_BYTES;
 use oneport::machine::Eager;
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
@@ -24,9 +25,6 @@ use crate::args::{Common, MachineArgs, Root};
 use crate::files::{name_of, read_text};
 use crate::task::PlanTask;
 use crate::units::{Unit, show_bytes};
-
-/// Limit for the sum of all sizes in a schedule, in bytes, so that no sum overflows.
-const MAX_BYTES: u64 = 1 << 60;
 
 /// A schedule, which need not be stored, the costs of its machine, and its description.
 #[derive(Debug)]
@@ -349,7 +347,7 @@ fn in_range(schedule: &Schedule) -> Result<()> {
     let total = steps
         .chain(buffers)
         .fold(0u64, |sum, n| sum.saturating_add(n as u64));
-    if total.saturating_mul(schedule.element_bytes()) > MAX_BYTES {
+    if total.saturating_mul(schedule.element_bytes()) > MAX_VECTOR_BYTES {
         bail!("the schedule moves or holds more than this program's limit of 2^60 bytes");
     }
     Ok(())

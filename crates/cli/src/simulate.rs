@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use oneport::Schedule;
+use oneport::internal::budget::memory::TIMED_STEP_BYTES;
 use oneport::plan::registry::Planned;
 use oneport::plan::segments::Published;
 use oneport::rules::NodeKind;
@@ -80,9 +81,6 @@ struct PathLink {
     start: Number,
     end: Number,
 }
-
-/// Memory of a step of a stored schedule while it is timed, in bytes.
-const BYTES_PER_STEP: u64 = 160;
 
 /// What has been found about a schedule, which is not stored if it is long.
 struct Simulated {
@@ -162,7 +160,7 @@ impl Simulated {
         );
         match stored {
             Some(schedule) => {
-                let needed = schedule.steps() as u128 * u128::from(BYTES_PER_STEP);
+                let needed = schedule.steps() as u128 * u128::from(TIMED_STEP_BYTES);
                 ensure_memory("the times", needed, "take fewer ranks or segments")?;
                 progress.begin("", schedule.steps() as u64 / 2);
             }

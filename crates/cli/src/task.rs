@@ -7,6 +7,10 @@ mod vector;
 use std::cell::Cell;
 
 use anyhow::{Result, bail, ensure};
+use oneport::internal::budget::memory::{
+    MAX_VECTOR_BYTES, SEARCHED_TRANSFER_BYTES, STEP_BYTES, STREAMED_RANK_BYTES,
+};
+use oneport::internal::budget::size::MAX_STEPS;
 use oneport::plan::Segments;
 use oneport::plan::choose::{self, Choice, Ranking};
 use oneport::plan::refusal::{Reason, Refusal, describe};
@@ -27,20 +31,6 @@ use crate::progress::WorkBar;
 use crate::units::Unit;
 
 const DEFAULT_RANKS: usize = 8;
-/// Limit for the sizes of all ranks' vectors together, in bytes, so that no sum overflows.
-const MAX_BYTES_OF_ALL: u64 = 1 << 60;
-/// Schedules with more steps are not planned; when several algorithms compete, they are not timed
-/// either.
-const MAX_STEPS: u64 = 200_000_000;
-/// Estimated memory of a step while it is planned and timed, in bytes; 55 to 105 were measured.
-const BYTES_PER_STEP: u64 = 200;
-/// Schedules with fewer steps are timed quickly.
-const MAX_CHEAP_STEPS: u64 = 1 << 16;
-/// Estimated memory of a rank, in bytes, while a streamed schedule is timed.
-const BYTES_PER_RANK: u64 = 1000;
-/// Estimated memory in bytes that the search for the best segments needs for each transfer of a
-/// schedule.
-const BYTES_PER_TRANSFER: u64 = 2 * 110;
 
 #[derive(Debug, Clone)]
 pub(crate) struct PlanTask {
@@ -130,7 +120,7 @@ impl PlanTask {
         let held = footprint(kind, ranks, whole.elements(), blocks.as_deref());
         let bytes = held.saturating_mul(u128::from(vector.element_bytes()));
         ensure!(
-            bytes <= u128::from(MAX_BYTES_OF_ALL),
+            bytes <= u128::from(MAX_VECTOR_BYTES),
             "{ranks} ranks hold {bytes} bytes together, more than this program's limit of 2^60 bytes"
         );
         let node_ports = args.nodes.of(ranks, &cost)?;
@@ -279,7 +269,9 @@ impl PlanTask {
     fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments, Refusal> {
         // The search needs at least the memory of one segment.
         self.ensure_fits_memory(algorithm, request)?;
-        let bytes_per_transfer = algorithm.bytes_per_transfer().unwrap_or(BYTES_PER_TRANSFER);
+        let bytes_per_transfer = algorithm
+            .bytes_per_transfer()
+            .unwrap_or(SEARCHED_TRANSFER_BYTES);
         let share = available_memory().map(|bytes| bytes / self.at_once as u64);
         let max = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
         let max = max.map_or(usize::MAX, |max| max.try_into().unwrap_or(usize::MAX));
@@ -310,11 +302,11 @@ impl PlanTask {
         }
         let what = describe(&algorithm.name(), ranks, segments, steps);
         let [ranks, segments] = [ranks, segments].map(|n| n as u128);
-        let mut bytes = ranks * u128::from(BYTES_PER_RANK) + segments * 64;
+        let mut bytes = ranks * u128::from(STREAMED_RANK_BYTES) + segments * 64;
         let planned_as = algorithm.planned_as(request);
         let bytes_per_step = match planned_as.bytes_per_transfer() {
             Some(bytes_per_transfer) if streams => bytes_per_transfer / 2,
-            _ => BYTES_PER_STEP,
+            _ => STEP_BYTES,
         };
         bytes += u128::from(steps) * u128::from(bytes_per_step);
         bytes += u128::from((algorithm.tables)(request.ranks()));

@@ -19,6 +19,7 @@
 
 use super::van_de_geijn::Gather;
 use super::{bruck, doubling_allgather, fibonacci, halving, pat, ring, swing};
+use crate::budget::search::is_short;
 use crate::plan::prelude::*;
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
@@ -58,13 +59,6 @@ const ALLGATHERS: [Row; 5] = [
     swing::ALLGATHER,
     ring::ALLGATHER,
 ];
-
-/// Limit of the transfers of a candidate: a ring among many ranks takes too long to plan.
-const MAX_TRANSFERS: usize = 1 << 18;
-
-fn is_short(ranks: usize, transfers: usize) -> bool {
-    transfers <= MAX_TRANSFERS.max(64 * ranks)
-}
 
 /// Those of the candidate with the most transfers, the ring, in `phases` phases.
 fn transfers(ranks: usize, phases: usize) -> usize {

@@ -38,6 +38,7 @@
 
 use super::embed::{Embedding, Group};
 use super::phases::NodeRequest;
+use crate::budget::search;
 use crate::plan::choose::{self, Choice, with_best_segments};
 use crate::plan::prelude::*;
 use crate::plan::registry::{self, Composition, Nodes, Scope, Shape};
@@ -221,9 +222,6 @@ fn part(request: &Request, kind: Kind, group: &Group) -> Result<Request> {
         .element_bytes(request.element_bytes))
 }
 
-/// Limit for the transfers that are planned to time a candidate.
-const MAX_TRANSFERS: usize = 1 << 18;
-
 /// The given algorithm, or the candidate with the smallest model time; with its best segments.
 fn choose(algorithm: Option<&Algorithm>, request: &Request) -> Result<Choice> {
     if let Some(algorithm) = algorithm {
@@ -232,7 +230,7 @@ fn choose(algorithm: Option<&Algorithm>, request: &Request) -> Result<Choice> {
     let ranks = request.ranks;
     let is_short = |a: &&Algorithm| {
         let transfers = (a.transfers)(ranks, 1).saturating_mul(a.planning_work as usize);
-        transfers <= MAX_TRANSFERS.max(64 * ranks)
+        search::is_short(ranks, transfers)
     };
     let candidates = registry::candidates(request.kind, &request.cost, ranks).filter(is_short);
     let resolved = |a: &Algorithm| a.resolved(request).unwrap_or_else(|_| a.clone());

@@ -10,20 +10,13 @@
 use std::borrow::Cow;
 
 use super::{Algorithm, DynScheduleSource, Planned, PortModels};
+use crate::budget::search;
 use crate::error::Result;
 use crate::machine::{CostModel, Ports};
 use crate::plan::Request;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Step};
 use crate::simulate::Timed;
-
-/// Limit for the number of uses of the ports that are compared.
-const MAX_USES: u64 = 32;
-/// Limit for the steps, and the bytes of tables, of the schedules that are planned to compare them,
-/// so that among thousands of ranks only the preferred use is timed.
-const MAX_WORK: u64 = 1 << 17;
-/// A search for the best segments plans about this many schedules.
-const SEARCHED: u64 = 16;
 
 impl PortModels {
     /// Whether algorithms are planned for these very ports.
@@ -100,7 +93,7 @@ impl Algorithm {
     fn max_uses(&self, request: &Request) -> usize {
         let ranks = request.ranks;
         let (segments, schedules) = match self.segmented {
-            true => (request.segments.count(), SEARCHED),
+            true => (request.segments.count(), search::SCHEDULES),
             false => (1, 1),
         };
         let roots = if self.searches_root(request) {
@@ -112,7 +105,7 @@ impl Algorithm {
         let work = steps.saturating_mul(self.planning_work * schedules);
         let work = work.saturating_add((self.tables)(ranks));
         let work = work.saturating_mul(roots as u64).max(1);
-        (MAX_WORK / work).clamp(1, MAX_USES) as usize
+        (search::MAX_WORK_OF_USES / work).clamp(1, search::MAX_USES) as usize
     }
 
     /// Evaluates the request for each use of its ports and returns the first of the results with

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::Algorithm;
 use super::ports::first_best;
+use crate::budget::search;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
@@ -21,10 +22,6 @@ pub(in crate::plan) enum BestRoot {
     /// By planning for every root.
     Search,
 }
-
-/// Limit for the steps, and the bytes of tables, of all schedules that a search for the best root
-/// plans: a few seconds.
-const MAX_SEARCH: u64 = 1 << 30;
 
 impl Algorithm {
     /// Evaluates the request for every root and returns the first of the results with the smallest
@@ -84,28 +81,23 @@ impl Algorithm {
 
     /// Whether evaluating all roots takes too long: a second or two where the planner takes a root.
     fn takes_too_long(&self, request: &Request, by_request: bool) -> bool {
-        /// Bytes of tables that take as long as a step.
-        const STEP_WORK: u64 = 64;
-        /// What the search for the best segments of a root simulates, roughly: schedules and their
-        /// segments.
-        const SEARCHED: (u64, usize) = (16, 64);
         let (ranks, segments) = (request.ranks, request.segments.count());
         let takes_root = self.takes_root(request);
         let (schedules, segments) = match takes_root && by_request && self.segmented {
-            true if segments == 1 => (SEARCHED.0, request.elements().min(SEARCHED.1)),
+            true if segments == 1 => (search::SCHEDULES, request.elements().min(search::SEGMENTS)),
             _ => (1, segments),
         };
         let steps = ((self.transfers)(ranks, segments) as u64).saturating_mul(2 * schedules);
         let mut work = steps.saturating_mul(self.planning_work);
         if takes_root {
-            work = work.saturating_mul(STEP_WORK);
+            work = work.saturating_mul(search::TABLE_BYTES_OF_STEP);
             // The trees on a heterogeneous platform take that much.
             if request.cost.links().is_some() {
                 work = work.saturating_add((ranks as u64).saturating_pow(4));
             }
         }
         let work = work.saturating_add((self.tables)(ranks));
-        work.saturating_mul(ranks as u64) > MAX_SEARCH
+        work.saturating_mul(ranks as u64) > search::MAX_WORK_OF_ROOTS
     }
 
     /// Whether the planner takes a root by itself if it is free.

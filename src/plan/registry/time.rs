@@ -2,17 +2,11 @@
 //! lower bound of it, for the choice.
 
 use super::{Algorithm, ClosedForm, find};
+use crate::budget::{quick, search};
 use crate::error::{ErrorKind, Result};
 use crate::plan::Request;
 use crate::plan::segments::ceil_log2;
 use crate::schedule::collective::Kind;
-
-/// Schedules of fewer transfers are timed quickly.
-const MAX_CHEAP_TRANSFERS: usize = 1 << 14;
-/// A search for the best segments times about this many schedules.
-const SEARCHED: usize = 16;
-/// Planning that fills fewer bytes of tables is quick.
-const MAX_CHEAP_TABLE_BYTES: u64 = 1 << 26;
 
 impl Request {
     /// Model time of the algorithm with this name: [`find`], then [`Algorithm::time`].
@@ -106,9 +100,9 @@ impl Algorithm {
             return false;
         }
         match self.segmented {
-            false => transfers > MAX_CHEAP_TRANSFERS || self.fills_tables(request),
+            false => transfers > quick::MAX_TRANSFERS || self.fills_tables(request),
             true => {
-                transfers.saturating_mul(SEARCHED) > MAX_CHEAP_TRANSFERS
+                transfers.saturating_mul(search::SCHEDULES as usize) > quick::MAX_TRANSFERS
                     && self.min_time(request) > 0.0
             }
         }
@@ -117,7 +111,7 @@ impl Algorithm {
     /// Whether planning, and with it the closed form, fills large tables.
     #[doc(hidden)]
     pub fn fills_tables(&self, request: &Request) -> bool {
-        (self.tables)(request.ranks) > MAX_CHEAP_TABLE_BYTES
+        (self.tables)(request.ranks) > quick::MAX_TABLE_BYTES
     }
 
     /// A lower bound of the model time for `request`, with the request's segments or any others; 0

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::Split;
 use super::published::SymbolValues;
+use crate::budget::search;
 use crate::error::{Error, Result};
 use crate::plan::registry::{Algorithm, BestSegment};
 use crate::plan::{Request, Segments};
@@ -134,22 +135,13 @@ struct TriedSegments<'a> {
 }
 
 impl<'a> TriedSegments<'a> {
-    /// Limit of the transfers of one simulation.
-    const MAX_SIMULATION: usize = 1 << 19;
-    /// Limit of the transfers of all simulations of a search.
-    const MAX_TOTAL: usize = 3 << 20;
-    /// Limit of the number of segments of a vector.
-    const MAX_SEGMENTS: usize = 1 << 22;
-    /// Limit of the transfers of all schedules where all splits are compared: some milliseconds.
-    const MAX_EXHAUSTIVE: usize = 1 << 16;
-
     fn new(algorithm: &'a Algorithm, request: &Request, max_transfers: usize) -> Self {
         TriedSegments {
             algorithm,
             request: request.clone(),
             times: BTreeMap::new(),
             simulated: 0,
-            max_simulated: Self::MAX_TOTAL,
+            max_simulated: search::MAX_SIMULATED_IN_ALL,
             limited: false,
             max_transfers,
         }
@@ -179,7 +171,7 @@ impl<'a> TriedSegments<'a> {
 
     fn try_size(&mut self, size: usize) -> Result<()> {
         let m = self.request.elements();
-        let size = size.clamp(m.div_ceil(Self::MAX_SEGMENTS).max(1), m.max(1));
+        let size = size.clamp(m.div_ceil(search::MAX_SEGMENTS).max(1), m.max(1));
         self.try_split(Split::of_size(m, size))
     }
 
@@ -190,7 +182,7 @@ impl<'a> TriedSegments<'a> {
         self.request.segments = split.segments(self.request.elements())?;
         let transfers = split.count.saturating_mul(self.request.ranks);
         let simulated = self.simulated.saturating_add(transfers);
-        let is_short = transfers <= Self::MAX_SIMULATION && simulated <= self.max_simulated;
+        let is_short = transfers <= search::MAX_SIMULATED && simulated <= self.max_simulated;
         let time = if let Some(time) = self.algorithm.closed_form(&self.request) {
             (time, true)
         } else if split.count == 1 || is_short {
@@ -245,17 +237,17 @@ impl<'a> TriedSegments<'a> {
             true => Method::LimitedSearch,
             false => first.method,
         };
-        let mut splits: Vec<_> = if work <= Self::MAX_EXHAUSTIVE {
+        let mut splits: Vec<_> = if work <= search::MAX_EXHAUSTIVE {
             method = Method::Exhaustive;
             Split::all(m).collect()
         } else {
-            let eighth = (self.simulated / 8).max(Self::MAX_EXHAUSTIVE);
+            let eighth = (self.simulated / 8).max(search::MAX_EXHAUSTIVE);
             self.max_simulated = self.max_simulated.min(self.simulated + eighth);
             let count = first.segments.count();
             let counts = count.saturating_sub(1).max(1)..=(count + 1).min(m);
             counts.map(|count| Split::of_count(m, count)).collect()
         };
-        let max_count = Self::MAX_SEGMENTS.min(self.max_transfers / ranks);
+        let max_count = search::MAX_SEGMENTS.min(self.max_transfers / ranks);
         splits.retain(|split| split.count <= max_count);
         for split in splits {
             self.try_split(split)?;
@@ -290,7 +282,7 @@ impl<'a> TriedSegments<'a> {
         // cannot gain.
         while count <= m
             && count.saturating_mul(self.request.ranks)
-                <= Self::MAX_SIMULATION.max(self.request.ranks)
+                <= search::MAX_SIMULATED.max(self.request.ranks)
             && worse < 3
         {
             let time = self.time_of(even_size(m, count))?;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use oneport::check::Report;
+use oneport::internal::budget::memory::STEP_BYTES;
 use oneport::simulate::bounds::LowerBounds;
 
 use super::{CheckArgs, verdict};
@@ -275,10 +276,9 @@ fn print(schedules: &[Checked], out: &mut dyn Write) -> Result<()> {
 impl Judgement {
     /// `None` if the schedule has no model time here, or the memory does not hold its times.
     fn of(input: &Input, keep_order: bool, known: &mut Known) -> Option<Judgement> {
-        /// Memory of a step while it is timed, and of the tables of steps of the fastest algorithm.
-        const BYTES_PER_STEP: u128 = 400;
         let (schedule, cost) = (&input.schedule, &input.cost);
-        let bytes = schedule.steps() as u128 * BYTES_PER_STEP;
+        // It and the fastest algorithm's are timed.
+        let bytes = 2 * schedule.steps() as u128 * u128::from(STEP_BYTES);
         ensure_memory("its times", bytes, "").ok()?;
         let own = Totals::of(schedule, cost)?;
         let bounds = schedule.lower_bound(cost);

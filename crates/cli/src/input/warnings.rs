@@ -1,6 +1,7 @@
 //! Notes: whether the schedule is right, and which options have surprising effects, or none.
 
 use oneport::check::{Finding, Options, Report};
+use oneport::internal::budget::memory::STEP_BYTES;
 use oneport::internal::split_outside;
 use oneport::plan::registry;
 use oneport::{Collective, Kind, Ports, Schedule, Step};
@@ -77,9 +78,6 @@ fn segments_without_effect(args: &Common, kind: Kind) {
     }
 }
 
-/// Memory of a step while its schedule is proved, in bytes; 55 to 100 were measured.
-const BYTES_PER_STEP: u128 = 200;
-
 impl Input {
     /// Proves the schedule, in rank order if the options ask for that. Reports at most `max_errors`
     /// errors in full.
@@ -105,7 +103,7 @@ impl Input {
 /// Notes what is wrong with `schedule`, or why it is not known whether anything is. Returns whether
 /// it is right.
 pub(crate) fn note_if_wrong(schedule: &Schedule, prove: impl FnOnce() -> Report) -> Option<bool> {
-    let bytes = schedule.steps() as u128 * BYTES_PER_STEP;
+    let bytes = schedule.steps() as u128 * u128::from(STEP_BYTES);
     if let Err(error) = ensure_memory("its proof", bytes, LARGE_SCHEDULE) {
         output::note(&format!("the schedule may be wrong: {error}"));
         return None;

@@ -2,10 +2,12 @@
 
 use anyhow::{Result, bail};
 use oneport::Schedule;
+use oneport::internal::budget::memory;
+use oneport::internal::budget::quick::MAX_ESTIMATED_RANKS;
 use oneport::run::{Clock, CoreOrder, Team, TeamOptions, Topology, Workers};
 use oneport::schedule::total_len;
 use oneport_measure::Profile;
-use oneport_measure::estimate::{self, CoreModel};
+use oneport_measure::estimate::CoreModel;
 
 use super::{CoreChoice, RunArgs};
 use crate::args::MachineArgs;
@@ -29,7 +31,7 @@ impl RunArgs {
         let ranks = self.common.ranks()?.unwrap_or_default();
         let mut profile = Profile::built_in(site);
         // Closed forms of one line make a choice in the model quick; pieces take simulations.
-        profile.pieces = profile.pieces.filter(|_| ranks <= estimate::MAX_RANKS);
+        profile.pieces = profile.pieces.filter(|_| ranks <= MAX_ESTIMATED_RANKS);
         Ok(Some(profile))
     }
 
@@ -148,10 +150,6 @@ impl RunArgs {
 
 /// Estimates the bytes that a run of a schedule needs in addition to it and its threads' stacks.
 pub(crate) fn memory_of_schedule(schedule: &Schedule) -> u64 {
-    /// Dependencies and times of a step, measured.
-    const BYTES_PER_STEP: u64 = 160;
-    /// Stack pages, queues and pair cells of a rank.
-    const BYTES_PER_RANK: u64 = 32 << 10;
     let elements = schedule.layout().iter().fold(0u64, |sum, l| {
         // The buffer, the input, the output and the expected output.
         let outputs = (total_len(&l.output) as u64).saturating_mul(2);
@@ -159,7 +157,7 @@ pub(crate) fn memory_of_schedule(schedule: &Schedule) -> u64 {
         sum.saturating_add(own.saturating_add(outputs))
     });
     let data = elements.saturating_mul(schedule.element_bytes());
-    let steps = (schedule.steps() as u64).saturating_mul(BYTES_PER_STEP);
-    let ranks = (schedule.ranks() as u64).saturating_mul(BYTES_PER_RANK);
+    let steps = (schedule.steps() as u64).saturating_mul(memory::TIMED_STEP_BYTES);
+    let ranks = (schedule.ranks() as u64).saturating_mul(memory::RUN_RANK_BYTES);
     data.saturating_add(steps).saturating_add(ranks)
 }

@@ -5,6 +5,7 @@ mod picture;
 mod report;
 
 use oneport::check;
+use oneport::internal::budget::memory::STEP_BYTES;
 use oneport_pictures::Trace;
 use oneport_steady::{
     Fraction, Operation, Packets, Periodic, Platform, Robustness, Route, Series, Single, Solution,
@@ -267,7 +268,7 @@ impl SteadyArgs {
         let bounds = bounds(&mut solution);
         let periodic = self.periodic(&solution)?;
         let messages = self.messages(&periodic);
-        let needed = steps(&periodic, messages) as u128 * u128::from(BYTES_PER_STEP);
+        let needed = steps(&periodic, messages) as u128 * u128::from(STEP_BYTES);
         let what = format!("the schedule of {messages} operations");
         ensure_memory(&what, needed, "take fewer with --messages")?;
         let schedule = checked_schedule(&periodic, messages, platform.overlaps())?;
@@ -386,17 +387,13 @@ fn default_messages(periodic: &Periodic, runs: bool) -> usize {
     let max_periods = MAX_TRANSFERS / periodic.transfers().max(1);
     let memory = if runs { MAX_RUN } else { MAX_ELEMENTS };
     let memory = memory / periodic.buffers(periodic.operations()).max(1);
-    let period = steps(periodic, periodic.operations()).saturating_mul(BYTES_PER_STEP);
+    let period = steps(periodic, periodic.operations()).saturating_mul(STEP_BYTES);
     // Half of the memory, so that the estimate need not be exact.
     let free = available_memory().map_or(u64::MAX, |bytes| bytes / 2 / period.max(1));
     let free = usize::try_from(free).unwrap_or(usize::MAX);
     let periods = periods.min(max_periods).min(memory).min(free).max(2);
     periodic.operations() * periods
 }
-
-/// Memory of a step of the schedule while it is planned, proved and timed, in bytes; 100 were
-/// measured.
-const BYTES_PER_STEP: u64 = 200;
 
 fn steps(periodic: &Periodic, operations: usize) -> u64 {
     let periods = operations.div_ceil(periodic.operations().max(1)) as u64;

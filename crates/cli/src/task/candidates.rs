@@ -1,5 +1,7 @@
 //! The candidates of a choice: evaluated side by side, the expensive ones only if they may win.
 
+use oneport::internal::budget::size::MAX_STEPS;
+use oneport::internal::budget::{quick, search};
 use oneport::plan::choose::{Choice, Offer};
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
@@ -7,7 +9,7 @@ use oneport::plan::{Segments, segments};
 use oneport::{Kind, Request};
 use oneport_measure::estimate::{self, CoreModel};
 
-use super::{MAX_CHEAP_STEPS, MAX_STEPS, PlanTask, SegmentChoice, finite, model_time, steps};
+use super::{PlanTask, SegmentChoice, finite, model_time, steps};
 use crate::parallel;
 use crate::progress::WorkBar;
 
@@ -37,11 +39,16 @@ impl PlanTask {
     }
 
     fn work(&self, algorithm: &Algorithm) -> u64 {
-        /// A search for segments simulates about this many schedules.
-        const SEARCHED: u64 = 16;
         let (segments, tries) = match self.segments.known() {
             Some(segments) => (segments.count(), 1),
-            None => (1, if algorithm.segmented { SEARCHED } else { 1 }),
+            None => (
+                1,
+                if algorithm.segmented {
+                    search::SCHEDULES
+                } else {
+                    1
+                },
+            ),
         };
         let steps = steps(algorithm, self.request.ranks(), segments);
         let planned_as = algorithm.planned_as(&self.request);
@@ -51,8 +58,6 @@ impl PlanTask {
     /// Roughly how long timing all algorithms takes at most, in seconds, but for those refused as
     /// too long.
     pub(crate) fn seconds(&self) -> Option<f64> {
-        /// Planning and simulating a step, with few cores: 25 to 100 ns were measured.
-        const SECONDS_PER_STEP: f64 = 60e-9;
         let ranks = self.request.ranks();
         let fit = self
             .algorithms
@@ -61,7 +66,7 @@ impl PlanTask {
         let work = fit
             .map(|algorithm| self.work(algorithm) as f64)
             .sum::<f64>();
-        (work > 0.0).then_some(work * SECONDS_PER_STEP)
+        (work > 0.0).then_some(work * search::STEP_SECONDS)
     }
 
     /// Evaluates all algorithms on all cores. What is refused, perhaps for want of memory, while
@@ -174,7 +179,7 @@ impl PlanTask {
         let steps = steps(algorithm, request.ranks(), request.get_segments().count());
         !searched
             && (algorithm.fills_tables(request)
-                || steps > MAX_CHEAP_STEPS && algorithm.closed_form(request).is_none())
+                || steps > quick::MAX_STEPS && algorithm.closed_form(request).is_none())
     }
 
     /// Whether timing `algorithm` needs a simulation of more steps than can be stored.
@@ -187,12 +192,9 @@ impl PlanTask {
 
 /// Returns the best segments found, of unequal sizes, too. The request has the best equal ones.
 pub(super) fn best_unequal(algorithm: &Algorithm, request: &Request) -> Result<Segments, Refusal> {
-    /// Steps that all simulations of one search have together: about a second.
-    const MAX_SEARCH_STEPS: u64 = 1 << 25;
-    const MAX_TRIALS: u64 = 4000;
     let steps = steps(algorithm, request.ranks(), request.get_segments().count());
     let work = steps.saturating_mul(algorithm.planning_work).max(1);
-    let trials = (MAX_SEARCH_STEPS / work).min(MAX_TRIALS) as usize;
+    let trials = (search::MAX_UNEQUAL_STEPS / work).min(search::MAX_UNEQUAL_TRIALS) as usize;
     segments::best_unequal(algorithm, request, trials)
         .and_then(|best| Segments::of_sizes(best.sizes))
         .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))

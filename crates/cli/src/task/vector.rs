@@ -1,10 +1,12 @@
 //! The vector of the options: its size, its segments, its elements.
 
 use anyhow::{Context, Result, bail, ensure};
+use oneport::internal::budget::memory::MAX_VECTOR_BYTES;
+use oneport::internal::budget::size::MAX_STEPS;
 use oneport::plan::Segments;
 use oneport::run::ElementType;
 
-use super::{MAX_BYTES_OF_ALL, MAX_STEPS, SegmentChoice};
+use super::SegmentChoice;
 use crate::args::{SegmentCount, Vector};
 use crate::units::parse_size;
 
@@ -82,7 +84,7 @@ impl Vector {
             bail!("--segment-sizes has a 0: a segment has at least one element");
         }
         let sum = self.segment_sizes.iter().try_fold(0u64, |a, &b| {
-            a.checked_add(b).filter(|&n| n <= MAX_BYTES_OF_ALL)
+            a.checked_add(b).filter(|&n| n <= MAX_VECTOR_BYTES)
         });
         let Some(sum) = sum else {
             bail!("--segment-sizes add up to more than this program's limit of 2^60 bytes");

@@ -2,6 +2,7 @@
 
 use super::{CoreModel, estimate_best};
 use oneport::error::{Error, Result};
+use oneport::internal::budget::quick::MAX_ESTIMATED_RANKS;
 use oneport::plan::choose::{Choice, Ranking, finite, none_applies, rank, with_best_segments};
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::{self, Algorithm};
@@ -52,12 +53,9 @@ pub fn choose_native(request: &Request, core_model: &CoreModel) -> Result<Choice
         .map_err(|refusals| none_applies(Some(kind), &refusals))
 }
 
-/// Largest number of ranks for which an estimate is quick: it executes every step of every rank.
-pub const MAX_RANKS: usize = 64;
-
 /// Whether an estimate for this request is quick and means something: all ranks start together.
 pub fn is_for(request: &Request) -> bool {
-    request.ranks() <= MAX_RANKS && request.get_cost().last_arrival() == 0.0
+    request.ranks() <= MAX_ESTIMATED_RANKS && request.get_cost().last_arrival() == 0.0
 }
 
 /// As [`choose_native`], among the given algorithms: the choice comes first in the ranking. Of

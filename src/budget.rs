@@ -1,0 +1,109 @@
+//! The limits of planning, choosing, timing and storing, each once: its unit, what it does, and
+//! what was measured. Constants of threads and messages are in `run/tuning.rs`.
+
+/// Memory, in bytes.
+pub mod memory {
+    /// A step while a schedule is planned, proved or timed; 55 to 105 were measured.
+    pub const STEP_BYTES: u64 = 200;
+
+    /// A step beside its schedule: its dependences and times, measured.
+    pub const TIMED_STEP_BYTES: u64 = 160;
+
+    /// A step as text, estimated.
+    pub const WRITTEN_STEP_BYTES: u64 = 300;
+
+    /// A step while a picture or a trace is made: its times, its text while the text grows, and the
+    /// finished text; 1600 were measured for traces, without what a growing text leaves behind.
+    pub const DRAWN_STEP_BYTES: u64 = 2400;
+
+    /// A transfer while the best segments are searched, estimated.
+    pub const SEARCHED_TRANSFER_BYTES: u64 = 2 * 110;
+
+    /// A rank while a schedule is timed that is not stored, estimated.
+    pub const STREAMED_RANK_BYTES: u64 = 1000;
+
+    /// A rank of a run: stack pages, queues and pair cells.
+    pub const RUN_RANK_BYTES: u64 = 32 << 10;
+
+    /// The vectors of all ranks together, so that no sum overflows.
+    pub const MAX_VECTOR_BYTES: u64 = 1 << 60;
+}
+
+/// Sizes of schedules.
+pub mod size {
+    /// Transfers: each has two steps, and steps have 32-bit numbers.
+    pub const MAX_TRANSFERS: usize = 1 << 30;
+
+    /// Elements of a vector: far more than any memory holds, and a few such vectors do not overflow.
+    pub const MAX_ELEMENTS: usize = 1 << 60;
+
+    /// Steps of a schedule that a command plans, or times while several algorithms compete.
+    pub const MAX_STEPS: u64 = 200_000_000;
+
+    /// Segments of a vector.
+    pub const MAX_SEGMENTS: usize = 1 << 26;
+}
+
+/// What is quick enough to be done without asking whether it is needed.
+pub mod quick {
+    /// Transfers of a schedule.
+    pub const MAX_TRANSFERS: usize = 1 << 14;
+
+    /// Steps of a schedule that is timed beside others.
+    pub const MAX_STEPS: u64 = 1 << 16;
+
+    /// Tables that planning fills, in bytes.
+    pub const MAX_TABLE_BYTES: u64 = 1 << 26;
+
+    /// Ranks of a native estimate, which executes every step of every rank.
+    pub const MAX_ESTIMATED_RANKS: usize = 64;
+}
+
+/// How far a search goes.
+pub mod search {
+    /// Whether a candidate for a part of a composition is planned to be timed: a ring among many
+    /// ranks, for example, takes too long.
+    pub(crate) fn is_short(ranks: usize, transfers: usize) -> bool {
+        transfers <= (1 << 18).max(64 * ranks)
+    }
+
+    /// Schedules that a search for the best segments plans, roughly.
+    pub const SCHEDULES: u64 = 16;
+
+    /// Segments of the schedules of that search, roughly.
+    pub const SEGMENTS: usize = 64;
+
+    /// Seconds for planning and simulating a step, with few cores; 25 to 100 ns were measured.
+    pub const STEP_SECONDS: f64 = 60e-9;
+
+    /// Uses of the ports that are compared.
+    pub const MAX_USES: u64 = 32;
+
+    /// Steps, and bytes of tables, of the schedules that are planned to compare uses of ports: among
+    /// thousands of ranks only the preferred use is timed.
+    pub const MAX_WORK_OF_USES: u64 = 1 << 17;
+
+    /// Steps, and bytes of tables, of the schedules that are planned to compare roots: a few seconds.
+    pub const MAX_WORK_OF_ROOTS: u64 = 1 << 30;
+
+    /// Bytes of tables that take as long as a step, where a planner takes a root by itself.
+    pub const TABLE_BYTES_OF_STEP: u64 = 64;
+
+    /// Transfers of one simulation in a search for segments.
+    pub const MAX_SIMULATED: usize = 1 << 19;
+
+    /// Transfers of all simulations of such a search.
+    pub const MAX_SIMULATED_IN_ALL: usize = 3 << 20;
+
+    /// Segments that such a search considers.
+    pub const MAX_SEGMENTS: usize = 1 << 22;
+
+    /// Transfers of all schedules where all splits of a vector are compared: some milliseconds.
+    pub const MAX_EXHAUSTIVE: usize = 1 << 16;
+
+    /// Steps of all simulations of a search for unequal segments: about a second.
+    pub const MAX_UNEQUAL_STEPS: u64 = 1 << 25;
+
+    /// Simulations of a search for unequal segments.
+    pub const MAX_UNEQUAL_TRIALS: u64 = 4000;
+}
