@@ -24,6 +24,8 @@ pub(super) fn summary(spec: &RunSpec<'_>, buffers: &dyn RunBuffers) -> Vec<Strin
         eager,
         keep_inputs,
         by,
+        // Over MPI a signal ends the processes.
+        stop: _,
     } = spec.options;
     let reduces = schedule.collective().kind().reduces();
     let element = spec.element.own.map_or("unknown", ElementType::name);

@@ -1,6 +1,7 @@
 //! Teams: pinned threads, one per rank or one per core, that live across runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
@@ -257,7 +258,21 @@ impl Team {
     /// Runs `f` on all threads, and returns when all of them have returned from it. `f` must not
     /// unwind.
     pub(super) fn run_on_all(&self, f: &(dyn Fn(usize) + Sync)) {
-        run_on_all(&self.jobs, &self.reports, f);
+        run_on_all(&self.jobs, &self.reports, f, None);
+    }
+
+    /// As [`run_on_all`](Team::run_on_all); if somebody sets `stop`, the ranks fail at their next
+    /// wait.
+    pub(super) fn run_until(&self, stop: Option<&AtomicBool>, f: &(dyn Fn(usize) + Sync)) {
+        let Some(stop) = stop else {
+            return self.run_on_all(f);
+        };
+        let look = || {
+            if stop.load(Ordering::Relaxed) && !self.state.is_aborted() {
+                self.state.fail(Error::system("the run was stopped"));
+            }
+        };
+        run_on_all(&self.jobs, &self.reports, f, Some(&look));
     }
 }
 

@@ -227,6 +227,10 @@ pub(crate) const MAX_TEST_DIGESTS: usize = 1 << 20;
 /// takes on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(10);
 
+/// How often the thread that waits for a run looks whether somebody wants it to end: sooner than a
+/// person notices, and too seldom to disturb the ranks.
+pub(crate) const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+
 /// Recent partners of an endpoint whose wires it remembers: enough for the neighbours in a tree or
 /// a ring.
 pub(crate) const CACHED_PARTNERS: usize = 4;

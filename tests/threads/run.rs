@@ -1,7 +1,8 @@
 //! Tests of every registered algorithm with real bytes on real threads: the data are compared with
 //! the oracle, the model clock with the simulator.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use oneport::plan::registry;
@@ -501,4 +502,27 @@ fn kept_inputs_are_compared_before_the_timed_repetitions() {
     let run = Run::<u32>::new(&nothing).keep_inputs(true).verified();
     let mismatch = run.on(&mut team).unwrap().mismatch.unwrap();
     assert_eq!((mismatch.repetition, mismatch.rank), (0, 1));
+}
+
+#[test]
+fn a_flag_ends_a_run() {
+    for workers in [Workers::Ranks, Workers::Cores] {
+        for ranks in [1, 2, 5] {
+            let options = TeamOptions {
+                workers,
+                ..TeamOptions::default()
+            };
+            let mut team = Team::with(ranks, &options).unwrap();
+            let schedule = Request::allreduce(ranks, 64).plan("auto").unwrap();
+            let run = Run::<u64>::new(&schedule).op(Op::SUM);
+            let stop = Arc::new(AtomicBool::new(true));
+            // Far longer than a look at the flag takes.
+            let long = run.clone().repetitions(5_000_000).stop(stop);
+            let error = long.on(&mut team).unwrap_err();
+            assert!(error.to_string().contains("stopped"), "{error}");
+            // The team is none the worse, and nobody has stopped this one.
+            let outcome = run.verified().stop(Arc::default()).on(&mut team).unwrap();
+            assert!(outcome.is_verified());
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! How a run is carried out.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::machine::{CostModel, Ports};
@@ -31,6 +33,8 @@ pub(crate) struct RunOptions {
     /// Whether buffers are left as they are between timed repetitions.
     pub(crate) keep_inputs: bool,
     pub(crate) by: RunPerformer,
+    /// Ends the run on threads when somebody sets it.
+    pub(crate) stop: Option<Arc<AtomicBool>>,
 }
 
 /// Who does the work of a run.
@@ -59,6 +63,7 @@ impl Default for RunOptions {
             eager: true,
             keep_inputs: false,
             by: RunPerformer::Schedule,
+            stop: None,
         }
     }
 }

@@ -118,7 +118,7 @@ impl Team {
             trace: options.trace,
         };
         self.state.contention.begin(first_run == 1);
-        let reports = repeat_on_all(self, &job);
+        let reports = repeat_on_all(self, &job, options.stop.as_deref());
         if let Some(failure) = self.state.take_failure() {
             return Err(failure);
         }

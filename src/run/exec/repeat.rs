@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::eager::EagerExecutor;
@@ -86,9 +87,13 @@ impl Runner for OwnThread<'_> {
     }
 }
 
-/// Runs `job` on the team's threads. `None` if one of them failed; the team's state then has the
-/// failure.
-pub(super) fn repeat_on_all(team: &Team, job: &RunnerJob<'_>) -> Option<Reports> {
+/// Runs `job` on the team's threads, until somebody sets `stop`. `None` if one of them failed; the
+/// team's state then has the failure.
+pub(super) fn repeat_on_all(
+    team: &Team,
+    job: &RunnerJob<'_>,
+    stop: Option<&AtomicBool>,
+) -> Option<Reports> {
     let workers = (team.workers == Workers::Cores)
         .then(|| WorkerSet::new(&team.state, team.ranks(), team.threads()));
     let start_ns = AtomicU64::new(0);
@@ -120,7 +125,7 @@ pub(super) fn repeat_on_all(team: &Team, job: &RunnerJob<'_>) -> Option<Reports>
             }
         }
     };
-    team.run_on_all(&thread_main);
+    team.run_until(stop, &thread_main);
     let mut all = Reports::default();
     for report in reports {
         let (ranks, walls) = report.into_inner()?;

@@ -1,5 +1,7 @@
 //! [`Run`]: what to run, on which data and how often, in fluent form.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::options::{Clock, RunOptions, RunPerformer};
@@ -172,6 +174,14 @@ impl<'r, T: Element> Run<'r, T> {
     /// that a paced run takes is added.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.options.deadline = deadline;
+        self
+    }
+
+    /// Ends a run on threads with [`ErrorKind::System`](crate::ErrorKind::System) soon after
+    /// somebody has set the flag: as soon as no rank computes. For the command and its callers.
+    #[doc(hidden)]
+    pub fn stop(mut self, flag: Arc<AtomicBool>) -> Self {
+        self.options.stop = Some(flag);
         self
     }
 

@@ -100,6 +100,10 @@ impl TeamThread<'_> {
         epoch: Instant,
         late: Option<Duration>,
     ) -> Result<Instant, Failure> {
+        // A single rank never waits for another, and would not end.
+        if self.state.is_aborted() {
+            return Err(Failure::Aborted);
+        }
         self.meet()?;
         let Some(late) = late else {
             return Ok(Instant::now());

@@ -1,6 +1,8 @@
 //! Running a borrowed closure on threads that outlive the borrow.
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+
+use crate::run::tuning::LOOK_INTERVAL;
 
 /// A borrowed closure, as sent to one of the team's threads.
 #[derive(Clone, Copy)]
@@ -23,11 +25,13 @@ impl ScopedJob {
 /// Runs `f` on every thread, and waits until all of them have reported that they are done with it.
 ///
 /// Each thread receives jobs on its channel, runs them, and sends one report for each. Threads that
-/// have ended are not waited for. Returns the number of threads that ran `f`.
+/// have ended are not waited for. While it waits, it calls `look` now and then, which must not
+/// unwind. Returns the number of threads that ran `f`.
 pub(crate) fn run_on_all(
     threads: &[Sender<ScopedJob>],
     reports: &Receiver<()>,
     f: &(dyn Fn(usize) + Sync),
+    look: Option<&dyn Fn()>,
 ) -> usize {
     // SAFETY: only the lifetime changes. Every job sent below is reported before this function
     // returns, a thread is done with its job before it reports, and a disconnected report channel
@@ -40,5 +44,17 @@ pub(crate) fn run_on_all(
         .iter()
         .filter(|t| t.send(scoped_job).is_ok())
         .count();
-    (0..sent).take_while(|_| reports.recv().is_ok()).count()
+    let report = || {
+        let Some(look) = look else {
+            return reports.recv().is_ok();
+        };
+        loop {
+            match reports.recv_timeout(LOOK_INTERVAL) {
+                Ok(()) => return true,
+                Err(RecvTimeoutError::Timeout) => look(),
+                Err(RecvTimeoutError::Disconnected) => return false,
+            }
+        }
+    };
+    (0..sent).take_while(|_| report()).count()
 }
