@@ -282,6 +282,29 @@ pub(crate) fn element_types() -> impl TypedValueParser<Value = ElementType> {
     PossibleValuesParser::new(names).try_map(|name| name.parse::<ElementType>())
 }
 
+/// The name here of an element type of C or NumPy, such as `f32` for `float32`.
+pub(crate) fn element_type_like(typed: &str) -> Option<&'static str> {
+    let lower = typed.to_ascii_lowercase();
+    let kinds = [
+        ("bfloat", "bf"),
+        ("float", "f"),
+        ("uint", "u"),
+        ("int", "i"),
+    ];
+    let short = match &*lower {
+        "float" | "single" => "f32".to_string(),
+        "double" => "f64".to_string(),
+        "half" => "f16".to_string(),
+        "int" => "i32".to_string(),
+        _ => kinds.iter().find_map(|(long, short)| {
+            let bits = lower.strip_prefix(long)?.trim_end_matches("_t");
+            Some(format!("{short}{bits}"))
+        })?,
+    };
+    let mut names = ElementType::ALL.iter().map(|t| t.name());
+    names.find(|name| *name == short)
+}
+
 pub(crate) fn operators() -> impl TypedValueParser<Value = Op> {
     PossibleValuesParser::new(Op::ALL.map(Op::name)).try_map(|name| name.parse::<Op>())
 }

@@ -5,6 +5,7 @@ use oneport::machine::{Eager, Level, Links, Piece, Pieces};
 use oneport_measure::{Calibration, Point, Profile, calibrate, calibrate_on};
 
 use crate::args::InputArgs;
+use crate::host;
 use crate::prelude::*;
 use crate::site;
 use crate::units::parse_core;
@@ -71,15 +72,18 @@ pub(crate) fn run(args: &CalibrateArgs, site: &mut Site, out: &mut dyn Write) ->
     if let Some(path) = &args.output {
         output::write_file(path, profile.to_json().as_bytes())?;
     }
-    if args.json {
-        write!(out, "{}", profile.to_json())?;
-    } else {
+    let text = |out: &mut dyn Write| {
         print(out, &profile)?;
         if let Some(path) = &args.output {
             writeln!(out, "\nwritten to {}", path.display())?;
         }
+        Ok(())
+    };
+    if !args.json {
+        return text(out);
     }
-    Ok(())
+    write!(out, "{}", profile.to_json())?;
+    host::keep_text(|out| text(out))
 }
 
 impl CalibrateArgs {

@@ -6,13 +6,15 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::{Result, anyhow, bail};
-use oneport::{CostModel, Schedule};
-
 use crate::host::{self, Memory};
+use crate::input::MadeBy;
 use crate::output::{self, FoundWrong};
+use crate::progress::Progress;
 use crate::site::{self, Engine, Site};
 use crate::{Cli, Command, parse, plan};
+use anyhow::{Result, anyhow, bail};
+use clap::error::{ContextKind, ContextValue};
+use oneport::{CostModel, Schedule};
 
 /// A call of the command. It prints nothing and never ends the process; ranks are threads.
 ///
@@ -30,11 +32,52 @@ pub struct Call {
     memory: Memory,
 }
 
+/// A schedule in the memory of a program, what made it, and the costs that it was planned or read
+/// with. [`Call::schedule`] hands it to other calls.
+#[derive(Debug)]
+pub struct StoredSchedule {
+    /// The schedule.
+    pub schedule: Schedule,
+    /// The costs.
+    pub cost: CostModel,
+    /// The algorithm, unless the schedule was read.
+    pub(crate) made_by: Option<MadeBy>,
+    /// The file that it was read from, if it has a name.
+    pub(crate) file: Option<String>,
+}
+
+impl StoredSchedule {
+    /// The algorithm that planned it; `None` for one that was read.
+    pub fn algorithm(&self) -> Option<&str> {
+        self.made_by.as_ref().and(self.schedule.name())
+    }
+
+    /// What is known of its plan, or of the file it was read from, as a text: JSON for
+    /// [`with_origin`](StoredSchedule::with_origin).
+    pub fn origin(&self) -> String {
+        serde_json::json!({"made_by": self.made_by, "file": self.file}).to_string()
+    }
+
+    /// The same schedule, with what [`origin`](StoredSchedule::origin) told of another one that was
+    /// equal; `None` if it told something else.
+    pub fn with_origin(&self, origin: &str) -> Option<StoredSchedule> {
+        let mut origin: serde_json::Value = serde_json::from_str(origin).ok()?;
+        Some(StoredSchedule {
+            schedule: self.schedule.clone(),
+            cost: self.cost.clone(),
+            made_by: serde_json::from_value(origin["made_by"].take()).ok()?,
+            file: serde_json::from_value(origin["file"].take()).ok()?,
+        })
+    }
+}
+
 /// What a call has come to.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// What the command prints on standard output.
     pub output: String,
+    /// Beside JSON: what the command prints without `--json`, where it has that option.
+    pub text: String,
     /// What it would remark on standard error.
     pub notes: Vec<String>,
     /// By name: the files that it was given or has written.
@@ -43,6 +86,8 @@ pub struct Answer {
     pub exit_code: u8,
     /// What went wrong.
     pub error: Option<String>,
+    /// If the command has no such option: the one that was given, and a similar one that it has.
+    pub unknown_option: Option<(String, Option<String>)>,
 }
 
 impl Call {
@@ -57,6 +102,26 @@ impl Call {
     /// writes under such names are in [`Answer::files`].
     pub fn file(mut self, name: impl Into<String>, content: impl Into<String>) -> Call {
         self.memory.files.insert(name.into(), content.into());
+        self
+    }
+
+    /// A schedule that arguments name as a file, as `--schedule=<name>`. It is not read again, and
+    /// answers name its algorithm.
+    pub fn schedule(mut self, name: impl Into<String>, schedule: Arc<StoredSchedule>) -> Call {
+        self.memory.schedules.insert(name.into(), schedule);
+        self
+    }
+
+    /// The command line that pages, pictures and tables name as the one that made them, in place of
+    /// these arguments, whose files nobody else has.
+    pub fn named(mut self, command: impl Into<String>) -> Call {
+        self.memory.command = Some(command.into());
+        self
+    }
+
+    /// Long work says here how far it is.
+    pub fn progress(mut self, progress: Arc<Progress>) -> Call {
+        self.memory.progress = Some(progress);
         self
     }
 
@@ -79,11 +144,16 @@ impl Call {
     }
 
     /// The schedule that the arguments of `plan` describe, and the costs, instead of its text.
-    pub fn input(self) -> (Answer, Option<(Schedule, CostModel)>) {
+    pub fn input(self) -> (Answer, Option<StoredSchedule>) {
         self.perform(|cli, _| match &cli.command {
             Command::Plan(args) => {
                 let input = plan::input(args)?;
-                Ok((input.schedule, input.cost))
+                Ok(StoredSchedule {
+                    made_by: input.info.maker(),
+                    file: input.info.schedule.filter(|name| !host::is_unnamed(name)),
+                    schedule: input.schedule,
+                    cost: input.cost,
+                })
             }
             _ => bail!("only `plan` has a schedule"),
         })
@@ -92,6 +162,7 @@ impl Call {
     fn perform<R>(self, run: impl FnOnce(Cli, &mut Vec<u8>) -> Result<R>) -> (Answer, Option<R>) {
         host::begin(self.arguments, Some(self.memory));
         let mut out = Vec::new();
+        let mut unknown_option = None;
         let result = match parse(host::arguments()) {
             Ok(cli) if cli.command.engine() == Some(Engine::Mpi) => {
                 Err(anyhow!("ranks are processes of MPI only in the command"))
@@ -99,7 +170,10 @@ impl Call {
             Ok(cli) => run(cli, &mut out),
             // Help is no mistake, but no answer either.
             Err(error) if !error.use_stderr() => Err(anyhow!(error.render().to_string())),
-            Err(error) => Err(anyhow!(site::sentence(&error))),
+            Err(error) => {
+                unknown_option = unknown_option_of(&error);
+                Err(anyhow!(site::sentence(&error)))
+            }
         };
         let (error, exit_code) = match &result {
             Ok(_) => (None, 0),
@@ -113,11 +187,23 @@ impl Call {
         let memory = host::end();
         let answer = Answer {
             output: String::from_utf8_lossy(&out).into_owned(),
+            text: memory.text,
             notes: memory.notes,
             files: memory.files,
             exit_code,
             error,
+            unknown_option,
         };
         (answer, result.ok())
     }
+}
+
+fn unknown_option_of(error: &clap::Error) -> Option<(String, Option<String>)> {
+    let name = |kind| match error.get(kind) {
+        Some(ContextValue::String(name)) => name.strip_prefix("--").map(str::to_string),
+        _ => None,
+    };
+    let unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
+    let given = unknown.then(|| name(ContextKind::InvalidArg)).flatten()?;
+    Some((given, name(ContextKind::SuggestedArg)))
 }

@@ -283,8 +283,6 @@ impl CompareJob<'_> {
 
     fn json(&self) -> impl Serialize {
         let (args, request, ranked) = (self.args, &self.task.request, &self.ranked);
-        let last = self.last_arrival();
-        let late = last > 0.0;
         record! {
             collective: request.get_collective().name(),
             ranks: request.ranks(),
@@ -304,7 +302,8 @@ impl CompareJob<'_> {
                     root: info.root,
                     time: Number(figures.time),
                     model_time: Number(figures.time),
-                    after_last_arrival (optional): late.then_some(Number(figures.time - last)),
+                    after_last_arrival (optional):
+                        args.common.delays.after_last_arrival(request.get_cost(), figures.time),
                     ratio: Number(x_best),
                     x_best: Number(x_best),
                     x_bound: x_bound.map(Number),
@@ -324,13 +323,17 @@ impl CompareJob<'_> {
     }
 
     fn print(&self, out: &mut dyn Write) -> Result<()> {
-        let (args, task, ranked) = (self.args, &self.task, &self.ranked);
+        let args = self.args;
         if let Some(measured) = &self.measured {
             measured.print_warnings();
         }
-        if args.common.json {
-            return output::json(out, &self.json());
-        }
+        output::answer(out, args.common.json, &self.json(), |out| {
+            self.print_text(out)
+        })
+    }
+
+    fn print_text(&self, out: &mut dyn Write) -> Result<()> {
+        let (args, task, ranked) = (self.args, &self.task, &self.ranked);
         writeln!(out, "{}", title(&ranked.info, &ranked.rows))?;
         let shared = ranked.info.show_shared_ports();
         let shared = shared.map_or_else(String::new, |shared| format!("\nshared ports {shared}"));

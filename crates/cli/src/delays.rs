@@ -10,7 +10,7 @@ use oneport::random::Generator;
 
 use crate::files::{name_of, read_text};
 use crate::host;
-use crate::units::{TimeArg, parse_size, parse_time};
+use crate::units::{Number, TimeArg, parse_size, parse_time};
 
 /// Late ranks, latency, and senders that do not wait.
 #[derive(Debug, Clone, Default, Args)]
@@ -227,6 +227,13 @@ impl DelayArgs {
         self.arrivals
             .as_ref()
             .map_or(Ok(Vec::new()), |arrivals| arrivals.of(ranks))
+    }
+
+    /// Of what takes `time`, the time from the arrival of the last rank on, if arrivals are given:
+    /// also if these are 0, so that a sweep over them has the field in all rows.
+    pub(crate) fn after_last_arrival(&self, cost: &CostModel, time: f64) -> Option<Number> {
+        let given = !matches!(self.arrivals, None | Some(Arrivals::None));
+        given.then(|| Number(time - cost.last_arrival()))
     }
 
     /// Refuses the options for a command whose messages are real, or whose output has no time.

@@ -412,9 +412,10 @@ fn drawn_page(inputs: &[Input], plain: bool) -> Result<String> {
             *name = format!("{name} ({file})");
         }
     }
-    let by = match first.info.algorithm {
-        Some(_) => " by ",
-        None => " from ",
+    let by = match (&first.info.algorithm, &first.info.schedule) {
+        (Some(_), _) => " by ",
+        (None, Some(_)) => " from ",
+        (None, None) => ", ",
     };
     let title = format!("{}{by}{}", first.info.collective, names.join(", "));
     let mut caption = titles.into_iter().fold(Caption::new(title), Caption::line);
@@ -450,7 +451,7 @@ impl Input {
         let by = match (&info.algorithm, &info.schedule) {
             (Some(name), _) => format!(" by {name}"),
             (None, Some(file)) => format!(" from {file}"),
-            (None, None) => String::new(),
+            (None, None) => format!(", {}", info.by()),
         };
         let segments = match info.segments {
             Some(q) if q > 1 => format!(", q = {q}"),

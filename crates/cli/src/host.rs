@@ -8,13 +8,26 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use oneport::run::{Element, Run};
+
+use crate::call::StoredSchedule;
+use crate::progress::Progress;
+
 /// What a command finds and leaves in the memory of the program that calls it.
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// By name: `-` is standard input, others begin with [`MARK`].
     pub(crate) files: BTreeMap<String, String>,
+    /// By name, as files: schedules that need not be read.
+    pub(crate) schedules: BTreeMap<String, Arc<StoredSchedule>>,
+    /// The command line that pages and pictures name, if it is not that of the arguments.
+    pub(crate) command: Option<String>,
     /// Remarks that a process would print on standard error.
     pub(crate) notes: Vec<String>,
+    /// What a command prints without `--json`, if it has that option and printed JSON.
+    pub(crate) text: String,
+    /// How far long work is.
+    pub(crate) progress: Option<Arc<Progress>>,
     /// Ends long work.
     pub(crate) stop: Arc<AtomicBool>,
 }
@@ -65,17 +78,35 @@ pub(crate) fn is_called() -> bool {
     in_memory(|_| ()).is_some()
 }
 
-/// Whether an argument names a file in the caller's memory, as in `--output=<picture>`.
-pub(crate) fn names_memory(argument: &str) -> bool {
-    let value = argument
-        .split_once('=')
-        .map_or(argument, |(_, value)| value);
-    holds(Path::new(value))
+/// The command line that the caller's pages and pictures name.
+pub(crate) fn command() -> Option<String> {
+    in_memory(|memory| memory.command.clone()).flatten()
+}
+
+/// How far long work is, for a caller that wants to know.
+pub(crate) fn progress() -> Option<Arc<Progress>> {
+    in_memory(|memory| memory.progress.clone()).flatten()
+}
+
+/// Keeps what the command prints without `--json`, for a caller, who gets both.
+pub(crate) fn keep_text<E>(text: impl FnOnce(&mut Vec<u8>) -> Result<(), E>) -> Result<(), E> {
+    if !is_called() {
+        return Ok(());
+    }
+    let mut bytes = Vec::new();
+    text(&mut bytes)?;
+    in_memory(|memory| memory.text += &String::from_utf8_lossy(&bytes));
+    Ok(())
 }
 
 /// Whether a path names a file in the caller's memory, which may not be there yet.
 pub(crate) fn holds(path: &Path) -> bool {
     is_called() && path.to_string_lossy().starts_with(MARK)
+}
+
+/// Whether a schedule that was read from there has no file that a reader could look for.
+pub(crate) fn is_unnamed(file: &str) -> bool {
+    file == "standard input" || file.starts_with(MARK)
 }
 
 /// Keeps what standard input had.
@@ -90,7 +121,15 @@ pub(crate) fn read(path: &Path) -> Option<String> {
     {
         return Some(text);
     }
+    if let Some(stored) = schedule(path) {
+        return Some(stored.schedule.to_json());
+    }
     in_memory(|memory| memory.files.get(&*path.to_string_lossy()).cloned()).flatten()
+}
+
+/// A schedule in the caller's memory.
+pub(crate) fn schedule(path: &Path) -> Option<Arc<StoredSchedule>> {
+    in_memory(|memory| memory.schedules.get(&*path.to_string_lossy()).cloned()).flatten()
 }
 
 /// Keeps a file in the caller's memory, if that is what the path names.
@@ -108,6 +147,14 @@ pub(crate) fn note(message: &str) -> bool {
 /// The flag by which the caller ends long work.
 pub(crate) fn stop() -> Option<Arc<AtomicBool>> {
     in_memory(|memory| Arc::clone(&memory.stop))
+}
+
+/// The run, which the caller can end.
+pub(crate) fn stoppable<T: Element>(run: Run<'_, T>) -> Run<'_, T> {
+    match stop() {
+        Some(stop) => run.stop(stop),
+        None => run,
+    }
 }
 
 /// The end of the work of a thread that `flag` stops, without a message.

@@ -18,11 +18,12 @@ use oneport_measure::Profile;
 use oneport_measure::estimate::CoreModel;
 use oneport_steady::Series;
 
-pub(crate) use self::info::ScheduleInfo;
+pub(crate) use self::info::{MadeBy, ScheduleInfo};
 pub(crate) use self::own_file::OwnFile;
 pub(crate) use self::warnings::{first_of, note_if_wrong, print_warnings, warnings_about};
 use crate::args::{Common, MachineArgs, Root};
 use crate::files::{name_of, read_text};
+use crate::host;
 use crate::task::PlanTask;
 use crate::units::{Unit, show_bytes};
 
@@ -90,24 +91,14 @@ impl Common {
     pub(crate) fn read(&self, file: &OwnFile) -> Result<Input> {
         let OwnFile { name: given, path } = file.of_family(self.ranks()?)?;
         let name = name_of(&path);
-        let text = read_text(&path)?;
-        let options = msccl::ReadOptions {
-            ported: self.machine.ported,
-            root: match self.root {
-                Some(Root::Rank(root)) => Some(root),
-                _ => None,
-            },
-            ..msccl::ReadOptions::default()
+        let stored = host::schedule(&path);
+        let (mut schedule, series) = match &stored {
+            Some(stored) => (stored.schedule.clone(), None),
+            None => {
+                let text = read_text(&path)?;
+                self.parsed(&text).with_context(|| name.clone())?
+            }
         };
-        let foreign = oneport_formats::read(&text, &options).with_context(|| name.clone())?;
-        let (mut schedule, series) = match foreign {
-            Some(schedule) => (schedule, None),
-            None => (
-                Schedule::from_json(&text).with_context(|| name.clone())?,
-                Series::from_json(&text).with_context(|| name.clone())?,
-            ),
-        };
-        drop(text);
         schedule = given.into_iter().try_fold(schedule, Schedule::with_name)?;
         self.ensure_performs(schedule.collective().kind(), &path)?;
         let ports = self.machine.ports(schedule.ports())?;
@@ -150,13 +141,21 @@ impl Common {
         let info = ScheduleInfo {
             algorithm: own_name,
             algorithm_choice: "file",
-            schedule: Some(name),
+            schedule: match &stored {
+                Some(stored) => stored.file.clone(),
+                None => Some(name),
+            },
             root,
             root_choice: "file",
             vector_bytes: size_of(&schedule),
             shared_ports: schedule.shared_ports().len(),
             nodes: nodes.len(),
             ..ScheduleInfo::of(collective.kind(), schedule.ranks(), ports, unit)
+        };
+        let made_by = stored.as_ref().and_then(|stored| stored.made_by.as_ref());
+        let info = match made_by {
+            Some(made_by) => info.made_by(made_by),
+            None => info,
         };
         Ok(Input {
             schedule,
@@ -166,6 +165,22 @@ impl Common {
             planned: None,
             series: series.filter(|_| !self.machine.is_given()),
             info,
+        })
+    }
+
+    /// The schedule of a text in any form, and its series, if it keeps one.
+    fn parsed(&self, text: &str) -> Result<(Schedule, Option<Series>)> {
+        let options = msccl::ReadOptions {
+            ported: self.machine.ported,
+            root: match self.root {
+                Some(Root::Rank(root)) => Some(root),
+                _ => None,
+            },
+            ..msccl::ReadOptions::default()
+        };
+        Ok(match oneport_formats::read(text, &options)? {
+            Some(schedule) => (schedule, None),
+            None => (Schedule::from_json(text)?, Series::from_json(text)?),
         })
     }
 
@@ -241,19 +256,15 @@ impl<S> Input<S> {
 }
 
 impl<S> Input<S> {
-    /// Of a schedule that takes `time`, the time from the arrival of the last rank on, if ranks
-    /// arrive late.
-    pub(crate) fn after_last_arrival(&self, time: f64) -> Option<f64> {
-        let last = self.cost.last_arrival();
-        (last > 0.0).then_some(time - last)
-    }
-
-    /// Its line of a summary.
+    /// Of a schedule that takes `time`, the line of a summary about late ranks, if there are any.
     pub(crate) fn summary_of_late(&self, time: f64) -> Option<(&'static str, String)> {
-        let late = self.unit.show(self.after_last_arrival(time)?);
-        let last = self.unit.show(self.cost.last_arrival());
-        let text = format!("{late} (the last rank arrives at {last})");
-        Some(("after last", text))
+        let last = self.cost.last_arrival();
+        let line = || {
+            let (late, last) = (self.unit.show(time - last), self.unit.show(last));
+            let text = format!("{late} (the last rank arrives at {last})");
+            ("after last", text)
+        };
+        (last > 0.0).then(line)
     }
 }
 

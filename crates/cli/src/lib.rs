@@ -49,9 +49,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-pub use call::{Answer, Call};
+pub use call::{Answer, Call, StoredSchedule};
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+pub use progress::Progress;
 use site::{Engine, Site};
 use units::edits;
 
@@ -217,6 +218,14 @@ fn with_similar_names(mut error: clap::Error, parser: &clap::Command) -> clap::E
             let name = ContextValue::String(name);
             error.insert(ContextKind::SuggestedSubcommand, name);
         }
+    }
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidValue)
+        && let Some(ContextValue::Strings(names)) = error.get(ContextKind::ValidValue)
+        && let Some(name) = args::element_type_like(typed)
+        && names.iter().any(|valid| valid == name)
+    {
+        let name = ContextValue::String(name.to_owned());
+        error.insert(ContextKind::SuggestedValue, name);
     }
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg)
         && let Some(ContextValue::String(name)) = error.get(ContextKind::SuggestedArg)

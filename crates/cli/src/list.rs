@@ -68,22 +68,26 @@ pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<()> {
         Some(Subject::Collective(kind)) => of(*kind).collect(),
         Some(Subject::Algorithms(named)) => named.iter().collect(),
     };
-    if args.json {
-        let rows = algorithms.iter().map(|a| {
-            record! {
-                collective: a.collective.name(),
-                name: a.name(),
-                ports: a.ports.name().split(", ").collect::<Vec<_>>(),
-                source: a.source,
-                commutative_only: a.commutative_only,
-                segmented: a.segmented,
-                rounds: a.rounds,
-                volume: a.volume,
-                restrictions: a.restrictions(),
-            }
-        });
-        return output::json(out, &record! { algorithms: rows.collect::<Vec<_>>() });
-    }
+    let rows = algorithms.iter().map(|a| {
+        record! {
+            collective: a.collective.name(),
+            name: a.name(),
+            ports: a.ports.name().split(", ").collect::<Vec<_>>(),
+            source: a.source,
+            commutative_only: a.commutative_only,
+            segmented: a.segmented,
+            rounds: a.rounds,
+            volume: a.volume,
+            restrictions: a.restrictions(),
+        }
+    });
+    let json = record! { algorithms: rows.collect::<Vec<_>>() };
+    output::answer(out, args.json, &json, |out| {
+        print(subject, &algorithms, out)
+    })
+}
+
+fn print(subject: Option<&Subject>, algorithms: &[&Algorithm], out: &mut dyn Write) -> Result<()> {
     match subject {
         None => {
             let groups = algorithms.chunk_by(|a, b| a.collective == b.collective);
@@ -99,7 +103,7 @@ pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<()> {
         }
         Some(Subject::Collective(kind)) => {
             writeln!(out, "{}:", kind.name())?;
-            table(out, &algorithms)?;
+            table(out, algorithms)?;
         }
         Some(Subject::Algorithms(_)) => {
             for (i, row) in algorithms.iter().enumerate() {

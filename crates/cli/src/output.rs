@@ -41,8 +41,11 @@ pub(crate) fn origin(date: String) -> [(&'static str, String); 3] {
     ]
 }
 
-/// The command line, quoted for a shell.
+/// The command line, quoted for a shell, or what the caller of the command names instead.
 pub(crate) fn command() -> String {
+    if let Some(command) = host::command() {
+        return command;
+    }
     let quoted = |argument: String| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:+@%".contains(c);
         if !argument.is_empty() && argument.chars().all(plain) {
@@ -52,9 +55,7 @@ pub(crate) fn command() -> String {
         }
     };
     let arguments = host::arguments().into_iter();
-    let arguments = arguments.map(|a| a.to_string_lossy().into_owned());
-    // Files in memory mean nothing to whoever repeats the command.
-    let arguments = arguments.filter(|a| !host::names_memory(a)).map(quoted);
+    let arguments = arguments.map(|a| quoted(a.to_string_lossy().into_owned()));
     std::iter::once("oneport".to_string())
         .chain(arguments)
         .collect::<Vec<_>>()
@@ -331,7 +332,11 @@ pub(crate) fn answer(
     value: &impl Serialize,
     text: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<()> {
-    if as_json { json(out, value) } else { text(out) }
+    if !as_json {
+        return text(out);
+    }
+    json(out, value)?;
+    host::keep_text(|out| text(out))
 }
 
 #[derive(Debug, Clone, Serialize)]

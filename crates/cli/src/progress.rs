@@ -1,13 +1,43 @@
 //! Progress bar for long work, on standard error.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::host;
 use crate::output;
+
+/// How far the work of a call is, for the program that made it.
+#[derive(Debug, Default)]
+pub struct Progress {
+    done: AtomicU64,
+    of: AtomicU64,
+    name: Mutex<String>,
+    /// Whether work tells: parts of it do not.
+    told: AtomicBool,
+}
+
+impl Progress {
+    /// Units of work that are done, of how many (0: not known), and what is in work.
+    pub fn get(&self) -> (u64, u64, String) {
+        let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
+        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        (of(&self.done), of(&self.of), name.clone())
+    }
+
+    fn set(&self, bar: &ProgressBar) {
+        self.done.store(bar.position(), Ordering::Relaxed);
+        let length = bar.length().unwrap_or_default();
+        self.of.store(length, Ordering::Relaxed);
+        let mut name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
+        let message = bar.message();
+        if *name != message {
+            *name = message;
+        }
+    }
+}
 
 const MIN_DURATION: Duration = Duration::from_millis(300);
 
@@ -20,6 +50,8 @@ pub(crate) struct WorkBar {
     shown: AtomicBool,
     /// Ends the work, if a program calls the command.
     stop: Option<Arc<AtomicBool>>,
+    /// Where that program sees how far the work is.
+    told: Option<Arc<Progress>>,
 }
 
 impl WorkBar {
@@ -35,6 +67,7 @@ impl WorkBar {
             start: Instant::now(),
             shown: AtomicBool::new(host::is_called()),
             stop: host::stop(),
+            told: host::progress().filter(|told| !told.told.swap(true, Ordering::Relaxed)),
         }
     }
 
@@ -71,12 +104,23 @@ impl WorkBar {
 
     fn show(&self) {
         host::end_if(self.stop.as_deref());
+        if let Some(told) = &self.told {
+            told.set(&self.bar);
+        }
         if !output::is_silent()
             && self.start.elapsed() >= MIN_DURATION
             && !self.shown.swap(true, Ordering::Relaxed)
         {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
             self.bar.tick();
+        }
+    }
+}
+
+impl Drop for WorkBar {
+    fn drop(&mut self) {
+        if let Some(told) = &self.told {
+            told.told.store(false, Ordering::Relaxed);
         }
     }
 }

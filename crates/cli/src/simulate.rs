@@ -266,7 +266,8 @@ impl Simulated {
             pieces (optional): input.cost.size_pieces(),
             #[serde(flatten)]
             info: &input.info,
-            after_last_arrival (optional): input.after_last_arrival(timed.time).map(Number),
+            after_last_arrival (optional):
+                args.common.delays.after_last_arrival(&input.cost, timed.time),
             levels (optional): self.levels.as_ref(),
             rank_times (optional): args.ranks_table.then(|| numbers(&timed.rank_times)),
             // By rank and port.

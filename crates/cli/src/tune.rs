@@ -236,12 +236,11 @@ impl Tuned<'_> {
         // Results are printed even if writing a file fails.
         let written = self.saved.and(files.write(job, threads, tuning, &warnings));
         output::notes(&warnings);
-        if job.args.json {
-            let resumed = files.known.len();
-            output::json(out, &job.json(threads, tuning, &warnings, resumed))?;
-        } else {
-            report::print(out, job, threads, tuning)?;
-        }
+        let resumed = files.known.len();
+        let json = job.json(threads, tuning, &warnings, resumed);
+        output::answer(out, job.args.json, &json, |out| {
+            report::print(out, job, threads, tuning)
+        })?;
         written?;
         if !tuning.interrupted {
             return Ok(ExitCode::SUCCESS);

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::{Candidate, CompareArgs, CompareRow};
 use crate::args::operator;
+use crate::host;
 use crate::memory::ensure_memory;
 use crate::output::{self, record};
 use crate::progress::WorkBar;
@@ -57,7 +58,7 @@ pub(super) fn measure<T: Element>(
     let kind = schedules[0].collective().kind();
     let operator = operator::<T>(kind, args.common.vector.op())?;
     let run = |schedule| {
-        Run::new(schedule)
+        host::stoppable(Run::new(schedule))
             .op(&operator)
             .cost(cost.clone())
             .deadline(args.deadline)

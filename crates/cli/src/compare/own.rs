@@ -7,6 +7,7 @@ use oneport::{Request, Schedule};
 use super::CompareRow;
 use crate::args::{Common, Root};
 use crate::files::name_of;
+use crate::host;
 use crate::input::{ScheduleInfo, first_of};
 use crate::levels;
 use crate::output::Skipped;
@@ -26,8 +27,12 @@ pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<OwnSchedule
     let mut inputs = Vec::new();
     for file in common.files()? {
         let input = common.read(&file)?;
-        // All files of a family are one row.
-        let file = name_of(&file.path);
+        let file = match (host::schedule(&file.path), &input.info.algorithm) {
+            (Some(_), Some(_)) => "this".to_string(),
+            (Some(_), None) => input.info.by().to_string(),
+            // All files of a family are one row.
+            (None, _) => name_of(&file.path),
+        };
         ensure_same(&input.schedule, &task.request).with_context(|| file.clone())?;
         inputs.push((file, input));
     }

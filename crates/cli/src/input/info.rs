@@ -6,7 +6,7 @@ use oneport::plan::registry::Algorithm;
 use oneport::simulate::Timed;
 use oneport::{CostModel, Kind, Ports, Request};
 use oneport_pictures::SweepRow;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::show_cost;
 use crate::nodes::NodePorts;
@@ -60,6 +60,18 @@ pub(crate) struct ScheduleInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) correct: Option<bool>,
 }
+
+/// What is known of the plan of a schedule that a program keeps: it is no longer chosen, but given.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct MadeBy {
+    segments: Option<usize>,
+    segmented: bool,
+    /// Bytes of the largest segment, and of the vector it is a part of.
+    segment: Option<(u64, u64)>,
+}
+
+/// The name of a schedule that a program has made itself.
+const OWN: &str = "own schedule";
 
 #[expect(
     clippy::trivially_copy_pass_by_ref,
@@ -169,6 +181,36 @@ impl ScheduleInfo {
         ))
     }
 
+    /// What made it, unless it was read.
+    pub(crate) fn maker(&self) -> Option<MadeBy> {
+        let planned = self.algorithm_choice != "file";
+        planned.then(|| MadeBy {
+            segments: self.segments,
+            segmented: self.segment_choice != Some("unsegmented"),
+            segment: self.segment.zip(self.vector_bytes),
+        })
+    }
+
+    /// The same of a schedule that a program has kept since it was planned, perhaps at another size.
+    pub(super) fn made_by(self, made: &MadeBy) -> ScheduleInfo {
+        let scaled = |(segment, whole): (u64, u64)| match (self.vector_bytes, whole) {
+            (Some(now), 1..) => segment * now / whole,
+            _ => segment,
+        };
+        ScheduleInfo {
+            algorithm_choice: "given",
+            root_choice: "given",
+            schedule: None,
+            segments: made.segments,
+            segment: made.segment.map(scaled),
+            segment_choice: made.segments.map(|_| match made.segmented {
+                true => "given",
+                false => "unsegmented",
+            }),
+            ..self
+        }
+    }
+
     pub(crate) fn summary(&self, cost: &CostModel, unit: Unit) -> Vec<(&'static str, String)> {
         let info = self;
         let mut summary = vec![("collective", info.title())];
@@ -192,7 +234,10 @@ impl ScheduleInfo {
                     Some(file) => format!("{name} (from {file})"),
                     None => name.to_string(),
                 },
-                (None, _) => format!("from {}", info.schedule.as_deref().unwrap_or("a file")),
+                (None, _) => match &info.schedule {
+                    Some(file) => format!("from {file}"),
+                    None => OWN.into(),
+                },
             },
         ));
         if let (Some(count), Some(segment)) = (info.segments, info.segment) {
@@ -220,7 +265,7 @@ impl ScheduleInfo {
 
     pub(crate) fn by(&self) -> &str {
         let algorithm = self.algorithm.as_deref();
-        algorithm.or(self.schedule.as_deref()).unwrap_or_default()
+        algorithm.or(self.schedule.as_deref()).unwrap_or(OWN)
     }
 
     /// What a sweep keeps of it: `timed` in the model, without a bound.

@@ -15,6 +15,7 @@ use super::report::Ran;
 use super::{CoreChoice, RunArgs};
 use crate::args::operator;
 use crate::draw::OutputFile;
+use crate::host;
 use crate::input::{Input, first_of, print_warnings};
 use crate::output::{self, FoundWrong, record};
 use crate::site::{self, Site};
@@ -164,7 +165,7 @@ impl RunJob<'_> {
             args.ensure_ends(waits, input.unit)?;
         }
         let operator = operator::<T>(input.info.kind, args.common.vector.op())?;
-        let run = Run::new(schedule)
+        let run = host::stoppable(Run::new(schedule))
             .op(&operator)
             .clock(args.clock)
             .cost(input.cost.clone())

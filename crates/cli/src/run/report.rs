@@ -61,7 +61,7 @@ impl Ran {
             verified: (!args.no_verify).then_some(row.error.is_none()),
             model_time: Number(row.model_time),
             after_last_arrival (optional):
-                self.input.after_last_arrival(row.model_time).map(Number),
+                args.common.delays.after_last_arrival(&self.input.cost, row.model_time),
             // In nanoseconds.
             wall: WallSummary::of(&row.wall),
             repetitions: args.repetitions,

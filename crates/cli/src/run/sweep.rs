@@ -237,10 +237,10 @@ impl RunSweep<'_> {
             let text = output::csv(rows)?;
             output::write_named(path, &text)?;
         }
-        if args.common.json {
+        let json = {
             let mut verified = rows.iter().map(|row| row.verified);
             let baseline = args.baseline.as_ref();
-            let json = record! {
+            record! {
                 verified: verified.try_fold(wrong.is_none(), |all, one| Some(all && one?)),
                 rows: rows.iter().map(|row| record! {
                     #[serde(flatten)]
@@ -252,14 +252,17 @@ impl RunSweep<'_> {
                 warnings: &self.warnings,
                 mpi (optional): self.processes.as_ref(),
                 baseline (optional): baseline.map(|path| path.display().to_string()),
+            }
+        };
+        output::answer(out, args.common.json, &json, |out| {
+            let Some(first) = rows.first() else {
+                return Ok(());
             };
-            output::json(out, &json)?;
-        } else if let Some(first) = rows.first() {
             if let Some(processes) = &self.processes {
                 output::summary(out, &site::summary(processes))?;
             }
-            print(out, first, rows, self.assumed.as_deref())?;
-        }
+            print(out, first, rows, self.assumed.as_deref())
+        })?;
         match wrong {
             None => Ok(ExitCode::SUCCESS),
             Some(wrong) => Err(output::wrong(wrong.message)),

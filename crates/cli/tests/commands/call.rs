@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use oneport_cli::Call;
+use oneport_cli::{Call, Progress};
 
 use super::support::run::oneport;
 
@@ -50,13 +50,97 @@ fn a_call_has_its_files_in_memory() {
         .file("<arrivals>", arrivals)
         .input();
     assert_eq!((answer.error, answer.exit_code), (None, 0));
-    let (schedule, cost) = input.unwrap();
-    assert_eq!(schedule.simulate(&cost).unwrap().makespan(), 113.0);
+    let stored = input.unwrap();
+    let time = stored.schedule.simulate(&stored.cost).unwrap().makespan();
+    assert_eq!(time, 113.0);
 
     let draw = Call::new(["draw", "--schedule", "-", "-o", "<chart>.svg"]);
-    let drawn = draw.file("-", schedule.to_json()).answer();
+    let drawn = draw.file("-", stored.schedule.to_json()).answer();
     assert!(drawn.notes.is_empty() && drawn.output.is_empty());
     assert!(drawn.files["<chart>.svg"].starts_with("<svg"));
+}
+
+#[test]
+fn a_stored_schedule_keeps_its_algorithm() {
+    let plan = "plan reduce -p 4 --bytes 64 -a chain --segments 4";
+    let stored = Arc::new(Call::new(plan.split(' ')).input().1.unwrap());
+    assert_eq!(stored.algorithm(), Some("chain"));
+    let with = |command: &str| {
+        let words = format!("{command} --schedule <mine>");
+        let call = Call::new(words.split(' ')).schedule("<mine>", Arc::clone(&stored));
+        call.named("how it was made").answer()
+    };
+    let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
+    // As if it was planned again, at its own size and at another one.
+    for size in ["", " --bytes 128"] {
+        let mut found = value(&with(&format!("simulate --json{size}")).output);
+        let size = if size.is_empty() { " --bytes 64" } else { size };
+        let planned = format!("simulate reduce -p 4 -a chain --segments 4 --json{size}");
+        let mut planned = value(&Call::new(planned.split(' ')).answer().output);
+        // Of a request formulas are known, a schedule is checked.
+        for one in [&mut found, &mut planned] {
+            for field in ["closed_form", "published", "correct"] {
+                one.as_object_mut().unwrap().remove(field);
+            }
+        }
+        assert_eq!(found, planned);
+    }
+    let svg = with("draw").output;
+    assert!(svg.contains("reduce by chain, p = 4, q = 4") && svg.contains("how it was made"));
+    let compared = with("compare --json").output;
+    assert!(compared.contains("\"chain (this)\""), "{compared}");
+    // A copy that a program makes of its JSON form, and one that is nobody's plan.
+    let read = |schedule: &oneport::Schedule| {
+        let call = Call::new(["plan", "--schedule", "<copy>"]);
+        call.file("<copy>", schedule.to_json()).input().1.unwrap()
+    };
+    let own = read(&stored.schedule);
+    assert_eq!(own.algorithm(), None);
+    let copy = own.with_origin(&stored.origin()).unwrap();
+    assert_eq!(copy.algorithm(), Some("chain"));
+    let call = Call::new(["draw", "--schedule", "<own>"]).schedule("<own>", Arc::new(own));
+    assert!(call.answer().output.contains("reduce, own schedule, p = 4"));
+}
+
+#[test]
+fn a_call_has_the_text_beside_the_json() {
+    for command in [
+        "list scan",
+        "check allreduce -p 5",
+        "check allreduce -p 5 -a all",
+        "simulate reduce -p 5 --ranks-table",
+        "compare reduce -p 3,4",
+        "compare reduce -p 4",
+        "guidelines -p 2 --bytes 8",
+        "steady --generate fig3",
+        "synthesize scan -p 3",
+    ] {
+        let json = format!("{command} --json");
+        let both = Call::new(json.split(' ')).answer();
+        let alone = Call::new(command.split(' ')).answer();
+        assert_eq!(both.text, alone.output, "{command}");
+        assert_eq!(both.notes, alone.notes, "{command}");
+        assert!(both.output.starts_with('{') && alone.text.is_empty());
+    }
+}
+
+#[test]
+fn a_call_says_how_far_it_is_and_what_it_does_not_know() {
+    let progress = Arc::new(Progress::default());
+    let compare = Call::new("compare reduce -p 2,3,4,5 --json".split(' '));
+    let done = compare.progress(Arc::clone(&progress)).answer();
+    assert_eq!((done.error, progress.get().0), (None, 4));
+
+    let wrong = |option: &str| {
+        Call::new(["plan", "reduce", option])
+            .answer()
+            .unknown_option
+    };
+    let similar = Some("segments".to_string());
+    assert_eq!(wrong("--segmets=4"), Some(("segmets".into(), similar)));
+    assert_eq!(wrong("--frobnicate"), Some(("frobnicate".into(), None)));
+    assert_eq!(wrong("--segments=0"), None);
+    assert_eq!(wrong("chain"), None);
 }
 
 #[test]

@@ -20,6 +20,8 @@ fn late_ranks_latency_and_eager_sends_are_timed() {
         (3.0, None)
     );
     assert_eq!(time("--arrivals last:10"), (13.0, Some(3.0)));
+    // A sweep over arrivals has the field in all rows.
+    assert_eq!(time("--arrivals last:0"), (3.0, Some(3.0)));
     assert_eq!(time("--arrivals 0:20,1:10"), (23.0, Some(3.0)));
     assert_eq!(time("--latency 2 --eager all"), (9.0, None));
     let drawn = |seed: u32| time(&format!("--arrivals random:exp,20,seed={seed}"));

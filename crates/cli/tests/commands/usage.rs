@@ -128,6 +128,15 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("simulate reduce --op summ", "similar value exists: 'sum'"),
         ("simulate reduce --dtype f8", "possible values: u8"),
         (
+            "simulate reduce --dtype float32",
+            "similar value exists: 'f32'",
+        ),
+        (
+            "run allreduce --dtype uint16_t",
+            "similar value exists: 'u16'",
+        ),
+        ("tune reduce --dtype double", "similar value exists: 'f64'"),
+        (
             "simulate reduce --op affine --dtype f32",
             "affine works on u64",
         ),
