@@ -11,28 +11,33 @@ Functions take the options of the command of the same name as keywords: ``node_p
 the command remarks on standard error is a warning (`Note`), what it refuses an exception (`Error`).
 """
 
-import signal
-import sys
+import atexit as _atexit
+import signal as _signal
+import sys as _sys
 
 from . import _oneport
 from ._builder import Builder, Rank, record, s
 from ._command import Answer, Note, command
-from ._oneport import Error, UsageError
+from ._oneport import Error, UsageError, __version__
 from ._schedule import (
-    Comparison, Report, Schedule, Simulation, Steady, Synthesis, algorithms, compare, plan, steady,
-    synthesize,
+    Comparison, Guidelines, Report, Schedule, Simulation, Steady, Synthesis, Tuning, algorithms,
+    calibrate, compare, guidelines, plan, steady, synthesize, tune,
 )
 
 __all__ = [
-    "Answer", "Builder", "Comparison", "Error", "Note", "Rank", "Report", "Schedule", "Simulation",
-    "Steady", "Synthesis", "UsageError", "algorithms", "command", "compare", "plan", "record", "s",
-    "steady", "synthesize",
+    "Answer", "Builder", "Comparison", "Error", "Guidelines", "Note", "Rank", "Report", "Schedule",
+    "Simulation", "Steady", "Synthesis", "Tuning", "UsageError", "__version__", "algorithms",
+    "calibrate", "command", "compare", "guidelines", "plan", "record", "s", "steady", "synthesize",
+    "tune",
 ]
+
+# Threads of runs must not enter an interpreter that is being taken down.
+_atexit.register(_oneport.close)
 
 
 def _main() -> int:
     """The command `oneport`."""
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         # Ctrl-C ends the command at once, as it does without Python, or as a command itself has it.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-    return _oneport.main(sys.argv[1:])
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    return _oneport.main(_sys.argv[1:])

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+import re
+import shlex
+import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, Union
 
 from . import _oneport
@@ -13,31 +17,103 @@ from ._oneport import Error, UsageError
 
 Path = Union[str, "os.PathLike[str]"]
 #: Costs: numbers for all ranks (``{"alpha": 1000, "beta": 0.5}``), matrices for each pair of ranks
-#: as in a cost file, or the path of such a file.
+#: as in a cost file (lists, or arrays of NumPy), or the path of such a file.
 Costs = Union[Mapping[str, Any], Path]
+#: ``True`` shows how far a call is on standard error; a function is called with the units of work
+#: that are done, of how many (0: not known), and what is in work.
+Progress = Union[bool, Callable[[int, int, str], object]]
 
 
 class Note(UserWarning):
     """What the command would remark on standard error."""
 
 
-_NUMPY_NAMES = {"float16": "f16", "float32": "f32", "float64": "f64"} | {
-    f"{long}{bits}": f"{short}{bits}"
-    for long, short in (("int", "i"), ("uint", "u"))
-    for bits in (8, 16, 32, 64)
+class UnexpectedKeyword(UsageError, TypeError):
+    """A keyword that a function does not take."""
+
+
+_ELEMENT_BYTES = dict(_oneport.element_types)
+#: The names that types of NumPy, of Python and of the module `array` have here. Integers of C and
+#: of Python are those of 64-bit systems.
+_OTHER_NAMES = {
+    "half": "f16", "e": "f16", "single": "f32", "f": "f32", "float": "f64", "double": "f64", "d": "f64",
+    "bfloat16": "bf16", "byte": "i8", "b": "i8", "ubyte": "u8", "B": "u8", "short": "i16", "h": "i16",
+    "ushort": "u16", "H": "u16", "intc": "i32", "i": "i32", "uintc": "u32", "I": "u32", "int": "i64",
+    "int_": "i64", "intp": "i64", "long": "i64", "longlong": "i64", "l": "i64", "q": "i64", "uint": "u64",
+    "uintp": "u64", "ulong": "u64", "ulonglong": "u64", "L": "u64", "Q": "u64",
+} | {
+    f"{long}{8 * size}": f"{short}{8 * size}"
+    for long, short in (("float", "f"), ("int", "i"), ("uint", "u"))
+    for size in (1, 2, 4, 8)
 }
+_FOREIGN_ORDER = ">" if sys.byteorder == "little" else "<"
 
 
 def _dtype(dtype: Any) -> str:
-    """The name of an element type, from that of the command or a type of NumPy."""
-    name = getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype)
-    return _NUMPY_NAMES.get(name, str(name))
+    """The name of an element type, from that of the command, of NumPy or of Python. "i8" and "u8"
+    are the command's, of 8 bits; NumPy's own types and strings such as "<i8" mean 8 bytes."""
+    if isinstance(dtype, str) and dtype in _ELEMENT_BYTES:
+        return dtype
+    # NumPy's dtypes have a name and an order of bytes, classes have a name.
+    name = str(getattr(dtype, "name", None) or getattr(dtype, "__name__", dtype))
+    order = getattr(dtype, "byteorder", None) or name[:1]
+    bits = re.fullmatch(r"[<>=|]?([fiu])([1248])", name)
+    if bits:
+        name = f"{bits[1]}{8 * int(bits[2])}"
+    name = _OTHER_NAMES.get(name.lstrip("<>=|"), name)
+    if name not in _ELEMENT_BYTES:
+        raise UsageError(
+            f"no elements of type {dtype!r}: dtype is one of {', '.join(_ELEMENT_BYTES)}, or what "
+            "NumPy or Python call one of them (float, 'f8', numpy.int32, ...)"
+        )
+    if order == _FOREIGN_ORDER and _ELEMENT_BYTES[name] > 1:
+        raise UsageError(
+            f"elements of type {dtype!r} have another order of bytes than this machine: convert them"
+        )
+    return name
 
 
-def _bytes_of(dtype: str | None) -> int:
-    """Bytes of an element; without a type an element is one byte."""
-    bits = [int(part[1:]) for part in (dtype or "u8").replace("bf", "f").split("_")]
-    return sum(bits) // 8
+def _plain(value: Any) -> Any:
+    """Arrays as lists; infinite costs, and those that are no number, are links that do not exist."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        items = [_plain(item) for item in value]
+        return [None if isinstance(x, float) and not math.isfinite(x) else x for x in items]
+    return value
+
+
+class _Meter:
+    """How far a call is, on one line of standard error."""
+
+    #: Calls of it before it says something: a short call is not worth a line.
+    PATIENCE = 3
+
+    def __init__(self) -> None:
+        self._calls = self._width = 0
+
+    def __call__(self, done: int, of: int, what: str) -> None:
+        self._calls += 1
+        if self._calls > self.PATIENCE:
+            share = f"{100 * done // of}%" if of else ""
+            self._show(" ".join(filter(None, ["oneport:", what, share])))
+
+    def _show(self, text: str) -> None:
+        sys.stderr.write("\r" + text.ljust(self._width))
+        sys.stderr.flush()
+        self._width = len(text)
+
+    def clear(self) -> None:
+        """Removes the line."""
+        if self._width:
+            self._show("")
+            sys.stderr.write("\r")
+
+
+#: A file in memory: a text or a schedule.
+_File = Union[str, _oneport.Schedule]
 
 
 class _Arguments:
@@ -45,13 +121,15 @@ class _Arguments:
 
     def __init__(self, *words: str) -> None:
         self.words = list(words)
-        self.files: dict[str, str] = {}
+        self.files: dict[str, _File] = {}
+        self.progress: Progress = False
 
     def add(self, name: str, value: Any) -> None:
         """Adds an option; `None` and `False` leave it out."""
         option = "--" + name.replace("_", "-")
         if value is None or value is False:
             return
+        value = _plain(value)
         if isinstance(value, Mapping):
             self.files[f"<{name}>"] = json.dumps(value)
             value = f"<{name}>"
@@ -69,9 +147,11 @@ class _Arguments:
         arrivals: Any = None,
         dtype: Any = None,
         p: Any = None,
+        progress: Progress = False,
         **options: Any,
     ) -> "_Arguments":
         """Adds options, and what Python has another form for."""
+        self.progress = progress
         self.add("ranks", p)
         if dtype is not None:
             dtype = _dtype(dtype)
@@ -79,59 +159,109 @@ class _Arguments:
         if elements is not None:
             if options.get("bytes") is not None:
                 raise UsageError("give bytes or elements, not both")
-            options["bytes"] = elements * _bytes_of(dtype)
-        if isinstance(costs, Mapping) and not any(
-            isinstance(value, (list, tuple)) for value in costs.values()
-        ):
+            options["bytes"] = elements * _ELEMENT_BYTES[dtype or "u8"]
+        if isinstance(costs, Mapping):
+            costs = _plain(costs)
+        if isinstance(costs, Mapping) and not any(isinstance(value, list) for value in costs.values()):
             options |= costs
         else:
             self.add("costs", costs)
-        if arrivals is not None and not isinstance(arrivals, (str, Mapping)):
+        if arrivals is not None and not isinstance(arrivals, (str, os.PathLike, Mapping)):
             arrivals = {"arrivals": [float(time) for time in arrivals]}
         self.add("arrivals", arrivals)
         for name, value in options.items():
             self.add(name, value)
         return self
 
+    def on_disk(self) -> list[str]:
+        """The words for a process: files in memory that it reads have the names of files, those
+        that it would write are left out."""
+        words = []
+        for word in self.words:
+            option, equals, name = word.rpartition("=")
+            if not name.startswith("<"):
+                words.append(word)
+            elif name in self.files:
+                words.append(f"{option}{equals}{name[1:-1]}.json")
+        return words
 
-def _checked(parts: Any, found_wrong: bool = False) -> tuple[str, dict[str, str]]:
-    """Output and files of an answer; warns of its notes, raises its error."""
-    output, notes, files, code, error = parts
-    for note in notes:
+    def command(self) -> str:
+        """The command line that does the same as a process, for the feet of pictures."""
+        return shlex.join(["oneport", *self.on_disk()])
+
+    def call(self) -> _oneport.Answer:
+        """Calls the command."""
+        meter = _Meter() if self.progress is True else None
+        told = meter or (self.progress if callable(self.progress) else None)
+        try:
+            return _oneport.call(self.words, self.files, self.command(), told)
+        finally:
+            if meter:
+                meter.clear()
+
+
+def _checked(done: _oneport.Answer, found_wrong: bool = False) -> _oneport.Answer:
+    """The answer, after warnings of its notes; raises its error."""
+    for note in done.notes:
         warnings.warn(note, Note, stacklevel=4)
-    if error is not None and not (found_wrong and code == 1 and output):
-        raise (UsageError if code == 2 else Error)(error)
-    return output, files
+    if done.error is None or found_wrong and done.exit_code == 1 and done.output:
+        return done
+    if done.unknown_option:
+        given, similar = (name and name.replace("-", "_") for name in done.unknown_option)
+        hint = f": did you mean {similar!r}?" if similar else ""
+        raise UnexpectedKeyword(f"unexpected keyword argument {given!r}{hint}")
+    raise (UsageError if done.exit_code == 2 else Error)(done.error)
 
 
 class Answer(dict[str, Any]):
-    """What a command prints with ``--json``, as a dict; `json` is the text, byte for byte."""
+    """What a command prints with ``--json``, as a dict; `json` is that text, byte for byte, and
+    `str` what the command prints without, which is also how an answer looks at the prompt. Fields
+    are attributes, too, unless a dict has a method of that name. An answer is false if it says that
+    something is wrong: ``ok``, ``verified`` or ``holds`` is false."""
 
-    def __init__(self, output: str, arguments: _Arguments | None = None) -> None:
-        super().__init__(json.loads(output))
-        self.json = output
-        self._arguments = arguments or _Arguments()
+    def __init__(self, done: _oneport.Answer, arguments: _Arguments) -> None:
+        super().__init__(json.loads(done.output))
+        self.json = done.output
+        self._text = done.text or done.error or done.output
+        self._arguments = arguments
 
-    def _again(self, *words: str, without: str = "--json") -> tuple[str, dict[str, str]]:
-        """Output and files of the same command with other words."""
-        kept = [word for word in self._arguments.words if word != without]
-        return _checked(_oneport.call(kept + list(words), self._arguments.files))
+    def __bool__(self) -> bool:
+        return all(self.get(verdict) is not False for verdict in ("ok", "verified", "holds"))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in self:
+            return self[name]
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}", name=name, obj=self)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *filter(str.isidentifier, self)]
 
     def __str__(self) -> str:
-        return self._again()[0]
+        return self._text
+
+    def __repr__(self) -> str:
+        return self._text.rstrip()
+
+
+class Table(Answer):
+    """An answer with rows."""
+
+    def columns(self) -> dict[str, list[Any]]:
+        """The rows as a dict of columns, which pandas takes."""
+        return _columns(self["rows"])
 
 
 A = TypeVar("A", bound=Answer)
 
 
-def _answer(arguments: _Arguments, kind: type[A], found_wrong: bool = False) -> A:
+def _answer(arguments: _Arguments, kind: type[A], found_wrong: bool = True) -> A:
     arguments.add("json", True)
-    output, _ = _checked(_oneport.call(arguments.words, arguments.files), found_wrong)
-    return kind(output, arguments)
+    return kind(_checked(arguments.call(), found_wrong), arguments)
 
 
 def command(*words: str, **options: Any) -> Answer:
-    """Any command, such as ``command("guidelines", "allreduce", p=4)``: its JSON output."""
+    """Any command, such as ``command("list", "scan")`` or ``command("run", "reduce", p=2)``: its
+    JSON output. If that says that something is wrong, the answer is false."""
     return _answer(_Arguments(*words).add_all(**options), Answer)
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from . import _oneport
-from ._command import Answer, Costs, Note, Path, _answer, _Arguments, _checked, _columns
-from ._command import command
+from ._command import (
+    Answer, Costs, Note, Path, Progress, Table, _answer, _Arguments, _checked, _columns, _dtype, _plain,
+    command,
+)
 from ._oneport import Error, UsageError
 
 
@@ -40,28 +43,74 @@ def plan(
     return Schedule._planned(arguments, {"costs": costs, **options})
 
 
-#: What is not given beside other costs.
-_COSTS = {"alpha", "beta", "gamma", "gamma_copy", "profile"}
-#: The name of a schedule where others stand beside it, and in the titles of pictures.
-_MINE = "<schedule>"
+#: Costs: a call that gives one of them has none of the plan's.
+_COSTS = ("costs", "alpha", "beta", "gamma", "gamma_copy", "profile")
+#: What is kept of the plan for later calls.
+_KEPT = ("dtype", *_COSTS)
+#: The name of a schedule's file in memory.
+_FILE = "<schedule>"
+#: Options, without their dashes, that only say which schedule is planned, and those that only say
+#: what is drawn: a command that plans and draws has both.
+_OF_PLANS = {
+    "ranks", "root", "algorithm", "bytes", "segment", "segments", "segment-sizes", "rules", "op",
+    "ordered", "ports", "ported", "sizes", "dist", "block", "rho", "seed",
+}
+_OF_PICTURES = {
+    "as", "critical-path", "dark", "width", "plain", "output", "trace", "format", "form", "json",
+}
+
+
+def _option(word: str) -> str | None:
+    """The name of the option that a word gives."""
+    return word[2:].partition("=")[0] if word.startswith("--") else None
+
+
+class _OfSchedule(_Arguments):
+    """Arguments of the command, with a schedule in memory."""
+
+    def __init__(self, schedule: Schedule, *words: str) -> None:
+        super().__init__(*words, f"--schedule={_FILE}")
+        self.files[_FILE] = schedule._core
+        self._words_of_plan = schedule._words_of_plan
+
+    def command(self) -> str:
+        """A planned schedule is planned again, by the same command if that can do so; one of one's
+        own is in a file."""
+        words = self.on_disk()
+        if self._words_of_plan is None:
+            return shlex.join(["oneport", *words])
+        words.remove("--schedule=schedule.json")
+        plan = self._words_of_plan
+        # Both must have the same costs and the like; `compare` plans all algorithms.
+        given = {word for word in words if _option(word) not in {None, *_OF_PICTURES}}
+        same = given == {word for word in plan[1:] if _option(word) not in {None, *_OF_PLANS}}
+        if same and words[0] != "compare":
+            return shlex.join(["oneport", words[0], *plan[1:], *(w for w in words[1:] if w not in given)])
+        planned = shlex.join(["oneport", *plan, "--output=schedule.json"])
+        return f"{planned} && {shlex.join(['oneport', *words, '--schedule=schedule.json'])}"
 
 
 class Schedule:
     """A program for every rank that together perform one collective: data, which never changes."""
 
-    __slots__ = ("_core", "_defaults")
+    __slots__ = ("_core", "_defaults", "_words_of_plan")
     _core: _oneport.Schedule
     #: Element type and costs of the plan, for what is asked later.
     _defaults: dict[str, Any]
+    #: The words of the command that plans it; `None` for one that was read.
+    _words_of_plan: list[str] | None
 
     @classmethod
     def _planned(cls, arguments: _Arguments, options: Mapping[str, Any]) -> Schedule:
-        parts, core = _oneport.plan(arguments.words, arguments.files)
-        _checked(parts)
+        done, core = _oneport.plan(arguments.words, arguments.files)
+        _checked(done)
         assert core is not None
         schedule = cls.__new__(cls)
         schedule._core = core
-        schedule._defaults = {name: options.get(name) for name in ("dtype", "costs")}
+        kept = {name: options[name] for name in _KEPT if options.get(name) is not None}
+        form = {"dtype": _dtype}
+        schedule._defaults = {name: form.get(name, _plain)(value) for name, value in kept.items()}
+        schedule._words_of_plan = arguments.on_disk() if core.algorithm else None
         return schedule
 
     @classmethod
@@ -73,8 +122,8 @@ class Schedule:
     @classmethod
     def from_json(cls, text: str, **options: Any) -> Schedule:
         """Reads any of these forms from a text."""
-        arguments = _Arguments("plan", "--schedule=-").add_all(**options)
-        arguments.files["-"] = text
+        arguments = _Arguments("plan", f"--schedule={_FILE}").add_all(**options)
+        arguments.files[_FILE] = text
         return cls._planned(arguments, options)
 
     @classmethod
@@ -105,18 +154,15 @@ class Schedule:
             words.insert(0, "export")
         self._call(*words, output=path, **options)
 
-    def _arguments(self, *words: str, _file: str = "-", **options: Any) -> _Arguments:
-        for given, value in self._defaults.items():
-            others = _COSTS if given == "costs" else set()
-            if options.get(given) is None and not others & options.keys():
-                options[given] = value
-        arguments = _Arguments(*words, f"--schedule={_file}").add_all(**options)
-        arguments.files[_file] = self.to_json()
-        return arguments
+    def _arguments(self, *words: str, **options: Any) -> _Arguments:
+        has_costs = any(options.get(name) is not None for name in _COSTS)
+        for name, value in self._defaults.items():
+            if options.get(name) is None and not (has_costs and name in _COSTS):
+                options[name] = value
+        return _OfSchedule(self, *words).add_all(**options)
 
     def _call(self, *words: str, **options: Any) -> str:
-        arguments = self._arguments(*words, **options)
-        return _checked(_oneport.call(arguments.words, arguments.files))[0]
+        return _checked(self._arguments(*words, **options).call()).output
 
     @property
     def collective(self) -> str:
@@ -127,6 +173,11 @@ class Schedule:
     def ranks(self) -> int:
         """Number of ranks."""
         return self._core.ranks
+
+    @property
+    def algorithm(self) -> str | None:
+        """The algorithm that planned it; `None` for one that was read or built."""
+        return self._core.algorithm
 
     def __len__(self) -> int:
         """Number of steps of all ranks together."""
@@ -139,14 +190,16 @@ class Schedule:
         return hash((self.collective, self.ranks, len(self)))
 
     def __repr__(self) -> str:
-        return f"<oneport.Schedule: {self.collective}, {self.ranks} ranks, {len(self)} steps>"
+        by = f" by {self.algorithm}" if self.algorithm else ""
+        return f"<oneport.Schedule: {self.collective}{by}, {self.ranks} ranks, {len(self)} steps>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (self.to_json(), self._defaults)
+        kept = (self.to_json(), self._defaults, self._core.origin, self._words_of_plan)
+        return _unpickled, kept
 
     def check(self, **options: Any) -> Report:
         """Proves the schedule, or says what is wrong: see `Report`."""
-        return _answer(self._arguments("check", **options), Report, found_wrong=True)
+        return _answer(self._arguments("check", **options), Report)
 
     def simulate(self, costs: Costs | None = None, *, arrivals: Any = None, **options: Any) -> Simulation:
         """Times the schedule exactly in the cost model, by default under the costs of its plan;
@@ -156,11 +209,11 @@ class Schedule:
 
     def compare(self, costs: Costs | None = None, **options: Any) -> Comparison:
         """Times all algorithms for the same problem beside the schedule."""
-        return _answer(self._arguments("compare", _file=_MINE, costs=costs, **options), Comparison)
+        return _answer(self._arguments("compare", costs=costs, **options), Comparison)
 
     def draw(self, picture: str = "gantt", **options: Any) -> str:
         """A picture (SVG): gantt, tree or traffic; or a page (HTML) or a trace (JSON)."""
-        return self._call("draw", f"--as={picture}", _file=_MINE, **options)
+        return self._call("draw", f"--as={picture}", **options)
 
     def run(
         self,
@@ -168,16 +221,24 @@ class Schedule:
         op: str | Callable[[Any, Any], Any] | None = None,
         *,
         commutes: bool = True,
+        deadline: float | None = None,
+        check: bool = True,
     ) -> list[Any]:
         """Runs the schedule on a thread for each rank, and returns the output of each rank.
 
         `inputs` has an object for each rank with as many elements as its input spans, such as a
         NumPy array, which is read where it is (buffer protocol); `None` for ranks without input.
+        They have the `dtype` that the schedule was planned with, if it was with one.
         Outputs are arrays over the memory of the run, or, if no input is one of NumPy, of the
         module `array`. `op` is the name of an operator, or a function of two elements, which is
         slow; it must be associative, and `commutes` says whether it is commutative, too.
+
+        Ctrl-C ends the run. `deadline` is for how many seconds a rank waits for another before the
+        run ends in an error (10). A schedule that was not planned is proved before it runs for the
+        first time, and is not run if it is wrong; with ``check=False`` it is run as it is.
         """
-        outputs = self._core.run(list(inputs), op, commutes)
+        dtype = self._defaults.get("dtype")
+        outputs = self._core.run(list(inputs), op, commutes, dtype, deadline, check)
         numpy = sys.modules.get("numpy")
         if numpy and any(isinstance(input, numpy.ndarray) for input in inputs):
             return [numpy.asarray(output) for output in outputs]
@@ -191,8 +252,13 @@ class Schedule:
         return page and _framed(page)
 
 
-def _unpickled(text: str, defaults: dict[str, Any]) -> Schedule:
-    return Schedule.from_json(text, **defaults)
+def _unpickled(
+    text: str, defaults: dict[str, Any], origin: str, words: list[str] | None
+) -> Schedule:
+    schedule = Schedule.from_json(text, **defaults)
+    schedule._core = schedule._core.with_origin(origin)
+    schedule._words_of_plan = words
+    return schedule
 
 
 def _array(memory: _oneport.Memory) -> Any:
@@ -224,11 +290,13 @@ def _framed(page: str, height: int = 720) -> str:
 
 
 class Report(Answer):
-    """What `Schedule.check` finds. It is true if the schedule is right; ``report["errors"]`` are
-    errors as data: rank, step, message and more."""
+    """What `Schedule.check` finds. It is true if the schedule is right, and false if it is wrong;
+    ``report["errors"]`` are errors as data: rank, step, message and more."""
 
-    def __bool__(self) -> bool:
-        return bool(self["ok"])
+    @property
+    def is_correct(self) -> bool:
+        """Whether the schedule is right."""
+        return bool(self)
 
     @property
     def errors(self) -> list[dict[str, Any]]:
@@ -249,21 +317,66 @@ class Simulation(Answer):
         """A row for each transfer and computation of each rank, as a dict of columns, which pandas
         takes: rank, step, work, peer, port, bytes, start, end, critical."""
         words = ["plan", *(word for word in self._arguments.words[1:] if word != "--json")]
-        parts, core = _oneport.plan(words, self._arguments.files)
-        _checked(parts)
+        done, core = _oneport.plan(words, self._arguments.files)
+        _checked(done)
         assert core is not None
         return core.table()
 
 
-class Comparison(Answer):
+class Comparison(Table):
     """Algorithms by model time: ``comparison["rows"]``. It plots itself in notebooks."""
 
     def columns(self) -> dict[str, list[Any]]:
-        """The rows as a dict of columns, which pandas takes."""
-        return _columns(self["rows"])
+        """The rows as a dict of columns, which pandas takes: the same names for one point and for
+        many, but that a single one has the root, segments and more of each row, too."""
+        if "collective" not in self:
+            rows = [{**row, "time": row["model_time"]} for row in self["rows"]]
+            return {name: column for name, column in _columns(rows).items() if name != "command"}
+        point = {name: self[name] for name in ("collective", "ports", "ranks")}
+        rows = []
+        for row in self["rows"]:
+            of_all = {
+                "bytes": self["vector_bytes"] or 0,
+                "algorithm": row["algorithm"],
+                "model_time": row["model_time"],
+                "time_unit": self["time_unit"],
+                "lower_bound": self["lower_bound"],
+                "x_bound": row["x_bound"],
+                "x_best": row["x_best"],
+                "median_ns": row["wall"]["median"] if "wall" in row else None,
+                "rounds": row["rounds"],
+                "messages": row["messages"],
+                "volume_bytes": row["bytes"],
+                "segment_bytes": row["segment"],
+            }
+            others = {
+                name: value
+                for name, value in row.items()
+                if name not in ("bytes", "segment", "ratio", "wall", "levels")
+            }
+            rows.append({**point, **of_all, **others})
+        return _columns(rows)
 
     def _repr_svg_(self) -> str:
-        return self._again("--output=<plot>.svg")[1]["<plot>.svg"]
+        words = self._arguments.words
+        self._arguments.words = [*(word for word in words if word != "--json"), "--output=<plot>.svg"]
+        try:
+            return _checked(self._arguments.call()).files["<plot>.svg"]
+        finally:
+            self._arguments.words = words
+
+
+class Tuning(Table):
+    """What `tune` has measured: ``tuning["rows"]`` by size, algorithm and segment size."""
+
+
+class Guidelines(Table):
+    """Which guidelines between collectives hold. It is true if all do."""
+
+    @property
+    def violations(self) -> list[dict[str, Any]]:
+        """The rows of guidelines that do not hold."""
+        return [row for row in self["rows"] if not row["holds"]]
 
 
 class Synthesis(Answer):
@@ -294,15 +407,63 @@ def compare(
     root: int | str | None = None,
     segments: int | str | None = None,
     costs: Costs | None = None,
+    progress: Progress = False,
     **options: Any,
 ) -> Comparison:
     """Times all algorithms for a collective; of several `p` or `bytes`, such as ``"2..64"`` or a
-    list, there is a row for each."""
+    list, there is a row for each. ``progress=True`` shows how far it is, as in all functions that
+    may take long."""
     arguments = _Arguments("compare", collective).add_all(
         p=p, bytes=bytes, elements=elements, algorithm=algorithm, ports=ports, root=root,
-        segments=segments, costs=costs, **options,
+        segments=segments, costs=costs, progress=progress, **options,
     )
     return _answer(arguments, Comparison)
+
+
+def tune(
+    collective: str,
+    p: int | None = None,
+    *,
+    bytes: Any = None,
+    algorithm: str | None = None,
+    budget: str | float | None = None,
+    costs: Costs | None = None,
+    progress: Progress = False,
+    **options: Any,
+) -> Tuning:
+    """Measures algorithms and segment sizes on the threads of this machine, for `budget` ("10s", or
+    seconds), and finds the best for each of the sizes `bytes`, such as ``"1KiB..1MiB"`` or a list.
+    ``rules="file.json"`` writes which to choose when. Ctrl-C ends it."""
+    arguments = _Arguments("tune", collective).add_all(
+        p=p, bytes=bytes, algorithm=algorithm, budget=budget, costs=costs, progress=progress, **options
+    )
+    return _answer(arguments, Tuning)
+
+
+def guidelines(
+    *collectives: str,
+    p: Any = None,
+    bytes: Any = None,
+    native: bool = False,
+    costs: Costs | None = None,
+    progress: Progress = False,
+    **options: Any,
+) -> Guidelines:
+    """Checks that no collective takes longer than what can stand in for it: all, or those that are
+    named; in the model, or with `native` measured, too."""
+    arguments = _Arguments("guidelines", *collectives).add_all(
+        p=p, bytes=bytes, native=native, costs=costs, progress=progress, **options
+    )
+    return _answer(arguments, Guidelines)
+
+
+def calibrate(
+    *, quick: bool = False, progress: Progress = False, **options: Any
+) -> Answer:
+    """Measures what messages, combining and copying cost on this machine: a profile, for the
+    keyword `profile` of `plan`, `compare` and others. ``output="machine.json"`` writes it."""
+    arguments = _Arguments("calibrate").add_all(quick=quick, progress=progress, **options)
+    return _answer(arguments, Answer)
 
 
 def synthesize(collective: str, p: int | None = None, **options: Any) -> Synthesis:
@@ -321,10 +482,10 @@ def steady(platform: Mapping[str, Any] | Path | None = None, **options: Any) -> 
     elif platform is not None:
         arguments.words.append(os.fspath(platform))
     arguments.add_all(**options, json=True)
-    words = arguments.words + ["--output=<schedule>"]
-    output, files = _checked(_oneport.call(words, arguments.files))
-    found = Steady(output, arguments)
-    found.schedule = Schedule.from_json(files["<schedule>"])
+    arguments.words.append(f"--output={_FILE}")
+    done = _checked(arguments.call())
+    found = Steady(done, arguments)
+    found.schedule = Schedule.from_json(done.files[_FILE])
     return found
 
 

@@ -1,117 +1,150 @@
 //! The part of the Python package that is Rust: calls of the command, and schedules as data. What
 //! users see, and the names of all options, is in `oneport/__init__.py`.
 
+mod door;
+mod errors;
 mod memory;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use oneport::internal::system;
 use oneport::run::{Element, ElementType, Op, Operator, Run, Team};
 use oneport::schedule::Builder;
-use oneport::{Collective, CostModel, Kind, with_element_type};
-use oneport_cli::{Answer, Call};
+use oneport::{Collective, Kind, with_element_type};
+use oneport_cli::{Call, Progress, StoredSchedule};
 use oneport_pictures::{Trace, Unit};
-use pyo3::create_exception;
-use pyo3::exceptions::{PyException, PyRuntimeError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
+use door::{attached, detached};
+use errors::{Error, UsageError, error};
 use memory::{Memory, View};
 
-create_exception!(
-    oneport,
-    Error,
-    PyException,
-    "What the library refuses, in its words."
-);
-create_exception!(oneport, UsageError, Error, "Bad usage or unreadable input.");
+/// What a call has come to.
+#[pyclass(frozen, get_all, module = "oneport._oneport")]
+struct Answer {
+    output: String,
+    text: String,
+    notes: Vec<String>,
+    files: BTreeMap<String, String>,
+    exit_code: u8,
+    error: Option<String>,
+    unknown_option: Option<(String, Option<String>)>,
+}
 
-fn error(error: &oneport::Error) -> PyErr {
-    match error.is_usage() {
-        true => UsageError::new_err(error.to_string()),
-        false => Error::new_err(error.to_string()),
+impl From<oneport_cli::Answer> for Answer {
+    fn from(answer: oneport_cli::Answer) -> Answer {
+        let oneport_cli::Answer {
+            output,
+            text,
+            notes,
+            files,
+            exit_code,
+            error,
+            unknown_option,
+        } = answer;
+        Answer {
+            output,
+            text,
+            notes,
+            files,
+            exit_code,
+            error,
+            unknown_option,
+        }
     }
 }
 
-/// What Python gets of an answer: output, notes, files, exit code and error.
-type Parts = (
-    String,
-    Vec<String>,
-    BTreeMap<String, String>,
-    u8,
-    Option<String>,
-);
+/// How often signals are looked for while work goes on.
+const INTERVAL: Duration = Duration::from_millis(20);
+/// The stack of a thread that works, that of a main thread.
+const STACK_BYTES: usize = 8 << 20;
 
-fn parts(answer: Answer) -> Parts {
-    let Answer {
-        output,
-        notes,
-        files,
-        exit_code,
-        error,
-    } = answer;
-    (output, notes, files, exit_code, error)
+fn bug() -> PyErr {
+    PyRuntimeError::new_err("a bug in oneport: please report it")
 }
 
 /// Does the work on a thread of its own, so that Ctrl-C ends the wait for it at once. The work ends
-/// at its next look at the flag; what never looks goes on unseen.
+/// at its next look at the flag; what never looks goes on unseen. Meanwhile `look` is called, and
+/// may raise, too.
 fn interruptible<R: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(Arc<AtomicBool>) -> R + Send + 'static,
+    mut look: impl FnMut() -> PyResult<()>,
 ) -> PyResult<R> {
-    /// How often signals are looked for.
-    const INTERVAL: Duration = Duration::from_millis(20);
-    /// That of a main thread.
-    const STACK_BYTES: usize = 8 << 20;
     let (sender, result) = sync_channel(1);
     let result = Mutex::new(result);
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
     thread.spawn(move || sender.send(work(flag)))?;
-    let wait = || Some(result.lock().ok()?.recv_timeout(INTERVAL));
     loop {
-        match py.detach(wait) {
+        match detached(py, || Some(result.lock().ok()?.recv_timeout(INTERVAL)))? {
             Some(Ok(result)) => return Ok(result),
-            Some(Err(RecvTimeoutError::Timeout)) => py.check_signals().inspect_err(|_| {
-                stop.store(true, Ordering::Relaxed);
-            })?,
-            _ => {
-                return Err(PyRuntimeError::new_err(
-                    "a bug in oneport: please report it",
-                ));
+            Some(Err(RecvTimeoutError::Timeout)) => {
+                py.check_signals().and_then(|()| look()).inspect_err(|_| {
+                    stop.store(true, Ordering::Relaxed);
+                })?;
             }
+            _ => return Err(bug()),
         }
     }
 }
 
-fn call_of(arguments: Vec<String>, files: BTreeMap<String, String>) -> Call {
-    let call = Call::new(arguments);
-    files
-        .into_iter()
-        .fold(call, |call, (name, content)| call.file(name, content))
+/// A file in memory.
+#[derive(FromPyObject)]
+enum File {
+    Text(String),
+    Schedule(Py<Schedule>),
 }
 
-/// The command as a function.
+fn call_of(arguments: Vec<String>, files: BTreeMap<String, File>) -> Call {
+    let with = |call: Call, (name, file): (String, File)| match file {
+        File::Text(text) => call.file(name, text),
+        File::Schedule(schedule) => call.schedule(name, Arc::clone(&schedule.get().stored)),
+    };
+    files.into_iter().fold(Call::new(arguments), with)
+}
+
+/// The command as a function. Pages and pictures say that they are made by `command`; `progress` is
+/// called with units of work that are done, of how many, and what is in work.
 #[pyfunction]
 fn call(
     py: Python<'_>,
     arguments: Vec<String>,
-    files: BTreeMap<String, String>,
-) -> PyResult<Parts> {
-    let call = call_of(arguments, files);
-    interruptible(py, |stop| parts(call.stop(stop).answer()))
+    files: BTreeMap<String, File>,
+    command: String,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Answer> {
+    /// Calls of `progress` are further apart than looks at signals by this factor.
+    const LOOKS: u32 = 5;
+    let told = Arc::new(Progress::default());
+    let call = call_of(arguments, files)
+        .named(command)
+        .progress(Arc::clone(&told));
+    let mut looks = 0;
+    let look = || {
+        looks += 1;
+        match &progress {
+            Some(progress) if looks % LOOKS == 0 => progress.call1(py, told.get()).map(drop),
+            _ => Ok(()),
+        }
+    };
+    interruptible(py, |stop| call.stop(stop).answer().into(), look)
 }
 
 /// The command as a process; some errors end it.
 #[pyfunction]
-fn main(py: Python<'_>, arguments: Vec<String>) -> u8 {
-    let code = py.detach(|| oneport_cli::main(arguments.into_iter().map(Into::into)));
+fn main(py: Python<'_>, arguments: Vec<String>) -> PyResult<u8> {
+    let command = || oneport_cli::main(arguments.into_iter().map(Into::into));
+    let code = detached(py, command)?;
     let same = |number: &u8| std::process::ExitCode::from(*number) == code;
-    (0..=u8::MAX).find(same).unwrap_or_default()
+    Ok((0..=u8::MAX).find(same).unwrap_or_default())
 }
 
 /// The schedule and the costs that arguments of `plan` describe.
@@ -119,12 +152,11 @@ fn main(py: Python<'_>, arguments: Vec<String>) -> u8 {
 fn plan(
     py: Python<'_>,
     arguments: Vec<String>,
-    files: BTreeMap<String, String>,
-) -> PyResult<(Parts, Option<Schedule>)> {
+    files: BTreeMap<String, File>,
+) -> PyResult<(Answer, Option<Schedule>)> {
     let call = call_of(arguments, files);
-    let (answer, input) = interruptible(py, |stop| call.stop(stop).input())?;
-    let schedule = input.map(|(schedule, cost)| Schedule { schedule, cost });
-    Ok((parts(answer), schedule))
+    let (answer, stored) = interruptible(py, |stop| call.stop(stop).input(), || Ok(()))?;
+    Ok((answer.into(), stored.map(Schedule::from)))
 }
 
 /// The JSON form of a schedule without steps, with buffers laid out.
@@ -136,7 +168,11 @@ fn laid_out(
     root: usize,
     targets: Vec<usize>,
 ) -> PyResult<String> {
+    /// Of a rank: its layout here, as a text, and as dicts and lists of Python.
+    const BYTES_PER_RANK: u128 = 1024;
     let build = || {
+        let what = format!("a builder of {ranks} ranks");
+        system::ensure_memory(&what, ranks as u128 * BYTES_PER_RANK)?;
         let collective = match collective.parse::<Kind>()?.with_root(root) {
             Collective::Multicast { root, .. } => Collective::Multicast { root, targets },
             collective => collective,
@@ -151,39 +187,69 @@ fn laid_out(
 /// A schedule, and the costs that it was planned or read with.
 #[pyclass(frozen, module = "oneport._oneport")]
 struct Schedule {
-    schedule: oneport::Schedule,
-    cost: CostModel,
+    stored: Arc<StoredSchedule>,
+    /// The first error of one that was not planned, once it has been looked for.
+    first_error: OnceLock<Option<String>>,
+}
+
+impl From<StoredSchedule> for Schedule {
+    fn from(stored: StoredSchedule) -> Schedule {
+        Schedule {
+            stored: Arc::new(stored),
+            first_error: OnceLock::new(),
+        }
+    }
 }
 
 #[pymethods]
 impl Schedule {
     /// The JSON form.
     fn json(&self) -> String {
-        self.schedule.to_json()
+        self.stored.schedule.to_json()
     }
 
     #[getter]
     fn collective(&self) -> &'static str {
-        self.schedule.collective().kind().name()
+        self.stored.schedule.collective().kind().name()
     }
 
     #[getter]
     fn ranks(&self) -> usize {
-        self.schedule.ranks()
+        self.stored.schedule.ranks()
+    }
+
+    /// The algorithm, unless it was read.
+    #[getter]
+    fn algorithm(&self) -> Option<&str> {
+        self.stored.algorithm()
+    }
+
+    /// What is known of its plan, for `with_origin` of a copy.
+    #[getter]
+    fn origin(&self) -> String {
+        self.stored.origin()
+    }
+
+    /// The same schedule, with the origin of another one.
+    fn with_origin(&self, origin: &str) -> PyResult<Schedule> {
+        let stored = self.stored.with_origin(origin).map(Schedule::from);
+        stored.ok_or_else(|| UsageError::new_err("not the origin of a schedule"))
     }
 
     /// Number of steps.
     fn __len__(&self) -> usize {
-        self.schedule.steps()
+        self.stored.schedule.steps()
     }
 
     fn __eq__(&self, other: &Schedule) -> bool {
-        self.schedule == other.schedule
+        self.stored.schedule == other.stored.schedule
     }
 
     /// The columns of a table with a row for each transfer or computation of each rank.
     fn table<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let trace = py.detach(|| Trace::model(&self.schedule, &self.cost, Unit::Plain));
+        let trace = detached(py, || {
+            Trace::model(&self.stored.schedule, &self.stored.cost, Unit::Plain)
+        })?;
         let rows = trace.map_err(|e| error(&e))?.activities;
         let columns = PyDict::new(py);
         macro_rules! columns {
@@ -205,40 +271,77 @@ impl Schedule {
         Ok(columns)
     }
 
-    /// Runs the schedule on a thread for each rank, on the memory of these objects.
+    /// Runs the schedule on a thread for each rank, on the memory of these objects. `dtype` is the
+    /// type of its elements, if it has one; `check` proves a schedule that was not planned first.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the names are in the Python part"
+    )]
     fn run(
         &self,
         py: Python<'_>,
         inputs: Vec<Option<Bound<'_, PyAny>>>,
         op: Option<Bound<'_, PyAny>>,
         commutes: bool,
+        dtype: Option<&str>,
+        deadline: Option<f64>,
+        check: bool,
     ) -> PyResult<Vec<Memory>> {
         let views = inputs.iter().enumerate();
         let views = views.map(|(rank, input)| View::new(py, input.as_ref(), rank));
         let views = views.collect::<PyResult<Vec<View>>>()?;
-        let mut dtypes = views.iter().filter_map(|view| view.dtype);
-        let dtype = dtypes.next().unwrap_or(ElementType::U8);
-        if let Some(other) = dtypes.find(|other| *other != dtype) {
-            let message = format!("inputs of different types, {dtype} and {other}");
-            return Err(UsageError::new_err(message));
+        let own: Option<ElementType> = dtype
+            .map(|name| name.parse().map_err(|e| error(&e)))
+            .transpose()?;
+        let mut given = views.iter().filter_map(|view| view.dtype);
+        let dtype = own.or_else(|| given.clone().next());
+        let dtype = dtype.unwrap_or(ElementType::U8);
+        if let Some(other) = given.find(|other| *other != dtype) {
+            return Err(UsageError::new_err(match own {
+                Some(own) => format!(
+                    "inputs of {other}, but the schedule is one of {own}: it was planned or read with this dtype"
+                ),
+                None => format!("inputs of different types, {dtype} and {other}"),
+            }));
         }
+        if check && let Some(first) = self.first_error(py)? {
+            return Err(Error::new_err(format!(
+                "wrong schedule: {first} (not run: check=False runs it all the same)"
+            )));
+        }
+        let deadline = deadline.map(Duration::try_from_secs_f64).transpose();
+        let deadline = deadline.map_err(|why| {
+            UsageError::new_err(format!("deadline is a number of seconds: {why}"))
+        })?;
+        let kind = self.stored.schedule.collective().kind();
         let Some(op) = op else {
-            return with_element_type!(dtype, T => self.typed::<T>(py, &views, None));
+            if kind.reduces() {
+                let kind = kind.name();
+                return Err(UsageError::new_err(format!(
+                    "{kind} combines: give op, such as op='sum', or a function of two elements"
+                )));
+            }
+            return with_element_type!(dtype, T => {
+                self.typed::<T>(py, &views, None, deadline, Arc::default())
+            });
         };
         if let Ok(name) = op.cast::<PyString>() {
             let op: Op = name.to_str()?.parse().map_err(|e| error(&e))?;
             return with_element_type!(dtype, T => {
                 let operator = Operator::<T>::named(op.name()).map_err(|e| error(&e))?;
-                self.typed(py, &views, Some(operator))
+                self.typed(py, &views, Some(operator), deadline, Arc::default())
             });
         }
         let failed = Arc::new(Mutex::new(None));
+        let stop = Arc::new(AtomicBool::new(false));
         macro_rules! with_callable {
             ($($dtype:ident $t:ty),*) => {
                 match dtype {
                     $(ElementType::$dtype => {
-                        let operator = callable::<$t>(op.unbind(), commutes, Arc::clone(&failed));
-                        self.typed(py, &views, Some(operator))
+                        let asked = Arc::clone(&stop);
+                        let failed = Arc::clone(&failed);
+                        let operator = callable::<$t>(op.unbind(), commutes, failed, asked);
+                        self.typed(py, &views, Some(operator), deadline, stop)
                     })*
                     _ => Err(UsageError::new_err(format!("a callable cannot combine {dtype}"))),
                 }
@@ -254,44 +357,100 @@ impl Schedule {
 }
 
 impl Schedule {
+    /// The first error of a schedule that was not planned.
+    fn first_error(&self, py: Python<'_>) -> PyResult<Option<&str>> {
+        if self.stored.algorithm().is_some() {
+            return Ok(None);
+        }
+        let find = || {
+            let report = self.stored.schedule.check();
+            let others = report.errors.len() + report.more;
+            let first = report.errors.first()?;
+            Some(match others {
+                0 | 1 => first.to_string(),
+                n => format!("{first} (and {} more)", n - 1),
+            })
+        };
+        let found = detached(py, || self.first_error.get_or_init(find))?;
+        Ok(found.as_deref())
+    }
+
+    /// Runs on another thread, so that this one sees Ctrl-C, which sets `stop` and ends the run.
     fn typed<T: Element>(
         &self,
         py: Python<'_>,
         views: &[View],
         operator: Option<Operator<T>>,
+        deadline: Option<Duration>,
+        stop: Arc<AtomicBool>,
     ) -> PyResult<Vec<Memory>> {
+        let schedule = &self.stored.schedule;
         let inputs: Vec<&[T]> = views.iter().map(View::elements).collect();
-        let outcome = py.detach(|| {
-            let mut run = Run::new(&self.schedule).inputs(&inputs);
-            if let Some(operator) = operator {
-                run = run.op(operator);
-            }
-            run.on(&mut Team::new(self.schedule.ranks())?)
-        });
-        let outputs = outcome.map_err(|e| error(&e))?.outputs.into_iter();
-        Ok(outputs.map(Memory::new).collect())
+        let mut run = Run::new(schedule).inputs(&inputs).stop(Arc::clone(&stop));
+        if let Some(operator) = operator {
+            run = run.op(operator);
+        }
+        if let Some(deadline) = deadline {
+            run = run.deadline(deadline);
+        }
+        let on_team = || run.on(&mut Team::new(schedule.ranks())?);
+        let outcome = detached(py, || {
+            std::thread::scope(|scope| {
+                let (sender, result) = sync_channel(1);
+                let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+                thread.spawn_scoped(scope, move || sender.send(on_team()))?;
+                let mut raised = None;
+                let outcome = loop {
+                    match result.recv_timeout(INTERVAL) {
+                        Ok(outcome) => break outcome,
+                        Err(RecvTimeoutError::Disconnected) => return Err(bug()),
+                        Err(RecvTimeoutError::Timeout) if raised.is_none() => {
+                            raised = attached(|py| py.check_signals()).and_then(Result::err);
+                            stop.store(raised.is_some(), Ordering::Relaxed);
+                        }
+                        Err(RecvTimeoutError::Timeout) => {}
+                    }
+                };
+                raised.map_or(Ok(outcome), Err)
+            })
+        })?;
+        let outcome = outcome?.map_err(|e| error(&e))?;
+        Ok(outcome.outputs.into_iter().map(Memory::new).collect())
     }
 }
 
 /// An operator that calls a function of Python for each element. If that raises, the run ends, and
-/// `failed` has what was raised first.
+/// `failed` has what was raised first. It ends, too, in the middle of a message, if somebody sets
+/// `stop`.
 fn callable<T>(
     function: Py<PyAny>,
     commutes: bool,
     failed: Arc<Mutex<Option<PyErr>>>,
+    stop: Arc<AtomicBool>,
 ) -> Operator<T>
 where
     T: Element + for<'py> IntoPyObject<'py> + for<'a, 'py> FromPyObject<'a, 'py>,
 {
     Operator::new("callable", commutes, move |a: T, b: T| {
-        let result = Python::attach(|py| {
-            let result = function.call1(py, (a, b))?;
-            result.extract::<T>(py).map_err(Into::into)
+        let go_on = !stop.load(Ordering::Relaxed);
+        let result = go_on.then(|| {
+            attached(|py| {
+                let result = function.call1(py, (a, b))?;
+                result.extract::<T>(py).map_err(Into::into)
+            })
         });
-        result.unwrap_or_else(|raised: PyErr| {
-            if let Ok(mut failed) = failed.lock() {
-                failed.get_or_insert(raised);
+        let result = match result.flatten() {
+            Some(Ok(result)) => Some(result),
+            Some(Err(raised)) => {
+                if let Ok(mut failed) = failed.lock() {
+                    failed.get_or_insert(raised);
+                }
+                None
             }
+            // The interpreter ends, or Ctrl-C, and the run with it.
+            None => None,
+        };
+        result.unwrap_or_else(|| {
             // As a panic, but without its message on standard error.
             std::panic::resume_unwind(Box::new("the operator raised an exception"))
         })
@@ -301,10 +460,15 @@ where
 #[pymodule]
 fn _oneport(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    module.add("Error", py.get_type::<Error>())?;
-    module.add("UsageError", py.get_type::<UsageError>())?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    let types = ElementType::ALL.iter().map(|t| (t.name(), t.bytes()));
+    module.add("element_types", types.collect::<Vec<_>>())?;
+    module.add("Error", Error::class(py)?)?;
+    module.add("UsageError", UsageError::class(py)?)?;
+    module.add_class::<Answer>()?;
     module.add_class::<Schedule>()?;
     module.add_class::<Memory>()?;
+    module.add_function(wrap_pyfunction!(door::close, module)?)?;
     module.add_function(wrap_pyfunction!(call, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;

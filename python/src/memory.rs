@@ -16,7 +16,7 @@ use pyo3::ffi::{Py_ssize_t, PyObject};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-use crate::UsageError;
+use crate::errors::UsageError;
 
 /// `Py_buffer` of `object.h`.
 #[repr(C)]

@@ -4,6 +4,8 @@ import array
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -135,9 +137,17 @@ def test_a_forked_process():
         assert pool.map(forked, (2, 4, 6)) == here
 
 
+def forever():
+    plan = oneport.plan("allreduce", 4, elements=10**6)
+    while True:
+        plan.run([np.ones(10**6)] * 4, lambda a, b: a + b)
+
+
 @pytest.mark.parametrize(
     "long",
     [
+        forever,
+        lambda: oneport.command("run", "allreduce", p=2, bytes=8, repetitions=10**8 // 4),
         lambda: oneport.synthesize("allgather", 20, items=3),
         lambda: oneport.compare("allgather", "1000..4000", bytes="8..1GiB"),
     ],
@@ -147,3 +157,27 @@ def test_ctrl_c_ends_long_work(long):
     timer.start()
     with pytest.raises(KeyboardInterrupt):
         long()
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "plan.run([array.array('d', [1] * 10000)] * 4, lambda a, b: a + b)",
+        "plan.run([array.array('d', [1] * 10000)] * 4, 'sum')",
+        "oneport.compare('allreduce', '2..8')",
+    ],
+)
+def test_a_process_ends_while_threads_work(work):
+    code = f"""
+import array, threading, time, oneport
+plan = oneport.plan("allreduce", 4, elements=10000)
+def work():
+    while True:
+        {work}
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+time.sleep(0.5)
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")

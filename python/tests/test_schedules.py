@@ -20,6 +20,10 @@ def test_forms(tmp_path):
     assert Schedule.from_dict(plan.to_dict()) == plan == Schedule.from_json(plan.to_json())
     assert pickle.loads(pickle.dumps(plan)) == plan == copy.copy(plan)
     assert plan != oneport.plan("allgather", 5, bytes=4, algorithm="bruck")
+    for same in (plan, pickle.loads(pickle.dumps(plan)), copy.copy(plan)):
+        assert same.algorithm == same.simulate().algorithm == "ring" and "by ring" in repr(same)
+        assert same.draw() == plan.draw()
+    assert Schedule.from_json(plan.to_json()).algorithm is None
     for name in ("a.json", "a.goal", "a.xml", "a.dot", "a.svg", "a.html"):
         plan.save(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 100
@@ -45,7 +49,15 @@ def test_steps_are_columns():
     planned = oneport.plan("broadcast", 2, bytes=8, costs=costs)
     assert planned.simulate().time == pickle.loads(pickle.dumps(planned)).simulate().time == 1
     assert planned.simulate(alpha=0, beta=1).time == 8
-    compared = oneport.compare("reduce", 4, bytes=80).columns()
+    # Infinite costs, and none on the diagonal, are links that there are not.
+    numpy = pytest.importorskip("numpy")
+    matrix = {"alpha": numpy.ones((2, 2)), "beta": numpy.where(numpy.eye(2), numpy.inf, 1.0), "gamma": numpy.zeros(2)}
+    assert pair.simulate(matrix).time == 9
+    # Late by nothing is late, too.
+    assert [pair.simulate(alpha=1, beta=0, arrivals=[0, late]).after_last_arrival for late in (0, 5)] == [1, 1]
+    one, many = (oneport.compare("reduce", p, bytes=80).columns() for p in (4, [3, 4]))
+    assert set(many) <= set(one) and "command" not in many and set(one["bytes"]) == set(many["bytes"]) == {80}
+    compared = one
     assert compared["time"] == sorted(compared["time"]) and "binomial" in compared["algorithm"]
     pandas = pytest.importorskip("pandas")
     assert pandas.DataFrame(table)["critical"].any()
@@ -116,6 +128,32 @@ def test_pictures():
 def test_remarks_are_warnings():
     with pytest.warns(oneport.Note, match="the schedule is wrong"):
         Builder("broadcast", 2, 4).build()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "name"),
+    [
+        ("f32", "f32"), ("float", "f64"), (float, "f64"), (int, "i64"), ("double", "f64"), ("<f4", "f32"),
+        ("f8", "f64"), ("i8", "i8"), ("<i8", "i64"), ("d", "f64"), ("float16", "f16"), ("bfloat16", "bf16"),
+    ],
+)
+def test_element_types(dtype, name):
+    plan = oneport.plan("reduce", 3, elements=8, dtype=dtype)
+    assert plan.simulate().vector_bytes == 8 * {"i8": 1, "f16": 2, "bf16": 2, "f32": 4}.get(name, 8)
+    numpy = pytest.importorskip("numpy")
+    if dtype not in ("f32", "i8", "bfloat16"):
+        data = numpy.ones(8, dtype)
+        assert plan.run([data] * 3, "sum")[0].dtype == data.dtype
+        for same in (data.dtype, data.dtype.type, data.dtype.str):
+            assert oneport.plan("reduce", 3, elements=8, dtype=same) == plan
+
+
+def test_names():
+    assert re.fullmatch(r"\d+\.\d+\.\d+.*", oneport.__version__)
+    assert set(oneport.__all__) <= set(dir(oneport)) and not {"sys", "signal"} & set(dir(oneport))
+    simulation = oneport.plan("reduce", 4).simulate()
+    assert simulation.rounds == simulation["rounds"] and "rounds" in dir(simulation)
+    assert repr(simulation).startswith("collective")
 
 
 def test_import_needs_nothing_else():

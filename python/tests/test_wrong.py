@@ -13,6 +13,13 @@ def builder():
     return Builder("broadcast", 3, 4)
 
 
+def deadlock():
+    """Two ranks with one port each that both send first."""
+    b = Builder("allgather", 2, 4, ports="uni")
+    b.send(0, 1, s[0:4]).recv(0, 1, s[4:8])
+    return b.send(1, 0, s[4:8]).recv(1, 0, s[0:4]).build()
+
+
 WRONG = {
     "collective": lambda: oneport.plan("redoce", 4),
     "no ranks": lambda: oneport.plan("reduce", 0),
@@ -32,6 +39,16 @@ WRONG = {
     "no whole element": lambda: oneport.plan("reduce", 4, bytes=7, dtype="f64"),
     "bytes and elements": lambda: oneport.plan("reduce", 4, bytes=8, elements=8),
     "dtype": lambda: oneport.plan("reduce", 4, elements=8, dtype="f63"),
+    "dtype of booleans": lambda: oneport.plan("reduce", 4, elements=8, dtype=bool),
+    "dtype of complex numbers": lambda: oneport.plan("reduce", 4, elements=8, dtype="complex64"),
+    "dtype of others": lambda: oneport.plan("reduce", 4, elements=8, dtype=">f8"),
+    "NumPy's dtype of others": lambda: oneport.plan("reduce", 4, elements=8, dtype=np.dtype(">i4")),
+    "inputs of another type": lambda: oneport.plan("reduce", 4, elements=8, dtype=float).run(
+        [np.ones(8, "i8")] * 4, "sum"
+    ),
+    "deadline": lambda: PLAN.run(ONES, "sum", deadline=-1),
+    "memory of a builder": lambda: Builder("allreduce", 10**9),
+    "wrong schedule": lambda: builder().send(0, 1, s[0:4]).build().run([b"abcd", None, None]),
     "segments": lambda: oneport.plan("reduce", 4, segments=0),
     "option": lambda: oneport.plan("reduce", 4, segmens=2),
     "costs": lambda: oneport.plan("reduce", 4, costs={"alpha": -1}),
@@ -63,7 +80,11 @@ WRONG = {
     "operator": lambda: PLAN.run(ONES, "total"),
     "operator of integers": lambda: PLAN.run(ONES, "bxor"),
     "callable of halves": lambda: PLAN.run([np.ones(8, "f2")] * 4, max),
-    "deadlock": lambda: Builder("broadcast", 2, 1).recv(1, 0, s[:]).build().run([b"a", None]),
+    "no partner": lambda: Builder("broadcast", 2, 1)
+    .recv(1, 0, s[:])
+    .build()
+    .run([b"a", None], check=False),
+    "a partner that waits": lambda: deadlock().run([b"abcd", b"efgh"], deadline=0.1, check=False),
     "builder of no ranks": lambda: Builder("broadcast", 0, 4).build(),
     "builder's root": lambda: Builder("broadcast", 3, 4, root=3).build(),
     "builder's rank": lambda: builder().send(3, 0, s[0:4]),
@@ -93,3 +114,16 @@ def test_wrong_calls_raise(what):
 
 def test_there_are_fifty():
     assert len(WRONG) >= 50
+
+
+@pytest.mark.filterwarnings("ignore::oneport.Note")
+def test_errors_are_those_of_python_too():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'segmets': did you mean 'segments'"):
+        oneport.plan("reduce", 4, segmets=4)
+    with pytest.raises(ValueError):
+        oneport.plan("reduce", 0)
+    with pytest.raises(oneport.UsageError, match="op='sum'"):
+        PLAN.run(ONES)
+    # The first error, before anything runs or waits.
+    with pytest.raises(oneport.Error, match="wrong schedule: .*(cycle|wait)"):
+        deadlock().run([b"abcd", b"efgh"])
