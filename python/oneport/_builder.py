@@ -28,7 +28,8 @@ class Builder:
     """A schedule step by step: each method appends to the programs of ranks.
 
     Buffers are laid out for `elements` elements of a vector, or of one rank's block; `layout`
-    changes them. Places in buffers are slices: ``b.transfer(0, 1, s[0:4])``.
+    changes them. Places in buffers are slices: ``b.transfer(0, 1, s[0:4])``. `name` is what tables
+    and pictures call the schedule.
     """
 
     def __init__(
@@ -41,12 +42,15 @@ class Builder:
         targets: Iterable[int] = (),
         ports: str = "bi",
         ported: int = 1,
+        name: str | None = None,
     ) -> None:
         try:
             text = _oneport.laid_out(collective, p, elements, root, list(targets))
         except OverflowError as error:
             raise UsageError(f"ranks, elements and roots are numbers from 0: {error}") from None
         self._data: dict[str, Any] = json.loads(text) | {"ports": ports, "ported": ported}
+        if name is not None:
+            self._data["name"] = name
 
     def _of(self, rank: int, what: str) -> Any:
         items = self._data[what]
@@ -188,7 +192,8 @@ def record(
     program: Callable[[int, int, Rank], Any], collective: str, p: int, elements: int = 1, **options: Any
 ) -> Schedule:
     """The schedule in which each rank does what ``program(rank, p, ctx)`` does with its `Rank`.
-    The program is called once for each rank, and moves no data. Options are those of `Builder`."""
+    The program is called once for each rank, and moves no data. Options are those of `Builder`, such
+    as `name`."""
     builder = Builder(collective, p, elements, **options)
     for rank in range(p):
         program(rank, p, Rank(builder, rank))

@@ -175,6 +175,11 @@ class Schedule:
         return self._core.ranks
 
     @property
+    def name(self) -> str | None:
+        """What tables and pictures call it: its algorithm, or a name of its own."""
+        return self._core.name
+
+    @property
     def algorithm(self) -> str | None:
         """The algorithm that planned it; `None` for one that was read or built."""
         return self._core.algorithm
@@ -190,12 +195,8 @@ class Schedule:
         return hash((self.collective, self.ranks, len(self)))
 
     def __repr__(self) -> str:
-        by = f" by {self.algorithm}" if self.algorithm else ""
+        by = f" by {self.name}" if self.name else ""
         return f"<oneport.Schedule: {self.collective}{by}, {self.ranks} ranks, {len(self)} steps>"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        kept = (self.to_json(), self._defaults, self._core.origin, self._words_of_plan)
-        return _unpickled, kept
 
     def check(self, **options: Any) -> Report:
         """Proves the schedule, or says what is wrong: see `Report`."""
@@ -250,15 +251,6 @@ class Schedule:
     def _repr_html_(self) -> str | None:
         page = _or_none(lambda: self.draw("page"))
         return page and _framed(page)
-
-
-def _unpickled(
-    text: str, defaults: dict[str, Any], origin: str, words: list[str] | None
-) -> Schedule:
-    schedule = Schedule.from_json(text, **defaults)
-    schedule._core = schedule._core.with_origin(origin)
-    schedule._words_of_plan = words
-    return schedule
 
 
 def _array(memory: _oneport.Memory) -> Any:

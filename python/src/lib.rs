@@ -14,7 +14,7 @@ use std::time::Duration;
 use oneport::internal::system;
 use oneport::run::{Element, ElementType, Op, Operator, Run, Team};
 use oneport::schedule::Builder;
-use oneport::{Collective, Kind, with_element_type};
+use oneport::{Collective, CostModel, Kind, with_element_type};
 use oneport_cli::{Call, Progress, StoredSchedule};
 use oneport_pictures::{Trace, Unit};
 use pyo3::exceptions::PyRuntimeError;
@@ -159,6 +159,15 @@ fn plan(
     Ok((answer.into(), stored.map(Schedule::from)))
 }
 
+/// A schedule that was pickled, but for its costs: calls have theirs.
+#[pyfunction]
+fn restored(json: &str, origin: &str) -> PyResult<Schedule> {
+    let schedule = oneport::Schedule::from_json(json).map_err(|e| error(&e))?;
+    let stored = StoredSchedule::restored(schedule, CostModel::new(0.0, 0.0), origin);
+    let stored = stored.ok_or_else(|| UsageError::new_err("not a pickled schedule"))?;
+    Ok(stored.into())
+}
+
 /// The JSON form of a schedule without steps, with buffers laid out.
 #[pyfunction]
 fn laid_out(
@@ -218,22 +227,20 @@ impl Schedule {
         self.stored.schedule.ranks()
     }
 
+    #[getter]
+    fn name(&self) -> Option<&str> {
+        self.stored.schedule.name()
+    }
+
     /// The algorithm, unless it was read.
     #[getter]
     fn algorithm(&self) -> Option<&str> {
         self.stored.algorithm()
     }
 
-    /// What is known of its plan, for `with_origin` of a copy.
-    #[getter]
-    fn origin(&self) -> String {
-        self.stored.origin()
-    }
-
-    /// The same schedule, with the origin of another one.
-    fn with_origin(&self, origin: &str) -> PyResult<Schedule> {
-        let stored = self.stored.with_origin(origin).map(Schedule::from);
-        stored.ok_or_else(|| UsageError::new_err("not the origin of a schedule"))
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String, String))> {
+        let restored = py.import("oneport._oneport")?.getattr("restored")?;
+        Ok((restored, (self.json(), self.stored.origin())))
     }
 
     /// Number of steps.
@@ -472,5 +479,6 @@ fn _oneport(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(call, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;
+    module.add_function(wrap_pyfunction!(restored, module)?)?;
     module.add_function(wrap_pyfunction!(laid_out, module)?)
 }

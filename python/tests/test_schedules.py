@@ -23,7 +23,15 @@ def test_forms(tmp_path):
     for same in (plan, pickle.loads(pickle.dumps(plan)), copy.copy(plan)):
         assert same.algorithm == same.simulate().algorithm == "ring" and "by ring" in repr(same)
         assert same.draw() == plan.draw()
-    assert Schedule.from_json(plan.to_json()).algorithm is None
+    # Answers, too: other processes return them.
+    answers = [plan.simulate(), plan.check(), oneport.compare("scan", 3)]
+    for answer in answers:
+        again = pickle.loads(pickle.dumps(answer))
+        assert again == answer and str(again) == str(answer) and again.json == answer.json
+    assert pickle.loads(pickle.dumps(answers[0])).steps() == answers[0].steps()
+    # What is read has a name at most.
+    read = Schedule.from_json(plan.to_json())
+    assert (read.algorithm, read.name) == (None, "ring")
     for name in ("a.json", "a.goal", "a.xml", "a.dot", "a.svg", "a.html"):
         plan.save(tmp_path / name)
         assert (tmp_path / name).stat().st_size > 100
@@ -88,6 +96,12 @@ def test_a_program_for_each_rank():
             ctx.send((rank + 1) % p, block(rank - i))
             ctx.recv((rank - 1) % p, block(rank - i - 1))
 
+    named = record(ring, "allgather", 5, elements=2, name="to the right")
+    assert named.name == named.simulate().algorithm == "to the right" and named.algorithm is None
+    assert "allgather by to the right, p = 5" in named.draw() and "by to the right" in repr(named)
+    assert "to the right" in named.compare().columns()["algorithm"]
+    assert Schedule.from_dict(named.to_dict()).name == "to the right"
+    assert Builder("broadcast", 1, name="alone").build().name == "alone"
     ranks = record(ring, "allgather", 5, elements=2)
     assert ranks.check() and ranks.simulate({"alpha": 1, "beta": 0})["rounds"] == 4
     assert bytes(ranks.run([bytes([r, r]) for r in range(5)])[3]) == bytes(r // 2 for r in range(10))

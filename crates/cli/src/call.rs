@@ -53,18 +53,18 @@ impl StoredSchedule {
     }
 
     /// What is known of its plan, or of the file it was read from, as a text: JSON for
-    /// [`with_origin`](StoredSchedule::with_origin).
+    /// [`restored`](StoredSchedule::restored).
     pub fn origin(&self) -> String {
         serde_json::json!({"made_by": self.made_by, "file": self.file}).to_string()
     }
 
-    /// The same schedule, with what [`origin`](StoredSchedule::origin) told of another one that was
-    /// equal; `None` if it told something else.
-    pub fn with_origin(&self, origin: &str) -> Option<StoredSchedule> {
+    /// A schedule that was stored elsewhere, with its [`origin`](StoredSchedule::origin); `None` if
+    /// that is none.
+    pub fn restored(schedule: Schedule, cost: CostModel, origin: &str) -> Option<StoredSchedule> {
         let mut origin: serde_json::Value = serde_json::from_str(origin).ok()?;
         Some(StoredSchedule {
-            schedule: self.schedule.clone(),
-            cost: self.cost.clone(),
+            schedule,
+            cost,
             made_by: serde_json::from_value(origin["made_by"].take()).ok()?,
             file: serde_json::from_value(origin["file"].take()).ok()?,
         })

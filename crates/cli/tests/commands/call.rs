@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use oneport_cli::{Call, Progress};
+use oneport_cli::{Call, Progress, StoredSchedule};
 
 use super::support::run::oneport;
 
@@ -96,7 +96,8 @@ fn a_stored_schedule_keeps_its_algorithm() {
     };
     let own = read(&stored.schedule);
     assert_eq!(own.algorithm(), None);
-    let copy = own.with_origin(&stored.origin()).unwrap();
+    let (schedule, cost) = (own.schedule.clone(), own.cost.clone());
+    let copy = StoredSchedule::restored(schedule, cost, &stored.origin()).unwrap();
     assert_eq!(copy.algorithm(), Some("chain"));
     let call = Call::new(["draw", "--schedule", "<own>"]).schedule("<own>", Arc::new(own));
     assert!(call.answer().output.contains("reduce, own schedule, p = 4"));
