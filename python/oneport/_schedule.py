@@ -361,6 +361,11 @@ class Comparison(Table):
 class Tuning(Table):
     """What `tune` has measured: ``tuning["rows"]`` by size, algorithm and segment size."""
 
+    def columns(self) -> dict[str, list[Any]]:
+        """The rows as a dict of columns, which pandas takes. `median_ns`, as a comparison calls it,
+        is `wall`."""
+        return _columns([{**row, "median_ns": row["wall"]} for row in self["rows"]])
+
 
 class Guidelines(Table):
     """Which guidelines between collectives hold. It is true if all do."""
