@@ -405,7 +405,7 @@ impl Schedule {
             std::thread::scope(|scope| {
                 let (sender, result) = sync_channel(1);
                 let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-                thread.spawn_scoped(scope, move || sender.send(on_team()))?;
+                thread.spawn_scoped(scope, move || drop(sender.send(on_team())))?;
                 let mut raised = None;
                 let outcome = loop {
                     match result.recv_timeout(INTERVAL) {
