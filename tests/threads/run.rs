@@ -513,7 +513,7 @@ fn a_flag_ends_a_run() {
                 ..TeamOptions::default()
             };
             let mut team = Team::with(ranks, &options).unwrap();
-            let schedule = Request::allreduce(ranks, 64).plan("auto").unwrap();
+            let schedule = Request::allreduce(ranks, 64).plan("binomial").unwrap();
             let run = Run::<u64>::new(&schedule).op(Op::SUM);
             let stop = Arc::new(AtomicBool::new(true));
             // Far longer than a look at the flag takes.
