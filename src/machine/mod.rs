@@ -382,6 +382,15 @@ impl CostModel {
         (alpha, beta, gamma.min(local))
     }
 
+    /// Lower bound of the time per byte that rank `rank` takes to copy.
+    pub(crate) fn min_copy_rate(&self, rank: usize) -> f64 {
+        match (self.links(), self.size_pieces()) {
+            (Some(links), _) => links.gamma_copy.get(rank).copied().unwrap_or(0.0),
+            (None, Some(pieces)) if !pieces.copy.is_empty() => pieces::min_rate(&pieces.copy),
+            _ => self.rates().gamma_copy,
+        }
+    }
+
     /// Lines `(alpha, beta)` that no message of at least one byte takes less than, for the costs of
     /// a homogeneous model. Ignores the links of a heterogeneous model.
     #[doc(hidden)]

@@ -32,6 +32,13 @@
 //! at least one message for each rank that needs or sends data: the bandwidth bound, with the
 //! start-up times of these messages.
 //!
+//! **Blocks.** The ports of a root carry all blocks but its own. If the ranks send, or receive, a
+//! single message each, no block is split, so the blocks of a port add up: the busiest one carries
+//! at least what it does in the best partition of all blocks. A root that has its own block of `b`
+//! elsewhere than in its place must copy it, and nothing overlaps that; or it receives it from
+//! another rank, too. A gather, or a scatter, takes at least `alpha + beta s` for the load `s` of
+//! the port, and then `gamma_copy b` or `beta b / k`, whichever is less.
+//!
 //! **Links.** Where links differ, `bounds/links.rs` has the shortest path to the farthest rank and
 //! the least work of each rank's ports; they count as path and port.
 //!
@@ -52,8 +59,8 @@ use self::demand::Demand;
 use self::links::{lines_below, min_link};
 use self::rounds::{gossip, steps};
 use crate::machine::{CostModel, Eager, Ports};
-use crate::schedule::collective::{Collective, Kind};
-use crate::schedule::{Layout, Schedule};
+use crate::schedule::collective::{Collective, Extent, Kind};
+use crate::schedule::{Layout, Schedule, ScheduleSource};
 
 /// Lower bounds on the time of a schedule, in the unit of the costs, and on what it sends; each is
 /// valid alone.
@@ -112,22 +119,15 @@ pub fn lower_bound(
     } else {
         Demand::regular(kind, p, number(elements))
     };
-    demand.bounds(p, ports, element_bytes, cost)
+    demand.bounds(0, p, ports, element_bytes, cost)
 }
 
 impl Schedule {
     /// Lower bounds of the schedule's collective, with the block sizes of its layouts. Takes time
-    /// linear in the spans of the layouts. Where links differ, it takes `O(p^2)` for `p` ranks, or
+    /// linear in the steps and the spans of the layouts. Where links differ, it takes `O(p^2)` for `p` ranks, or
     /// `O(p^3)` for up to 512 ranks that all need data of each other.
     pub fn lower_bound(&self, cost: &CostModel) -> LowerBounds {
-        lower_bound_of_layouts(
-            self.collective(),
-            self.ports(),
-            self.ranks(),
-            self.layout().iter(),
-            cost,
-            self.element_bytes(),
-        )
+        lower_bound_of_programs(self, self.ports(), cost, self.element_bytes())
     }
 }
 
@@ -139,7 +139,7 @@ pub fn lower_bound_lines(schedule: &Schedule) -> Vec<(f64, f64)> {
     if p < 2 {
         return Vec::new();
     }
-    let demand = Demand::of(schedule.collective(), p, schedule.layout().iter());
+    let demand = Demand::of(schedule.collective(), p, schedule.layout().iter(), None);
     let bytes = schedule.element_bytes() as f64;
     let [a, b] = [(1.0, 0.0), (0.0, 1.0)].map(|line| demand.terms(p, (ports, true), bytes, line));
     let has_data = schedule.collective().kind().has_data();
@@ -147,7 +147,28 @@ pub fn lower_bound_lines(schedule: &Schedule) -> Vec<(f64, f64)> {
     lines.filter(|&line| line != (0.0, 0.0)).collect()
 }
 
-/// As [`Schedule::lower_bound`], for an iterator over the layouts of all ranks in rank order.
+/// As [`Schedule::lower_bound`], for programs on these ports.
+pub(crate) fn lower_bound_of_programs(
+    programs: &impl ScheduleSource,
+    ports: Ports,
+    cost: &CostModel,
+    element_bytes: u64,
+) -> LowerBounds {
+    let (collective, ranks) = (ScheduleSource::collective(programs), programs.ranks());
+    let unsplit_on = Some(ports.k()).filter(|&k| k > 1 && splits_no_block(programs, &collective));
+    let layouts = (0..ranks).map(|rank| programs.layout_of(rank));
+    bounds_of(
+        &collective,
+        ports,
+        layouts,
+        (ranks, unsplit_on),
+        cost,
+        element_bytes,
+    )
+}
+
+/// As [`Schedule::lower_bound`], for an iterator over the layouts of all ranks in rank order. Any
+/// program may split blocks.
 pub fn lower_bound_of_layouts(
     collective: &Collective,
     ports: Ports,
@@ -156,18 +177,54 @@ pub fn lower_bound_of_layouts(
     cost: &CostModel,
     element_bytes: u64,
 ) -> LowerBounds {
+    bounds_of(
+        collective,
+        ports,
+        layouts,
+        (ranks, None),
+        cost,
+        element_bytes,
+    )
+}
+
+/// Whether each rank but the root sends one message, if blocks go to a root, or receives one, if
+/// they come from it. Then the message has all of the rank's block.
+fn splits_no_block(programs: &impl ScheduleSource, collective: &Collective) -> bool {
+    let row = collective.kind().row();
+    let (Some(root), sends) = (collective.root(), row.input.1 == Extent::Block) else {
+        return false;
+    };
+    let messages = |rank: usize| {
+        let steps = programs.program_of(rank);
+        let messages = steps.filter(|step| step.port().is_some() && step.is_send() == sends);
+        messages.take(2).count()
+    };
+    (sends || row.output.1 == Extent::Block)
+        && (0..programs.ranks()).all(|rank| rank == root || messages(rank) < 2)
+}
+
+fn bounds_of(
+    collective: &Collective,
+    ports: Ports,
+    layouts: impl Iterator<Item = impl Borrow<Layout>>,
+    (ranks, unsplit_on): (usize, Option<usize>),
+    cost: &CostModel,
+    element_bytes: u64,
+) -> LowerBounds {
     if ranks < 2 {
         return LowerBounds::default();
     }
     let cost = &*collective.kind().costs(cost);
+    let root = collective.root().unwrap_or(0);
     if cost.links().is_none() {
-        let demand = Demand::of(collective, ranks, layouts);
-        return demand.bounds(ranks, ports, element_bytes, cost);
+        let demand = Demand::of(collective, ranks, layouts, unsplit_on);
+        return demand.bounds(root, ranks, ports, element_bytes, cost);
     }
     let layouts: Vec<Layout> = layouts.map(|l| l.borrow().clone()).collect();
-    let demand = Demand::of(collective, ranks, layouts.iter());
-    let bounds = demand.bounds(ranks, ports, element_bytes, cost);
-    let (path, port) = links::Needs::of(collective, &layouts).bounds(ports, element_bytes, cost);
+    let demand = Demand::of(collective, ranks, layouts.iter(), unsplit_on);
+    let bounds = demand.bounds(root, ranks, ports, element_bytes, cost);
+    let needs = links::Needs::of(collective, &layouts).displacing(root, demand.displaced);
+    let (path, port) = needs.bounds(ports, element_bytes, cost);
     LowerBounds {
         path: bounds.path.max(path),
         port: bounds.port.max(port),
@@ -185,7 +242,14 @@ impl LowerBounds {
 }
 
 impl Demand {
-    fn bounds(&self, p: usize, ports: Ports, element_bytes: u64, cost: &CostModel) -> LowerBounds {
+    fn bounds(
+        &self,
+        root: usize,
+        p: usize,
+        ports: Ports,
+        element_bytes: u64,
+        cost: &CostModel,
+    ) -> LowerBounds {
         let bytes = element_bytes as f64;
         let (alpha, beta) = min_link(cost);
         let waits = matches!(cost.sends_eagerly(), Eager::None);
@@ -196,6 +260,12 @@ impl Demand {
             let terms = self.terms(p, (ports, waits), bytes, line);
             path = path.max(terms[0]).max(terms[1]);
             port = port.max(terms[2]).max(terms[3]);
+            if self.displaced > 0.0 && terms[2] > 0.0 && !cost.overlaps() {
+                // All of the block is copied, or all of it is received: between, no less.
+                let received = line.1 / number(ports.k().max(1));
+                let placing = cost.min_copy_rate(root).min(received);
+                port = port.max(terms[2] + placing * bytes * self.displaced);
+            }
         }
         let mut latency = 0.0;
         if steps > 0 {
@@ -232,6 +302,7 @@ impl Demand {
             let pairs = number(p) * k / 2.0;
             (if waits { pairs.floor() } else { pairs }, self.both / k)
         };
+        let one = one.max(self.load);
         let share = if at_once > 0.0 {
             one.max(self.total / at_once)
         } else {

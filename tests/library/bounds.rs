@@ -120,7 +120,8 @@ fn no_schedule_with_irregular_blocks_is_faster_than_its_bounds() {
                 blocks.iter().copied().max().unwrap_or(0),
             );
             for algorithm in registry::all().iter().filter(|a| a.collective.has_blocks()) {
-                for ports in [Ports::UNI, Ports::BI] {
+                let several = [Ports::UNI.with_k(2), Ports::BI.with_k(3)];
+                for ports in [Ports::UNI, Ports::BI].into_iter().chain(several) {
                     let of_vector = algorithm.collective == Kind::ReduceScatter;
                     let r =
                         Request::new(algorithm.collective, p, if of_vector { all } else { max })
@@ -133,7 +134,9 @@ fn no_schedule_with_irregular_blocks_is_faster_than_its_bounds() {
                     let schedule = schedule.with_element_bytes(4);
                     let prepared = Prepared::new(&schedule, false).unwrap();
                     for (alpha, beta, gamma) in costs {
+                        // Copies that cost less than messages, or more.
                         let cost = CostModel::new(alpha, beta).gamma(gamma);
+                        let cost = cost.gamma_copy(2.0 * gamma);
                         let time = prepared.simulate(&cost).unwrap().makespan();
                         let bounds = schedule.lower_bound(&cost);
                         assert!(
@@ -278,6 +281,117 @@ fn path_and_port() {
     );
 }
 
+/// A gather to rank 0 of two ports per rank and direction, with a step list for each rank. Rank 0
+/// has its own block of `blocks[0]` at the start, where it belongs.
+fn gather_in_place(blocks: &[usize], steps: &[(usize, Step)]) -> Schedule {
+    let gather = Collective::Gather { root: 0 };
+    let mut b = Schedule::builder(blocks.len(), Ports::BI.with_k(2), gather);
+    let all: usize = blocks.iter().sum();
+    for (rank, &block) in blocks.iter().enumerate() {
+        let own = Span::new(0, block);
+        match rank {
+            0 => b.layout(0, all, [own], [Span::new(0, all)]),
+            _ => b.layout(rank, all, [own], []),
+        };
+    }
+    for (rank, step) in steps {
+        b.step(*rank, step.clone());
+    }
+    b.build().unwrap()
+}
+
+#[test]
+fn bounds_of_blocks_hold_for_split_blocks_and_blocks_in_place() {
+    let send = |port, start, len| Step::send(0, Span::new(start, len)).on_port(port);
+    let recv = |from, port, start, len| Step::recv(from, Span::new(start, len)).on_port(port);
+    let cost = CostModel::new(4.0, 1.0).gamma_copy(1.0);
+    let bound_and_time = |schedule: &Schedule| {
+        assert!(schedule.check().is_correct());
+        let time = schedule.simulate(&cost).unwrap().makespan();
+        (schedule.lower_bound(&cost).largest, time)
+    };
+    // Three blocks of 90 on two ports, the third one in halves: less than two whole blocks take.
+    let halves = [
+        (1, send(0, 0, 90)),
+        (2, send(0, 0, 90)),
+        (3, send(0, 0, 45)),
+        (3, send(1, 45, 45)),
+        (0, recv(1, 0, 5, 90)),
+        (0, recv(2, 1, 95, 90)),
+        (0, recv(3, 0, 185, 45)),
+        (0, recv(3, 1, 230, 45)),
+    ];
+    let split = gather_in_place(&[5, 90, 90, 90], &halves);
+    assert_eq!(bound_and_time(&split), (4.0 + 135.0, 2.0 * 4.0 + 135.0));
+    let whole = [
+        (1, send(0, 0, 90)),
+        (2, send(0, 0, 90)),
+        (3, send(0, 0, 90)),
+        (0, recv(1, 0, 5, 90)),
+        (0, recv(2, 1, 95, 90)),
+        (0, recv(3, 0, 185, 90)),
+    ];
+    let whole = gather_in_place(&[5, 90, 90, 90], &whole);
+    assert_eq!(bound_and_time(&whole), (4.0 + 180.0, 2.0 * 4.0 + 180.0));
+    // The scatter backwards: the same bounds.
+    for (schedule, bound) in [(split, 139.0), (whole, 184.0)] {
+        let scatter = schedule.into_reversed().unwrap();
+        assert_eq!(bound_and_time(&scatter).0, bound);
+    }
+    // A root that sends its block away and receives it in its place: no copy, whatever it costs.
+    let mut b = Schedule::builder(2, Ports::BI, Collective::Gather { root: 0 });
+    b.layout(0, 30, [Span::new(20, 10)], [Span::new(0, 20)]);
+    b.layout(1, 20, [Span::new(10, 10)], []);
+    b.step(0, Step::send(1, Span::new(20, 10)));
+    b.step(1, Step::recv(0, Span::new(0, 10)));
+    b.step(1, Step::send(0, Span::new(0, 20)));
+    b.step(0, Step::recv(1, Span::new(0, 20)));
+    let away = b.build().unwrap();
+    assert!(away.check().is_correct());
+    let cost = CostModel::new(4.0, 1.0).gamma_copy(100.0);
+    let time = away.simulate(&cost).unwrap().makespan();
+    let bound = away.lower_bound(&cost).largest;
+    assert_eq!((bound, time), (4.0 + 10.0 + 10.0, 2.0 * 4.0 + 30.0));
+}
+
+#[test]
+fn bounds_of_gathers_in_the_paper() {
+    let bound = |request: &Request, name: &str| {
+        let schedule = request.plan(name).unwrap();
+        let cost = request.get_cost();
+        let time = schedule.simulate(cost).unwrap().makespan();
+        (schedule.lower_bound(cost).largest, time)
+    };
+    // Lemma 2: alpha + beta m, which is optimal.
+    let blocks = vec![10, 10, 10, 10, 500, 10, 10, 10, 10];
+    let cost = CostModel::new(20.0, 1.0).gamma_copy(1.0);
+    let gather = Request::gather(9, 500).blocks(blocks).root(4).cost(cost);
+    assert_eq!(bound(&gather, "two"), (600.0, 600.0));
+    let scatter = gather.collective(Kind::Scatter);
+    assert_eq!(bound(&scatter, "two"), (600.0, 600.0));
+    // Section 2.3 with k ports: the best partition.
+    for (blocks, k, least) in [
+        (vec![3, 10, 1, 1], 3, 14.0),
+        (vec![9, 9, 9, 9], 2, 4.0 + 18.0),
+        (vec![3, 9, 9, 9], 2, 4.0 + 18.0),
+    ] {
+        let request = Request::gather(4, 10)
+            .blocks(blocks)
+            .ports(Ports::BI.with_k(k))
+            .cost(CostModel::new(4.0, 1.0));
+        assert_eq!(bound(&request, "ported").0, least);
+    }
+    // min_j (alpha_rj + beta_rj sum) + gamma_r m_r.
+    let cost = CostModel::heterogeneous(Links {
+        alpha: vec![vec![Some(1.0), Some(9.0), Some(1.0)]; 3],
+        beta: vec![vec![Some(2.0), Some(2.0), Some(3.0)]; 3],
+        gamma_copy: vec![0.0, 2.0, 0.0],
+        ..Links::default()
+    });
+    let request = Request::scatter(3, 4).root(1).cost(cost.unwrap());
+    assert_eq!(bound(&request, "linear").0, (1.0 + 2.0 * 8.0) + 2.0 * 4.0);
+}
+
 /// Costs of links that differ by up to 100 times.
 fn random_links(random: &mut Generator, p: usize) -> CostModel {
     let matrix = |random: &mut Generator| -> Vec<Vec<Option<f64>>> {
@@ -299,6 +413,7 @@ fn random_links(random: &mut Generator, p: usize) -> CostModel {
 #[test]
 fn no_schedule_over_random_links_is_faster_than_its_bounds() {
     let mut random = Generator::new(8);
+    let mut copies = Generator::new(9);
     let mut compared = 0;
     // By collective: the times of the best schedules relative to their bounds, and how many.
     let mut gaps = std::collections::BTreeMap::new();
@@ -308,7 +423,12 @@ fn no_schedule_over_random_links_is_faster_than_its_bounds() {
         } else {
             2 + random.below(10)
         };
-        let cost = random_links(&mut random, p);
+        let mut cost = random_links(&mut random, p);
+        if round % 2 == 1 {
+            let mut links = cost.links().unwrap().clone();
+            links.gamma_copy = (0..p).map(|_| copies.below(200) as f64).collect();
+            cost = CostModel::heterogeneous(links).unwrap();
+        }
         let m: usize = [1, 7, 60, 1000][random.below(4)];
         let root = random.below(p);
         let ports = [

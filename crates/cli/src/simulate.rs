@@ -24,7 +24,7 @@ use crate::memory::ensure_memory;
 use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::sweep::{Point, SweepArgs};
-use crate::task::{bar_length, finite, lower_bounds};
+use crate::task::{bar_length, finite};
 use crate::units::{Number, number, show_bytes};
 
 /// Time a schedule exactly in the cost model.
@@ -187,7 +187,7 @@ impl Simulated {
         // Formulas and published times are those of nodes whose ranks share no ports.
         let planned = input.planned.as_ref().filter(|_| info.shared_ports == 0);
         Ok(Simulated {
-            bounds: lower_bounds(schedule, info.ranks, cost, input.element_bytes),
+            bounds: schedule.lower_bound(cost),
             series,
             closed_form: planned.and_then(|p| p.algorithm.closed_form(&p.request)),
             published: planned.and_then(|p| p.algorithm.published(&p.request)),

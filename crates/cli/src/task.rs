@@ -14,9 +14,8 @@ use oneport::internal::budget::size::MAX_STEPS;
 use oneport::plan::Segments;
 use oneport::plan::choose::{self, Choice, Ranking};
 use oneport::plan::refusal::{Reason, Refusal, describe};
-use oneport::plan::registry::{Algorithm, Planned};
+use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::{self, Method};
-use oneport::simulate::bounds::{LowerBounds, lower_bound_of_layouts};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
@@ -362,17 +361,6 @@ pub(crate) fn bar_length(algorithm: &Algorithm, request: &Request) -> u64 {
     // Each transfer consists of two steps.
     let steps = steps(algorithm, request.ranks(), request.get_segments().count());
     (steps / 2) << u32::from(request.get_cost().overlaps())
-}
-
-pub(crate) fn lower_bounds(
-    planned: &Planned,
-    ranks: usize,
-    cost: &CostModel,
-    element_bytes: u64,
-) -> LowerBounds {
-    let (collective, ports) = (planned.collective(), planned.ports());
-    let layouts = planned.layouts();
-    lower_bound_of_layouts(&collective, ports, ranks, layouts, cost, element_bytes)
 }
 
 /// Returns the number of ranks: the given one, the one that the costs describe, or the default.

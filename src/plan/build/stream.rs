@@ -11,6 +11,7 @@ use crate::machine::{CostModel, Ports};
 use crate::plan::Request;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, ScheduleSource, Step, reversed_step};
+use crate::simulate::bounds::{LowerBounds, lower_bound_of_programs};
 use crate::simulate::{self, Timed};
 
 /// A [`ScheduleSource`] as a trait object, so that the registry can hold planners of different
@@ -34,6 +35,9 @@ pub trait DynScheduleSource {
         limit: f64,
         watch: &mut dyn FnMut(u64),
     ) -> Result<Option<Timed>>;
+
+    /// Lower bounds of the time on these ports.
+    fn lower_bound(&self, ports: Ports, cost: &CostModel, element_bytes: u64) -> LowerBounds;
 
     /// Stores all steps as a schedule.
     fn materialize(&self) -> Result<Schedule>;
@@ -65,6 +69,10 @@ impl<P: ScheduleSource> DynScheduleSource for P {
         watch: &mut dyn FnMut(u64),
     ) -> Result<Option<Timed>> {
         simulate::stream_within(self, cost, element_bytes, limit, watch)
+    }
+
+    fn lower_bound(&self, ports: Ports, cost: &CostModel, element_bytes: u64) -> LowerBounds {
+        lower_bound_of_programs(self, ports, cost, element_bytes)
     }
 
     fn materialize(&self) -> Result<Schedule> {

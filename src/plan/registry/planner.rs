@@ -8,6 +8,7 @@ use crate::plan::Request;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule};
 use crate::simulate::Timed;
+use crate::simulate::bounds::LowerBounds;
 
 #[derive(Debug, Clone, Copy)]
 pub(in crate::plan) enum Planner {
@@ -80,12 +81,22 @@ impl Planned {
         limit: f64,
         watch: &mut dyn FnMut(u64),
     ) -> Result<Option<Timed>> {
-        let element_bytes = match self {
+        self.programs()
+            .timed_within(cost, self.element_bytes(), limit, watch)
+    }
+
+    /// Lower bounds of its time under `cost`: see [`Schedule::lower_bound`].
+    #[doc(hidden)]
+    pub fn lower_bound(&self, cost: &CostModel) -> LowerBounds {
+        let programs = self.programs();
+        programs.lower_bound(programs.ports(), cost, self.element_bytes())
+    }
+
+    fn element_bytes(&self) -> u64 {
+        match self {
             Planned::Stored(schedule) => schedule.element_bytes(),
             Planned::Streamed { element_bytes, .. } => *element_bytes,
-        };
-        self.programs()
-            .timed_within(cost, element_bytes, limit, watch)
+        }
     }
 
     /// Stores it as a schedule, in time and memory linear in the number of steps and spans.

@@ -17,6 +17,7 @@ use crate::plan::Request;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Step};
 use crate::simulate::Timed;
+use crate::simulate::bounds::LowerBounds;
 
 impl PortModels {
     /// Whether algorithms are planned for these very ports.
@@ -201,6 +202,12 @@ impl DynScheduleSource for OnPorts {
         watch: &mut dyn FnMut(u64),
     ) -> Result<Option<Timed>> {
         self.planned.timed_within(cost, limit, watch)
+    }
+
+    fn lower_bound(&self, ports: Ports, cost: &CostModel, element_bytes: u64) -> LowerBounds {
+        self.planned
+            .programs()
+            .lower_bound(ports, cost, element_bytes)
     }
 
     fn materialize(&self) -> Result<Schedule> {

@@ -4,7 +4,10 @@ use std::borrow::Borrow;
 
 use super::number;
 use crate::schedule::collective::{Collective, Extent, Holders, Kind, Operands};
-use crate::schedule::{Layout, total_len};
+use crate::schedule::{Layout, Spans, total_len};
+
+/// The best partition among ports is computed for at most this many blocks: some milliseconds.
+const MAX_PARTITIONED: usize = 12;
 
 /// What a collective requires of ranks and ports, in elements.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,6 +33,11 @@ pub(super) struct Demand {
     pub(super) operands: usize,
     /// Number of ranks that each need data of all the others among them.
     pub(super) mutual: usize,
+    /// Elements that the busiest port of a rank carries at least, if no block is split; 0 if blocks
+    /// may be split.
+    pub(super) load: f64,
+    /// Elements of its own block that a root has elsewhere than in its place among all blocks.
+    pub(super) displaced: f64,
 }
 
 impl Demand {
@@ -97,11 +105,13 @@ impl Demand {
         }
     }
 
-    /// The demand of a collective with the block sizes of `layouts`.
+    /// The demand of a collective with the block sizes of `layouts`. `unsplit_on` is the number of
+    /// a rank's ports, if no block that goes to or from a root is split.
     pub(super) fn of(
         collective: &Collective,
         p: usize,
         layouts: impl Iterator<Item = impl Borrow<Layout>>,
+        unsplit_on: Option<usize>,
     ) -> Demand {
         let (kind, root) = (collective.kind(), collective.root());
         let row = kind.row();
@@ -109,10 +119,14 @@ impl Demand {
             return Demand::blocks_of_pairs(p, layouts);
         }
         let (mut inputs, mut outputs) = (Vec::with_capacity(p), Vec::with_capacity(p));
-        for layout in layouts {
+        let mut of_root = Layout::default();
+        for (rank, layout) in layouts.enumerate() {
             let layout = layout.borrow();
             inputs.push(total_len(&layout.input));
             outputs.push(total_len(&layout.output));
+            if Some(rank) == root {
+                of_root = layout.clone();
+            }
         }
         let input = |root: usize| inputs.get(root).copied().unwrap_or(0);
         match (row.input.1, row.output.1, root) {
@@ -121,8 +135,14 @@ impl Demand {
                 let targets = targets.filter(|&(r, &n)| r != root && n > 0);
                 Demand::one_to(targets.count() + 1, number(input(root)))
             }
-            (Extent::Block, _, Some(root)) => Demand::blocks_of_root(root, inputs.into_iter()),
-            (_, Extent::Block, Some(root)) => Demand::blocks_of_root(root, outputs.into_iter()),
+            (Extent::Block, _, Some(root)) => {
+                let own = [&of_root.input, &of_root.output];
+                Demand::blocks_of_root(root, &inputs, own, unsplit_on)
+            }
+            (_, Extent::Block, Some(root)) => {
+                let own = [&of_root.output, &of_root.input];
+                Demand::blocks_of_root(root, &outputs, own, unsplit_on)
+            }
             (Extent::Block, _, None) if row.has_data => {
                 Demand::blocks_of_all(p, inputs.into_iter())
             }
@@ -185,16 +205,30 @@ impl Demand {
         }
     }
 
-    fn blocks_of_root(root: usize, blocks: impl Iterator<Item = usize>) -> Demand {
-        let (mut reach, mut total) = (1, 0.0);
-        let (mut smallest, mut largest) = (f64::INFINITY, 0.0f64);
-        for (_, n) in blocks.enumerate().filter(|&(r, n)| r != root && n > 0) {
-            reach += 1;
-            total += number(n);
-            smallest = smallest.min(number(n));
-            largest = largest.max(number(n));
+    /// The demand of `blocks` that go between their ranks and `root`, which has its own and all of
+    /// them in these spans.
+    fn blocks_of_root(
+        root: usize,
+        blocks: &[usize],
+        [own, all]: [&Spans; 2],
+        unsplit_on: Option<usize>,
+    ) -> Demand {
+        let others = blocks
+            .iter()
+            .enumerate()
+            .filter(|&(r, &n)| r != root && n > 0);
+        let mut others: Vec<f64> = others.map(|(_, &n)| number(n)).collect();
+        others.sort_by(|a, b| b.total_cmp(a));
+        let (largest, smallest) = (others.first(), others.last());
+        let extremes = (
+            smallest.copied().unwrap_or(f64::INFINITY),
+            largest.copied().unwrap_or(0.0),
+        );
+        Demand {
+            load: unsplit_on.map_or(0.0, |k| least_load(&others, k)),
+            displaced: number(displaced(own, all, blocks.iter().take(root).sum())),
+            ..Demand::rooted(others.len() + 1, others.iter().sum(), extremes)
         }
-        Demand::rooted(reach, total, (smallest, largest))
     }
 
     fn blocks_of_all(p: usize, blocks: impl Iterator<Item = usize>) -> Demand {
@@ -264,4 +298,62 @@ impl Demand {
             ..self
         }
     }
+}
+
+/// A lower bound of the largest load of `k` ports that share `blocks`, sorted from the largest to
+/// the smallest, none of which is split: for few blocks that of the best partition.
+pub(super) fn least_load(blocks: &[f64], k: usize) -> f64 {
+    let at = |i: usize| blocks.get(i).copied().unwrap_or(0.0);
+    let all: f64 = blocks.iter().sum();
+    // Of the k + 1 largest blocks two share a port.
+    let bound = (all / number(k))
+        .max(at(0))
+        .max(at(k.saturating_sub(1)) + at(k));
+    if blocks.len() > MAX_PARTITIONED || k >= blocks.len() {
+        return bound;
+    }
+    let mut least = f64::INFINITY;
+    assign(blocks, &mut vec![0.0; k], bound, &mut least);
+    least
+}
+
+/// Lowers `least` to the largest load if `blocks` are added to `loads` in the best way, unless it
+/// has reached `bound`.
+fn assign(blocks: &[f64], loads: &mut [f64], bound: f64, least: &mut f64) {
+    let Some((&block, rest)) = blocks.split_first() else {
+        *least = loads.iter().copied().fold(0.0, f64::max);
+        return;
+    };
+    for port in 0..loads.len() {
+        let load = loads[port];
+        // Of ports with the same load one is tried.
+        if load + block < *least && *least > bound && !loads[..port].contains(&load) {
+            loads[port] = load + block;
+            assign(rest, loads, bound, least);
+            loads[port] = load;
+        }
+    }
+}
+
+/// How many elements of `own` are not where they are in `all`, of which they are those from
+/// `start`.
+fn displaced(own: &Spans, all: &Spans, start: usize) -> usize {
+    let mut own = own.iter().copied().filter(|span| span.len > 0);
+    let mut all = all.iter().copied().filter(|span| span.len > 0);
+    let (mut before, mut displaced) = (start, 0);
+    let (mut mine, mut place) = (own.next(), all.next());
+    while let (Some(from), Some(to)) = (mine.as_mut(), place.as_mut()) {
+        let skipped = before.min(to.len);
+        let len = (to.len - skipped).min(from.len);
+        if from.offset != to.offset + skipped {
+            displaced += len;
+        }
+        before -= skipped;
+        for (span, used) in [(from, len), (to, skipped + len)] {
+            (span.offset, span.len) = (span.offset + used, span.len - used);
+        }
+        mine = mine.filter(|span| span.len > 0).or_else(|| own.next());
+        place = place.filter(|span| span.len > 0).or_else(|| all.next());
+    }
+    displaced
 }

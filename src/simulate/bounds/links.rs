@@ -28,6 +28,8 @@ pub(super) struct Needs {
     /// By rank: elements that it must send.
     sent: Vec<f64>,
     path: Path,
+    /// A rank, and the elements of its own block that it has elsewhere than in their place.
+    displaced: (usize, f64),
 }
 
 /// Which ranks must exchange data.
@@ -65,6 +67,7 @@ impl Needs {
             let all: f64 = sizes.iter().sum();
             sizes.iter().map(|n| all - n).collect()
         };
+        let displaced = (0, 0.0);
         let row = collective.kind().row();
         let ((source, has), (target, gets)) = (row.input, row.output);
         if has == Extent::Pairs {
@@ -87,6 +90,7 @@ impl Needs {
                 received,
                 sent,
                 path,
+                displaced,
             };
         }
         let last = match row.combines {
@@ -101,6 +105,7 @@ impl Needs {
                 received,
                 sent,
                 path,
+                displaced,
             };
         }
         let sent = match gets {
@@ -121,7 +126,15 @@ impl Needs {
             sent: sent.into_iter().enumerate().map(needed).collect(),
             received,
             path: Path::All,
+            displaced,
         }
+    }
+
+    /// The same needs of a rank that has so many elements of its own block elsewhere than in their
+    /// place.
+    pub(super) fn displacing(self, rank: usize, elements: f64) -> Needs {
+        let displaced = (rank, elements);
+        Needs { displaced, ..self }
     }
 
     /// An alltoall, with one span a block, or equal blocks.
@@ -142,6 +155,7 @@ impl Needs {
             received: others(|l| total_len(&l.output)),
             sent: others(|l| total_len(&l.input)),
             path: Path::Unknown,
+            displaced: (0, 0.0),
         }
     }
 
@@ -157,9 +171,18 @@ impl Needs {
         };
         let k = number(ports.k().max(1));
         // A rank without a link for its messages has no correct schedule.
+        let of_ports = |r: usize, elements: f64, towards: Towards| {
+            finite(graph.least(r, (elements / k).max(1.0), towards))
+        };
         let work = |r: usize, elements: f64, towards: Towards| match elements {
             0.0 => 0.0,
-            n => finite(graph.least(r, (n / k).max(1.0), towards)),
+            n if self.displaced.0 == r && !cost.overlaps() => {
+                let own = self.displaced.1;
+                let copied = cost.min_copy_rate(r) * graph.bytes * own;
+                let alone = of_ports(r, n, towards) + copied;
+                alone.min(of_ports(r, n + own, towards))
+            }
+            n => of_ports(r, n, towards),
         };
         let (mut path, mut port) = (0.0f64, 0.0f64);
         let single = match self.path {

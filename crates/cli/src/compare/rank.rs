@@ -15,7 +15,7 @@ use crate::input::{ScheduleInfo, warnings_about};
 use crate::levels;
 use crate::output::{self, Skipped};
 use crate::progress::WorkBar;
-use crate::task::{PlanTask, bar_length, lower_bounds};
+use crate::task::{PlanTask, bar_length};
 
 /// Comparisons that take at least this long, in seconds, say so before.
 const SILENT_SECONDS: f64 = 5.0;
@@ -82,7 +82,13 @@ pub(super) fn rank(
     let collective = info.kind.with_root(info.root.unwrap_or(0));
     warnings_about(&args.common, &collective, ports, several_ports);
     let bounds = bounds.into_inner().unwrap_or_default();
-    let lower_bound = bounds.into_values().fold(f64::INFINITY, f64::min);
+    // Schedules of files may take another root, split blocks, or have a block in its place.
+    let cost = task.request.get_cost();
+    let of_own = own.iter().map(|own| own.schedule.lower_bound(cost).largest);
+    let lower_bound = bounds
+        .into_values()
+        .chain(of_own)
+        .fold(f64::INFINITY, f64::min);
     let info = fastest.row.info.clone();
     let timed = ranking.choices.into_iter();
     let planned = timed.map(|timed| (timed.row, Candidate::Planned(timed.choice)));
@@ -142,9 +148,8 @@ impl TimedAlgorithm {
         let name = algorithm.to_string();
         let row = CompareRow::new(&name, &timed, element_bytes, info, levels)?;
         if let Ok(mut bounds) = bounds.lock() {
-            bounds.entry(row.info.root).or_insert_with(|| {
-                lower_bounds(&planned, request.ranks(), cost, element_bytes).largest
-            });
+            let bound = || planned.lower_bound(cost).largest;
+            bounds.entry(row.info.root).or_insert_with(bound);
         }
         Ok(TimedAlgorithm {
             choice: Choice {
