@@ -3,7 +3,7 @@
 //!
 //! - Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
 //!   Scatter", Lemma 3 and Theorem 1.
-//! - Tree: that of `oneport::internal::gather::binomial::adaptive`.
+//! - Tree: that of `oneport::internal::gather::binomial::adaptive` to the same root.
 //! - Ports: bidirectional, one-ported.
 //! - Symbols: `p` ranks, root `r`, block of `m_i` elements at rank `i`.
 //! - Control messages: 3 elements each. At most `2 ceil(log2 p) - 1` of them depend on each other,
@@ -59,9 +59,8 @@ impl GatherPart {
     /// Finds this rank's part in gathering the blocks of all ranks, of which its own has `block`
     /// elements.
     ///
-    /// The root is `root`; with `None` it is the rank where the gather takes the least time. All
-    /// ranks call it with the same root. The first [`CONTROL`] elements of the buffer are
-    /// overwritten.
+    /// The root is `root`; with `None` it is that of Lemma 1, which waits for no subcube. All ranks
+    /// call it with the same root. The first [`CONTROL`] elements of the buffer are overwritten.
     ///
     /// # Errors
     /// When the root is not one of the ranks, the buffer is too short, a size does not fit, or as

@@ -76,7 +76,7 @@ fn reduce(team: &mut Team) -> Result<bool> {
     Ok(buffers[0][..100] == [sum; 100])
 }
 
-/// Gathers random blocks of 20 bytes on average at the rank where that takes the least time.
+/// Gathers random blocks of 20 bytes on average at the root of Lemma 1.
 fn gather(team: &mut Team) -> Result<bool> {
     let p = team.ranks();
     let cost = CostModel::new(50.0, 1.0);
@@ -102,7 +102,8 @@ fn gather(team: &mut Team) -> Result<bool> {
     team.scope(&mut buffers, &options, run)?;
 
     let bytes = sizes.iter().map(|&size| 8 * size as u64).collect();
-    let problem = GatherProblem::new(bytes, cost, None)?;
+    let root = parts.iter().position(|part| part.parent.is_none());
+    let problem = GatherProblem::new(bytes, cost, root)?;
     let planned = problem.time(&binomial::adaptive(&problem)?);
     println!("gather: {gathering}, planned {planned}; finding its tree took {construction}");
     let mut blocks = buffers.iter().zip(&sizes).enumerate();

@@ -63,6 +63,7 @@ pub(crate) mod tree {
     pub(crate) mod postal;
     pub(crate) mod split_binary;
     pub(crate) mod two_tree;
+    pub(crate) mod unordered;
 }
 
 pub(crate) mod pipeline {
@@ -149,6 +150,7 @@ pub(crate) mod gather {
     pub mod binary;
     pub mod binomial;
     pub mod degrading;
+    pub(in crate::plan) mod earliest;
     pub mod heterogeneous;
     pub mod linear;
     pub mod noncontiguous;
@@ -159,6 +161,7 @@ pub(crate) mod gather {
     mod row;
     mod subsets;
     mod tree;
+    mod tree_costs;
     pub mod two_groups;
     pub mod weakly_ordered;
 
@@ -208,6 +211,7 @@ const ALGORITHMS: &[Row] = &[
     exchange::composed::REDUCE,
     tree::postal::REDUCE,
     tree::arrival_tree::REDUCE,
+    tree::unordered::REDUCE,
     broadcast(tree::binomial::REDUCE),
     broadcast(tree::bine::REDUCE),
     broadcast(tree::knomial::REDUCE),
@@ -229,6 +233,7 @@ const ALGORITHMS: &[Row] = &[
     exchange::van_de_geijn::RING_BROADCAST,
     broadcast(tree::postal::REDUCE),
     broadcast(tree::arrival_tree::REDUCE),
+    tree::unordered::BROADCAST,
     circulant::census::ALLREDUCE,
     circulant::allgather::ALLREDUCE,
     circulant::n_blocks::ALLREDUCE,

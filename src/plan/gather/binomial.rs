@@ -2,20 +2,27 @@
 //! them.
 //!
 //! - Source: folklore (oblivious); Träff, "Practical, Linear-time, Fully Distributed Algorithms for
-//!   Irregular Gather and Scatter", Lemmas 1 and 2 (adaptive).
-//! - Symbols: `p` ranks, blocks `m_i`; a subcube is a range of ranks `[a 2^d, (a + 1) 2^d)`, the
-//!   last one possibly cut off at `p`.
-//! - Time of the adaptive tree: at most
-//!   `ceil(log2 p) alpha + beta sum_{i != r} m_i + gamma_copy m_r`, where `r` is the root, if the
-//!   root is free and `gamma_copy = 0`.
+//!   Irregular Gather and Scatter", Lemmas 1 and 2, and "On Optimal Trees for Irregular Gather and
+//!   Scatter Collectives", Proposition 1 (adaptive).
+//! - Symbols: `p` ranks, blocks `m_i`, `g` the cost of copying a byte over that of sending it; a
+//!   subcube is a range of ranks `[a 2^d, (a + 1) 2^d)`, the last one possibly cut off at `p`.
+//! - Time of the adaptive tree, if the root is free: at most
+//!   `ceil(log2 p) alpha + beta (sum_{i != r} m_i + g m_r)` for a root `r`, so with `gamma_copy =
+//!   beta` at most `ceil(log2 p) alpha + beta sum m_i`.
 //! - Class: adjacent trees.
 //!
 //! One message from the root of one subcube to the root of the other joins two adjacent subcubes. A
 //! subcube that contains the given root is rooted there. Otherwise:
 //! - oblivious: the higher-numbered side receives, so every subcube is rooted at its last rank;
 //! - adaptive: the side that takes longer to gather receives, by the estimate
-//!   `sum_{i != root} m_i`. Of two equal sides the one with more data receives, then the
-//!   higher-numbered one. No receiver waits, except for a given root.
+//!   `sum_{i != root} m_i + g m_root`. Of two equal sides the one with more data receives, then the
+//!   one whose root's block is smaller, then the higher-numbered one. No receiver waits, except for
+//!   a given root. With free copies this is Lemma 1, with `g = 1` (all data) Proposition 1.
+//!
+//! For a given root the estimate `g = 0` is sometimes the better one although copies take time, so
+//! then both trees are made, and the faster one is taken. A free root is the best one of all: the
+//! subcubes that do not contain the root are the same for every root, so that each takes
+//! `O(log p)` to time.
 //!
 //! Every rank copies its own block before it receives.
 //!
@@ -28,6 +35,7 @@ use crate::plan::prelude::*;
 
 tree_rows!(
     OBLIVIOUS_GATHER, OBLIVIOUS_SCATTER: "oblivious", oblivious {
+        best_root: crate::plan::registry::BestRoot::Own,
         source: "folklore; Träff, optimal gather trees, section 5.1",
         rounds: "ceil(log2 p)",
         volume: "at most ceil(log2 p) times each block",
@@ -35,7 +43,7 @@ tree_rows!(
 );
 
 tree_rows!(
-    BEST_ROOT_GATHER, BEST_ROOT_SCATTER: "oblivious-best-root", oblivious_best_root {
+    BEST_ROOT_GATHER, BEST_ROOT_SCATTER: "oblivious-best-root", oblivious {
         best_root: crate::plan::registry::BestRoot::Own,
         source: "oneport",
         rounds: "ceil(log2 p)",
@@ -45,41 +53,52 @@ tree_rows!(
 
 tree_rows!(
     ADAPTIVE_GATHER, ADAPTIVE_SCATTER: "adaptive", adaptive {
-        source: "Träff, adaptive gather trees, Lemmas 1 and 2",
+        best_root: crate::plan::registry::BestRoot::Own,
+        source: "Träff, adaptive gather trees, Lemmas 1 and 2; optimal gather trees, Proposition 1",
         rounds: "ceil(log2 p)",
         volume: "at most ceil(log2 p) times each block",
     }
 );
 
-/// The oblivious tree. With a free root it takes the published choice: the best of the roots `0`,
-/// `p - 1` and all `2^k - 1`. Takes `O(p)` time.
+/// The oblivious tree, with a free root the best one over all roots. Takes `O(p log p)` time, or
+/// `O(p)` with a given root.
 pub fn oblivious(problem: &GatherProblem) -> Result<GatherTree> {
-    let p = problem.ranks();
-    let root = problem.root().unwrap_or_else(|| {
-        let powers = (0..usize::BITS)
-            .map(|k| (1usize << k) - 1)
-            .take_while(|&r| r < p);
-        best_of(problem, powers.chain([p - 1]))
-    });
-    Ok(join_subcubes(problem, Some(root), 2, |_, _| false))
+    Ok(best_root_tree(problem, |_, _| false))
 }
 
-/// The best oblivious tree over all roots. Takes `O(p log p)` time, or `O(p)` with a given root.
-pub(crate) fn oblivious_best_root(problem: &GatherProblem) -> Result<GatherTree> {
-    let root = problem
-        .root()
-        .unwrap_or_else(|| best_of(problem, 0..problem.ranks()));
-    Ok(join_subcubes(problem, Some(root), 2, |_, _| false))
-}
-
-/// The adaptive tree: the side receives that has more data without its root's block.
-///
-/// Without a copy cost the receiver never waits for its own subcube (Lemma 1). With one it may, and
-/// may miss the bound of Proposition 1, which holds if its root's block counts, too. Takes `O(p)`
-/// time.
+/// The adaptive tree, with a free root the best one over all roots. Takes `O(p log p)` time, or
+/// `O(p)` with a given root.
 pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
-    let low_receives = Subcube::receives_from;
-    Ok(join_subcubes(problem, problem.root(), 2, low_receives))
+    let fastest = problem.fastest(adaptive_trees(problem));
+    Ok(fastest.expect("there is at least one estimate"))
+}
+
+/// The adaptive trees of all estimates.
+pub(super) fn adaptive_trees(problem: &GatherProblem) -> impl Iterator<Item = GatherTree> {
+    block_weights(problem).map(|weight| best_root_tree(problem, takes_longer(weight)))
+}
+
+/// What a byte of a root's own block counts in the estimates of [`adaptive`] trees, compared with
+/// a byte that is sent.
+pub(super) fn block_weights(problem: &GatherProblem) -> impl Iterator<Item = f64> {
+    let (cost, sizes) = (problem.cost(), problem.sizes());
+    let copies = (0..problem.ranks()).any(|r| cost.copy(r, sizes[r]) > 0.0);
+    // Without a price per byte sent, only the copies tell: more than all bytes together.
+    const MAX: f64 = (1u64 << 60) as f64;
+    let weight = cost
+        .linear()
+        .map_or(1.0, |line| (line.gamma_copy / line.beta).min(MAX));
+    [0.0].into_iter().chain(copies.then_some(weight))
+}
+
+/// Whether the lower-numbered of two subcubes takes longer to gather, by the estimate in which a
+/// byte of the root's own block counts `block_weight`.
+pub(super) fn takes_longer(block_weight: f64) -> impl Fn(Subcube, Subcube) -> bool {
+    let estimate = move |c: Subcube| {
+        let own = block_weight * c.block as f64;
+        (c.others as f64 + own, c.data(), c.others)
+    };
+    move |low, high| estimate(low) > estimate(high)
 }
 
 /// A subcube whose data has been gathered at its root. Sizes are in bytes.
@@ -95,10 +114,9 @@ pub struct Subcube {
 
 impl Subcube {
     /// Whether this subcube receives when joined with its higher-numbered neighbour `high`, if both
-    /// may.
+    /// may and copies cost nothing.
     pub fn receives_from(self, high: Subcube) -> bool {
-        let weight = |c: Subcube| (c.others, c.others + c.block);
-        weight(self) > weight(high)
+        takes_longer(0.0)(self, high)
     }
 
     /// Size of all its blocks.
@@ -154,62 +172,99 @@ pub(super) fn join_subcubes(
     tree
 }
 
-/// The first of the best of `roots` for the oblivious tree, each timed in `O(log p)`.
-fn best_of(problem: &GatherProblem, roots: impl Iterator<Item = usize>) -> usize {
-    let cubes = SubcubeLevels::new(problem);
-    let timed = roots.map(|root| (cubes.time(problem, root), root));
-    fastest(timed).map_or(0, |(_, root)| root)
+/// The tree of [`join_subcubes`] in pairs: to the given root, or to the first of the best ones.
+fn best_root_tree(
+    problem: &GatherProblem,
+    low_receives: impl Fn(Subcube, Subcube) -> bool,
+) -> GatherTree {
+    let best = || {
+        let levels = SubcubeLevels::new(problem, &low_receives);
+        let timed = (0..problem.ranks()).map(|root| (levels.time(problem, root), root));
+        fastest(timed).map_or(0, |(_, root)| root)
+    };
+    let root = problem.root().unwrap_or_else(best);
+    join_subcubes(problem, Some(root), 2, low_receives)
 }
 
-/// Size and time of every subcube rooted at its last rank: `levels[dimension][subcube]`.
-struct SubcubeLevels(Vec<Vec<(u64, f64)>>);
+/// A subcube without the given root, gathered by a tree of its own.
+#[derive(Debug, Clone, Copy)]
+struct Gathered {
+    cube: Subcube,
+    ranks: usize,
+    /// When its root has all data. A single rank has not copied its block: it sends it from where
+    /// it is.
+    ready: f64,
+}
+
+impl Gathered {
+    /// The time at which its root has all data of `sender`, too.
+    fn receive(&self, problem: &GatherProblem, sender: &Gathered) -> f64 {
+        let cost = problem.cost();
+        let time = match self.ranks {
+            1 => cost.copy(self.cube.root, self.cube.block),
+            _ => self.ready,
+        };
+        match sender.cube.data() {
+            0 => time,
+            data => {
+                max_time(time, sender.ready) + cost.transfer(sender.cube.root, self.cube.root, data)
+            }
+        }
+    }
+}
+
+/// All subcubes, each gathered at the root that `low_receives` leads to:
+/// `levels[dimension][subcube]`.
+struct SubcubeLevels(Vec<Vec<Gathered>>);
 
 impl SubcubeLevels {
-    fn new(problem: &GatherProblem) -> SubcubeLevels {
-        let (sizes, cost, p) = (problem.sizes(), problem.cost(), problem.ranks());
-        let mut levels = vec![sizes.iter().map(|&s| (s, 0.0)).collect::<Vec<_>>()];
-        for d in 0.. {
-            let below: &Vec<(u64, f64)> = &levels[d];
-            if below.len() == 1 {
-                break;
-            }
-            let combine = |(a, pair): (usize, &[(u64, f64)])| {
-                let &[low, high] = pair else { return pair[0] };
-                let last = |c: usize| (((c + 1) << d) - 1).min(p - 1);
-                let (from, to) = (last(2 * a), last(2 * a + 1));
-                let single = from + 1 == to;
-                let own = cost.copy(to, sizes[to]);
-                // A rank that has received nothing yet has not copied its block either.
-                let ready = if single { own } else { high.1 };
-                let time = match low.0 {
-                    0 => ready,
-                    size => max_time(ready, low.1) + cost.transfer(from, to, size),
-                };
-                (low.0 + high.0, time)
+    fn new(
+        problem: &GatherProblem,
+        low_receives: impl Fn(Subcube, Subcube) -> bool,
+    ) -> SubcubeLevels {
+        let single = |(root, &block)| Gathered {
+            cube: Subcube {
+                root,
+                block,
+                others: 0,
+            },
+            ranks: 1,
+            ready: 0.0,
+        };
+        let join = |pair: &[Gathered]| {
+            let &[low, high] = pair else { return pair[0] };
+            let (to, from) = match low_receives(low.cube, high.cube) {
+                true => (low, high),
+                false => (high, low),
             };
-            let next = below.chunks(2).enumerate().map(combine).collect();
-            levels.push(next);
+            Gathered {
+                cube: to.cube.with(from.cube),
+                ranks: low.ranks + high.ranks,
+                ready: to.receive(problem, &from),
+            }
+        };
+        let mut level: Vec<Gathered> = problem.sizes().iter().enumerate().map(single).collect();
+        let mut levels = Vec::new();
+        while level.len() > 1 {
+            let next = level.chunks(2).map(join).collect();
+            levels.push(std::mem::replace(&mut level, next));
         }
         SubcubeLevels(levels)
     }
 
-    /// The time of the oblivious tree rooted at `root`.
+    /// The time of the tree to `root`, which receives from the neighbour of each subcube that
+    /// contains it.
     fn time(&self, problem: &GatherProblem, root: usize) -> f64 {
-        let (sizes, cost, p) = (problem.sizes(), problem.cost(), problem.ranks());
-        if p == 1 {
+        let Some(singles) = self.0.first() else {
             return 0.0;
-        }
-        let mut time = cost.copy(root, sizes[root]);
+        };
+        let mut mine = singles[root];
         for (d, level) in self.0.iter().enumerate() {
-            let sibling = (root >> d) ^ 1;
-            let Some(&(size, ready)) = level.get(sibling) else {
-                continue;
-            };
-            if size > 0 && level.len() > 1 {
-                let from = (((sibling + 1) << d) - 1).min(p - 1);
-                time = max_time(time, ready) + cost.transfer(from, root, size);
+            if let Some(neighbour) = level.get((root >> d) ^ 1) {
+                mine.ready = mine.receive(problem, neighbour);
+                mine.ranks += neighbour.ranks;
             }
         }
-        time
+        mine.ready
     }
 }

@@ -31,17 +31,18 @@ tree_rows!(
     }
 );
 
-/// The best such tree over the threshold 0 and all powers of two, and the adaptive tree itself.
-/// Takes `O(p log p log m)` time for `m` bytes in all.
+/// The best such tree over the threshold 0 and all powers of two, and over the adaptive trees
+/// themselves. Takes `O(p log p log m)` time for `m` bytes in all.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
-    let adaptive = binomial::adaptive(problem)?;
     let total: u64 = problem.sizes().iter().sum();
-    let thresholds = (0..64 - total.leading_zeros())
-        .map(|e| 1u64 << e)
-        .chain([0]);
-    let trees = thresholds.map(|t| with_threshold(problem, &adaptive, t));
-    let trees: Vec<GatherTree> = [adaptive.clone()].into_iter().chain(trees).collect();
-    Ok(problem.fastest(trees).unwrap_or(adaptive))
+    let trees = binomial::adaptive_trees(problem).map(|adaptive| {
+        let thresholds = (0..64 - total.leading_zeros()).map(|e| 1u64 << e);
+        let trees = thresholds.chain([0]);
+        let trees = trees.map(|t| with_threshold(problem, &adaptive, t));
+        let best = problem.fastest([adaptive.clone()].into_iter().chain(trees));
+        best.unwrap_or(adaptive)
+    });
+    Ok(problem.fastest(trees).expect("there is an adaptive tree"))
 }
 
 /// The tree for one threshold, in bytes, from the adaptive one. Takes `O(p log p)` time.

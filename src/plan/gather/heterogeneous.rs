@@ -39,6 +39,7 @@ mod binary;
 pub use binary::binary;
 
 use super::tree::{Range, Received};
+use super::tree_costs::TreeCosts;
 use super::{GatherProblem, GatherTree, ensure_few};
 use crate::plan::prelude::*;
 
@@ -49,7 +50,7 @@ const MAX_KEPT: usize = (4 << 30) / 24;
 
 /// The best adjacent tree. See the [module documentation](self) for time and memory.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
-    let platform = GatherCosts::of(problem)?;
+    let platform = TreeCosts::of(problem);
     let mut program = RangeCells::new(&platform)?;
     program.fill()?;
     program.tree(problem.root())
@@ -64,60 +65,10 @@ pub(crate) fn reduction_tree(
     combine: Vec<f64>,
     root: Option<usize>,
 ) -> Result<GatherTree> {
-    let ranks = combine.len();
-    let platform = GatherCosts {
-        cost,
-        before: vec![0; ranks + 1],
-        same: Some(size),
-        copy: vec![0.0; ranks],
-        combine,
-    };
+    let platform = TreeCosts::of_reduction(cost, size, combine);
     let mut program = RangeCells::new(&platform)?;
     program.fill()?;
     program.tree(root)
-}
-
-/// The costs of messages and copies, for blocks of different sizes or messages of equal size.
-#[derive(Debug)]
-struct GatherCosts<'a> {
-    cost: &'a CostModel,
-    /// Total size in bytes of the blocks of all lower ranks; the last entry is the size of all
-    /// blocks.
-    before: Vec<u64>,
-    /// The size of every message, if they are all equal.
-    same: Option<u64>,
-    copy: Vec<f64>,
-    /// The time that each rank adds to every message it receives.
-    combine: Vec<f64>,
-}
-
-impl<'a> GatherCosts<'a> {
-    fn of(problem: &'a GatherProblem) -> Result<GatherCosts<'a>> {
-        let (p, cost) = (problem.ranks(), problem.cost());
-        let mut before = vec![0];
-        before.extend(problem.sizes().iter().scan(0, |sum, &size| {
-            *sum += size;
-            Some(*sum)
-        }));
-        Ok(GatherCosts {
-            cost,
-            before,
-            same: None,
-            copy: (0..p).map(|r| cost.copy(r, problem.sizes()[r])).collect(),
-            combine: vec![0.0; p],
-        })
-    }
-
-    fn ranks(&self) -> usize {
-        self.copy.len()
-    }
-
-    /// Time of the message with the data of ranks `a..=b`.
-    #[inline]
-    fn message(&self, from: usize, to: usize, (a, b): Range) -> f64 {
-        let size = self.same.unwrap_or(self.before[b + 1] - self.before[a]);
-        self.cost.transfer(from, to, size) + self.combine[to]
-    }
 }
 
 /// The last message that the root of a range receives.
@@ -130,7 +81,7 @@ struct LastMessage {
 
 #[derive(Debug)]
 struct RangeCells<'a> {
-    platform: &'a GatherCosts<'a>,
+    platform: &'a TreeCosts<'a>,
     /// `C[i, j, r]`.
     cells: Vec<f64>,
 }
@@ -162,7 +113,7 @@ impl Offers {
 }
 
 impl<'a> RangeCells<'a> {
-    fn new(platform: &'a GatherCosts<'a>) -> Result<RangeCells<'a>> {
+    fn new(platform: &'a TreeCosts<'a>) -> Result<RangeCells<'a>> {
         let p = platform.ranks();
         if p == 0 {
             return Err(Error::usage("a collective needs at least one rank"));

@@ -7,11 +7,13 @@
 //!
 //! The two planners:
 //!
-//! - [`exact`]: the dynamic program of `Sets` over sets of ranks. `O(p 3^p)`; refused for more
-//!   than 16 ranks.
+//! - [`exact`]: the dynamic program of `Sets` over sets of ranks. `O(p 3^p)`, and `p` times as long
+//!   where links differ; refused for more than 16 ranks.
 //! - [`tree`]: exact for few ranks. For more, the best adjacent tree over the ranks in another
 //!   order (a permutation): in rank order, in decreasing order of blocks with the root first, then
 //!   with ranks moved as long as that helps, in a fixed number of tries; and [`super::two_groups`].
+//!   Where links differ, the best adjacent tree, and the one of [`super::earliest`] for messages of
+//!   the average size, which exists wherever links connect all ranks to the root.
 //!
 //! Schedules assemble blocks in rank order at every rank, so messages may have several spans; this
 //! costs nothing in the model.
@@ -19,8 +21,10 @@
 //! Example, `m = 21,31,31,31,41,41,41,61,61,131,240,250`, `alpha = beta = gamma = 1`, free root:
 //! 982, where adjacent trees take 983 and rank-ordered ones 986.
 
-use super::subsets::Sets;
-use super::{GatherProblem, GatherTree, optimal, two_groups};
+use super::subsets::{Parts, Sets};
+use super::tree_costs::TreeCosts;
+use super::weakly_ordered::sorted_by_completion;
+use super::{GatherProblem, GatherTree, earliest, optimal, two_groups};
 use crate::error::Result;
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::random::Generator;
@@ -47,11 +51,21 @@ const MAX_TRIES: usize = 24;
 /// [`optimal::tree`] up to 26 times (twice from 363 ranks on); where links differ in cost, once.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let p = problem.ranks();
-    if problem.cost().links().is_some() {
-        return optimal::tree(problem);
-    }
     if p <= EXACT {
         return exact(problem);
+    }
+    if problem.cost().links().is_some() {
+        let average = problem.sizes().iter().sum::<u64>().div_ceil(p as u64);
+        let costs = TreeCosts::of_reduction(problem.cost(), average, vec![0.0; p]);
+        let earliest = earliest::tree(&costs, problem.root());
+        let earliest = earliest.map(|tree| sorted_by_completion(problem, tree));
+        // Ordered trees may not exist, or take too long to find.
+        return match (optimal::tree(problem), earliest) {
+            (Ok(ordered), Ok(other)) => {
+                Ok(problem.fastest([ordered.clone(), other]).unwrap_or(ordered))
+            }
+            (ordered, other) => other.or(ordered),
+        };
     }
     let mut order: Vec<usize> = (0..p).collect();
     let mut best = ordered(problem, &order)?;
@@ -135,7 +149,10 @@ fn copy_children(
     }
 }
 
-/// The best tree of all, in `O(p 3^p)` time and `O(p 2^p)` memory.
+/// The best tree of all, in `O(p 2^p)` memory.
+///
+/// # Errors
+/// More than [`MAX_EXACT`] ranks, or links that do not connect all ranks.
 pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
-    Ok(Sets::new(problem, 1, MAX_EXACT)?.tree(problem.root()))
+    Sets::new(&TreeCosts::of(problem), Parts::All, 1, MAX_EXACT)?.tree(problem.root())
 }

@@ -18,9 +18,10 @@
 //!   data, each gathered through one port of the root by the best tree over its ranks in decreasing
 //!   order of blocks.
 
-use super::binomial::{Subcube, join_subcubes};
+use super::binomial::{block_weights, join_subcubes, takes_longer};
 use super::noncontiguous;
-use super::subsets::Sets;
+use super::subsets::{Parts, Sets};
+use super::tree_costs::TreeCosts;
 use super::{GatherProblem, GatherTree};
 use crate::error::{Error, Result};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
@@ -49,11 +50,15 @@ pub const MAX_EXACT: usize = 15;
 /// Maximum number of ranks for which [`tree`] is exact.
 const EXACT: usize = 10;
 
-/// The adaptive tree for the problem's ports. Takes `O(p)` time.
+/// The adaptive tree for the problem's ports, without a search for the best of free roots. Takes
+/// `O(p)` time.
 pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
     let (root, radix) = (problem.root(), problem.ported().saturating_add(1));
-    let low_receives = Subcube::receives_from;
-    Ok(join_subcubes(problem, root, radix, low_receives))
+    let tree = |weight| join_subcubes(problem, root, radix, takes_longer(weight));
+    let trees = block_weights(problem).map(tree);
+    Ok(problem
+        .fastest(trees)
+        .expect("there is at least one estimate"))
 }
 
 /// The best tree found: see the [module documentation](self). Takes `O(p log p + p k)` time, and as
@@ -61,7 +66,7 @@ pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let (p, cost) = (problem.ranks(), problem.cost());
     let free = (0..p).all(|r| cost.copy(r, problem.sizes()[r]) == 0.0);
-    if p <= EXACT && free && cost.links().is_none() {
+    if p <= EXACT && free {
         return exact(problem);
     }
     let adaptive = adaptive(problem)?;
@@ -107,5 +112,6 @@ pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
             "the best of all trees with several ports is computed only where copies cost nothing (gamma_copy 0)",
         ));
     }
-    Ok(Sets::new(problem, problem.ported(), MAX_EXACT)?.tree(problem.root()))
+    let (costs, ports) = (TreeCosts::of(problem), problem.ported());
+    Sets::new(&costs, Parts::All, ports, MAX_EXACT)?.tree(problem.root())
 }

@@ -117,6 +117,8 @@ pub enum MadeFor {
     Latency,
     /// Ranks that arrive late: schedules depend on the arrivals.
     LateRanks,
+    /// Machines whose links differ in cost, or connect some ranks only.
+    UnevenLinks,
 }
 
 /// Port models an algorithm is planned for.
@@ -177,6 +179,7 @@ impl Row {
             MadeFor::AnyMachine => true,
             MadeFor::Latency => cost.latency_between(0, 1) > 0.0,
             MadeFor::LateRanks => cost.last_arrival() > 0.0,
+            MadeFor::UnevenLinks => cost.links().is_some(),
         }
     }
 

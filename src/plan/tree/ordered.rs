@@ -34,10 +34,22 @@ pub(in crate::plan) const BROADCAST: Row = Row {
 };
 
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
-    plan_reduction(request, true)
+    reduce_along(tree, request, true)
 }
 
-fn plan_reduction(request: &Request, combines: bool) -> Result<Schedule> {
+pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
+    broadcast_along(tree, request)
+}
+
+/// A tree for a reduction. If it does not combine, it is the reversal of a broadcast.
+pub(super) type ReductionTree = fn(&Request, bool) -> Result<GatherTree>;
+
+/// The reduction along a tree.
+pub(super) fn reduce_along(
+    tree: ReductionTree,
+    request: &Request,
+    combines: bool,
+) -> Result<Schedule> {
     let tree = tree(request, combines)?;
     let root = tree.root();
     let (mut b, vector) = over_vector(request, Collective::Reduce { root }, 0);
@@ -54,25 +66,28 @@ fn plan_reduction(request: &Request, combines: bool) -> Result<Schedule> {
     b.build()
 }
 
-pub(crate) fn broadcast(request: &Request) -> Result<Schedule> {
+/// The broadcast along a tree: the reversal of a reduction with links in the opposite direction.
+pub(super) fn broadcast_along(tree: ReductionTree, request: &Request) -> Result<Schedule> {
     let reversed = request.cost.clone().reversed_links()?;
     let request = request.clone().cost(reversed).keep_order(false);
-    plan_reduction(&request, false)?.into_reversed()
+    reduce_along(tree, &request, false)?.into_reversed()
+}
+
+/// Bytes of a message, the time that each rank takes to combine it, and the root unless it is free.
+pub(super) fn whole_messages(request: &Request, combines: bool) -> (u64, Vec<f64>, Option<usize>) {
+    let size = bytes(request.elements(), request.element_bytes);
+    let combine = |r: usize| match combines {
+        true => request.cost.combine(r, size),
+        false => 0.0,
+    };
+    let root = (!request.root_free).then_some(request.root);
+    (size, (0..request.ranks).map(combine).collect(), root)
 }
 
 fn tree(request: &Request, combines: bool) -> Result<GatherTree> {
     let p = request.ranks;
     if request.cost.links().is_some() {
-        let size = bytes(request.elements(), request.element_bytes);
-        let root = (!request.root_free).then_some(request.root);
-        let combine = |r: usize| {
-            if combines {
-                request.cost.combine(r, size)
-            } else {
-                0.0
-            }
-        };
-        let combine = (0..p).map(combine).collect();
+        let (size, combine, root) = whole_messages(request, combines);
         return heterogeneous::reduction_tree(&request.cost, size, combine, root);
     }
     let mut tree = GatherTree::unconnected(p, request.root);

@@ -1,6 +1,8 @@
 //! Optimal trees for links that differ in cost: they take the times of the paper's equations.
 
-use oneport::internal::gather::{GatherProblem, GatherTree, binary, heterogeneous, optimal};
+use oneport::internal::gather::{
+    GatherProblem, GatherTree, binary, heterogeneous, noncontiguous, optimal, weakly_ordered,
+};
 use oneport::machine::Links;
 use oneport::{CostModel, Ports, Result};
 
@@ -169,4 +171,109 @@ fn equal_links_give_the_homogeneous_optimum() {
             prove(&other, &heterogeneous::tree(&one).unwrap());
         }
     }
+}
+
+/// Proposition 2, literally: the least time of trees over `set` to `r`, whose last message has the
+/// data of a part that `allowed` accepts. Sets are lists of ranks in order.
+fn of_sets(problem: &GatherProblem, set: &[usize], r: usize, allowed: fn(&[usize]) -> bool) -> f64 {
+    if set == [r] {
+        return 0.0;
+    }
+    let mut best = f64::INFINITY;
+    for chosen in 1..1usize << set.len() {
+        let (part, rest): (Vec<usize>, Vec<usize>) = set
+            .iter()
+            .partition(|&&x| chosen >> set.iter().position(|&y| y == x).unwrap() & 1 == 1);
+        if part.contains(&r) || !allowed(&part) {
+            continue;
+        }
+        let own = problem.cost().copy(r, problem.sizes()[r]);
+        let before = if rest == [r] {
+            own
+        } else {
+            of_sets(problem, &rest, r, allowed)
+        };
+        let size = part.iter().map(|&x| problem.sizes()[x]).sum();
+        for &x in &part {
+            let sent = before.max(of_sets(problem, &part, x, allowed));
+            best = best.min(sent + problem.cost().transfer(x, r, size));
+        }
+    }
+    best
+}
+
+#[test]
+fn trees_of_sets_and_of_ranges_are_the_best_of_their_class() {
+    let mut random = Random::new(43);
+    let any = |_: &[usize]| true;
+    let consecutive = |part: &[usize]| part[part.len() - 1] - part[0] + 1 == part.len();
+    let (mut unconnected, mut below_ordered) = (0, 0);
+    for round in 0..120 {
+        let p = 1 + random.below(5) as usize;
+        let mut cost = links(&mut random, p, 0);
+        if round % 3 == 0 {
+            // Without the links between neighbours, too.
+            let mut links = cost.links().unwrap().clone();
+            for i in 0..p {
+                for j in 0..p {
+                    if random.below(2) == 0 {
+                        (links.alpha[i][j], links.beta[i][j]) = (None, None);
+                    }
+                }
+            }
+            cost = CostModel::heterogeneous(links).unwrap();
+        }
+        let problem = GatherProblem::new(random.sizes(p), cost, None).unwrap();
+        let all: Vec<usize> = (0..p).collect();
+        for (plan, allowed) in [
+            (
+                noncontiguous::tree as super::Plan,
+                any as fn(&[usize]) -> bool,
+            ),
+            (weakly_ordered::tree, consecutive),
+        ] {
+            let times: Vec<f64> = (0..p)
+                .map(|r| of_sets(&problem, &all, r, allowed))
+                .collect();
+            let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+            for root in (0..p).map(Some).chain([None]) {
+                let problem = problem.clone().with_root(root).unwrap();
+                let time = root.map_or(least, |root| times[root]);
+                let Ok(tree) = plan(&problem) else {
+                    assert_eq!(time, f64::INFINITY, "{problem:?}");
+                    unconnected += 1;
+                    continue;
+                };
+                assert_eq!(problem.time(&tree), time, "{problem:?} {tree:?}");
+                prove_gather(&problem, &tree);
+                let ordered = optimal::tree(&problem).map(|tree| problem.time(&tree));
+                below_ordered += usize::from(ordered.is_ok_and(|ordered| time < ordered));
+            }
+        }
+    }
+    assert!(
+        unconnected > 20 && below_ordered > 20,
+        "{unconnected} {below_ordered}"
+    );
+}
+
+#[test]
+fn sparse_links_of_many_ranks_have_unordered_trees() {
+    // A ring whose ranks are numbered in steps of 5: no two neighbours are linked.
+    let p = 17;
+    let linked = |i: usize, j: usize| (i + 5) % p == j || (j + 5) % p == i;
+    let row = |i: usize| (0..p).map(move |j| linked(i, j).then_some(3.0));
+    let alpha: Vec<Vec<_>> = (0..p).map(|i| row(i).collect()).collect();
+    let beta = alpha.clone();
+    let cost = CostModel::heterogeneous(Links {
+        alpha,
+        beta,
+        ..Links::default()
+    });
+    let problem = GatherProblem::new(vec![2; p], cost.unwrap(), Some(0)).unwrap();
+    assert!(optimal::tree(&problem).is_err());
+    let tree = noncontiguous::tree(&problem).unwrap();
+    prove_gather(&problem, &tree);
+    // Two chains of 8 ranks: the blocks of one end travel over 8 links.
+    assert!(problem.time(&tree).is_finite());
 }

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use oneport::check::Options;
 use oneport::machine::Links;
 use oneport::plan::Request;
+use oneport::random::Generator;
 use oneport::{CostModel, Kind, Ports, Schedule, Step};
 
 use super::{closed_form, executed};
@@ -370,4 +371,152 @@ fn two_multi_trees_of_five_ranks() {
     let trees = multi_trees(5, 2, 2);
     assert_eq!(edges(&trees[0]), [(0, 1), (1, 2), (1, 3), (3, 4)]);
     assert_eq!(edges(&trees[1]), [(0, 2), (2, 1), (2, 4), (4, 3)]);
+}
+
+/// The least time of a broadcast of 8 bytes: of all orders in which ranks that have the data send it
+/// to others. `next` says when each rank that has it can send next.
+fn least_broadcast(cost: &CostModel, next: &mut Vec<f64>) -> f64 {
+    let p = next.len();
+    if next.iter().all(|time| time.is_finite()) {
+        return next.iter().copied().fold(0.0, f64::max);
+    }
+    let mut least = f64::INFINITY;
+    for from in (0..p).filter(|&r| next[r].is_finite()).collect::<Vec<_>>() {
+        for to in (0..p)
+            .filter(|&r| next[r].is_infinite())
+            .collect::<Vec<_>>()
+        {
+            let end = next[from] + cost.transfer(from, to, 8);
+            if end.is_finite() {
+                let before = (next[from], next[to]);
+                (next[from], next[to]) = (end, end);
+                least = least.min(least_broadcast(cost, next));
+                (next[from], next[to]) = before;
+            }
+        }
+    }
+    least
+}
+
+#[test]
+fn the_fastest_broadcast_on_uneven_and_sparse_links() {
+    let mut random = Generator::new(5);
+    let mut unconnected = 0;
+    for round in 0..60 {
+        let p = 1 + round % 5;
+        // As in the comparison of atomic broadcasts: alpha 100 to 2000, beta 0; then sparse ones.
+        let (beta, missing) = [(0, 0), (30, 0), (0, 50)][round % 3];
+        let mut alpha = vec![vec![None; p]; p];
+        let mut of_beta = alpha.clone();
+        for i in 0..p {
+            for j in 0..p {
+                if random.below(100) < missing {
+                    continue;
+                }
+                alpha[i][j] = Some((100 + random.below(1901)) as f64);
+                of_beta[i][j] = Some(random.below(beta + 1) as f64);
+            }
+        }
+        let cost = CostModel::heterogeneous(Links {
+            alpha,
+            beta: of_beta,
+            ..Links::default()
+        })
+        .unwrap();
+        let least = |root: usize| {
+            let mut next = vec![f64::INFINITY; p];
+            next[root] = 0.0;
+            least_broadcast(&cost, &mut next)
+        };
+        let reversed = Request::reduce(p, 8).cost(transposed(&cost));
+        for root in 0..p {
+            let request = Request::broadcast(p, 8).cost(cost.clone()).root(root);
+            let Ok(schedule) = request.plan("unordered") else {
+                assert_eq!(least(root), f64::INFINITY);
+                unconnected += 1;
+                continue;
+            };
+            assert!(schedule.check().is_correct());
+            assert_eq!(makespan(&schedule, &cost), least(root), "{cost:?} {root}");
+            // The reduction over the same links backwards takes as long.
+            let reduced = reversed.clone().root(root).plan("unordered").unwrap();
+            assert!(reduced.check().is_correct());
+            assert_eq!(makespan(&reduced, reversed.get_cost()), least(root));
+        }
+        let free = Request::broadcast(p, 8).cost(cost.clone()).free_root(true);
+        if let Ok(schedule) = free.plan("unordered") {
+            let best = (0..p).map(least).fold(f64::INFINITY, f64::min);
+            assert_eq!(makespan(&schedule, &cost), best);
+        }
+    }
+    assert!(unconnected > 5);
+}
+
+fn makespan(schedule: &Schedule, cost: &CostModel) -> f64 {
+    schedule.simulate(cost).unwrap().makespan()
+}
+
+/// The same costs with the links in the opposite direction.
+fn transposed(cost: &CostModel) -> CostModel {
+    let turned = |m: &[Vec<Option<f64>>]| -> Vec<Vec<Option<f64>>> {
+        (0..m.len())
+            .map(|i| m.iter().map(|row| row[i]).collect())
+            .collect()
+    };
+    let links = cost.links().unwrap();
+    CostModel::heterogeneous(Links {
+        alpha: turned(&links.alpha),
+        beta: turned(&links.beta),
+        ..links.clone()
+    })
+    .unwrap()
+}
+
+#[test]
+fn broadcasts_among_many_ranks_send_what_ends_first() {
+    // Equal links: a binomial tree. Combining takes time, too.
+    for p in [13usize, 16, 33] {
+        let links = Links {
+            alpha: vec![vec![Some(1.0); p]; p],
+            beta: vec![vec![Some(0.0); p]; p],
+            gamma: vec![1.0; p],
+            ..Links::default()
+        };
+        let cost = CostModel::heterogeneous(links).unwrap();
+        let rounds = f64::from(p.next_power_of_two().trailing_zeros());
+        let broadcast = Request::broadcast(p, 1).cost(cost.clone()).root(4);
+        assert_eq!(
+            makespan(&broadcast.plan("unordered").unwrap(), &cost),
+            rounds
+        );
+        let reduce = Request::reduce(p, 1).cost(cost.clone()).root(4);
+        let schedule = reduce.plan("unordered").unwrap();
+        assert!(schedule.check().is_correct());
+        assert_eq!(makespan(&schedule, &cost), 2.0 * rounds);
+        assert!(reduce.keep_order(true).plan("unordered").is_err());
+    }
+    // A star whose centre is not the root, and a rank that nothing reaches.
+    let p = 15;
+    let row = |i: usize| (0..p).map(move |j| ((i == 0) != (j == 0)).then_some(1.0));
+    let alpha: Vec<Vec<_>> = (0..p).map(|i| row(i).collect()).collect();
+    let beta = alpha.clone();
+    let star = Links {
+        alpha,
+        beta,
+        ..Links::default()
+    };
+    let cost = CostModel::heterogeneous(star.clone()).unwrap();
+    let request = Request::broadcast(p, 1).cost(cost.clone()).root(3);
+    let schedule = request.plan("unordered").unwrap();
+    assert!(schedule.check().is_correct());
+    assert_eq!(makespan(&schedule, &cost), 14.0 * 2.0);
+    let free = request.clone().free_root(true).plan("unordered").unwrap();
+    assert_eq!(makespan(&free, &cost), 14.0 * 2.0);
+    let mut cut = star;
+    cut.alpha[0][7] = None;
+    cut.beta[0][7] = None;
+    let refused = request
+        .cost(CostModel::heterogeneous(cut).unwrap())
+        .plan("unordered");
+    assert!(refused.unwrap_err().to_string().contains("do not connect"));
 }

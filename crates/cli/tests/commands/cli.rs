@@ -493,6 +493,42 @@ fn heterogeneous_costs_are_read_and_validated() {
         json(&format!("simulate reduce -p 3 --bytes 2 --costs {gap}"))["ranks"],
         3
     );
+    // Links 0-2 and 1-2 have no tree of consecutive ranks to rank 1.
+    let path = file(
+        "path.json",
+        r#"{"alpha": [[0,null,1],[null,0,1],[1,1,0]], "beta": [[0,null,1],[null,0,1],[1,1,0]]}"#,
+    );
+    for collective in ["gather", "scatter"] {
+        let c = json(&format!(
+            "compare {collective} --sizes 4,5,6 --root 1 --costs {path}"
+        ));
+        // The outer block travels alone, and together with the middle one.
+        let rows = c["rows"].as_array().unwrap();
+        let row = rows.iter().find(|r| r["algorithm"] == "unordered").unwrap();
+        assert_eq!(row["time"], 5 + 11);
+    }
+    // A tree of links 0-1, 1-2, 1-3, 2-4.
+    let links = [[0, 1], [1, 2], [1, 3], [2, 4]];
+    let mut costs = vec![vec![Value::Null; 5]; 5];
+    for [a, b] in links {
+        (costs[a][b], costs[b][a]) = (1.into(), 1.into());
+    }
+    let costs = serde_json::json!({"alpha": costs, "beta": vec![vec![0; 5]; 5]}).to_string();
+    let tree = file("tree.json", &costs);
+    for collective in ["broadcast", "reduce"] {
+        let c = json(&format!("compare {collective} --bytes 8 --costs {tree}"));
+        assert_eq!(c["rows"][0]["time"], 3);
+        assert!(
+            c["rows"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .any(|r| r["algorithm"] == "unordered")
+        );
+    }
+    // It is no candidate where links cost the same.
+    let c = json("compare broadcast -p 5 --bytes 8");
+    assert!(!c.to_string().contains("unordered"));
     let one = file("one.json", r#"{"alpha": [[null]], "beta": [[null]]}"#);
     assert_eq!(json(&format!("simulate reduce --costs {one}"))["time"], 0);
     for (name, content, expected) in [
@@ -522,4 +558,22 @@ fn heterogeneous_costs_are_read_and_validated() {
         2,
     );
     assert!(message.contains("describe 3 ranks, not 4"), "{message}");
+}
+
+/// The root of a binomial gather is chosen in a time that hardly grows with the number of ranks.
+#[test]
+fn the_best_root_of_many_ranks_is_found() {
+    for algorithm in ["adaptive", "oblivious"] {
+        let timed = json(&format!(
+            "simulate gather -p 40000 --dist skewed --block 10 --root free -a {algorithm} --alpha 10 --beta 1"
+        ));
+        let fixed = json(&format!(
+            "simulate gather -p 40000 --dist skewed --block 10 --root 0 -a {algorithm} --alpha 10 --beta 1"
+        ));
+        assert_eq!(timed["root_choice"], "free");
+        assert!(timed["time"].as_f64() <= fixed["time"].as_f64());
+    }
+    let sizes = "--sizes 16,22,80,10,20,99,28,1,25,22,60 --alpha 10 --beta 1 --gamma-copy 1";
+    let timed = json(&format!("simulate gather {sizes} --root free -a adaptive"));
+    assert!(timed["time"].as_f64().unwrap() <= 423.0);
 }

@@ -1,13 +1,13 @@
 //! Binary trees on a platform whose links and ranks differ in cost: at most two children, received
 //! in rank order.
 
-use super::{GatherCosts, LastMessage, Range, RangeCells};
+use super::{LastMessage, Range, RangeCells, TreeCosts};
 use crate::plan::gather::{GatherProblem, GatherTree};
 use crate::plan::prelude::*;
 
 /// The best binary tree, in `O(p^4)` time and `O(p^3)` memory.
 pub fn binary(problem: &GatherProblem) -> Result<GatherTree> {
-    let platform = GatherCosts::of(problem)?;
+    let platform = TreeCosts::of(problem);
     let mut program = RangeCells::new(&platform)?;
     program.fill_binary();
     program.binary_tree(problem.root())
