@@ -110,7 +110,7 @@ fn table(args: &Common) -> Result<String> {
         let names: Vec<_> = names.map(|a| a.name()).collect();
         ensure!(
             !names.is_empty(),
-            "--table is for circulant schedules: {} has none",
+            "--table is for algorithms that follow circulant broadcast schedules: {} has none",
             kind.name()
         );
         let names = names.join(" or ");

@@ -346,15 +346,22 @@ impl Simulated {
     fn show_published(&self, published: &Published) -> String {
         let unit = self.input.unit;
         let mut text = format!("{} ({})", unit.show(published.time), published.table);
+        let finite = |(_, time): &(f64, f64)| time.is_finite();
         let best = published.best_segment.zip(published.best_time);
-        let finite = |(segment, time): &(f64, f64)| segment.is_finite() && time.is_finite();
         if let Some((segment, time)) = best.filter(finite) {
+            // The formula's optimum may be longer than the vector, and its time then less than any.
+            let (segment, time, of) = match segment == published.clamped.0 {
+                true => (segment, time, ""),
+                false => (published.clamped.0, published.clamped.1, " of this vector"),
+            };
             let bytes = segment * self.input.element_bytes as f64;
             text += &format!(
-                "; {} with segments of {} bytes, the best",
+                "; {} with segments of {} bytes, the best{of}",
                 unit.show(time),
                 number(bytes, 5)
             );
+        } else if let Some(time) = published.best_time.filter(|time| time.is_finite()) {
+            text += &format!("; {} with the best number of segments", unit.show(time));
         }
         if let Some(erratum) = published.erratum {
             text += &format!(" [{erratum}]");

@@ -41,6 +41,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 };
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
+    schedule_table: None,
     collective: Kind::Allgather,
     commutative_only: false,
     segmented: false,

@@ -11,6 +11,9 @@
 //! - Time when all parts are equal: `(L + q - 1) alpha + (p-1)/p beta m`; reduce-scatter `(p-1)/p
 //!   gamma m` more. In any case at most about `(L + q - 1)(alpha + beta m / q)` (Theorem 3).
 //! - Best segment: one huge block is best cut into many parts; equal blocks are best left whole.
+//!   The time of unequal blocks goes up and down with `q`, so all `q` are compared that may be
+//!   best: a rank receives `q` parts of the largest block one after another, and all blocks but its
+//!   own, which takes at least `q alpha + beta (m - m_r)`.
 //! - Cost of planning: a rank needs the schedules of all ranks. It can compute them in `O(p log p)`
 //!   time, or gather them from the other ranks, as the example `rank_programs` does. Among threads
 //!   computing is faster (example `allgatherv_schedules`). Each step takes `O(p)` time, so the
@@ -29,11 +32,14 @@
 //! - round 0: 0→1 block 0, 1→2 block 1, 2→0 block 2;
 //! - round 1: 0→2 block 0, 1→0 block 1, 2→1 block 2.
 
+use std::collections::BTreeSet;
+
 use super::n_blocks;
 use super::phases::{Phases, Round};
 use super::schedule::Circulant;
 use super::tables::Tables;
 use crate::plan::prelude::*;
+use crate::plan::segments::{SymbolValues, is_better};
 
 pub(in crate::plan) const ALLGATHER: Row = Row {
     name: "circulant-blocks",
@@ -43,6 +49,20 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     source: "Träff, irregular n-block allgather on circulant graphs",
     planner: Planner::Direct(plan),
     closed_form: ClosedForm::Of(time),
+    published: Some(|x| {
+        let all = SymbolValues {
+            m: x.all_blocks,
+            ..*x
+        };
+        let published = all.rounds("at most; Theorem 3; Träff 2022", x.l - 1.0, 1.0);
+        Some(Published {
+            time: (x.l - 1.0 + x.q) * (x.alpha + (x.beta + x.gamma) * x.all_blocks / x.q),
+            // The segments of the theorem are those of all blocks together.
+            best_segment: None,
+            ..published
+        })
+    }),
+    best_segment: BestSegment::Own(best_parts),
     ..n_blocks::REDUCE.for_another_collective()
 };
 
@@ -162,6 +182,55 @@ impl ScheduleSource for Allgatherv {
             send.into_iter().chain(recv)
         }))
     }
+}
+
+/// The best number of parts of unequal blocks, if costs are linear.
+fn best_parts(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
+    /// Limit of the spans of all messages that are compared: about a second.
+    const MAX_SPANS: usize = 1 << 25;
+    let (Some(line), Some(blocks)) = (request.cost.linear(), &request.blocks) else {
+        return Ok(None);
+    };
+    let [smallest, largest] = [blocks.iter().min(), blocks.iter().max()].map(|b| *b.unwrap_or(&0));
+    if smallest == largest {
+        return Ok(None);
+    }
+    let received = blocks.iter().sum::<usize>() - smallest;
+    let received = received as f64 * request.element_bytes as f64 * line.beta;
+    let least = |parts: usize| parts as f64 * line.alpha + received;
+    let (rounds, mut spans) = (Circulant::new(request.ranks).rounds(), 0usize);
+    let mut tried = BTreeSet::new();
+    let mut best = (f64::INFINITY, 1);
+    // From a coarse search to all that may be better than what it found.
+    for step in [8, usize::MAX] {
+        let mut parts = 1;
+        while parts <= largest && !is_better(best.0, least(parts)) {
+            let messages = (rounds + parts).saturating_mul(request.ranks);
+            if !tried.contains(&parts) {
+                spans = spans.saturating_add(messages.saturating_mul(request.ranks));
+                if spans > MAX_SPANS && best.0.is_finite() {
+                    return found(request, best, Method::LimitedSearch);
+                }
+                let segments = Segments::of_count(request.elements(), parts)?;
+                let time = algorithm.time(&request.clone().segments(segments))?;
+                tried.insert(parts);
+                if is_better(time, best.0) || (time <= best.0 && parts < best.1) {
+                    best = (time, parts);
+                }
+            }
+            parts += 1 + parts / step;
+        }
+    }
+    found(request, best, Method::Exhaustive)
+}
+
+fn found(request: &Request, (time, parts): (f64, usize), method: Method) -> Result<Option<Best>> {
+    Ok(Some(Best {
+        segments: Segments::of_count(request.elements(), parts)?,
+        time,
+        executed: true,
+        method,
+    }))
 }
 
 pub(crate) fn time(request: &Request) -> Option<f64> {

@@ -36,6 +36,7 @@ use crate::plan::prelude::*;
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     name: "census",
     k_ported: true,
+    schedule_table: None,
     collective: Kind::Allreduce,
     segmented: false,
     transfers: row::logarithmic,

@@ -2,8 +2,7 @@
 //! optimal number of rounds for any number of blocks and ranks.
 //!
 //! - Source: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
-//!   schedules", Algorithm 6 and Theorem 2 (whose -1 belongs outside the logarithm), forwards and
-//!   backwards.
+//!   schedules", Algorithm 6 and Theorem 2, forwards and backwards.
 //! - Symbols: `p` ranks, `m` elements, `L = ceil(log2 p)` (the `q` of
 //!   [`schedule`](super::schedule)), `q` segments of `s` elements (the paper's `n` blocks), `tc =
 //!   alpha + beta s`, `tp = gamma s`.
@@ -41,13 +40,14 @@ pub(in crate::plan) const REDUCE: Row = Row {
     planner: Planner::Streamed(programs),
     closed_form: ClosedForm::Of(time),
     best_segment: BestSegment::Formula(|x| x.optimum(1.0, (x.l - 1.0) * (x.beta + x.gamma))),
-    published: Some(|x| Some(x.rounds(TABLE_III, x.l - 1.0, 1.0))),
+    published: Some(|x| Some(x.rounds("Theorem 2, reversed; Träff 2022", x.l - 1.0, 1.0))),
     ..reduce_scatter_gather::REDUCE
 };
 
 pub(in crate::plan) const BROADCAST: Row = Row {
     collective: Kind::Broadcast,
     commutative_only: false,
+    published: Some(|x| Some(x.rounds("Theorem 2; Träff 2022", x.l - 1.0, 1.0))),
     ..REDUCE
 };
 

@@ -3,8 +3,9 @@
 //! - Source: Lowery & Langou, tables I to III. Table I is unidirectional, table III bidirectional,
 //!   both for `p > 3`. The unidirectional times of the tables are upper bounds of the executed
 //!   ones.
-//! - Other sources: two algorithms have closed forms of the executed time for some `p` only. For
-//!   these the formulas are the approximate time of the two-tree algorithm (Sanders, Speck,
+//! - Other sources: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
+//!   schedules", 2022, for the circulant graphs, whose best segment is that of the theorem's proof.
+//!   Two algorithms have closed forms of the executed time for some `p` only. For these the formulas are the approximate time of the two-tree algorithm (Sanders, Speck,
 //!   Träff 2009) and an upper bound of the time of the dual-root one (Träff 2021).
 //! - Symbols: `p` ranks, `m` elements in `q` segments of `s`, `L = ceil(log2 p)`,
 //!   `N = ceil(log2(p + 1))`; `alpha` per message, `beta` and `gamma` per element.
@@ -42,6 +43,9 @@ pub(in crate::plan) struct SymbolValues {
     pub(in crate::plan) bidirectional: bool,
     pub(in crate::plan) p: f64,
     pub(in crate::plan) m: f64,
+    /// Elements of all blocks together, where there are blocks.
+    pub(in crate::plan) all_blocks: f64,
+    pub(in crate::plan) q: f64,
     pub(in crate::plan) s: f64,
     pub(in crate::plan) l: f64,
     pub(in crate::plan) n: f64,
@@ -61,6 +65,12 @@ impl SymbolValues {
             bidirectional: request.ports.is_bidirectional(),
             p: p as f64,
             m: request.elements() as f64,
+            all_blocks: match &request.blocks {
+                Some(blocks) => blocks.iter().sum::<usize>() as f64,
+                None if request.kind.is_sized_by_block() => p as f64 * request.elements() as f64,
+                None => request.elements() as f64,
+            },
+            q: request.segments.count() as f64,
             s: largest as f64,
             l: f64::from(ceil_log2(p)),
             n: f64::from(ceil_log2(p.saturating_add(1))),

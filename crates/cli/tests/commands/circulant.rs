@@ -57,6 +57,22 @@ fn tables_are_available_as_json() {
     let message = failure("plan broadcast -p 9 --algorithm chain --table", 2);
     assert!(message.contains("--algorithm circulant"), "{message}");
     assert!(failure("plan --table", 2).contains("COLLECTIVE"));
+    // Algorithms 7 and 8 follow no broadcast schedules.
+    let message = failure("plan allreduce -p 9 -a census --table", 2);
+    assert!(
+        message.contains("choose --algorithm circulant"),
+        "{message}"
+    );
+    for collective in ["allgather", "reduce_scatter"] {
+        let message = failure(&format!("plan {collective} -p 9 -a circulant --table"), 2);
+        assert!(
+            message.contains("choose --algorithm circulant-blocks"),
+            "{message}"
+        );
+        text(&format!(
+            "plan {collective} -p 9 -a circulant-blocks --table"
+        ));
+    }
     failure("plan broadcast -a circulant --table --format json", 2);
     failure("plan broadcast -p 2000000 -a circulant --table", 2);
 }
@@ -174,4 +190,60 @@ fn more_parts_speed_up_an_irregular_allgather() {
     let times = [1, 2, 4, 8].map(time);
     assert!(times.iter().all(|t| *t >= 34_000.0));
     assert!(times[3] <= times[0], "{times:?}");
+}
+
+/// The irregular allgather of the paper, `m_r = (r mod 3) floor(m / p)`: 7 segments take less than
+/// the 12 that a search by halves finds.
+#[test]
+fn the_best_number_of_parts_of_unequal_blocks() {
+    let sizes: Vec<String> = (0..20).map(|r| (r % 3 * 200_000).to_string()).collect();
+    let command = format!(
+        "simulate allgather --sizes {} -a circulant-blocks",
+        sizes.join(",")
+    );
+    let time = |segments: usize| {
+        let timed = json(&format!("{command} --segments {segments}"));
+        timed["time"].as_f64().unwrap()
+    };
+    let best = json(&command);
+    let least = (1..=60).map(time).fold(f64::INFINITY, f64::min);
+    assert_eq!(best["time"].as_f64().unwrap(), least);
+    assert!(least <= time(7));
+    // Theorem 3: m is all blocks together, 3.8 million bytes.
+    let timed = json(&format!("{command} --segments 10 --alpha 100 --beta 1"));
+    let published = &timed["published"];
+    let theorem = published["table"].as_str().unwrap();
+    assert!(theorem.contains("Theorem 3"), "{theorem}");
+    assert_eq!(published["time"], (4 + 10) * (100 + 380_000));
+    let at_best = 4.0 * 100.0 + 2.0 * (4.0 * 100.0 * 3.8e6f64).sqrt() + 3.8e6;
+    assert!((published["best_time"].as_f64().unwrap() - at_best).abs() < 1e-3);
+    assert!(timed["time"].as_f64() <= published["time"].as_f64());
+}
+
+#[test]
+fn published_times_of_circulant_broadcasts_are_those_of_theorem_2() {
+    let costs = "-p 20 --bytes 100 --alpha 1000 --beta 0.1";
+    for (collective, theorem) in [
+        ("broadcast", "(Theorem 2; Träff 2022)"),
+        ("reduce", "(Theorem 2, reversed; Träff 2022)"),
+    ] {
+        let shown = text(&format!(
+            "simulate {collective} {costs} -a circulant --segments 4"
+        ));
+        let line = shown.lines().find(|l| l.starts_with("published")).unwrap();
+        assert!(line.contains(theorem), "{line}");
+        // The formula's optimum of 500 bytes is more than there are.
+        assert!(
+            line.ends_with("with segments of 100 bytes, the best of this vector"),
+            "{line}"
+        );
+        let long = costs.replace("--bytes 100", "--bytes 1000000");
+        let shown = text(&format!(
+            "simulate {collective} {long} -a circulant --segments 4"
+        ));
+        assert!(
+            shown.contains("with segments of 50000 bytes, the best\n"),
+            "{shown}"
+        );
+    }
 }
