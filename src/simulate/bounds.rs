@@ -124,8 +124,8 @@ pub fn lower_bound(
 
 impl Schedule {
     /// Lower bounds of the schedule's collective, with the block sizes of its layouts. Takes time
-    /// linear in the steps and the spans of the layouts. Where links differ, it takes `O(p^2)` for `p` ranks, or
-    /// `O(p^3)` for up to 512 ranks that all need data of each other.
+    /// linear in the steps and the spans of the layouts. Where links differ, it takes `O(p^2)` for
+    /// `p` ranks, or `O(p^3)` for up to 512 ranks that all need data of each other.
     pub fn lower_bound(&self, cost: &CostModel) -> LowerBounds {
         lower_bound_of_programs(self, self.ports(), cost, self.element_bytes())
     }

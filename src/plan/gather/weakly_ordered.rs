@@ -8,8 +8,8 @@
 //!
 //! The two planners:
 //!
-//! - [`exact`]: the dynamic program of `Sets`, in which a message has a range of ranks. `O(p^3 2^p)`
-//!   time, and `p` times as long where links differ; refused for more than 16 ranks.
+//! - [`exact`]: the dynamic program of `Sets`, in which a message has a range of ranks. Takes
+//!   `O(p^3 2^p)` time, and `p` times as long where links differ; refused for more than 16 ranks.
 //! - [`tree`]: exact for few ranks. For more, the better of the best adjacent and the best
 //!   rank-ordered tree, with children received in the order in which they are complete, if that is
 //!   faster. Where links differ, no rank-ordered tree is tried.

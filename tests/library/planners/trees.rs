@@ -373,8 +373,8 @@ fn two_multi_trees_of_five_ranks() {
     assert_eq!(edges(&trees[1]), [(0, 2), (2, 1), (2, 4), (4, 3)]);
 }
 
-/// The least time of a broadcast of 8 bytes: of all orders in which ranks that have the data send it
-/// to others. `next` says when each rank that has it can send next.
+/// The least time of a broadcast of 8 bytes: of all orders in which ranks that have the data send
+/// it to others. `next` says when each rank that has it can send next.
 fn least_broadcast(cost: &CostModel, next: &mut Vec<f64>) -> f64 {
     let p = next.len();
     if next.iter().all(|time| time.is_finite()) {
