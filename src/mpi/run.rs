@@ -39,7 +39,11 @@ struct PreparedProcess<'s> {
     requests: Option<Requests>,
 }
 
-impl sealed::Place for World {}
+impl sealed::Place for World {
+    fn swap_library_variable(&mut self, name: &str, value: i32) -> Result<i32> {
+        self.library().swap_variable(name, value)
+    }
+}
 
 /// Runs on the first processes of the world; the others wait. All processes describe the same run.
 /// Only the process's own inputs are read, and only its own output is in [`Outcome::outputs`]. Of

@@ -84,6 +84,10 @@ impl Drop for Joined {
 }
 
 impl World {
+    pub(super) fn library(&self) -> &'static Mpi {
+        self.library.0
+    }
+
     /// Loads the MPI library and joins the processes that the launcher started; without a launcher
     /// this process is the only one.
     ///

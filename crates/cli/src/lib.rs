@@ -227,6 +227,17 @@ fn with_similar_names(mut error: clap::Error, parser: &clap::Command) -> clap::E
         let name = ContextValue::String(name.to_owned());
         error.insert(ContextKind::SuggestedValue, name);
     }
+    if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand)
+        && tune::is_library(typed)
+    {
+        let tip = format!(
+            "rules for MPI libraries come from measurements: oneport tune COLLECTIVE --export \
+             {typed}=FILE"
+        );
+        error.remove(ContextKind::SuggestedSubcommand);
+        let tip = ContextValue::StyledStrs(vec![tip.into()]);
+        error.insert(ContextKind::Suggested, tip);
+    }
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidArg)
         && let Some(ContextValue::String(name)) = error.get(ContextKind::SuggestedArg)
         && edits(typed, name).is_none()

@@ -115,7 +115,14 @@ pub(crate) struct Site {
     pub(crate) teams: Teams,
 }
 
-impl oneport::internal::sealed::Place for Site {}
+impl oneport::internal::sealed::Place for Site {
+    fn swap_library_variable(&mut self, name: &str, value: i32) -> oneport::Result<i32> {
+        match &mut self.world {
+            Some(world) => world.swap_library_variable(name, value),
+            None => self.teams.swap_library_variable(name, value),
+        }
+    }
+}
 
 impl Place for Site {
     fn run<T: Element>(&mut self, run: &Run<'_, T>) -> oneport::Result<Outcome<T>> {

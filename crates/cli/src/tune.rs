@@ -36,14 +36,16 @@ Examples:
   oneport run broadcast -p 4 --bytes 10KiB --rules tuned.json
   oneport tune broadcast -p 4 --bytes 4KiB..16KiB --budget 1s --export openmpi=bcast.conf
   mpirun -n 4 oneport tune allreduce --bytes 8..1MiB --dtype f32 --csv c.csv --export mpich=c.json
-  MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=c.json mpirun -n 4 oneport tune allreduce --bytes 8..1MiB --dtype f32 --verify c.csv
+  MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=c.json MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE=0 mpirun -n 4 oneport tune allreduce \
+    --bytes 8..1MiB --dtype f32 --verify c.csv --export mpich=c.json
 
 The search starts at the segment size that is best in the model, brackets the measured optimum by factors of two (wider where it \
 stands at an edge) and refines it; repetitions go where times cannot be told apart yet, until they can (95% confidence intervals of the \
 medians) or differ by no more than --tolerance, or --budget is spent. Costs without a unit are nanoseconds.
 
 Ctrl-C ends the sweep: what was measured is kept, written to --csv and --html (not to --rules) and printed, and the exit code is 130. \
-The same command with the same --csv FILE continues there; rows in FILE are not measured again. \
+The same command with the same --csv FILE continues there; rows in FILE are not measured again, and other sizes and numbers of ranks \
+are added. If FILE has all rows, it may be from another machine: then nothing is measured, and the other files are written. \
 A second Ctrl-C ends at once. SIGTERM and SIGHUP end the sweep in the same way; under nohup it goes on. Over MPI the library's own \
 function is measured interleaved with the best of each algorithm, and Ctrl-C ends at once: what --csv holds is kept.")]
 pub(crate) struct TuneArgs {
@@ -141,14 +143,17 @@ pub(crate) struct TuneArgs {
     rules: Option<PathBuf>,
 
     /// Write the selection file of an MPI library, from times over MPI or else model times:
-    /// openmpi, openmpi-json (from version 6 on), mpich (from 4.1 on) or intel (to be sourced)
+    /// openmpi, openmpi-json (from version 6 on), mpich (from 4.1 on) or intel (to be sourced). Over
+    /// MPI it names an algorithm only where that beats the library's own choice, as is measured, by
+    /// more than --tolerance; elsewhere the library decides
     #[arg(long, value_name = "LIBRARY=FILE", value_parser = parse_export, help_heading = "Output")]
     export: Vec<(Library, PathBuf)>,
 
     /// Over MPI, instead of a sweep: measure the library's own function again, in turns with the
     /// best rows of the sweep that --csv wrote to this file, and say where it has become faster or
-    /// slower. Give the library the exported file, and otherwise the same options as before
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "html", "rules", "export"],
+    /// slower. Give the library the exported file, and otherwise the same options as before. With
+    /// --export, the file is written again with only the rules that have made it faster
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "html", "rules"],
         help_heading = "Output")]
     verify: Option<PathBuf>,
 
@@ -183,8 +188,8 @@ struct Tuned<'a> {
 
 impl<'a> PreparedSweep<'a> {
     fn new(args: &'a TuneArgs, site: &Site) -> Result<PreparedSweep<'a>> {
-        let job = TuneJob::new(args, site)?;
-        let files = Files::open(&job)?;
+        let mut job = TuneJob::new(args, site)?;
+        let files = Files::open(&mut job)?;
         Ok(PreparedSweep { job, files })
     }
 
@@ -196,8 +201,10 @@ impl<'a> PreparedSweep<'a> {
             None => stop_on_signals()?,
             Some(_) => Arc::default(),
         };
-        let mut live = job.live::<T>(site)?;
-        let (tuning, saved) = measure(job, &self.files, &mut live, &stop)?;
+        let (tuning, saved) = match job.place.is_elsewhere {
+            true => measure(job, &self.files, &mut FromFile, &stop)?,
+            false => measure(job, &self.files, &mut job.live::<T>(site)?, &stop)?,
+        };
         Ok(Tuned {
             sweep: self,
             threads,
@@ -261,6 +268,21 @@ impl Tuned<'_> {
     }
 }
 
+/// For a sweep whose rows are all known.
+struct FromFile;
+
+impl Measure for FromFile {
+    fn measure(&mut self, _: &Algorithm, _: &Request, _: usize) -> oneport::Result<Vec<u64>> {
+        Err(Error::usage(
+            "a row is missing in the file of another place",
+        ))
+    }
+
+    fn now(&self) -> Duration {
+        Duration::ZERO
+    }
+}
+
 /// Performs the sweep and saves rows during it. The second result tells whether saving succeeded.
 fn measure(
     job: &TuneJob,
@@ -268,7 +290,7 @@ fn measure(
     live: &mut dyn Measure,
     stop: &AtomicBool,
 ) -> Result<(TuningResult, Result<()>)> {
-    if job.sweep.budget.is_zero() {
+    if job.sweep.budget.is_zero() && !job.place.is_elsewhere {
         output::note(
             "with a budget of 0 each combination is measured a few times only: no winner is settled",
         );
@@ -345,13 +367,19 @@ fn is_ignored(signal: i32) -> bool {
     mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
+const LIBRARIES: [(&str, Library); 4] = [
+    ("openmpi", Library::OpenMpi),
+    ("openmpi-json", Library::OpenMpiJson),
+    ("mpich", Library::Mpich),
+    ("intel", Library::Intel),
+];
+
+/// Whether `--export` knows a library of this name.
+pub(crate) fn is_library(name: &str) -> bool {
+    LIBRARIES.iter().any(|(library, _)| *library == name)
+}
+
 fn parse_export(text: &str) -> Result<(Library, PathBuf), String> {
-    const LIBRARIES: [(&str, Library); 4] = [
-        ("openmpi", Library::OpenMpi),
-        ("openmpi-json", Library::OpenMpiJson),
-        ("mpich", Library::Mpich),
-        ("intel", Library::Intel),
-    ];
     let (name, file) = text.split_once('=').unwrap_or((text, ""));
     let library = LIBRARIES.iter().find(|l| l.0 == name);
     match library {

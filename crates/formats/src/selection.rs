@@ -22,13 +22,20 @@
 //! A file has rules only for algorithms that the library has. The tables below say which of them
 //! corresponds to which algorithm here. Libraries count the size of a message differently for each
 //! collective, see [`Library`].
+//!
+//! Where no algorithm beats the library's own choice, and at sizes below the smallest and above the
+//! largest, the library decides as it does without a file: algorithm 0 in Open MPI's classic file, no
+//! rule in its JSON and in Intel MPI's variable, the tests of no file in MPICH's.
 
+mod launch;
 mod mpich;
 mod tables;
 
 use std::fmt::{self, Write as _};
 
 use serde_json::{Value, json};
+
+pub use launch::{chooses, ensure_obeyed};
 
 use super::Written;
 use oneport::error::{Error, Result};
@@ -50,7 +57,8 @@ pub enum Library {
     /// A file to be sourced by a shell, for Intel MPI.
     Intel,
     /// MPICH's JSON file, for the versions from 4.1 to 5.0. Other collectives, and other numbers of
-    /// ranks, are what MPICH does without a file.
+    /// ranks, are what MPICH does without a file, but for its device's collectives: see
+    /// [`Library::device_variables`].
     Mpich,
 }
 
@@ -83,6 +91,9 @@ pub struct TimedChoice {
     pub segment: Option<u64>,
     /// The time, in any unit.
     pub time: f64,
+    /// Whether it is less than that of the library's own choice, as far as that is known. A rule
+    /// names no other algorithm.
+    pub beats_library: bool,
 }
 
 /// What a selection file is made from.
@@ -96,9 +107,67 @@ pub struct SelectionTable {
     pub rows: Vec<TimedChoice>,
     /// Where the times come from, for readers of the file.
     pub origin: Origin,
+    /// What makes measured times doubtful, for readers of the file.
+    pub doubts: Option<String>,
+}
+
+impl SelectionTable {
+    /// Where the times come from and what makes them doubtful, in one line.
+    fn source(&self) -> String {
+        let doubts = self.doubts.iter();
+        let doubts: String = doubts
+            .map(|doubts| format!("; DOUBTFUL: {doubts}"))
+            .collect();
+        format!("{}{doubts}", self.origin).replace(['\n', '\r'], " ")
+    }
 }
 
 impl Library {
+    /// Whether the library that calls itself `version` reads this file.
+    ///
+    /// # Errors
+    /// If it is another library, or a version that does not.
+    pub fn ensure_reads(self, version: &str) -> Result<()> {
+        let (name, first) = match self {
+            Library::OpenMpi => ("Open MPI", None),
+            Library::OpenMpiJson => ("Open MPI", Some((6, 0))),
+            Library::Intel => ("Intel", None),
+            Library::Mpich => ("MPICH", Some((4, 1))),
+        };
+        let library = self.summary().0;
+        if !version.starts_with(name) {
+            let what = format!("a file of rules for {library}, but the library is {version}");
+            return Err(Error::usage(what));
+        }
+        // Such as `v5.0.11` and `4.0.2`.
+        let numbers = version.split_whitespace().find_map(|word| {
+            let mut parts = word.trim_start_matches('v').split('.');
+            let mut next = || parts.next()?.parse::<u32>().ok();
+            Some((next()?, next()?))
+        });
+        match (first, numbers) {
+            (Some(first), Some(numbers)) if numbers < first => Err(Error::usage(format!(
+                "{library} reads such a file of rules from version {}.{} on, but the library is {version}",
+                first.0, first.1
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The variables that have to be 0 for the library to obey rules for `collective`. MPICH's device
+    /// has collectives of its own, to which the rules do not apply.
+    pub fn device_variables(self, collective: Kind) -> Vec<String> {
+        let family = Family::find(MPICH, collective).filter(|_| self == Library::Mpich);
+        let name = family.map(|family| family.name.to_uppercase());
+        // The rules of a reduce_scatter are for both of MPI's functions.
+        let block = (collective == Kind::ReduceScatter).then_some("_BLOCK");
+        let names = name.iter().flat_map(|name| {
+            let ends = [Some(""), block].into_iter().flatten();
+            ends.map(move |end| format!("MPIR_CVAR_{name}{end}_DEVICE_COLLECTIVE"))
+        });
+        names.collect()
+    }
+
     /// Its name, its algorithms, and the largest size that rules can name.
     fn summary(self) -> (&'static str, &'static str, u64) {
         match self {
@@ -121,28 +190,65 @@ impl Library {
                  number of ranks it ignores their sizes of messages",
             ),
             Library::Mpich => Some(
-                "MPICH divides calls by nodes before it obeys the rules, unless \
-                 MPIR_CVAR_DEVICE_COLLECTIVES is none",
+                "MPICH obeys the rules where its device's collectives are switched off, as the first \
+                 lines of the file say",
             ),
         }
     }
 }
 
+/// What holds from a size on.
 struct SelectionRule<'a> {
     /// The smallest size, in the library's terms.
     from: u64,
+    choice: Option<NamedChoice<'a>>,
+}
+
+/// An algorithm of the library; where there is none, the library decides.
+struct NamedChoice<'a> {
     /// Number and name in the library.
     id: u32,
     name: &'static str,
     row: &'a TimedChoice,
 }
 
-/// Writes the file of a library: for each size the fastest of the algorithms that it has. Linear in
-/// the number of rows.
+impl NamedChoice<'_> {
+    fn is_same(&self, other: &NamedChoice) -> bool {
+        self.name == other.name && segment(self.row) == segment(other.row)
+    }
+}
+
+/// The rules with an algorithm, each with the last size that it is for, `max` if there is none.
+fn named<'a, 'r>(
+    rules: &'a [SelectionRule<'r>],
+    max: u64,
+) -> impl Iterator<Item = (u64, u64, &'a NamedChoice<'r>)> {
+    rules.iter().enumerate().filter_map(move |(index, rule)| {
+        let end = rules.get(index + 1);
+        let end = end.map_or(max, |next| next.from.saturating_sub(1));
+        Some((rule.from, end, rule.choice.as_ref()?))
+    })
+}
+
+/// Adds what holds from a size on, unless it holds already.
+fn add<'a>(rules: &mut Vec<SelectionRule<'a>>, from: u64, choice: Option<NamedChoice<'a>>) {
+    rules.pop_if(|rule| rule.from == from);
+    let same = match (rules.last().map(|rule| &rule.choice), &choice) {
+        (Some(Some(before)), Some(choice)) => before.is_same(choice),
+        (Some(None), None) => true,
+        _ => false,
+    };
+    if !same {
+        rules.push(SelectionRule { from, choice });
+    }
+}
+
+/// Writes the file of a library: for each size the fastest of the algorithms that it has, if that
+/// beats the library's own choice; none if that is nowhere so. Linear in the number of rows.
 ///
 /// # Errors
 /// When the library has no file for the collective, or none of the algorithms.
-pub fn write(library: Library, table: &SelectionTable) -> Result<Written> {
+pub fn write(library: Library, table: &SelectionTable) -> Result<Option<Written>> {
     let kind = table.collective.name();
     let (library_name, algorithms, max_size) = library.summary();
     let Some(family) = Family::find(algorithms, table.collective) else {
@@ -150,47 +256,69 @@ pub fn write(library: Library, table: &SelectionTable) -> Result<Written> {
         return Err(Error::usage(what));
     };
     let family = &family;
-    let mut rules: Vec<SelectionRule> = Vec::new();
-    let (mut missing, mut beyond) = (Vec::new(), Vec::new());
+    let factor = if family.of_all { table.ranks as u64 } else { 1 };
+    let mut rules = vec![SelectionRule {
+        from: 0,
+        choice: None,
+    }];
+    let (mut missing, mut beyond, mut own) = (Vec::new(), Vec::new(), Vec::new());
+    let mut is_known = false;
     for rows in table.rows.chunk_by(|a, b| a.bytes == b.bytes) {
+        let bytes = rows[0].bytes;
+        let from = bytes.saturating_mul(factor);
+        if from > max_size {
+            beyond.push(bytes.to_string());
+            continue;
+        }
         let mapped = rows.iter().filter_map(|row| {
             let found = family.algorithms.iter().find(|a| a.2 == row.algorithm)?;
-            Some((row, found))
+            let &(id, name, _) = found;
+            Some(NamedChoice { id, name, row })
         });
-        let Some((row, &(id, name, _))) = mapped.min_by(|a, b| a.0.time.total_cmp(&b.0.time))
-        else {
-            missing.push(rows[0].bytes.to_string());
-            continue;
-        };
-        let factor = if family.of_all { table.ranks as u64 } else { 1 };
-        let last = rules.last();
-        if last.is_some_and(|rule| rule.name == name && segment(rule.row) == segment(row)) {
-            continue;
+        let best = mapped.min_by(|a, b| a.row.time.total_cmp(&b.row.time));
+        is_known |= best.is_some();
+        match &best {
+            None => missing.push(bytes.to_string()),
+            Some(best) if !best.row.beats_library => own.push(bytes.to_string()),
+            Some(_) => {}
         }
-        let from = last.map_or(0, |_| row.bytes.saturating_mul(factor));
-        if from > max_size {
-            beyond.push(row.bytes.to_string());
-            continue;
+        add(&mut rules, from, best.filter(|best| best.row.beats_library));
+        // What was not measured is left to the library.
+        if from < max_size && rows.last() == table.rows.last() {
+            add(&mut rules, from + 1, None);
         }
-        rules.push(SelectionRule {
-            from,
-            id,
-            name,
-            row,
-        });
     }
-    if rules.is_empty() {
+    if !is_known {
         let names: Vec<_> = family.algorithms.iter().map(|a| a.2).collect();
-        return Err(Error::usage(format!(
-            "{library_name} has none of these algorithms for {kind}: measure {}",
-            names.join(", ")
-        )));
+        return Err(Error::usage(match beyond.is_empty() {
+            true => format!(
+                "{library_name} has none of these algorithms for {kind}: measure {}",
+                names.join(", ")
+            ),
+            false => format!("{library_name} compares sizes up to {max_size} bytes"),
+        }));
+    }
+    if named(&rules, max_size).next().is_none() {
+        return Ok(None);
     }
     let mut notes = vec![format!("times: {}", table.origin)];
+    if !own.is_empty() {
+        notes.push(format!(
+            "{library_name} decides for itself at {} bytes: none of its algorithms beats its own \
+             choice there",
+            own.join(", ")
+        ));
+    }
+    if let Origin::Modelled(_) = table.origin {
+        notes.push(format!(
+            "whether {library_name}'s own choice is faster than these rules is not known: it is \
+             measured over MPI alone"
+        ));
+    }
     if !missing.is_empty() {
         let missing = missing.join(", ");
         notes.push(format!(
-            "{library_name} has none of the algorithms for {missing} bytes: the rule before holds there"
+            "{library_name} has none of the algorithms for {missing} bytes: it decides for itself there"
         ));
     }
     if !beyond.is_empty() {
@@ -200,13 +328,14 @@ pub fn write(library: Library, table: &SelectionTable) -> Result<Written> {
         ));
     }
     notes.extend(library.note().map(String::from));
+    let rules = &rules[..];
     let text = match library {
-        Library::OpenMpi => open_mpi(family, table, &rules),
-        Library::OpenMpiJson => open_mpi_json(family, table, &rules),
-        Library::Intel => intel(family, table, &rules),
-        Library::Mpich => mpich::write(family, table, &rules),
+        Library::OpenMpi => open_mpi(family, table, rules),
+        Library::OpenMpiJson => open_mpi_json(family, table, rules),
+        Library::Intel => intel(family, table, rules),
+        Library::Mpich => mpich::write(family, table, rules),
     };
-    Ok(Written { text, notes })
+    Ok(Some(Written { text, notes }))
 }
 
 /// Bytes of a segment, 0 for none: one that holds all is none.
@@ -215,12 +344,12 @@ fn segment(row: &TimedChoice) -> u64 {
 }
 
 /// What a rule stands for, in a comment; its algorithm is called `name`.
-fn described(rule: &SelectionRule, name: &str) -> String {
-    let segment = match segment(rule.row) {
+fn described(from: u64, choice: &NamedChoice, name: &str) -> String {
+    let segment = match segment(choice.row) {
         0 => String::new(),
         bytes => format!(" in segments of {bytes}"),
     };
-    let (from, bytes, algorithm) = (rule.from, rule.row.bytes, &rule.row.algorithm);
+    let (bytes, algorithm) = (choice.row.bytes, &choice.row.algorithm);
     format!("from {from} bytes: {name}{segment}, best of --bytes {bytes} ({algorithm})")
 }
 
@@ -229,41 +358,38 @@ fn described(rule: &SelectionRule, name: &str) -> String {
 const FAN_OUT: u32 = 2;
 
 fn open_mpi(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) -> String {
-    let (name, ranks, origin) = (family.name, table.ranks, line(&table.origin.to_string()));
+    let (name, ranks, source) = (family.name, table.ranks, table.source());
     let mut text = format!(
-        "# {name} over {ranks} ranks; times: {origin}\n# mpirun --mca coll_tuned_use_dynamic_rules 1 --mca \
+        "# {name} over {ranks} ranks; times: {source}\n# mpirun --mca coll_tuned_use_dynamic_rules 1 --mca \
          coll_tuned_dynamic_rules_filename FILE --mca coll_tuned_priority 100\n1 # collectives\n{} # \
          {name}\n1 # communicator sizes\n{ranks} # ranks\n{} # rules\n",
         family.id,
         rules.len()
     );
-    for rule in rules {
-        let _ = writeln!(
-            text,
-            "# {}\n{} {} {FAN_OUT} {}",
-            described(rule, rule.name),
-            rule.from,
-            rule.id,
-            segment(rule.row)
-        );
+    for SelectionRule { from, choice } in rules {
+        let _ = match choice {
+            Some(choice) => writeln!(
+                text,
+                "# {}\n{from} {} {FAN_OUT} {}",
+                described(*from, choice, choice.name),
+                choice.id,
+                segment(choice.row)
+            ),
+            None => writeln!(text, "# from {from} bytes: Open MPI decides\n{from} 0 0 0"),
+        };
     }
     text
 }
 
-fn line(text: &str) -> String {
-    text.replace(['\n', '\r'], " ")
-}
-
 fn open_mpi_json(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) -> String {
-    let next = rules
-        .iter()
-        .skip(1)
-        .map(|rule| json!(rule.from.saturating_sub(1)));
-    let ends = next.chain([json!("inf")]);
-    let rules = rules.iter().zip(ends).map(|(rule, end)| {
-        json!({"msg_size_min": rule.from, "msg_size_max": end, "alg": rule.name,
-               "faninout": FAN_OUT, "seg_size": segment(rule.row),
-               "comment": described(rule, rule.name)})
+    let rules = named(rules, u64::MAX).map(|(from, end, choice)| {
+        let end = match end {
+            u64::MAX => json!("inf"),
+            end => json!(end),
+        };
+        json!({"msg_size_min": from, "msg_size_max": end, "alg": choice.name,
+               "faninout": FAN_OUT, "seg_size": segment(choice.row),
+               "comment": described(from, choice, choice.name)})
     });
     let rules: Vec<Value> = rules.collect();
     let sizes = json!([{
@@ -271,7 +397,7 @@ fn open_mpi_json(family: &Family, table: &SelectionTable, rules: &[SelectionRule
         "comm_rank_distribution": "any", "rules": rules
     }]);
     let file = json!({"rule_file_version": 3, "module": "tuned",
-        "comment": format!("times: {}", line(&table.origin.to_string())),
+        "comment": format!("times: {}", table.source()),
         "collectives": {family.name: sizes}});
     let mut text = serde_json::to_string_pretty(&file).unwrap_or_default();
     text.push('\n');
@@ -279,15 +405,15 @@ fn open_mpi_json(family: &Family, table: &SelectionTable, rules: &[SelectionRule
 }
 
 fn intel(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) -> String {
-    let (name, ranks, origin) = (family.name, table.ranks, line(&table.origin.to_string()));
-    let mut text = format!("# {name} over {ranks} ranks; times: {origin}\n");
-    for rule in rules {
-        let _ = writeln!(text, "# {}", described(rule, rule.name));
+    let (name, ranks, source) = (family.name, table.ranks, table.source());
+    let mut text = format!("# {name} over {ranks} ranks; times: {source}\n");
+    let mut values = Vec::new();
+    for (from, end, choice) in named(rules, Library::Intel.summary().2) {
+        let _ = writeln!(text, "# {}", described(from, choice, choice.name));
+        values.push(format!("{}:{from}-{end}", choice.id));
     }
-    let next = rules.iter().skip(1).map(|rule| rule.from.saturating_sub(1));
-    let ends = next.chain([Library::Intel.summary().2]);
-    let one = |(rule, end): (&SelectionRule, u64)| format!("{}:{}-{end}", rule.id, rule.from);
-    let all: Vec<String> = rules.iter().zip(ends).map(one).collect();
-    let _ = writeln!(text, "export I_MPI_ADJUST_{name}=\"{}\"", all.join(";"));
+    text += "# Intel MPI decides at all other sizes\n";
+    let values = values.join(";");
+    let _ = writeln!(text, "export I_MPI_ADJUST_{name}=\"{values}\"");
     text
 }

@@ -12,17 +12,18 @@ use super::abi::{Handle, Status};
 /// low half: the calling conventions of 64-bit systems pass both in the same register or in the
 /// same place on the stack.
 macro_rules! functions {
-    ($($name:ident = $symbol:literal ($($argument:ty),*);)*) => {
-        /// The functions, found once.
+    ($(#[$attribute:meta])* $table:ident:
+        $($name:ident = $symbol:literal ($($argument:ty),*);)*) => {
+        $(#[$attribute])*
         #[derive(Debug)]
-        pub(super) struct Functions {
+        pub(super) struct $table {
             $(pub(super) $name: unsafe extern "C" fn($($argument),*) -> c_int,)*
         }
 
-        impl Functions {
+        impl $table {
             /// Finds all functions in `library`, or the name of one that it lacks.
-            pub(super) fn of(library: &Library) -> Result<Functions, &'static str> {
-                Ok(Functions {
+            pub(super) fn of(library: &Library) -> Result<$table, &'static str> {
+                Ok($table {
                     $($name: {
                         // SAFETY: the MPI standard gives every function this signature.
                         let symbol = unsafe { library.get($symbol.as_bytes()) };
@@ -35,6 +36,8 @@ macro_rules! functions {
 }
 
 functions! {
+    /// The functions, found once.
+    Functions:
     init_thread = "MPI_Init_thread" (*mut c_int, *mut *mut *mut c_char, c_int, *mut c_int);
     initialized = "MPI_Initialized" (*mut c_int);
     finalize = "MPI_Finalize" ();
@@ -92,4 +95,16 @@ functions! {
     send = "MPI_Send" (*const c_void, c_int, Handle, c_int, c_int, Handle);
     recv = "MPI_Recv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Status);
     test = "MPI_Test" (*mut Handle, *mut c_int, *mut Status);
+}
+
+functions! {
+    /// The functions for the library's control variables (MPI_T). Not every library has them.
+    ToolFunctions:
+    init_thread = "MPI_T_init_thread" (c_int, *mut c_int);
+    finalize = "MPI_T_finalize" ();
+    get_index = "MPI_T_cvar_get_index" (*const c_char, *mut c_int);
+    handle_alloc = "MPI_T_cvar_handle_alloc" (c_int, *mut c_void, *mut Handle, *mut c_int);
+    handle_free = "MPI_T_cvar_handle_free" (*mut Handle);
+    read = "MPI_T_cvar_read" (Handle, *mut c_void);
+    write = "MPI_T_cvar_write" (Handle, *const c_void);
 }

@@ -1,6 +1,6 @@
 //! An MPI library, found and opened at run time.
 
-use std::ffi::{c_char, c_int};
+use std::ffi::{CString, c_char, c_int};
 use std::io::Write;
 use std::ptr::null_mut;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_LAZY};
 
 use super::abi::{Abi, Constants, Handle};
-use super::functions::Functions;
+use super::functions::{Functions, ToolFunctions};
 use crate::error::{Error, Result};
 
 /// Environment variable that names the library.
@@ -193,6 +193,51 @@ impl Mpi {
             unsafe { (self.functions.error_string)(code, to, length) }
         });
         Err(Error::system(format!("{what} failed: {reason}")))
+    }
+
+    /// Sets a control variable of the library in this process, a whole number, and returns what it
+    /// was. An error where the library has no such variable.
+    pub(crate) fn swap_variable(&self, name: &str, value: c_int) -> Result<c_int> {
+        let lacks = |what: &str| Error::usage(format!("{} lacks {what}", self.name));
+        // SAFETY: the library is open already: this finds it again.
+        let library = unsafe { Library::open(Some(&self.name), RTLD_LAZY | RTLD_GLOBAL) };
+        let library = library.map_err(|_| lacks("its file"))?;
+        let tools = ToolFunctions::of(&library).map_err(lacks)?;
+        std::mem::forget(library);
+        let done = |code: c_int| (code == 0).then_some(()).ok_or_else(|| lacks(name));
+        let mut provided: c_int = 0;
+        // SAFETY: the level of one thread, which every interface calls 0, and the address of an
+        // integer.
+        done(unsafe { (tools.init_thread)(0, &raw mut provided) })?;
+        let was = self.swap_by(&tools, name, value).map_err(|()| lacks(name));
+        // SAFETY: it was initialized above, and no handle is left.
+        done(unsafe { (tools.finalize)() })?;
+        was
+    }
+
+    fn swap_by(&self, tools: &ToolFunctions, name: &str, value: c_int) -> Result<c_int, ()> {
+        let done = |code: c_int| (code == 0).then_some(()).ok_or(());
+        let name = CString::new(name).map_err(|_| ())?;
+        let (mut index, mut count): (c_int, c_int) = (0, 0);
+        // SAFETY: a text that ends with 0, and the address of an integer.
+        done(unsafe { (tools.get_index)(name.as_ptr(), &raw mut index) })?;
+        let mut handle = self.constants.comm_world;
+        // SAFETY: the index of a variable, no object that it is bound to, and the addresses of a
+        // handle, as wide as a pointer, and an integer.
+        done(unsafe { (tools.handle_alloc)(index, null_mut(), &raw mut handle, &raw mut count) })?;
+        let mut was: c_int = 0;
+        let mut result = Err(());
+        if count == 1 {
+            // SAFETY: the caller names a variable of one whole number, as large as `was`.
+            result = done(unsafe { (tools.read)(handle, (&raw mut was).cast()) });
+        }
+        if result.is_ok() {
+            // SAFETY: as above; the value is only read.
+            result = done(unsafe { (tools.write)(handle, (&raw const value).cast()) });
+        }
+        // SAFETY: the handle that was allocated.
+        done(unsafe { (tools.handle_free)(&raw mut handle) })?;
+        result.map(|()| was)
     }
 
     /// All processes of the launch.

@@ -76,8 +76,17 @@ pub trait Place: sealed::Place {
 
 /// Keeps other crates from defining places: only this one can read what a [`Run`] describes.
 pub mod sealed {
+    use crate::error::{Error, Result};
+
     /// A place of this workspace.
-    pub trait Place {}
+    pub trait Place {
+        /// Sets a whole number among the control variables (MPI_T) of the library that connects the
+        /// processes, in this process, and returns what it was. An error where there is no such
+        /// variable.
+        fn swap_library_variable(&mut self, name: &str, _value: i32) -> Result<i32> {
+            Err(Error::usage(format!("no library has {name} here")))
+        }
+    }
 }
 
 impl<'r, T: Element> Run<'r, T> {

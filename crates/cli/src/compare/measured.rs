@@ -158,6 +158,10 @@ impl MeasuredPart {
         let best = walls.map(|wall| wall.median).min().unwrap_or(0).max(1);
         let ns = |time: u64| show_ns(time as f64);
         // The library's function has no row.
+        let x_best = match self.library {
+            Some(_) => ">x best algorithm",
+            None => ">x best",
+        };
         type Line<'a> = (&'a WallSummary, Result<&'a CompareRow, &'a str>);
         let of = |row: &CompareRow| Some(row.figures.time - last_arrival);
         let x_model = |wall: &WallSummary, row: &CompareRow| {
@@ -173,7 +177,7 @@ impl MeasuredPart {
             .add(">interval", |(wall, _)| {
                 format!("{} - {}", ns(wall.low), ns(wall.high))
             })
-            .add(">x best", |(wall, _)| {
+            .add(x_best, |(wall, _)| {
                 number(wall.median as f64 / best as f64, 4)
             })
             .add(">model", |(_, row)| {

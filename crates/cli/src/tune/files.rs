@@ -1,18 +1,18 @@
 //! The files that a sweep reads and writes, checked before the measurement starts.
 
 use std::cell::RefCell;
-use std::fmt::Display;
+use std::collections::BTreeSet;
 use std::fs;
 
 use oneport_formats::selection::{self, Origin, SelectionTable, TimedChoice};
-use oneport_measure::tune::csv::{self, Parameters};
+use oneport_measure::tune::csv::{self, Block, Parameters};
 use oneport_measure::tune::page::page;
 use oneport_measure::tune::rules::{Rule, Rules};
 use oneport_measure::tune::{Trial, TuningResult};
 use oneport_pictures::shell::Heading;
 
 use super::TuneArgs;
-use super::job::{CoreUse, TuneJob};
+use super::job::{CoreUse, MeasuredAt, TuneJob};
 use crate::files::FileKind;
 use crate::prelude::*;
 
@@ -21,13 +21,16 @@ pub(super) struct Files<'a> {
     /// Content of the CSV file when it was last read or written.
     saved: RefCell<Option<Vec<u8>>>,
     parameters: Parameters,
-    /// Rows of the interrupted sweep in the CSV file.
+    /// Rows of this sweep in the CSV file.
     pub(super) known: Vec<Trial>,
+    /// What else the CSV file holds.
+    others: Vec<Block>,
 }
 
 impl Files<'_> {
-    /// Reads the interrupted sweep and makes sure that all files can be written.
-    pub(super) fn open<'a>(job: &TuneJob<'a>) -> Result<Files<'a>> {
+    /// Reads the rows that are known and makes sure that all files can be written. If all rows are
+    /// known, they may be from another place, where the job is then about.
+    pub(super) fn open<'a>(job: &mut TuneJob<'a>) -> Result<Files<'a>> {
         let args = job.args;
         let mut outputs = vec![
             ("--csv", args.csv.as_deref()),
@@ -44,8 +47,9 @@ impl Files<'_> {
         if let Some(path) = args.html.as_ref().filter(|path| !is_page(path)) {
             bail!("{}: pages are written as FILE.html", path.display());
         }
-        let parameters = parameters(job);
-        let mut known = Vec::new();
+        job.ensure_exports()?;
+        let mut parameters = parameters(job);
+        let (mut known, mut others) = (Vec::new(), Vec::new());
         let mut saved = None;
         if let Some(path) = args.csv.as_ref().filter(|path| path.is_file()) {
             let content =
@@ -55,12 +59,25 @@ impl Files<'_> {
                 let sweep = path.display();
                 let failed =
                     || format!("cannot continue the sweep of {sweep} (--restart begins anew)");
-                known = csv::resume(text, &parameters).with_context(failed)?;
+                let found = csv::resume(text, &parameters).with_context(failed)?;
+                (known, others) = (found.known, found.others);
+                if let Some((difference, there)) = found.elsewhere {
+                    job.take_all(&known, &there, &difference)
+                        .with_context(failed)?;
+                    parameters = there;
+                }
             }
             saved = Some(content);
         }
         if !known.is_empty() {
-            output::note(&format!("{} rows are known from the CSV file", known.len()));
+            let nothing = match job.place.is_elsewhere {
+                true => ", all that are needed: nothing is measured",
+                false => "",
+            };
+            output::note(&format!(
+                "{} rows are known from the CSV file{nothing}",
+                known.len()
+            ));
         }
         if let Some(path) = args.rules.as_ref().filter(|path| path.is_file()) {
             rules_in(&read_text(path)?, path)?;
@@ -70,6 +87,7 @@ impl Files<'_> {
             saved: RefCell::new(saved),
             parameters,
             known,
+            others,
         })
     }
 
@@ -88,7 +106,7 @@ impl Files<'_> {
                 path.display()
             );
         }
-        let content = csv::write(&self.parameters, rows).into_bytes();
+        let content = csv::write(&self.parameters, rows, &self.others).into_bytes();
         writer.write(&content)?;
         *saved = Some(content);
         Ok(())
@@ -102,7 +120,10 @@ impl Files<'_> {
         warnings: &[String],
     ) -> Result<()> {
         let all = tuning.with_library();
-        let rows = self.save(&all);
+        let rows = match job.place.is_elsewhere {
+            true => Ok(()),
+            false => self.save(&all),
+        };
         let page = match &self.args.html {
             Some(path) => {
                 let text = page(&job.heading(threads, tuning, warnings), &all);
@@ -110,41 +131,44 @@ impl Files<'_> {
             }
             None => Ok(()),
         };
+        note_winners(self.args, job, tuning);
         let rules = match &self.args.rules {
-            Some(path) if has_winners(path, job, tuning) => add_rule(path, job.rule(tuning)),
+            Some(path) if !tuning.interrupted => add_rule(path, job.rule(tuning)),
             _ => Ok(()),
         };
-        rows.and(page).and(rules).and(self.export(job, tuning))
-    }
-
-    fn export(&self, job: &TuneJob, tuning: &TuningResult) -> Result<()> {
-        for (library, path) in &self.args.export {
-            if !has_winners(path, job, tuning) {
-                continue;
-            }
-            let written = selection::write(*library, &job.times(tuning))?;
-            output::notes(&written.notes);
-            output::write_named(path, written.text.as_bytes())?;
-        }
-        Ok(())
+        let exports = match tuning.interrupted {
+            true => Ok(()),
+            false => job.export(tuning, |_| true),
+        };
+        rows.and(page).and(rules).and(exports)
     }
 }
 
-/// Whether a sweep has winners, which an incomplete one has not; says so for the file of winners,
-/// and says what makes them doubtful.
-fn has_winners(path: &Path, job: &TuneJob, tuning: &TuningResult) -> bool {
+/// Says for all files of winners at once that an incomplete sweep has none, or what makes them
+/// doubtful. Times of the model are not.
+fn note_winners(args: &TuneArgs, job: &TuneJob, tuning: &TuningResult) {
+    let measured = job.place.processes.is_some() || tuning.interrupted;
+    let exports = args.export.iter().filter(|_| measured);
+    let paths = args.rules.iter().chain(exports.map(|(_, path)| path));
+    let paths: Vec<String> = paths.map(|path| path.display().to_string()).collect();
+    let several = paths.len() > 1;
+    let files = paths.join(", ");
+    if paths.is_empty() {
+        return;
+    }
     if tuning.interrupted {
-        let path = path.display();
+        let (are, were) = if several {
+            ("are", "they were")
+        } else {
+            ("is", "it was")
+        };
         output::note(&format!(
-            "{path} is left as it was: the sweep is not complete"
+            "{files} {are} left as {were}: the sweep is not complete"
         ));
     } else if let Some(doubts) = job.doubts(tuning) {
-        output::note(&format!(
-            "{} has doubtful winners: {doubts}",
-            path.display()
-        ));
+        let have = if several { "have" } else { "has" };
+        output::note(&format!("{files} {have} doubtful winners: {doubts}"));
     }
-    !tuning.interrupted
 }
 
 /// Adds a rule to the file and keeps all other rules, including those that another sweep has added
@@ -205,7 +229,7 @@ pub(super) fn parameters(job: &TuneJob) -> Parameters {
     };
     let algorithms = job.sweep.algorithms.iter();
     let mut names = algorithms.map(|a| a.name().to_string());
-    let processes = job.processes.as_ref();
+    let processes = job.place.processes.as_ref();
     let kept = Some(job.args.inputs.inputs).filter(|inputs| inputs.kept());
     [
         ("collective", job.args.collective.name().to_string()),
@@ -226,7 +250,7 @@ pub(super) fn parameters(job: &TuneJob) -> Parameters {
             "sizes",
             list(&mut job.sweep.bytes.iter().map(u64::to_string)),
         ),
-        ("machine", job.machine.clone()),
+        ("machine", job.place.machine.clone()),
     ]
     .into_iter()
     // Files of earlier versions do not name the default.
@@ -260,40 +284,42 @@ impl TuneJob<'_> {
                 Clock::Paced => format!("paced: {costs}"),
                 _ => "native".to_string(),
             }),
-            source: Some(match &self.processes {
-                None => self.with_doubts(&self.machine, tuning),
-                Some(processes) => self.with_doubts(processes, tuning),
+            source: Some({
+                let place = self.place.processes.as_ref().unwrap_or(&self.place.machine);
+                let doubts = self.doubts(tuning);
+                let doubts = doubts.map(|doubts| format!("; DOUBTFUL: {doubts}"));
+                format!("{place}; {}{}", self.command, doubts.unwrap_or_default())
             }),
             choices: Rule::choices(&tuning.rows, segmented),
         }
     }
 
-    /// Where times come from, in one line, with what makes them doubtful.
-    fn with_doubts(&self, place: &impl Display, tuning: &TuningResult) -> String {
-        let doubts = self.doubts(tuning);
-        let doubts = doubts.map_or_else(String::new, |doubts| format!("; DOUBTFUL: {doubts}"));
-        format!("{place}; {}{doubts}", self.command)
-    }
-
     /// The times of all rows: those over MPI, if ranks are processes, or else the model's, since
-    /// runs on threads say little about a library on a network.
-    fn times(&self, tuning: &TuningResult) -> SelectionTable {
+    /// runs on threads say little about a library on a network. Rules may be for the sizes that
+    /// `helps` allows.
+    fn times(&self, tuning: &TuningResult, helps: impl Fn(u64) -> bool) -> SelectionTable {
         let request = &self.sweep.request;
-        let origin = match &tuning.processes {
-            Some(processes) => Origin::Measured(self.with_doubts(processes, tuning)),
+        let (origin, doubts) = match &self.place.processes {
+            Some(processes) => {
+                let text = format!("{processes}; {}", self.command);
+                (Origin::Measured(text), self.doubts(tuning))
+            }
             None => {
                 let costs = show_cost(request.get_cost(), Unit::Nanoseconds);
-                Origin::Modelled(format!("{costs}; {}", self.command))
+                (Origin::Modelled(format!("{costs}; {}", self.command)), None)
             }
         };
+        let is_measured = matches!(origin, Origin::Measured(_));
+        let beats = |row: &Trial| !is_measured || tuning.beats_library(row, self.sweep.tolerance);
         let row = |row: &Trial| TimedChoice {
             bytes: row.bytes,
             algorithm: row.algorithm.clone(),
             segment: (row.segments > 1).then_some(row.segment),
-            time: match origin {
-                Origin::Measured(_) => row.wall.median as f64,
-                Origin::Modelled(_) => row.model_time,
+            time: match is_measured {
+                true => row.wall.median as f64,
+                false => row.model_time,
             },
+            beats_library: helps(row.bytes) && beats(row),
         };
         let rows = tuning.rows.iter().map(row).collect();
         SelectionTable {
@@ -301,7 +327,108 @@ impl TuneJob<'_> {
             ranks: request.ranks(),
             rows,
             origin,
+            doubts,
         }
+    }
+
+    /// Writes the files of `--export`, with rules for the sizes that `helps` allows.
+    pub(super) fn export(&self, tuning: &TuningResult, helps: impl Fn(u64) -> bool) -> Result<()> {
+        let table = self.times(tuning, helps);
+        let mut said = BTreeSet::new();
+        for (library, path) in &self.args.export {
+            let name = path.display();
+            let slower = tuning.slower_for_rules(self.sweep.tolerance);
+            let slower = slower.filter(|(bytes, _)| {
+                let mut rows = table.rows.iter().filter(|row| row.bytes == *bytes);
+                !library.device_variables(table.collective).is_empty()
+                    && !rows.any(|row| row.beats_library)
+            });
+            let slower: Vec<String> = slower
+                .map(|(bytes, ratio)| format!("{} (x {})", show_bytes(bytes), number(ratio, 3)))
+                .collect();
+            if !slower.is_empty() {
+                output::note(&format!(
+                    "{name} is not written: without its device's collectives, which rules need, the \
+                     library is slower at {}, where no rule makes up for it",
+                    slower.join(", ")
+                ));
+                continue;
+            }
+            let Some(written) = selection::write(*library, &table)? else {
+                output::note(&format!(
+                    "{name} is not written: there is no size at which an algorithm that the library \
+                     has {}",
+                    match self.args.verify {
+                        None => "beats its own choice",
+                        Some(_) => "has made it faster",
+                    }
+                ));
+                continue;
+            };
+            let notes = written.notes.into_iter();
+            output::notes(notes.filter(|note| said.insert(note.clone())));
+            output::write_named(path, written.text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Refuses an export that could not be written, whatever the times are.
+    pub(super) fn ensure_exports(&self) -> Result<()> {
+        let sizes = self.sweep.bytes.iter();
+        let rows = sizes.flat_map(|&bytes| {
+            let algorithms = self.sweep.algorithms.iter();
+            algorithms.map(move |algorithm| TimedChoice {
+                bytes,
+                algorithm: algorithm.name().into_owned(),
+                segment: None,
+                time: 1.0,
+                beats_library: true,
+            })
+        });
+        let table = SelectionTable {
+            collective: self.args.collective,
+            ranks: self.sweep.request.ranks(),
+            rows: rows.collect(),
+            origin: Origin::Modelled(String::new()),
+            doubts: None,
+        };
+        for (library, path) in &self.args.export {
+            let failed = || format!("cannot write {}", path.display());
+            if let Some(processes) = &self.place.processes {
+                library.ensure_reads(processes).with_context(failed)?;
+            }
+            selection::write(*library, &table).with_context(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Takes all rows from a file of another place, if none is missing: then this one does not
+    /// matter.
+    fn take_all(&mut self, known: &[Trial], there: &Parameters, difference: &str) -> Result<()> {
+        let missing = self.sweep.bytes.iter().find_map(|&bytes| {
+            let mut algorithms = self.sweep.algorithms.iter();
+            algorithms.find_map(|algorithm| {
+                let mut rows = known.iter();
+                let is_known =
+                    rows.any(|row| row.bytes == bytes && row.algorithm == algorithm.name());
+                (!is_known).then(|| format!("{} of {}", algorithm.name(), show_bytes(bytes)))
+            })
+        });
+        if let Some(missing) = missing {
+            bail!("measured in another place: {difference}; {missing} is not in the file");
+        }
+        let value = |name| {
+            let found = there.iter().find(|(n, _)| n == name);
+            found.map(|(_, value)| value.clone())
+        };
+        self.place = MeasuredAt {
+            machine: value("machine").unwrap_or_default(),
+            processes: value("processes"),
+            is_elsewhere: true,
+        };
+        self.load = None;
+        self.sweep.budget = Duration::ZERO;
+        self.ensure_exports()
     }
 
     fn heading(&self, threads: &CoreUse, tuning: &TuningResult, warnings: &[String]) -> Heading {

@@ -20,10 +20,19 @@ pub(super) struct TuneJob<'a> {
     pub(super) op: Op,
     pub(super) skipped: Vec<Skipped>,
     pub(super) load: Option<String>,
-    pub(super) machine: String,
+    pub(super) place: MeasuredAt,
     pub(super) date: String,
     pub(super) command: String,
     pub(super) processes: Option<Processes>,
+}
+
+/// Where times are measured.
+pub(super) struct MeasuredAt {
+    pub(super) machine: String,
+    /// The library and its processes, if ranks are processes, in one line.
+    pub(super) processes: Option<String>,
+    /// Whether that is not here: all rows are from a file.
+    pub(super) is_elsewhere: bool,
 }
 
 /// How ranks, threads or processes, share cores: processes those of this host.
@@ -36,6 +45,13 @@ pub(super) struct CoreUse {
 impl CoreUse {
     /// Starts the threads, if ranks are threads.
     pub(super) fn of(job: &TuneJob, site: &mut Site) -> Result<CoreUse> {
+        if job.place.is_elsewhere {
+            return Ok(CoreUse {
+                cores: 0,
+                pinned: false,
+                oversubscribed: false,
+            });
+        }
         if let Some(world) = &site.world {
             return Ok(CoreUse {
                 cores: world.cores(),
@@ -120,7 +136,11 @@ impl<'a> TuneJob<'a> {
             op,
             skipped,
             load: load_warning(),
-            machine: machine(),
+            place: MeasuredAt {
+                machine: machine(),
+                processes: site.processes().map(|processes| processes.to_string()),
+                is_elsewhere: false,
+            },
             date: oneport_measure::now(),
             command: output::command(),
             processes: site.processes(),
@@ -131,6 +151,10 @@ impl<'a> TuneJob<'a> {
         let operator = operator::<T>(self.args.collective, self.op)?;
         let mut live = Live::new(site, operator, self.args.clock);
         live.keep_inputs(self.args.inputs.inputs.kept());
+        let collective = self.args.collective;
+        let exports = self.args.export.iter();
+        let variables = exports.flat_map(|(library, _)| library.device_variables(collective));
+        live.rule_variables(variables.collect());
         Ok(live)
     }
 
@@ -162,10 +186,10 @@ impl<'a> TuneJob<'a> {
                 ));
             }
         }
-        if tuning.library.is_empty() && tuning.processes.is_some() {
+        if tuning.library.is_empty() && self.place.processes.is_some() {
             warnings.push("the library has no function for this: it is not measured".into());
         }
-        if !threads.pinned && self.processes.is_none() {
+        if !threads.pinned && self.place.processes.is_none() && !self.place.is_elsewhere {
             warnings
                 .push("the system refused to pin some ranks: they may move between cores".into());
         }
@@ -177,7 +201,7 @@ impl<'a> TuneJob<'a> {
         }
         let open = tuning.winners().filter(|row| !row.settled);
         if let Some(sizes) = sizes_of(open) {
-            let more = match tuning.budget_spent {
+            let more = match tuning.budget_spent && !self.place.is_elsewhere {
                 true => ": the budget was spent, a larger --budget goes on",
                 false => "",
             };
@@ -224,11 +248,16 @@ impl<'a> TuneJob<'a> {
         } else {
             "not pinned"
         };
-        let mut lines = vec![("machine", self.machine.clone())];
+        let mut lines = vec![("machine", self.place.machine.clone())];
         lines.extend(self.processes.iter().flat_map(summary));
         lines.push((
             "ranks",
             match &self.processes {
+                None if self.place.is_elsewhere => {
+                    let of = self.place.processes.iter();
+                    let of: String = of.map(|place| format!(" of {place}")).collect();
+                    format!("{ranks}{of}, all rows from a file; {ports}")
+                }
                 None => format!("{ranks} on {cores} cores, {pinned}; {ports}"),
                 Some(p) => format!("{ranks} of {} processes; {ports}", p.processes),
             },

@@ -25,7 +25,8 @@ impl TuneJob<'_> {
             op: self.args.collective.reduces().then_some(self.op.name()),
             clock: clock_name(self.args.clock),
             inputs: self.args.inputs.inputs,
-            machine: &self.machine,
+            machine: &self.place.machine,
+            // 0 where all rows are from a file.
             cores: threads.cores,
             pinned: threads.pinned,
             oversubscribed: threads.oversubscribed,
@@ -40,11 +41,13 @@ impl TuneJob<'_> {
             rows: &tuning.rows,
             // The library's own function at each size.
             library (optional): (!tuning.library.is_empty()).then(|| {
-                tuning.library.iter().map(|LibraryRow { trial, error }| record! {
+                tuning.library.iter().map(|LibraryRow { trial, for_rules, error }| record! {
                     bytes: trial.bytes,
                     function: &trial.algorithm,
                     #[serde(flatten)]
                     wall: trial.wall,
+                    // Its time in the state that a file of rules needs, where that differs.
+                    for_rules (optional): for_rules.as_ref().map(|trial| trial.wall),
                     error (optional): error.as_ref(),
                 }).collect::<Vec<_>>()
             }),
@@ -72,21 +75,21 @@ pub(super) fn print(
     ));
     output::summary(out, &summary)?;
     writeln!(out)?;
-    let disturbed: Vec<&Trial> = tuning.disturbed().collect();
     let ns = |t: u64| show_ns(t as f64);
     let best_of = |bytes| tuning.winners().find(move |best| best.bytes == bytes);
     let over_best =
         |time: u64, best: &Trial| number(time as f64 / best.wall.median.max(1) as f64, 3);
-    // The library's rows have no model time.
-    let is_algorithm = |row: &Trial| !row.model_time.is_nan();
+    let is_algorithm = |row: &Trial| !row.is_of_library();
     let x_model = |row: &Trial| row.wall.median as f64 / row.model_time;
     let words = |row: &Trial| {
-        let mut library = tuning.library.iter();
-        let library = library.find(|own| std::ptr::eq(&own.trial, row));
+        let library = tuning.library_at(row.bytes).filter(|_| !is_algorithm(row));
         match (library, best_of(row.bytes)) {
-            (None, _) => verdict(row, &disturbed),
+            (None, _) => verdict(job, row, tuning),
             (Some(own), _) if own.error.is_some() => "WRONG".into(),
-            (_, Some(best)) => format!("x {} of the best", over_best(row.wall.median, best)),
+            (_, Some(best)) => {
+                let ratio = over_best(row.wall.median, best);
+                format!("x {ratio} of the best algorithm")
+            }
             (_, None) => String::new(),
         }
     };
@@ -115,8 +118,9 @@ pub(super) fn print(
         .add("", words);
     // By size, the library last.
     let leaders = tuning.rows.iter().filter(|row| row.best_segment);
-    let library = tuning.library.iter().map(|own| &own.trial);
-    let mut rows: Vec<&Trial> = leaders.chain(library.clone()).collect();
+    let own = tuning.library.iter();
+    let library = own.flat_map(|own| [&own.trial].into_iter().chain(&own.for_rules));
+    let mut rows: Vec<&Trial> = leaders.chain(library).collect();
     rows.sort_by_key(|row| row.bytes);
     output::table(out, &columns, rows)?;
     output::skipped(out, &job.skipped)?;
@@ -133,8 +137,8 @@ pub(super) fn print(
         ))
     };
     let of_library = |row: &Trial| {
-        let own = library.clone().find(|own| own.bytes == row.bytes)?;
-        Some(format!("x {}", over_best(own.wall.median, row)))
+        let own = &tuning.library_at(row.bytes)?.trial;
+        Some(over_best(own.wall.median, row))
     };
     let columns = Columns::<Trial>::default()
         .add(">size", |row| show_bytes(row.bytes))
@@ -145,21 +149,40 @@ pub(super) fn print(
             format!("{} - {}", ns(row.wall.low), ns(row.wall.high))
         })
         .add("next", |row| or_dash(next(row)))
-        .add_if(!tuning.library.is_empty(), "library", |row| {
+        .add_if(!tuning.library.is_empty(), ">library / best", |row| {
             or_dash(of_library(row))
         })
-        .add("", |row| verdict(row, &disturbed));
+        .add("", |row| verdict(job, row, tuning));
     output::table(out, &columns, tuning.winners())
 }
 
-fn verdict(row: &Trial, disturbed: &[&Trial]) -> String {
+/// What is said of a row. What makes a winner doubtful here does so in files of rules, too: see
+/// [`TuneJob::doubts`].
+fn verdict(job: &TuneJob, row: &Trial, tuning: &TuningResult) -> String {
+    let library = tuning.library_at(row.bytes).filter(|_| row.best);
+    let is_slower = library.is_some_and(|own| own.trial.beats(row, job.sweep.tolerance));
     let state = match (row.best, row.settled) {
+        (true, true) if is_slower => "",
         (true, true) => "best",
         (true, false) => "best so far, not settled",
         (false, true) => "",
         (false, false) => "not settled",
     };
-    let disturbed = disturbed.contains(&row).then_some("disturbed");
-    let words = [Some(state).filter(|state| !state.is_empty()), disturbed];
-    words.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let is_disturbed =
+        |other: &&Trial| (other.bytes, &other.algorithm) == (row.bytes, &row.algorithm);
+    let mut disturbed = tuning
+        .disturbed()
+        .filter(|other| other.bytes == row.bytes)
+        .peekable();
+    let any = disturbed.peek().is_some();
+    let disturbed = match disturbed.any(|other| is_disturbed(&other) && row.best_segment) {
+        true => "disturbed",
+        false if row.best && any => "others disturbed",
+        false => "",
+    };
+    let library = if is_slower { "library faster" } else { "" };
+    let words = [state, library, disturbed]
+        .into_iter()
+        .filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(", ")
 }

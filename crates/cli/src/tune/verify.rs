@@ -1,24 +1,14 @@
 //! `tune --verify`: whether an MPI library does something else than in an earlier sweep, such as
 //! what an exported file says.
 
-use std::cmp::Ordering;
-
-use oneport_measure::tune::{self, Summary, Trial, VerifiedRow, csv};
+use oneport_formats::selection;
+use oneport_measure::tune::{self, Change, Summary, Trial, TuningResult, VerifiedRow, csv};
 
 use super::TuneArgs;
 use super::files::parameters;
 use super::job::TuneJob;
 use crate::prelude::*;
 use crate::site;
-
-/// Beginnings of the names of variables that choose algorithms in MPI libraries.
-const CHOOSING: [&str; 5] = [
-    "OMPI_MCA_coll_",
-    "MPIR_CVAR_COLL_",
-    "MPIR_CVAR_DEVICE_COLLECTIVES",
-    "I_MPI_ADJUST_",
-    "I_MPI_TUNING_BIN",
-];
 
 pub(super) struct VerifyJob<'a> {
     job: TuneJob<'a>,
@@ -34,8 +24,17 @@ impl<'a> VerifyJob<'a> {
         let job = TuneJob::new(args, site)?;
         let text = read_text(file)?;
         let of_sweep = || format!("cannot verify by the sweep of {}", file.display());
-        csv::resume(&text, &parameters(&job)).with_context(of_sweep)?;
-        let (_, known) = csv::read(&text).with_context(of_sweep)?;
+        let found = csv::resume(&text, &parameters(&job)).with_context(of_sweep)?;
+        if let Some((difference, _)) = found.elsewhere {
+            bail!("{}: measured in another place: {difference}", of_sweep());
+        }
+        let known = found.known;
+        job.ensure_exports()?;
+        let version = job.place.processes.as_deref().unwrap_or_default();
+        let version = version.split(',').next().unwrap_or_default();
+        selection::ensure_obeyed(version, args.collective, &environment(), |file| {
+            Path::new(file).is_file()
+        })?;
         let rows = Vec::new();
         Ok(VerifyJob { job, known, rows })
     }
@@ -71,10 +70,20 @@ impl VerifyJob<'_> {
             collective: self.job.args.collective.name(),
             ranks: self.job.sweep.request.ranks(),
             // Variables that choose algorithms, with their values.
-            environment: environment(),
+            environment: environment_in_words(),
             rows: self.rows.iter().map(json_row).collect::<Vec<_>>(),
         };
         output::answer(out, self.job.args.json, &json, |out| self.print_text(out))?;
+        if !self.job.args.export.is_empty() {
+            let tuning = TuningResult::of_rows(&self.known);
+            self.job.export(&tuning, |bytes| {
+                let mut faster = self
+                    .rows
+                    .iter()
+                    .filter(|row| row.change() == Change::Faster);
+                faster.any(|row| row.bytes == bytes)
+            })?;
+        }
         let mut latest = self.rows.iter().rev();
         match latest.find_map(|row| Some((row, row.error.as_ref()?))) {
             None => Ok(ExitCode::SUCCESS),
@@ -89,7 +98,7 @@ impl VerifyJob<'_> {
     fn print_text(&self, out: &mut dyn Write) -> Result<()> {
         let function = self.rows.first().map_or("", |row| &row.library.algorithm);
         let ranks = self.job.sweep.request.ranks();
-        let environment = match &environment()[..] {
+        let environment = match &environment_in_words()[..] {
             [] => "no variable that chooses algorithms".to_string(),
             variables => variables.join(" "),
         };
@@ -116,7 +125,7 @@ impl VerifyJob<'_> {
             .add(">now", |row| ns(row.library_now))
             .add(">x best then", |row| number(row.ratios()[0], 3))
             .add(">now", |row| number(row.ratios()[1], 3))
-            .add("library is", change);
+            .add("library is", |row| row.change().name());
         output::table(out, &columns, &self.rows)
     }
 }
@@ -136,27 +145,23 @@ fn json_row(row: &VerifiedRow) -> impl Serialize {
         best_now: row.best_now,
         ratio_then: then,
         ratio_now: now,
-        change: change(row),
+        change: row.change().name(),
         error (optional): row.error.as_deref(),
     }
 }
 
-fn change(row: &VerifiedRow) -> &'static str {
-    match row.change() {
-        Ordering::Less => "faster",
-        Ordering::Equal => "same",
-        Ordering::Greater => "slower",
-    }
-}
-
-fn environment() -> Vec<String> {
+/// The variables of this process that choose algorithms of MPI libraries.
+fn environment() -> Vec<(String, String)> {
     let all = std::env::vars_os().map(|(name, value)| {
         let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
-        format!("{name}={value}")
+        (name.into_owned(), value.into_owned())
     });
-    let mut chosen: Vec<_> = all
-        .filter(|entry| CHOOSING.iter().any(|start| entry.starts_with(start)))
-        .collect();
+    let mut chosen: Vec<_> = all.filter(|(name, _)| selection::chooses(name)).collect();
     chosen.sort();
     chosen
+}
+
+fn environment_in_words() -> Vec<String> {
+    let words = |(name, value)| format!("{name}={value}");
+    environment().into_iter().map(words).collect()
 }

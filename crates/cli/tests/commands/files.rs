@@ -356,7 +356,7 @@ const ENDLESS: &str = "tune reduce -p 4 --bytes 1KiB,2KiB --clock paced --alpha 
 fn wait_for_rows(sweep: &mut Child, file: &Path) {
     let rows = || {
         let text = fs::read_to_string(file).unwrap_or_default();
-        csv::read(&text).map_or(0, |(_, rows)| rows.len())
+        csv::read(&text).map_or(0, |blocks| blocks[0].rows.len())
     };
     while rows() < 2 {
         assert_eq!(sweep.try_wait().unwrap(), None, "the sweep ended early");

@@ -257,7 +257,7 @@ fn a_tuning_result_becomes_a_selection_file() {
         ["1 # collectives", "7 # bcast", "1 # communicator sizes"]
     );
     assert!(
-        rules[5].starts_with("0 ") && classic.contains("modelled, not measured over MPI"),
+        rules[5] == "0 0 0 0" && classic.contains("modelled, not measured over MPI"),
         "{classic}"
     );
     let value: serde_json::Value =
@@ -271,6 +271,156 @@ fn a_tuning_result_becomes_a_selection_file() {
     let mpich = fs::read_to_string(file("mpich")).unwrap();
     assert!(mpich.starts_with("/* bcast over 2 ranks; times: modelled, not measured over MPI"));
     assert!(mpich.contains("\"algorithm=MPIR_Bcast_intra_") && mpich.contains("collective=iscan"));
+}
+
+/// What cannot be written is refused before anything is measured.
+#[test]
+fn an_export_without_an_algorithm_of_the_library_is_refused_before_the_sweep() {
+    let folder = folder("formats_selection_refused");
+    let file = folder.join("out").to_string_lossy().into_owned();
+    for (tune, why) in [
+        (
+            "reduce_scatter -a circulant-rs",
+            "Open MPI has none of these algorithms for",
+        ),
+        (
+            "scan -a linear",
+            "Open MPI has no selection rules for scan here",
+        ),
+    ] {
+        let tune = format!("tune {tune} -p 2 --bytes 1KiB --budget 100s --export openmpi={file}");
+        let message = failure(&mut oneport(&tune), 2);
+        assert!(
+            message.contains(why) && message.contains("cannot write"),
+            "{message}"
+        );
+        assert!(!folder.join("out").exists());
+    }
+}
+
+/// The model's times are not doubtful because the machine is busy, and what is said once is enough.
+#[test]
+fn notes_of_several_files_are_said_once() {
+    let folder = folder("formats_selection_notes");
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    let tune = format!(
+        "tune broadcast -p 2 --bytes 1KiB,2KiB --budget 0 --export openmpi={} --export intel={} --rules {}",
+        file("ompi"),
+        file("intel"),
+        file("rules")
+    );
+    let output = oneport(&tune).output().unwrap();
+    let notes = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(notes.matches("times: modelled").count(), 1, "{notes}");
+    assert!(!notes.contains("DOUBTFUL"), "{notes}");
+    let doubtful: Vec<&str> = notes
+        .lines()
+        .filter(|l| l.contains("doubtful winners"))
+        .collect();
+    assert_eq!(doubtful.len(), 1, "{notes}");
+    assert!(
+        doubtful[0].contains("rules has") && !doubtful[0].contains("ompi"),
+        "{notes}"
+    );
+}
+
+/// A file of measurements over MPI, and the command that made it.
+const SWEEP: &str = "\
+# oneport tune, version 1
+# collective: allreduce
+# ranks: 2
+# root: 0
+# ports: 1 bi
+# dtype: f32
+# op: sum
+# ordered: false
+# clock: native
+# costs: alpha 1000 beta 0.1 gamma 0 gamma_copy 0
+# cores: all
+# algorithms: ring recursive-doubling
+# sizes: 8 64 512
+# machine: a processor that this machine lacks, 999 cores
+# processes: Open MPI v5.0.11, 2 processes on 1 host
+bytes,algorithm,segment,segments,wall,min,p99,max,low,high,repetitions,model_time,best,best_segment,settled
+8,ring,8,1,600,590,620,620,590,610,100,2000,false,true,true
+8,recursive-doubling,8,1,550,540,570,570,540,560,100,1000,true,true,true
+8,MPI_Allreduce,8,1,500,490,520,520,490,510,100,NaN,false,true,true
+64,ring,64,1,400,390,420,420,390,410,100,2000,true,true,true
+64,recursive-doubling,64,1,450,440,470,470,440,460,100,1000,false,true,true
+64,MPI_Allreduce,64,1,500,490,520,520,490,510,100,NaN,false,true,true
+512,ring,512,1,600,590,620,620,590,610,100,2000,false,true,true
+512,recursive-doubling,512,1,495,490,520,520,480,510,100,1000,true,true,true
+512,MPI_Allreduce,512,1,500,490,520,520,490,510,100,NaN,false,true,true
+";
+
+const OF_SWEEP: &str = "tune allreduce -p 2 --bytes 8,64,512 --dtype f32 -a ring,recursive-doubling --engine threads \
+     --alpha 1us --beta 0.1ns";
+
+/// The library decides where it was as fast; another machine does not matter if nothing is measured.
+#[test]
+fn rules_name_what_beats_the_library_in_a_sweep_of_another_machine() {
+    let folder = folder("formats_selection_csv");
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    fs::write(file("sweep.csv"), SWEEP).unwrap();
+    let csv = file("sweep.csv");
+    let tune = format!("{OF_SWEEP} --csv {csv} --export openmpi={}", file("om"));
+    let printed = text(&tune);
+    assert!(printed.contains("library / best"), "{printed}");
+    let winner = |size: &str| {
+        let (_, best) = printed.split_once("the best of each size").unwrap();
+        let line = best
+            .lines()
+            .find(|line| line.trim_start().starts_with(size));
+        line.unwrap().to_string()
+    };
+    assert!(
+        winner("8 B").ends_with("0.909  library faster"),
+        "{printed}"
+    );
+    assert!(winner("64 B").ends_with("1.25  best"), "{printed}");
+    assert!(winner("512 B").ends_with("1.01  best"), "{printed}");
+    let rules = fs::read_to_string(file("om")).unwrap();
+    let rules: Vec<&str> = rules.lines().filter(|line| !line.contains('#')).collect();
+    assert_eq!(rules, ["0 0 0 0", "64 4 2 0", "512 0 0 0"]);
+    assert_eq!(fs::read_to_string(&csv).unwrap(), SWEEP);
+}
+
+/// Times of one library are no reason for rules of another, and what is missing cannot be measured
+/// in another place.
+#[test]
+fn a_sweep_of_another_machine_must_be_complete_and_of_this_library() {
+    let folder = folder("formats_selection_elsewhere");
+    let file = |name: &str| folder.join(name).to_string_lossy().into_owned();
+    fs::write(file("sweep.csv"), SWEEP).unwrap();
+    let csv = file("sweep.csv");
+    for (options, why) in [
+        (
+            format!("--export intel={}", file("out")),
+            "but the library is Open MPI v5.0.11",
+        ),
+        (
+            format!("--bytes 8,1024 --export openmpi={}", file("out")),
+            "ring of 1 KiB is not in the file",
+        ),
+        (
+            format!("-p 4 --export openmpi={}", file("out")),
+            "machine is a processor that this machine lacks",
+        ),
+    ] {
+        let options = format!("{} {options} --csv {csv}", OF_SWEEP);
+        let mut words: Vec<&str> = options.split_whitespace().collect();
+        // The last of two equal options counts here; the command takes each once.
+        for option in ["--bytes", "-p"] {
+            let places: Vec<usize> = (0..words.len()).filter(|&i| words[i] == option).collect();
+            if places.len() > 1 {
+                words.drain(places[0]..places[0] + 2);
+            }
+        }
+        let message = failure(&mut oneport(&words.join(" ")), 2);
+        assert!(message.contains(why), "{message}");
+        assert!(!folder.join("out").exists());
+    }
+    assert_eq!(fs::read_to_string(file("sweep.csv")).unwrap(), SWEEP);
 }
 
 /// LogGOPSim's time is the model's where the file says so.

@@ -193,6 +193,14 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("check reduce -a all -p 0", "at least one rank"),
         ("check", "give a COLLECTIVE"),
         ("frobnicate", "unrecognized subcommand"),
+        (
+            "export openmpi reduce",
+            "oneport tune COLLECTIVE --export openmpi=FILE",
+        ),
+        (
+            "export intel",
+            "oneport tune COLLECTIVE --export intel=FILE",
+        ),
     ] {
         let message = failure(&mut oneport(arguments), 2);
         assert!(message.contains(expected), "{arguments}: {message}");

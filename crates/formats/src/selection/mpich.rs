@@ -16,7 +16,7 @@ use std::iter::Peekable;
 use std::str::SplitWhitespace;
 
 use super::tables::Family;
-use super::{SelectionRule, SelectionTable, described, line, segment};
+use super::{Library, SelectionRule, SelectionTable, described, segment};
 use oneport::schedule::collective::Kind;
 
 /// What MPICH does without a file, by collective: `NAME: NODE;`, where a node is
@@ -125,10 +125,11 @@ fn otherwise(test: &str) -> String {
 pub(super) fn write(family: &Family, table: &SelectionTable, rules: &[SelectionRule]) -> String {
     let mut text = format!(
         "/* {} over {} ranks; times: {}\n   MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=FILE \
-         MPIR_CVAR_DEVICE_COLLECTIVES=none mpiexec ... */\n{{\n",
+         MPIR_CVAR_DEVICE_COLLECTIVES=percoll {}=0 mpiexec ... */\n{{\n",
         family.name,
         table.ranks,
-        line(&table.origin.to_string()).replace("*/", "* /")
+        table.source().replace("*/", "* /"),
+        Library::Mpich.device_variables(family.kind).join("=0 ")
     );
     let automatic = AUTOMATIC.split_terminator(";\n");
     let automatic = automatic.filter_map(|entry| entry.split_once(": "));
@@ -168,10 +169,17 @@ fn ruled(
     let [fewer, ranks] = [table.ranks.saturating_sub(1), table.ranks];
     let mut ruled: Option<Decision> = None;
     for (index, rule) in rules.iter().enumerate().rev() {
-        let named = rule.name.replace("SEGMENT", &segment(rule.row).to_string());
-        let expression = named.replace("PEERS", &fewer.max(1).to_string());
-        let node = Decision::parse(&expression, Some(&automatic));
-        let node = Decision::Comment(described(rule, &rule.row.algorithm), Box::new(node));
+        let node = match &rule.choice {
+            None => (*automatic).clone(),
+            Some(choice) => {
+                let segment = segment(choice.row).to_string();
+                let named = choice.name.replace("SEGMENT", &segment);
+                let expression = named.replace("PEERS", &fewer.max(1).to_string());
+                let node = Decision::parse(&expression, Some(&automatic));
+                let comment = described(rule.from, choice, &choice.row.algorithm);
+                Decision::Comment(comment, Box::new(node))
+            }
+        };
         ruled = Some(match ruled {
             None => node,
             Some(longer) => {

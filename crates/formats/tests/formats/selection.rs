@@ -2,7 +2,9 @@
 
 use oneport::Kind;
 use oneport::plan::registry;
-use oneport_formats::selection::{Library, Origin, SelectionTable, TimedChoice, write};
+use oneport_formats::Written;
+use oneport_formats::selection::{self, Library, Origin, SelectionTable, TimedChoice};
+use oneport_formats::selection::{chooses, ensure_obeyed};
 use serde_json::{Value, json};
 
 /// Rows (bytes, algorithm, segment, time).
@@ -12,13 +14,20 @@ fn table(collective: Kind, rows: &[(u64, &str, u64, f64)]) -> SelectionTable {
         algorithm: algorithm.into(),
         segment: Some(segment),
         time,
+        beats_library: true,
     };
     SelectionTable {
         collective,
         ranks: 4,
         rows: rows.iter().map(timed).collect(),
         origin: Origin::Modelled("by hand".into()),
+        doubts: None,
     }
+}
+
+/// The file of a table in which something beats the library.
+fn write(library: Library, table: &SelectionTable) -> oneport::Result<Written> {
+    selection::write(library, table).map(|written| written.expect("a rule"))
 }
 
 /// Where a library has none of the algorithms, the error lists those that it knows.
@@ -57,15 +66,19 @@ fn golden() {
     let written = write(Library::OpenMpi, &table).unwrap();
     let expected = "# bcast over 4 ranks; times: modelled, not measured over MPI: by hand\n\
         # mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE --mca coll_tuned_priority 100\n\
-        1 # collectives\n7 # bcast\n1 # communicator sizes\n4 # ranks\n2 # rules\n\
-        # from 0 bytes: binomial, best of --bytes 1000 (binomial)\n0 6 2 0\n\
-        # from 4000 bytes: pipeline in segments of 500, best of --bytes 4000 (chain)\n4000 3 2 500\n";
+        1 # collectives\n7 # bcast\n1 # communicator sizes\n4 # ranks\n4 # rules\n\
+        # from 0 bytes: Open MPI decides\n0 0 0 0\n\
+        # from 1000 bytes: binomial, best of --bytes 1000 (binomial)\n1000 6 2 0\n\
+        # from 4000 bytes: pipeline in segments of 500, best of --bytes 4000 (chain)\n4000 3 2 500\n\
+        # from 8000 bytes: Open MPI decides\n8000 0 0 0\n";
     assert_eq!(written.text, expected);
     assert_eq!(
         written.notes,
         [
             "times: modelled, not measured over MPI: by hand",
-            "Open MPI has none of the algorithms for 8000 bytes: the rule before holds there",
+            "whether Open MPI's own choice is faster than these rules is not known: it is measured \
+             over MPI alone",
+            "Open MPI has none of the algorithms for 8000 bytes: it decides for itself there",
             "Open MPI applies the rules to communicators of all sizes: it reads numbers of ranks as \
              lower bounds up to version 5, and as upper ones from 6 on"
         ]
@@ -76,12 +89,13 @@ fn golden() {
     assert_eq!(json["rule_file_version"], 3);
     assert_eq!(
         rules[0],
-        json!({"msg_size_min": 0, "msg_size_max": 3999, "alg": "binomial", "faninout": 2,
-               "seg_size": 0, "comment": "from 0 bytes: binomial, best of --bytes 1000 (binomial)"})
+        json!({"msg_size_min": 1000, "msg_size_max": 3999, "alg": "binomial", "faninout": 2,
+               "seg_size": 0, "comment": "from 1000 bytes: binomial, best of --bytes 1000 (binomial)"})
     );
+    assert_eq!(rules.as_array().unwrap().len(), 2);
     let last = &rules[1];
     assert_eq!(last["msg_size_min"], 4000);
-    assert_eq!(last["msg_size_max"], "inf");
+    assert_eq!(last["msg_size_max"], 7999);
     assert_eq!(
         (&last["alg"], &last["seg_size"]),
         (&json!("pipeline"), &json!(500))
@@ -90,9 +104,215 @@ fn golden() {
     assert_eq!(comment, "times: modelled, not measured over MPI: by hand");
     let intel = write(Library::Intel, &table).unwrap().text;
     assert!(
-        intel.ends_with("export I_MPI_ADJUST_BCAST=\"1:0-2147483647\"\n"),
+        intel.ends_with("export I_MPI_ADJUST_BCAST=\"1:1000-3999\"\n"),
         "{intel}"
     );
+}
+
+/// The library decides where no algorithm beats its own choice, and where nothing was measured.
+#[test]
+fn what_does_not_beat_the_library_has_no_rule() {
+    let mut table = table(
+        Kind::Allreduce,
+        &[
+            (8, "ring", 8, 1.0),
+            (64, "ring", 64, 1.0),
+            (64, "dual-root", 64, 0.5),
+            (512, "ring", 512, 1.0),
+        ],
+    );
+    table.origin = Origin::Measured("by hand".into());
+    table.doubts = Some("not settled at 8 B".into());
+    table.rows[0].beats_library = false;
+    table.rows[3].beats_library = false;
+    let written = write(Library::OpenMpi, &table).unwrap();
+    let rules: Vec<&str> = written.text.lines().filter(|l| !l.contains('#')).collect();
+    assert_eq!(rules, ["0 0 0 0", "64 4 2 0", "512 0 0 0"]);
+    assert!(
+        written
+            .text
+            .contains("by hand; DOUBTFUL: not settled at 8 B\n")
+    );
+    // Doubts are told of all files at once, not in the notes of each.
+    assert_eq!(written.notes[0], "times: measured over MPI: by hand");
+    assert_eq!(
+        written.notes[1],
+        "Open MPI decides for itself at 8, 512 bytes: none of its algorithms beats its own choice there"
+    );
+    let json = write(Library::OpenMpiJson, &table).unwrap().text;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let rules = json["collectives"]["allreduce"][0]["rules"]
+        .as_array()
+        .unwrap();
+    assert_eq!(rules.len(), 1);
+    assert_eq!(
+        (&rules[0]["msg_size_min"], &rules[0]["msg_size_max"]),
+        (&json!(64), &json!(511))
+    );
+    let intel = write(Library::Intel, &table).unwrap().text;
+    assert!(
+        intel.ends_with("export I_MPI_ADJUST_ALLREDUCE=\"8:64-511\"\n"),
+        "{intel}"
+    );
+    let mpich = write(Library::Mpich, &table).unwrap().text;
+    assert!(mpich.contains(
+        "MPIR_CVAR_DEVICE_COLLECTIVES=percoll MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE=0 mpiexec"
+    ));
+    let json = without_comments(&mpich);
+    let all = &json["collective=allreduce"]["comm_type=intra"];
+    let ours = &all["comm_size<=4"];
+    assert!(
+        ours["avg_msg_size<=511"].to_string().contains("intra_ring"),
+        "{ours}"
+    );
+    // Beside the rules stands what holds for other numbers of ranks.
+    assert_eq!(
+        ours["avg_msg_size<=63"]["avg_msg_size<=8"],
+        all["comm_size=any"]["avg_msg_size<=8"]
+    );
+    assert!(
+        !ours["avg_msg_size=any"].to_string().contains("intra_ring"),
+        "{ours}"
+    );
+    table.rows[1].beats_library = false;
+    for library in [
+        Library::OpenMpi,
+        Library::OpenMpiJson,
+        Library::Intel,
+        Library::Mpich,
+    ] {
+        assert!(selection::write(library, &table).unwrap().is_none());
+    }
+}
+
+#[test]
+fn another_library_or_version_is_refused() {
+    for (library, version, why) in [
+        (Library::OpenMpi, "Open MPI v4.1.4", ""),
+        (
+            Library::OpenMpiJson,
+            "Open MPI v6.0.0a1, 2 processes on 1 host",
+            "",
+        ),
+        (Library::Mpich, "MPICH 5.0.2, 2 processes on 1 host", ""),
+        (
+            Library::Intel,
+            "Intel(R) MPI Library 2021.18 for Linux* OS",
+            "",
+        ),
+        (
+            Library::OpenMpiJson,
+            "Open MPI v5.0.11, 2 processes",
+            "from version 6.0 on",
+        ),
+        (
+            Library::Mpich,
+            "MPICH 4.0.2, 2 processes",
+            "from version 4.1 on",
+        ),
+        (
+            Library::Mpich,
+            "Open MPI v5.0.11",
+            "rules for MPICH, but the library is Open MPI v5.0.11",
+        ),
+        (Library::Intel, "MPICH 5.0.2", "rules for Intel MPI, but"),
+    ] {
+        let error = library.ensure_reads(version).err().map(|e| e.to_string());
+        let found = error.clone().unwrap_or_default();
+        assert_eq!(error.is_none(), why.is_empty(), "{version}: {found}");
+        assert!(found.contains(why), "{version}: {found}");
+    }
+}
+
+/// A library obeys a file that is there, and that it looks at.
+#[test]
+fn files_that_are_missing_or_inactive_are_told() {
+    const OMPI: &str = "OMPI_MCA_coll_tuned_dynamic_rules_filename=rules";
+    const MPICH: &str = "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=rules";
+    for (version, environment, why) in [
+        ("Open MPI v5", "HOME=/root", ""),
+        (
+            "Open MPI v5",
+            "OMPI_MCA_coll_tuned_use_dynamic_rules=1 OMPI",
+            "",
+        ),
+        (
+            "Open MPI v5",
+            "OMPI",
+            "OMPI_MCA_coll_tuned_use_dynamic_rules is not 1",
+        ),
+        (
+            "Open MPI v5",
+            "OMPI_MCA_coll_tuned_use_dynamic_rules=false OMPI",
+            "is not 1",
+        ),
+        (
+            "Open MPI v5",
+            "OMPI_MCA_coll_tuned_dynamic_rules_filename=none",
+            "filename names none, which is not there",
+        ),
+        (
+            "Open MPI v5",
+            "MPICH",
+            "Open MPI v5 does not look at MPIR_CVAR_COLL_SELECTION",
+        ),
+        (
+            "MPICH 5.0.2",
+            "MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE=0 MPICH",
+            "",
+        ),
+        ("MPICH 5.0.2", "MPIR_CVAR_DEVICE_COLLECTIVES=none MPICH", ""),
+        (
+            "MPICH 5.0.2",
+            "MPICH",
+            "for allreduce: MPIR_CVAR_ALLREDUCE_DEVICE_COLLECTIVE is not 0",
+        ),
+        (
+            "MPICH 4.0.2",
+            "MPIR_CVAR_DEVICE_COLLECTIVES=none MPICH",
+            "from version 4.1 on",
+        ),
+        (
+            "MPICH 5.0.2",
+            "MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=none",
+            "is not there",
+        ),
+        (
+            "Intel(R) MPI Library 2021.18",
+            "I_MPI_ADJUST_ALLREDUCE=1:8-64",
+            "",
+        ),
+        (
+            "Intel(R) MPI Library 2021.18",
+            "I_MPI_ADJUST_BCAST=1:8-64",
+            "I_MPI_ADJUST_ALLREDUCE is not set",
+        ),
+        (
+            "Intel(R) MPI Library 2021.18",
+            "I_MPI_TUNING_BIN=none",
+            "is not there",
+        ),
+    ] {
+        let words = environment.split(' ').map(|word| match word {
+            "OMPI" => OMPI,
+            "MPICH" => MPICH,
+            word => word,
+        });
+        let variables = words.filter_map(|word| word.split_once('='));
+        let variables: Vec<_> = variables
+            .map(|(n, v)| (n.to_string(), v.to_string()))
+            .collect();
+        assert!(
+            variables
+                .iter()
+                .all(|(name, _)| chooses(name) || name == "HOME")
+        );
+        let exists = |file: &str| file == "rules";
+        let error = ensure_obeyed(version, Kind::Allreduce, &variables, exists).err();
+        let found = error.as_ref().map(ToString::to_string).unwrap_or_default();
+        assert_eq!(error.is_none(), why.is_empty(), "{environment}: {found}");
+        assert!(found.contains(why), "{environment}: {found}");
+    }
 }
 
 /// Where a library compares the size of all blocks, sizes are multiplied.
@@ -102,13 +322,13 @@ fn sizes_are_those_of_the_library() {
     let table = table(Kind::Allgather, &rows);
     let text = write(Library::OpenMpi, &table).unwrap().text;
     assert!(
-        text.contains("\n0 2 2 0\n") && text.contains("\n400 4 2 0\n"),
+        text.contains("\n40 2 2 0\n") && text.contains("\n400 4 2 0\n"),
         "{text}"
     );
     let text = write(Library::OpenMpiJson, &table).unwrap().text;
     assert!(text.contains("\"alg\": \"bruck-k-fanout\""), "{text}");
     let text = write(Library::Intel, &table).unwrap().text;
-    assert!(text.contains("\"2:0-99;3:100-2147483647\""), "{text}");
+    assert!(text.contains("\"2:10-99;3:100-100\""), "{text}");
     // Open MPI's documentation says one block, its code the blocks of all.
     let rows = [(10, "linear", 10, 1.0), (100, "oblivious", 100, 1.0)];
     let text = write(Library::OpenMpi, &self::table(Kind::Scatter, &rows))
@@ -161,9 +381,10 @@ fn mpich_gets_tests_in_order_and_keeps_what_has_no_rules() {
         "\"comm_type=intra\": {",
         "\"comm_size<=3\": {",
         "\"comm_size<=4\": {",
-        "\"avg_msg_size<=3999\": /* from 0 bytes: binomial, best of --bytes 1000 (binomial) */",
+        "\"avg_msg_size<=999\": {",
+        "\"avg_msg_size<=3999\": /* from 1000 bytes: binomial, best of --bytes 1000 (binomial) */",
         "{\"algorithm=MPIR_Bcast_intra_binomial\": {}},",
-        "\"avg_msg_size=any\": /* from 4000 bytes: chain in segments of 500, best of --bytes 4000 (chain) */",
+        "\"avg_msg_size<=7999\": /* from 4000 bytes: chain in segments of 500, best of --bytes 4000 (chain) */",
         "{\"algorithm=MPIR_Bcast_intra_pipelined_tree\": {\"tree_type=kary\": {}, \"k=1\": {}, \
          \"is_non_blocking=1\": {}, \"chunk_size=500\": {}, \"recv_pre_posted=0\": {}}}",
         "\"comm_size=any\": {",
@@ -210,7 +431,13 @@ fn mpich_has_a_rule_for_each_change() {
         .collect();
     assert_eq!(
         keys,
-        ["avg_msg_size<=1", "avg_msg_size<=3", "avg_msg_size=any"]
+        [
+            "avg_msg_size<=0",
+            "avg_msg_size<=1",
+            "avg_msg_size<=3",
+            "avg_msg_size<=4",
+            "avg_msg_size=any"
+        ]
     );
 }
 
@@ -223,6 +450,7 @@ fn mpich_decides_by_itself_where_the_algorithm_cannot() {
         .text;
     let json = without_comments(&text);
     let ours = &json["collective=allreduce"]["comm_type=intra"]["comm_size<=4"];
+    let ours = &ours["avg_msg_size<=1000"];
     assert!(
         ours["is_op_built_in=no"]["avg_msg_size<=8"].is_object(),
         "{ours}"
@@ -237,7 +465,8 @@ fn mpich_decides_by_itself_where_the_algorithm_cannot() {
         .text;
     for name in ["reduce_scatter", "reduce_scatter_block"] {
         let json = &without_comments(&text)[format!("collective={name}")];
-        let ours = &json["comm_type=intra"]["comm_size<=4"]["is_commutative=yes"];
+        let ours = &json["comm_type=intra"]["comm_size<=4"]["total_msg_size<=1000"];
+        let ours = &ours["is_commutative=yes"];
         assert!(
             ours.to_string().contains("intra_recursive_halving"),
             "{json}"

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::Measure;
+use super::{LibraryState, Measure};
 use crate::interleave::{Inputs, MeasuredRun};
 use oneport::error::{Error, Result};
 use oneport::plan::Request;
@@ -20,6 +20,7 @@ pub struct Live<'p, T, P> {
     operator: Operator<T>,
     clock: Clock,
     keep_inputs: bool,
+    rule_variables: Vec<String>,
     started: Instant,
     /// Time since then that all processes agree on.
     now: Duration,
@@ -41,6 +42,7 @@ impl<'p, T: Element, P: Place> Live<'p, T, P> {
             operator,
             clock,
             keep_inputs: false,
+            rule_variables: Vec::new(),
             started: Instant::now(),
             now: Duration::ZERO,
             percent_by_others: None,
@@ -53,6 +55,19 @@ impl<'p, T: Element, P: Place> Live<'p, T, P> {
     /// As [`Run::keep_inputs`].
     pub fn keep_inputs(&mut self, keep: bool) {
         self.keep_inputs = keep;
+    }
+
+    /// The library's control variables that are 0 in the state [`LibraryState::ForRules`].
+    pub fn rule_variables(&mut self, names: Vec<String>) {
+        self.rule_variables = names;
+    }
+
+    /// Sets these variables, and returns what they were.
+    fn set_variables(&mut self, values: &[i32]) -> Result<Vec<i32>> {
+        let variables = self.rule_variables.iter().zip(values);
+        let place = &mut self.place;
+        let swap = |(name, &value): (&String, _)| place.swap_library_variable(name, value);
+        variables.map(swap).collect()
     }
 
     /// A run of `schedule`. Its buffers are new, so a native run needs a warm-up; a paced run hides
@@ -123,13 +138,26 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         algorithm: &Algorithm,
         request: &Request,
         repetitions: usize,
+        state: LibraryState,
     ) -> Result<Option<MeasuredRun>> {
         if self.place.processes().is_none() {
             return Ok(None);
         }
+        let mut before = None;
+        if state == LibraryState::ForRules {
+            // All processes find alike that there is nothing to set.
+            match self.set_variables(&vec![0; self.rule_variables.len()]) {
+                Ok(values) if !values.is_empty() => before = Some(values),
+                _ => return Ok(None),
+            }
+        }
         let schedule = algorithm.plan(request)?;
         let run = self.run(&schedule, request, repetitions);
-        match self.carry_out(&run.by_library().verified()) {
+        let outcome = self.carry_out(&run.by_library().verified());
+        if let Some(values) = before {
+            self.set_variables(&values)?;
+        }
+        match outcome {
             // All processes find alike that there is no such function or operator.
             Err(error) if error.is_usage() => Ok(None),
             outcome => Ok(Some(MeasuredRun::from(outcome?))),

@@ -29,9 +29,9 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 pub use live::Live;
-pub use results::{LibraryRow, Trial, TuningResult};
+pub use results::{LibraryRow, LibraryState, Trial, TuningResult};
 pub use summary::{MIN_FOR_P99, Summary};
-pub use verify::{VerifiedRow, verify};
+pub use verify::{Change, VerifiedRow, verify};
 
 use crate::interleave::{self, Batches, interleaved};
 use oneport::error::{Error, Result};
@@ -71,13 +71,14 @@ pub trait Measure {
     /// Time since some fixed instant, on the clock of the budget.
     fn now(&self) -> Duration;
 
-    /// Performs the collective of `request` by the library's own function, if there is a library.
-    /// `algorithm` accepts the request.
+    /// Performs the collective of `request` by the library's own function, if there is a library in
+    /// this state. `algorithm` accepts the request.
     fn measure_library(
         &mut self,
         _algorithm: &Algorithm,
         _request: &Request,
         _repetitions: usize,
+        _state: LibraryState,
     ) -> Result<Option<interleave::MeasuredRun>> {
         Ok(None)
     }
@@ -114,19 +115,21 @@ pub struct Progress<'a> {
     /// Time budget.
     pub budget: Duration,
     board: &'a [Search],
+    library: &'a [LibraryRow],
     tolerance: f64,
 }
 
 impl Progress<'_> {
-    /// Returns the rows so far.
+    /// Returns the rows so far, those of the library's own function after the rows of each size.
     pub fn rows(&self) -> Vec<Trial> {
-        search::rows(self.board, self.tolerance)
+        results::with_library(&search::rows(self.board, self.tolerance), self.library)
     }
 }
 
 /// Measures a sweep.
 ///
-/// `known` holds the rows of an earlier, interrupted sweep. They are kept and not measured again.
+/// `known` holds the rows of an earlier sweep, also those of the library's own function. They are
+/// kept and not measured again.
 /// `observe` is called between repetitions; if it breaks, the rows measured so far are returned. It
 /// takes about the sweep's budget, and longer only for the first measurements.
 ///
@@ -228,7 +231,7 @@ impl<'a> RunningSweep<'a> {
             measure,
             observe,
             board,
-            library: Vec::new(),
+            library: LibraryRow::all_of(known, &sweep.bytes),
             done: 0,
             started,
             interrupted: false,
@@ -278,6 +281,7 @@ impl<'a> RunningSweep<'a> {
         const BATCHES: usize = 3;
         /// Algorithms that are slower than the best by more than this factor are left out.
         const MAX_SLOWDOWN: u64 = 3;
+        let bytes = self.board[points[0]].bytes;
         let leader = |&point: &usize| {
             let segment = self.board[point].leader()?;
             Some((point, segment, self.board[point].summary(segment)?))
@@ -287,8 +291,14 @@ impl<'a> RunningSweep<'a> {
         leaders.retain(|&(point, segment, s)| {
             s.median / MAX_SLOWDOWN <= best && self.board[point].is_open(segment, MAX_REPETITIONS)
         });
-        let mut library = self.repeat_library(points[0], MIN_REPETITIONS)?;
-        if leaders.len() < 2 && library.is_none() {
+        let mut library = Vec::new();
+        if !self.library.iter().any(|row| row.trial.bytes == bytes) {
+            for state in LibraryState::ALL {
+                let run = self.repeat_library(points[0], MIN_REPETITIONS, state)?;
+                library.extend(run.map(|run| (state, run)));
+            }
+        }
+        if leaders.len() < 2 && library.is_empty() {
             return Ok(());
         }
         let repetitions = |(.., summary): &(usize, usize, Summary)| {
@@ -296,9 +306,8 @@ impl<'a> RunningSweep<'a> {
             of_batch.min(MAX_REPETITIONS / 10)
         };
         let mut measured: Vec<usize> = leaders.iter().map(repetitions).collect();
-        if library.is_some() {
-            measured.push(measured.last().copied().unwrap_or(MIN_REPETITIONS));
-        }
+        let of_library = measured.iter().copied().max().unwrap_or(MIN_REPETITIONS);
+        measured.extend(library.iter().map(|_| of_library));
         let batches = |&n: &usize| Batches::Sharing(BATCHES, BATCHES * n);
         let one_batch = |i: usize, repetitions: usize| {
             if self.interrupted || self.spent() >= end {
@@ -306,8 +315,8 @@ impl<'a> RunningSweep<'a> {
             }
             if let Some(&(point, segment, _)) = leaders.get(i) {
                 self.repeat(point, segment, repetitions)?;
-            } else if let Some(sum) = &mut library
-                && let Some(more) = self.repeat_library(points[0], repetitions)?
+            } else if let Some((state, sum)) = library.get_mut(i - leaders.len())
+                && let Some(more) = self.repeat_library(points[0], repetitions, *state)?
             {
                 sum.add(more)?;
             }
@@ -315,9 +324,7 @@ impl<'a> RunningSweep<'a> {
         };
         let batches: Vec<_> = measured.iter().map(batches).collect();
         interleaved(&batches, one_batch, |_, _| {})?;
-        let bytes = self.board[points[0]].bytes;
-        let row = library.and_then(|run| LibraryRow::new(bytes, &run));
-        self.library.extend(row);
+        self.library.extend(LibraryRow::new(bytes, &library));
         Ok(())
     }
 
@@ -326,11 +333,12 @@ impl<'a> RunningSweep<'a> {
         &mut self,
         point: usize,
         repetitions: usize,
+        state: LibraryState,
     ) -> Result<Option<interleave::MeasuredRun>> {
         let search = &self.board[point];
         let (algorithm, request) = (&search.algorithm, &search.whole);
         self.measure
-            .measure_library(algorithm, request, repetitions)
+            .measure_library(algorithm, request, repetitions, state)
     }
 
     /// Searches the best segment size of one algorithm at one vector size until `end`.
@@ -436,6 +444,7 @@ impl<'a> RunningSweep<'a> {
                 spent: self.spent(),
                 budget: self.sweep.budget,
                 board: &self.board,
+                library: &self.library,
                 tolerance: self.sweep.tolerance,
             };
             if (self.observe)(&progress).is_break() {

@@ -1,10 +1,13 @@
 //! What a sweep returns: its rows, and the library's own function beside them.
 
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::Summary;
+use super::summary::MIN_FOR_CONFIDENCE;
 use crate::interleave::MeasuredRun;
 use oneport::run::Processes;
 
@@ -34,34 +37,111 @@ pub struct Trial {
     pub settled: bool,
 }
 
+/// In which state a library performs its own function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LibraryState {
+    /// As it was launched.
+    AsLaunched,
+    /// As it has to be in order to obey a file of rules, but without the file.
+    ForRules,
+}
+
+impl LibraryState {
+    pub(super) const ALL: [LibraryState; 2] = [LibraryState::AsLaunched, LibraryState::ForRules];
+}
+
+/// End of the name of a function that was performed [for rules](LibraryState::ForRules).
+const FOR_RULES: &str = " for rules";
+
 /// The library's own function at one vector size, interleaved with the best of each algorithm. It
 /// is never the best: it is no algorithm of this crate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LibraryRow {
     /// Its row, with the function in place of an algorithm.
     pub trial: Trial,
+    /// Its row in the state [for rules](LibraryState::ForRules), if the library has one.
+    pub for_rules: Option<Trial>,
     /// The first wrong element, if there is one.
     pub error: Option<String>,
 }
 
 impl LibraryRow {
-    pub(super) fn new(bytes: u64, run: &MeasuredRun) -> Option<LibraryRow> {
-        let trial = Trial {
-            bytes,
-            algorithm: run.function.unwrap_or_default().into(),
-            segment: bytes,
-            segments: 1,
-            wall: Summary::of(&run.times())?,
-            model_time: f64::NAN,
-            best: false,
-            best_segment: true,
-            settled: true,
+    pub(super) fn new(bytes: u64, runs: &[(LibraryState, MeasuredRun)]) -> Option<LibraryRow> {
+        let row = |wanted| {
+            let (state, run) = runs.iter().find(|(state, _)| *state == wanted)?;
+            let end = match state {
+                LibraryState::AsLaunched => "",
+                LibraryState::ForRules => FOR_RULES,
+            };
+            Some(Trial {
+                bytes,
+                algorithm: format!("{}{end}", run.function.unwrap_or_default()),
+                segment: bytes,
+                segments: 1,
+                wall: Summary::of(&run.times())?,
+                model_time: f64::NAN,
+                best: false,
+                best_segment: true,
+                settled: true,
+            })
         };
         Some(LibraryRow {
-            trial,
-            error: run.error.clone(),
+            trial: row(LibraryState::AsLaunched)?,
+            for_rules: row(LibraryState::ForRules),
+            error: runs.iter().find_map(|(_, run)| run.error.clone()),
         })
     }
+
+    /// The library's rows among those of a file, where model times are NaN, at these sizes.
+    pub(super) fn all_of(rows: &[Trial], sizes: &[u64]) -> Vec<LibraryRow> {
+        let own = |bytes: u64, for_rules: bool| {
+            let wanted = move |row: &&Trial| {
+                row.is_of_library()
+                    && row.bytes == bytes
+                    && row.algorithm.ends_with(FOR_RULES) == for_rules
+            };
+            rows.iter().find(wanted).cloned()
+        };
+        let row = |&bytes: &u64| {
+            Some(LibraryRow {
+                trial: own(bytes, false)?,
+                for_rules: own(bytes, true),
+                error: None,
+            })
+        };
+        sizes.iter().filter_map(row).collect()
+    }
+
+    fn trials(&self) -> impl Iterator<Item = &Trial> {
+        [&self.trial].into_iter().chain(&self.for_rules)
+    }
+}
+
+impl Trial {
+    /// Whether it is a row of a library's own function: these have no model time.
+    pub fn is_of_library(&self) -> bool {
+        self.model_time.is_nan()
+    }
+
+    /// Whether it takes less time than `other`, by more than `tolerance` and more than the
+    /// confidence intervals allow.
+    pub fn beats(&self, other: &Trial, tolerance: f64) -> bool {
+        let [mine, others] = [self.wall, other.wall];
+        let enough = mine.repetitions.min(others.repetitions) >= MIN_FOR_CONFIDENCE;
+        enough
+            && mine.clearly(&others) == Ordering::Less
+            && mine.median as f64 * (1.0 + tolerance) < others.median as f64
+    }
+}
+
+/// The rows, and those of the library's own function after the rows of each size. A wrong result
+/// has no time that could be used later.
+pub(super) fn with_library(rows: &[Trial], library: &[LibraryRow]) -> Vec<Trial> {
+    let right = library.iter().filter(|row| row.error.is_none());
+    let library = right.flat_map(LibraryRow::trials);
+    let mut all: Vec<Trial> = rows.iter().chain(library).cloned().collect();
+    all.sort_by_key(|row| row.bytes);
+    all
 }
 
 /// Result of a sweep.
@@ -84,6 +164,25 @@ pub struct TuningResult {
 }
 
 impl TuningResult {
+    /// The result of an earlier sweep, from its rows.
+    pub fn of_rows(rows: &[Trial]) -> TuningResult {
+        let sizes: BTreeSet<u64> = rows.iter().map(|row| row.bytes).collect();
+        let sizes: Vec<u64> = sizes.into_iter().collect();
+        TuningResult {
+            rows: rows
+                .iter()
+                .filter(|row| !row.is_of_library())
+                .cloned()
+                .collect(),
+            library: LibraryRow::all_of(rows, &sizes),
+            processes: None,
+            percent_by_others: None,
+            interrupted: false,
+            budget_spent: false,
+            elapsed: Duration::ZERO,
+        }
+    }
+
     /// The fastest row of each size.
     pub fn winners(&self) -> impl Iterator<Item = &Trial> {
         self.rows.iter().filter(|row| row.best)
@@ -109,9 +208,30 @@ impl TuningResult {
 
     /// The rows, and those of the library's own function after the rows of each size.
     pub fn with_library(&self) -> Vec<Trial> {
-        let library = self.library.iter().map(|row| &row.trial);
-        let mut rows: Vec<Trial> = self.rows.iter().chain(library).cloned().collect();
-        rows.sort_by_key(|row| row.bytes);
-        rows
+        with_library(&self.rows, &self.library)
+    }
+
+    /// The library's own function at a size.
+    pub fn library_at(&self, bytes: u64) -> Option<&LibraryRow> {
+        self.library.iter().find(|row| row.trial.bytes == bytes)
+    }
+
+    /// Whether a row beats the library's own function, in the state for rules, too. If the library
+    /// was not measured, it does not.
+    pub fn beats_library(&self, row: &Trial, tolerance: f64) -> bool {
+        let library = self.library_at(row.bytes);
+        library.is_some_and(|own| own.trials().all(|own| row.beats(own, tolerance)))
+    }
+
+    /// The sizes at which the library takes longer in the state for rules than as it was launched,
+    /// with the ratio of these times.
+    pub fn slower_for_rules(&self, tolerance: f64) -> impl Iterator<Item = (u64, f64)> {
+        self.library.iter().filter_map(move |own| {
+            let (trial, other) = (&own.trial, own.for_rules.as_ref()?);
+            let ratio = other.wall.median as f64 / trial.wall.median.max(1) as f64;
+            trial
+                .beats(other, tolerance)
+                .then_some((trial.bytes, ratio))
+        })
     }
 }

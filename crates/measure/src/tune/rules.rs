@@ -163,8 +163,12 @@ impl Rules {
         let rule = rule.ok_or_else(|| {
             let settings: Vec<_> = self.rules.iter().map(Rule::name).collect();
             Error::usage(format!(
-                "the rules have no choice for {} with {k} {ports} ports: they are for {}",
+                "the rules have no choice for {} with {}: they are for {}",
                 query.collective.name(),
+                match k {
+                    1 => format!("{ports} ports"),
+                    k => format!("{k} {ports} ports each"),
+                },
                 if settings.is_empty() {
                     "nothing".to_string()
                 } else {

@@ -1,9 +1,7 @@
 //! Measures the library's own functions again, beside the best rows of an earlier sweep: whether
 //! the library does something else since then.
 
-use std::cmp::Ordering;
-
-use super::{Measure, Summary, Sweep, Trial};
+use super::{LibraryState, Measure, Summary, Sweep, Trial};
 use oneport::error::{Error, Result};
 use oneport::plan::{Segments, registry};
 
@@ -35,12 +33,13 @@ impl VerifiedRow {
         ]
     }
 
-    /// Less if the library has become faster, greater if it has become slower: its time as a
-    /// multiple of the best row's differs by more than a tenth, and more than both confidence
-    /// intervals allow.
-    pub fn change(&self) -> Ordering {
+    /// How the library's time, as a multiple of the best row's, has changed as far as the confidence
+    /// intervals tell.
+    pub fn change(&self) -> Change {
         /// Two sweeps of the same differ by less.
         const MIN_CHANGE: f64 = 1.1;
+        /// An interval that allows more is no evidence that nothing has changed.
+        const MAX_SAME: f64 = 1.3;
         let [(low, high), (low_now, high_now)] = [
             (self.library.wall, self.best.wall),
             (self.library_now, self.best_now),
@@ -51,9 +50,35 @@ impl VerifiedRow {
         });
         let [ratio, ratio_now] = self.ratios();
         match () {
-            () if high_now < low && ratio > ratio_now * MIN_CHANGE => Ordering::Less,
-            () if low_now > high && ratio_now > ratio * MIN_CHANGE => Ordering::Greater,
-            () => Ordering::Equal,
+            () if high_now < low && ratio > ratio_now * MIN_CHANGE => Change::Faster,
+            () if low_now > high && ratio_now > ratio * MIN_CHANGE => Change::Slower,
+            () if high_now < low * MAX_SAME && low_now * MAX_SAME > high => Change::Same,
+            () => Change::Unclear,
+        }
+    }
+}
+
+/// What has become of the library since an earlier sweep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It is faster by more than a tenth.
+    Faster,
+    /// It has changed by less than a third, as far as the intervals tell.
+    Same,
+    /// It is slower by more than a tenth.
+    Slower,
+    /// The intervals are so wide that it may be any of these.
+    Unclear,
+}
+
+impl Change {
+    /// As it is printed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Change::Faster => "faster",
+            Change::Same => "same",
+            Change::Slower => "slower",
+            Change::Unclear => "cannot tell",
         }
     }
 }
@@ -77,7 +102,7 @@ pub fn verify(
     let kind = kind.ok_or_else(|| Error::usage("nothing to verify: there is no algorithm"))?;
     let of = |bytes, library: bool| {
         let wanted = move |row: &&Trial| match library {
-            true => row.model_time.is_nan(),
+            true => row.is_of_library(),
             false => row.best,
         };
         rows.iter().find(|row| row.bytes == bytes && wanted(row))
@@ -96,7 +121,12 @@ pub fn verify(
         for batch in 0..BATCHES {
             progress(i * BATCHES + batch, sweep.bytes.len() * BATCHES);
             ours.extend(measure.measure(&algorithm, &request, REPETITIONS)?);
-            if let Some(run) = measure.measure_library(&algorithm, &request, REPETITIONS)? {
+            if let Some(run) = measure.measure_library(
+                &algorithm,
+                &request,
+                REPETITIONS,
+                LibraryState::AsLaunched,
+            )? {
                 theirs.extend(run.times());
                 error = error.or(run.error);
             }

@@ -1,6 +1,6 @@
 //! Tests of the CSV file of a sweep.
 
-use oneport_measure::tune::csv::{Parameters, read, resume, write};
+use oneport_measure::tune::csv::{self, Block, Parameters, read, resume};
 use oneport_measure::tune::{Summary, Trial};
 
 fn parameters() -> Parameters {
@@ -26,18 +26,100 @@ fn rows() -> Vec<Trial> {
     vec![row(8, 7.25), row(16, 1e20 / 3.0)]
 }
 
+fn write(parameters: &Parameters, rows: &[Trial]) -> String {
+    csv::write(parameters, rows, &[])
+}
+
+fn block(text: &str) -> Block {
+    read(text).unwrap().remove(0)
+}
+
 #[test]
 fn round_trip() {
     let text = write(&parameters(), &rows());
-    assert_eq!(read(&text).unwrap(), (parameters(), rows()));
-    assert_eq!(resume(&text, &parameters()).unwrap(), rows());
-    assert_eq!(read(&text.replace('\n', "\r\n")).unwrap().1, rows());
-    // A library's own function has no model time, and is measured again.
-    let of_library = text.replace("7.25", "NaN");
-    let found = read(&of_library).unwrap().1;
-    assert!(found.iter().any(|row| row.model_time.is_nan()));
-    let resumed = resume(&of_library, &parameters()).unwrap();
-    assert!(resumed.len() < found.len() && resumed.iter().all(|row| row.model_time.is_finite()));
+    let (parameters, rows) = (parameters(), rows());
+    assert_eq!(block(&text).parameters, parameters);
+    assert_eq!(block(&text).rows, rows);
+    assert_eq!(resume(&text, &parameters).unwrap().known, rows);
+    assert_eq!(block(&text.replace('\n', "\r\n")).rows, rows);
+    // A library's own function has no model time.
+    let of_library = resume(&text.replace("7.25", "NaN"), &parameters).unwrap();
+    assert!(of_library.known[0].is_of_library() && !of_library.known[1].is_of_library());
+    // Earlier versions did not write the last column.
+    let old: Vec<&str> = text.lines().collect();
+    let old = old.iter().map(|line| line.trim_end_matches(",ranks"));
+    let old: Vec<&str> = old.map(|line| line.trim_end_matches(',')).collect();
+    assert_eq!(block(&old.join("\n")).rows, rows);
+}
+
+/// Parameters of a sweep over MPI.
+fn sweep(ranks: usize, sizes: &str, processes: &str) -> Parameters {
+    let ranks = ranks.to_string();
+    [
+        ("collective", "reduce"),
+        ("ranks", &ranks),
+        ("sizes", sizes),
+        ("machine", "A, 2 cores"),
+        ("processes", processes),
+    ]
+    .map(|(name, value)| (name.to_string(), value.to_string()))
+    .to_vec()
+}
+
+#[test]
+fn a_file_grows_by_sizes_and_ranks() {
+    let of_size = |bytes| {
+        let mut rows = rows();
+        rows.iter_mut().for_each(|row| row.bytes = bytes);
+        rows
+    };
+    let two = sweep(2, "64", "Open MPI v5, 2 processes on 1 host");
+    let text = write(&two, &of_size(64));
+    let more = sweep(2, "64 128", "Open MPI v5, 2 processes on 1 host");
+    let found = resume(&text, &more).unwrap();
+    assert_eq!((found.known, &found.elsewhere), (of_size(64), &None));
+    // The sizes that this sweep leaves out stay.
+    let only = sweep(2, "128", "Open MPI v5, 2 processes on 1 host");
+    let found = resume(&text, &only).unwrap();
+    assert!(found.known.is_empty());
+    let text = csv::write(&only, &of_size(128), &found.others);
+    assert_eq!(block(&text).parameters, more);
+    assert_eq!(resume(&text, &more).unwrap().known.len(), 4);
+    // Another number of ranks has parameters and rows of its own.
+    let four = sweep(4, "64", "Open MPI v5, 4 processes on 2 hosts");
+    let found = resume(&text, &four).unwrap();
+    assert!(found.known.is_empty() && found.elsewhere.is_none());
+    let text = csv::write(&four, &of_size(64), &found.others);
+    let blocks = read(&text).unwrap();
+    assert_eq!(
+        blocks.iter().map(|b| b.rows.len()).collect::<Vec<_>>(),
+        [4, 2]
+    );
+    assert_eq!(resume(&text, &four).unwrap().known, of_size(64));
+    assert_eq!(resume(&text, &more).unwrap().known.len(), 4);
+    // Another library's rows do not belong beside these, nor those of threads.
+    for processes in ["MPICH 5, 3 processes on 1 host", "none"] {
+        let error = resume(&text, &sweep(3, "64", processes)).unwrap_err();
+        assert!(
+            error.to_string().contains("processes is Open MPI v5 there"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn another_place_is_told() {
+    let there = sweep(2, "64", "Open MPI v5, 2 processes on 1 host");
+    let text = write(&there, &rows());
+    let mut here = there.clone();
+    here.retain(|(name, _)| name != "processes");
+    here.iter_mut()
+        .for_each(|(_, value)| *value = value.replace("2 cores", "9 cores"));
+    let found = resume(&text, &here).unwrap();
+    assert_eq!(found.known, rows());
+    let (difference, parameters) = found.elsewhere.unwrap();
+    assert_eq!(difference, "machine is A, 2 cores there, A, 9 cores here");
+    assert_eq!(parameters, there);
 }
 
 #[test]
@@ -51,12 +133,9 @@ fn another_sweep_is_refused() {
         "{error}"
     );
     other[0] = parameters().swap_remove(0);
-    other.push(("ranks".into(), "8".into()));
+    other.push(("root".into(), "8".into()));
     let error = resume(&text, &other).unwrap_err().to_string();
-    assert!(
-        error.contains("ranks is not given there, 8 here"),
-        "{error}"
-    );
+    assert!(error.contains("root is not given there, 8 here"), "{error}");
     other.truncate(1);
     assert!(resume(&text, &other).is_err());
 }

@@ -1,6 +1,5 @@
 //! Tests of sweeps, measured by a simulated clock with artificial noise.
 
-use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use oneport::plan::{Request, Segments};
 use oneport::random::Generator;
 use oneport::schedule::collective::Kind;
 use oneport_measure::tune::{
-    Live, Measure, Summary, Sweep, Trial, TuningResult, VerifiedRow, csv, tune,
+    Change, LibraryRow, Live, Measure, Summary, Sweep, Trial, TuningResult, VerifiedRow, csv, tune,
 };
 
 /// Returns model times with noise, under a cost model (`truth`) that differs from the one of the
@@ -209,7 +208,8 @@ fn an_interrupted_sweep_continues_from_its_rows() {
     assert!(!open.is_empty() && open.iter().all(|best| !best.settled));
     // Through a file and back.
     let parameters = vec![("ranks".to_string(), "8".to_string())];
-    let known = csv::resume(&csv::write(&parameters, &half.rows), &parameters).unwrap();
+    let text = csv::write(&parameters, &half.rows, &[]);
+    let known = csv::resume(&text, &parameters).unwrap().known;
     assert_eq!(known, half.rows);
     let mut again = Fake::new(CostModel::new(ALPHA / 9.0, BETA), 0.03);
     let whole = go(&sweep, &known, &mut again);
@@ -337,14 +337,100 @@ fn the_library_has_changed_if_its_ratio_to_the_best_row_has() {
         error: None,
     };
     // A machine on which everything takes twice as long is no other choice of the library.
-    assert_eq!(row(2000, 2000).change(), Ordering::Equal);
+    assert_eq!(row(2000, 2000).change(), Change::Same);
     assert_eq!(row(2000, 2000).ratios(), [1.0, 1.0]);
-    assert_eq!(row(2000, 1000).change(), Ordering::Less);
-    assert_eq!(row(1000, 2000).change(), Ordering::Greater);
+    assert_eq!(row(2000, 1000).change(), Change::Faster);
+    assert_eq!(row(1000, 2000).change(), Change::Slower);
     // Less than a tenth is no change, however narrow the intervals are.
     let mut narrow = row(1000, 1090);
     narrow.library.wall = Summary::of(&[1000; 9]).unwrap();
-    assert_eq!(narrow.change(), Ordering::Equal);
+    assert_eq!(narrow.change(), Change::Same);
     narrow.library_now = Summary::of(&[1110; 9]).unwrap();
-    assert_eq!(narrow.change(), Ordering::Greater);
+    assert_eq!(narrow.change(), Change::Slower);
+}
+
+/// Where the intervals allow both a faster and a slower library, nothing is said.
+#[test]
+fn wide_intervals_tell_nothing() {
+    let wide = [100, 200, 400, 1000, 2000, 5000, 9000];
+    let row = VerifiedRow {
+        bytes: 8,
+        best: trial(8, "chain", &[1000; 9]),
+        best_now: Summary::of(&[1000; 9]).unwrap(),
+        library: trial(8, "MPI_Bcast", &[1000; 9]),
+        library_now: Summary::of(&wide).unwrap(),
+        error: None,
+    };
+    assert_eq!(row.change(), Change::Unclear);
+    assert_eq!(row.change().name(), "cannot tell");
+}
+
+/// Rules name what beats the library in both of its states, by more than the tolerance and more than
+/// the intervals allow.
+#[test]
+fn rows_beat_the_library_where_that_is_certain() {
+    let of_library = |bytes, ns: &[u64]| Trial {
+        model_time: f64::NAN,
+        ..trial(bytes, "MPI_Reduce", ns)
+    };
+    let row = |bytes, launched: &[u64], for_rules: Option<&[u64]>| LibraryRow {
+        trial: of_library(bytes, launched),
+        for_rules: for_rules.map(|ns| of_library(bytes, ns)),
+        error: None,
+    };
+    let (fast, slow) = ([500; 9], [2000; 9]);
+    let sizes = [1, 2, 4, 8, 16, 32];
+    let tuning = TuningResult {
+        rows: sizes.map(|bytes| trial(bytes, "ring", &[1000; 9])).to_vec(),
+        library: vec![
+            row(1, &slow, None),
+            row(2, &fast, None),
+            row(4, &slow, Some(&fast)),
+            row(8, &[1015; 9], None),
+            // Too few repetitions for an interval, and an interval that is too wide.
+            row(16, &[2000; 3], None),
+            row(32, &[900, 950, 2000, 2000, 2000, 2000, 2000], None),
+        ],
+        processes: None,
+        percent_by_others: None,
+        interrupted: false,
+        budget_spent: false,
+        elapsed: Duration::ZERO,
+    };
+    let beats = tuning
+        .rows
+        .iter()
+        .map(|row| tuning.beats_library(row, 0.02));
+    assert_eq!(
+        beats.collect::<Vec<_>>(),
+        [true, false, false, false, false, false]
+    );
+    assert!(
+        !tuning.beats_library(&trial(64, "ring", &[1; 9]), 0.02),
+        "nothing is known"
+    );
+    assert_eq!(tuning.slower_for_rules(0.02).count(), 0);
+    let mut slower = tuning;
+    slower.library[0].for_rules = Some(of_library(1, &[3000; 9]));
+    let slower: Vec<_> = slower.slower_for_rules(0.02).collect();
+    assert_eq!(slower, [(1, 1.5)]);
+}
+
+/// The library's rows of a file are kept, and not measured again.
+#[test]
+fn rows_of_the_library_are_kept() {
+    let sweep = sweep(&["chain"], &[64], 1);
+    let own = Trial {
+        model_time: f64::NAN,
+        best: false,
+        ..trial(64, "MPI_Reduce", &[1000; 9])
+    };
+    let tuning = go(
+        &sweep,
+        std::slice::from_ref(&own),
+        &mut Fake::new(CostModel::new(1.0, 1.0), 0.0),
+    );
+    assert_eq!(tuning.library.len(), 1);
+    assert_eq!(tuning.library[0].trial.wall, own.wall);
+    assert!(tuning.rows.iter().all(|row| row.algorithm == "chain"));
 }
