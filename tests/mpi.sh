@@ -281,6 +281,17 @@ refusals() {
     expect error 'process 1 does not verify its results, process 0 verifies its results' \
         1 "$oneport" run broadcast --repetitions 1 --warmup 0 : \
         -n 1 "$oneport" run broadcast --repetitions 1 --warmup 0 --no-verify
+    # The order of messages follows from all of the cost model.
+    for other in '--latency 5us' '--eager 1KiB' '--arrivals last:1ms'; do
+        # shellcheck disable=SC2086
+        expect error "process 1 has costs .* (digest .*), process 0 has costs" \
+            1 "$oneport" run allgather -a ring --bytes 1KiB : \
+            -n 1 "$oneport" run allgather -a ring --bytes 1KiB $other
+        # shellcheck disable=SC2086
+        expect error "process 1 has costs .* (digest .*), process 0 has costs" \
+            1 "$oneport" compare barrier --repetitions 2 : \
+            -n 1 "$oneport" compare barrier --repetitions 2 $other
+    done
     expect error "unexpected argument '--bites' found.* (process 1 of 2)" \
         1 "$oneport" run reduce --bytes 800 : -n 1 "$oneport" run reduce --bites 800
     expect error "unexpected argument '--bites' found" 2 "$oneport" run reduce --bites 800

@@ -141,9 +141,7 @@ impl World {
         // The nodes' own ports set the pace; the model time is the simulator's.
         let program = spec.program()?.without_grants();
         // A schedule that does not complete is left to the run, which reports the error.
-        let simulation = schedule
-            .simulate_bytes(&options.cost, spec.element_bytes())
-            .ok();
+        let simulation = schedule.simulate(&options.cost).ok();
         let rank = self.rank();
         let own = rank < schedule.ranks();
         let is_eager = options.eager && own && spec.has_own_ports();
@@ -152,7 +150,7 @@ impl World {
             // As `Eager::of`.
             false => {
                 let cost = options.cost.rendezvous();
-                schedule.simulate_bytes(&cost, spec.element_bytes()).ok()
+                schedule.simulate(&cost).ok()
             }
         };
         let eager = in_order.as_ref().filter(|_| is_eager);

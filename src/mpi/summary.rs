@@ -1,9 +1,10 @@
 //! What the processes of a run must have in common, in words.
 
+use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::machine::{CostModel, Ports};
+use crate::machine::{CostModel, Eager, Ports};
 use crate::run::ElementType;
 use crate::run::engine::{OperatorSpec, RunBuffers, RunOptions, RunPerformer, RunSpec};
 use crate::schedule::{Schedule, total_len};
@@ -38,7 +39,10 @@ pub(super) fn summary(spec: &RunSpec<'_>, buffers: &dyn RunBuffers) -> Vec<Strin
         }
         .to_owned(),
         collective(schedule),
-        format!("has elements of {element}"),
+        format!(
+            "has elements of {element}, {} bytes in the model",
+            schedule.element_bytes()
+        ),
         layout(schedule),
         format!("has {} port(s)", in_words(schedule.ports())),
         format!(
@@ -126,6 +130,8 @@ fn combines(operator: &OperatorSpec<'_>, buffers: &dyn RunBuffers) -> String {
     format!("combines by an operator of the user, {name}, which {commutes}{results}")
 }
 
+/// All of the model counts: the order of a run's messages follows from it, and so may a deadlock of
+/// processes whose models differ.
 fn costs(cost: &CostModel) -> String {
     let rates = cost.rates();
     let (alpha, beta, gamma, copy) = (rates.alpha, rates.beta, rates.gamma, rates.gamma_copy);
@@ -133,15 +139,42 @@ fn costs(cost: &CostModel) -> String {
         true => "with overlap",
         false => "without overlap",
     };
-    let text = |json: serde_json::Result<String>| json.unwrap_or_default();
-    let pieces = cost
-        .size_pieces()
-        .map(|pieces| text(serde_json::to_string(pieces)));
-    let links = cost.links().map(|links| text(serde_json::to_string(links)));
+    let delays = match cost.is_ideal() {
+        true => String::new(),
+        false => format!(
+            ", latency {} from rank 0 to 1, {} sent eagerly, the last rank at {}",
+            cost.latency_between(0, 1),
+            eager_in_words(cost.sends_eagerly()),
+            cost.last_arrival()
+        ),
+    };
     format!(
-        "has costs alpha {alpha}, beta {beta}, gamma {gamma}, gamma_copy {copy} {overlaps} (sizes and links {:016x})",
-        digest(&(pieces, links))
+        "has costs alpha {alpha}, beta {beta}, gamma {gamma}, gamma_copy {copy} {overlaps}{delays} (digest {:016x})",
+        shown(cost)
     )
+}
+
+fn eager_in_words(eager: Eager) -> String {
+    match eager {
+        Eager::None => "no messages".to_owned(),
+        Eager::UpTo(bytes) => format!("messages of up to {bytes} bytes"),
+        Eager::All => "all messages".to_owned(),
+    }
+}
+
+/// A hash of all that a value shows for debugging: where that is derived, no field is forgotten.
+fn shown(of: &impl fmt::Debug) -> u64 {
+    struct Text(DefaultHasher);
+    impl fmt::Write for Text {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.write(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut text = Text(DefaultHasher::new());
+    // Nothing that is derived fails.
+    let _ = fmt::write(&mut text, format_args!("{of:?}"));
+    text.0.finish()
 }
 
 /// A hash of what is too long for a message.

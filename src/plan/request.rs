@@ -14,8 +14,8 @@ use crate::schedule::{Schedule, Span};
 /// vector of a broadcast, reduce, allreduce, reduce_scatter or scan, or of one rank's block of a
 /// gather, scatter, allgather or alltoall. All else has a default: bidirectional one-ported ranks,
 /// root 0, one segment, equal blocks, a commuting operator, elements of one byte
-/// ([`element_bytes`](Request::element_bytes); a run has those of its type) and messages of unit
-/// cost.
+/// ([`element_bytes`](Request::element_bytes): set it to have times of the data that are run) and
+/// messages of unit cost.
 ///
 /// ```
 /// use oneport::{CostModel, Ports, Request};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::exec::Clock;
 use super::transfer::Combiner;
+use super::tuning::MAX_MODEL_WAIT;
 use super::wait::{TeamState, Waiter, nanoseconds};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Eager, Ports};
@@ -14,6 +15,8 @@ use crate::machine::{CostModel, Eager, Ports};
 pub(crate) struct RunContext<'r> {
     pub(crate) combiner: Combiner<'r>,
     pub(crate) cost: &'r CostModel,
+    /// Bytes of an element in the cost model; in memory it has those of the combiner.
+    pub(crate) element_bytes: u64,
     /// Port model of the steps.
     pub(crate) ports: Ports,
     /// Ports that the ranks really have.
@@ -58,8 +61,21 @@ pub(crate) fn clock_fits(clock: Clock, cost: &CostModel) -> Result<()> {
     }
 }
 
+/// Refuses a repetition that would wait until `time` of the cost model, which `what` names, if that
+/// is longer than anybody waits.
+pub(crate) fn ensure_ends(what: &str, time: f64) -> Result<()> {
+    if time <= MAX_MODEL_WAIT.as_nanos() as f64 {
+        return Ok(());
+    }
+    let hours = MAX_MODEL_WAIT.as_secs() / 3600;
+    Err(Error::usage(format!(
+        "{what} {time:e} ns after the start, more than the {hours} hours that a run waits"
+    )))
+}
+
 impl<'r> RunContext<'r> {
-    /// The context of a run whose ranks have the ports that their steps use.
+    /// The context of a run whose ranks have the ports that their steps use, and whose elements
+    /// cost what they have in memory.
     pub(crate) fn new(
         combiner: Combiner<'r>,
         cost: &'r CostModel,
@@ -69,6 +85,7 @@ impl<'r> RunContext<'r> {
         copying: Copying,
     ) -> Self {
         RunContext {
+            element_bytes: combiner.elements.bytes as u64,
             combiner,
             cost,
             ports,

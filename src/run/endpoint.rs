@@ -318,8 +318,9 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         self.parts.rank.borrow().follows
     }
 
-    pub(super) fn steps(&self) -> usize {
-        self.parts.rank.borrow().steps
+    /// The step that a panic was in.
+    pub(super) fn step_in_progress(&self) -> usize {
+        self.parts.rank.borrow().step_in_progress()
     }
 }
 

@@ -4,6 +4,7 @@
 //! Operations that write the buffer take it as `&mut`, sending takes it as `&`, so a program may
 //! read its buffer while it sends.
 
+use std::fmt;
 use std::time::Instant;
 
 use super::clock::{IN, OUT, OnlineClock};
@@ -34,6 +35,8 @@ pub(super) struct Rank<'t> {
     /// Whether it failed because another rank did.
     pub(super) follows: bool,
     pub(super) steps: usize,
+    /// The step whose data an operation moves or combines, while it does.
+    moving: Option<usize>,
     pub(super) record: Option<Vec<Step>>,
 }
 
@@ -63,8 +66,14 @@ impl<'t> Rank<'t> {
             failed: false,
             follows: false,
             steps: 0,
+            moving: None,
             record: context.record.then(Vec::new),
         }
+    }
+
+    /// The step that a panic was in: the one whose data were being combined, or else the next one.
+    pub(super) fn step_in_progress(&self) -> usize {
+        self.moving.unwrap_or(self.steps)
     }
 
     /// Ends the program. Returns the model time at which the rank finished, and its recorded steps.
@@ -119,10 +128,7 @@ impl<'t> Rank<'t> {
     fn new_partner(&mut self, peer: usize) -> Result<&'t Wire> {
         let ranks = self.context.wires.ranks();
         if peer >= ranks || peer == self.rank {
-            return Err(Error::usage(format!(
-                "rank {}: peer {peer} is not another of {ranks} ranks",
-                self.rank
-            )));
+            return Err(self.misuse(format_args!("peer {peer} is not another of {ranks} ranks")));
         }
         let wire = self.context.wires.wire(self.rank, peer);
         self.partners[peer % CACHED_PARTNERS] = Some((peer, wire));
@@ -140,15 +146,18 @@ impl<'t> Rank<'t> {
 
     #[cold]
     fn outside(&self, span: Span, len: usize) -> Error {
-        Error::usage(format!(
-            "rank {}: span [{}, {}] leaves the buffer of {len} elements",
-            self.rank, span.offset, span.len
-        ))
+        self.misuse(format_args!("{}", span.outside(len)))
+    }
+
+    /// The error of an operation that was refused before it became step [`Rank::steps`].
+    #[cold]
+    fn misuse(&self, why: fmt::Arguments<'_>) -> Error {
+        Error::usage(format!("rank {}, step {}: {why}", self.rank, self.steps))
     }
 
     #[inline]
     fn bytes(&self, span: Span) -> u64 {
-        span.len as u64 * self.context.run.combiner.elements.bytes as u64
+        span.len as u64 * self.context.run.element_bytes
     }
 
     #[inline]
@@ -220,7 +229,11 @@ impl<'t> Rank<'t> {
         let Some(open) = self.open else {
             return Ok(false);
         };
-        match memory.poll_send(0, self.context.run.combiner) {
+        // A sender may help to combine its message.
+        self.moving = Some(open.step);
+        let sent = memory.poll_send(0, self.context.run.combiner);
+        self.moving = None;
+        match sent {
             Sent::Waiting | Sent::Shared => Ok(false),
             Sent::Done(end) => {
                 self.open = None;
@@ -307,7 +320,10 @@ impl<'t> Rank<'t> {
             Some(order) => Step::recv_combine(from, span, order),
         });
         loop {
-            match memory.receive(wire, from, &[span], op, run.copying.shared, due) {
+            self.moving = Some(step);
+            let received = memory.receive(wire, from, &[span], op, run.copying.shared, due);
+            self.moving = None;
+            match received {
                 Received::Done(end) => return Ok(end),
                 Received::Nothing => {
                     self.poll_send(memory)?;
@@ -346,9 +362,9 @@ impl<'t> Rank<'t> {
         self.within(memory, src)?;
         self.within(memory, dst)?;
         if src.len != dst.len || src.overlaps(dst) {
-            return Err(Error::usage(format!(
-                "rank {}: source [{}, {}] and destination [{}, {}] overlap or differ in length",
-                self.rank, src.offset, src.len, dst.offset, dst.len
+            return Err(self.misuse(format_args!(
+                "source [{}, {}] and destination [{}, {}] overlap or differ in length",
+                src.offset, src.len, dst.offset, dst.len
             )));
         }
         let s = &self.context.run;
@@ -363,11 +379,13 @@ impl<'t> Rank<'t> {
                 s.cost.combine_local(self.rank, bytes),
             ),
         };
-        self.step(|| match combine {
+        let step = self.step(|| match combine {
             None => Step::copy(src, dst),
             Some(order) => Step::combine(src, dst, order),
         });
+        self.moving = Some(step);
         memory.local(&[dst], &[src], op);
+        self.moving = None;
         let done = self.clock.local(&[src], &[dst], time);
         self.hold(done);
         Ok(())

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use super::context::{RunContext, clock_fits};
+use super::context::{RunContext, clock_fits, ensure_ends};
 use super::element::Element;
 use super::endpoint::{Endpoint, PortModel};
 use super::exec::Clock;
@@ -247,6 +247,9 @@ impl Team {
         options.cost.validate()?;
         options.cost.covers(self.ranks())?;
         clock_fits(options.clock, &options.cost)?;
+        if options.clock == Clock::Paced {
+            ensure_ends("the last rank arrives", options.cost.last_arrival())?;
+        }
         if buffers != self.ranks() {
             return Err(Error::usage(format!(
                 "{} buffers for a team of {} ranks",
@@ -280,7 +283,6 @@ where
     );
     let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, context, start), memory, operator);
     let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
-    let step = endpoint.steps();
     // Finishing may run the operator once more, which may panic too.
     let result = result.and_then(|value| {
         catch_unwind(AssertUnwindSafe(|| {
@@ -289,7 +291,7 @@ where
             Ok((value, time, record))
         }))
     });
-    let follows = endpoint.follows();
+    let (follows, step) = (endpoint.follows(), endpoint.step_in_progress());
     // Open sends are retracted before any rank learns of a failure.
     drop(endpoint);
     let state = context.state;

@@ -154,6 +154,10 @@ pub(crate) const EARLY: Duration = Duration::from_micros(80);
 #[cfg(target_os = "linux")]
 pub(crate) const TIMER_SLACK_NS: u64 = 1_000;
 
+/// The longest time of a cost model that a repetition waits for on the clock: that of the last
+/// arrival, or of all steps under the paced clock. Longer ones are mistaken units.
+pub(crate) const MAX_MODEL_WAIT: Duration = Duration::from_secs(24 * 3600);
+
 /// Time between the agreement on the start of a paced repetition and that start, in
 /// which all ranks learn of it.
 pub(crate) const START_DELAY: Duration = Duration::from_millis(1);

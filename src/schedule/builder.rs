@@ -1,7 +1,7 @@
 //! The builder of a schedule, for writing one by hand, step by step.
 
 use super::{Layout, Order, Schedule, Span, Spans, Step};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::machine::Ports;
 use crate::schedule::collective::Collective;
 
@@ -12,9 +12,9 @@ use crate::schedule::collective::Collective;
 /// appends to the programs, so the order of the calls is the order of the steps of each rank:
 /// within a round, sends before receives.
 ///
-/// # Panics
-/// Methods that are given a rank, except [`Builder::root`], panic if the schedule does not have it.
-/// All other mistakes are errors of [`Builder::build`].
+/// # Errors
+/// No method fails but [`Builder::build`], which returns the first mistake: of a rank that the
+/// schedule does not have as soon as a method is given it, and otherwise as [`Schedule::new`].
 ///
 /// # Example
 /// ```
@@ -34,6 +34,8 @@ pub struct Builder {
     /// Of a vector or a block, if the buffers are laid out.
     elements: Option<usize>,
     element_bytes: u64,
+    /// The first mistake.
+    error: Option<Error>,
 }
 
 macro_rules! constructors {
@@ -104,7 +106,21 @@ impl Builder {
             programs: vec![Vec::new(); ranks],
             elements: None,
             element_bytes: 1,
+            error: None,
         }
+    }
+
+    /// Whether the schedule has this rank, which `what` is for; if not, that is an error of
+    /// [`Builder::build`].
+    fn has(&mut self, rank: usize, what: impl FnOnce() -> String) -> bool {
+        let ranks = self.programs.len();
+        if rank >= ranks && self.error.is_none() {
+            let what = what();
+            self.error = Some(Error::malformed(format!(
+                "{what}: rank {rank} is not one of {ranks} ranks (numbered from 0)"
+            )));
+        }
+        rank < ranks
     }
 
     /// Starts a schedule of any collective, with buffers laid out as by [`Schedule::broadcast`] and
@@ -170,11 +186,13 @@ impl Builder {
         input: impl Into<Spans>,
         output: impl Into<Spans>,
     ) -> &mut Self {
-        self.layout[rank] = Layout {
-            len,
-            input: input.into(),
-            output: output.into(),
-        };
+        if self.has(rank, || "a layout".to_owned()) {
+            self.layout[rank] = Layout {
+                len,
+                input: input.into(),
+                output: output.into(),
+            };
+        }
         self
     }
 
@@ -190,7 +208,9 @@ impl Builder {
 
     /// Appends a step to the program of `rank`.
     pub fn step(&mut self, rank: usize, step: Step) -> &mut Self {
-        self.programs[rank].push(step);
+        if self.has(rank, || format!("a step ({})", step.name())) {
+            self.programs[rank].push(step);
+        }
         self
     }
 
@@ -198,8 +218,7 @@ impl Builder {
     /// port 0.
     pub fn transfer(&mut self, from: usize, to: usize, spans: impl Into<Spans>) -> &mut Self {
         let spans = spans.into();
-        self.step(from, Step::send(to, spans.clone()))
-            .step(to, Step::recv(from, spans))
+        self.pair(from, to, spans.clone(), Step::recv(from, spans))
     }
 
     /// Appends a send at `from` and a combining receive at `to`, over the same spans on both sides,
@@ -212,12 +231,27 @@ impl Builder {
         order: Order,
     ) -> &mut Self {
         let spans = spans.into();
-        self.step(from, Step::send(to, spans.clone()))
-            .step(to, Step::recv_combine(from, spans, order))
+        let receive = Step::recv_combine(from, spans.clone(), order);
+        self.pair(from, to, spans, receive)
+    }
+
+    /// Appends both sides of a transfer, if both ranks exist.
+    fn pair(&mut self, from: usize, to: usize, spans: Spans, receive: Step) -> &mut Self {
+        let what = || format!("a transfer from {from} to {to}");
+        if self.has(from, what) && self.has(to, what) {
+            self.step(from, Step::send(to, spans)).step(to, receive);
+        }
+        self
     }
 
     /// Builds the schedule by [`Schedule::new`]. Linear in the number of ranks, steps and spans.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Malformed`](crate::ErrorKind::Malformed): see [`Builder`].
     pub fn build(self) -> Result<Schedule> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
         let schedule = Schedule::new(self.ports, self.collective, self.layout, self.programs)?;
         Ok(schedule.with_element_bytes(self.element_bytes))
     }

@@ -257,9 +257,9 @@ impl Schedule {
         Ok(self)
     }
 
-    /// Bytes of an element in its model times: those of the request or the builder, else 1, so that
-    /// times are per element. A [`Run`](crate::run::Run) takes the size of its own elements, and
-    /// refuses a schedule for elements of another size than these, unless that is 1.
+    /// Bytes of an element in its model times, simulated or carried by a run: those of the request
+    /// or the builder, else 1, so that times are per element. A [`Run`](crate::run::Run) refuses a
+    /// schedule for elements of another size than its own, unless that is 1.
     pub fn element_bytes(&self) -> u64 {
         self.element_bytes
     }
@@ -340,8 +340,8 @@ impl Schedule {
             for (what, spans) in [("input", &layout.input), ("output", &layout.output)] {
                 if let Some(s) = spans.iter().find(leaves) {
                     return Err(Error::malformed(format!(
-                        "rank {rank}: {what} span [{}, {}] leaves the buffer of {} elements",
-                        s.offset, s.len, layout.len
+                        "rank {rank}: {what} {}",
+                        s.outside(layout.len)
                     )));
                 }
             }
@@ -354,11 +354,9 @@ impl Schedule {
                 }
                 if let Some(s) = step.reads().iter().chain(step.writes()).find(leaves) {
                     return Err(Error::malformed(format!(
-                        "rank {rank}, step {i} ({}): span [{}, {}] leaves the buffer of {} elements",
+                        "rank {rank}, step {i} ({}): {}",
                         step.name(),
-                        s.offset,
-                        s.len,
-                        layout.len
+                        s.outside(layout.len)
                     )));
                 }
             }

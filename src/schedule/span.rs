@@ -184,6 +184,20 @@ impl Span {
         self.offset.saturating_add(self.len)
     }
 
+    /// Why a span is refused that is not part of a buffer of `len` elements.
+    pub(crate) fn outside(self, len: usize) -> String {
+        let Span { offset, len: own } = self;
+        let leaves = format!("span [{offset}, {own}] leaves the buffer of {len} elements");
+        match offset.checked_add(own) {
+            // The length of a reversed range, which its end follows from.
+            None => format!(
+                "{leaves}: as a range, {offset}..{}, it ends before it starts",
+                offset.wrapping_add(own)
+            ),
+            Some(_) => leaves,
+        }
+    }
+
     /// Whether the two spans have an element in common; an empty span has none.
     pub const fn overlaps(self, other: Span) -> bool {
         self.len > 0 && other.len > 0 && self.offset < other.end() && other.offset < self.end()
@@ -204,10 +218,10 @@ impl From<Span> for (usize, usize) {
 
 impl From<Range<usize>> for Span {
     /// A range whose end lies before its start becomes a span that leaves every buffer: a schedule
-    /// or a step with it is refused.
+    /// or a step with it is refused, and the error shows the range.
     fn from(range: Range<usize>) -> Self {
-        let len = range.end.checked_sub(range.start);
-        Span::new(range.start, len.unwrap_or(usize::MAX))
+        // The difference wraps around, so offset and length overflow when they are added.
+        Span::new(range.start, range.end.wrapping_sub(range.start))
     }
 }
 

@@ -67,17 +67,7 @@ impl Schedule {
     /// # Errors
     /// As [`Prepared::new`] and [`Prepared::simulate`].
     pub fn simulate(&self, cost: &CostModel) -> Result<Simulation> {
-        self.simulate_bytes(cost, self.element_bytes())
-    }
-
-    /// As [`Schedule::simulate`], with elements of `element_bytes` bytes: for a run, whose elements
-    /// have a type.
-    pub(crate) fn simulate_bytes(
-        &self,
-        cost: &CostModel,
-        element_bytes: u64,
-    ) -> Result<Simulation> {
-        Prepared::new(self, cost.overlaps())?.simulate_bytes(cost, element_bytes)
+        Prepared::new(self, cost.overlaps())?.simulate(cost)
     }
 
     /// As [`stream`], in linear time also where ranks share ports. Transfers that wait there fall

@@ -2,7 +2,7 @@
 
 use oneport::check::{Finding, FindingKind};
 use oneport::schedule::Builder;
-use oneport::{Collective, Ports, Schedule, Spans};
+use oneport::{Collective, Order, Ports, Schedule, Spans, Step};
 
 type Constructor = fn(usize, usize) -> Builder;
 
@@ -59,10 +59,33 @@ fn a_reversed_range_is_refused() {
         error.starts_with("rank 0, step 0 (send): span [3, "),
         "{error}"
     );
-    assert!(
-        error.ends_with("leaves the buffer of 4 elements"),
-        "{error}"
-    );
+    let ends = "leaves the buffer of 4 elements: as a range, 3..1, it ends before it starts";
+    assert!(error.ends_with(ends), "{error}");
+}
+
+/// A forgotten `child < p` is an error that names the rank, whichever method is given it.
+#[test]
+fn ranks_that_do_not_exist_are_errors_of_build() {
+    type Mistake = fn(&mut Builder) -> &mut Builder;
+    let mistakes: [(Mistake, &str); 4] = [
+        (|b| b.transfer(0, 7, 0..4), "a transfer from 0 to 7: rank 7"),
+        (
+            |b| b.transfer_combine(3, 0, 0..4, Order::MineFirst),
+            "a transfer from 3 to 0: rank 3",
+        ),
+        (|b| b.step(5, Step::send(1, 0..4)), "a step (send): rank 5"),
+        (|b| b.layout(9, 4, 0..4, 0..4), "a layout: rank 9"),
+    ];
+    for (mistake, expected) in mistakes {
+        let mut b = Schedule::broadcast(3, 4);
+        mistake(&mut b);
+        // The first mistake is the one that is told.
+        b.transfer(8, 9, 0..4).transfer(0, 1, 3..9);
+        let error = b.build().unwrap_err();
+        assert!(error.is_usage(), "{error}");
+        let expected = format!("{expected} is not one of 3 ranks (numbered from 0)");
+        assert_eq!(error.to_string(), expected);
+    }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Late ranks, latency and eager sends against published figures and closed forms.
 //! `rules.rs` compares them with an evaluator of its own.
 
-use oneport::machine::{Eager, TransferCost};
+use oneport::machine::{Eager, Links, TransferCost};
 use oneport::plan::choose;
 use oneport::plan::registry::{self, MadeFor};
 use oneport::run::{Clock, Endpoint, Op, Run, ScopeOptions, Team};
@@ -273,10 +273,9 @@ fn equal_arrivals_shift_time() {
         assert_eq!(streamed.time, ideal + 7.0);
         let outcome = Run::<u64>::new(&schedule).op(Op::SUM).cost(late.clone());
         let outcome = outcome.on(&mut Team::new(p).unwrap()).unwrap();
-        let eight = schedule.clone().with_element_bytes(8);
         assert_eq!(
             outcome.model_time,
-            eight.simulate(&late).unwrap().makespan()
+            schedule.simulate(&late).unwrap().makespan()
         );
     }
 }
@@ -311,5 +310,49 @@ fn bad_delays_are_named() {
     ] {
         let error = error(cost);
         assert!(error.contains(what), "{error}");
+    }
+}
+
+/// Processes of a run compare their cost models by what these show for debugging, so every part of
+/// a model has to show.
+#[test]
+fn every_part_of_a_cost_model_shows() {
+    let linear = || CostModel::new(1.0, 2.0);
+    let links = |latency: f64, gamma: f64| {
+        CostModel::heterogeneous(Links {
+            alpha: vec![vec![Some(1.0); 3]; 3],
+            beta: vec![vec![Some(2.0); 3]; 3],
+            gamma: vec![gamma; 3],
+            latency: vec![vec![0.0; 3], vec![0.0, 0.0, latency], vec![0.0; 3]],
+            ..Links::default()
+        })
+        .unwrap()
+    };
+    let models = [
+        linear(),
+        CostModel::new(1.5, 2.0),
+        CostModel::new(1.0, 2.5),
+        linear().gamma(0.5),
+        linear().gamma_copy(0.5),
+        linear().overlap(true),
+        linear().latency(3.0),
+        linear().eager(Eager::All),
+        linear().eager(Eager::UpTo(7)),
+        linear().eager(Eager::UpTo(8)),
+        linear().arrivals(vec![0.0, 4.0, 9.0]),
+        linear().arrivals(vec![4.0, 0.0, 9.0]),
+        links(0.0, 0.0),
+        links(0.0, 1.0),
+        links(6.0, 0.0),
+        links(7.0, 0.0),
+    ];
+    for (i, one) in models.iter().enumerate() {
+        for (j, other) in models.iter().enumerate() {
+            assert_eq!(
+                i == j,
+                format!("{one:?}") == format!("{other:?}"),
+                "{one:?}"
+            );
+        }
     }
 }

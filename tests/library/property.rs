@@ -50,8 +50,7 @@ impl Teams {
         };
         let report = schedule.check_with(&options);
         prop_assert!(report.is_correct(), "{report}");
-        let sized = schedule.clone().with_element_bytes(size_of::<T>() as u64);
-        let simulation = sized.simulate(cost).unwrap();
+        let simulation = schedule.simulate(cost).unwrap();
         let mut teams = self.0.borrow_mut();
         let team = teams
             .entry(schedule.ranks())

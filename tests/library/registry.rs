@@ -285,7 +285,6 @@ pub(crate) fn assert_delivers(schedule: &Schedule, request: &Request, team: &mut
         .unwrap();
     let expected = oracle(schedule.collective(), schedule.layout(), &sum, &data).unwrap();
     assert_eq!(outcome.outputs, expected, "{name}");
-    let schedule = schedule.clone().with_element_bytes(size_of::<u64>() as u64);
     let time = schedule.simulate(request.get_cost()).unwrap();
     assert_eq!(outcome.model_time, time.makespan(), "{name}");
 }

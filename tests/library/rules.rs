@@ -311,7 +311,9 @@ fn executor_follows_the_rules() {
     let mut teams: Vec<Team> = (1..=6).map(|p| Team::new(p).unwrap()).collect();
     let operator = Operator::<i32>::named("sum").unwrap();
     for case in 0..cases(1200, 4000) {
-        let schedule = schedule(&mut random);
+        // Unless a schedule says otherwise, the clock counts elements.
+        let element_bytes = [1, 4][case % 2];
+        let schedule = schedule(&mut random).with_element_bytes(element_bytes);
         let (cost, delays) = cost(&mut random, schedule.ranks());
         // The effect of a local step whose source and target intersect is undefined.
         let overlaps_itself =
@@ -319,7 +321,7 @@ fn executor_follows_the_rules() {
         if schedule.programs().iter().flatten().any(overlaps_itself) {
             continue;
         }
-        let Verdict::Done(times) = Naive::evaluate(&schedule, &cost, &delays, 4) else {
+        let Verdict::Done(times) = Naive::evaluate(&schedule, &cost, &delays, element_bytes) else {
             continue;
         };
         let data = inputs(schedule.collective(), schedule.layout(), &operator);

@@ -4,8 +4,10 @@
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use oneport::run::{Bidirectional, Clock, Endpoint, Operator, ScopeOptions, Team, Unidirectional};
-use oneport::{Collective, CostModel, Error, ErrorKind, Layout, Order, Span};
+use oneport::run::{
+    Bidirectional, Clock, Endpoint, Operator, Run, ScopeOptions, Team, Unidirectional,
+};
+use oneport::{Collective, CostModel, Error, ErrorKind, Layout, Order, Schedule, Span};
 use proptest::prelude::*;
 
 use crate::support::alone::shared;
@@ -304,10 +306,103 @@ fn misuse_is_an_error_and_the_team_stays_usable() {
         "{kind:?}"
     );
 
-    let kind = fails(&mut team, |e| e.send(7, 0..1));
-    assert!(matches!(kind, ErrorKind::Usage(_)), "{kind:?}");
-    let kind = fails(&mut team, |e| e.send(1 - e.rank(), 90..101));
-    assert!(matches!(kind, ErrorKind::Usage(_)), "{kind:?}");
+    // Bad usage names the step that the operation would have been.
+    let refused = |team: &mut Team, misuse: fn(&mut Endpoint<i64, Unidirectional>) -> _| {
+        let kind = fails(team, |e| {
+            if e.rank() == 1 {
+                return e.recv(0, 0..50);
+            }
+            e.send(1, 0..50)?;
+            misuse(e)
+        });
+        let ErrorKind::Usage(text) = kind else {
+            panic!("{kind:?}");
+        };
+        text
+    };
+    assert_eq!(
+        refused(&mut team, |e| e.send(7, 0..1)),
+        "rank 0, step 1: peer 7 is not another of 2 ranks"
+    );
+    assert_eq!(
+        refused(&mut team, |e| e.send(1, 90..101)),
+        "rank 0, step 1: span [90, 11] leaves the buffer of 100 elements"
+    );
+    assert_eq!(
+        refused(&mut team, |e| e.copy(0..2, 1..3)),
+        "rank 0, step 1: source [0, 2] and destination [1, 2] overlap or differ in length"
+    );
+}
+
+/// Whoever combines, the step that is named is the one whose data were being combined, as in a run
+/// of the recorded schedule.
+#[test]
+fn a_panic_names_the_step_that_combined() {
+    let _shared = shared();
+    let mut team = Team::new(2).unwrap();
+    let picky = || {
+        Operator::<i64>::new("picky", true, |a, b| {
+            assert!(a + b < 10, "too much");
+            a + b
+        })
+    };
+    let mut panics_at = |program: fn(&mut Endpoint<i64>) -> oneport::Result<()>| {
+        let options = ScopeOptions::new(picky());
+        let mut buffers = vec![vec![1, 1, 1, 1], vec![2, 2, 30, 30]];
+        let error = team.scope(&mut buffers, &options, program).unwrap_err();
+        let ErrorKind::Panicked { rank, step, .. } = *error.kind() else {
+            panic!("{error}");
+        };
+        (rank, step)
+    };
+    let twice = |e: &mut Endpoint<i64>| {
+        for half in [0..2, 2..4] {
+            match e.rank() {
+                0 => e.recv_combine(1, half, Order::MineFirst)?,
+                _ => e.send(0, half)?,
+            }
+        }
+        Ok(())
+    };
+    assert_eq!(panics_at(twice), (0, 1));
+    let locally = |e: &mut Endpoint<i64>| match e.rank() {
+        0 => e.send(1, 0..2),
+        _ => {
+            e.recv(0, 0..2)?;
+            e.combine(2..3, 0..1, Order::MineFirst)?;
+            e.copy(0..1, 1..2)
+        }
+    };
+    assert_eq!(panics_at(locally), (1, 1));
+    // Its own panic between two steps is in the next one.
+    let between = |e: &mut Endpoint<i64>| {
+        if e.rank() == 0 {
+            e.copy(0..1, 1..2)?;
+            panic!("enough");
+        }
+        e.barrier()
+    };
+    assert_eq!(panics_at(between), (0, 1));
+
+    let mut b = Schedule::reduce(2, 4);
+    for half in [0..2, 2..4] {
+        b.transfer_combine(1, 0, half, Order::MineFirst);
+    }
+    let schedule = b.build().unwrap();
+    let inputs = [vec![1, 1, 1, 1], vec![2, 2, 30, 30]];
+    let run = Run::new(&schedule).op(picky()).inputs(&inputs);
+    let error = run.on(&mut team).unwrap_err();
+    assert!(
+        matches!(
+            error.kind(),
+            ErrorKind::Panicked {
+                rank: 0,
+                step: 1,
+                ..
+            }
+        ),
+        "{error}"
+    );
 }
 
 #[test]

@@ -36,8 +36,7 @@ fn run_and_compare<T: Element>(team: &mut Team, schedule: &Schedule, op: &str, w
         assert!(eager || !outcome.eager);
         let expected = oracle(schedule.collective(), schedule.layout(), &operator, &data).unwrap();
         assert_eq!(outcome.outputs, expected, "{what} {op}");
-        let sized = schedule.clone().with_element_bytes(size_of::<T>() as u64);
-        let simulation = sized.simulate(&cost).unwrap();
+        let simulation = schedule.simulate(&cost).unwrap();
         assert_eq!(outcome.rank_times, simulation.rank_times(), "{what} {op}");
         assert_eq!(
             outcome.model_time.to_bits(),

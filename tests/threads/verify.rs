@@ -299,7 +299,10 @@ fn every_repetition_has_its_own_data_and_is_compared() {
         (mismatch.repetition, mismatch.rank, mismatch.index),
         (3, 0, 0)
     );
-    assert!(mismatch.to_string().contains("rank 0, output element 0"));
+    let text = mismatch.to_string();
+    assert!(text.starts_with("rank 0, output element 0") && text.contains("Schedule::check"));
+    let values = format!("{mismatch:#}");
+    assert!(text.starts_with(&values) && values.ends_with("(repetition 3)"));
 }
 
 #[test]

@@ -7,7 +7,8 @@ use oneport::plan::choose::with_best_segments;
 use oneport::plan::registry;
 use oneport::simulate::Timed;
 use oneport::{Error, ErrorKind, Request, Result, Schedule};
-use oneport_pictures::{Sweep, SweepRow, Unit};
+pub use oneport_pictures::Sweep;
+use oneport_pictures::{SweepRow, Unit};
 
 /// A schedule for a number of ranks and a number of elements: built, read, or recorded from a rank
 /// program.
@@ -15,7 +16,7 @@ pub type OwnPlanner<'a> = &'a dyn Fn(usize, usize) -> Result<Schedule>;
 
 /// Times all algorithms for `request`, each with its best segments, and the named schedules of
 /// `own`, at each of `ranks` and of `elements`, which replace those of the request. Algorithms that
-/// do not apply are left out. [`Sweep`] makes a page or a plot of it.
+/// do not apply are left out. [`Sweep::page`] makes a page of it, `oneport_pictures::plot` a plot.
 ///
 /// Takes the time of [`with_best_segments`] for each algorithm and point.
 ///

@@ -135,7 +135,7 @@ impl<T: Element> From<Outcome<T>> for MeasuredRun {
         MeasuredRun {
             function: outcome.function,
             wall: outcome.wall,
-            error: outcome.mismatch.map(|mismatch| mismatch.to_string()),
+            error: outcome.mismatch.map(|mismatch| format!("{mismatch:#}")),
             warnings: outcome.warnings,
             model_time: outcome.model_time,
             pinned: outcome.pinned,

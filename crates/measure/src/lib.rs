@@ -25,7 +25,7 @@ mod profile;
 pub mod tune;
 
 pub use calibrate::{Calibration, calibrate, calibrate_on, load_warning};
-pub use compare::{OwnPlanner, compare};
+pub use compare::{OwnPlanner, Sweep, compare};
 pub use histogram::percentile_distribution;
 pub use interleave::{MeasuredRun, by_library, interleave};
 pub use profile::{Machine, Point, Profile, now};

@@ -19,9 +19,9 @@ pub struct Outcome<T> {
     /// vectors.
     pub outputs: Vec<Vec<T>>,
     /// Model time as executed, in the unit of the cost model: carried along with the messages, and
-    /// to the last bit what [`Schedule::simulate`](crate::Schedule::simulate) computes
-    /// for elements of this size. Over MPI it is computed that way (NaN if the schedule does not
-    /// complete).
+    /// to the last bit what [`Schedule::simulate`](crate::Schedule::simulate) computes, whatever
+    /// the elements are: both count [`Schedule::element_bytes`](crate::Schedule::element_bytes).
+    /// Over MPI it is computed that way (NaN if the schedule does not complete).
     pub model_time: f64,
     /// By rank: the model time at which it finished its last step. `p` times.
     pub rank_times: Vec<f64>,

@@ -14,6 +14,7 @@ use super::warnings::foreign_warning;
 use crate::error::{Error, Result};
 use crate::machine;
 use crate::rules::max_time;
+use crate::run::context::ensure_ends;
 use crate::run::element::Element;
 use crate::run::placement::Workers;
 use crate::run::team::Team;
@@ -73,8 +74,10 @@ impl Team {
         let paced_time = match options.clock {
             Clock::Native => None,
             Clock::Paced => {
-                let simulation = schedule.simulate_bytes(&options.cost, spec.element_bytes());
-                simulation.ok().map(|s| s.makespan())
+                let simulation = schedule.simulate(&options.cost);
+                let time = simulation.ok().map(|s| s.makespan());
+                ensure_ends("the paced run ends", time.unwrap_or(0.0))?;
+                time
             }
         };
         let eager = self.eager(spec, &program);

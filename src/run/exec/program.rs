@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crossbeam_utils::CachePadded;
 
 use crate::error::{Error, Result};
-use crate::machine::{CostModel, Ports};
+use crate::machine::{self, CostModel, Ports};
 use crate::rules::matching::{Matching, NONE};
 use crate::rules::max_time;
 use crate::rules::shared::SharedOrder;
@@ -161,10 +161,11 @@ impl<'s> Program<'s> {
                     continue;
                 };
                 let mate = matching.mates[matching.first_step[rank] as usize + i];
-                let bytes = step.len().saturating_mul(elements.bytes);
-                if mate == NONE || !cost.sends_eagerly().covers(bytes as u64) {
+                let in_model = machine::bytes(step.len(), schedule.element_bytes());
+                if mate == NONE || !cost.sends_eagerly().covers(in_model) {
                     continue;
                 }
+                let bytes = step.len().saturating_mul(elements.bytes);
                 self.ranks[rank].slot[i] = u32::try_from(lines).unwrap_or(NONE);
                 self.ranks[rank].wire[i] = wire;
                 let receive = mate - matching.first_step[*to];

@@ -440,7 +440,7 @@ impl<'r> RendezvousExecutor<'r> {
     }
 
     fn bytes(&self, step: &Step) -> u64 {
-        machine::bytes(step.len(), self.context.combiner.elements.bytes as u64)
+        machine::bytes(step.len(), self.context.element_bytes)
     }
 
     fn wire(&self, i: usize) -> &'r Wire {

@@ -89,9 +89,22 @@ pub mod sealed {
     }
 }
 
-impl<'r, T: Element> Run<'r, T> {
-    /// One native repetition of `schedule` on test data, with elements of type `T`.
-    pub fn new(schedule: &'r Schedule) -> Self {
+/// Without a bound on the whole, so that a type that is no element type is told what it lacks.
+impl<'r, T> Run<'r, T> {
+    /// One native repetition of `schedule` on test data, with elements of type `T`, which must be
+    /// an element type:
+    ///
+    /// ```compile_fail,E0277
+    /// # fn run(schedule: &oneport::Schedule) {
+    /// struct Money(i64);
+    /// // `Money` is no element type: implement `oneport::run::Element` for it
+    /// let run = oneport::run::Run::<Money>::new(schedule);
+    /// # }
+    /// ```
+    pub fn new(schedule: &'r Schedule) -> Self
+    where
+        T: Element,
+    {
         Run {
             schedule,
             options: RunOptions::default(),
@@ -101,10 +114,12 @@ impl<'r, T: Element> Run<'r, T> {
         }
         .cost(RunOptions::default().cost)
     }
+}
 
+impl<'r, T: Element> Run<'r, T> {
     /// The operator that combines: a built-in one ([`Op`](crate::run::Op)) or an [`Operator`],
-    /// whose name must not be empty. Without one, a schedule that combines although its collective
-    /// does not makes its data visibly wrong.
+    /// whose name must not be empty; [`Operator::new`] makes one of a closure. Without one, a
+    /// schedule that combines although its collective does not makes its data visibly wrong.
     pub fn op<O: TryInto<Operator<T>>>(mut self, operator: O) -> Self
     where
         Error: From<O::Error>,
@@ -168,6 +183,11 @@ impl<'r, T: Element> Run<'r, T> {
     /// per byte, and computation is free. For a paced run its unit is the nanosecond. A
     /// heterogeneous model describes at least the ranks of the schedule, with a link for each
     /// message.
+    ///
+    /// An element has the bytes that the schedule says, as in
+    /// [`Schedule::simulate`](crate::Schedule::simulate):
+    /// [`Schedule::element_bytes`](crate::Schedule::element_bytes), which is 1 unless it was set.
+    /// For costs per byte of `T`, set it to `size_of::<T>()` where the schedule is made.
     ///
     /// Late ranks really are late: each enters a repetition its arrival, in nanoseconds, after the
     /// common start (over MPI, the end of a barrier), and the wall-clock counts from the last

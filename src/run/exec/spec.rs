@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::options::RunOptions;
 use super::program::Program;
 use crate::error::{Error, Result};
-use crate::run::context::{Copying, RunContext};
+use crate::run::context::{Copying, RunContext, ensure_ends};
 use crate::run::element::Element;
 #[cfg(feature = "mpi")]
 use crate::run::element::ElementType;
@@ -88,6 +88,7 @@ impl<'r> RunSpec<'r> {
         }
     }
 
+    /// Bytes of an element in memory; model times take [`Schedule::element_bytes`].
     pub(crate) fn element_bytes(&self) -> u64 {
         self.combiner.elements.bytes as u64
     }
@@ -98,6 +99,7 @@ impl<'r> RunSpec<'r> {
         cost.validate()?;
         cost.covers(self.schedule.ranks())?;
         self.schedule.ensure_links(cost)?;
+        ensure_ends("the last rank arrives", cost.last_arrival())?;
         if self.options.repetitions == 0 {
             return Err(Error::usage("0 repetitions"));
         }
@@ -158,6 +160,7 @@ impl<'r> RunSpec<'r> {
         let deadline = options.deadline.saturating_add(patience);
         RunContext {
             enforced: options.ports.unwrap_or(schedule.ports()),
+            element_bytes: schedule.element_bytes(),
             ..RunContext::new(
                 self.combiner,
                 &options.cost,

@@ -21,6 +21,9 @@ use crate::schedule::{Layout, Schedule, Span, total_len};
 
 /// The first wrong element of a run's outputs: in the first repetition with a wrong output, of the
 /// first rank that has one.
+///
+/// It shows a value. Which step is wrong, or which contribution is missing, is told by
+/// [`Schedule::check`], to which its text points; the text for `{:#}` does not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Mismatch<T> {
@@ -48,7 +51,11 @@ impl<T: fmt::Debug> fmt::Display for Mismatch<T> {
         write!(
             f,
             "rank {rank}, output element {index}: expected {expected:?}, found {found:?} (repetition {repetition})"
-        )
+        )?;
+        match f.alternate() {
+            true => Ok(()),
+            false => f.write_str("; Schedule::check tells which step of a schedule is wrong"),
+        }
     }
 }
 

@@ -254,10 +254,9 @@ fn in_bounds(kind: Act, spans: &[Span], len: usize) -> Result<()> {
     match spans.iter().find(|s| s.end() > len) {
         None => Ok(()),
         Some(s) => Err(Error::malformed(format!(
-            "{}: span [{}, {}] leaves the buffer of {len} elements",
+            "{}: {}",
             kind.name(),
-            s.offset,
-            s.len
+            s.outside(len)
         ))),
     }
 }

@@ -294,12 +294,10 @@ fn verify(random: &mut Random, team: &mut Team) {
 fn correct_plan<T: Value>(random: &mut Random, team: &mut Team) {
     let ports = ports(random);
     let plan = plan(random, team, ports, 3);
-    let schedule = plan.schedule();
+    let schedule = plan.schedule().with_element_bytes(size_of::<T>() as u64);
     let overlap = random.one_in(2);
     let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
     let time = schedule
-        .clone()
-        .with_element_bytes(size_of::<T>() as u64)
         .simulate(&costs::<T>(1.0).overlap(overlap))
         .unwrap()
         .makespan();

@@ -65,6 +65,7 @@ fn wrong_programs<T: Value>(random: &mut Random, team: &mut Team, plan: &Plan) {
         .map(|_| insert_fault(random, &mut programs, plan.len, false))
         .collect();
     let schedule = plans::schedule(plan.ports, plan.len, programs);
+    let schedule = schedule.with_element_bytes(size_of::<T>() as u64);
     let overlap = random.one_in(2);
     let data: Vec<Vec<T>> = initial_buffers(team.ranks(), plan.len);
     let expected = if is_refused(&schedule) {

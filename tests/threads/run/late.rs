@@ -54,3 +54,27 @@ fn ranks_arrive_late() {
         "{error}"
     );
 }
+
+/// An arrival or a paced run of days is a mistaken unit, which would look like a hang.
+#[test]
+fn times_that_nobody_waits_for_are_refused() {
+    let _shared = shared();
+    let mut team = Team::new(2).unwrap();
+    let schedule = Request::broadcast(2, 4).plan("binomial").unwrap();
+    let late = CostModel::new(1.0, 0.0).arrivals(vec![0.0, 1e15]);
+    let slow = CostModel::new(1e15, 0.0);
+    for (cost, clock, why) in [
+        (&late, Clock::Native, "the last rank arrives 1e15 ns"),
+        (&late, Clock::Paced, "the last rank arrives 1e15 ns"),
+        (&slow, Clock::Paced, "the paced run ends 1e15 ns"),
+    ] {
+        let run = Run::<u8>::new(&schedule).cost(cost.clone()).clock(clock);
+        let error = run.on(&mut team).unwrap_err();
+        assert!(
+            error.is_usage() && error.to_string().contains(why),
+            "{error}"
+        );
+    }
+    // Native runs do not wait for the times of messages.
+    Run::<u8>::new(&schedule).cost(slow).on(&mut team).unwrap();
+}

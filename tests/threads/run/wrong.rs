@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use oneport::run::{Operator, Run, Team, inputs};
-use oneport::{ErrorKind, Ports, Request, Schedule, Span, Step};
+use oneport::machine::Eager;
+use oneport::run::{Clock, Element, Operator, Run, Team, inputs};
+use oneport::{CostModel, ErrorKind, Order, Ports, Request, Schedule, Span, Step};
 
 use super::{exchange, multiplexed, run_and_compare, two_ranks};
 use crate::support::alone::shared;
@@ -152,6 +153,52 @@ fn schedules_for_elements_of_another_size_are_refused() {
     };
     assert!(text.contains("for elements of 4 bytes"), "{text}");
     run_and_compare::<u32>(&mut team, &schedule, "sum", "elements of 4 bytes");
+}
+
+/// An element type of one's own, of 16 bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Money {
+    cents: i64,
+    owner: u64,
+}
+
+impl Element for Money {
+    fn test_value(bits: u64) -> Money {
+        Money {
+            cents: (bits & 0xffff) as i64,
+            owner: 0,
+        }
+    }
+}
+
+/// The clock of a run is the simulator's for elements of any size, also where the schedule says
+/// nothing of it, native and paced, with and without eager messages.
+#[test]
+fn the_model_clock_counts_the_bytes_of_the_schedule() {
+    let _shared = shared();
+    let mut team = Team::new(3).unwrap();
+    let add = Operator::new("add", true, |a: Money, b| Money {
+        cents: a.cents + b.cents,
+        ..a
+    });
+    for bytes in [1, 16] {
+        let mut b = Schedule::reduce(3, 2);
+        for rank in [1, 2] {
+            b.transfer_combine(rank, 0, 0..2, Order::MineFirst);
+        }
+        b.element_bytes(bytes);
+        let schedule = b.build().unwrap();
+        let line = CostModel::new(10.0, 1.0);
+        for cost in [line.clone(), line.latency(3.0).eager(Eager::UpTo(7))] {
+            let time = schedule.simulate(&cost).unwrap().makespan();
+            for clock in [Clock::Native, Clock::Paced] {
+                let run = Run::new(&schedule).op(&add).verified().clock(clock);
+                let outcome = run.cost(cost.clone()).on(&mut team).unwrap();
+                assert!(outcome.is_verified());
+                assert_eq!(outcome.model_time, time, "{bytes} bytes, {clock:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -130,14 +130,7 @@ impl site::Job for RunJob<'_> {
         } else {
             ""
         };
-        let cost = &self.input.cost;
-        let arrival = |rank| cost.arrival(rank).to_string();
-        let arrivals: Vec<_> = (0..self.input.schedule.ranks()).map(arrival).collect();
-        let late = match cost.last_arrival() > 0.0 {
-            true => format!(", whose ranks arrive at {}", arrivals.join(", ")),
-            false => String::new(),
-        };
-        format!("runs a schedule{late}{library}")
+        format!("runs a schedule{library}")
     }
 
     fn perform(self, site: &mut Site) -> Result<Ran> {

@@ -307,7 +307,7 @@ fn verify(
     let name = function.unwrap_or_else(|| planned.algorithm.name());
     if let Some(mismatch) = outcome.mismatch {
         return Err(Error::wrong(format!(
-            "{} by {name} over {} ranks gave a wrong result: {mismatch}",
+            "{} by {name} over {} ranks gave a wrong result: {mismatch:#}",
             planned.call.kind.name(),
             planned.request.ranks()
         )));

@@ -122,7 +122,7 @@ impl<T: Element, P: Place> Measure for Live<'_, T, P> {
         };
         if let Some(mismatch) = outcome.mismatch {
             return Err(Error::wrong(format!(
-                "{} with {} segments gives a wrong result: {mismatch}",
+                "{} with {} segments gives a wrong result: {mismatch:#}",
                 key.0,
                 key.1.len()
             )));
