@@ -1,6 +1,6 @@
 //! Options that several subcommands share, and the parsers of their values.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
@@ -76,6 +76,16 @@ impl Common {
         let ranks = self.ranks.as_ref().map(|ranks| ranks.one("-p"));
         let ranks = ranks.transpose()?;
         Ok(ranks.map(|ranks| usize::try_from(ranks).unwrap_or(usize::MAX)))
+    }
+
+    /// The files that options name as input.
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Path> {
+        let machine = [&self.machine.profile, &self.machine.costs];
+        let others = [&self.rules, &self.blocks.sizes_file];
+        let files = machine.into_iter().chain(others).flatten();
+        let files = files.map(|path| &**path);
+        let schedules = self.schedule.iter().map(|own| &*own.path);
+        files.chain(schedules).chain(self.delays.file())
     }
 
     /// These options with an element type: without one elements are bytes, or what the operator

@@ -15,6 +15,7 @@ use crate::output;
 use crate::parallel;
 use crate::progress::WorkBar;
 use crate::ranges::Ranges;
+use crate::writer::NewFolder;
 
 /// Make a static site of all algorithms at small numbers of ranks.
 #[derive(Debug, clap::Args)]
@@ -45,7 +46,8 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<()> {
         bail!("an atlas has 2 to {MAX_PAGE_RANKS} ranks, not {p}");
     }
     let folder = &args.output;
-    make_folder(folder)?;
+    // It is made again when there is something to write: an atlas that is interrupted leaves none.
+    drop(make_folder(folder)?);
     let kinds = Kind::ALL
         .into_iter()
         .filter(|kind| match &args.collectives[..] {
@@ -79,6 +81,7 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<()> {
     // The index comes last: a folder where it says so is not complete.
     files.push(("index.html".into(), index(&summaries, Some(source))));
     let bytes: usize = files.iter().map(|(_, content)| content.len()).sum();
+    let _made = make_folder(folder)?;
     let written = write(folder, &files);
     written.with_context(|| format!("{} is not complete: remove it", folder.display()))?;
     output::note(&format!(
@@ -91,14 +94,14 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<()> {
 }
 
 /// Makes sure that there is an empty folder in which files can be made.
-fn make_folder(folder: &Path) -> Result<()> {
+fn make_folder(folder: &Path) -> Result<NewFolder> {
     let failed = || format!("cannot write {}", folder.display());
-    fs::create_dir_all(folder).with_context(failed)?;
+    let made = NewFolder::make(folder)?;
     if fs::read_dir(folder).with_context(failed)?.next().is_some() {
         bail!("{} is not empty: name a new folder", folder.display());
     }
     tempfile::tempfile_in(folder).with_context(failed)?;
-    Ok(())
+    Ok(made)
 }
 
 fn write(folder: &Path, files: &[(String, String)]) -> Result<()> {

@@ -146,13 +146,13 @@ pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> R
         late::ensure(args)?;
     }
     let table = args.sweep.table(&args.common);
-    table.fill(out, site.world.is_some(), |point| {
+    table.fill(out, site.world.is_some(), |point, stop| {
         let args = CompareArgs {
             common: point.clone(),
             ..args.clone()
         };
         if args.varies_arrivals() {
-            return late::point(&args, site);
+            return late::point(&args, site, stop);
         }
         Ok(site.perform(CompareJob::new(&args, site))?.point())
     })
@@ -267,6 +267,7 @@ impl CompareJob<'_> {
             unit: self.task.unit,
             rows: ranked.rows.into_iter().map(|row| row.figures).collect(),
             skipped: ranked.skipped,
+            interrupted: false,
         }
     }
 

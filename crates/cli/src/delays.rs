@@ -1,6 +1,6 @@
 //! What makes the machine less ideal: `--latency`, `--eager` and `--arrivals`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
@@ -187,18 +187,26 @@ pub(crate) fn parse_late(text: &str) -> Result<Lateness, String> {
 }
 
 impl DelayArgs {
-    /// `trials` draws of the random arrivals of `ranks` ranks.
-    pub(crate) fn draws(&self, ranks: usize, trials: usize) -> Result<Vec<Vec<f64>>> {
-        let draw = |trial| match self.arrivals {
+    /// The file of arrivals, if one is named.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match &self.arrivals {
+            Some(Arrivals::File(path)) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Draw number `trial` of the random arrivals of `ranks` ranks.
+    pub(crate) fn draw(&self, ranks: usize, trial: usize) -> Result<Vec<f64>> {
+        let of = |seed: u64| seed.wrapping_add(trial as u64);
+        match self.arrivals {
             Some(Arrivals::Exponential(mean, seed)) => {
-                Arrivals::Exponential(mean, seed + trial).of(ranks)
+                Arrivals::Exponential(mean, of(seed)).of(ranks)
             }
             Some(Arrivals::Uniform(from, to, seed)) => {
-                Arrivals::Uniform(from, to, seed + trial).of(ranks)
+                Arrivals::Uniform(from, to, of(seed)).of(ranks)
             }
             _ => bail!("--trials draws arrivals: give --arrivals random:exp,20us, for example"),
-        };
-        (0..trials as u64).map(draw).collect()
+        }
     }
 
     pub(crate) fn apply(&self, mut cost: CostModel, ranks: usize) -> Result<CostModel> {

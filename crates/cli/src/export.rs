@@ -10,6 +10,7 @@ use oneport_formats::{Written, dot, goal, msccl, simgrid};
 use crate::args::{Named, named};
 use crate::memory::LARGE_SCHEDULE;
 use crate::prelude::*;
+use crate::writer::NewFolder;
 
 /// Write a schedule in the format of another tool.
 #[derive(Debug, clap::Args)]
@@ -207,10 +208,7 @@ impl Simgrid {
             },
         };
         let (files, command) = simgrid::write(&input.schedule, &options)?;
-        if !self.output.exists() {
-            let failed = || format!("cannot create {folder}");
-            std::fs::create_dir(&self.output).with_context(failed)?;
-        }
+        let _made = NewFolder::make(&self.output)?;
         for (name, text) in &files {
             output::write_file(&self.output.join(name), text.as_bytes())?;
         }

@@ -1,7 +1,7 @@
 //! Input files.
 
-use std::fs::File;
-use std::io::Read;
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::host;
 use crate::memory::{available_memory, ensure_memory};
+use crate::output::escape;
 
 /// Larger input files are refused: the largest schedule that can be planned is shorter.
 const MAX_BYTES: u64 = 4 << 30;
@@ -71,10 +72,11 @@ pub(crate) fn every_process_reads() {
     SHARED.store(true, Ordering::Relaxed);
 }
 
+/// The name of a file in texts of any form.
 pub(crate) fn name_of(path: &Path) -> String {
-    match path.to_string_lossy().into_owned() {
-        dash if dash == "-" => "standard input".into(),
-        name => name,
+    match &*path.to_string_lossy() {
+        "-" => "standard input".into(),
+        name => escape::visible(name).into_owned(),
     }
 }
 
@@ -92,13 +94,15 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     if let Some(text) = host::read(path) {
         return Ok(text);
     }
-    let source: Box<dyn Read> = if path.as_os_str() == "-" {
+    let (source, is_regular): (Box<dyn Read>, bool) = if path.as_os_str() == "-" {
         if SHARED.load(Ordering::Relaxed) {
             bail!("standard input reaches one process only: name a file");
         }
-        Box::new(std::io::stdin())
+        (Box::new(std::io::stdin()), false)
     } else {
-        Box::new(File::open(path).with_context(|| format!("cannot read {name}"))?)
+        let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+        let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+        (Box::new(file), is_regular)
     };
     let mut bytes = Vec::new();
     source
@@ -117,10 +121,19 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     }
     let what = format!("reading {name}");
     ensure_memory(&what, Need::of(&text), "take a shorter file")?;
-    if path.as_os_str() == "-" {
-        host::keep_input(&text);
+    // A pipe, such as `<(command)`, has nothing for whoever reads it again.
+    if !is_regular {
+        host::keep(path, &text);
     }
     Ok(text)
+}
+
+/// The content of a file that may be there, but not of one that can be read only once.
+pub(crate) fn existing(path: &Path) -> Option<io::Result<Vec<u8>>> {
+    match host::read(path) {
+        Some(text) => Some(Ok(text.into_bytes())),
+        None => path.is_file().then(|| fs::read(path)),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

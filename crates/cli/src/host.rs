@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,8 +40,8 @@ const MARK: char = '<';
 struct Host {
     arguments: Vec<OsString>,
     memory: Option<Memory>,
-    /// What standard input had, which can be read once.
-    input: Option<String>,
+    /// What standard input and pipes had, which can be read once.
+    once: BTreeMap<PathBuf, String>,
 }
 
 // One for each thread: several threads of a program may call commands at the same time.
@@ -54,7 +54,7 @@ pub(crate) fn begin(arguments: Vec<OsString>, memory: Option<Memory>) {
     HOST.set(Host {
         arguments,
         memory,
-        input: None,
+        once: BTreeMap::new(),
     });
 }
 
@@ -109,16 +109,14 @@ pub(crate) fn is_unnamed(file: &str) -> bool {
     file == "standard input" || file.starts_with(MARK)
 }
 
-/// Keeps what standard input had.
-pub(crate) fn keep_input(text: &str) {
-    HOST.with_borrow_mut(|host| host.input = Some(text.to_string()));
+/// Keeps what a file had that can be read once.
+pub(crate) fn keep(path: &Path, text: &str) {
+    HOST.with_borrow_mut(|host| host.once.insert(path.to_owned(), text.to_owned()));
 }
 
-/// A file in the caller's memory, or standard input if it has been read.
+/// A file in the caller's memory, or what was [kept](keep) of another.
 pub(crate) fn read(path: &Path) -> Option<String> {
-    if path.as_os_str() == "-"
-        && let Some(text) = HOST.with_borrow(|host| host.input.clone())
-    {
+    if let Some(text) = HOST.with_borrow(|host| host.once.get(path).cloned()) {
         return Some(text);
     }
     if let Some(stored) = schedule(path) {
@@ -132,11 +130,11 @@ pub(crate) fn schedule(path: &Path) -> Option<Arc<StoredSchedule>> {
     in_memory(|memory| memory.schedules.get(&*path.to_string_lossy()).cloned()).flatten()
 }
 
-/// Keeps a file in the caller's memory, if that is what the path names.
-pub(crate) fn write(path: &Path, content: &[u8]) -> bool {
-    let content = || String::from_utf8_lossy(content).into_owned();
-    let name = || path.to_string_lossy().into_owned();
-    holds(path) && in_memory(|memory| memory.files.insert(name(), content())).is_some()
+/// Keeps a file in the caller's memory, which [holds] it.
+pub(crate) fn write(path: &Path, content: &[u8]) {
+    let content = String::from_utf8_lossy(content).into_owned();
+    let name = path.to_string_lossy().into_owned();
+    in_memory(|memory| memory.files.insert(name, content));
 }
 
 /// Keeps a remark for the caller; `false` if there is none.

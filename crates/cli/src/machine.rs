@@ -3,14 +3,16 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use oneport::machine::Links;
+use oneport::machine::{Level, Links};
 use oneport::run::{Tuning, Workers};
 use oneport::{CostModel, Ports};
 use oneport_measure::Profile;
 use oneport_measure::estimate::CoreModel;
+use serde::Deserialize;
 
 use crate::args::MachineArgs;
 use crate::files::{name_of, read_text};
+use crate::memory::ensure_memory;
 use crate::units::Unit;
 
 /// Default costs of a fast local network, in nanoseconds and nanoseconds per byte. Computation is
@@ -40,7 +42,9 @@ impl MachineArgs {
             return Ok((cost.overlap(self.overlap), unit));
         }
         if let Some(profile) = self.profile()? {
-            let cost = self.overriding(profile).cost()?.overlap(self.overlap);
+            let profile = self.overriding(profile);
+            ensure_pairs_fit(&profile.levels, None)?;
+            let cost = profile.cost()?.overlap(self.overlap);
             return Ok((cost, Unit::Nanoseconds));
         }
         let value = |arg: Option<crate::units::TimeArg>, default| arg.map_or(default, |t| t.value);
@@ -127,8 +131,31 @@ pub(crate) fn read_costs(path: &Path, ranks: Option<usize>) -> Result<(CostModel
     read.with_context(|| name_of(path))
 }
 
+/// Refuses levels of so many ranks that memory does not suffice for the costs of all pairs, however
+/// short they are.
+fn ensure_pairs_fit(levels: &[Level], ranks: Option<usize>) -> Result<()> {
+    /// Alpha, beta and latency of a pair, as they are read and in the model.
+    const BYTES_PER_PAIR: u128 = 64;
+    let ranks = match levels {
+        [] => None,
+        // What else is wrong with them is told by whoever expands them.
+        levels => Level::ranks(levels).ok().or(ranks),
+    };
+    let ranks = ranks.unwrap_or(0) as u128;
+    let what = format!("the costs of the pairs of {ranks} ranks");
+    ensure_memory(
+        &what,
+        ranks * ranks * BYTES_PER_PAIR,
+        "describe fewer ranks",
+    )
+}
+
 fn links(text: &str, ranks: Option<usize>) -> Result<(Links, Unit)> {
     let value = serde_json::from_str::<serde_json::Value>(text).ok();
+    let levels = value.as_ref().and_then(|value| value.get("levels"));
+    if let Some(levels) = levels.and_then(|levels| Vec::<Level>::deserialize(levels).ok()) {
+        ensure_pairs_fit(&levels, ranks)?;
+    }
     // A cost file has matrices where a profile has numbers.
     if value.is_some_and(|v| v.get("alpha").is_some_and(serde_json::Value::is_number)) {
         return match Profile::from_json(text)?.links()? {

@@ -1,11 +1,12 @@
 //! Standard output, messages and exit codes.
 
+pub(crate) mod escape;
 mod table;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,7 +21,6 @@ pub(crate) use self::table::{
 use crate::host;
 use crate::units::rounded;
 use crate::writer;
-pub(crate) use crate::writer::Writer;
 
 /// The version, and the commit if the build knows it.
 pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("ONEPORT_COMMIT"));
@@ -229,8 +229,43 @@ pub(crate) fn writable(outputs: &[(&str, Option<&Path>)]) -> Result<()> {
     }
 }
 
+/// A file that is about to be written, on the disk or in the memory of the caller.
+#[derive(Debug)]
+pub(crate) enum Writer {
+    Disk(writer::Writer),
+    Memory(PathBuf),
+}
+
+impl Writer {
+    /// As [`writer::Writer::open`].
+    pub(crate) fn open(path: &Path) -> Result<Writer> {
+        Ok(match host::holds(path) {
+            true => Writer::Memory(path.to_path_buf()),
+            false => Writer::Disk(writer::Writer::open(path)?),
+        })
+    }
+
+    /// As [`writer::Writer::current`].
+    pub(crate) fn current(&self) -> Result<Option<Vec<u8>>> {
+        match self {
+            Writer::Disk(writer) => writer.current(),
+            Writer::Memory(path) => Ok(host::read(path).map(String::into_bytes)),
+        }
+    }
+
+    pub(crate) fn write(self, content: &[u8]) -> Result<()> {
+        match self {
+            Writer::Disk(writer) => writer.write(content),
+            Writer::Memory(path) => {
+                host::write(&path, content);
+                Ok(())
+            }
+        }
+    }
+}
+
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
-    match host::write(path, content) || is_silent() {
+    match is_silent() {
         true => Ok(()),
         false => Writer::open(path)?.write(content),
     }
@@ -267,11 +302,17 @@ pub(crate) fn json(out: &mut dyn Write, value: &impl Serialize) -> Result<()> {
 
 /// The rows as CSV, with a header of the names of their fields.
 pub(crate) fn csv(rows: impl IntoIterator<Item = impl Serialize>) -> Result<Vec<u8>> {
-    let mut csv = csv::Writer::from_writer(Vec::new());
+    let writer = || csv::Writer::from_writer(Vec::new());
+    let (mut plain, mut escaped) = (writer(), writer());
     for row in rows {
-        csv.serialize(row)?;
+        plain.serialize(row)?;
     }
-    csv.into_inner().context("cannot write the table")
+    let plain = plain.into_inner().context("cannot write the table")?;
+    let mut records = csv::ReaderBuilder::new();
+    for record in records.has_headers(false).from_reader(&*plain).records() {
+        escaped.write_record(record?.iter().map(escape::csv_field))?;
+    }
+    escaped.into_inner().context("cannot write the table")
 }
 
 #[derive(Default)]

@@ -114,7 +114,7 @@ pub(crate) fn run(args: &SimulateArgs, out: &mut dyn Write) -> Result<ExitCode> 
         if args.wants_steps() {
             bail!("--ranks-table, --critical-path and --explain are for one schedule, not a table");
         }
-        return table.fill(out, false, |point| {
+        return table.fill(out, false, |point, _| {
             let args = SimulateArgs {
                 common: point.clone(),
                 ..args.clone()
@@ -293,6 +293,7 @@ impl Simulated {
             unit: input.unit,
             rows: vec![row],
             skipped: Vec::new(),
+            interrupted: false,
         }
     }
 

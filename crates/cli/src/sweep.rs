@@ -4,19 +4,19 @@
 mod table;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use oneport_pictures::shell::Heading;
 use oneport_pictures::{Sweep, plot};
 use serde::Deserialize;
 
+use crate::args::parse_kind;
 use crate::draw::FrameArgs;
-use crate::files::FileKind;
+use crate::files::{self, FileKind};
 use crate::host;
-use crate::output::{Skipped, VERSION, command};
+use crate::output::{Skipped, VERSION, command, escape};
 use crate::prelude::*;
 use crate::tune::stop_on_signals;
 
@@ -52,6 +52,8 @@ pub(crate) struct Point {
     pub(crate) unit: Unit,
     pub(crate) rows: Vec<SweepRow>,
     pub(crate) skipped: Vec<Skipped>,
+    /// Whether a signal ended it early: what there is of it is printed, but not written.
+    pub(crate) interrupted: bool,
 }
 
 #[derive(Deserialize)]
@@ -120,7 +122,7 @@ impl SweepArgs {
     pub(crate) fn table<'a>(&'a self, common: &'a Common) -> Table<'a> {
         let ranks = |point: &Common| point.ranks().ok().flatten();
         Table {
-            inputs: self.inputs(&common.points().iter().map(ranks).collect()),
+            inputs: self.inputs(common, &common.points().iter().map(ranks).collect()),
             common,
             args: self,
             collective: String::new(),
@@ -141,8 +143,9 @@ impl SweepArgs {
     }
 
     /// A digest of the version and of all files that the command line names, but for those that it
-    /// writes; `{p}` in a name stands for these numbers of ranks.
-    fn inputs(&self, ranks: &BTreeSet<Option<usize>>) -> String {
+    /// writes; `{p}` in a name stands for these numbers of ranks. What can be read only once is
+    /// read where an option names it as a file: other words may happen to be the names of pipes.
+    fn inputs(&self, common: &Common, ranks: &BTreeSet<Option<usize>>) -> String {
         let mut digest = DefaultHasher::new();
         VERSION.hash(&mut digest);
         let arguments = host::arguments().into_iter();
@@ -155,25 +158,34 @@ impl SweepArgs {
         for word in words.filter(|word| !self.output.iter().any(|path| path == Path::new(word))) {
             for p in ranks {
                 let name = p.map_or(word.to_string(), |p| word.replace("{p}", &p.to_string()));
-                let memory = host::read(Path::new(&name)).map(String::into_bytes);
-                memory.or_else(|| fs::read(&name).ok()).hash(&mut digest);
+                let content = files::existing(Path::new(&name));
+                content.and_then(Result::ok).hash(&mut digest);
             }
+        }
+        for path in common.inputs().filter(|path| !path.is_file()) {
+            // Whoever needs it reports the error.
+            files::read_text(path).ok().hash(&mut digest);
         }
         format!("{:016x}", digest.finish())
     }
 
     fn known(&self, inputs: &str) -> Result<Vec<(Origin, SweepRow)>> {
-        let Some(path) = self.csv().filter(|path| path.is_file()) else {
+        let there = self
+            .csv()
+            .and_then(|path| Some((path, files::existing(path)?)));
+        let Some((path, text)) = there else {
             return Ok(Vec::new());
         };
-        let text = fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
         let rows = || -> csv::Result<Vec<(Origin, SweepRow)>> {
             let mut reader = csv::Reader::from_reader(&*text);
             let header = Some(reader.headers()?.clone());
             let row = |record: csv::Result<csv::StringRecord>| {
                 let record = record?;
                 let origin = record.deserialize(header.as_ref())?;
-                Ok((origin, record.deserialize(header.as_ref())?))
+                let mut row: SweepRow = record.deserialize(header.as_ref())?;
+                row.algorithm = escape::from_csv_field(row.algorithm);
+                Ok((origin, row))
             };
             reader.records().map(row).collect()
         };
@@ -185,6 +197,12 @@ impl SweepArgs {
             )
         };
         let rows = rows().map_err(|_| other())?;
+        if !rows
+            .iter()
+            .all(|(origin, row)| origin.is_sound() && is_sound(row))
+        {
+            return Err(other());
+        }
         let is_own = rows.iter().all(|(origin, _)| origin.command == own);
         // Measured times are not thrown away.
         let is_cheap = rows.iter().all(|(_, row)| row.median.is_none());
@@ -199,6 +217,23 @@ impl SweepArgs {
             _ => Err(other()),
         }
     }
+}
+
+impl Origin {
+    /// Whether a row can come from this program.
+    fn is_sound(&self) -> bool {
+        let words = [&self.ports, &self.time_unit];
+        parse_kind(&self.collective).is_ok() && words.iter().all(|word| escape::is_visible(word))
+    }
+}
+
+/// Whether a row can have been timed: what else a file may have in it reaches the terminal and the
+/// figures.
+fn is_sound(row: &SweepRow) -> bool {
+    let times = [row.median, row.late, row.least, row.p95, row.worst];
+    let times = times.into_iter().flatten().chain([row.time, row.bound]);
+    let is_time = |time: f64| time.is_finite() && time >= 0.0;
+    row.ranks > 0 && escape::is_visible(&row.algorithm) && times.into_iter().all(is_time)
 }
 
 fn show_point(point: &Common) -> String {
@@ -225,7 +260,7 @@ impl Table<'_> {
         mut self,
         out: &mut dyn Write,
         are_processes: bool,
-        mut each: impl FnMut(&Common) -> Result<Point>,
+        mut each: impl FnMut(&Common, &AtomicBool) -> Result<Point>,
     ) -> Result<ExitCode> {
         let points = self.common.points();
         let (known, stop) = match are_processes {
@@ -251,7 +286,7 @@ impl Table<'_> {
         let taken = self.sweep.points().into_iter();
         let taken: BTreeSet<_> = taken.map(|place| (place.ranks, place.bytes)).collect();
         // By reason: the first point that is left out, and how many others are.
-        let (mut left, mut first_error) = (0, None);
+        let (mut left, mut first_error, mut partial) = (0, None, None);
         let mut left_out: Vec<(String, String, usize)> = Vec::new();
         for point in &points {
             if place(point).is_some_and(|place| taken.contains(&place)) {
@@ -261,7 +296,12 @@ impl Table<'_> {
                 left += 1;
                 continue;
             }
-            match each(point) {
+            match each(point, &stop) {
+                Ok(found) if found.interrupted => {
+                    left += 1;
+                    partial = Some(found);
+                    continue;
+                }
                 Ok(found) => self.add(found),
                 Err(error) if points.len() == 1 => return Err(error),
                 Err(error) => {
@@ -289,8 +329,15 @@ impl Table<'_> {
             };
             output::note(&format!("{first}{others} left out: {why}"));
         }
+        let complete = self.sweep.rows.clone();
+        if let Some(partial) = partial {
+            self.add(partial);
+        }
         output::answer(out, self.common.json, &self.json(), |out| self.print(out))?;
-        self.write()?;
+        self.sweep.rows = complete;
+        if left == 0 || !self.sweep.rows.is_empty() {
+            self.write()?;
+        }
         if left == 0 {
             return Ok(ExitCode::SUCCESS);
         }

@@ -3,6 +3,7 @@
 mod table;
 
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -114,7 +115,7 @@ pub(crate) struct SynthesizeArgs {
 pub(crate) fn run(args: &SynthesizeArgs, out: &mut dyn Write) -> Result<ExitCode> {
     let to_file = output::file_of(args.output.as_deref());
     let [cnf, drat] =
-        ["cnf", "drat"].map(|kind| args.proof.as_ref().map(|name| name.with_extension(kind)));
+        ["cnf", "drat"].map(|kind| args.proof.as_ref().map(|name| proof_file(name, kind)));
     output::writable(&[
         ("-o", to_file),
         ("--proof", cnf.as_deref()),
@@ -305,10 +306,21 @@ fn write_proof(answer: &Answer, name: &Path) -> Result<()> {
                 1 => kind.to_string(),
                 _ => format!("{part}.{kind}"),
             };
-            output::write_named(&name.with_extension(kind), text.as_bytes())?;
+            output::write_named(&proof_file(name, &kind), text.as_bytes())?;
         }
     }
     Ok(())
+}
+
+/// `NAME.cnf` for a name that may have dots, of which `NAME.cnf` itself is one.
+fn proof_file(name: &Path, kind: &str) -> PathBuf {
+    let ends = name.extension().and_then(OsStr::to_str);
+    let mut file = match ends {
+        Some("cnf" | "drat") => name.with_extension(""),
+        _ => name.to_owned(),
+    };
+    file.as_mut_os_string().push(format!(".{kind}"));
+    file
 }
 
 #[derive(Deserialize)]

@@ -52,6 +52,38 @@ enum Target {
     Direct,
 }
 
+/// A folder that a command makes for files. Those that are empty when it is dropped are removed: a
+/// command that fails leaves none behind.
+#[derive(Debug)]
+pub(crate) struct NewFolder {
+    /// The folder and its parents that were not there, the innermost first.
+    made: Vec<PathBuf>,
+}
+
+impl NewFolder {
+    /// Makes the folder and its parents, unless they exist.
+    pub(crate) fn make(folder: &Path) -> Result<NewFolder> {
+        let above = folder
+            .ancestors()
+            .filter(|path| !path.as_os_str().is_empty());
+        let made = above.take_while(|path| !path.exists());
+        let new = NewFolder {
+            made: made.map(Path::to_path_buf).collect(),
+        };
+        fs::create_dir_all(folder).with_context(|| format!("cannot write {}", folder.display()))?;
+        Ok(new)
+    }
+}
+
+impl Drop for NewFolder {
+    fn drop(&mut self) {
+        for folder in &self.made {
+            // The system refuses to remove one that is not empty.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
 /// Makes sure that files can be written and are all different, before the work that produces them
 /// starts. Each path comes with the name of its option.
 pub(crate) fn writable(outputs: &[(&str, Option<&Path>)]) -> Result<()> {

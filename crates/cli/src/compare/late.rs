@@ -1,5 +1,7 @@
 //! Times of algorithms under many arrivals of the ranks: each rank late in turn, or random ones.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::{Result, bail};
 use oneport::plan::registry::{self, MadeFor, Planned};
 use oneport::simulate::Prepared;
@@ -8,6 +10,7 @@ use oneport_pictures::SweepRow;
 
 use super::rank::{Candidate, RankedAlgorithms};
 use super::{CompareArgs, CompareJob};
+use crate::memory::ensure_memory;
 use crate::parallel;
 use crate::site::Site;
 use crate::sweep::Point;
@@ -19,13 +22,14 @@ pub(super) fn ensure(args: &CompareArgs) -> Result<()> {
     }
     match args.trials {
         Some(0) => bail!("--trials is 0: at least one is drawn"),
-        Some(trials) => args.common.delays.draws(1, trials).map(|_| ()),
+        Some(_) => args.common.delays.draw(1, 0).map(|_| ()),
         None => Ok(()),
     }
 }
 
 /// All algorithms at one point of a sweep, under the arrivals of the options.
-pub(super) fn point(args: &CompareArgs, site: &Site) -> Result<Point> {
+/// What `stop` interrupts has the draws that are done, or no row of the delays that are left.
+pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Result<Point> {
     let mut ideal = args.clone();
     // Segments are chosen for ranks that arrive together.
     ideal.common.delays.arrivals = None;
@@ -39,15 +43,21 @@ pub(super) fn point(args: &CompareArgs, site: &Site) -> Result<Point> {
     let ranks = job.task.request.ranks();
     let cost = job.task.request.get_cost().clone();
     let mut rows = Vec::new();
+    let mut interrupted = false;
     let what = match (&args.late, args.trials) {
         (Some(late), _) => {
             for &late in &late.0 {
-                let arrivals = (0..ranks).map(|rank| {
+                let arrivals = |rank| {
                     let mut arrivals = vec![0.0; ranks];
                     arrivals[rank] = late;
-                    arrivals
-                });
-                for (row, times) in under(&job.ranked, &cost, &arrivals.collect::<Vec<_>>())? {
+                    Ok(arrivals)
+                };
+                let (found, done) = under(&job.ranked, &cost, ranks, &arrivals, stop)?;
+                if done < ranks {
+                    interrupted = true;
+                    break;
+                }
+                for (row, times) in found {
                     rows.push(SweepRow {
                         time: times.last().copied().unwrap_or(0.0),
                         least: times.first().copied(),
@@ -60,8 +70,10 @@ pub(super) fn point(args: &CompareArgs, site: &Site) -> Result<Point> {
         }
         (None, trials) => {
             let trials = trials.unwrap_or(1);
-            let arrivals = args.common.delays.draws(ranks, trials)?;
-            for (row, times) in under(&job.ranked, &cost, &arrivals)? {
+            let arrivals = |trial| args.common.delays.draw(ranks, trial);
+            let (found, done) = under(&job.ranked, &cost, trials, &arrivals, stop)?;
+            interrupted = done < trials;
+            for (row, times) in found.into_iter().filter(|_| done > 0) {
                 let rank_of_p95 = (times.len() * 19).div_ceil(20);
                 rows.push(SweepRow {
                     time: times.iter().sum::<f64>() / times.len() as f64,
@@ -71,38 +83,62 @@ pub(super) fn point(args: &CompareArgs, site: &Site) -> Result<Point> {
                     ..row
                 });
             }
-            format!("mean of {trials} draws of arrivals")
+            format!("mean of {done} draws of arrivals")
         }
     };
     let mut point = job.point();
     point.costs += &format!("; {what}, times after the last arrival");
     point.rows = rows;
+    point.interrupted = interrupted;
     Ok(point)
 }
 
-/// By algorithm: its row, without a bound, and its times after the last arrival, ascending.
+/// The row of an algorithm, and its times.
+type RowTimes = (SweepRow, Vec<f64>);
+
+/// By algorithm: its row, without a bound, and its times after the last arrival, ascending; under
+/// the first of `count` arrivals, whose number is returned, too: all, unless `stop` is set.
 fn under(
     ranked: &RankedAlgorithms,
     cost: &CostModel,
-    arrivals: &[Vec<f64>],
-) -> Result<Vec<(SweepRow, Vec<f64>)>> {
+    count: usize,
+    arrivals: &dyn Fn(usize) -> Result<Vec<f64>>,
+    stop: &AtomicBool,
+) -> Result<(Vec<RowTimes>, usize)> {
+    /// Messages that are timed between two looks at `stop`: about a second on one core.
+    const MESSAGES: usize = 1 << 25;
+    /// A schedule is prepared anew after so many arrivals, which is not to count.
+    const MIN_ARRIVALS: usize = 16;
     let all: Vec<_> = ranked.rows.iter().zip(&ranked.candidates).collect();
-    let times = parallel::map(
-        &all,
-        |(row, _)| (row.figures.messages * arrivals.len()) as u64,
-        |(_, candidate), _| times(candidate, cost, arrivals),
-        |_| false,
-    );
-    let rows = all.iter().zip(times).map(|((row, _), times)| {
-        let mut times = times?;
+    let bytes = size_of::<f64>() as u128 * all.len() as u128 * count as u128;
+    let what = format!("{count} times of each of {} algorithms", all.len());
+    ensure_memory(&what, bytes, "take fewer --trials")?;
+    let messages = all.iter().map(|(row, _)| row.figures.messages);
+    let part = (MESSAGES / messages.sum::<usize>().max(1)).max(MIN_ARRIVALS);
+    let (mut all_times, mut done) = (vec![Vec::new(); all.len()], 0);
+    while done < count && !stop.load(Ordering::Relaxed) {
+        let next = done.saturating_add(part).min(count);
+        let drawn = (done..next).map(arrivals).collect::<Result<Vec<_>>>()?;
+        let found = parallel::map(
+            &all,
+            |(row, _)| (row.figures.messages * drawn.len()) as u64,
+            |(_, candidate), _| times(candidate, cost, &drawn),
+            |_| false,
+        );
+        for (times, found) in all_times.iter_mut().zip(found) {
+            times.extend(found?);
+        }
+        done = next;
+    }
+    let rows = all.iter().zip(all_times).map(|((row, _), mut times)| {
         times.sort_by(f64::total_cmp);
         let row = SweepRow {
             bound: 0.0,
             ..row.figures.clone()
         };
-        Ok((row, times))
+        (row, times)
     });
-    rows.collect()
+    Ok((rows.collect(), done))
 }
 
 /// The time of a candidate after the last arrival, under each of `arrivals`.

@@ -9,6 +9,7 @@ use clap::builder::styling::{AnsiColor, Color, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 use oneport_pictures::Columns;
 
+use super::escape;
 use crate::host;
 
 const PADDING: (u16, u16) = (0, 2);
@@ -107,7 +108,12 @@ fn plain_table<R>(columns: &Columns<R>, rows: impl IntoIterator<Item = impl Borr
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(columns.titles());
-    table.add_rows(rows.into_iter().map(|row| columns.cells(row.borrow())));
+    let visible = |cell: String| escape::visible(&cell).into_owned();
+    let cells = |row: &R| columns.cells(row).into_iter().map(visible);
+    let rows = rows
+        .into_iter()
+        .map(|row| cells(row.borrow()).collect::<Vec<_>>());
+    table.add_rows(rows);
     for (own, column) in table.column_iter_mut().zip(columns.iter()) {
         own.set_padding(PADDING);
         if column.is_numeric {

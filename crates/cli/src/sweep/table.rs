@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::Table;
-use crate::output::command;
+use crate::output::{command, escape};
 use crate::prelude::*;
 
 /// The rows at a point, fastest first, and one of them.
@@ -90,7 +90,7 @@ impl Table<'_> {
     pub(super) fn markdown(&self) -> String {
         let (columns, rows) = self.columns();
         let line = |cells: Vec<String>| {
-            let cells = cells.iter().map(|cell| cell.replace('|', "\\|"));
+            let cells = cells.iter().map(|cell| escape::markdown(cell));
             format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
         };
         let rule = columns.iter().map(|column| match column.is_numeric {
@@ -105,19 +105,8 @@ impl Table<'_> {
     }
 
     pub(super) fn tex(&self) -> String {
-        let escape = |cell: &String| {
-            let mut text = String::new();
-            for c in cell.chars() {
-                match c {
-                    '_' | '%' | '&' | '#' | '$' | '{' | '}' => text.extend(['\\', c]),
-                    '\\' => text += "\\textbackslash{}",
-                    c => text.push(c),
-                }
-            }
-            text
-        };
         let line = |cells: Vec<String>| {
-            let cells: Vec<String> = cells.iter().map(escape).collect();
+            let cells: Vec<String> = cells.iter().map(|cell| escape::tex(cell)).collect();
             format!("{} \\\\\n", cells.join(" & "))
         };
         let (columns, rows) = self.columns();
@@ -125,11 +114,10 @@ impl Table<'_> {
             .iter()
             .map(|column| if column.is_numeric { 'r' } else { 'l' });
         let rows: String = rows.iter().map(|row| line(columns.cells(row))).collect();
+        let comment = format!("{}; {}; {}", self.title(), self.costs, command());
         format!(
-            "% {}; {}; {}\n\\begin{{tabular}}{{{}}}\n\\toprule\n{}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n",
-            self.title(),
-            self.costs,
-            command(),
+            "% {}\n\\begin{{tabular}}{{{}}}\n\\toprule\n{}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n",
+            escape::visible(&comment),
             side.collect::<String>(),
             line(columns.titles())
         )

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fmt::Display;
 
 use oneport_formats::selection::{self, Origin, SelectionTable, TimedChoice};
 use oneport_measure::tune::csv::{self, Block, Parameters};
@@ -13,7 +13,8 @@ use oneport_pictures::shell::Heading;
 
 use super::TuneArgs;
 use super::job::{CoreUse, MeasuredAt, TuneJob};
-use crate::files::FileKind;
+use crate::files::{FileKind, existing};
+use crate::host;
 use crate::prelude::*;
 
 pub(super) struct Files<'a> {
@@ -51,9 +52,9 @@ impl Files<'_> {
         let mut parameters = parameters(job);
         let (mut known, mut others) = (Vec::new(), Vec::new());
         let mut saved = None;
-        if let Some(path) = args.csv.as_ref().filter(|path| path.is_file()) {
-            let content =
-                fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+        let there = args.csv.as_ref();
+        if let Some((path, content)) = there.and_then(|path| Some((path, existing(path)?))) {
+            let content = content.with_context(|| format!("cannot read {}", path.display()))?;
             if !args.restart && !content.is_empty() {
                 let text = as_text(&content, path)?;
                 let sweep = path.display();
@@ -79,7 +80,8 @@ impl Files<'_> {
                 known.len()
             ));
         }
-        if let Some(path) = args.rules.as_ref().filter(|path| path.is_file()) {
+        let there = args.rules.as_ref();
+        if let Some(path) = there.filter(|path| path.is_file() || host::read(path).is_some()) {
             rules_in(&read_text(path)?, path)?;
         }
         Ok(Files {

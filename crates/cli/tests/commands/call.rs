@@ -60,6 +60,34 @@ fn a_call_has_its_files_in_memory() {
     assert!(drawn.files["<chart>.svg"].starts_with("<svg"));
 }
 
+/// All files of a sweep are in memory, the one that it goes on from, too.
+#[test]
+fn a_sweep_has_its_files_in_memory() {
+    let names = ["<rows>.csv", "<rules>.json", "<page>.html"];
+    let sweep = "tune broadcast -p 2 --bytes 8 -a chain,binomial --budget 100ms";
+    let call = || {
+        let files = ["--csv", "--rules", "--html"].into_iter().zip(names);
+        let files = files.flat_map(|(option, name)| [option, name]);
+        Call::new(sweep.split(' ').chain(files))
+    };
+    let first = call().answer();
+    assert_eq!((first.exit_code, first.error), (0, None));
+    let again = names[..2].iter().fold(call(), |call, name| {
+        call.file(*name, first.files[*name].clone())
+    });
+    let again = again.answer();
+    assert_eq!((again.exit_code, again.error), (0, None));
+    let known = |note: &String| note.contains("rows are known from the CSV file");
+    assert!(again.notes.iter().any(known), "{:?}", again.notes);
+    for name in names {
+        assert!(again.files.contains_key(name), "{name}");
+        assert!(
+            !std::path::Path::new(name).exists(),
+            "{name} is on the disk"
+        );
+    }
+}
+
 #[test]
 fn a_stored_schedule_keeps_its_algorithm() {
     let plan = "plan reduce -p 4 --bytes 64 -a chain --segments 4";

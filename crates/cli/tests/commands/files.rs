@@ -457,3 +457,116 @@ fn a_sweep_under_nohup_ignores_hangups() {
     send("-TERM", &sweep);
     assert_eq!(sweep.wait_with_output().unwrap().status.code(), Some(130));
 }
+
+/// Every input may come from a pipe, such as `<(command)`, although it is needed several times.
+#[test]
+fn a_pipe_is_read_once() {
+    let folder = folder("files_read_once");
+    let read = |arguments: &str| {
+        let output = oneport(&folder, arguments).output().unwrap();
+        assert!(output.status.success(), "{arguments}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let levels = r#"{"levels": [{"groups": [[0, 1], [2, 3]], "alpha": 300, "beta": 0.1},
+        {"alpha": 2000, "beta": 0.4}]}"#;
+    fs::write(folder.join("costs"), levels).unwrap();
+    fs::write(folder.join("late"), r#"{"arrivals": [0, 1, 2, 3]}"#).unwrap();
+    fs::write(folder.join("sizes"), "8,16,24,32").unwrap();
+    fs::write(
+        folder.join("plan"),
+        read("plan reduce -p 4 --bytes 8 --json"),
+    )
+    .unwrap();
+    for (arguments, file) in [
+        ("compare reduce -p 4 --bytes 8 --costs", "costs"),
+        ("compare reduce -p 4 --bytes 8,16 --costs", "costs"),
+        ("simulate reduce -p 4 --bytes 8 --costs", "costs"),
+        ("compare reduce -p 4 --bytes 8 --arrivals", "late"),
+        ("simulate reduce -p 4 --bytes 8,16 --arrivals", "late"),
+        ("compare gather -p 4 --sizes-file", "sizes"),
+        ("compare --schedule", "plan"),
+        ("compare reduce -p 4 --bytes 8,16 --schedule", "plan"),
+        ("simulate --schedule", "plan"),
+    ] {
+        let expected = read(&format!("{arguments} {file}"));
+        let mut command = oneport(&folder, &format!("{arguments} /dev/stdin"));
+        let output = command.pipe_stdin(folder.join(file)).unwrap();
+        let output = output.timeout(Duration::from_secs(60)).output().unwrap();
+        assert!(output.status.success(), "{arguments}: {output:?}");
+        // A pipe's own name stands in its row.
+        let words = |text: &str| {
+            let text = text.replace("/dev/stdin", file);
+            text.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let found = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(words(&found), words(&expected), "{arguments}");
+    }
+}
+
+/// A pipe is not opened because a word of the command happens to be its name.
+#[test]
+fn a_pipe_named_like_a_collective_is_left_alone() {
+    let folder = folder("files_named_pipe");
+    for name in ["reduce", "chain"] {
+        let made = Process::new("mkfifo").arg(folder.join(name)).status();
+        assert!(made.unwrap().success());
+    }
+    let mut command = oneport(
+        &folder,
+        "compare reduce -p 3 --bytes 8,16 -a chain,binomial",
+    );
+    command.timeout(Duration::from_secs(60)).assert().success();
+}
+
+/// A command that cannot write its files leaves no folder behind.
+#[test]
+fn folders_are_removed_where_nothing_can_be_written() {
+    let folder = folder("files_no_room");
+    for arguments in [
+        "atlas broadcast -p 2 -o made/site",
+        "export simgrid broadcast -p 2 --bytes 8 -o made",
+    ] {
+        let status = Process::new("sh")
+            .current_dir(&folder)
+            .args(["-c", "trap '' XFSZ; ulimit -f 0; exec \"$@\"", "sh"])
+            .arg(env!("CARGO_BIN_EXE_oneport"))
+            .args(arguments.split_whitespace())
+            .output()
+            .unwrap();
+        assert_eq!(status.status.code(), Some(2), "{arguments}: {status:?}");
+        assert!(
+            names(&folder).is_empty(),
+            "{arguments}: {:?}",
+            names(&folder)
+        );
+    }
+}
+
+/// Ctrl-C ends even draws that would take days, with those that are done.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_comparison_under_random_arrivals_ends_with_what_it_has() {
+    let folder = folder("files_trials");
+    let trials = "compare reduce -p 4 --bytes 64 --arrivals random:exp,20us --trials 10000000";
+    let mut running = spawn(&folder, trials);
+    let status = format!("/proc/{}/status", running.id());
+    let listens = || {
+        let text = fs::read_to_string(&status).unwrap();
+        let mask = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = u64::from_str_radix(mask.unwrap().trim(), 16).unwrap();
+        mask & (1 << 1) != 0
+    };
+    while !listens() {
+        assert!(running.try_wait().unwrap().is_none(), "it has ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    send("-INT", &running);
+    let output = running.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{output:?}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("interrupted, 1 points are left"), "{said}");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(printed.contains("draws of arrivals"), "{printed}");
+}

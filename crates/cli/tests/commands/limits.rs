@@ -332,3 +332,24 @@ fn streamed_programs_equal_the_materialized_schedule() {
         );
     }
 }
+
+/// A short file may describe the pairs of many ranks.
+#[test]
+fn costs_of_many_pairs_are_refused_where_memory_does_not_suffice() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = folder.join("limits_levels.json");
+    let levels =
+        r#"{"levels": [{"groups": [[4095]], "alpha": 1, "beta": 1}, {"alpha": 2, "beta": 1}]}"#;
+    std::fs::write(&path, levels).unwrap();
+    let arguments = format!(
+        "simulate broadcast -p 4096 --bytes 8 --costs {}",
+        path.display()
+    );
+    let output = limited(min_kib() + (400 << 10), &arguments);
+    let message = refused(&output, &arguments);
+    assert!(message.contains("the pairs of 4096 ranks"), "{message}");
+    assert!(message.contains("of memory"), "{message}");
+    let trials = "compare reduce -p 4 --bytes 8 --arrivals random:exp,1us --trials 1000000000000";
+    let message = refused(&limited(4 << 20, trials), trials);
+    assert!(message.contains("of memory"), "{message}");
+}

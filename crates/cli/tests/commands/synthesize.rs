@@ -51,7 +51,7 @@ fn writes_schedule_formula_proof_and_table() {
     let folder = std::env::temp_dir().join(format!("oneport-synthesize-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let at = |name: &str| folder.join(name).display().to_string();
-    let (schedule, proof) = (at("s.json"), at("gossip"));
+    let (schedule, proof) = (at("s.json"), at("gossip.v2"));
     text(&format!(
         "synthesize allgather -p 5 --telephone -o {schedule} --proof {proof}"
     ));

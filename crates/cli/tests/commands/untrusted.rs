@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::run::{failure, oneport};
+use crate::support::run::{failure, json, oneport, text};
 
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -169,4 +169,112 @@ fn many_attributes_and_namespaces_are_refused() {
         message.contains("the attribute coll is missing"),
         "{message}"
     );
+}
+
+/// A plan under each of these names, which something would obey, is compared with the algorithms.
+/// The table has it in each format, and is read back from the CSV file.
+#[test]
+fn names_are_escaped_in_every_format() {
+    let folder = folder("untrusted_names");
+    let mut plan = json("plan broadcast -p 3 --bytes 8 -a chain");
+    plan.as_object_mut().unwrap().remove("name");
+    let plan = plan.to_string();
+    let is_plain = |text: &str| !text.contains(|c: char| c.is_control() && c != '\n');
+    let names = [
+        "=cmd(1)",
+        "+1+2",
+        "a|b<i>*`[x](y)",
+        "x\ny\\input{z}",
+        "a\u{1b}[31m\tb",
+        "$\\end{tabular}^^M~",
+    ];
+    for (i, name) in names.into_iter().enumerate() {
+        let file = format!("{name}.json");
+        fs::write(folder.join(&file), &plan).unwrap();
+        let [csv, md, tex] = ["csv", "md", "tex"].map(|end| format!("{i}.{end}"));
+        let compare = || {
+            let mut command = oneport("compare broadcast -p 3 --bytes 8,16 --schedule");
+            command.arg(&file).args(["-o", &csv, "-o", &md, "-o", &tex]);
+            let output = command.current_dir(&folder).output().unwrap();
+            assert!(output.status.success(), "{name}: {output:?}");
+            let [out, err] = [output.stdout, output.stderr].map(|t| String::from_utf8(t).unwrap());
+            assert!(is_plain(&out) && is_plain(&err), "{name}: {out:?} {err:?}");
+            // What does not apply is told where it was tried.
+            let table = out.split("\nnot applicable").next().unwrap().trim_end();
+            (table.to_owned(), err)
+        };
+        let (table, _) = compare();
+        let (again, notes) = compare();
+        assert!(notes.contains("rows are known"), "{name}: {notes}");
+        assert_eq!(table, again, "{name}");
+
+        let read = |file: &str| fs::read_to_string(folder.join(file)).unwrap();
+        let rows = read(&csv);
+        let mut records = csv::Reader::from_reader(rows.as_bytes());
+        for field in records.records().flat_map(|record| {
+            let record = record.unwrap();
+            record.iter().map(str::to_owned).collect::<Vec<_>>()
+        }) {
+            let computes = field.starts_with(['=', '+', '-', '@']);
+            assert!(!computes || field.parse::<f64>().is_ok(), "{name}: {field}");
+        }
+        let cells = |line: &str| line.replace("\\|", "").matches('|').count();
+        let markdown = read(&md);
+        let lines: Vec<&str> = markdown.lines().collect();
+        let same = |line: &&str| cells(line) == cells(lines[0]) && line.ends_with('|');
+        assert!(
+            lines.iter().all(same) && !markdown.replace("\\<", "").contains('<'),
+            "{markdown}"
+        );
+        let table = read(&tex);
+        assert!(is_plain(&table), "{name}: {table:?}");
+        let body = table.split_once('\n').unwrap().1;
+        for command in ["\\input", "^^"] {
+            assert!(!body.contains(command), "{table}");
+        }
+        assert!(
+            table.starts_with('%') && body.starts_with("\\begin{tabular}"),
+            "{table}"
+        );
+        assert_eq!(body.matches("\\end{tabular}").count(), 1, "{table}");
+    }
+}
+
+/// Rows of a CSV file that nobody has timed are no rows.
+#[test]
+fn a_table_goes_on_from_rows_that_make_sense_only() {
+    let folder = folder("untrusted_rows");
+    let path = folder.join("rows.csv");
+    let command = format!("compare reduce -p 3 --bytes 8,16 -o {}", path.display());
+    text(&command);
+    let own = fs::read_to_string(&path).unwrap();
+    for (column, value) in [
+        ("model_time", "NaN"),
+        ("model_time", "-1"),
+        ("lower_bound", "inf"),
+        ("median_ns", "NaN"),
+        ("ranks", "0"),
+        ("algorithm", "a\u{1b}[31m"),
+        ("collective", "\u{1b}[31m"),
+        ("ports", "\u{7}"),
+    ] {
+        let mut rows = csv::Reader::from_reader(own.as_bytes());
+        let header = rows.headers().unwrap().clone();
+        let at = header.iter().position(|name| name == column).unwrap();
+        let mut changed = csv::Writer::from_writer(Vec::new());
+        changed.write_record(&header).unwrap();
+        for row in rows.records() {
+            let row = row.unwrap();
+            let fields = row.iter().enumerate();
+            let field = |(i, own)| if i == at { value } else { own };
+            changed.write_record(fields.map(field)).unwrap();
+        }
+        fs::write(&path, changed.into_inner().unwrap()).unwrap();
+        let message = failure(&mut oneport(&command), 2);
+        assert!(
+            message.contains("something else than rows"),
+            "{column}: {message}"
+        );
+        ensure_printable(&message, column);
+    }
 }

@@ -282,6 +282,9 @@ fn is_sound(row: &Trial) -> bool {
         && row.segments > 0
         && row.wall.repetitions > 0
         && row.wall.low <= row.wall.high
+        && row.wall.min <= row.wall.median
+        && row.wall.median <= row.wall.max
+        && !row.algorithm.contains(char::is_control)
         && (row.model_time.is_nan() || row.model_time >= 0.0)
         && !row.model_time.is_infinite()
 }
