@@ -14,7 +14,11 @@ pub struct Link {
     pub step: usize,
     /// Whether it is a computation.
     pub computes: bool,
-    /// When it starts there.
+    /// When what it waits for is over: the rank has arrived, the next link has ended, or, of
+    /// [`Reason::Partner`], the other end is ready.
+    pub ready: f64,
+    /// When it starts there: later than `ready` by the latency, once or, where the sender has to
+    /// hear of the receiver first, twice.
     pub start: f64,
     /// When it ends there.
     pub end: f64,
@@ -56,7 +60,7 @@ pub struct Reasons<'a> {
 impl Simulation {
     /// The chain of reasons, backwards, why a rank finishes no earlier, or one of its steps, or, by
     /// default, the whole schedule, which must be the simulated one. Empty if there is no such
-    /// step. Linear in the number of steps and of their waits.
+    /// step, or if a rank without steps arrives after all others are done. Linear in the number of steps and of their waits.
     pub fn explain(&self, schedule: &Schedule, of: Option<(usize, Option<usize>)>) -> Vec<Link> {
         let reasons = self.reasons(schedule);
         let ends = (0..reasons.events.len()).flat_map(|node| End::BOTH.map(|end| (node, end)));
@@ -69,20 +73,23 @@ impl Simulation {
             let order = finish(a).total_cmp(&finish(b));
             order.then_with(|| reasons.at(a).cmp(&reasons.at(b)))
         });
+        last = last.filter(|&last| of.is_some() || self.is_at_the_end(last));
         let mut chain = Vec::new();
         while let Some((node, end)) = last {
+            let (side, reason, wait) = reasons.binding(node, end);
+            let ready = self.ready_at(node, side);
             let mut link = |end: End, reason| {
                 let (rank, event) = reasons.at((node, end));
                 chain.push(Link {
                     rank,
                     step: event.step(),
                     computes: event.is_computed(),
+                    ready,
                     start: self.start_at(node, end),
                     end: self.finish_at(node, end),
                     reason,
                 });
             };
-            let (side, reason, wait) = reasons.binding(node, end);
             if reasons.at((node, side)).0 != reasons.at((node, end)).0 {
                 link(end, Reason::Partner);
             }
@@ -190,9 +197,8 @@ fn between(schedule: &Schedule, rank: usize, own: Event, other: Event) -> Reason
         () if meet(step.writes(), before.reads()) || meet(step.writes(), before.writes()) => {
             Reason::Overwrites
         }
-        () if own.is_computed() || other.is_computed() || port(step) != port(before) => {
-            Reason::Computation
-        }
-        () => Reason::Port,
+        () if own.is_computed() || other.is_computed() => Reason::Computation,
+        () if port(step) == port(before) => Reason::Port,
+        () => Reason::SharedPort,
     }
 }

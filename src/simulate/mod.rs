@@ -83,7 +83,7 @@ impl Schedule {
         let simulation = self.simulate(cost)?;
         let prepared = simulation.prepared();
         let rounds = match cost.overlaps() {
-            true => Prepared::new(self, false)?.rounds(),
+            true => Prepared::of_rounds(self)?.rounds(),
             false => prepared.rounds(),
         };
         let transfers = || {
@@ -220,11 +220,19 @@ impl Prepared {
         Ok(simulation)
     }
 
+    /// The preparation by which the rounds of `schedule` are counted: without overlap, or with it
+    /// where computation that keeps ports busy leads to a deadlock.
+    fn of_rounds(schedule: &Schedule) -> Result<Prepared> {
+        let alone = Prepared::new(schedule, false);
+        alone.or_else(|deadlock| Prepared::new(schedule, true).map_err(|_| deadlock))
+    }
+
     /// Number of messages on the longest chain of dependent messages: see
     /// [`Stats::rounds`](Stats::rounds).
     pub(crate) fn rounds(&self) -> usize {
         let mut finish = vec![0.0; self.nodes().len()];
-        let rounds = self.finish_into(&CostModel::new(1.0, 0.0), 1, &mut finish);
+        let cost = CostModel::new(1.0, 0.0).overlap(self.overlap);
+        let rounds = self.finish_into(&cost, 1, &mut finish);
         rounds as usize
     }
 
@@ -407,23 +415,35 @@ impl Simulation {
             let Some(lead) = cost.lead(end, side) else {
                 continue;
             };
-            let arrival = self.cost.arrival(rank as usize) + lead;
-            if arrival > latest.0 {
-                latest = (arrival, (side, None));
-            }
-            for wait in self.prepared.waits_at(node, side) {
-                let time = self.finish_at(wait.0, wait.1) + lead;
-                if time >= latest.0 {
-                    latest = (time, (side, Some(wait)));
+            let arrival = (self.cost.arrival(rank as usize), None);
+            let waits = self.prepared.waits_at(node, side);
+            // The ends of the waits themselves are compared: a lead may round their difference away.
+            let (ready, wait) = waits.fold(arrival, |last, wait| {
+                let end = self.finish_at(wait.0, wait.1);
+                if end >= last.0 {
+                    (end, Some(wait))
+                } else {
+                    last
                 }
+            });
+            let time = ready + lead;
+            if time > latest.0 || time == latest.0 && wait.is_some() {
+                latest = (time, (side, wait));
             }
         }
         latest.1
     }
 
-    /// The nodes of one longest path, from first to last. Linear in the number of nodes and of
-    /// their waits.
+    /// The nodes of one longest path, from first to last; none if a rank without steps arrives
+    /// after all others are done. Linear in the number of nodes and of their waits.
     pub fn critical_path(&self) -> Vec<usize> {
+        self.critical_ends().into_iter().map(|end| end.0).collect()
+    }
+
+    /// As [`critical_path`](Self::critical_path), with the end of each node by which it is on the
+    /// path.
+    #[doc(hidden)]
+    pub fn critical_ends(&self) -> Vec<(usize, End)> {
         let ends = |node: usize| End::BOTH.map(|end| (node, end));
         let all = (0..self.finish.len()).flat_map(ends);
         let last = all.max_by(|a, b| {
@@ -431,12 +451,17 @@ impl Simulation {
                 .total_cmp(&self.finish_at(b.0, b.1))
         });
         let mut path = Vec::new();
-        let mut next = last;
+        let mut next = last.filter(|&last| self.is_at_the_end(last));
         while let Some((node, end)) = next {
-            path.push(node);
+            path.push((node, end));
             next = self.binding(node, end).1;
         }
         path.reverse();
         path
+    }
+
+    /// Whether no rank arrives after this end of a node.
+    fn is_at_the_end(&self, (node, end): (usize, End)) -> bool {
+        self.finish_at(node, end) >= self.cost.last_arrival()
     }
 }

@@ -10,7 +10,8 @@ use crate::schedule::{Schedule, Span, Step};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Number of communication rounds: the messages on the longest chain of dependent messages.
+    /// Number of communication rounds: the messages on the longest chain of dependent messages,
+    /// where computation does not overlap communication unless the schedule needs that to end.
     pub rounds: usize,
     /// Number of non-empty messages.
     pub messages: usize,
@@ -33,7 +34,7 @@ impl Schedule {
     /// # Errors
     /// As [`Prepared::new`].
     pub fn stats(&self) -> Result<Stats> {
-        let rounds = Prepared::new(self, false)?.rounds();
+        let rounds = Prepared::of_rounds(self)?.rounds();
         let has_data = self.collective().kind().has_data();
         let count = |sends: bool| -> Vec<usize> {
             self.programs()

@@ -69,7 +69,7 @@ pub struct Timed {
 ///
 /// `watch` is called from time to time with the number of transfers that have ended since the last
 /// call. With [`CostModel::overlap`] every transfer is timed twice, because rounds are counted
-/// without overlap.
+/// without overlap; a schedule that deadlocks then has the rounds that it has with overlap.
 ///
 /// The time is linear in the number of steps for programs whose windows stay narrow (see the
 /// module's documentation in the source).
@@ -132,10 +132,16 @@ fn timed_within(
     let cost = &*collective.kind().costs(cost);
     let rounds = CostModel::new(1.0, 0.0);
     let timed = if cost.overlaps() {
-        // Without overlap the dependencies differ.
+        // Without overlap the dependencies differ. A schedule that needs overlap to end has the
+        // rounds that it has then.
+        let counted = |overlap, watch: &mut dyn FnMut(u64)| {
+            let rounds = rounds.clone().overlap(overlap);
+            run(programs, [(&rounds, 1)], f64::INFINITY, watch)
+        };
         match run(programs, [(cost, element_bytes)], limit, watch)? {
             None => None,
-            Some((run, [time])) => self::run(programs, [(&rounds, 1)], f64::INFINITY, watch)?
+            Some((run, [time])) => counted(false, watch)
+                .or_else(|_| counted(true, watch))?
                 .map(|(_, [rounds])| (run, [time, rounds])),
         }
     } else {

@@ -4,11 +4,11 @@
 //! integers, so all sums are exact and times must agree bit for bit.
 
 use oneport::machine::{Eager, Links};
-use oneport::rules::{End, Event};
+use oneport::rules::{End, Event, NodeKind};
 use oneport::run::{Clock, Operator, Run, Team, TeamOptions, Workers, inputs};
 use oneport::schedule::{Direction, SharedPort};
-use oneport::simulate::explain::Reason;
-use oneport::simulate::{Prepared, stream};
+use oneport::simulate::explain::{Link, Reason};
+use oneport::simulate::{Prepared, Simulation, stream};
 use oneport::{Collective, CostModel, Layout, Order, Ports, Schedule, Span, Spans, Step};
 
 use self::naive::{Delays, Naive, Times, Verdict, elements, intersect, is_local, written};
@@ -224,7 +224,7 @@ fn rank_times(times: &[Vec<Times>], delays: &Delays) -> Vec<f64> {
 #[test]
 fn simulator_follows_the_rules() {
     let mut random = Random::new(1);
-    let (mut done, mut stuck, mut unmatched) = (0, 0, 0);
+    let (mut done, mut stuck, mut unmatched, mut needs_overlap) = (0, 0, 0, 0);
     for case in 0..cases(6000, 20_000) {
         let schedule = schedule(&mut random);
         let (cost, delays) = cost(&mut random, schedule.ranks());
@@ -252,11 +252,17 @@ fn simulator_follows_the_rules() {
         assert_eq!(simulation.rank_times(), expected, "{}", what());
         let makespan = expected.iter().copied().fold(0.0, f64::max);
         assert_eq!(simulation.makespan(), makespan, "{}", what());
-        // A stream counts rounds without overlap, so the schedule must complete without, too.
-        if Prepared::new(&schedule, false).is_ok() {
-            let streamed = stream(&schedule, &cost, element_bytes, |_| ()).unwrap();
-            assert_eq!(streamed.rank_times, expected, "{}", what());
-            assert_eq!(streamed.rounds, schedule.stats().unwrap().rounds);
+        let streamed = stream(&schedule, &cost, element_bytes, |_| ()).unwrap();
+        assert_eq!(streamed.rank_times, expected, "{}", what());
+        assert_eq!(streamed.rounds, schedule.stats().unwrap().rounds);
+        let timed = schedule.timed(&cost, |_| ()).unwrap();
+        assert_eq!((timed.time, timed.rounds), (makespan, streamed.rounds));
+        if Prepared::new(&schedule, false).is_err() {
+            // Rounds are those of the computation that overlaps.
+            let unit = CostModel::new(1.0, 0.0).overlap(true);
+            let rounds = prepared.simulate(&unit).unwrap().makespan();
+            assert_eq!(streamed.rounds as f64, rounds, "{}", what());
+            needs_overlap += 1;
         }
         for (rank, times) in times.iter().enumerate() {
             for (i, t) in times.iter().enumerate() {
@@ -274,20 +280,16 @@ fn simulator_follows_the_rules() {
             }
         }
         let chain = simulation.explain(&schedule, None);
-        if let Some((first, last)) = chain.first().zip(chain.last()) {
-            // A rank without steps may arrive after all others are done.
-            let ends_last = first.end == makespan || makespan == cost.last_arrival();
-            assert!(ends_last && last.reason == Reason::Arrival, "{}", what());
-            assert!(last.start >= delays.arrivals[last.rank], "{}", what());
+        assert!(
+            chain_end(&chain) == makespan || chain.is_empty() && makespan == cost.last_arrival()
+        );
+        assert_true_reasons(&schedule, &cost, &delays, &times, &chain, &what);
+        if !schedule.programs()[0].is_empty() {
+            let step = (0, Some(random.below(schedule.programs()[0].len())));
+            let chain = simulation.explain(&schedule, Some(step));
+            assert_true_reasons(&schedule, &cost, &delays, &times, &chain, &what);
         }
-        for pair in chain.windows(2).filter(|_| cost.is_ideal()) {
-            let time = if pair[0].reason == Reason::Partner {
-                pair[1].start
-            } else {
-                pair[1].end
-            };
-            assert_eq!(pair[0].start, time, "{chain:?}: {}", what());
-        }
+        assert_pieces_add_up(&simulation, &delays, makespan, &what);
         let busy = simulation.port_busy(&schedule);
         for (rank, program) in schedule.programs().iter().enumerate() {
             let sum: f64 = times[rank]
@@ -300,9 +302,125 @@ fn simulator_follows_the_rules() {
         }
     }
     assert!(
-        done > 3000 && stuck > 150 && unmatched > 150,
-        "{done} {stuck} {unmatched}"
+        done > 3000 && stuck > 150 && unmatched > 150 && needs_overlap > 20,
+        "{done} {stuck} {unmatched} {needs_overlap}"
     );
+}
+
+/// When the first link of a chain, the last in time, ends.
+fn chain_end(chain: &[Link]) -> f64 {
+    chain.first().map_or(0.0, |link| link.end)
+}
+
+/// Holds the links of a chain against the rules: each starts when the rules say, the next one is
+/// what it waits for, and the reason is a rule by which it waits.
+fn assert_true_reasons(
+    schedule: &Schedule,
+    cost: &CostModel,
+    delays: &Delays,
+    times: &[Vec<Times>],
+    chain: &[Link],
+    what: &dyn Fn() -> String,
+) {
+    let step = |link: &Link| &schedule.programs()[link.rank][link.step];
+    let latency = |link: &Link| match *step(link) {
+        Step::Send { to, .. } if !step(link).is_empty() => delays.latency[link.rank][to],
+        Step::Recv { from, .. } | Step::RecvCombine { from, .. } if !step(link).is_empty() => {
+            delays.latency[from][link.rank]
+        }
+        _ => 0.0,
+    };
+    let bytes = |link: &Link| match schedule.collective() {
+        Collective::Barrier => 0,
+        _ => step(link).len() as u64 * schedule.element_bytes(),
+    };
+    for (i, link) in chain.iter().enumerate() {
+        let at = || format!("link {i} of {chain:?}: {}", what());
+        let part = &times[link.rank][link.step];
+        let part = if link.computes {
+            part.compute
+        } else {
+            part.transfer
+        };
+        assert_eq!(part, Some((link.start, link.end)), "{}", at());
+        let next = chain.get(i + 1);
+        assert_eq!(next.is_none(), link.reason == Reason::Arrival, "{}", at());
+        let before = chain[..i].last();
+        let is_heard_of = |end: &Link| !step(end).is_send() && !link.computes;
+        // How long word of it, and the message, are on their way.
+        let gap = match (link.reason, before.map(|link| link.reason)) {
+            (Reason::Partner, _) => latency(link),
+            (_, Some(Reason::Partner)) if !is_heard_of(link) => 0.0,
+            _ if is_heard_of(link) && delays.eager.is_none_or(|limit| bytes(link) > limit) => {
+                2.0 * latency(link)
+            }
+            _ => 0.0,
+        };
+        assert_eq!(link.start, link.ready + gap, "{}", at());
+        let Some(next) = next else {
+            assert_eq!(link.ready, delays.arrivals[link.rank], "{}", at());
+            continue;
+        };
+        let (own, other) = (step(link), step(next));
+        let (reads, writes) = (naive::read(own), written(own));
+        let same_rank = link.rank == next.rank && link.step >= next.step;
+        let is_true = match link.reason {
+            Reason::Partner => {
+                assert_eq!(link.ready, next.ready, "{}", at());
+                own.is_send() != other.is_send() && link.rank != next.rank
+                    || step(link).peer() == Some(link.rank)
+            }
+            _ if link.ready != next.end => false,
+            Reason::Data if link.step == next.step => link.computes && !next.computes,
+            Reason::Data => same_rank && intersect(&reads, &written(other)),
+            Reason::Overwrites => {
+                same_rank && intersect(&writes, &[naive::read(other), written(other)].concat())
+            }
+            Reason::Port => same_rank && naive::same_port(schedule.ports(), own, other),
+            Reason::Computation => {
+                same_rank && !cost.overlaps() && (link.computes || next.computes)
+            }
+            Reason::SharedPort => schedule.shared_ports().iter().any(|port| {
+                let of = |link: &Link| port.steps.iter().position(|&s| s == (link.rank, link.step));
+                of(next).zip(of(link)).is_some_and(|(a, b)| a + 1 == b)
+            }),
+            _ => false,
+        };
+        assert!(is_true, "{}", at());
+    }
+}
+
+/// The pieces of a critical path follow each other without a gap but for latency, from the arrival
+/// of a rank to the makespan.
+fn assert_pieces_add_up(
+    simulation: &Simulation,
+    delays: &Delays,
+    makespan: f64,
+    what: &dyn Fn() -> String,
+) {
+    let (prepared, mut time) = (simulation.prepared(), 0.0);
+    for (i, (node, end)) in simulation.critical_ends().into_iter().enumerate() {
+        let work = prepared.nodes()[node];
+        let (from, to) = (work.from as usize, work.to as usize);
+        let latency = match work.kind {
+            NodeKind::Transfer if work.elements > 0 => delays.latency[from][to],
+            _ => 0.0,
+        };
+        let (start, finish) = (
+            simulation.start_at(node, end),
+            simulation.finish_at(node, end),
+        );
+        let from_here = |time: f64| [0.0, 1.0, 2.0].map(|n| time + n * latency).contains(&start);
+        let is_next = match i {
+            0 => from_here(delays.arrivals[from]) || from_here(delays.arrivals[to]),
+            _ => from_here(time),
+        };
+        assert!(is_next, "node {node}: {time} {start}: {}", what());
+        time = finish;
+    }
+    let last = delays.arrivals.iter().copied().fold(time, f64::max);
+    assert_eq!(last, makespan, "{}", what());
+    assert!(time == makespan || time == 0.0, "{}", what());
 }
 
 #[test]

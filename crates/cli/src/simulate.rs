@@ -7,13 +7,13 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
-use oneport::Schedule;
 use oneport::internal::budget::memory::TIMED_STEP_BYTES;
 use oneport::plan::registry::Planned;
 use oneport::plan::segments::Published;
 use oneport::rules::NodeKind;
 use oneport::simulate::bounds::LowerBounds;
 use oneport::simulate::{Simulation, Timed};
+use oneport::{CostModel, Schedule};
 use oneport_pictures::{Columns, SweepRow};
 use serde::Serialize;
 
@@ -41,7 +41,8 @@ pub(crate) struct SimulateArgs {
     #[arg(short = 'v', long, help_heading = "Output")]
     ranks_table: bool,
 
-    /// Show one longest chain of transfers and computations, which the model time is the sum of
+    /// Show one longest chain of transfers and computations, with the latency between them and the
+    /// arrival of its first rank: the model time is their sum
     #[arg(long, help_heading = "Output")]
     critical_path: bool,
 
@@ -71,7 +72,8 @@ reads and what it overwrites. Compute: computing is alone on its rank (unless --
 when both ends are ready. A transfer of n bytes takes alpha + beta*n, combining n bytes gamma*n. Where all costs are \
 given as plain numbers, model times are in the same units, otherwise in nanoseconds.";
 
-/// A transfer or computation on the critical path.
+/// A piece of the critical path, which starts when the one before it ends: a transfer or a
+/// computation, the latency before it, or the time until the first rank of the path arrives.
 #[derive(Serialize)]
 struct PathLink {
     work: &'static str,
@@ -197,7 +199,10 @@ impl Simulated {
                 .filter(|_| args.ranks_table)
                 .map(totals)
                 .transpose()?,
-            critical_path: in_full.as_ref().filter(|_| args.critical_path).map(path),
+            critical_path: in_full
+                .as_ref()
+                .filter(|_| args.critical_path)
+                .map(|found| path(found, cost)),
             explained: args
                 .explain
                 .zip(in_full.as_ref())
@@ -329,7 +334,7 @@ impl Simulated {
             let columns = Columns::<PathLink>::default()
                 .add("work", |link| link.work)
                 .add("ranks", |link| match link.work {
-                    "transfer" => format!("{} -> {}", link.from, link.to),
+                    "transfer" | "latency" => format!("{} -> {}", link.from, link.to),
                     _ => format!("at {}", link.to),
                 })
                 .add(">size", |link| show_bytes(link.bytes))
@@ -407,21 +412,49 @@ fn totals((schedule, simulation): &(&Schedule, Simulation)) -> oneport::Result<V
     Ok(totals.collect())
 }
 
-fn path((schedule, simulation): &(&Schedule, Simulation)) -> Vec<PathLink> {
-    let link = |i: usize| {
-        let node = simulation.prepared().nodes()[i];
-        PathLink {
-            work: match node.kind {
-                NodeKind::Transfer => "transfer",
-                NodeKind::Combine | NodeKind::CombineLocal => "combine",
-                NodeKind::Copy => "copy",
-            },
-            from: node.from,
-            to: node.to,
-            bytes: node.elements * schedule.element_bytes(),
-            start: Number(simulation.start(i)),
-            end: Number(simulation.finish(i)),
-        }
+fn path((schedule, simulation): &(&Schedule, Simulation), cost: &CostModel) -> Vec<PathLink> {
+    let reasons = simulation.reasons(schedule);
+    let piece = |work, [from, to]: [u32; 2], elements, [start, end]: [f64; 2]| PathLink {
+        work,
+        from,
+        to,
+        bytes: elements * schedule.element_bytes(),
+        start: Number(start),
+        end: Number(end),
     };
-    simulation.critical_path().into_iter().map(link).collect()
+    let arrives = |rank: usize| piece("arrival", [rank as u32; 2], 0, [0.0, cost.arrival(rank)]);
+    let mut pieces = Vec::new();
+    for (i, end) in simulation.critical_ends() {
+        let node = simulation.prepared().nodes()[i];
+        let ranks = [node.from, node.to];
+        let (side, _, wait) = reasons.binding(i, end);
+        let ready = match wait {
+            Some((before, end)) => simulation.finish_at(before, end),
+            None => {
+                let rank = reasons.at((i, side)).0;
+                pieces.extend((cost.arrival(rank) > 0.0).then(|| arrives(rank)));
+                cost.arrival(rank)
+            }
+        };
+        let start = simulation.start_at(i, end);
+        let late = (start > ready).then(|| piece("latency", ranks, 0, [ready, start]));
+        pieces.extend(late);
+        let work = match node.kind {
+            NodeKind::Transfer => "transfer",
+            NodeKind::Combine | NodeKind::CombineLocal => "combine",
+            NodeKind::Copy => "copy",
+        };
+        let times = [start, simulation.finish_at(i, end)];
+        pieces.push(piece(work, ranks, node.elements, times));
+    }
+    let end = simulation.makespan();
+    if pieces.is_empty() && end > 0.0 {
+        // A rank without steps arrives last.
+        pieces.extend(
+            (0..schedule.ranks())
+                .find(|&r| cost.arrival(r) == end)
+                .map(arrives),
+        );
+    }
+    pieces
 }

@@ -224,7 +224,7 @@ fn partner(programs: &[Vec<Step>], rank: usize, i: usize) -> Option<(usize, usiz
     Some((peer, *candidates(peer, rank, !sends).get(nth)?))
 }
 
-fn same_port(ports: Ports, a: &Step, b: &Step) -> bool {
+pub(super) fn same_port(ports: Ports, a: &Step, b: &Step) -> bool {
     let port = |s: &Step| match s {
         Step::Send { port, .. } => Some((*port, true)),
         Step::Recv { port, .. } | Step::RecvCombine { port, .. } => Some((*port, false)),
@@ -238,7 +238,7 @@ fn same_port(ports: Ports, a: &Step, b: &Step) -> bool {
 }
 
 /// Elements that a step reads.
-fn read(step: &Step) -> Vec<usize> {
+pub(super) fn read(step: &Step) -> Vec<usize> {
     elements(match step {
         Step::Send { spans, .. } | Step::RecvCombine { spans, .. } => spans,
         Step::Recv { .. } => &[],

@@ -29,6 +29,8 @@ pub(super) fn parse(text: &str) -> Result<Asked, String> {
     }))
 }
 pub(super) struct Explained {
+    /// The rank whose arrival is the end, since it has no steps, and the time.
+    arrival: Option<(usize, f64)>,
     /// Each with its step, such as `send to 3`.
     links: Vec<(Link, String)>,
     /// By rank: by how much it is done before the end.
@@ -64,10 +66,15 @@ impl Asked {
                 };
                 (link, words)
             });
+        let links: Vec<(Link, String)> = links.collect();
         let end = simulation.makespan();
-        let slack = simulation.rank_times().into_iter().map(|time| end - time);
+        let times = simulation.rank_times();
+        let last = times.iter().position(|&time| time == end && end > 0.0);
+        let arrival = last.filter(|_| links.is_empty()).map(|rank| (rank, end));
+        let slack = times.into_iter().map(|time| end - time);
         Ok(Explained {
-            links: links.collect(),
+            arrival,
+            links,
             slack: slack.collect(),
         })
     }
@@ -76,10 +83,16 @@ impl Asked {
 impl Explained {
     pub(super) fn json(&self) -> impl Serialize {
         record! {
+            // Of a rank without steps, if that is the end.
+            arrival (optional): self.arrival.map(|(rank, time)| record! {
+                rank: rank,
+                time: Number(time),
+            }),
             chain: self.links.iter().map(|(link, words)| record! {
                 rank: link.rank,
                 step: link.step,
                 what: words,
+                ready: Number(link.ready),
                 start: Number(link.start),
                 end: Number(link.end),
                 reason: format!("{:?}", link.reason).to_lowercase(),
@@ -90,35 +103,54 @@ impl Explained {
 
     pub(super) fn print(&self, out: &mut dyn Write, cost: &CostModel, unit: Unit) -> Result<()> {
         writeln!(out, "\nwhy it ends no earlier:")?;
+        if let Some((rank, time)) = self.arrival {
+            let time = unit.show(time);
+            writeln!(out, "  rank {rank} arrives at {time} and has no steps")?;
+        }
         for (i, (link, words)) in self.links.iter().enumerate() {
             let (rank, start, end) = (link.rank, unit.show(link.start), unit.show(link.end));
             let before = self.links.get(i + 1);
             let (other, by) = before.map_or((rank, String::new()), |(before, words)| {
                 (before.rank, format!("step {} ({words})", before.step))
             });
-            let because = match link.reason {
+            let is_later = link.start > link.ready;
+            let later = unit.show(link.start - link.ready);
+            let ready = match is_later {
+                true => unit.show(link.ready),
+                false => "then".to_string(),
+            };
+            let mut because = match link.reason {
                 Reason::Arrival if cost.arrival(rank) > 0.0 => {
                     format!("rank {rank} arrives at {}", unit.show(cost.arrival(rank)))
                 }
-                Reason::Arrival if link.start > 0.0 => "it waits for latency alone".to_string(),
+                Reason::Arrival if is_later => format!("it waits for latency alone, for {later}"),
                 Reason::Arrival => "it waits for nothing".to_string(),
-                Reason::Partner => match before.map(|(before, _)| link.start - before.start) {
-                    Some(later) if later > 0.0 => {
-                        let later = unit.show(later);
-                        format!(
-                            "the message of rank {other} starts {later} before and is on its way"
-                        )
-                    }
-                    _ => format!("rank {other} is ready no earlier"),
-                },
-                Reason::Data => format!("it needs the result of {by}"),
-                Reason::Overwrites => format!("it overwrites what {by} uses until then"),
-                Reason::Port => format!("its port is kept until then by {by}"),
-                Reason::SharedPort => {
-                    format!("a port shared with rank {other} is kept until then by its {by}")
+                Reason::Partner if !is_later => format!("rank {other} is ready no earlier"),
+                Reason::Partner if words.starts_with("send") => {
+                    format!("rank {other} is ready at {ready}, and heard of {later} later")
                 }
+                Reason::Partner => {
+                    format!("the message of rank {other} starts {later} before and is on its way")
+                }
+                Reason::Data if is_later => {
+                    format!("it needs the result of {by}, there at {ready}")
+                }
+                Reason::Data => format!("it needs the result of {by}"),
+                Reason::Overwrites => format!("it overwrites what {by} uses until {ready}"),
+                Reason::Port => format!("its port is kept until {ready} by {by}"),
+                Reason::SharedPort if other == rank => {
+                    format!("a port that ranks share is kept until {ready} by {by}")
+                }
+                Reason::SharedPort => {
+                    format!("a port shared with rank {other} is kept until {ready} by its {by}")
+                }
+                _ if is_later => format!("a rank computes alone, and {by} ends at {ready}"),
                 _ => format!("a rank computes alone, and {by} ends then"),
             };
+            let waits_for_latency = link.reason == Reason::Arrival && link.ready == 0.0;
+            if is_later && link.reason != Reason::Partner && !waits_for_latency {
+                because += &format!("; word of it and the message are on their way for {later}");
+            }
             let step = link.step;
             writeln!(
                 out,

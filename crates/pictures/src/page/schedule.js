@@ -139,25 +139,30 @@ const unpacked = (own, number) => {
   const whyOf = (i, end) => {
     const at = Math.min(end, nodes.why[i].length - 1), code = nodes.why[i][at], other = i - (nodes.after[i][at] ?? 0);
     const endOf = (i, end) => endsOf(i).at(end || nodes.kind[i] !== TRANSFER ? -1 : 0);
-    return { reason: code === undefined ? "arrival" : own.reasons[code >> 2], own: endOf(i, end), side: endOf(i, code === undefined ? end : code >> 1 & 1), other, awaited: endOf(other, code & 1) };
+    const side = endOf(i, code === undefined ? end : code >> 1 & 1), awaited = endOf(other, code & 1);
+    const reason = code === undefined ? "arrival" : own.reasons[code >> 2];
+    const ready = reason === "arrival" ? own.arrivals[side.rank] ?? 0 : times[awaited.end];
+    return { reason, own: endOf(i, end), side, other, awaited, ready };
   };
   const sentences = {
     arrival: ({ side }) => own.arrivals[side.rank] > 0 ? `rank ${side.rank} arrives at ${timeText(own.arrivals[side.rank])}` : "waits for latency alone",
     data: (_, by, until) => `it needs the result of ${by}, there at ${until}`,
     overwrites: (_, by, until) => `it overwrites what ${by} uses until ${until}`,
     port: (_, by, until) => `its port is kept until ${until} by ${by}`,
-    sharedport: ({ awaited }, by, until) => `a port shared with rank ${awaited.rank} is kept until ${until} by its ${by}`,
+    sharedport: ({ side, awaited }, by, until) => side.rank === awaited.rank ? `a port that ranks share is kept until ${until} by ${by}`
+      : `a port shared with rank ${awaited.rank} is kept until ${until} by its ${by}`,
     computation: (_, by, until) => `a rank computes alone, and ${by} ends at ${until}`,
   };
   const reasonText = (i, rank) => {
-    const why = whyOf(i, rank === nodes.to[i] ? 1 : 0), { reason, own, side, other, awaited } = why;
-    const part = partText(other).split(" (")[0], later = times[own.start] - times[side.start];
+    const why = whyOf(i, rank === nodes.to[i] ? 1 : 0), { reason, own, side, other, awaited, ready } = why;
+    const part = partText(other).split(" (")[0], later = times[own.start] - times[side.start], gap = times[own.start] - ready;
     const does = nodes.kind[other] !== TRANSFER ? doing(other, awaited.rank).split(" (")[0]
       : awaited.sends ? `send ${part} to rank ${nodes.to[other]}` : `receive ${part} from rank ${nodes.from[other]}`;
     const text = sentences[reason](why, `step ${awaited.step} (${does})`, timeText(times[awaited.end]));
     if (times[own.start] === 0) return "starts at once";
-    if (own.rank === side.rank) return text;
-    const first = later > 0 ? `the message of rank ${side.rank} is on its way for ${timeText(later)}` : `rank ${side.rank} is ready no earlier`;
+    if (own.rank === side.rank) return gap > 0 && !text.startsWith("waits") ? `${text}; word of it and the message are on their way for ${timeText(gap)}` : text;
+    const first = later > 0 ? `the message of rank ${side.rank} is on its way for ${timeText(later)}`
+      : `rank ${side.rank} is ready no earlier` + (gap > 0 ? `, and heard of ${timeText(gap)} later` : "");
     return text.startsWith("waits") ? first : `${first}: ${text.replace(/^it(s?) /, (_, s) => `rank ${side.rank}${s && "'s"} `)}`;
   };
   const timesText = (i, rank) => rangeOfTimes(times[endAt(i, rank).start], times[endAt(i, rank).end]);
