@@ -201,8 +201,10 @@ impl PlanTask {
         missed: &Cell<bool>,
     ) -> Result<Request, Refusal> {
         let by_request = self.node_ports.is_none();
-        // Where links cost the same, the same segments are best for all roots.
-        let known = !by_request && self.request.get_cost().links().is_none();
+        // Where links cost the same and all ranks arrive together, the same segments are best for
+        // all roots.
+        let cost = self.request.get_cost();
+        let known = !by_request && cost.links().is_none() && cost.last_arrival() == 0.0;
         let segmented = |request| match known {
             true => Ok(request),
             false => self.segmented(algorithm, request),

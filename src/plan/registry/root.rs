@@ -13,11 +13,13 @@ use crate::schedule::collective::Kind;
 /// How an algorithm finds a root that no other is better than, for a request with a free root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum BestRoot {
-    /// Root 0 is one, where all links cost the same and computation overlaps nothing. Elsewhere as
-    /// `Search`; with overlap, root 0 where that would take too long.
+    /// Root 0 is one, where all links cost the same, computation overlaps nothing, all ranks arrive
+    /// together, and messages have no latency and wait for their receivers. Elsewhere as `Search`;
+    /// where all links cost the same, root 0 where that would take too long.
     First,
-    /// The planner chooses it. Where computation overlaps communication, which planners do not
-    /// count on, as `Search`, or the planner's choice where that would take too long.
+    /// The planner chooses it. Where computation overlaps communication, ranks arrive late, or
+    /// messages have latency or do not wait, which planners do not count on, as `Search`, or the
+    /// planner's choice where that would take too long.
     Own,
     /// By planning for every root.
     Search,
@@ -113,7 +115,7 @@ impl Algorithm {
     pub(in crate::plan) fn searches_root(&self, request: &Request) -> bool {
         let search = match self.best_root {
             BestRoot::First => !request.closed_forms_hold(),
-            BestRoot::Own => request.cost.overlaps(),
+            BestRoot::Own => request.cost.overlaps() || !request.cost.is_ideal(),
             BestRoot::Search => true,
         };
         self.has_free_root(request) && search
