@@ -16,7 +16,14 @@
 //! receiver is kept for `2 L` more.
 //!
 //! Ranks are numbered along the tree: that of each receiver is followed by those of the ranks that
-//! send to it, one after another, each with its own subtree.
+//! send to it, one after another, each with its own subtree. Where order counts, `r` ranks come
+//! before root `r`: they are those of some of its subtrees, which merge on its other side, and what
+//! fits in until the end is more ranks than these if need be, of which the last are left out.
+//! Subtrees are taken from the largest on, as far as they fit. If a receiver is kept no longer than
+//! a message takes, each is at most one rank larger than all that start later together: what its
+//! first rank passes on starts after one of these. Then they fill any number of places. If it is
+//! kept longer, each is at least as large as all that start later together. Either way no others
+//! fill more of the places.
 //!
 //! Example, `p = 5`, `T = 1`, `L = 1`, broadcast: 0 sends at 0, 1 and 2, to 3, 2 and 1; rank 3 is
 //! informed at 2 and sends to 4, which is informed at 4.
@@ -46,14 +53,21 @@ fn reduction(request: &Request) -> Reduction {
     let port = port + request.combine_time(request.elements());
     let waits = request.kind.reduces() && !eager;
     let kept = port + if waits { 2.0 * latency } else { 0.0 };
-    let tree = spread(&vec![0.0; p], |free, _| {
-        [free + kept, free + port + latency]
-    });
-    let numbers = numbers(p, &tree);
-    let merges = tree.iter().rev();
-    let rounds = merges.map(|&[to, from]| [Transfer::new(0, numbers[from], numbers[to])]);
+    let mut request = request.clone();
+    let before = match std::mem::take(&mut request.keep_order) {
+        true => request.root,
+        false => 0,
+    };
+    let tree = |ranks: usize| {
+        let messages = spread(&vec![0.0; ranks], |free, _| {
+            [free + kept, free + port + latency]
+        });
+        numbered(&messages, before, p - 1 - before)
+    };
+    let rounds = smallest(p, tree).into_iter().rev();
+    let rounds = rounds.map(|[to, from]| [Transfer::new(0, from, to)]);
     let vector = Segments::whole(request.elements());
-    Reduction::new(&request.clone().segments(vector), rounds)
+    Reduction::new(&request.segments(vector), rounds)
 }
 
 /// What a message of the whole vector takes.
@@ -79,15 +93,84 @@ pub(super) fn spread(arrivals: &[f64], ends: impl Fn(f64, f64) -> [f64; 2]) -> V
     messages.collect()
 }
 
-/// By place in the tree: its number, such that each subtree has consecutive ones.
-fn numbers(p: usize, tree: &[[usize; 2]]) -> Vec<usize> {
-    let (mut sizes, mut numbers) = (vec![1; p], vec![0; p]);
-    for &[to, from] in tree.iter().rev() {
+/// The first tree, of at least `p` ranks, that there is. Larger ones exist, too.
+fn smallest<T>(p: usize, tree: impl Fn(usize) -> Option<T>) -> T {
+    let (mut too_few, mut ranks) = (p - 1, p);
+    let mut found = loop {
+        match tree(ranks) {
+            Some(found) => break found,
+            None => (too_few, ranks) = (ranks, 2 * ranks),
+        }
+    };
+    while ranks - too_few > 1 {
+        let middle = too_few + (ranks - too_few) / 2;
+        match tree(middle) {
+            Some(smaller) => (ranks, found) = (middle, smaller),
+            None => too_few = middle,
+        }
+    }
+    found
+}
+
+/// The messages of a tree between numbers, from 0 at the root: each subtree has consecutive ones,
+/// the first `after` numbers behind the root are those of whole subtrees of it, and the next
+/// `before` ones those of others. Of a tree of more ranks the last to be reached are left out.
+/// `None` if the subtrees do not fill both.
+fn numbered(tree: &[[usize; 2]], before: usize, after: usize) -> Option<Vec<[usize; 2]>> {
+    // The root's subtrees: by place the one that it is in, and their sizes.
+    let (mut subtree, mut sizes) = (vec![0; tree.len() + 1], Vec::new());
+    for &[to, from] in tree {
+        subtree[from] = match to {
+            0 => sizes.len(),
+            _ => subtree[to],
+        };
+        sizes.resize(sizes.len().max(subtree[from] + 1), 0);
+        sizes[subtree[from]] += 1;
+    }
+    let mut room = tree.len().checked_sub(after)?;
+    let comes_before: Vec<bool> = sizes
+        .iter()
+        .map(|&size| {
+            let fits = before > 0 && size <= room;
+            room -= if fits { size } else { 0 };
+            fits
+        })
+        .collect();
+    let mut missing = [after, before];
+    for (size, &side) in sizes.iter_mut().zip(&comes_before) {
+        let missing = &mut missing[usize::from(side)];
+        *size = (*size).min(*missing);
+        *missing -= *size;
+    }
+    if missing != [0, 0] {
+        return None;
+    }
+    let is_kept = |message: &&[usize; 2]| {
+        let left = &mut sizes[subtree[message[1]]];
+        let is_kept = *left > 0;
+        *left -= usize::from(is_kept);
+        is_kept
+    };
+    let messages: Vec<[usize; 2]> = tree.iter().filter(is_kept).copied().collect();
+
+    let (mut sizes, mut numbers) = (vec![1; tree.len() + 1], vec![0; tree.len() + 1]);
+    for &[to, from] in messages.iter().rev() {
         numbers[from] = sizes[to];
         sizes[to] += sizes[from];
     }
-    for &[to, from] in tree {
-        numbers[from] += numbers[to];
+    // What merges last, the largest, is the farthest from the root on its side.
+    let (mut start, mut end) = (after + 1, after + 1);
+    for &[to, from] in &messages {
+        if to > 0 {
+            numbers[from] += numbers[to];
+        } else if comes_before[subtree[from]] {
+            numbers[from] = start;
+            start += sizes[from];
+        } else {
+            end -= sizes[from];
+            numbers[from] = end;
+        }
     }
-    numbers
+    let numbers = |message: [usize; 2]| message.map(|place| numbers[place]);
+    Some(messages.into_iter().map(numbers).collect())
 }
