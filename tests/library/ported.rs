@@ -3,13 +3,14 @@
 
 use oneport::check::Options;
 use oneport::plan::choose;
-use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::registry::{self, Algorithm, PortModels};
 use oneport::run::Team;
 use oneport::simulate::bounds::lower_bound;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
 
 use super::registry::assert_delivers;
 use crate::support::cases::cases;
+use crate::support::random::Random;
 use crate::support::ranks::rank_counts;
 use crate::support::sample::Sample;
 
@@ -319,4 +320,81 @@ fn rows_say_whether_they_depend_on_the_number_of_ports() {
         });
         assert_eq!(differ, algorithm.k_ported, "{kind} {}", algorithm.name());
     }
+}
+
+/// A random request of few ranks with `k` ports of each kind.
+fn few_ranks(random: &mut Random, k: usize) -> Request {
+    let planned: Vec<Kind> = Kind::ALL
+        .into_iter()
+        .filter(|&kind| registry::of(kind).next().is_some())
+        .collect();
+    let kind = planned[random.below(planned.len())];
+    let p = 2 + random.below(7);
+    let m = [1, 2, 7, 60, 64, 700, 1000][random.below(7)];
+    let mut cost = CostModel::new([0.0, 1.0, 10.0, 100.0][random.below(4)], 1.0);
+    if random.one_in(2) {
+        cost = cost.gamma([0.5, 1.0][random.below(2)]);
+    }
+    cost = cost.overlap(random.below(6) == 0);
+    let mut request = Request::new(kind, p, m).cost(cost).root(random.below(p));
+    if kind.has_blocks() && random.one_in(2) {
+        let blocks = if kind == Kind::Alltoall { p * p } else { p };
+        let sizes = (0..blocks).map(|_| [0, 1, 5, 30, 300][random.below(5)]);
+        request = request.blocks(Some(sizes.collect()));
+    }
+    if kind.with_root(0).root().is_some() && random.below(4) == 0 {
+        request = request.free_root(true);
+    }
+    request
+        .keep_order(kind.reduces() && random.one_in(2))
+        .ports(Ports::BI.with_k(k))
+}
+
+/// What unidirectional ports can do, as many bidirectional ones can do.
+#[test]
+fn bidirectional_ports_are_at_least_as_fast_as_as_many_unidirectional_ones() {
+    let best = |request: &Request| choose::choose(request).unwrap();
+    let mut random = Random::new(37);
+    let found_before = [
+        Request::reduce(4, 60)
+            .root(3)
+            .keep_order(true)
+            .cost(CostModel::new(10.0, 1.0)),
+        Request::alltoall(2, 0)
+            .blocks(vec![0, 700, 0, 0])
+            .cost(CostModel::new(1.0, 1.0)),
+    ];
+    let found_before = found_before.map(|request| request.ports(Ports::BI.with_k(3)));
+    let drawn = (0..cases(300, 4000)).map(|case| few_ranks(&mut random, 1 + case % 4));
+    let mut in_one_direction = 0;
+    for request in found_before.into_iter().chain(drawn) {
+        let uni = Ports::UNI.with_k(request.get_ports().k());
+        let [one, both] =
+            [uni, request.get_ports()].map(|ports| best(&request.clone().ports(ports)));
+        assert!(
+            both.time <= one.time * (1.0 + 1e-12),
+            "{}: {}, {}: {} for {request:?}",
+            one.algorithm.name(),
+            one.time,
+            both.algorithm.name(),
+            both.time
+        );
+        let cost = request.get_cost();
+        let schedule = both.algorithm.plan(&both.request).unwrap();
+        assert!(
+            schedule
+                .check_with(&Options {
+                    overlap: cost.overlaps(),
+                    ..Options::default()
+                })
+                .is_correct()
+        );
+        assert_eq!(
+            schedule.simulate(cost).unwrap().makespan(),
+            both.time,
+            "{request:?}"
+        );
+        in_one_direction += usize::from(both.algorithm.ports == PortModels::Uni);
+    }
+    assert!(in_one_direction > 2, "{in_one_direction}");
 }

@@ -6,6 +6,12 @@
 //! one for `2k` unidirectional ports, and takes the same time: a port list becomes a port of the
 //! same number. So algorithms for bidirectional ports are planned for several unidirectional ones,
 //! too.
+//!
+//! The other way round, a schedule for `k` unidirectional ports is one for `k` bidirectional ports,
+//! each of which takes the place of one, and takes at most the same time there: what it sends no
+//! longer waits for what it receives. So algorithms for unidirectional ports are planned for several
+//! bidirectional ones, too. Among ranks with one port of each kind none of them is faster than all
+//! that are made for these.
 
 use std::borrow::Cow;
 
@@ -16,8 +22,8 @@ use crate::machine::{CostModel, Ports};
 use crate::plan::Request;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Step};
-use crate::simulate::Timed;
 use crate::simulate::bounds::LowerBounds;
+use crate::simulate::{self, Timed};
 
 impl PortModels {
     /// Whether algorithms are planned for these very ports.
@@ -29,17 +35,22 @@ impl PortModels {
         }
     }
 
-    /// The uses of `ports` as they are and in pairs, the preferred one first.
+    /// The uses of `ports` as they are, in pairs, and for one direction at a time, the preferred
+    /// one first.
     pub(super) fn uses(self, ports: Ports) -> impl Iterator<Item = Ports> {
-        let pairs = match ports {
+        let others = match ports {
             Ports::Unidirectional { k } if k > 1 => Some(Ports::Bidirectional { k: k / 2 }),
+            // For algorithms for both see `one_way`.
+            Ports::Bidirectional { k } if k > 1 && self == PortModels::Uni => {
+                Some(Ports::Unidirectional { k })
+            }
             _ => None,
         };
         // An odd port is in no pair.
         let prefers_pairs = self == PortModels::Both && ports.k().is_multiple_of(2);
         let uses = match prefers_pairs {
-            true => [pairs, Some(ports)],
-            false => [Some(ports), pairs],
+            true => [others, Some(ports)],
+            false => [Some(ports), others],
         };
         let uses = uses.into_iter().flatten();
         uses.filter(move |&used| self.has(used))
@@ -77,7 +88,8 @@ impl Algorithm {
             if uses.len() >= max {
                 break;
             }
-            for used in self.ports.uses(ports.with_k(k)) {
+            let all = self.ports.uses(ports.with_k(k));
+            for used in all.chain(self.one_way(request, k)) {
                 if !uses.contains(&used) {
                     uses.push(used);
                 }
@@ -88,6 +100,14 @@ impl Algorithm {
             uses.clear();
         }
         uses
+    }
+
+    /// `k` bidirectional ports, each for one direction at a time. An algorithm for both models may be
+    /// faster so where links differ, computation overlaps communication, or there are delays.
+    fn one_way(&self, request: &Request, k: usize) -> Option<Ports> {
+        let used = Ports::Unidirectional { k };
+        let may_be_faster = request.ports.is_bidirectional() && !request.closed_forms_hold();
+        (may_be_faster && self.ports.has(used)).then_some(used)
     }
 
     /// How many uses are compared: only one where that takes long.
@@ -113,7 +133,7 @@ impl Algorithm {
     /// the smallest `time`; uses that are refused are left out. `None` if there is nothing to
     /// compare.
     ///
-    /// Takes the time of at most `3k/2` evaluations for `k` ports, and of one for long schedules.
+    /// Takes the time of at most `2k` evaluations for `k` ports, and of one for long schedules.
     ///
     /// # Errors
     /// The refusal of the preferred use if all are refused.
@@ -145,6 +165,13 @@ impl Algorithm {
         Some(uses.try_fold(f64::INFINITY, |least, used| Some(least.min(closed(used)?))))
     }
 
+    /// Whether both directions of a port are used one at a time: the schedule may take less time
+    /// than on unidirectional ports.
+    pub(in crate::plan) fn leaves_directions_idle(&self, request: &Request) -> bool {
+        let used = self.on_used_ports(request).map(|used| used.ports);
+        used.is_some_and(|used| !used.is_bidirectional() && request.ports.is_bidirectional())
+    }
+
     /// The request for the ports that are used alone, if the request has others.
     pub(in crate::plan) fn on_used_ports(&self, request: &Request) -> Option<Request> {
         let used = request.used.filter(|&used| self.ports.has(used));
@@ -169,7 +196,7 @@ pub(super) fn first_best<T, E>(
     })
 }
 
-/// Programs for some of the ports, or for pairs of them.
+/// Programs for some of the ports, for pairs of them, or for one direction of each at a time.
 pub(super) struct OnPorts {
     pub(super) planned: Planned,
     pub(super) ports: Ports,
@@ -197,10 +224,16 @@ impl DynScheduleSource for OnPorts {
     fn timed_within(
         &self,
         cost: &CostModel,
-        _element_bytes: u64,
+        element_bytes: u64,
         limit: f64,
         watch: &mut dyn FnMut(u64),
     ) -> Result<Option<Timed>> {
+        let own = self.planned.ports();
+        if self.ports.is_bidirectional() && !own.is_bidirectional() {
+            // Both directions of a port run at once where the programs let them.
+            let schedule = self.materialize()?;
+            return simulate::stream_within(&schedule, cost, element_bytes, limit, watch);
+        }
         self.planned.timed_within(cost, limit, watch)
     }
 

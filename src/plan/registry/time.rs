@@ -63,6 +63,7 @@ impl Algorithm {
     /// - the costs are not those that it is stated for,
     /// - links differ, or computation overlaps communication,
     /// - the root is to be searched for,
+    /// - it is for unidirectional ports, and the request has bidirectional ones,
     /// - rank 0 forwards the result to the root.
     pub fn closed_form(&self, request: &Request) -> Option<f64> {
         let is_forwarded =
@@ -73,6 +74,9 @@ impl Algorithm {
         }
         if let Some(least) = self.closed_form_of_uses(request) {
             return least;
+        }
+        if self.leaves_directions_idle(request) {
+            return None;
         }
         if let Some(used) = self.on_used_ports(request) {
             return self.closed_form(&used);

@@ -92,8 +92,13 @@ pub fn best_segment_within(
     if let Some(best) = algorithm.at_best_ports(request, best, |best| best.time)? {
         return Ok(best);
     }
-    let used = algorithm.on_used_ports(request);
-    let request = used.as_ref().unwrap_or(request);
+    if let Some(used) = algorithm.on_used_ports(request) {
+        let mut best = best_segment_within(algorithm, &used, max_transfers)?;
+        if algorithm.leaves_directions_idle(request) && best.time.is_finite() {
+            best.time = algorithm.time(&request.clone().segments(best.segments.clone()))?;
+        }
+        return Ok(best);
+    }
     let m = request.elements();
     let mut trial = TriedSegments::new(algorithm, request, max_transfers);
     if !algorithm.segmented || m <= 1 || request.ranks < 2 {
