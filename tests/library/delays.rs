@@ -6,7 +6,7 @@ use oneport::plan::choose;
 use oneport::plan::registry::{self, MadeFor};
 use oneport::run::{Clock, Endpoint, Op, Run, ScopeOptions, Team};
 use oneport::simulate::stream;
-use oneport::{CostModel, Kind, Request};
+use oneport::{CostModel, Kind, Ports, Request};
 
 use crate::support::cases::cases;
 use crate::support::random::Random;
@@ -149,7 +149,7 @@ fn few(random: &mut Random, latency: bool) -> Request {
     } else {
         Request::broadcast(p, 1)
     };
-    let order = reduces && !latency && random.one_in(2);
+    let order = reduces && random.one_in(2);
     request.root(random.below(p)).keep_order(order).cost(cost)
 }
 
@@ -165,7 +165,42 @@ fn trees_for_late_ranks_and_latency_are_best() {
         let far = few(&mut random, true);
         let reduces = far.get_collective().reduces();
         let name = if reduces { "postal" } else { "arrival-tree" };
-        assert_eq!(makespan(&far, name), least(&far, false), "{far:?}");
+        let time = least(&far, far.get_keep_order());
+        assert_eq!(makespan(&far, name), time, "{far:?}");
+        let planned = far.plan(name).unwrap();
+        assert!(planned.check().is_correct());
+        assert!(planned.check().keeps_order || !far.get_keep_order());
+    }
+}
+
+/// Order and root cost a postal reduction nothing, unless receivers are kept while senders hear of
+/// them.
+#[test]
+fn postal_reductions_in_rank_order_take_the_time_of_any_order() {
+    let mut random = Random::new(29);
+    for case in 0..cases(60, 600) {
+        let p = [2, 3, 7, 40, 333][case % 5] + random.below(3);
+        let quarter = |n: usize| n as f64 / 4.0;
+        let cost = CostModel::new(quarter(1 + random.below(9)), 0.0);
+        let cost = cost.latency(quarter(random.below(40)));
+        let cost = match random.one_in(2) {
+            true => cost.eager(Eager::All),
+            false => cost,
+        };
+        let any = Request::reduce(p, 1).cost(cost.gamma(quarter(random.below(5))));
+        let time = makespan(&any, "postal");
+        for root in [0, 1, p / 2, random.below(p), p - 1] {
+            let ordered = any.clone().root(root).keep_order(true);
+            let in_order = makespan(&ordered, "postal");
+            let waits = any.get_cost().sends_eagerly() == Eager::None;
+            let is_more = waits && any.get_cost().latency_between(0, 1) > 0.0;
+            assert!(
+                in_order == time || is_more && in_order > time,
+                "{ordered:?}"
+            );
+            let forwarded = time + any.get_cost().transfer_cost(0, 1, 1).ends(0.0, 0.0)[1];
+            assert!(in_order <= forwarded, "{ordered:?}: {in_order} {time}");
+        }
     }
 }
 
@@ -244,6 +279,42 @@ fn rows_are_candidates_of_the_machines_that_they_are_made_for() {
         let all = registry::candidates(kind, &ideal, 8);
         assert!(all.into_iter().all(|a| a.made_for == MadeFor::AnyMachine));
     }
+}
+
+/// A row whose plan depends on the arrivals is as fast as its plan for ranks that arrive together.
+#[test]
+fn plans_for_late_ranks_are_no_worse_than_those_without() {
+    let mut random = Random::new(31);
+    let mut faster = 0;
+    for case in 0..cases(12, 100) {
+        let p = 3 + random.below(6);
+        let ports = [Ports::UNI, Ports::BI, Ports::UNI.with_k(2)][case % 3];
+        let together = CostModel::new(random.below(8) as f64, 1.0).gamma(random.below(2) as f64);
+        let together = together.latency((random.below(3) * 4) as f64);
+        let arrivals = (0..p)
+            .map(|_| (random.below(3) * random.below(20)) as f64)
+            .collect();
+        let late = together.clone().arrivals(arrivals);
+        for algorithm in registry::all().iter().filter(|a| a.depends_on_arrivals()) {
+            let request = Request::new(algorithm.collective, p, 1 + random.below(9)).ports(ports);
+            let request = request.root(random.below(p));
+            if algorithm.accepts(&request).is_err() {
+                continue;
+            }
+            let time = |cost: &CostModel| {
+                let schedule = algorithm.plan(&request.clone().cost(cost.clone())).unwrap();
+                schedule.simulate(&late).unwrap().makespan()
+            };
+            let [anew, before] = [&late, &together].map(time);
+            assert!(
+                anew <= before,
+                "{} {request:?}: {anew} {before}",
+                algorithm.name()
+            );
+            faster += usize::from(anew < before);
+        }
+    }
+    assert!(faster > 0);
 }
 
 /// A binomial reduction whose late rank is its deepest takes `max a + log2 p`.

@@ -416,7 +416,10 @@ impl Table<'_> {
                     volume_bytes: row.volume,
                     segment_bytes: row.segment,
                     late (optional): row.late.map(Number),
+                    // The first rank whose delay costs most, and the first whose costs least.
+                    late_rank (optional): row.late.map(|_| row.late_rank),
                     least_time (optional): row.least.map(Number),
+                    least_rank (optional): row.late.map(|_| row.least_rank),
                     p95_time (optional): row.p95.map(Number),
                     worst_time (optional): row.worst.map(Number),
                     command: command(),

@@ -25,6 +25,7 @@ use crate::plan::prelude::*;
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Uni,
     k_ported: true,
+    for_arrivals: true,
     transfers: |p, _| transfers(p, 2),
     planning_work: 8,
     source: "oneport",

@@ -52,6 +52,7 @@ const MAX_RANKS: usize = 256;
 const fn gossip(collective: Kind, plan: fn(&Request) -> Result<Schedule>) -> Row {
     Row {
         max_ranks: Some(MAX_RANKS),
+        for_arrivals: true,
         transfers: row::for_each_pair,
         planning_work: 16,
         source: "folklore; Entringer, Slater 1979; Even, Monien 1989",

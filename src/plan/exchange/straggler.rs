@@ -34,6 +34,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Bi,
     commutative_only: true,
     made_for: MadeFor::LateRanks,
+    for_arrivals: true,
     transfers: row::for_each_pair_twice,
     source: "StragglAR (arXiv 2505.23523)",
     rounds: "p-2, then p+log2 p-2 with the late rank; p no power of two: those of the ring",

@@ -68,22 +68,43 @@ impl Algorithm {
     /// As [`Algorithm::plan`], but does not store the schedule if the algorithm can stream it.
     pub fn planned(&self, request: &Request) -> Result<Planned> {
         self.accepts(request)?;
-        let element_bytes = request.element_bytes;
-        let streamed = |programs| Planned::Streamed {
-            programs,
-            element_bytes,
-        };
         let request = &*self.with_best_ports(request)?;
         if let Some(used) = self.on_used_ports(request) {
             let (planned, ports) = (self.planned(&used)?, request.ports);
-            let programs = Box::new(OnPorts { planned, ports });
-            return Ok(streamed(programs));
+            return Ok(Planned::Streamed {
+                programs: Box::new(OnPorts { planned, ports }),
+                element_bytes: request.element_bytes,
+            });
         }
         if let Some(same) = (self.same_as)(request) {
             return Algorithm::of(same).planned(request);
         }
         let request = &*self.with_best_root(request)?;
         let open = &*request.with_open_ports();
+        let planned = self.by_planner(open)?;
+        let cost = &request.cost;
+        if !self.for_arrivals || cost.last_arrival() == 0.0 {
+            return Ok(planned);
+        }
+        let together = open.clone().cost(cost.clone().without_arrivals());
+        let together = self.by_planner(&together)?;
+        // What has no time, for want of a link, is no faster.
+        let time = |planned: &Planned| {
+            planned
+                .timed(cost, |_| ())
+                .map_or(f64::INFINITY, |t| t.time)
+        };
+        let is_faster = time(&together) < time(&planned);
+        Ok(if is_faster { together } else { planned })
+    }
+
+    /// What the planner makes of a request whose ports and root are chosen.
+    fn by_planner(&self, open: &Request) -> Result<Planned> {
+        let element_bytes = open.element_bytes;
+        let streamed = |programs| Planned::Streamed {
+            programs,
+            element_bytes,
+        };
         let schedule = match self.planner {
             Planner::Streamed(programs) => return programs(open).map(streamed),
             Planner::Reduction(plan) => return Ok(streamed(reduction_of(open, plan))),

@@ -34,6 +34,9 @@ pub struct Row {
     pub nodes: Nodes,
     /// The machines that it is made for: it is no [candidate](super::candidates) for others.
     pub made_for: MadeFor,
+    /// Whether its schedules depend on when ranks arrive: it plans for the arrivals, or takes parts
+    /// by their times. It has the schedule for ranks that arrive together where that is faster.
+    pub(in crate::plan) for_arrivals: bool,
     /// Whether it splits the vector, or every block, into the request's segments.
     pub segmented: bool,
     /// Approximate number of transfers, for `(p, q)`: `p` ranks with `q` segments. It determines
@@ -124,7 +127,8 @@ pub enum MadeFor {
 /// Port models an algorithm is planned for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortModels {
-    /// Unidirectional ports.
+    /// Unidirectional ports, or several bidirectional ones, each of which it uses for one direction
+    /// at a time.
     Uni,
     /// Bidirectional ports, or several unidirectional ones, which it uses in pairs: one of a pair
     /// sends, the other receives.
@@ -171,6 +175,12 @@ impl Row {
     #[doc(hidden)]
     pub fn is_streamed(&self) -> bool {
         matches!(self.planner, Planner::Streamed(_))
+    }
+
+    /// Whether it is planned anew for other arrivals of the ranks.
+    #[doc(hidden)]
+    pub fn depends_on_arrivals(&self) -> bool {
+        self.for_arrivals
     }
 
     /// Whether it is made for machines with these costs.
@@ -266,6 +276,7 @@ pub(in crate::plan) const fn planned_by(
         one_size_a_rank: false,
         nodes: Nodes::Any,
         made_for: MadeFor::AnyMachine,
+        for_arrivals: false,
         segmented: false,
         planning_work: 1,
         transfers: logarithmic,

@@ -31,6 +31,7 @@ use crate::plan::prelude::*;
 pub(in crate::plan) const REDUCE: Row = Row {
     uniform_links_only: true,
     made_for: MadeFor::LateRanks,
+    for_arrivals: true,
     transfers: |p, _| p,
     source: "Golumbic 1976; in rank order Yeung 1991",
     rounds: "none; the least time of all trees where messages have no latency",

@@ -37,6 +37,7 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
     collective: Kind::Allreduce,
     ports: PortModels::Uni,
     k_ported: true,
+    for_arrivals: true,
     transfers: row::for_each_segment_twice,
     rounds: "those of the reduction, then those of the broadcast or ceil(log2 p)",
     volume: "2(p-1) m",
@@ -47,11 +48,16 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let (p, root) = (request.ranks, request.root);
     let rank = |v: usize| (v + root) % p;
-    let segments = request.segments.spans();
-    let (first, second) = segments.split_at(segments.len().div_ceil(2));
+    let mut segments = request.segments.spans();
+    let count = segments.len().div_ceil(2);
+    let (first, second) = segments.split_at_mut(count);
     let (mut b, vector) = over_vector(request, Collective::Broadcast { root }, 0);
     let middle = second.first().map_or(vector.len, |s| s.offset);
     let halves = [Span::from(0..middle), Span::from(middle..vector.len)];
+    if request.takes_last_segment_first(Kind::Reduce) {
+        first.reverse();
+        second.reverse();
+    }
     // Segment by segment, each rank receives it before it sends it on.
     for i in 0..first.len() {
         for v in 1..p {
@@ -60,7 +66,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
             } else {
                 ((v - 1) / 2 - 1) / 2 * 2 + 2 - v % 2
             };
-            let half = if v % 2 == 1 { first } else { second };
+            let half = if v % 2 == 1 { &first } else { &second };
             if let Some(&segment) = half.get(i) {
                 b.transfer(rank(parent), rank(v), segment);
             }

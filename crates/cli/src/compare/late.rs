@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
-use oneport::plan::registry::{self, MadeFor, Planned};
+use oneport::plan::registry::{self, Algorithm, MadeFor, Planned};
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Schedule};
 use oneport_pictures::SweepRow;
@@ -58,10 +58,19 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
                     break;
                 }
                 for (row, times) in found {
+                    let of = |better: fn(f64, f64) -> bool| {
+                        let better = |best, rank| better(times[rank], times[best]);
+                        (1..ranks)
+                            .fold(0, |best, rank| if better(best, rank) { rank } else { best })
+                    };
+                    let [most, least] = [of(|a, b| a > b), of(|a, b| a < b)];
+                    let is_late = |rank: usize| (late > 0.0).then_some(rank);
                     rows.push(SweepRow {
-                        time: times.last().copied().unwrap_or(0.0),
-                        least: times.first().copied(),
+                        time: times[most],
                         late: Some(late),
+                        late_rank: is_late(most),
+                        least: Some(times[least]),
+                        least_rank: is_late(least),
                         ..row
                     });
                 }
@@ -73,7 +82,8 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
             let arrivals = |trial| args.common.delays.draw(ranks, trial);
             let (found, done) = under(&job.ranked, &cost, trials, &arrivals, stop)?;
             interrupted = done < trials;
-            for (row, times) in found.into_iter().filter(|_| done > 0) {
+            for (row, mut times) in found.into_iter().filter(|_| done > 0) {
+                times.sort_by(f64::total_cmp);
                 let rank_of_p95 = (times.len() * 19).div_ceil(20);
                 rows.push(SweepRow {
                     time: times.iter().sum::<f64>() / times.len() as f64,
@@ -96,8 +106,9 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
 /// The row of an algorithm, and its times.
 type RowTimes = (SweepRow, Vec<f64>);
 
-/// By algorithm: its row, without a bound, and its times after the last arrival, ascending; under
-/// the first of `count` arrivals, whose number is returned, too: all, unless `stop` is set.
+/// By algorithm: its row, without a bound, and its times after the last arrival, in the order of the
+/// arrivals; under the first of `count` arrivals, whose number is returned, too: all, unless `stop`
+/// is set.
 fn under(
     ranked: &RankedAlgorithms,
     cost: &CostModel,
@@ -122,7 +133,7 @@ fn under(
         let found = parallel::map(
             &all,
             |(row, _)| (row.figures.messages * drawn.len()) as u64,
-            |(_, candidate), _| times(candidate, cost, &drawn),
+            |(_, candidate), _| times(candidate, cost, &drawn, count),
             |_| false,
         );
         for (times, found) in all_times.iter_mut().zip(found) {
@@ -130,8 +141,7 @@ fn under(
         }
         done = next;
     }
-    let rows = all.iter().zip(all_times).map(|((row, _), mut times)| {
-        times.sort_by(f64::total_cmp);
+    let rows = all.iter().zip(all_times).map(|((row, _), times)| {
         let row = SweepRow {
             bound: 0.0,
             ..row.figures.clone()
@@ -141,11 +151,22 @@ fn under(
     Ok((rows.collect(), done))
 }
 
-/// The time of a candidate after the last arrival, under each of `arrivals`.
+/// Whether an algorithm is planned for each of `count` arrivals. Those that are not made for late ranks
+/// only choose among parts then, which is left out where it takes longer than some seconds.
+fn is_planned_anew(algorithm: &Algorithm, ranks: usize, count: usize) -> bool {
+    /// Steps, with the tries to choose, of all plans together.
+    const MAX_WORK: usize = 1 << 20;
+    let steps = (algorithm.transfers)(ranks, 1).saturating_mul(algorithm.planning_work as usize);
+    let is_quick = steps.saturating_mul(count) <= MAX_WORK;
+    algorithm.depends_on_arrivals() && (algorithm.made_for == MadeFor::LateRanks || is_quick)
+}
+
+/// The time of a candidate after the last arrival, under each of `arrivals`, some of `count`.
 fn times(
     candidate: &Candidate,
     cost: &CostModel,
     arrivals: &[Vec<f64>],
+    count: usize,
 ) -> oneport::Result<Vec<f64>> {
     let late = |arrivals: &Vec<f64>| {
         let late = cost.clone().arrivals(arrivals.clone());
@@ -164,7 +185,7 @@ fn times(
         Candidate::Own(schedule) => return stored(schedule),
         Candidate::Planned(choice) => choice,
     };
-    if choice.algorithm.made_for != MadeFor::LateRanks
+    if !is_planned_anew(&choice.algorithm, choice.request.ranks(), count)
         && let Planned::Stored(schedule) = choice.algorithm.planned(&choice.request)?
     {
         return stored(&schedule);

@@ -31,6 +31,7 @@ impl Table<'_> {
 
         let unit = self.sweep.unit;
         let has = |of: fn(&SweepRow) -> bool| self.sweep.rows.iter().any(of);
+        let has_late = has(|row| row.late.is_some());
         let show = move |time: Option<f64>| or_dash(time.map(|time| unit.show(time)));
         let over = |value: f64, by: f64| or_dash((by > 0.0).then(|| number(value / by, 4)));
         let x_best = move |at: &[&SweepRow], row: Option<&&SweepRow>| {
@@ -41,20 +42,18 @@ impl Table<'_> {
         let mut columns = Columns::<Row>::default()
             .add_if(many_ranks, ">ranks", |(_, row)| row.ranks)
             .add_if(many_sizes, ">size", |(_, row)| show_bytes(row.bytes))
-            .add_if(
-                has(|row| row.late.is_some()),
-                ">late by",
-                move |(_, row)| show(row.late),
-            )
+            .add_if(has_late, ">late by", move |(_, row)| show(row.late))
             .add(name, |(_, row)| row.algorithm.clone())
             .add(">time", move |(_, row)| match row.median {
                 Some(median) => show_ns(median),
                 None => unit.show(row.time),
             })
+            .add_if(has_late, ">late rank", |(_, row)| or_dash(row.late_rank))
             .add_if(!by_point, ">x best", move |(at, row)| x_best(at, Some(row)))
             .add_if(has(|row| row.least.is_some()), ">least", move |(_, row)| {
                 show(row.least)
             })
+            .add_if(has_late, ">late rank", |(_, row)| or_dash(row.least_rank))
             .add_if(has(|row| row.p95.is_some()), ">p95", move |(_, row)| {
                 show(row.p95)
             })
@@ -75,9 +74,14 @@ impl Table<'_> {
             })
             .add_if(several, ">x best", move |(at, _)| x_best(at, at.get(1)));
         for name in shown.into_iter().filter(|_| by_point) {
-            columns = columns.add(format!(">x {name}"), move |(at, _)| {
-                x_best(at, at.iter().find(|row| row.algorithm == name))
-            });
+            let is_named = move |row: &&&SweepRow| row.algorithm == name;
+            columns = columns
+                .add(format!(">x {name}"), move |(at, _)| {
+                    x_best(at, at.iter().find(is_named))
+                })
+                .add_if(has_late, format!(">least {name}"), move |(at, _)| {
+                    show(at.iter().find(is_named).and_then(|row| row.least))
+                });
         }
         let rows = points.into_iter().flat_map(|point| {
             let at = Rc::new(self.sweep.at(point));

@@ -119,6 +119,29 @@ fn late_ranks_are_swept() {
         ];
         assert_eq!(bounds, [worst, least], "{late}");
     }
+    // Which rank it is: the first of those whose delay costs most, and least.
+    let ranks_of = |all: &serde_json::Value, name: &str, late: f64| {
+        let rows = all["rows"].as_array().unwrap().iter();
+        let mut rows = rows.filter(|row| row["late"] == late);
+        let row = rows.find(|row| row["algorithm"] == name).unwrap();
+        ["late_rank", "least_rank"].map(|of| row[of].clone())
+    };
+    assert_eq!(ranks_of(&all, "linear", 10.0), [0, 7]);
+    assert_eq!(
+        ranks_of(&all, "linear", 0.0),
+        [(); 2].map(|()| serde_json::Value::Null)
+    );
+    let broadcast = "compare broadcast -p 8 --bytes 1 --alpha 1 --beta 0 --late 0,10";
+    assert_eq!(ranks_of(&json(broadcast), "binomial", 10.0), [0, 1]);
+    // The least of each algorithm that the table shows, and the rank.
+    let shown = text(&format!("{broadcast} -a linear,binomial"));
+    let title = "late by  fastest   time  late rank  least  late rank  x binomial  least binomial  x linear  least linear";
+    assert!(shown.contains(title), "{shown}");
+    let csv = fs::read_to_string(folder.join("late.csv")).unwrap();
+    assert!(
+        csv.contains(",late,late_rank,least_time,least_rank,"),
+        "{csv}"
+    );
     let again = text(&format!("compare {reduce} --late 0..16"));
     assert_eq!(again.matches("  binomial").count(), 17, "{again}");
     // Those that are made for late ranks are planned anew for each late rank.
@@ -127,6 +150,19 @@ fn late_ranks_are_swept() {
     let straggler = rows.find(|row| row["algorithm"] == "straggler").unwrap();
     let times = ["model_time", "least_time"].map(|of| straggler[of].as_f64().unwrap());
     assert_eq!(times, [400.0, 400.0]);
+    // So are those that take parts by their times then.
+    let scan = "scan -p 5 --bytes 3 --alpha 2 --beta 1 --gamma 1 --ports uni -a gossip";
+    let all = json(&format!("compare {scan} --late 0,7"));
+    let row = &all["rows"].as_array().unwrap()[1];
+    let after = (0..5).map(|rank| json(&format!("simulate {scan} --arrivals {rank}:7")));
+    let after: Vec<f64> = after
+        .map(|one| one["after_last_arrival"].as_f64().unwrap())
+        .collect();
+    let [most, least] = [f64::max, f64::min].map(|of| after.iter().copied().reduce(of).unwrap());
+    assert_eq!(
+        ["model_time", "least_time"].map(|of| row[of].as_f64().unwrap()),
+        [most, least]
+    );
     let svg = fs::read_to_string(folder.join("late.svg")).unwrap();
     assert!(
         svg.contains("one rank is late by")
@@ -154,4 +190,128 @@ fn late_ranks_are_swept() {
         let found = failure(&mut oneport(&command), 2);
         assert!(found.contains(error), "{options}: {found}");
     }
+}
+
+/// A schedule that ends with `--overlap` alone, as `check` and `run` know.
+#[test]
+fn a_schedule_that_needs_overlap_is_timed_with_it() {
+    let folder = folder("needs-overlap");
+    let file = folder.join("allreduce.json");
+    let spans = |of: [usize; 2]| serde_json::json!([of]);
+    let send = |of, to: usize| serde_json::json!({"send": {"to": to, "spans": spans(of)}});
+    let recv = |of, from: usize| serde_json::json!({"recv": {"from": from, "spans": spans(of)}});
+    let combine = |of, from: usize, order: &str| serde_json::json!({"recv_combine": {"from": from, "spans": spans(of), "order": order}});
+    // Each rank sends while it combines: its receive waits for the send of the other rank.
+    let program = |other: usize, order: &str, mine: [usize; 2], theirs: [usize; 2]| {
+        serde_json::json!([
+            combine(mine, other, order),
+            send(theirs, other),
+            send(mine, other),
+            recv(theirs, other)
+        ])
+    };
+    let vector = serde_json::json!({"len": 4, "input": [[0, 4]], "output": [[0, 4]]});
+    let schedule = serde_json::json!({
+        "ranks": 2, "ports": "bi", "collective": {"kind": "allreduce"}, "layout": [vector, vector],
+        "programs": [program(1, "mine_first", [0, 2], [2, 2]), program(0, "theirs_first", [2, 2], [0, 2])],
+    });
+    fs::write(&file, schedule.to_string()).unwrap();
+    let file = file.display();
+    let costs = "--alpha 10 --beta 1 --gamma 1 --overlap";
+    assert_eq!(
+        json(&format!("check --schedule {file} --overlap"))["ok"],
+        true
+    );
+    oneport(&format!("simulate --schedule {file}"))
+        .assert()
+        .code(1);
+    let found = json(&format!("simulate --schedule {file} {costs} -v --explain"));
+    // Both combine after 12 and 2, and send the result.
+    assert_eq!((&found["time"], &found["rounds"]), (&26.into(), &2.into()));
+    let all = json(&format!("compare --schedule {file} {costs}"));
+    let name = file.to_string();
+    let rows = all["rows"].as_array().unwrap().iter();
+    let own = rows.filter(|row| name.ends_with(row["algorithm"].as_str().unwrap()));
+    assert_eq!(own.map(|row| &row["time"]).collect::<Vec<_>>(), [26]);
+    let run = json(&format!("run --schedule {file} {costs} --rendezvous"));
+    assert_eq!(
+        (&run["verified"], &run["model_time"]),
+        (&true.into(), &26.into())
+    );
+}
+
+/// `--explain` and `--critical-path` account for all of the time.
+#[test]
+fn reasons_and_critical_paths_hold_latency_and_arrivals() {
+    let pieces = |arguments: &str| -> Vec<(String, f64, f64)> {
+        let found = json(&format!("simulate {arguments} --critical-path"));
+        let path = found["critical_path"].as_array().unwrap().iter();
+        let piece = path.map(|piece| {
+            let [start, end] = ["start", "end"].map(|of| piece[of].as_f64().unwrap());
+            (piece["work"].as_str().unwrap().to_string(), start, end)
+        });
+        let path: Vec<_> = piece.collect();
+        assert_eq!(path[0].1, 0.0, "{arguments}");
+        assert!(
+            path.windows(2).all(|pair| pair[0].2 == pair[1].1),
+            "{arguments}: {path:?}"
+        );
+        assert_eq!(path.last().unwrap().2, found["time"].as_f64().unwrap());
+        path
+    };
+    let chain = "broadcast -p 2 -a chain --bytes 4 --segments 2 --alpha 1 --beta 1 --latency 5";
+    // The second segment is asked for, and on its way: twice the latency.
+    let path = pieces(chain);
+    assert!(
+        path.contains(&("latency".to_string(), 13.0, 23.0)),
+        "{path:?}"
+    );
+    let explained = text(&format!("simulate {chain} --explain"));
+    let reason =
+        "13 by step 0 (receive from 0); word of it and the message are on their way for 10";
+    assert!(
+        explained.contains(&format!("its port is kept until {reason}")),
+        "{explained}"
+    );
+    let late = "reduce -p 4 -a binomial --bytes 1 --alpha 1 --beta 0";
+    pieces(&format!("{late} --arrivals 3:5"));
+    pieces(&format!("{late} --arrivals 3:5 --latency 2 --eager all"));
+    assert_eq!(
+        pieces(&format!("{late} --arrivals 3:5"))[0],
+        ("arrival".to_string(), 0.0, 5.0)
+    );
+    // A rank without steps arrives last.
+    let folder = folder("no-steps");
+    let file = folder.join("idle.json");
+    let schedule = r#"{ "ranks": 3, "ports": "bi", "collective": {"kind": "multicast", "root": 0, "targets": [1]},
+      "layout": [ {"len": 1, "input": [[0,1]], "output": []}, {"len": 1, "input": [], "output": [[0,1]]},
+                  {"len": 0, "input": [], "output": []} ],
+      "programs": [ [ {"send": {"to": 1, "spans": [[0,1]]}} ], [ {"recv": {"from": 0, "spans": [[0,1]]}} ], [] ] }"#;
+    fs::write(&file, schedule).unwrap();
+    let idle = format!(
+        "--schedule {} --alpha 1 --beta 1 --arrivals 2:20",
+        file.display()
+    );
+    assert_eq!(pieces(&idle), [("arrival".to_string(), 0.0, 20.0)]);
+    let found = json(&format!("simulate {idle} --explain"));
+    assert_eq!(
+        found["explain"]["arrival"],
+        serde_json::json!({"rank": 2, "time": 20})
+    );
+    assert_eq!(found["explain"]["chain"], serde_json::json!([]));
+    let words = text(&format!("simulate {idle} --explain"));
+    assert!(
+        words.contains("rank 2 arrives at 20 and has no steps"),
+        "{words}"
+    );
+}
+
+/// The best root is found by times with the arrivals.
+#[test]
+fn a_free_root_counts_on_late_ranks() {
+    let gather =
+        "simulate gather -p 3 --bytes 2 --alpha 1 --beta 1 --arrivals last:20 -a rank-ordered";
+    let times = ["0", "1", "2", "free"]
+        .map(|root| json(&format!("{gather} --root {root}"))["time"].clone());
+    assert_eq!(times, [23, 23, 26, 23]);
 }

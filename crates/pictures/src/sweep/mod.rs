@@ -71,9 +71,15 @@ pub struct SweepRow {
     /// whose delay costs most.
     #[serde(default)]
     pub late: Option<f64>,
+    /// The first such rank, if one is late.
+    #[serde(default)]
+    pub late_rank: Option<usize>,
     /// The least time under several arrivals of the ranks.
     #[serde(default, rename(deserialize = "least_time"))]
     pub least: Option<f64>,
+    /// The first rank that has this time if it is the late one.
+    #[serde(default)]
+    pub least_rank: Option<usize>,
     /// The time that 95% of them do not exceed.
     #[serde(default, rename(deserialize = "p95_time"))]
     pub p95: Option<f64>,
@@ -155,6 +161,7 @@ impl Sweep {
         let ratio =
             move |value: f64, by: f64| dash((by > 0.0).then(|| format!("{:.3}", value / by)));
         let time = |time: Option<f64>| dash(time.map(|time| self.unit.show(time)));
+        let rank = |rank: Option<usize>| dash(rank.map(|rank| rank.to_string()));
         let median = |ns: Option<f64>| dash(ns.map(|ns| Unit::Nanoseconds.show(ns)));
         // A row, and the fastest one beside it.
         let columns = Columns::<(&SweepRow, &SweepRow)>::default()
@@ -163,7 +170,13 @@ impl Sweep {
             .add_if(has(|row| row.late), ">late", |(row, _)| time(row.late))
             .add("algorithm", |(row, _)| row.algorithm.clone())
             .add(">time", |(row, _)| self.unit.show(row.time))
+            .add_if(has(|row| row.late), ">late rank", |(row, _)| {
+                rank(row.late_rank)
+            })
             .add_if(has(|row| row.least), ">least", |(row, _)| time(row.least))
+            .add_if(has(|row| row.late), ">late rank", |(row, _)| {
+                rank(row.least_rank)
+            })
             .add_if(has(|row| row.p95), ">p95", |(row, _)| time(row.p95))
             .add_if(has(|row| row.worst), ">worst", |(row, _)| time(row.worst))
             .add(">x best", |(row, best)| ratio(row.value(), best.value()))
