@@ -355,15 +355,21 @@ impl Request {
     }
 
     /// The spans of the segments in the order in which a reduction takes them. A broadcast is
-    /// planned as one and run backwards: it takes equal segments from the last, so that the root
-    /// sends the first one first.
+    /// planned as one and run backwards.
     pub(crate) fn reduced_segments(&self) -> Vec<Span> {
         let mut spans = self.segments.spans();
-        let sizes = self.segments.sizes();
-        if self.kind == Kind::Broadcast && sizes.iter().all(|size| *size == sizes[0]) {
+        if self.takes_last_segment_first(Kind::Broadcast) {
             spans.reverse();
         }
         spans
+    }
+
+    /// Whether the schedule is planned for segments from the last to the first, so that it moves
+    /// the first one first: for `backwards`, which is a plan for another collective run backwards,
+    /// if segments are equal. The time of unequal ones depends on their order.
+    pub(crate) fn takes_last_segment_first(&self, backwards: Kind) -> bool {
+        let sizes = self.segments.sizes();
+        self.kind == backwards && sizes.iter().all(|size| *size == sizes[0])
     }
 
     /// Time of a message of `elements` elements; on a heterogeneous platform, an upper bound for

@@ -129,7 +129,10 @@ impl Trees {
     /// The messages of a broadcast, round by round.
     fn rounds(&self, request: &Request) -> impl DoubleEndedIterator<Item = Vec<Message>> {
         let Request { ranks, root, .. } = *request;
-        let segments = request.segments.spans();
+        let mut segments = request.segments.spans();
+        if request.takes_last_segment_first(Kind::Reduce) {
+            segments.reverse();
+        }
         let rank = move |v: usize| (v + root) % ranks;
         (0..self.count_rounds(segments.len())).map(move |t| {
             let message = |e: &PortEdge| {

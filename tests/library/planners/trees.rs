@@ -519,4 +519,32 @@ fn broadcasts_among_many_ranks_send_what_ends_first() {
         .cost(CostModel::heterogeneous(cut).unwrap())
         .plan("unordered");
     assert!(refused.unwrap_err().to_string().contains("do not connect"));
+
+/// Broadcasts and reductions move the first of equal segments first, whichever is the other one
+/// backwards.
+#[test]
+fn the_first_of_equal_segments_is_sent_first() {
+    for name in ["chain", "binary", "kary", "multi-tree", "split-binary"] {
+        for request in [Request::broadcast(7, 12), Request::reduce(7, 12)] {
+            let schedule = request.segment_count(6).plan(name).unwrap();
+            assert!(schedule.check().is_correct(), "{name}");
+            let programs = schedule.programs();
+            let sends = |steps: &[Step], peer: usize| -> Vec<usize> {
+                let to_peer = steps
+                    .iter()
+                    .filter(|s| s.is_send() && s.peer() == Some(peer));
+                // The halves that split-binary exchanges are no segments.
+                let segments = to_peer.filter(|s| s.len() == 2);
+                segments.map(|s| s.reads()[0].offset).collect()
+            };
+            let sent = programs
+                .iter()
+                .flat_map(|steps| (0..7).map(|peer| sends(steps, peer)));
+            let sent: Vec<_> = sent.filter(|offsets| offsets.len() > 1).collect();
+            assert!(
+                !sent.is_empty() && sent.iter().all(|o| o.is_sorted()),
+                "{name}: {sent:?}"
+            );
+        }
+    }
 }
