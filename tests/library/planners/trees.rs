@@ -519,6 +519,7 @@ fn broadcasts_among_many_ranks_send_what_ends_first() {
         .cost(CostModel::heterogeneous(cut).unwrap())
         .plan("unordered");
     assert!(refused.unwrap_err().to_string().contains("do not connect"));
+}
 
 /// Broadcasts and reductions move the first of equal segments first, whichever is the other one
 /// backwards.

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
+use oneport::internal::budget::search::MAX_WORK_OF_ARRIVALS;
 use oneport::plan::registry::{self, Algorithm, MadeFor, Planned};
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Schedule};
@@ -151,13 +152,11 @@ fn under(
     Ok((rows.collect(), done))
 }
 
-/// Whether an algorithm is planned for each of `count` arrivals. Those that are not made for late ranks
-/// only choose among parts then, which is left out where it takes longer than some seconds.
+/// Whether an algorithm is planned for each of `count` arrivals. Those that are not made for late
+/// ranks only choose among parts then, which is left out where it takes longer than some seconds.
 fn is_planned_anew(algorithm: &Algorithm, ranks: usize, count: usize) -> bool {
-    /// Steps, with the tries to choose, of all plans together.
-    const MAX_WORK: usize = 1 << 20;
-    let steps = (algorithm.transfers)(ranks, 1).saturating_mul(algorithm.planning_work as usize);
-    let is_quick = steps.saturating_mul(count) <= MAX_WORK;
+    let work = (algorithm.transfers)(ranks, 1).saturating_mul(algorithm.planning_work as usize);
+    let is_quick = work.saturating_mul(count) <= MAX_WORK_OF_ARRIVALS;
     algorithm.depends_on_arrivals() && (algorithm.made_for == MadeFor::LateRanks || is_quick)
 }
 
