@@ -89,8 +89,8 @@ pub mod search {
     /// Bytes of tables that take as long as a step, where a planner takes a root by itself.
     pub const TABLE_BYTES_OF_STEP: u64 = 64;
 
-    /// Transfers, times the tries to choose them, of all plans of an algorithm that only chooses its
-    /// parts by the arrivals of ranks: some seconds.
+    /// Transfers, times the tries to choose them, of all plans of an algorithm that only chooses
+    /// its parts by the arrivals of ranks: some seconds.
     pub const MAX_WORK_OF_ARRIVALS: usize = 1 << 20;
 
     /// Transfers of one simulation in a search for segments.

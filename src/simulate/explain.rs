@@ -60,7 +60,8 @@ pub struct Reasons<'a> {
 impl Simulation {
     /// The chain of reasons, backwards, why a rank finishes no earlier, or one of its steps, or, by
     /// default, the whole schedule, which must be the simulated one. Empty if there is no such
-    /// step, or if a rank without steps arrives after all others are done. Linear in the number of steps and of their waits.
+    /// step, or if a rank without steps arrives after all others are done. Linear in the number of
+    /// steps and of their waits.
     pub fn explain(&self, schedule: &Schedule, of: Option<(usize, Option<usize>)>) -> Vec<Link> {
         let reasons = self.reasons(schedule);
         let ends = (0..reasons.events.len()).flat_map(|node| End::BOTH.map(|end| (node, end)));

@@ -417,7 +417,7 @@ impl Simulation {
             };
             let arrival = (self.cost.arrival(rank as usize), None);
             let waits = self.prepared.waits_at(node, side);
-            // The ends of the waits themselves are compared: a lead may round their difference away.
+            // The ends of the waits are compared: a lead may round their difference away.
             let (ready, wait) = waits.fold(arrival, |last, wait| {
                 let end = self.finish_at(wait.0, wait.1);
                 if end >= last.0 {

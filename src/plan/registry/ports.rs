@@ -9,9 +9,9 @@
 //!
 //! The other way round, a schedule for `k` unidirectional ports is one for `k` bidirectional ports,
 //! each of which takes the place of one, and takes at most the same time there: what it sends no
-//! longer waits for what it receives. So algorithms for unidirectional ports are planned for several
-//! bidirectional ones, too. Among ranks with one port of each kind none of them is faster than all
-//! that are made for these.
+//! longer waits for what it receives. So algorithms for unidirectional ports are planned for
+//! several bidirectional ones, too. Among ranks with one port of each kind none of them is faster
+//! than all that are made for these.
 
 use std::borrow::Cow;
 
@@ -102,8 +102,8 @@ impl Algorithm {
         uses
     }
 
-    /// `k` bidirectional ports, each for one direction at a time. An algorithm for both models may be
-    /// faster so where links differ, computation overlaps communication, or there are delays.
+    /// `k` bidirectional ports, each for one direction at a time. An algorithm for both models may
+    /// be faster so where links differ, computation overlaps communication, or there are delays.
     fn one_way(&self, request: &Request, k: usize) -> Option<Ports> {
         let used = Ports::Unidirectional { k };
         let may_be_faster = request.ports.is_bidirectional() && !request.closed_forms_hold();
