@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::fmt::Display;
 
 use oneport_formats::selection::{self, Origin, SelectionTable, TimedChoice};
 use oneport_measure::tune::csv::{self, Block, Parameters};
