@@ -280,11 +280,11 @@ fn an_export_without_an_algorithm_of_the_library_is_refused_before_the_sweep() {
     let file = folder.join("out").to_string_lossy().into_owned();
     for (tune, why) in [
         (
-            "reduce_scatter -a circulant-rs",
+            "reduce_scatter -a circulant",
             "Open MPI has none of these algorithms for",
         ),
         (
-            "scan -a linear",
+            "scan -a chain",
             "Open MPI has no selection rules for scan here",
         ),
     ] {
