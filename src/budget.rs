@@ -34,7 +34,8 @@ pub mod size {
     /// Transfers: each has two steps, and steps have 32-bit numbers.
     pub const MAX_TRANSFERS: usize = 1 << 30;
 
-    /// Elements of a vector: far more than any memory holds, and a few such vectors do not overflow.
+    /// Elements of a vector: far more than any memory holds, and a few such vectors do not
+    /// overflow.
     pub const MAX_ELEMENTS: usize = 1 << 60;
 
     /// Steps of a schedule that a command plans, or times while several algorithms compete.
@@ -79,11 +80,12 @@ pub mod search {
     /// Uses of the ports that are compared.
     pub const MAX_USES: u64 = 32;
 
-    /// Steps, and bytes of tables, of the schedules that are planned to compare uses of ports: among
-    /// thousands of ranks only the preferred use is timed.
+    /// Steps, and bytes of tables, of the schedules that are planned to compare uses of ports:
+    /// among thousands of ranks only the preferred use is timed.
     pub const MAX_WORK_OF_USES: u64 = 1 << 17;
 
-    /// Steps, and bytes of tables, of the schedules that are planned to compare roots: a few seconds.
+    /// Steps, and bytes of tables, of the schedules that are planned to compare roots: a few
+    /// seconds.
     pub const MAX_WORK_OF_ROOTS: u64 = 1 << 30;
 
     /// Bytes of tables that take as long as a step, where a planner takes a root by itself.

@@ -143,9 +143,9 @@ pub(crate) struct TuneArgs {
     rules: Option<PathBuf>,
 
     /// Write the selection file of an MPI library, from times over MPI or else model times:
-    /// openmpi, openmpi-json (from version 6 on), mpich (from 4.1 on) or intel (to be sourced). Over
-    /// MPI it names an algorithm only where that beats the library's own choice, as is measured, by
-    /// more than --tolerance; elsewhere the library decides
+    /// openmpi, openmpi-json (from version 6 on), mpich (from 4.1 on) or intel (to be sourced).
+    /// Over MPI it names an algorithm only where that beats the library's own choice, as is
+    /// measured, by more than --tolerance; elsewhere the library decides
     #[arg(long, value_name = "LIBRARY=FILE", value_parser = parse_export, help_heading = "Output")]
     export: Vec<(Library, PathBuf)>,
 

@@ -24,8 +24,8 @@
 //! collective, see [`Library`].
 //!
 //! Where no algorithm beats the library's own choice, and at sizes below the smallest and above the
-//! largest, the library decides as it does without a file: algorithm 0 in Open MPI's classic file, no
-//! rule in its JSON and in Intel MPI's variable, the tests of no file in MPICH's.
+//! largest, the library decides as it does without a file: algorithm 0 in Open MPI's classic file,
+//! no rule in its JSON and in Intel MPI's variable, the tests of no file in MPICH's.
 
 mod launch;
 mod mpich;
@@ -154,8 +154,8 @@ impl Library {
         }
     }
 
-    /// The variables that have to be 0 for the library to obey rules for `collective`. MPICH's device
-    /// has collectives of its own, to which the rules do not apply.
+    /// The variables that have to be 0 for the library to obey rules for `collective`. MPICH's
+    /// device has collectives of its own, to which the rules do not apply.
     pub fn device_variables(self, collective: Kind) -> Vec<String> {
         let family = Family::find(MPICH, collective).filter(|_| self == Library::Mpich);
         let name = family.map(|family| family.name.to_uppercase());

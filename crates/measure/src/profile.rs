@@ -268,9 +268,9 @@ impl Profile {
         })
     }
 
-    /// Returns the algorithm and segments for a native run of `request` on `team`: those that finish
-    /// first by the [estimate](choose_native), or in the model of this profile's costs where an
-    /// estimate would take too long or the cost of sharing a core is not known.
+    /// Returns the algorithm and segments for a native run of `request` on `team`: those that
+    /// finish first by the [estimate](choose_native), or in the model of this profile's costs where
+    /// an estimate would take too long or the cost of sharing a core is not known.
     ///
     /// The request's own costs are replaced. For an [MPI world](oneport::mpi::World) there is no
     /// estimate: `request.plan_best(&profile.cost()?)` chooses in the model.

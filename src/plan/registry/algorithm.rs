@@ -54,8 +54,8 @@ impl PartialEq for Algorithm {
 impl Eq for Algorithm {}
 
 impl Algorithm {
-    /// Plans `request` and stores the schedule, under the name of the algorithm. The [planners](crate::plan) state the shapes of the
-    /// buffers and the time of planning.
+    /// Plans `request` and stores the schedule, under the name of the algorithm. The
+    /// [planners](crate::plan) state the shapes of the buffers and the time of planning.
     ///
     /// # Errors
     /// As [`accepts`](Self::accepts), and where the planner itself fails: a buffer would overflow,

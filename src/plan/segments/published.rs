@@ -5,9 +5,9 @@
 //!   ones.
 //! - Other sources: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
 //!   schedules", 2022, for the circulant graphs, whose best segment is that of the theorem's proof.
-//!   Two algorithms have closed forms of the executed time for some `p` only. For these the formulas
-//!   are the approximate time of the two-tree algorithm (Sanders, Speck, Träff 2009) and an upper
-//!   bound of the time of the dual-root one (Träff 2021).
+//!   Two algorithms have closed forms of the executed time for some `p` only. For these the
+//!   formulas are the approximate time of the two-tree algorithm (Sanders, Speck, Träff 2009) and
+//!   an upper bound of the time of the dual-root one (Träff 2021).
 //! - Symbols: `p` ranks, `m` elements in `q` segments of `s`, `L = ceil(log2 p)`,
 //!   `N = ceil(log2(p + 1))`; `alpha` per message, `beta` and `gamma` per element.
 

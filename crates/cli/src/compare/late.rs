@@ -107,9 +107,9 @@ pub(super) fn point(args: &CompareArgs, site: &Site, stop: &AtomicBool) -> Resul
 /// The row of an algorithm, and its times.
 type RowTimes = (SweepRow, Vec<f64>);
 
-/// By algorithm: its row, without a bound, and its times after the last arrival, in the order of the
-/// arrivals; under the first of `count` arrivals, whose number is returned, too: all, unless `stop`
-/// is set.
+/// By algorithm: its row, without a bound, and its times after the last arrival, in the order of
+/// the arrivals; under the first of `count` arrivals, whose number is returned, too: all, unless
+/// `stop` is set.
 fn under(
     ranked: &RankedAlgorithms,
     cost: &CostModel,

@@ -59,8 +59,8 @@ pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<OwnSchedule
     Ok((timed, wrong))
 }
 
-/// What tables call schedules from files: their names, or else their files. A name that an algorithm
-/// or another file has, too, is followed by the file.
+/// What tables call schedules from files: their names, or else their files. A name that an
+/// algorithm or another file has, too, is followed by the file.
 fn names<'a>(inputs: impl Iterator<Item = (&'a str, &'a ScheduleInfo)> + Clone) -> Vec<String> {
     let own = |info: &'a ScheduleInfo| info.algorithm.as_deref();
     let all: Vec<_> = inputs.clone().map(|(_, info)| own(info)).collect();

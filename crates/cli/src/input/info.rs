@@ -191,7 +191,8 @@ impl ScheduleInfo {
         })
     }
 
-    /// The same of a schedule that a program has kept since it was planned, perhaps at another size.
+    /// The same of a schedule that a program has kept since it was planned, perhaps at another
+    /// size.
     pub(super) fn made_by(self, made: &MadeBy) -> ScheduleInfo {
         let scaled = |(segment, whole): (u64, u64)| match (self.vector_bytes, whole) {
             (Some(now), 1..) => segment * now / whole,

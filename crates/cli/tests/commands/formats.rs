@@ -356,7 +356,8 @@ bytes,algorithm,segment,segments,wall,min,p99,max,low,high,repetitions,model_tim
 const OF_SWEEP: &str = "tune allreduce -p 2 --bytes 8,64,512 --dtype f32 -a ring,recursive-doubling --engine threads \
      --alpha 1us --beta 0.1ns";
 
-/// The library decides where it was as fast; another machine does not matter if nothing is measured.
+/// The library decides where it was as fast; another machine does not matter if nothing is
+/// measured.
 #[test]
 fn rules_name_what_beats_the_library_in_a_sweep_of_another_machine() {
     let folder = folder("formats_selection_csv");

@@ -68,8 +68,8 @@ fn what_cannot_be_measured_is_refused() {
     }
 }
 
-/// Where options give no costs, a native run is planned for shared memory; its model time is that of
-/// the default costs all the same.
+/// Where options give no costs, a native run is planned for shared memory; its model time is that
+/// of the default costs all the same.
 #[test]
 fn native_runs_are_planned_for_where_they_run() {
     let json = |command: &str, arguments: &str| -> Value {

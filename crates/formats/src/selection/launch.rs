@@ -37,8 +37,9 @@ pub fn chooses(variable: &str) -> bool {
     starts.any(|start| variable.starts_with(start))
 }
 
-/// Makes sure that the library that calls itself `version` obeys the variables of `environment` that
-/// choose its algorithms for `collective`, if there are any. `exists` says whether there is a file.
+/// Makes sure that the library that calls itself `version` obeys the variables of `environment`
+/// that choose its algorithms for `collective`, if there are any. `exists` says whether there is a
+/// file.
 ///
 /// # Errors
 /// If a file that they name is not there, or the library does not look at it, or all of them are

@@ -66,22 +66,3 @@ impl Profile {
         Profile::from_json(text).expect("a valid profile")
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn built_in_profiles_are_valid_and_combining_takes_time() {
-        for text in [
-            SHARED_MEMORY,
-            MESSAGES_WITHIN_A_HOST,
-            MESSAGES_BETWEEN_HOSTS,
-        ] {
-            let profile = Profile::from_json(text).unwrap();
-            assert!(profile.machine.cpu.starts_with("built-in costs of "));
-            let cost = profile.cost().unwrap();
-            assert!(cost.combine(0, 1 << 20) > 0.0 && cost.copy(0, 1 << 20) > 0.0);
-        }
-    }
-}

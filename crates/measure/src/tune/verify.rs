@@ -33,8 +33,8 @@ impl VerifiedRow {
         ]
     }
 
-    /// How the library's time, as a multiple of the best row's, has changed as far as the confidence
-    /// intervals tell.
+    /// How the library's time, as a multiple of the best row's, has changed as far as the
+    /// confidence intervals tell.
     pub fn change(&self) -> Change {
         /// Two sweeps of the same differ by less.
         const MIN_CHANGE: f64 = 1.1;

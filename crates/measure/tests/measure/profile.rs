@@ -192,6 +192,9 @@ fn a_profile_that_is_off_by_half_is_refused() {
 fn built_in_costs_choose_for_shared_memory() {
     let mut team = Team::new(2).unwrap();
     let profile = Profile::built_in(&team);
+    assert!(profile.machine.cpu.starts_with("built-in costs of "));
+    let cost = profile.cost().unwrap();
+    assert!(cost.combine(0, 1 << 20) > 0.0 && cost.copy(0, 1 << 20) > 0.0);
     let request = Request::allreduce(2, 1 << 20).element_bytes(4);
     let in_model = choose(&request.clone().cost(CostModel::new(1000.0, 0.1))).unwrap();
     assert_eq!(in_model.algorithm.name(), "census");

@@ -365,8 +365,8 @@ fn wide_intervals_tell_nothing() {
     assert_eq!(row.change().name(), "cannot tell");
 }
 
-/// Rules name what beats the library in both of its states, by more than the tolerance and more than
-/// the intervals allow.
+/// Rules name what beats the library in both of its states, by more than the tolerance and more
+/// than the intervals allow.
 #[test]
 fn rows_beat_the_library_where_that_is_certain() {
     let of_library = |bytes, ns: &[u64]| Trial {
