@@ -1,12 +1,16 @@
 //! Tests of the lower bounds: the formulas of the tables, and no schedule is faster than its
 //! bounds.
 
+use std::collections::HashSet;
+
 use oneport::machine::{Eager, Links};
 use oneport::plan::{Segments, registry};
 use oneport::random::Generator;
 use oneport::simulate::Prepared;
 use oneport::simulate::bounds::{lower_bound, lower_bound_of_layouts};
-use oneport::{Collective, CostModel, Kind, Layout, Order, Ports, Request, Schedule, Span, Step};
+use oneport::{
+    Collective, CostModel, Kind, Layout, Order, Ports, Request, Schedule, Span, Spans, Step,
+};
 
 use crate::support::cases::is_long;
 
@@ -511,4 +515,107 @@ fn chain_takes_its_closed_form() {
             assert_eq!(s.stats().unwrap().segments_held, 1);
         }
     }
+}
+
+/// The least number of messages until each rank knows the data that it needs, by trying all orders
+/// of messages: knowledge is a set of ranks by rank, and a message adds all that its sender knows.
+fn least_messages(needs: &[u32]) -> usize {
+    let p = needs.len();
+    let start: Vec<u32> = (0..p).map(|rank| 1 << rank).collect();
+    let done = |known: &[u32]| {
+        known
+            .iter()
+            .zip(needs)
+            .all(|(known, needs)| needs & !known == 0)
+    };
+    let (mut seen, mut now) = (HashSet::from([start.clone()]), vec![start]);
+    for messages in 0.. {
+        if now.iter().any(|known| done(known)) {
+            return messages;
+        }
+        let mut next = Vec::new();
+        for known in now {
+            for (from, to) in (0..p).flat_map(|from| (0..p).map(move |to| (from, to))) {
+                let mut known = known.clone();
+                known[to] |= known[from];
+                if seen.insert(known.clone()) {
+                    next.push(known);
+                }
+            }
+        }
+        now = next;
+    }
+    unreachable!("every message may be sent")
+}
+
+/// The bound of messages of an allgather or a reduce_scatter with these sizes of blocks.
+fn bound_of_messages(collective: &Collective, blocks: &[usize]) -> usize {
+    let (p, len) = (blocks.len(), blocks.iter().sum::<usize>());
+    let all = Spans::from(Span::new(0, len));
+    let layouts = blocks.iter().enumerate().map(|(rank, &block)| {
+        let own = Spans::from(Span::new(blocks[..rank].iter().sum(), block));
+        let (input, output) = match collective {
+            Collective::Allgather => (own, all.clone()),
+            _ => (all.clone(), own),
+        };
+        Layout { len, input, output }
+    });
+    lower_bound_of_layouts(collective, Ports::BI, p, layouts, &COST(), 1).messages
+}
+
+#[test]
+fn as_many_messages_are_needed_as_the_best_order_has() {
+    for p in 2..=4usize {
+        let all = (1 << p) - 1;
+        let every = least_messages(&vec![all; p]);
+        assert_eq!(every, 2 * (p - 1));
+        for kind in [
+            Kind::Allreduce,
+            Kind::Allgather,
+            Kind::Alltoall,
+            Kind::Barrier,
+        ] {
+            let bound = lower_bound(kind, Ports::BI, p, 8, 1, &COST()).messages;
+            assert_eq!(bound, every, "{kind} on {p} ranks");
+        }
+        // The ranks of a set have blocks that are not empty.
+        for set in 1..=all {
+            let in_set = |rank: usize| set & (1 << rank) != 0;
+            let blocks: Vec<usize> = (0..p).map(|rank| usize::from(in_set(rank))).collect();
+            let needs: Vec<u32> = (0..p)
+                .map(|rank| if in_set(rank) { all } else { 0 })
+                .collect();
+            let gathered = bound_of_messages(&Collective::Allgather, &blocks);
+            assert_eq!(gathered, least_messages(&vec![set; p]), "{blocks:?}");
+            let scattered = bound_of_messages(&Collective::ReduceScatter, &blocks);
+            assert_eq!(scattered, least_messages(&needs), "{blocks:?}");
+        }
+        for elements in 1..=p {
+            let bound = lower_bound(Kind::ReduceScatter, Ports::BI, p, elements, 1, &COST());
+            let needs: Vec<u32> = (0..p).map(|r| if r < elements { all } else { 0 }).collect();
+            assert_eq!(
+                bound.messages,
+                least_messages(&needs),
+                "{elements} elements"
+            );
+        }
+        for (kind, needs) in [
+            (Kind::Broadcast, vec![1; p]),
+            (Kind::Scan, (0..p).map(|rank| (2 << rank) - 1).collect()),
+            (Kind::Exscan, (0..p).map(|rank| (1 << rank) - 1).collect()),
+        ] {
+            let bound = lower_bound(kind, Ports::BI, p, 8, 1, &COST()).messages;
+            assert!(bound <= least_messages(&needs), "{kind} on {p} ranks");
+        }
+    }
+    // Blocks of pairs: rank 0 sends to rank 1 alone, which sends nothing.
+    let mut b = Schedule::builder(3, Ports::BI, Collective::Alltoall);
+    for rank in 0..3 {
+        let spans =
+            |other| [0, 1, 2].map(|to| Span::new(to, usize::from(rank != to && to == other)));
+        let input = if rank == 0 { spans(1) } else { spans(3) };
+        let output = Span::new(3, usize::from(rank == 1));
+        b.layout(rank, 4, input, output);
+    }
+    assert_eq!(b.build().unwrap().lower_bound(&COST()).messages, 1);
 }

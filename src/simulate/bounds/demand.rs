@@ -40,6 +40,20 @@ pub(super) struct Demand {
     pub(super) displaced: f64,
 }
 
+/// The least number of messages if `some` ranks, at least one, have data that all `p` ranks need, or
+/// if `some` ranks need data of all `p`.
+///
+/// Messages are in an order in which each comes after those whose data it may pass on. A rank that
+/// needs data is *informed* by the message that completes them, or from the start. Take the first
+/// rank that is informed. Up to then, each other rank with data has sent one at least. Each other rank that needs
+/// data was not informed by then, so it receives a message that comes later. These messages are
+/// distinct. If the first rank is among those with data, and among those that need some, they are
+/// `p - 1` and `some - 1`; otherwise one more. So many are enough: the ranks with data send to one
+/// rank, which sends to those that need them.
+fn messages_among(p: usize, some: usize) -> usize {
+    p - 1 + some.saturating_sub(1)
+}
+
 impl Demand {
     /// The demand of a collective with equal blocks, for `p > 1` ranks and `m > 0` elements: see
     /// [`lower_bound`].
@@ -49,6 +63,7 @@ impl Demand {
         if !row.has_data {
             return Demand {
                 reach: p,
+                messages: messages_among(p, p),
                 mutual: p,
                 ..Demand::default()
             };
@@ -58,7 +73,7 @@ impl Demand {
             ((_, Extent::Pairs), _) | (_, (_, Extent::Pairs)) => Demand {
                 reach: p,
                 each: m,
-                messages: p,
+                messages: messages_among(p, p),
                 received: others * m,
                 sent: others * m,
                 both: 2.0 * others * m,
@@ -70,7 +85,7 @@ impl Demand {
                 if row.combines == Some(Operands::All) =>
             {
                 Demand {
-                    messages: 2 * (p - 1),
+                    messages: messages_among(p, p),
                     both: 2.0 * m,
                     total: 2.0 * others * m,
                     mutual: p,
@@ -87,16 +102,19 @@ impl Demand {
             ((Holders::Root, _), _) | (_, (Holders::Root, _)) => {
                 Demand::rooted(p, others * m, (m, m))
             }
-            ((_, Extent::Block), _) => Demand {
-                mutual: p,
-                ..Demand::all_to_all_blocks(p, others * m, m, number(p) * m)
-            },
-            // The smallest block is at most m / p, the largest at least that.
-            ((_, Extent::Whole), (_, Extent::Block)) => Demand {
-                each: m / number(p),
-                mutual: if m < number(p) { 0 } else { p },
-                ..Demand::all_to_all_blocks(p, others * m / number(p), 0.0, m)
-            },
+            ((_, Extent::Block), _) => {
+                Demand::all_to_all_blocks(p, p, others * m, m, number(p) * m)
+            }
+            // The smallest block is at most m / p, the largest at least that. Of fewer elements than
+            // ranks, each is a block.
+            ((_, Extent::Whole), (_, Extent::Block)) => {
+                let blocks = if m < number(p) { m as usize } else { p };
+                Demand {
+                    each: m / number(p),
+                    mutual: if m < number(p) { 0 } else { p },
+                    ..Demand::all_to_all_blocks(p, blocks, others * m / number(p), 0.0, m)
+                }
+            }
         };
         match row.combines {
             None => demand,
@@ -189,14 +207,21 @@ impl Demand {
         }
     }
 
-    /// `total` elements in blocks, one per rank, each of which goes to (or comes from) all ranks. A
-    /// rank receives (or sends) at most `max_other_blocks` elements and sends (or receives) its own
-    /// block of at most `own` elements.
-    fn all_to_all_blocks(p: usize, max_other_blocks: f64, own: f64, total: f64) -> Demand {
+    /// `total` elements in blocks of `mutual` of `p` ranks, each of which goes to (or comes from)
+    /// all ranks. A rank receives (or sends) at most `max_other_blocks` elements and sends (or
+    /// receives) its own block of at most `own` elements.
+    fn all_to_all_blocks(
+        p: usize,
+        mutual: usize,
+        max_other_blocks: f64,
+        own: f64,
+        total: f64,
+    ) -> Demand {
         Demand {
             reach: p,
             each: own,
-            messages: p - 1,
+            mutual,
+            messages: messages_among(p, mutual),
             received: max_other_blocks,
             sent: own,
             both: total,
@@ -243,10 +268,7 @@ impl Demand {
         if total == 0.0 {
             return Demand::default();
         }
-        Demand {
-            mutual,
-            ..Demand::all_to_all_blocks(p, total - smallest, largest, total)
-        }
+        Demand::all_to_all_blocks(p, mutual, total - smallest, largest, total)
     }
 
     fn blocks_of_pairs(p: usize, layouts: impl Iterator<Item = impl Borrow<Layout>>) -> Demand {
@@ -254,7 +276,7 @@ impl Demand {
         // By rank: the number of other ranks it receives a block from, and whether its input lists
         // one span per block.
         let (mut heard, mut listed) = (vec![0; p], vec![false; p]);
-        let mut all_need_all = true;
+        let (mut all_need_all, mut senders) = (true, 0);
         for (rank, l) in layouts.enumerate() {
             let l = l.borrow();
             let input = total_len(&l.input);
@@ -277,15 +299,20 @@ impl Demand {
             listed[rank] = l.input.len() == p;
             demand.reach = demand.reach.max(reach);
             all_need_all &= reach == p;
+            senders += usize::from(reach > 1);
             demand.sent = demand.sent.max(sent);
             demand.received = demand.received.max(received);
             demand.both = demand.both.max(sent + received);
             demand.total += sent;
         }
+        let receivers = heard.iter().filter(|&&heard| heard > 0).count();
         let heard = heard.iter().zip(&listed).filter(|(_, listed)| **listed);
         let heard = heard.map(|(heard, _)| heard + 1).max();
         demand.reach = demand.reach.max(heard.unwrap_or(0));
-        demand.mutual = if all_need_all { p } else { 0 };
+        (demand.mutual, demand.messages) = match all_need_all {
+            true => (p, messages_among(p, p)),
+            false => (0, senders.max(receivers)),
+        };
         demand
     }
 
