@@ -33,7 +33,7 @@ pub struct Finding {
     /// The rank that has the error; `None` if the ranks together do not fit the collective.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rank: Option<usize>,
-    /// The step, an index into the rank's program.
+    /// The step, an index into the rank's program; of a wrong output the last one that wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<usize>,
     /// The rank at the other end of the step.
@@ -45,9 +45,18 @@ pub struct Finding {
     /// The first wrong element of the rank's output (an index into the output, in its order).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub element: Option<usize>,
+    /// Number of wrong elements from that one on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elements: Option<usize>,
     /// Position of that element in the rank's buffer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<usize>,
+    /// The rank of the first step after which a wrong output is wrong where it stands, if known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin_rank: Option<usize>,
+    /// That step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin_step: Option<usize>,
     /// The correct value, in words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
@@ -92,10 +101,14 @@ pub enum FindingKind {
     Contributions,
     /// An output element holds the right contributions, but not in rank order.
     OperandOrder,
+    /// The schedule is for another task than the one that is asked for.
+    Task,
     /// More steps or elements than can be numbered.
     TooLarge,
     /// A note: a step writes what stands there already.
     HeldAlready,
+    /// A note: all inputs and outputs are empty, and there are no steps.
+    Nothing,
     /// A note: no step reads what a step writes, and no output holds it.
     Unused,
     /// A note: a step of a reduction to one result combines what another step has combined.
@@ -186,7 +199,8 @@ impl fmt::Display for Finding {
 
 impl Finding {
     /// A finding with only a kind and a message.
-    pub(super) fn of(kind: FindingKind, message: String) -> Finding {
+    #[doc(hidden)]
+    pub fn of(kind: FindingKind, message: String) -> Finding {
         Finding {
             kind,
             rank: None,
@@ -194,7 +208,10 @@ impl Finding {
             peer: None,
             port: None,
             element: None,
+            elements: None,
             position: None,
+            origin_rank: None,
+            origin_step: None,
             expected: None,
             found: None,
             cycle: Vec::new(),
@@ -249,12 +266,17 @@ impl Findings {
 
     /// As [`push`](Self::push), for a note: dropped if there are errors.
     pub(super) fn note(&mut self, note: impl FnOnce() -> Finding) {
-        if !self.errors.is_empty() || self.more > 0 {
+        if !self.is_empty() {
         } else if self.notes.len() < self.max_errors {
             self.notes.push(note());
         } else {
             self.more_notes += 1;
         }
+    }
+
+    /// Whether there is no error yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.errors.is_empty() && self.more == 0
     }
 
     /// Counts a finding without building its message.
@@ -268,7 +290,7 @@ impl Findings {
     }
 
     pub(super) fn report(self, in_order: bool) -> Report {
-        let keeps_order = in_order && self.errors.is_empty() && self.more == 0;
+        let keeps_order = in_order && self.is_empty();
         Report {
             errors: self.errors,
             more: self.more,

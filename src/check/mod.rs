@@ -49,6 +49,7 @@ mod deadlock;
 mod finding;
 pub(crate) mod history;
 mod memory;
+mod origin;
 mod proof;
 mod shared_ports;
 mod structure;

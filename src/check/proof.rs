@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use super::finding::Findings;
 use super::history::Recorder;
 use super::memory::{Fresh, Memory, MessageCursor, SymbolPiece};
+use super::origin::{Origin, Tracer};
 use super::symbols::{ListId, MAX_EXAMINED, Symbols, Value};
 use super::waste::Waste;
 use super::{Finding, FindingKind};
@@ -49,16 +50,23 @@ pub(super) fn prove(
         }
     }
     let totals = Totals::new(schedule.collective(), schedule.layout());
+    let mut tracer = Tracer::new(schedule, matching, &totals);
     let mut in_order = true;
     for rank in 0..schedule.ranks() {
         // Stage 1 has reported collectives whose expected output is undefined.
         if let Ok(expected) = totals.expected_output(rank) {
-            in_order &= machine.compare(schedule, rank, &expected, keep_order, findings);
+            in_order &= machine.compare(&mut tracer, rank, &expected, keep_order, findings);
         }
         for (step, at, len) in machine.memories[rank].unread() {
             let waste = &mut machine.waste;
             waste.add((rank, step as usize), FindingKind::Unused, at, len);
         }
+    }
+    if schedule.steps() == 0 && schedule.layout().iter().all(|layout| layout.len == 0) {
+        findings.note(|| {
+            let message = "all buffers are empty and there are no steps: nothing was to be proved";
+            Finding::of(FindingKind::Nothing, message.into())
+        });
     }
     // The tokens of a barrier have no bytes: any number of them costs the same. Files that tell
     // only what is sent have no outputs.
@@ -219,13 +227,13 @@ impl SymbolMachine {
     /// rank order.
     fn compare(
         &mut self,
-        schedule: &Schedule,
+        tracer: &mut Tracer<'_>,
         rank: usize,
         expected: &[Expected],
         keep_order: bool,
         findings: &mut Findings,
     ) -> bool {
-        let output = &schedule.layout()[rank].output;
+        let output = &tracer.schedule.layout()[rank].output;
         self.message.clear();
         self.read(rank, output);
         let message = std::mem::take(&mut self.message);
@@ -248,6 +256,7 @@ impl SymbolMachine {
                     let permuted = piece.value.index == value.index
                         && self.symbols.as_set(piece.value.list) == Some((first, count));
                     if !permuted || keep_order {
+                        let is_first = findings.is_empty();
                         findings.push(|| {
                             let mut wrong = WrongRun {
                                 symbols: &self.symbols,
@@ -258,7 +267,7 @@ impl SymbolMachine {
                                 expected_ranks: (first, count),
                                 found: piece.value,
                             };
-                            wrong.finding(output, permuted)
+                            wrong.finding(output, permuted, is_first, tracer)
                         });
                     }
                 }
@@ -284,7 +293,14 @@ struct WrongRun<'a> {
 }
 
 impl WrongRun<'_> {
-    fn finding(&mut self, output: &[Span], permuted: bool) -> Finding {
+    /// The finding; the first one of a report explains its symbols.
+    fn finding(
+        &mut self,
+        output: &[Span],
+        permuted: bool,
+        is_first: bool,
+        tracer: &mut Tracer<'_>,
+    ) -> Finding {
         let WrongRun { rank, element, .. } = *self;
         let position = position(output, element);
         let (expected, found) = (self.words(self.expected), self.words(self.found));
@@ -301,10 +317,37 @@ impl WrongRun<'_> {
         } else {
             FindingKind::Contributions
         };
-        let why = self.why(permuted);
+        let mut why = self.why(permuted);
+        let origin = match permuted {
+            true => Origin::default(),
+            false => tracer.origin(rank, position),
+        };
+        if !permuted {
+            why += &format!("; {}", origin.words(rank, tracer));
+        }
+        if is_first {
+            let (first, count) = self.expected_ranks;
+            let whose = match count {
+                1 => format!("rank {first}'s input"),
+                _ => format!("the inputs of ranks {first} to {}", first + count - 1),
+            };
+            why += &format!(
+                " ({expected} is element {} of {whose})",
+                self.expected.index
+            );
+        }
+        let written_by = origin
+            .written_by
+            .map(|step| &tracer.schedule.programs()[rank][step]);
         Finding {
             rank: Some(rank),
+            step: origin.written_by,
+            peer: written_by.and_then(Step::peer),
+            port: written_by.and_then(Step::port),
+            origin_rank: origin.first.map(|first| first.0),
+            origin_step: origin.first.map(|first| first.1),
             element: Some(element),
+            elements: Some(self.len),
             position: Some(position),
             expected: Some(expected.clone()),
             found: Some(found.clone()),
@@ -403,7 +446,7 @@ impl WrongRun<'_> {
 }
 
 /// Position in the buffer of output element `element`.
-fn position(output: &[Span], element: usize) -> usize {
+pub(super) fn position(output: &[Span], element: usize) -> usize {
     let mut before = 0;
     for span in output {
         if element - before < span.len {

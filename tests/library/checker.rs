@@ -1,7 +1,7 @@
 //! Tests of the checker: one hand-written schedule for every kind of error, with the exact message.
 
-use oneport::check::{FindingKind, Options};
-use oneport::{Collective, Ports, Schedule, Span, Step};
+use oneport::check::{FindingKind, Options, Report};
+use oneport::{Collective, Order, Ports, Request, Schedule, Span, Spans, Step};
 
 /// A schedule with the given layouts, each written as `len input output`.
 fn schedule(ports: &str, collective: &str, layout: &[&str], programs: &[&str]) -> Schedule {
@@ -79,7 +79,7 @@ fn correct() {
     assert_eq!(
         report.to_string(),
         "1 error\n  rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0+x1 [0], found x1+x0 [0]: \
-         x1 stands where x0 should, out of rank order"
+         x1 stands where x0 should, out of rank order (x0+x1 [0] is element 0 of the inputs of ranks 0 to 1)"
     );
     assert_eq!(report.errors[0].kind, FindingKind::OperandOrder);
 }
@@ -327,7 +327,7 @@ fn contributions() {
     for (programs, expected) in [
         (
             [format!("[{}]", add(1)), send.into(), "[]".into()],
-            "rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0..x2 [0], found x0+x1 [0]: x2 missing",
+            "rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0..x2 [0], found x0+x1 [0]: x2 missing; written by step 0 (recv_combine from 1), sent in step 0 of rank 1 (x0..x2 [0] is element 0 of the inputs of ranks 0 to 2)",
         ),
         (
             [
@@ -335,15 +335,15 @@ fn contributions() {
                 twice.into(),
                 "[]".into(),
             ],
-            "rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0..x2 [0], found x0+x1+x1 [0]: x2 missing, x1 twice",
+            "rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0..x2 [0], found x0+x1+x1 [0]: x2 missing, x1 twice; written by step 1 (recv_combine from 1), sent in step 1 of rank 1 (x0..x2 [0] is element 0 of the inputs of ranks 0 to 2)",
         ),
         (
             [all.clone(), crossed.into(), send.into()],
-            "rank 0, output element 0 (position 0 of its buffer): expected x0..x2 [0], found x0[0]+x1[1]+x2[0]: x1 from element 1 instead of 0",
+            "rank 0, output element 0 (position 0 of its buffer): expected x0..x2 [0], found x0[0]+x1[1]+x2[0]: x1 from element 1 instead of 0; written by step 1 (recv_combine from 2), sent in step 0 of rank 2; wrong since step 0 of rank 0 (recv_combine from 1), sent in step 0 of rank 1 (x0..x2 [0] is element 0 of the inputs of ranks 0 to 2)",
         ),
         (
             [all.clone(), send.into(), scratch.into()],
-            "rank 0, output element 0 (position 0 of its buffer): expected x0..x2 [0], found x0[0]+x1[0]+x2[1]: x2 from element 1 instead of 0",
+            "rank 0, output element 0 (position 0 of its buffer): expected x0..x2 [0], found x0[0]+x1[0]+x2[1]: x2 from element 1 instead of 0; written by step 1 (recv_combine from 2), sent in step 0 of rank 2 (x0..x2 [0] is element 0 of the inputs of ranks 0 to 2)",
         ),
     ] {
         let s = sum("bi", &[&programs[0], &programs[1], &programs[2]]);
@@ -352,13 +352,13 @@ fn contributions() {
     let s = sum("bi", &[&all, send, scratch]);
     assert_eq!(
         messages(&s)[1],
-        "rank 0, output element 1 (position 1 of its buffer): expected x0..x2 [1], found x0+x1+nothing [1]: never written, x2 missing"
+        "rank 0, output element 1 (position 1 of its buffer): expected x0..x2 [1], found x0+x1+nothing [1]: never written, x2 missing; written by step 1 (recv_combine from 2), sent in step 0 of rank 2; rank 2, step 0 (send to 0) reads what no step has written"
     );
     let s = two(["[]", "[]"]);
     assert_eq!(
         messages(&s),
         [
-            "rank 1, output elements 0 to 3 (from position 0 of its buffer): expected x0 [0], found nothing: never written, x0 missing"
+            "rank 1, output elements 0 to 3 (from position 0 of its buffer): expected x0 [0], found nothing: never written, x0 missing; no step writes it (x0 [0] is element 0 of rank 0's input)"
         ]
     );
     // The blocks of an allgather are in the wrong places.
@@ -378,8 +378,8 @@ fn contributions() {
     assert_eq!(
         messages(&s),
         [
-            "rank 0, output element 0 (position 2 of its buffer): expected x0 [0], found x1 [0]: x0 missing, x1 not wanted",
-            "rank 0, output element 1 (position 3 of its buffer): expected x1 [0], found x0 [0]: x1 missing, x0 not wanted",
+            "rank 0, output element 0 (position 2 of its buffer): expected x0 [0], found x1 [0]: x0 missing, x1 not wanted; written by step 2 (recv from 1), sent in step 1 of rank 1 (x0 [0] is element 0 of rank 0's input)",
+            "rank 0, output element 1 (position 3 of its buffer): expected x1 [0], found x0 [0]: x1 missing, x0 not wanted; written by step 0 (copy)",
         ]
     );
     let e = &report.errors[1];
@@ -402,7 +402,7 @@ fn repeated_doubling_terminates() {
     assert_eq!(
         messages(&s),
         [format!(
-            "rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0 [0], found {}+... ({} contributions) [0]: found {} contributions, expected 1",
+            "rank 0, output elements 0 to 1 (from position 0 of its buffer): expected x0 [0], found {}+... ({} contributions) [0]: found {} contributions, expected 1; written by step 159 (combine) (x0 [0] is element 0 of rank 0's input)",
             ["x0"; 12].join("+"),
             u64::MAX,
             u64::MAX
@@ -580,4 +580,162 @@ fn planned_schedules_waste_little() {
         "scan gossip Unused",
     ];
     assert_eq!(found, expected, "{noted:#?}");
+}
+
+/// The report of a schedule with one step replaced.
+fn with_step(schedule: &Schedule, rank: usize, step: usize, new: Step) -> Report {
+    let mut programs = schedule.programs().to_vec();
+    programs[rank][step] = new;
+    let layout = schedule.layout().to_vec();
+    let collective = schedule.collective().clone();
+    let changed = Schedule::new(schedule.ports(), collective, layout, programs);
+    changed.unwrap().check_with(&Options {
+        max_errors: usize::MAX,
+        ..Options::default()
+    })
+}
+
+/// The receive that a send meets, where each pair of ranks has its messages in order.
+fn receive_of(schedule: &Schedule, rank: usize, step: usize) -> (usize, usize) {
+    let programs = schedule.programs();
+    let to = programs[rank][step].peer().unwrap();
+    let is_between = |s: &&Step| s.is_send() && s.peer() == Some(to);
+    let nth = programs[rank][..step].iter().filter(is_between).count();
+    let mut receives = programs[to].iter().enumerate();
+    let is_receive = |s: &Step| !s.is_send() && s.peer() == Some(rank);
+    let receive = receives.by_ref().filter(|(_, s)| is_receive(s)).nth(nth);
+    (to, receive.unwrap().0)
+}
+
+#[test]
+fn a_wrong_message_is_the_origin_of_all_that_it_spoils() {
+    let mut found = 0;
+    for (request, algorithm) in [
+        (Request::allgather(5, 1), "ring"),
+        (Request::allgather(7, 3), "ring"),
+        (Request::broadcast(6, 6).segment_count(2), "chain"),
+        (Request::broadcast(9, 9), "binomial"),
+    ] {
+        let schedule = request.plan(algorithm).unwrap();
+        let elements = |spans: &Spans| -> Vec<usize> {
+            spans.iter().flat_map(|s| s.offset..s.end()).collect()
+        };
+        for (rank, program) in schedule.programs().iter().enumerate() {
+            let input = elements(&schedule.layout()[rank].input);
+            for (i, step) in program.iter().enumerate() {
+                let Step::Send { to, spans, port } = step else {
+                    continue;
+                };
+                let packed = elements(spans);
+                // The elements in the wrong order, and each replaced by one of the input.
+                let mut wrong = vec![packed.iter().rev().copied().collect::<Vec<_>>()];
+                let other = input.iter().find(|other| !packed.contains(other));
+                for at in 0..packed.len() {
+                    wrong.extend(other.map(|&other| {
+                        let mut sent = packed.clone();
+                        sent[at] = other;
+                        sent
+                    }));
+                }
+                let (to, port) = (*to, *port);
+                let (_, receive) = receive_of(&schedule, rank, i);
+                for sent in wrong {
+                    let spans: Vec<Span> = sent.iter().map(|&at| Span::new(at, 1)).collect();
+                    let spans = Spans::from(spans);
+                    let report = with_step(&schedule, rank, i, Step::Send { to, spans, port });
+                    for error in &report.errors {
+                        assert_eq!(error.kind, FindingKind::Contributions, "{report}");
+                        let origin = (error.origin_rank, error.origin_step);
+                        assert_eq!(origin, (Some(to), Some(receive)), "{algorithm}: {report}");
+                        let (rank, step) = (error.rank.unwrap(), error.step.unwrap());
+                        assert!(!schedule.programs()[rank][step].writes().is_empty());
+                        found += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(found > 100, "{found}");
+}
+
+#[test]
+fn a_contribution_counted_twice_has_the_step_that_adds_it() {
+    // Rank 1 adds what rank 2 sends twice, and passes it on to rank 0.
+    let mut b = Schedule::reduce(3, 4);
+    for _ in 0..2 {
+        b.transfer_combine(2, 1, 0..4, Order::MineFirst);
+    }
+    b.transfer_combine(1, 0, 0..4, Order::MineFirst);
+    let report = b.build().unwrap().check();
+    assert_eq!(report.errors.len(), 1, "{report}");
+    assert_eq!(
+        report.errors[0].message,
+        "rank 0, output elements 0 to 3 (from position 0 of its buffer): expected x0..x2 [0], found \
+         x0+x1+x2+x2 [0]: x2 twice; written by step 0 (recv_combine from 1), sent in step 2 of rank 1; \
+         wrong since step 1 of rank 1 (recv_combine from 2), sent in step 1 of rank 2 \
+         (x0..x2 [0] is element 0 of the inputs of ranks 0 to 2)"
+    );
+}
+
+#[test]
+fn a_message_of_what_nothing_has_written_is_named() {
+    // Rank 1 passes on the second half, which it has not.
+    let mut b = Schedule::broadcast(4, 4);
+    b.transfer(0, 1, 0..2);
+    b.transfer(1, 2, 0..4);
+    b.transfer(2, 3, 0..4);
+    let report = b.build().unwrap().check();
+    let messages: Vec<&str> = report.errors.iter().map(|e| e.message.as_str()).collect();
+    let [first, second, third] = messages[..] else {
+        panic!("{report}")
+    };
+    assert!(
+        first.ends_with("found nothing: never written, x0 missing; no step writes it (x0 [2] is element 2 of rank 0's input)"),
+        "{report}"
+    );
+    assert!(
+        second.ends_with(
+            "written by step 0 (recv from 1), sent in step 1 of rank 1; rank 1, step 1 (send to 2) \
+             reads what no step has written"
+        ),
+        "{report}"
+    );
+    assert!(
+        third.ends_with(
+            "written by step 0 (recv from 2), sent in step 1 of rank 2; wrong since step 0 of rank 2 \
+             (recv from 1), sent in step 1 of rank 1; rank 1, step 1 (send to 2) reads what no step \
+             has written"
+        ),
+        "{report}"
+    );
+}
+
+#[test]
+fn contributions_that_double_with_each_step_are_not_followed_for_ever() {
+    let mut b = Schedule::builder(1, Ports::BI, Collective::Allreduce);
+    b.layout(0, 2, [Span::new(0, 1)], [Span::new(0, 1)]);
+    for _ in 0..200 {
+        b.step(0, Step::copy(Span::new(0, 1), Span::new(1, 1)));
+        b.step(
+            0,
+            Step::combine(Span::new(1, 1), Span::new(0, 1), Order::MineFirst),
+        );
+    }
+    let report = b.build().unwrap().check();
+    assert!(
+        report.errors[0]
+            .message
+            .contains("written by step 399 (combine)"),
+        "{report}"
+    );
+    assert_eq!(report.errors[0].origin_step, None);
+}
+
+#[test]
+fn a_schedule_without_anything_says_so() {
+    let b = Schedule::builder(3, Ports::BI, Collective::Allgather);
+    let report = b.build().unwrap().check();
+    assert!(report.is_correct());
+    assert_eq!(report.notes.len(), 1, "{report}");
+    assert_eq!(report.notes[0].kind, FindingKind::Nothing);
 }

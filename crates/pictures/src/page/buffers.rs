@@ -1,10 +1,13 @@
 //! What every buffer of a page holds, and when that changes. A buffer consists of cells, between
 //! whose borders all elements have the same history; an entry says what a cell holds from then on.
 
+use std::ops::Range;
+
 use serde_json::{Value, json};
 
 use crate::blocks::Owners;
 use crate::legend::color;
+use oneport::check::Finding;
 use oneport::internal::{Held, History};
 use oneport::schedule::Schedule;
 
@@ -19,6 +22,8 @@ struct RankCells {
     borders: Vec<usize>,
     /// The output as pairs: the first cell of a span, and the number of its cells.
     output: Vec<[usize; 2]>,
+    /// The cells of the output that end with something else than they should.
+    wrong: Vec<usize>,
     /// The number of entries of the input.
     initial: usize,
     /// By step: its number of entries.
@@ -37,7 +42,8 @@ struct CellEntry {
 }
 
 impl Buffers {
-    pub(super) fn new(schedule: &Schedule, history: &History) -> Buffers {
+    /// Of `errors` those of outputs are shown.
+    pub(super) fn new(schedule: &Schedule, history: &History, errors: &[Finding]) -> Buffers {
         let has_blocks = schedule.collective().kind().has_blocks();
         let owners = has_blocks.then(|| Owners::of(schedule));
         let mut entries = Vec::new();
@@ -56,8 +62,26 @@ impl Buffers {
             let cell = |at: usize| borders.partition_point(|&border| border < at);
             let output = schedule.layout()[rank].output.iter();
             let output = output.map(|s| [cell(s.offset), cell(s.end()) - cell(s.offset)]);
+            let output: Vec<[usize; 2]> = output.collect();
+            let of_rank = errors.iter().filter(|error| error.rank == Some(rank));
+            let ranges = of_rank.filter_map(|error| {
+                let first = error.element?;
+                Some(first..first + error.elements?)
+            });
+            let ranges: Vec<Range<usize>> = ranges.collect();
+            let (mut wrong, mut element) = (Vec::new(), 0);
+            for cell in output
+                .iter()
+                .flat_map(|&[first, number]| first..first + number)
+            {
+                if ranges.iter().any(|range| range.contains(&element)) {
+                    wrong.push(cell);
+                }
+                element += borders[cell + 1] - borders[cell];
+            }
             RankCells {
-                output: output.collect(),
+                output,
+                wrong,
                 borders,
                 initial,
                 written,
@@ -85,6 +109,7 @@ impl Buffers {
         json!({
             "cells": of_ranks(&lengths),
             "outputs": of_ranks(&|b| json!(b.output)),
+            "wrong": of_ranks(&|b| json!(b.wrong)),
             "initial": of_ranks(&|b| json!(b.initial)),
             "cell": differences(&column(|e| e.cell as i64)),
             "shift": differences(&column(|e| e.shift)),

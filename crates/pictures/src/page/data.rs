@@ -12,6 +12,7 @@ use crate::gantt::{computations_overlap, doing};
 use crate::legend::{color, color_number, palette, part_name};
 use crate::svg::scale;
 use crate::{Activity, Trace, Unit, Wait, What};
+use oneport::check::Finding;
 use oneport::internal::History;
 use oneport::machine::CostModel;
 use oneport::rules::End;
@@ -60,6 +61,7 @@ pub(crate) struct PageData<'a> {
     /// Whether the data have the times: otherwise the page finds them by what each node waits for.
     pub(crate) timed: bool,
     pub(super) history: History,
+    pub(super) errors: Vec<Finding>,
     pub(super) positions: Positions,
 }
 
@@ -86,7 +88,7 @@ impl PageData<'_> {
         instants.extend(trace.activities.iter().flat_map(|a| [a.start, a.end]));
         instants.sort_unstable_by(f64::total_cmp);
         instants.dedup();
-        let buffers = Buffers::new(self.schedule, &self.history);
+        let buffers = Buffers::new(self.schedule, &self.history, &self.errors);
         let mut names = [Numbers::default(), Numbers::default()];
         let nodes = self.nodes(&instants, &mut names, &buffers);
         let [parts, reasons] = names.map(|numbers| numbers.names);

@@ -136,6 +136,7 @@ pub(crate) fn data_of<'a>(of: Shown<'a>, unit: Unit, nodes: &mut usize) -> Resul
         trace,
         simulation,
         history: history.unwrap_or_else(|| History::empty(schedule)),
+        errors: report.errors,
         positions: Positions::of(schedule)?,
     })
 }

@@ -14,11 +14,12 @@ const makeRanks = s => {
     for (const [first, number] of s.buffers.outputs[rank]) output.fill(1, first, first + number);
     return output;
   });
+  const isWrong = cells.map((_, rank) => new Set(s.buffers.wrong[rank]));
   {
     const head = [...s.lanes, "computes"].map(name => `<th scope="col">${name}</th>`).join("");
     const body = cells.map((borders, rank) => {
       const boxes = borders.slice(1).map((next, cell) =>
-        `<i${isOutput[rank][cell] ? ' class="output"' : ""} style="flex-grow:${next - borders[cell]}"></i>`);
+        `<i${isOutput[rank][cell] ? ` class="output${isWrong[rank].has(cell) ? " ends-wrong" : ""}"` : ""} style="flex-grow:${next - borders[cell]}"></i>`);
       const inner = inBoxes ? boxes.join("") : `<canvas width="${Math.min(widest, 4096)}" height="16"></canvas>`;
       return `<tr data-rank="${rank}"><th scope="row">${rank}</th>${"<td></td>".repeat(s.lanes.length + 1)}` +
         `<td class="buffer"><div style="width:${100 * borders.at(-1) / longest}%">${inner}</div></td></tr>`;
@@ -31,7 +32,8 @@ const makeRanks = s => {
       ? "A cell of a buffer names the inputs it holds: x3 [0-7] are elements 0 to 7 of rank 3's, x0..x3 are those of ranks 0 to 3 combined. "
       : `A buffer has up to ${widest} cells, too many for names: point at one, or choose its rank. `) +
       (contributors > 1 ? `${inBoxes ? "The bar at its foot" : "The height of a cell"} shows how many of the ${contributors} contributions it has. ` : "") +
-      (inBoxes ? "Output cells have a thick border." : "A line marks the output.");
+      (inBoxes ? "Output cells have a thick border" : "A line marks the output") +
+      (isWrong.some(wrong => wrong.size > 0) ? ", a red one where they end wrong." : ".");
   }
   const rowOf = [...table.tBodies[0].rows];
   const boxesOf = rowOf.map(row => [...row.querySelectorAll("i")]);
@@ -54,7 +56,7 @@ const makeRanks = s => {
     paint.clearRect(0, 0, width, height);
     for (let x = 0, cell = 0; x < width; x++) {
       while (borders[cell + 1] <= (x + .5) / width * borders.at(-1)) cell++;
-      paint.fillStyle = "#888";
+      paint.fillStyle = isWrong[rank].has(cell) ? "#d22" : "#888";
       if (isOutput[rank][cell]) paint.fillRect(x, height - 1, 1, 1);
       if (!(contributions(held[cell]) > 0)) continue;
       const tall = Math.ceil((height - 2) * contributions(held[cell]) / contributors);

@@ -273,6 +273,11 @@ fn a_schedule_from_a_file_is_shown_with_its_errors() {
     let holds = serde_json::json!(["elements 0-3: nothing"]);
     assert_eq!(shown["rows"][2]["holds"], holds);
     assert_eq!(shown["rows"][2]["boxes"], serde_json::json!([""]));
+    // Its cells are red, those of the others are not.
+    let red = "[...document.querySelectorAll('#ranks tbody tr')].map(row => row.querySelectorAll('i.ends-wrong').length)";
+    assert_eq!(browser.eval(red), serde_json::json!([0, 0, 1]));
+    let note = "document.body.textContent.includes('a red one where they end wrong')";
+    assert_eq!(browser.eval(note), true);
     audit(&mut browser, "1280-light", &path);
 }
 
