@@ -238,6 +238,20 @@ impl MachineArgs {
         self.costs.is_some() || self.profile.is_some() || rates.iter().any(Option::is_some)
     }
 
+    /// What a cost without a unit beside others with one means.
+    pub(crate) fn mixed_units(&self) -> Option<String> {
+        let names = ["--alpha", "--beta", "--gamma", "--gamma-copy"];
+        let given = names.into_iter().zip(self.rates());
+        let given = given.filter_map(|(name, rate)| Some((name, rate?)));
+        let plain = |&(_, rate): &(&str, TimeArg)| !rate.has_unit && rate.value != 0.0;
+        let (name, rate) = given.clone().find(plain)?;
+        let (with_unit, _) = given.clone().find(|(_, rate)| rate.has_unit)?;
+        Some(format!(
+            "{name} has no unit, but {with_unit} has: {} is taken as nanoseconds",
+            rate.value
+        ))
+    }
+
     pub(crate) fn rates(&self) -> [Option<TimeArg>; 4] {
         [self.alpha, self.beta, self.gamma, self.gamma_copy]
     }

@@ -17,7 +17,8 @@ Examples:
   oneport check reduce -p 9 --algorithm chain --op affine --dtype u64
   oneport plan reduce -p 4 -a chain --segments 2 -o mine.json
   oneport check --schedule mine.json --ports uni
-  oneport check --schedule mine.json r.json      several files: a line each, then a table
+  oneport check --schedule mine.json r.json      several files: a table; a folder: its .json files
+  oneport check --schedule answers --like task.json -o grades.csv       an exercise
 
 Every send must meet its receive, nothing may wait for itself, no port may carry two transfers at once, and in the end \
 every element must be where the collective wants it: for reductions each contribution exactly once, and in rank order if \
@@ -28,6 +29,21 @@ the fastest algorithm and the lower bounds. Notes are no errors. Exit code 1 mea
 pub(crate) struct CheckArgs {
     #[command(flatten)]
     common: Common,
+
+    /// Demand that the files do the task of this one: its collective, root, ranks, ports and sizes;
+    /// what its programs do does not matter. What differs is an error of the file
+    #[arg(long, value_name = "FILE", requires = "schedule")]
+    like: Option<PathBuf>,
+
+    /// Write a row for each file to FILE.csv, too
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        requires = "schedule",
+        help_heading = "Output"
+    )]
+    output: Option<PathBuf>,
 
     /// Report at most this many errors in full
     #[arg(long, alias = "most-errors", value_name = "COUNT", value_parser = parse_count,

@@ -163,8 +163,9 @@ impl OutputFile {
             Some(FileKind::Svg) => Ok(OutputFile::Svg),
             Some(FileKind::Json) => Ok(OutputFile::Json),
             _ => bail!(
-                "{}: pictures are written as FILE.svg, traces as FILE.json",
-                path.display()
+                "{}: pictures are written as FILE.svg{}, traces as FILE.json",
+                path.display(),
+                FileKind::converted(path)
             ),
         }
     }

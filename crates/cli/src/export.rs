@@ -49,9 +49,9 @@ struct Goal {
     #[command(flatten)]
     to: To,
 
-    /// Sizes of messages
-    #[arg(long, value_parser = named(&FORMS), value_name = "FORM", default_value = "uniform")]
-    form: goal::GoalForm,
+    /// Sizes of messages [default: uniform, or timed where only that can have the schedule]
+    #[arg(long, value_parser = named(&FORMS), value_name = "FORM")]
+    form: Option<goal::GoalForm>,
 }
 
 const FORMS: [Named<goal::GoalForm>; 3] = [
@@ -160,13 +160,22 @@ pub(crate) fn run(args: &ExportArgs, out: &mut dyn Write) -> Result<()> {
     }
     match &args.format {
         ExportFormat::Goal(args) => args.to.write(out, text_bytes, |input| {
-            Ok(goal::write(
-                &input.schedule,
-                &goal::GoalOptions {
-                    form: args.form,
-                    cost: input.cost.clone(),
-                },
-            )?)
+            let write = |form| {
+                let cost = input.cost.clone();
+                goal::write(&input.schedule, &goal::GoalOptions { form, cost })
+            };
+            let Some(form) = args.form else {
+                let uniform = write(goal::GoalForm::Uniform);
+                let timed = |error| match write(goal::GoalForm::Timed) {
+                    Ok(mut written) => {
+                        written.notes.insert(0, format!("{error}, and is written"));
+                        Ok(written)
+                    }
+                    Err(_) => Err(error),
+                };
+                return Ok(uniform.or_else(timed)?);
+            };
+            Ok(write(form)?)
         }),
         ExportFormat::Msccl(args) => args.to.write(out, msccl_bytes, |input| {
             let info = &input.info;

@@ -147,6 +147,19 @@ pub(crate) enum FileKind {
 }
 
 impl FileKind {
+    /// Of a file name that is none of these, but a picture's: what makes one; otherwise nothing.
+    pub(crate) fn converted(path: &Path) -> &'static str {
+        let end = path
+            .extension()
+            .map(|end| end.to_string_lossy().to_lowercase());
+        match end.as_deref() {
+            Some("pdf" | "png" | "eps" | "ps") => {
+                " (rsvg-convert -f pdf, png or eps makes such a file of it)"
+            }
+            _ => "",
+        }
+    }
+
     pub(crate) fn of(path: &Path) -> Option<FileKind> {
         let end = path.extension()?.to_string_lossy().to_lowercase();
         Some(match &*end {

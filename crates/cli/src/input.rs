@@ -196,6 +196,9 @@ impl Common {
             );
         }
         match (self.root, schedule.collective().root()) {
+            (Some(Root::Free), _) => {
+                bail!("--root free lets an algorithm choose: a schedule from a file has its root")
+            }
             (Some(Root::Rank(asked)), Some(root)) if asked != root => {
                 bail!("the schedule's root is {root}, not {asked} (--root)")
             }

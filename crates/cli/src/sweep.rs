@@ -36,8 +36,9 @@ fn kind_of(path: &Path) -> Result<FileKind> {
     match FileKind::of(path) {
         Some(kind) => Ok(kind),
         None => bail!(
-            "{}: name FILE.csv, .md, .tex, .json, .svg or .html",
-            path.display()
+            "{}: name FILE.csv, .md, .tex, .json, .html or .svg{}",
+            path.display(),
+            FileKind::converted(path)
         ),
     }
 }

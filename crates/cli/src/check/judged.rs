@@ -1,13 +1,17 @@
 //! One schedule or several files, each proved; right files are judged beside the fastest algorithm.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use oneport::check::Report;
+use oneport::Collective;
+use oneport::check::{Finding, FindingKind, Report};
 use oneport::internal::budget::memory::STEP_BYTES;
+use oneport::schedule::total_len;
 use oneport::simulate::bounds::LowerBounds;
 
 use super::{CheckArgs, verdict};
 use crate::args::Common;
+use crate::files::FileKind;
 use crate::input::{OwnFile, ScheduleInfo, print_warnings};
 use crate::prelude::*;
 use crate::task::finite;
@@ -42,6 +46,16 @@ struct Totals {
     bytes: u64,
 }
 
+/// What became of several files.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+struct Counts {
+    correct: usize,
+    /// Of the correct ones: those that do something needlessly.
+    wasteful: usize,
+    wrong: usize,
+    unreadable: usize,
+}
+
 /// A right schedule beside the fastest algorithm and the lower bounds.
 #[derive(Serialize)]
 struct Judgement {
@@ -53,6 +67,9 @@ struct Judgement {
     best: Option<Best>,
     #[serde(skip)]
     unit: Unit,
+    /// At what size, such as ` at 4 B`.
+    #[serde(skip)]
+    at: String,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -66,6 +83,7 @@ struct Best {
 type Known = Vec<(Request, Option<Best>)>;
 
 pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
+    args.writable()?;
     let input = match (args.common.input(), &args.common.files()?[..]) {
         (Err(error), [file]) if args.common.json => {
             output::json(out, &Checked::unreadable(file, &error))?;
@@ -74,27 +92,35 @@ pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
         (input, _) => input?,
     };
     print_warnings(&args.common, &input.schedule);
-    let one = One::new(args, &input, &mut Known::new());
+    let task = args.task(&args.common)?;
+    let one = One::new(args, &input, task.as_ref(), &mut Known::new());
     output::answer(out, args.common.json, &one, |out| one.print(&input, out))?;
-    let report = &one.report;
-    verdict(report.is_correct(), report.errors.len() + report.more)
+    let (right, errors) = (
+        one.report.is_correct(),
+        one.report.errors.len() + one.report.more,
+    );
+    args.write(&[Checked::One(Box::new(one))])?;
+    verdict(right, errors)
 }
 
 pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
+    args.writable()?;
     // A family has a file for each number of ranks.
-    let points = args.common.points();
+    let points = args.common.points().into_iter();
+    let points = points.map(|point| Ok((args.task(&point)?, point)));
+    let points: Vec<(Option<Schedule>, Common)> = points.collect::<Result<_>>()?;
     let families = args.common.files()?;
     let families = families.iter();
     let files = families.flat_map(|file| points.iter().map(move |point| (point, file)));
     let files: Vec<_> = files.collect();
     let bar = WorkBar::new(files.len() as u64, "checking {msg} {wide_bar} {pos}/{len}");
     let mut known = Known::new();
-    let check = |&(point, file): &(&Common, &OwnFile)| {
+    let check = |&((task, point), file): &(&(Option<Schedule>, Common), &OwnFile)| {
         let ranks = point.ranks().ok().flatten();
         let file = &file.of_family(ranks).unwrap_or_else(|_| file.clone());
         bar.name(&name_of(&file.path));
         let checked = match point.read(file) {
-            Ok(input) => Checked::One(Box::new(One::new(args, &input, &mut known))),
+            Ok(input) => Checked::One(Box::new(One::new(args, &input, task.as_ref(), &mut known))),
             Err(error) => Checked::unreadable(file, &error),
         };
         bar.add(1);
@@ -102,10 +128,13 @@ pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
     };
     let schedules: Vec<Checked> = files.iter().map(check).collect();
     bar.finish();
-    let wrong = schedules.iter().filter(|checked| !checked.is_right());
-    let wrong = wrong.count();
-    let json = record! { ok: wrong == 0, schedules: &schedules };
-    output::answer(out, args.common.json, &json, |out| print(&schedules, out))?;
+    let counts = Counts::of(&schedules);
+    let wrong = counts.wrong + counts.unreadable;
+    let json = record! { ok: wrong == 0, counts: counts, schedules: &schedules };
+    output::answer(out, args.common.json, &json, |out| {
+        print(&schedules, counts, out)
+    })?;
+    args.write(&schedules)?;
     if wrong > 0 {
         let all = counted(files.len(), "schedule");
         return Err(output::wrong(format!("{wrong} of {all} failed the check")));
@@ -113,9 +142,130 @@ pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
+impl CheckArgs {
+    /// The schedule whose task those of a point must do.
+    fn task(&self, point: &Common) -> Result<Option<Schedule>> {
+        let read = |path: &PathBuf| {
+            let (name, path) = (None, path.clone());
+            Ok(point.read(&OwnFile { name, path })?.schedule)
+        };
+        self.like.as_ref().map(read).transpose()
+    }
+
+    /// Refuses a file that no table can be written to.
+    fn writable(&self) -> Result<()> {
+        if let Some(path) = &self.output
+            && FileKind::of(path) != Some(FileKind::Csv)
+        {
+            let path = path.display();
+            bail!("{path}: the table of results is written as FILE.csv (--json prints all of it)");
+        }
+        output::writable(&[("-o", self.output.as_deref())])
+    }
+
+    fn write(&self, schedules: &[Checked]) -> Result<()> {
+        match &self.output {
+            Some(path) => {
+                output::write_named(path, &output::csv(schedules.iter().map(Checked::row))?)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Counts {
+    fn of(schedules: &[Checked]) -> Counts {
+        let mut counts = Counts::default();
+        for checked in schedules {
+            match checked {
+                Checked::Unreadable { .. } => counts.unreadable += 1,
+                Checked::One(one) if one.report.is_correct() => {
+                    counts.correct += 1;
+                    counts.wasteful += usize::from(one.notes() > 0);
+                }
+                Checked::One(_) => counts.wrong += 1,
+            }
+        }
+        counts
+    }
+}
+
+/// `22 correct (7 wasteful), 11 wrong, 7 unreadable`.
+impl fmt::Display for Counts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} correct", self.correct)?;
+        if self.wasteful > 0 {
+            write!(f, " ({} wasteful)", self.wasteful)?;
+        }
+        for (count, what) in [(self.wrong, "wrong"), (self.unreadable, "unreadable")] {
+            if count > 0 {
+                write!(f, ", {count} {what}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What `schedule` is to do, if that is not what `task` is to do: the difference.
+fn unlike(schedule: &Schedule, task: &Schedule) -> Option<String> {
+    let collective = |schedule: &Schedule| match schedule.collective() {
+        Collective::Multicast { root, targets } => {
+            format!("multicast from {root} to {targets:?}")
+        }
+        other => match other.root() {
+            Some(root) => format!("{} with root {root}", other.kind()),
+            None => other.kind().to_string(),
+        },
+    };
+    let ports = |schedule: &Schedule| match schedule.ports() {
+        ports if ports.k() > 1 => format!("{} x {}", ports.name(), ports.k()),
+        ports => ports.name().to_string(),
+    };
+    let both = [schedule, task];
+    for (what, [own, asked]) in [
+        ("it performs", both.map(collective)),
+        (
+            "its number of ranks is",
+            both.map(|s| s.ranks().to_string()),
+        ),
+        ("its ports are", both.map(ports)),
+    ] {
+        if own != asked {
+            return Some(format!("{what} {own}, not {asked}"));
+        }
+    }
+    for (rank, (own, asked)) in schedule.layout().iter().zip(task.layout()).enumerate() {
+        for (what, own, asked) in [
+            ("input", &own.input, &asked.input),
+            ("output", &own.output, &asked.output),
+        ] {
+            let [own, asked] = [own, asked].map(|spans| total_len(spans));
+            if own != asked {
+                let own = counted(own, "element");
+                return Some(format!("the {what} of rank {rank} has {own}, not {asked}"));
+            }
+        }
+    }
+    // Blocks of pairs may differ where their sums do not.
+    let [own, asked] = both.map(|schedule| Request::like(schedule).ok());
+    let blocks = |request: &Option<Request>| Some(request.as_ref()?.get_blocks()?.to_vec());
+    (blocks(&own) != blocks(&asked)).then(|| "its blocks have other sizes".to_string())
+}
+
 impl One {
-    fn new(args: &CheckArgs, input: &Input, known: &mut Known) -> One {
-        let report = input.check(&args.common, args.max_errors);
+    fn new(args: &CheckArgs, input: &Input, task: Option<&Schedule>, known: &mut Known) -> One {
+        let mut report = input.check(&args.common, args.max_errors);
+        if let Some(why) = task.and_then(|task| unlike(&input.schedule, task)) {
+            let message = format!("another task than is asked for: {why}");
+            report
+                .errors
+                .insert(0, Finding::of(FindingKind::Task, message));
+            (report.keeps_order, report.notes, report.more_notes) = (false, Vec::new(), 0);
+            if report.errors.len() > args.max_errors {
+                report.errors.pop();
+                report.more += 1;
+            }
+        }
         // Files that tell only what is sent have no outputs.
         let has_output = input.schedule.layout().iter().any(|l| !l.output.is_empty());
         let read = input.planned.is_none() && input.series.is_none();
@@ -127,6 +277,10 @@ impl One {
             report,
             info: input.info.clone(),
         }
+    }
+
+    fn notes(&self) -> usize {
+        self.report.notes.len() + self.report.more_notes
     }
 
     fn print(&self, input: &Input, out: &mut dyn Write) -> Result<()> {
@@ -202,56 +356,90 @@ impl Checked {
         }
     }
 
-    fn line(&self) -> String {
-        let one = match self {
-            Checked::Unreadable { error, .. } => return error.clone(),
-            Checked::One(one) => one,
+    /// What is wrong with it, in a sentence.
+    fn failure(&self) -> Option<String> {
+        let report = match self {
+            Checked::Unreadable {
+                schedule, error, ..
+            } => {
+                // An error of a file begins with its name.
+                let before = format!("{schedule}: ");
+                return Some(error.strip_prefix(&before).unwrap_or(error).to_string());
+            }
+            Checked::One(_) if self.is_right() => return None,
+            Checked::One(one) => &one.report,
         };
-        let count = |first: &[_], more: usize| match first.len() + more {
+        let others = match report.errors.len() + report.more {
             0 | 1 => String::new(),
             n => format!(" ({} more)", n - 1),
         };
-        let report = &one.report;
-        if let Some(first) = report.errors.first() {
-            return format!("wrong: {first}{}", count(&report.errors, report.more));
+        let first = report.errors.first().map(ToString::to_string);
+        Some(format!("wrong: {}{others}", first.unwrap_or_default()))
+    }
+
+    fn result(&self) -> &'static str {
+        match self {
+            Checked::Unreadable { .. } => "UNREADABLE",
+            Checked::One(_) if self.is_right() => "correct",
+            Checked::One(_) => "WRONG",
         }
-        let mut line = match (report.is_correct(), report.keeps_order) {
-            (false, _) => "wrong".to_string(),
-            (true, true) => "correct".into(),
-            (true, false) => "correct for operators that commute".into(),
+    }
+
+    /// A row for other programs.
+    fn row(&self) -> impl Serialize {
+        let one = match self {
+            Checked::One(one) => Some(one),
+            Checked::Unreadable { .. } => None,
         };
-        if let Some(judgement) = &one.judgement {
-            line += &format!("; {}", judgement.sentence());
+        let (info, report) = (one.map(|one| &one.info), one.map(|one| &one.report));
+        let judged = self.judged();
+        record! {
+            schedule: self.name(),
+            name: self.own_name(),
+            result: self.result().to_lowercase(),
+            collective: info.map(|info| info.collective),
+            root: info.and_then(|info| info.root),
+            ranks: info.map(|info| info.ranks),
+            ports: info.map(|info| info.ports),
+            ported: info.map(|info| info.ported),
+            bytes: info.and_then(|info| info.vector_bytes),
+            errors: report.map(|report| report.errors.len() + report.more),
+            error: self.failure(),
+            notes: one.map(|one| one.notes()),
+            note: report.and_then(|report| Some(&report.notes.first()?.message)),
+            time: judged.map(|j| j.own.time),
+            time_unit: info.map(|info| info.time_unit),
+            x_bound: judged.and_then(|j| j.ratio).map(Number),
+            rounds: judged.map(|j| j.own.rounds),
+            messages: judged.map(|j| j.own.messages),
+            volume_bytes: judged.map(|j| j.own.bytes),
+            least_messages: judged.map(|j| j.lower_bounds.messages),
+            least_volume_bytes: judged.map(|j| j.lower_bounds.bytes),
+            best: judged.and_then(|j| Some(&j.best.as_ref()?.algorithm)),
+            best_time: judged.and_then(|j| Some(j.best.as_ref()?.totals.time)),
         }
-        if let Some(first) = report.notes.first() {
-            line += &format!("; {first}{}", count(&report.notes, report.more_notes));
-        }
-        line
     }
 }
 
-fn print(schedules: &[Checked], out: &mut dyn Write) -> Result<()> {
+/// A sentence for each file that fails, then a row for each file, in their order.
+fn print(schedules: &[Checked], counts: Counts, out: &mut dyn Write) -> Result<()> {
     for checked in schedules {
-        let (name, line) = (checked.name(), checked.line());
-        // An error of a file begins with its name.
-        let line = line.strip_prefix(&format!("{name}: ")).unwrap_or(&line);
-        writeln!(out, "{name}: {line}")?;
+        if let Some(failure) = checked.failure() {
+            writeln!(out, "{}: {failure}", checked.name())?;
+        }
     }
-    writeln!(out)?;
+    if counts.wrong + counts.unreadable > 0 {
+        writeln!(out)?;
+    }
     let mut tasks = schedules.iter().filter_map(Checked::task);
     let first = tasks.next();
     let several = tasks.any(|other| Some(other) != first);
-    let notes = |one: &One| one.report.notes.len() + one.report.more_notes;
     let named = schedules.iter().any(|checked| checked.own_name().is_some());
     let columns = Columns::<Checked>::default()
         .add("schedule", |checked| checked.name().to_string())
         .add_if(named, "name", |checked| or_dash(checked.own_name()))
         .add_if(several, "task", |checked| or_dash(checked.task()))
-        .add("result", |checked| match checked {
-            Checked::Unreadable { .. } => "UNREADABLE",
-            Checked::One(_) if checked.is_right() => "correct",
-            Checked::One(_) => "WRONG",
-        })
+        .add("result", Checked::result)
         .add(">time", |checked| {
             or_dash(checked.judged().map(|j| j.unit.show(j.own.time.0)))
         })
@@ -267,10 +455,12 @@ fn print(schedules: &[Checked], out: &mut dyn Write) -> Result<()> {
         .add(">volume", |checked| {
             or_dash(checked.judged().map(|j| show_bytes(j.own.bytes)))
         })
-        .add(">notes", |checked| or_dash(checked.right().map(notes)));
+        .add(">notes", |checked| or_dash(checked.right().map(One::notes)));
     output::table_with(out, &columns, schedules, |row| {
         (!schedules[row].is_right()).then_some(output::WRONG)
-    })
+    })?;
+    writeln!(out, "\n{counts}")?;
+    Ok(())
 }
 
 impl Judgement {
@@ -299,33 +489,47 @@ impl Judgement {
             own,
             best,
             unit: input.unit,
+            at: input.info.vector_bytes.map_or_else(String::new, |bytes| {
+                let blocks = if input.info.kind.is_sized_by_block() {
+                    "blocks of "
+                } else {
+                    ""
+                };
+                format!(" at {blocks}{}", show_bytes(bytes))
+            }),
         })
     }
 
-    /// What is more than needed, such as `2 times the bound; binomial takes 4 us`.
+    /// What is more than needed, such as `its time is 2 times the lower bound at 4 B; binomial takes
+    /// 4 us`.
     fn sentence(&self) -> String {
         let (own, least) = (&self.own, &self.lower_bounds);
         let mut parts = Vec::new();
         if least.messages > 0 && own.messages > least.messages && own.bytes > least.bytes {
             parts.push(format!(
-                "{}, {} (needed: {}, {})",
+                "{} carry {}, and {} with {} are needed at least",
                 counted(own.messages, "message"),
                 show_bytes(own.bytes),
                 least.messages,
                 show_bytes(least.bytes)
             ));
         }
-        parts.push(match self.ratio {
-            Some(ratio) => format!("{} times the bound", number(ratio, 3)),
-            None => format!("takes {}", self.unit.show(own.time.0)),
+        let is_optimal = self.ratio.is_some_and(|ratio| ratio <= 1.0 + 1e-9);
+        parts.push(match self.ratio.map(|ratio| number(ratio, 3)) {
+            Some(_) if is_optimal => format!("its time is the lower bound{}", self.at),
+            Some(ratio) if ratio == "1" => {
+                format!("its time is within 0.1% of the lower bound{}", self.at)
+            }
+            Some(ratio) => format!("its time is {ratio} times the lower bound{}", self.at),
+            None => format!("it takes {}{}", self.unit.show(own.time.0), self.at),
         });
         match &self.best {
             Some(best) if best.totals.time.0 < own.time.0 * (1.0 - 1e-9) => {
                 let time = self.unit.show(best.totals.time.0);
                 parts.push(format!("{} takes {time}", best.algorithm));
             }
-            Some(_) => parts.push("no algorithm here is faster".into()),
-            None => {}
+            Some(_) if !is_optimal => parts.push("no algorithm here is faster".into()),
+            _ => {}
         }
         parts.join("; ")
     }

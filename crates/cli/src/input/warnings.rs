@@ -33,6 +33,9 @@ pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Port
             "gamma_copy is greater than beta: the best trees are looked for in O(p^3) instead of O(p^2)",
         );
     }
+    if let Some(mixed) = args.machine.mixed_units() {
+        output::note(&mixed);
+    }
     if args.root.is_some() && collective.root().is_none() {
         output::note(&format!("{} has no root; --root is ignored", kind.name()));
     }

@@ -35,6 +35,8 @@ pub(super) struct Explained {
     links: Vec<(Link, String)>,
     /// By rank: by how much it is done before the end.
     slack: Vec<f64>,
+    /// The rank that was asked for.
+    rank: Option<usize>,
 }
 
 impl Asked {
@@ -76,6 +78,7 @@ impl Asked {
             arrival,
             links,
             slack: slack.collect(),
+            rank: self.0.map(|(rank, _)| rank),
         })
     }
 }
@@ -125,6 +128,7 @@ impl Explained {
                 }
                 Reason::Arrival if is_later => format!("it waits for latency alone, for {later}"),
                 Reason::Arrival => "it waits for nothing".to_string(),
+                Reason::Partner if link.start == 0.0 => "it starts at once".to_string(),
                 Reason::Partner if !is_later => format!("rank {other} is ready no earlier"),
                 Reason::Partner if words.starts_with("send") => {
                     format!("rank {other} is ready at {ready}, and heard of {later} later")
@@ -156,6 +160,11 @@ impl Explained {
                 out,
                 "  rank {rank}, step {step} ({words}), {start} to {end}: {because}"
             )?;
+        }
+        if let Some(rank) = self.rank {
+            let slack = unit.show(self.slack[rank]);
+            writeln!(out, "\nslack: rank {rank} is done {slack} before the end")?;
+            return Ok(());
         }
         writeln!(out, "\nslack:")?;
         let columns = Columns::<usize>::default()

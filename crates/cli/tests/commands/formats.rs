@@ -178,7 +178,10 @@ fn broken_files_give_one_message_and_no_file() {
             "MSCCL has no scan",
         ),
         (
-            format!("export goal gather -p 4 -a oblivious -o {}", path("out")),
+            format!(
+                "export goal gather -p 4 -a oblivious --form uniform -o {}",
+                path("out")
+            ),
             "all messages take the same time",
         ),
         (

@@ -160,6 +160,8 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
             "cannot read no/such/file.json",
         ),
         ("simulate --schedule .", "is a folder"),
+        ("compare reduce -o x.pdf", "or .svg (rsvg-convert -f pdf"),
+        ("draw reduce -o x.pdf", "FILE.svg (rsvg-convert -f pdf"),
         (
             "simulate reduce --costs no/such/file.json",
             "cannot read no/such/file.json",
@@ -565,5 +567,69 @@ fn colours_are_for_terminals() {
     assert_eq!(
         coloured.replace("\u{1b}[1m", "").replace("\u{1b}[0m", ""),
         plain
+    );
+}
+
+/// What is printed on standard error by a command that succeeds.
+fn notes(arguments: &str) -> String {
+    let output = oneport(arguments).assert().success().get_output().clone();
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn a_cost_without_a_unit_beside_others_is_noted() {
+    let said = notes("simulate reduce -p 4 --alpha 2 --beta 10GB/s");
+    let note = "--alpha has no unit, but --beta has: 2 is taken as nanoseconds";
+    assert!(said.contains(note), "{said}");
+    for costs in [
+        "--alpha 2 --beta 1",
+        "--alpha 2us --beta 1ns",
+        "--alpha 2us --beta 0",
+    ] {
+        let said = notes(&format!("simulate reduce -p 4 {costs}"));
+        assert!(!said.contains("has no unit"), "{costs}: {said}");
+    }
+}
+
+#[test]
+fn a_schedule_from_a_file_has_its_root() {
+    let mut command = oneport("simulate --schedule - --root free");
+    let message = failure(command.write_stdin(PAIR), 2);
+    assert!(
+        message.contains("a schedule from a file has its root"),
+        "{message}"
+    );
+}
+
+#[test]
+fn goal_is_written_in_the_form_that_can_have_the_schedule() {
+    let export = "export goal broadcast -p 4 -a binomial --ports uni";
+    assert!(text(export).contains("\"timed\":true"));
+    let said = notes(export);
+    let why = "these ports are unidirectional; the timed form may take it, and is written";
+    assert!(said.contains(why), "{said}");
+    let message = failure(&mut oneport(&format!("{export} --form uniform")), 2);
+    assert!(message.contains("unidirectional"), "{message}");
+    // The uniform form is the default still.
+    let uniform = "export goal broadcast -p 4 -a binomial";
+    assert!(!text(uniform).contains("\"timed\""));
+    // Neither form can: the reason of the first is told.
+    let message = failure(&mut oneport(&format!("{export} --overlap")), 2);
+    assert!(message.contains("unidirectional"), "{message}");
+}
+
+#[test]
+fn an_explanation_of_a_rank_ends_with_its_slack() {
+    let simulate = "simulate reduce -p 4 -a binomial --bytes 8 --alpha 10 --beta 1 --explain";
+    let all = text(simulate);
+    assert!(
+        all.contains("\nslack:\n") && all.contains("done before the end by"),
+        "{all}"
+    );
+    let one = text(&format!("{simulate} 3"));
+    let end = "\nslack: rank 3 is done 18 before the end\n";
+    assert!(
+        one.ends_with(end) && one.contains("0 to 18: it starts at once"),
+        "{one}"
     );
 }

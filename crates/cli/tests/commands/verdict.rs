@@ -3,7 +3,7 @@
 use assert_cmd::Command;
 use oneport::{Collective, CostModel, Ports, Schedule, Span, Step};
 use oneport_pictures::{Caption, Shown, Unit, page};
-use serde_json::Value;
+use serde_json::{Value, json as value};
 
 use super::cli::{PAIR, folder};
 use crate::support::run::{failure, json, oneport};
@@ -215,23 +215,30 @@ fn several_files_are_a_row_each() {
         |options: &str| oneport(&format!("check --schedule {} {options}", several.join(" ")));
     let (code, printed, _) = done(command(""));
     let lines: Vec<_> = printed.lines().collect();
-    assert_eq!((code, lines.len()), (1, 5 + 1 + 1 + 5), "{printed}");
+    assert_eq!((code, lines.len()), (1, 3 + 1 + 1 + 5 + 1 + 1), "{printed}");
     for (i, (name, result)) in several
         .iter()
         .zip(["correct", "correct", "WRONG", "UNREADABLE", "UNREADABLE"])
         .enumerate()
     {
-        assert!(lines[i].starts_with(&format!("{name}: ")), "{printed}");
+        // Those that fail have a sentence.
         assert!(
-            lines[7 + i].starts_with(name.as_str()) && lines[7 + i].contains(result),
+            i < 2 || lines[i - 2].starts_with(&format!("{name}: ")),
+            "{printed}"
+        );
+        assert!(
+            lines[5 + i].starts_with(name.as_str()) && lines[5 + i].contains(result),
             "{printed}"
         );
     }
     let expected = "expected an object with ranks, ports, collective, layout and programs";
-    assert!(lines[3].ends_with(expected), "{printed}");
+    assert!(lines[1].ends_with(expected), "{printed}");
+    assert_eq!(lines[11], "2 correct (1 wasteful), 1 wrong, 2 unreadable");
     let (code, printed, _) = done(command("--json"));
     let found: Value = serde_json::from_str(&printed).unwrap();
     assert_eq!((code, &found["ok"]), (1, &Value::Bool(false)));
+    let counts = value!({ "correct": 2, "wasteful": 1, "wrong": 1, "unreadable": 2 });
+    assert_eq!(found["counts"], counts);
     let found = found["schedules"].as_array().unwrap();
     let right: Vec<_> = found.iter().map(|one| one["ok"] == true).collect();
     assert_eq!(right, [true, true, false, false, false]);
@@ -242,11 +249,10 @@ fn several_files_are_a_row_each() {
             name.starts_with(place.to_str().unwrap())
         );
     }
-    let (code, _, _) = done(oneport(&format!(
-        "check --schedule {} {}",
-        several[0], several[1]
-    )));
+    let right = format!("check --schedule {} {}", several[0], several[1]);
+    let (code, printed, _) = done(oneport(&right));
     assert_eq!(code, 0);
+    assert!(printed.starts_with("schedule ") && printed.ends_with("\n2 correct (1 wasteful)\n"));
     failure(
         &mut oneport(&format!(
             "simulate --schedule {0} --schedule {0}",
@@ -254,6 +260,186 @@ fn several_files_are_a_row_each() {
         )),
         2,
     );
+}
+
+#[test]
+fn results_are_a_table_for_other_programs() {
+    let place = folder("verdict_csv");
+    let check = |options: &str| {
+        let mut command = oneport(&format!("check {options}"));
+        done({
+            command.current_dir(&place);
+            command
+        })
+    };
+    let [right, wasteful, wrong] =
+        ["right", "wasteful", "wrong"].map(|name| format!("{TEACHING}/reduce-{name}.json"));
+    let files = format!("{right} mine={wasteful} {wrong} no.json");
+    let (code, _, _) = check(&format!("--schedule {files} -o all.csv"));
+    assert_eq!(code, 1);
+    let mut table = csv::Reader::from_path(place.join("all.csv")).unwrap();
+    let head = table.headers().unwrap().clone();
+    let rows: Vec<csv::StringRecord> = table.records().map(Result::unwrap).collect();
+    let column = |name: &str| {
+        let at = head.iter().position(|title| title == name).unwrap();
+        rows.iter()
+            .map(|row| row[at].to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(column("schedule"), [&right, &wasteful, &wrong, "no.json"]);
+    assert_eq!(
+        column("result"),
+        ["correct", "correct", "wrong", "unreadable"]
+    );
+    assert_eq!(column("name"), ["", "mine", "", ""]);
+    assert_eq!(column("notes"), ["0", "2", "0", ""]);
+    assert_eq!(column("messages"), ["3", "5", "", ""]);
+    assert_eq!(column("least_messages"), ["3", "3", "", ""]);
+    assert!(column("error")[2].contains("x3 twice") && column("error")[3].contains("cannot read"));
+    // One file is a row, too.
+    assert_eq!(check(&format!("--schedule {right} -o one.csv")).0, 0);
+    let one = std::fs::read_to_string(place.join("one.csv")).unwrap();
+    assert_eq!(one.lines().count(), 2);
+    for (options, expected) in [
+        ("reduce -p 4 -o x.csv", "--schedule"),
+        ("reduce -p 4 --like x.json", "--schedule"),
+        (
+            "--schedule no.json -o x.txt",
+            "x.txt: the table of results is written as FILE.csv",
+        ),
+    ] {
+        let message = failure(oneport(&format!("check {options}")).current_dir(&place), 2);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[test]
+fn a_task_may_be_demanded() {
+    let place = folder("verdict_like");
+    let make = |arguments: &str| {
+        let mut command = oneport(arguments);
+        command.current_dir(&place).assert().success();
+    };
+    make("plan reduce -p 4 --bytes 6 -a chain -o task.json");
+    make("plan allgather -p 4 --bytes 2 -a ring -o blocks.json");
+    let empty = r#"{ "ranks": 4, "ports": "bi", "collective": {"kind": "reduce", "root": 0},
+        "layout": [EMPTY, EMPTY, EMPTY, EMPTY], "programs": [[], [], [], []] }"#;
+    let empty = empty.replace("EMPTY", r#"{"len": 0, "input": [], "output": []}"#);
+    std::fs::write(place.join("empty.json"), empty).unwrap();
+    let check = |options: &str| {
+        let mut command = oneport(&format!("check {options}"));
+        command.current_dir(&place);
+        done(command)
+    };
+    let (code, printed, _) = check("--schedule empty.json");
+    let note = "note: all buffers are empty and there are no steps: nothing was to be proved";
+    assert!(code == 0 && printed.contains(note), "{printed}");
+    for (plan, task, expected) in [
+        ("reduce -p 4 --bytes 6 -a binomial", "task", ""),
+        ("reduce -p 4 --bytes 6 -a chain --segments 3", "task", ""),
+        (
+            "reduce -p 4 --bytes 1",
+            "task",
+            "the input of rank 0 has 1 element, not 6",
+        ),
+        (
+            "reduce -p 3 --bytes 6",
+            "task",
+            "its number of ranks is 3, not 4",
+        ),
+        (
+            "reduce -p 4 --bytes 6 --root 1",
+            "task",
+            "it performs reduce with root 1, not reduce with root 0",
+        ),
+        (
+            "allreduce -p 4 --bytes 6",
+            "task",
+            "it performs allreduce, not reduce with root 0",
+        ),
+        (
+            "reduce -p 4 --bytes 6 --ports uni",
+            "task",
+            "its ports are uni, not bi",
+        ),
+        (
+            "reduce -p 4 --bytes 6 --ported 2",
+            "task",
+            "its ports are bi x 2, not bi",
+        ),
+        ("allgather -p 4 --sizes 2,2,2,2", "blocks", ""),
+        (
+            "allgather -p 4 --sizes 2,3,1,2",
+            "blocks",
+            "the input of rank 1 has 3 elements, not 2",
+        ),
+    ] {
+        make(&format!("plan {plan} -o mine.json"));
+        let (code, printed, _) = check(&format!("--schedule mine.json --like {task}.json"));
+        assert_eq!(code, i32::from(!expected.is_empty()), "{plan}: {printed}");
+        let said = format!("another task than is asked for: {expected}");
+        assert_eq!(
+            printed.contains(&said),
+            !expected.is_empty(),
+            "{plan}: {printed}"
+        );
+    }
+    let (code, printed, _) = check("--schedule task.json empty.json --like task.json --json");
+    let found: Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!((code, &found["counts"]["wrong"]), (1, &value!(1)));
+    let error = &found["schedules"][1]["errors"][0];
+    assert_eq!(error["kind"], "task");
+    // Both at another size.
+    assert_eq!(
+        check("--schedule task.json --like task.json --bytes 12").0,
+        0
+    );
+    let message = failure(
+        oneport("check --schedule task.json --like no.json").current_dir(&place),
+        2,
+    );
+    assert!(message.contains("cannot read no.json"), "{message}");
+}
+
+#[test]
+fn verdicts_say_at_what_size_they_hold() {
+    let verdict = |file: &str, options: &str| {
+        let check = format!("check --schedule {TEACHING}/{file}.json {options}");
+        let (_, printed, _) = done(oneport(&check));
+        let line = printed.lines().find(|line| line.starts_with("verdict"));
+        line.unwrap_or_else(|| panic!("{printed}")).to_string()
+    };
+    for (file, options, expected) in [
+        (
+            "reduce-right",
+            "",
+            "its time is within 0.1% of the lower bound at 4 B; no algorithm here is faster",
+        ),
+        (
+            "reduce-right",
+            "--alpha 1 --beta 0",
+            "its time is the lower bound at 4 B",
+        ),
+        (
+            "reduce-wasteful",
+            "",
+            "5 messages carry 20 B, and 3 with 12 B are needed at least; its time is 1.5 times the \
+             lower bound at 4 B; binomial takes 2.0008 us",
+        ),
+        (
+            "allgather-right",
+            "--bytes 1KiB",
+            "times the lower bound at blocks of 1 KiB; ",
+        ),
+        (
+            "allgather-wasteful",
+            "",
+            "16 messages carry 16 B, and 6 with 12 B are needed at least",
+        ),
+    ] {
+        let found = verdict(file, options);
+        assert!(found.contains(expected), "{file}: {found}");
+    }
 }
 
 #[test]

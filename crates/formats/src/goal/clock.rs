@@ -36,7 +36,7 @@ impl GoalClock {
                 false => ("timed", "bytes"),
             };
             Err(Error::usage(format!(
-                "the {form} form of GOAL: {why}; --form {other} may take it"
+                "the {form} form of GOAL: {why}; the {other} form may take it"
             )))
         };
         // Tokens have no bytes.

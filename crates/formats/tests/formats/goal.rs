@@ -240,8 +240,8 @@ fn what_the_uniform_form_lacks_is_refused() {
     let uni = binomial.clone().with_ports(Ports::UNI).unwrap();
     refuse(&uni, cost(), "ports are unidirectional");
     refuse(&binomial, cost().overlap(true), "overlaps communication");
-    refuse(&binomial, cost().latency(1.0), "--form timed");
-    refuse(&binomial, cost().eager(Eager::All), "--form timed");
+    refuse(&binomial, cost().latency(1.0), "the timed form");
+    refuse(&binomial, cost().eager(Eager::All), "the timed form");
     let gather = Request::gather(4, 1).plan("oblivious").unwrap();
     refuse(&gather, cost(), "some have 1 elements and others 2");
     let empty = Request::broadcast(4, 0).plan("binomial").unwrap();
