@@ -123,7 +123,10 @@ impl SweepArgs {
     pub(crate) fn table<'a>(&'a self, common: &'a Common) -> Table<'a> {
         let ranks = |point: &Common| point.ranks().ok().flatten();
         Table {
-            inputs: self.inputs(common, &common.points().iter().map(ranks).collect()),
+            // Only a CSV file keeps it, so nothing is read ahead of the command for others.
+            inputs: self.csv().map_or_else(String::new, |_| {
+                self.inputs(common, &common.points().iter().map(ranks).collect())
+            }),
             common,
             args: self,
             collective: String::new(),
