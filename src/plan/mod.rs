@@ -94,6 +94,7 @@ pub(crate) mod exchange {
     pub(crate) mod doubling_scan;
     pub(crate) mod edge_colouring;
     mod few_odd;
+    pub(crate) mod few_scan;
     pub(crate) mod fibonacci;
     pub(crate) mod fibonacci_census;
     pub(crate) mod gossip;
@@ -298,11 +299,13 @@ const ALGORITHMS: &[Row] = &[
     exchange::doubling_scan::SCAN,
     pipeline::scan::SCAN,
     exchange::gossip::SCAN,
+    exchange::few_scan::SCAN,
     exchange::doubling_exscan::DOUBLING,
     exchange::doubling_exscan::SHIFTED,
     exchange::doubling_exscan::ONE_TWO_THREE,
     pipeline::scan::EXSCAN,
     exchange::gossip::EXSCAN,
+    exchange::few_scan::EXSCAN,
     gather::linear::GATHER,
     gather::binomial::OBLIVIOUS_GATHER,
     gather::binomial::BEST_ROOT_GATHER,

@@ -141,6 +141,40 @@ fn few_odd_ranks_take_the_rounds_of_one_more() {
     );
 }
 
+/// Rounds that a solver found; each message is as long as the vector.
+#[test]
+fn scans_of_few_ranks_take_the_fewest_rounds_known() {
+    let rounds = [3, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6];
+    for (p, rounds) in (5..).zip(rounds) {
+        for kind in [Kind::Scan, Kind::Exscan] {
+            let request = Request::new(kind, p, 3).ports(Ports::UNI);
+            let schedule = request.plan("synthesized").unwrap();
+            assert!(schedule.check().is_correct(), "{kind} {p}");
+            for (cost, time) in [
+                (CostModel::new(1.0, 0.0), rounds),
+                (CostModel::new(0.0, 1.0), 3 * rounds),
+            ] {
+                let found = schedule.simulate(&cost).unwrap().makespan();
+                assert_eq!(found, f64::from(time), "{kind} {p}");
+                let choice = choose::choose(&request.clone().cost(cost)).unwrap();
+                assert!(
+                    choice.time <= f64::from(time),
+                    "{kind} {p}: {}",
+                    choice.time
+                );
+            }
+        }
+    }
+    // Others are those of recursive doubling.
+    for p in [4, 17] {
+        let request = Request::new(Kind::Scan, p, 1).ports(Ports::UNI);
+        assert_eq!(
+            request.plan("synthesized").unwrap(),
+            request.plan("recursive-doubling").unwrap()
+        );
+    }
+}
+
 /// Where a message costs only `alpha`.
 #[test]
 fn a_gossip_takes_the_rounds_of_an_allgather() {

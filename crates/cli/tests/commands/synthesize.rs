@@ -12,7 +12,7 @@ fn prints_the_optimum_its_reason_and_a_right_schedule() {
         "{found}"
     );
     assert!(
-        found.contains("best algorithm of the registry: 5 rounds"),
+        found.contains("best algorithm of the registry: 4 rounds"),
         "{found}"
     );
     let found = json("synthesize allgather -p 5 --ports uni");
@@ -71,7 +71,7 @@ fn writes_schedule_formula_proof_and_table() {
             .contains("The fewest rounds")
     );
     let table = text("synthesize --table -p 5 --budget 5s");
-    assert!(table.contains("| scan | uni | 3 (4) |"), "{table}");
+    assert!(table.contains("| scan | uni, k = 2 | 2 (3) |"), "{table}");
     let ring = at("ring.json");
     fs::write(&ring, r#"{"links": [[0, 1, 0], [1, 0, 0], [0, 0, 0]]}"#).unwrap();
     let error = failure(
