@@ -80,6 +80,17 @@ impl Wanted {
         self.pruned(platform, root, targets, &entering)
     }
 
+    /// The steps that [`Wanted::tree`] takes to this many targets, about.
+    pub(super) fn tree_work(&self, nodes: usize, edges: usize, targets: usize) -> usize {
+        match targets {
+            _ if self.personal || targets + 1 == nodes => nodes * edges,
+            _ if targets <= MAX_EXACT_TARGETS => {
+                3usize.pow(targets as u32) * nodes + ((nodes * nodes) << targets)
+            }
+            _ => targets * nodes * nodes,
+        }
+    }
+
     /// Builds the tree from the entering edge of each node, without edges that lead to no target.
     pub(super) fn pruned(
         &self,

@@ -68,7 +68,8 @@ impl Solution {
     /// exactly where slots end, or 64 to 4096 elements.
     ///
     /// # Errors
-    /// When no operation fits into the period, or a message has no elements.
+    /// When no operation is found that fits into the period, which the message says to be proved
+    /// where it is, or a message has no elements.
     pub fn periodic(
         &self,
         longest: Option<&Fraction>,
@@ -133,13 +134,22 @@ impl Solution {
             }
         }
         best.ok_or_else(|| {
+            // If operations fit into a period, so does one of them alone.
+            let is_too_short = |throughput: &Fraction| longest * throughput < whole(1);
+            let none_fits = self.is_optimal && is_too_short(&self.throughput)
+                || single.is_optimal && is_too_short(&single.throughput);
             Error::usage(format!(
-                "no operation fits into a period of {longest}{}: the throughput is {}, that of the best single tree {}",
+                "{} into a period of {longest}{}: the throughput is {}, that of the best single tree{} {}",
+                match none_fits {
+                    true => "no operation fits",
+                    false => "no operation was found that fits",
+                },
                 match elements {
                     Some(elements) => format!(", with messages of {elements} elements"),
                     None => String::new(),
                 },
                 self.throughput,
+                if single.is_optimal { "" } else { " found" },
                 single.throughput
             ))
         })

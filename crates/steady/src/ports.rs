@@ -126,6 +126,20 @@ impl PortGraph {
         busy
     }
 
+    /// Raises the prices of activities at busy ports, by smaller steps in later rounds.
+    pub(super) fn raise_prices(&self, prices: &mut [f64], busy: &[f64], round: usize) {
+        let most = busy.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+        let step = 1.0 / (1.0 + round as f64 / 8.0);
+        for (price, &(a, b)) in prices.iter_mut().zip(&self.links) {
+            let worst = (busy[a] / most).max(busy[b] / most);
+            *price *= 1.0 + step * (worst * worst * worst);
+        }
+        let sum: f64 = prices.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+        for price in prices {
+            *price /= sum;
+        }
+    }
+
     /// Returns a symmetric matrix of weights between ports. Of two opposite edges, the heavier one
     /// counts.
     pub(super) fn weights<W: Weight>(&self, weights: &[W]) -> Vec<W> {

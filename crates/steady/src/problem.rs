@@ -5,7 +5,7 @@ use super::demand::{Combining, Wanted};
 use super::flows::flow_bound;
 use super::fraction::{Fraction, common_denominator, lcm, sum, whole};
 use super::partial_results::PartialResults;
-use super::platform::Platform;
+use super::platform::{Edge, Platform};
 use super::ports::{PortGraph, Slot};
 use super::route::Route;
 use super::scan::best_scan;
@@ -268,8 +268,9 @@ impl Solution {
     ///
     /// - Multicasts: a series of scatters of the same message from below, [`flow_bound`] from
     ///   above. On more than 40 nodes, a throughput that is proved is its own upper bound.
-    /// - Scans: the throughput found, and the throughput of the last rank's prefix alone, which is
-    ///   a reduction in rank order.
+    /// - Scans: the throughput found from below. From above, the smaller of the throughput of the
+    ///   last rank's prefix alone, which is a reduction in rank order, and of what each rank has to
+    ///   send and receive: all but the last send their contribution, all but the first receive.
     /// - Reductions of many contributions by a commutative operator that takes time: the throughput
     ///   found from below. From above, the smaller of the throughput with free combining and the
     ///   rate of all processors together when they do nothing but combine.
@@ -296,6 +297,7 @@ impl Solution {
             Operation::Scan => {
                 let last = platform.with_source(platform.nodes() - 1)?;
                 let above = solve(&last, Operation::ReduceOrdered)?;
+                let above = above.min(whole(1) / self.min_busy_of_scan());
                 Some((self.throughput.clone(), above))
             }
             Operation::Reduce if !self.is_optimal => {
@@ -309,6 +311,25 @@ impl Solution {
             }
             _ => None,
         })
+    }
+
+    /// The longest time, over the ranks, that one message in and one out take at least.
+    fn min_busy_of_scan(&self) -> Fraction {
+        let n = self.platform.nodes();
+        let cheapest = |is_own: &dyn Fn(&Edge) -> bool| {
+            let own = self.platform.edges().iter().filter(|e| is_own(e));
+            own.map(|e| e.cost.clone()).min().unwrap_or_default()
+        };
+        let busy = |v: usize| {
+            let sent = |e: &Edge| v + 1 < n && e.src == v;
+            let received = |e: &Edge| v > 0 && e.dst == v;
+            let [out, into] = [cheapest(&sent), cheapest(&received)];
+            match self.ports.is_bidirectional() {
+                true => out.max(into),
+                false => out + into,
+            }
+        };
+        (0..n).map(busy).max().unwrap_or_default()
     }
 
     /// Computes the throughput again by other programs, each with its name: by none where it is not

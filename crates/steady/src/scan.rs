@@ -65,7 +65,7 @@ fn best_in_units(platform: &Platform, ports: Ports) -> Result<BestRoute> {
             let task_graph = scans.priced(&prices, upwards)?;
             let busy = scans.busy(&task_graph);
             scans.keep(task_graph, &busy)?;
-            scans.raise_prices(&mut prices, &busy, round);
+            scans.graph.raise_prices(&mut prices, &busy, round);
         }
     }
     let is_optimal = n <= MAX_SEARCHED && scans.search()?;
@@ -198,20 +198,6 @@ impl<'a> Scans<'a> {
             self.best = Some((time, task_graph));
         }
         Ok(())
-    }
-
-    /// Raises the prices of activities at busy ports, by smaller steps in later rounds.
-    fn raise_prices(&self, prices: &mut [f64], busy: &[f64], round: usize) {
-        let most = busy.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
-        let step = 1.0 / (1.0 + round as f64 / 8.0);
-        for (price, &(a, b)) in prices.iter_mut().zip(self.graph.links()) {
-            let worst = (busy[a] / most).max(busy[b] / most);
-            *price *= 1.0 + step * (worst * worst * worst);
-        }
-        let sum: f64 = prices.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-        for price in prices {
-            *price /= sum;
-        }
     }
 
     /// Searches all routes. Returns whether the search ended within its limit.

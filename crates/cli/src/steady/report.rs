@@ -59,6 +59,9 @@ pub(super) fn json(found: &Found) -> impl Serialize {
         long_message (optional): found.packets.as_ref().map(|packets| record! {
             packets: packets.count,
             model_time: packets.time,
+            // Whether no other number of packets takes less time, and how many were tried.
+            best: packets.is_best,
+            tried: packets.tried,
         }),
         run (optional): found.run.as_ref(),
     }
@@ -284,7 +287,14 @@ fn optional_lines(found: &Found) -> Vec<SummaryLine> {
         ("bounds", text)
     });
     let long_message = found.packets.as_ref().map(|packets| {
-        let text = format!("best in {} packets: time {}", packets.count, packets.time);
+        let (cut, time) = (counted(packets.count, "packet"), packets.time);
+        let text = match packets.is_best {
+            true => format!("best in {cut}: time {time}"),
+            false => format!(
+                "{cut}, the best of {} numbers tried: time {time}",
+                packets.tried
+            ),
+        };
         ("long message", text)
     });
     let run = found.run.as_ref().map(|run| {

@@ -34,6 +34,35 @@ pub(crate) fn throughput(platform: &Platform, ports: Ports) -> Fraction {
     maximum(rows, bounds, gains.collect())
 }
 
+/// The throughput of the best single tree from each of these sources: all combinations of trees.
+/// One tree is bipartite, so its transfers fit into the time of its busiest port.
+pub(crate) fn single(platform: &Platform, ports: Ports, sources: &[usize]) -> Fraction {
+    let n = platform.nodes();
+    let into = if ports.is_bidirectional() { n } else { 0 };
+    let mut all = vec![vec![Fraction::ZERO; 2 * n]];
+    for &source in sources {
+        let own = match sources {
+            [_] => platform.clone(),
+            _ => platform.with_source(source).unwrap(),
+        };
+        let trees = arborescences(&own);
+        let with = |busy: &Vec<Fraction>| -> Vec<Vec<Fraction>> {
+            let of = |tree: &Vec<usize>| {
+                let mut busy = busy.clone();
+                for edge in tree.iter().map(|&e| &own.edges()[e]) {
+                    busy[edge.src] += &edge.cost;
+                    busy[into + edge.dst] += &edge.cost;
+                }
+                busy
+            };
+            trees.iter().map(of).collect()
+        };
+        all = all.iter().flat_map(with).collect();
+    }
+    let times = all.into_iter().map(|busy| busy.into_iter().max().unwrap());
+    Fraction::ONE / times.min().unwrap()
+}
+
 fn arborescences(platform: &Platform) -> Vec<Vec<usize>> {
     let n = platform.nodes();
     let edges = platform.edges();

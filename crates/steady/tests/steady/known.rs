@@ -64,6 +64,53 @@ fn schedules() {
     }
 }
 
+/// On complete graphs a chain is the best tree, and a star from each root the best allgather. On a
+/// ring each root's message goes both ways; each port then passes on as many.
+#[test]
+fn single_trees_of_complete_graphs_and_rings() {
+    let best = |name: &str, operation, ports| {
+        let platform = generate(name, 0).unwrap();
+        let solution = solve(&platform, operation, ports, SolveMethod::Ports).unwrap();
+        let best = best_single(&solution).unwrap();
+        (best.throughput.to_string(), best.is_optimal)
+    };
+    for n in [3, 4, 9, 10, 12, 16, 20, 32] {
+        let complete = format!("complete:{n}");
+        let broadcast = |ports| best(&complete, Operation::Broadcast, ports);
+        assert_eq!(broadcast(Ports::BI), ("1".into(), true), "{complete}");
+        assert_eq!(broadcast(Ports::UNI), ("1/2".into(), true), "{complete}");
+        let multicast = best(&complete, Operation::Multicast, Ports::BI);
+        assert_eq!(multicast.0, "1", "{complete}");
+    }
+    for (graph, n) in [("complete", 4), ("complete", 6), ("complete", 12)]
+        .into_iter()
+        .chain([("ring", 3), ("ring", 4), ("ring", 6), ("ring", 8)])
+    {
+        let name = format!("{graph}:{n}");
+        let allgather = best(&name, Operation::Allgather, Ports::BI);
+        assert_eq!(allgather, (format!("1/{}", n - 1), true), "{name}");
+    }
+}
+
+/// A period that one operation of the best tree fits into.
+#[test]
+fn an_operation_fits_into_a_short_period() {
+    for (name, longest) in [("complete:12", 3), ("complete:16", 12)] {
+        let platform = generate(name, 0).unwrap();
+        let solve = solve(
+            &platform,
+            Operation::Broadcast,
+            Ports::BI,
+            SolveMethod::Ports,
+        );
+        let periodic = solve
+            .unwrap()
+            .periodic(Some(&longest.into()), None)
+            .unwrap();
+        assert_eq!(periodic.throughput().to_string(), "1", "{name}");
+    }
+}
+
 #[test]
 fn drift_and_single_trees() {
     let platform = generate("fig3", 0).unwrap();
