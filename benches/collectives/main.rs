@@ -12,7 +12,8 @@
 //! - `cargo bench --bench collectives -- 'reduce p=4/chain'` measures only the points that match a
 //!   regular expression, as with any criterion bench.
 //!
-//! Model times come from a calibration made in the same run. Segmented algorithms get the segment
+//! Model times come from calibrations made in the same run, one for each state of the machine: see
+//! `states.rs`. Segmented algorithms get the segment
 //! size that is best in that model. Results are verified outside the timed part: after each batch,
 //! the output of every rank is compared with a sequential computation. `bytes` is the size of the
 //! whole vector; if every rank has a block of its own, a block is its p-th part.
@@ -25,21 +26,23 @@
 //! machine, commit and date.
 #![allow(clippy::print_stdout, missing_docs)]
 
+mod states;
 mod summary;
 #[path = "../terminal/mod.rs"]
 mod terminal;
 
 use std::cell::OnceCell;
-use std::time::{Duration, Instant};
+use std::collections::BTreeMap;
+use std::time::Duration;
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use hdrhistogram::Histogram;
 use oneport::plan::choose;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::run::{Operator, Run, Team, WallTimes, inputs, oracle};
+use oneport::run::{Operator, Run, Team, inputs, oracle};
 use oneport::simulate::Prepared;
 use oneport::{CostModel, Kind, Ports, Request, Schedule};
-use oneport_measure::{Calibration, Profile, calibrate, interleave};
+use states::{States, message_ns};
 use summary::{Point, Summary};
 
 const ELEMENT: usize = size_of::<f32>();
@@ -50,7 +53,6 @@ const SMALLEST_SEGMENT: usize = 4 << 10;
 
 fn main() {
     let bench = Bench::new();
-    // Right after the calibration, because a shared machine changes within minutes.
     let checked = if bench.measuring {
         bench.check_model()
     } else {
@@ -72,11 +74,10 @@ fn main() {
         return;
     }
     let summary = Summary {
-        profile: bench.profile(),
+        profile: bench.states().with(0, |state| state.profile.clone()),
+        states: bench.states().describe(),
         points: &points,
         checked: &checked,
-        // The same check at the end shows how much the machine has changed meanwhile.
-        checked_again: &bench.check_model(),
     };
     summary.print();
     summary.write();
@@ -92,7 +93,7 @@ struct Bench {
     per_point: Duration,
     sum: Operator<f32>,
     /// Calibrated when first needed, because a filter may leave nothing to measure.
-    profile: OnceCell<Option<Profile>>,
+    states: OnceCell<States>,
 }
 
 impl Bench {
@@ -124,7 +125,7 @@ impl Bench {
             sizes,
             per_point: Duration::from_millis(per_point),
             sum: Operator::named("sum").expect("built in"),
-            profile: OnceCell::new(),
+            states: OnceCell::new(),
         }
     }
 
@@ -197,7 +198,7 @@ impl Bench {
         points
     }
 
-    /// Measures chain and binomial between two ranks, 1 KiB to 4 MiB, interleaved, so that a
+    /// Measures chain and binomial between two ranks, 1 KiB to 4 MiB, in turns, so that a
     /// disturbance affects all of them.
     fn check_model(&self) -> Vec<Point> {
         const BATCH: Duration = Duration::from_millis(2);
@@ -211,59 +212,40 @@ impl Bench {
                     let bytes = 1 << log;
                     let mut measurement =
                         self.measurement(&algorithm, request(&algorithm, 2, bytes));
-                    let start = Instant::now();
-                    measurement.run(&mut team, 3);
-                    let one = start.elapsed().as_nanos() / 3;
+                    let one = measurement.run(&mut team, 3).as_nanos() / 3;
                     let fit = BATCH.as_nanos() / one.max(1);
-                    measurements.push((
-                        measurement,
-                        bytes,
-                        usize::try_from(fit).unwrap_or(1).clamp(3, 500),
-                    ));
+                    let n = u64::try_from(fit).unwrap_or(1).clamp(3, 500);
+                    measurements.push((measurement, bytes, n));
                 }
             }
         }
-        let runs = measurements.iter();
-        let runs: Vec<_> = runs.map(|(m, _, n)| m.described(batches * n)).collect();
-        let rows = interleave(&mut team, &runs, |_, _| {}).expect("right schedules");
-        let points = measurements.into_iter().zip(rows);
+        for _ in 0..batches {
+            for (measurement, _, n) in &mut measurements {
+                measurement.run(&mut team, *n);
+            }
+        }
+        let points = measurements.into_iter();
         points
-            .map(|((mut measurement, bytes, _), row)| {
-                assert_eq!(row.error, None, "{}", measurement.algorithm.name());
-                measurement.add(&row.wall);
-                measurement.point("model check", bytes, &team)
-            })
+            .map(|(measurement, bytes, _)| measurement.point("model check", bytes, &team))
             .collect()
     }
 
-    /// Returns the profile of this machine, if it can be calibrated.
-    fn profile(&self) -> Option<&Profile> {
-        let profile = self.profile.get_or_init(|| {
-            let options = Calibration {
-                quick: self.quick,
-                ..Calibration::default()
-            };
-            let profile = calibrate(&options, |_, _| {});
-            if let Err(reason) = &profile {
-                println!("no model times: {reason}");
-            }
-            profile.ok()
-        });
-        profile.as_ref()
+    fn states(&self) -> &States {
+        self.states.get_or_init(|| States::new(self.quick))
     }
 
-    /// Returns the cost model for planning, and whether it was calibrated on this machine.
-    fn cost(&self) -> (CostModel, bool) {
-        let profile = if self.measuring { self.profile() } else { None };
-        match profile.and_then(|p| p.cost().ok()) {
-            Some(cost) => (cost, true),
-            None => (CostModel::new(1000.0, 0.1), false),
-        }
+    /// Returns the cost model for planning: that of the first state.
+    fn cost(&self) -> CostModel {
+        let calibrated = match self.measuring {
+            true => self.states().with(0, |state| state.cost.clone()),
+            false => None,
+        };
+        calibrated.unwrap_or_else(|| CostModel::new(1000.0, 0.1))
     }
 
     /// Prepares a measurement with the segments that are best in the model.
     fn measurement(&self, algorithm: &Algorithm, mut request: Request) -> Measurement<'_> {
-        request = request.cost(self.cost().0);
+        request = request.cost(self.cost());
         let best = choose::with_best_segments(algorithm, &request).expect("planned before");
         self.measurement_as_requested(algorithm, best.request)
     }
@@ -273,79 +255,84 @@ impl Bench {
         algorithm: &Algorithm,
         mut request: Request,
     ) -> Measurement<'_> {
-        let (cost, calibrated) = self.cost();
-        request = request.cost(cost);
+        request = request.cost(self.cost());
         let schedule = algorithm.plan(&request).expect("planned before");
         let data = inputs(schedule.collective(), schedule.layout(), &self.sum);
         let expected = oracle(schedule.collective(), schedule.layout(), &self.sum, &data)
             .expect("a right layout");
-        let model = calibrated.then(|| {
-            let prepared = Prepared::new(&schedule, false).expect("completes");
-            let time = |cost: &CostModel| {
-                let simulation = prepared.simulate(cost).expect("valid costs");
-                simulation.makespan()
-            };
-            let line = self.profile().map(Profile::line);
-            (
-                time(request.get_cost()),
-                line.map_or(f64::NAN, |line| time(&line)),
-            )
-        });
         Measurement {
+            bench: self,
             algorithm: algorithm.clone(),
             request,
             schedule,
             data,
             expected,
-            sum: &self.sum,
-            model,
-            walls: Histogram::new(3).expect("three digits"),
+            walls: BTreeMap::new(),
         }
     }
 }
 
 /// One algorithm for one request, and the times of all its repetitions.
 struct Measurement<'a> {
+    bench: &'a Bench,
     algorithm: Algorithm,
     request: Request,
     schedule: Schedule,
     data: Vec<Vec<f32>>,
     expected: Vec<Vec<f32>>,
-    sum: &'a Operator<f32>,
-    /// Model time by the calibrated model, and by its single line for all sizes.
-    model: Option<(f64, f64)>,
-    walls: Histogram<u64>,
+    /// By the state of the machine; none where it changed meanwhile.
+    walls: BTreeMap<Option<usize>, Histogram<u64>>,
 }
 
 impl Measurement<'_> {
     /// Runs `n` repetitions and returns their total time.
     fn run(&mut self, team: &mut Team, n: u64) -> Duration {
         let n = usize::try_from(n).expect("repetitions that can be counted");
-        let run = Run::new(&self.schedule).op(self.sum).inputs(&self.data);
-        let run = run.repetitions(n).warmup(1);
+        // With more ranks than cores, times are not compared with the model.
+        let compared = self.bench.measuring && !team.oversubscribed();
+        let before_ns = compared.then(|| message_ns(team));
+        let run = Run::new(&self.schedule).op(&self.bench.sum);
+        let run = run.inputs(&self.data).repetitions(n).warmup(1);
         let outcome = run.on(team).expect("a right schedule");
         assert!(
             outcome.outputs == self.expected,
             "{} gave a wrong result",
             self.algorithm.name()
         );
-        self.add(&outcome.wall);
+        let state = match before_ns {
+            Some(before_ns) => self.bench.states().after(team, before_ns),
+            None => Some(0),
+        };
+        let walls = self.walls.entry(state);
+        let walls = walls.or_insert_with(|| Histogram::new(3).expect("three digits"));
+        let added = walls.add(oneport::internal::histogram(&outcome.wall));
+        added.expect("histograms of one kind");
         outcome.wall.total()
     }
 
-    /// A run of `n` verified repetitions.
-    fn described(&self, n: usize) -> Run<'_, f32> {
-        let run = Run::new(&self.schedule).op(self.sum).verified();
-        run.repetitions(n).warmup(1)
+    /// Model time by the calibration of this state, and by its single line for all sizes.
+    fn model(&self, state: usize) -> Option<(f64, f64)> {
+        if !self.bench.measuring {
+            return None;
+        }
+        let prepared = Prepared::new(&self.schedule, false).expect("completes");
+        let time = |cost: &CostModel| {
+            let simulation = prepared.simulate(cost).expect("valid costs");
+            simulation.makespan()
+        };
+        let states = self.bench.states();
+        states.with(state, |state| {
+            (time(&state.cost), time(&state.profile.line()))
+        })
     }
 
-    fn add(&mut self, wall: &WallTimes) {
-        let added = self.walls.add(oneport::internal::histogram(wall));
-        added.expect("histograms of one kind");
-    }
-
+    /// The times in the state that most repetitions were in.
     fn point(self, group: &'static str, bytes: usize, team: &Team) -> Point {
-        let at = |quantile| self.walls.value_at_quantile(quantile);
+        let walls = self.walls.iter();
+        let most = walls.max_by_key(|(state, walls)| (state.is_some(), walls.len()));
+        let (&state, walls) = most.expect("measured");
+        let model = self.model(state.unwrap_or(0));
+        let at = |quantile| walls.value_at_quantile(quantile);
         let segments = self.request.get_segments().count();
         Point {
             group,
@@ -356,12 +343,13 @@ impl Measurement<'_> {
             bytes,
             segments,
             segment: self.request.get_segments().sizes()[0] * ELEMENT,
-            repetitions: self.walls.len(),
-            min_ns: self.walls.min(),
+            repetitions: walls.len(),
+            min_ns: walls.min(),
             median_ns: at(0.5),
             p99_ns: at(0.99),
-            model_ns: self.model.map(|m| m.0),
-            line_ns: self.model.map(|m| m.1),
+            model_ns: model.map(|m| m.0),
+            line_ns: model.map(|m| m.1),
+            moved: state.is_none(),
             oversubscribed: team.oversubscribed(),
             pinned: team.pinned(),
         }

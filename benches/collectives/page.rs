@@ -28,6 +28,7 @@ impl Point {
     pub(super) fn flags(&self) -> String {
         let flags = [
             (self.disturbed(), "disturbed"),
+            (self.moved, "cores moved"),
             (self.oversubscribed, "oversubscribed"),
         ];
         let flags = flags.into_iter().filter(|f| f.0).map(|f| f.1);
@@ -66,8 +67,8 @@ pub(super) fn page(summary: &Summary<'_>) -> String {
     let note = format!(
         "1 is as long as in the model, 2 is twice as long. Disturbed: the median is over {DISTURBED} times the minimum, or there are \
          fewer than {MIN_REPETITIONS} repetitions, so something else used the cores. Oversubscribed: more ranks than cores, so the \
-         time includes waiting for a core. Median and worst are those of the points with a core for each rank that were not disturbed; \
-         worst is the ratio that is farthest from 1, in either direction."
+         time includes waiting for a core. Median and worst are those of the points with a core for each rank that have no such flag; \
+         worst is the ratio that is farthest from 1, in either direction. Cores moved: messages before and after took differently long."
     );
     let spare = by_collective
         .values()

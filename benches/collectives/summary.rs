@@ -11,8 +11,9 @@ use std::process::Command;
 use oneport_measure::{Machine, Profile, now};
 use oneport_pictures::svg::bytes as size;
 
-/// Change of the same points between start and end of the run that causes a remark.
-const CHANGED: f64 = 1.25;
+/// Bytes of the longest message whose sender does not wait for its receiver, where every rank has a
+/// core.
+const EAGER_BYTES: usize = 1 << 10;
 
 /// Result for one algorithm, number of ranks, vector size and segment size.
 pub(crate) struct Point {
@@ -31,17 +32,20 @@ pub(crate) struct Point {
     pub(crate) model_ns: Option<f64>,
     /// Model time by the single line for all sizes.
     pub(crate) line_ns: Option<f64>,
+    /// Whether no batch of it was in one known state of the machine.
+    pub(crate) moved: bool,
     pub(crate) oversubscribed: bool,
     pub(crate) pinned: bool,
 }
 
 /// All results of a run.
 pub(crate) struct Summary<'a> {
-    pub(crate) profile: Option<&'a Profile>,
+    /// The calibration of the first state.
+    pub(crate) profile: Option<Profile>,
+    /// The states of the machine, in words.
+    pub(crate) states: Vec<String>,
     pub(crate) points: &'a [Point],
     pub(crate) checked: &'a [Point],
-    /// The points of `checked`, measured again at the end of the run.
-    pub(crate) checked_again: &'a [Point],
 }
 
 impl Point {
@@ -98,12 +102,19 @@ impl Summary<'_> {
     /// Whether wall-clock times follow the model here.
     fn findings(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        if let Some(all) = Deviation::of(self.counted(), Point::ratio) {
-            lines.push(format!("wall-clock over alpha + beta*m: {all}",));
+        let is_short = |p: &&Point| p.bytes <= EAGER_BYTES;
+        let long = self.counted().filter(|p| !is_short(p));
+        if let Some(long) = Deviation::of(long, Point::ratio) {
+            lines.push(format!("wall-clock over alpha + beta*m: {long}"));
+            if let Some(short) = Deviation::of(self.counted().filter(is_short), Point::ratio) {
+                lines.push(format!("  up to 1 KiB, whose senders do not wait: {short}"));
+                lines.push("  (down to 0.5 with cores far apart: one handover of a cache line, where half a ping-pong has two)".into());
+            }
             lines.push(format!(
-                "  not counted, of {}: {} disturbed, {} with more ranks than cores",
+                "  not counted, of {}: {} disturbed, {} while the cores moved, {} with more ranks than cores",
                 self.all().count(),
                 self.all().filter(|p| p.disturbed()).count(),
+                self.all().filter(|p| p.moved).count(),
                 self.all().filter(|p| p.oversubscribed).count()
             ));
         }
@@ -113,26 +124,12 @@ impl Summary<'_> {
             Deviation::of(checked(), Point::line_ratio),
         ) {
             lines.push(format!(
-                "  chain and binomial, broadcast and reduce, 2 ranks, interleaved: {pieces}"
+                "  chain and binomial, broadcast and reduce, 2 ranks, in turns: {pieces}"
             ));
             lines.push(format!("  these by one line for all sizes: {line}"));
         }
+        lines.extend(self.states.iter().cloned());
         lines
-    }
-
-    /// A warning if the machine has changed since the calibration.
-    fn change(&self) -> Option<String> {
-        let pairs = self.checked.iter().zip(self.checked_again);
-        let mut changes: Vec<f64> = pairs
-            .map(|(before, after)| after.median_ns as f64 / before.median_ns as f64)
-            .collect();
-        changes.sort_unstable_by(f64::total_cmp);
-        let &change = changes.get(changes.len() / 2)?;
-        (change.max(1.0 / change) > CHANGED).then(|| {
-            format!(
-                "the machine has changed since the calibration: the same points took {change:.2} times as long at the end, so later ratios compare with a model of another state"
-            )
-        })
     }
 
     fn best_segments(&self) -> Vec<String> {
@@ -163,7 +160,7 @@ impl Summary<'_> {
 
     /// The model, in lines of name and value.
     fn model(&self) -> Vec<(&'static str, String)> {
-        let Some(p) = self.profile else {
+        let Some(p) = &self.profile else {
             return vec![("model", "none, this machine could not be calibrated".into())];
         };
         let pieces = p.pieces.as_ref().map_or(0, |pieces| pieces.transfer.len());
@@ -186,7 +183,7 @@ impl Summary<'_> {
     /// What makes the figures doubtful, such as other programs that are running.
     fn warnings(&self) -> Vec<String> {
         let of_profile = self.profile.iter().flat_map(|profile| &profile.warnings);
-        of_profile.cloned().chain(self.change()).collect()
+        of_profile.cloned().collect()
     }
 
     fn csv(&self) -> String {

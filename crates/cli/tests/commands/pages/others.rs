@@ -186,6 +186,7 @@ fn the_page_of_the_benchmark_answers_by_collective() {
             p99_ns: 2 * median_ns,
             model_ns: Some(model_ns),
             line_ns: Some(model_ns),
+            moved: collective == "scan",
             oversubscribed: ranks > 2,
             pinned: true,
         };
@@ -200,12 +201,14 @@ fn the_page_of_the_benchmark_answers_by_collective() {
         point("reduce", 2, 1 << 10, 1100, 1000.0),
         point("reduce", 8, 1 << 10, 1900, 500.0),
         point("broadcast", 2, 64 << 10, 5000, 4000.0),
+        // The cores moved while it was measured, so no model is the one of its state.
+        point("scan", 2, 1 << 10, 1100, 100.0),
     ];
     let summary = bench::Summary {
         profile: None,
+        states: vec!["half a ping-pong of 8 B took 110 ns or 430 ns".into()],
         points: &points,
         checked: &[],
-        checked_again: &[],
     };
     let path = folder().join("bench.html");
     std::fs::write(&path, summary.page()).unwrap();
@@ -226,8 +229,11 @@ fn the_page_of_the_benchmark_answers_by_collective() {
         table[2],
         row("reduce", "2", "1.10", "1.10", at, "3.80", "none")
     );
+    assert_eq!(table[3], row("scan", "1", "-", "-", "", "-", "none"));
+    let states = "document.body.innerText.includes('took 110 ns or 430 ns')";
+    assert_eq!(browser.eval(states), true);
     let hollow = "[...document.querySelectorAll('#by-ratio svg *')].filter(m => m.style.fill === 'var(--plot)').length";
-    assert_eq!(browser.eval(hollow), 2);
+    assert_eq!(browser.eval(hollow), 3);
     // More ranks than cores are folded away; a panel has time over size with the model.
     let panels = "[document.querySelector('#crowded #by-ratio-crowded svg') !== null, \
                   ...['reduce', 'allgather'].map(c => document.querySelectorAll(`#time-${c} [role=img]`).length)]";
