@@ -6,7 +6,10 @@
  * BUDGET_US is the time for one point, without warm-up. Each point prints one line:
  * OP BYTES REPETITIONS MIN_NS MEDIAN_NS OK. If every rank has a core, a repetition takes as long as
  * the slowest rank, otherwise from the first start to the last end. Inputs are rewritten before
- * every repetition, and results are compared after the last one, both outside the timed part. */
+ * every repetition, and results are compared after the last one, both outside the timed part.
+ *
+ * With -DONECCL the timed operations are those of oneccl.cpp, which has no gatherv and scatterv:
+ * such a point prints nothing. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <sched.h>
@@ -73,6 +76,21 @@ static void prepare(struct point *p) {
     memset(p->out, 0, (p->out_len + 1) * sizeof(float));
 }
 
+#ifdef ONECCL
+/* See oneccl.cpp. */
+void oneccl_start(int rank, int ranks);
+int oneccl_has(const char *op);
+void oneccl_perform(const char *op, const float *in, float *out, size_t all, size_t share);
+
+static int has(const struct point *p) { return oneccl_has(p->op); }
+
+static void perform(struct point *p, int n) {
+    const float *in = is(p, "broadcast") && rank != 0 ? p->out : p->in;
+    oneccl_perform(p->op, in, p->out, (size_t)n, (size_t)p->sizes[0]);
+}
+#else
+static int has(const struct point *p) { return p != NULL; }
+
 static void perform(struct point *p, int n) {
     MPI_Comm all = MPI_COMM_WORLD;
     if (is(p, "barrier")) MPI_Barrier(all);
@@ -86,6 +104,7 @@ static void perform(struct point *p, int n) {
     else if (is(p, "alltoall")) MPI_Alltoall(p->in, p->sizes[0], MPI_FLOAT, p->out, p->sizes[0], MPI_FLOAT, all);
     else MPI_Abort(all, 2);
 }
+#endif
 
 static int right(const struct point *p) {
     for (size_t i = 0; i < p->out_len; i++) {
@@ -165,7 +184,12 @@ static void measure(struct point *p, int64_t budget, int oversubscribed) {
 }
 
 int main(int argc, char **argv) {
+#ifdef ONECCL
+    int provided;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+#else
     MPI_Init(&argc, &argv);
+#endif
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     if (argc < 3) MPI_Abort(MPI_COMM_WORLD, 2);
@@ -175,6 +199,9 @@ int main(int argc, char **argv) {
     CPU_ZERO(&set);
     CPU_SET(cores[rank % count], &set);
     if (sched_setaffinity(0, sizeof set, &set) != 0) fprintf(stderr, "rank %d is not pinned\n", rank);
+#ifdef ONECCL
+    oneccl_start(rank, ranks);
+#endif
     for (int i = 3; i < argc; i++) {
         struct point p;
         memset(&p, 0, sizeof p);
@@ -183,7 +210,7 @@ int main(int argc, char **argv) {
         p.elements = bytes / sizeof(float);
         p.sizes = calloc((size_t)ranks, sizeof(int));
         p.starts = calloc((size_t)ranks, sizeof(int));
-        measure(&p, atoll(argv[2]) * 1000, ranks > count);
+        if (has(&p)) measure(&p, atoll(argv[2]) * 1000, ranks > count);
         free(p.sizes);
         free(p.starts);
     }

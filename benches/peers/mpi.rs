@@ -1,4 +1,4 @@
-//! Finding, building and running MPI libraries.
+//! Finding, building and running MPI libraries, and oneCCL over Intel MPI.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,8 @@ enum Kind {
     OpenMpi,
     Mpich,
     Intel,
+    /// oneCCL, in processes of Intel MPI.
+    OneCcl,
 }
 
 /// Options and environment variables of a run.
@@ -55,7 +57,14 @@ impl MpiLibrary {
                 match MpiLibrary::build(&mpicc, mpiexec, &folder, found.len()) {
                     Ok(library) => {
                         println!("{} ({})", library.name, mpicc.display());
+                        let is_intel = library.kind == Kind::Intel;
                         found.push(library);
+                        if is_intel {
+                            match MpiLibrary::build_oneccl(&mpicc, &found[found.len() - 1]) {
+                                Ok(library) => found.push(library),
+                                Err(reason) => println!("oneCCL skipped: {reason}"),
+                            }
+                        }
                     }
                     Err(reason) => println!("{} skipped: {reason}", mpicc.display()),
                 }
@@ -88,30 +97,74 @@ impl MpiLibrary {
         } else {
             (Kind::Mpich, "MPICH")
         };
-        let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("oneport-peers");
-        std::fs::create_dir_all(&target).map_err(|e| e.to_string())?;
-        let driver = target.join(format!("driver-{number}"));
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers/driver.c");
-        let built = Command::new(mpicc)
-            .env("I_MPI_ROOT", &home)
-            .args(["-O3", "-o"])
-            .arg(&driver)
-            .arg(&source)
-            .output()
-            .map_err(|e| e.to_string())?;
-        if !built.status.success() {
-            let reason = String::from_utf8_lossy(&built.stderr).into_owned();
-            return Err(reason
-                .lines()
-                .next()
-                .unwrap_or("does not build")
-                .to_string());
-        }
+        let driver = target()?.join(format!("driver-{number}"));
+        compile(
+            Command::new(mpicc)
+                .env("I_MPI_ROOT", &home)
+                .args(["-O3", "-o"])
+                .arg(&driver)
+                .arg(source("driver.c")),
+        )?;
         Ok(MpiLibrary {
             name: format!("{name} {}", number_in(&version)),
             kind,
             mpiexec,
             home,
+            driver,
+        })
+    }
+
+    /// Builds the driver for the oneCCL that is installed beside Intel MPI.
+    fn build_oneccl(mpicc: &Path, intel: &MpiLibrary) -> Result<MpiLibrary, String> {
+        let (include, lib) = (intel.home.join("include"), intel.home.join("lib"));
+        if !include.join("oneapi/ccl.hpp").is_file() {
+            return Err(format!(
+                "not beside Intel MPI in {}; install oneccl-cpu, oneccl-cpu-devel and intel-cmplr-lib-rt there",
+                intel.home.display()
+            ));
+        }
+        let target = target()?;
+        let [object, driver] = ["oneccl.o", "driver-oneccl"].map(|name| target.join(name));
+        compile(
+            Command::new("g++")
+                .args(["-O3", "-c", "-o"])
+                .arg(&object)
+                .arg("-I")
+                .arg(&include)
+                .arg(source("oneccl.cpp")),
+        )?;
+        // The wheel's library names this one as needed, but lacks it and takes nothing of it.
+        let empty = target.join("libccl.so.2");
+        compile(
+            Command::new("g++")
+                .args([
+                    "-shared",
+                    "-x",
+                    "c++",
+                    "/dev/null",
+                    "-Wl,-soname,libccl.so.2",
+                    "-o",
+                ])
+                .arg(&empty),
+        )?;
+        compile(
+            Command::new(mpicc)
+                .env("I_MPI_ROOT", &intel.home)
+                .args(["-O3", "-DONECCL", "-o"])
+                .args([&driver, &source("driver.c"), &object])
+                .arg("-L")
+                .arg(&lib)
+                .args(["-Wl,--no-as-needed", "-lccl"])
+                .arg(&empty)
+                .args(["-lintlc", "-lstdc++"])
+                .arg(format!("-Wl,-rpath,{}:{}", lib.display(), target.display())),
+        )?;
+        println!("oneCCL ({})", include.display());
+        Ok(MpiLibrary {
+            name: "oneCCL".into(),
+            kind: Kind::OneCcl,
+            mpiexec: intel.mpiexec.clone(),
+            home: intel.home.clone(),
             driver,
         })
     }
@@ -177,6 +230,29 @@ impl MpiLibrary {
                 &[],
                 &[("I_MPI_PIN", "0"), ("I_MPI_FABRICS", "shm")],
             )],
+            // Without offloading, the calling thread does what worker threads on the same core
+            // would do.
+            (Kind::OneCcl, false) => vec![setting(
+                "mpi, shm, no workers",
+                &[],
+                &[
+                    ("I_MPI_PIN", "0"),
+                    ("I_MPI_FABRICS", "shm"),
+                    ("CCL_ATL_TRANSPORT", "mpi"),
+                    ("CCL_WORKER_OFFLOAD", "0"),
+                ],
+            )],
+            (Kind::OneCcl, true) => vec![setting(
+                "mpi, shm, yield, no workers",
+                &[],
+                &[
+                    ("I_MPI_PIN", "0"),
+                    ("I_MPI_FABRICS", "shm"),
+                    ("I_MPI_THREAD_YIELD", "3"),
+                    ("CCL_ATL_TRANSPORT", "mpi"),
+                    ("CCL_WORKER_OFFLOAD", "0"),
+                ],
+            )],
             (Kind::Intel, true) => vec![setting(
                 "shm, yield",
                 &[],
@@ -198,6 +274,8 @@ impl MpiLibrary {
         budget_us: u64,
         points: &[Point],
     ) -> Result<Vec<(Point, Timing)>, String> {
+        let is_offered = |p: &&Point| self.kind != Kind::OneCcl || !p.op.ends_with("erv");
+        let points: Vec<&Point> = points.iter().filter(is_offered).collect();
         let cores: Vec<String> = cores.iter().map(usize::to_string).collect();
         // MPICH has no setting that yields, so a point may take many times its budget.
         let limit = (60 + points.len() * 4).to_string();
@@ -205,6 +283,7 @@ impl MpiLibrary {
             .arg(limit)
             .arg(&self.mpiexec)
             .env("I_MPI_ROOT", &self.home)
+            .env("CCL_ROOT", &self.home)
             .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
             .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
             .envs(setting.variables.iter().copied())
@@ -230,6 +309,30 @@ impl MpiLibrary {
         }
         Ok(timings)
     }
+}
+
+/// The folder for what is built.
+fn target() -> Result<PathBuf, String> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("oneport-peers");
+    std::fs::create_dir_all(&target).map_err(|e| e.to_string())?;
+    Ok(target)
+}
+
+/// A file beside this one.
+fn source(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers");
+    folder.join(name)
+}
+
+/// Runs a compiler; the first line of what it says if it fails.
+fn compile(command: &mut Command) -> Result<(), String> {
+    let built = command.output().map_err(|e| e.to_string())?;
+    if built.status.success() {
+        return Ok(());
+    }
+    let reason = String::from_utf8_lossy(&built.stderr).into_owned();
+    let first = reason.lines().next();
+    Err(first.unwrap_or("does not build").to_string())
 }
 
 /// Parses an output line of the driver.

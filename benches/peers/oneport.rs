@@ -146,8 +146,8 @@ impl Oneport {
 
     /// Returns the automatic choice.
     fn choose(&self, team: &Team, request: &Request) -> Option<choose::Choice> {
-        match self.core_model(team) {
-            Some(core_model) => estimate::choose_native(request, &core_model),
+        match &self.profile {
+            Some(profile) => profile.choose(request, team),
             None => choose::choose(request),
         }
         .ok()
