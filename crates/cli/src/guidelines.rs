@@ -1,14 +1,14 @@
 //! `oneport guidelines`: checks performance guidelines between collectives.
 
 use oneport_measure::Calibration;
-use oneport_measure::guidelines::{self, Comparison, Evaluation, Performer, Setting};
+use oneport_measure::guidelines::{self, Comparison, Effort, Evaluation, Performer, Setting};
 
-use crate::args::{InputArgs, Inputs, MachineArgs, parse_ranks};
+use crate::args::{InputArgs, Inputs, MachineArgs, parse_kind, parse_ranks};
 use crate::delays::DelayArgs;
 use crate::prelude::*;
 use crate::ranges::parse_sizes;
 use crate::site::{self, ensure_for_processes};
-use crate::units::parse_deadline;
+use crate::units::{parse_budget, parse_deadline, parse_tolerance};
 use crate::{calibrate, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.
@@ -20,8 +20,10 @@ const MAX_BYTES: u64 = 1 << 40;
 #[command(after_help = "\
 Examples:
   oneport guidelines                                       in the model
+  oneport guidelines broadcast reduce --only violated      of two collectives, without what holds
   oneport guidelines -p 4,64 --bytes 1KiB,1MiB --profile machine.json
   oneport guidelines -p 2 --bytes 64KiB --native           measured too, within 10%
+  oneport guidelines scan -p 2 --native --budget 2s        longer, so that more is settled
   oneport guidelines -p 4 --bytes 1KiB --paced --alpha 1ms --beta 10ns
   mpirun -n 4 oneport guidelines --bytes 1KiB,64KiB        of the MPI library itself, too
 
@@ -29,9 +31,14 @@ A guideline compares two ways to the same end, such as one broadcast with a scat
 the left side may not take longer than the right one. With --arrivals each call is timed from its last arrival on. Each call is performed by the algorithm that is the fastest in the model, with its \
 best segments. Of gather, scatter, allgather and alltoall, m bytes are all blocks together. Guidelines about collectives for which no \
 algorithm is registered are listed as not available, and become active with the first one. Measured are medians, both sides interleaved, \
-verified; without costs, --native calibrates first. Over MPI the library's own functions are measured beside the schedules: where \
+verified; without costs, --native calibrates first. A measured row is settled if it is the same wherever in their 95% confidence intervals both \
+times are; beside measured times the model's rows are printed where violated. Over MPI the library's own functions are measured beside the schedules: where \
 MPI_Gather takes longer than MPI_Allgather, the library is at fault. Exit code: 0 when all hold, 1 when one is violated by more than the tolerance.")]
 pub(crate) struct GuidelinesArgs {
+    /// The collectives to judge: what stands in for them may be any other [default: all]
+    #[arg(value_name = "COLLECTIVE", value_parser = parse_kind)]
+    kinds: Vec<Kind>,
+
     /// Numbers of ranks [default: 2,3,4,8,16,64; 2,4 when measured; over MPI half and all of the
     /// processes]
     #[arg(short = 'p', short_alias = 'n', long, value_name = "P,P,...", value_parser = parse_ranks)]
@@ -54,10 +61,23 @@ pub(crate) struct GuidelinesArgs {
     #[arg(long)]
     paced: bool,
 
-    /// By how much a left side may be slower, such as 10% or 0.1 [default: 0 in the model, 10%
-    /// when measured]
-    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    /// By how much a left side may be slower, in percent [default: 0 in the model, 10 when
+    /// measured]
+    #[arg(long, value_name = "PERCENT", value_parser = parse_tolerance)]
     tolerance: Option<f64>,
+
+    /// Show only these rows
+    #[arg(long, value_enum, value_name = "violated")]
+    only: Option<Only>,
+
+    /// Repetitions of each measured call; at least 6 give confidence intervals [default: what fits
+    /// into some milliseconds]
+    #[arg(long, visible_alias = "reps", value_name = "N", value_parser = parse_count, conflicts_with = "budget")]
+    repetitions: Option<usize>,
+
+    /// About how long to measure in all (seconds, or with a unit)
+    #[arg(long, value_name = "TIME", value_parser = parse_budget, allow_hyphen_values = true)]
+    budget: Option<Duration>,
 
     /// How long a rank waits for a partner before a measurement ends in an error
     #[arg(long, value_name = "TIME", value_parser = parse_deadline, default_value = "10s", allow_hyphen_values = true)]
@@ -77,6 +97,12 @@ pub(crate) struct GuidelinesArgs {
     delays: DelayArgs,
 }
 
+/// Rows to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Only {
+    Violated,
+}
+
 pub(crate) fn run(args: &GuidelinesArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     let done = site.perform(GuidelinesJob::new(args, site))?;
     output::notes(&done.evaluation.warnings);
@@ -90,6 +116,7 @@ struct GuidelinesJob {
     ranks: Vec<usize>,
     sizes: Vec<u64>,
     calibrates: bool,
+    only: Option<Only>,
     evaluation: Evaluation,
     processes: Option<Processes>,
 }
@@ -159,8 +186,23 @@ impl GuidelinesJob {
                 arrivals.insert(ranks, late);
             }
         }
+        let effort = match (args.repetitions, args.budget) {
+            (Some(n), _) => Effort::Repetitions(n),
+            (None, Some(time)) => Effort::Budget(time),
+            (None, None) => Effort::Short,
+        };
+        ensure!(
+            clock.is_some() || effort == Effort::Short,
+            "--repetitions and --budget are for measured times: take --native or --paced, too"
+        );
+        ensure!(
+            effort != Effort::Repetitions(0),
+            "--repetitions must be at least 1"
+        );
         let fallback = Setting::new(ports, cost);
         let setting = Setting {
+            kinds: args.kinds.clone(),
+            effort,
             clock,
             tolerance: args.tolerance.unwrap_or(fallback.tolerance),
             measured_tolerance: args.tolerance.unwrap_or(fallback.measured_tolerance),
@@ -170,16 +212,26 @@ impl GuidelinesJob {
             arrivals: (!arrivals.is_empty()).then_some(arrivals),
             ..fallback
         };
+        if setting.guidelines().next().is_none() {
+            let names = args.kinds.iter().map(|kind| kind.name());
+            let names = names.collect::<Vec<_>>().join(" or ");
+            bail!("there is no guideline for {names}");
+        }
         Ok(GuidelinesJob {
             setting,
             // Wall-clock times are in nanoseconds.
             unit: clock.map_or(unit, |_| Unit::Nanoseconds),
             ranks,
             sizes,
+            only: args.only,
             calibrates: clock == Some(Clock::Native) && !machine.is_given(),
             evaluation: Evaluation::default(),
             processes: site.processes(),
         })
+    }
+
+    fn shows(&self, row: &Comparison) -> bool {
+        self.only.is_none() || !row.holds
     }
 
     fn json(&self) -> impl Serialize {
@@ -187,13 +239,14 @@ impl GuidelinesJob {
         record! {
             holds: evaluation.holds(),
             violated: evaluation.rows.iter().filter(|r| !r.holds).count(),
+            compared: evaluation.rows.len(),
             ports: setting.ports.name(),
             tolerance: setting.tolerance,
             measured_tolerance (optional): setting.clock.map(|_| setting.measured_tolerance),
             inputs (optional): setting.clock.map(|_| inputs(setting)),
             time_unit: self.unit.name(),
             mpi (optional): self.processes.as_ref(),
-            rows: evaluation.rows.iter().map(|row| record! {
+            rows: evaluation.rows.iter().filter(|row| self.shows(row)).map(|row| record! {
                 guideline: row.guideline.name,
                 statement: row.guideline.statement,
                 clock: row.clock.map_or("model", clock_name),
@@ -207,6 +260,9 @@ impl GuidelinesJob {
                 holds: row.holds,
                 // By how much the left side is slower, as a fraction; negative if it is faster.
                 excess: row.excess(),
+                left_interval (optional): row.intervals.map(|[left, _]| left),
+                right_interval (optional): row.intervals.map(|[_, right]| right),
+                settled (optional): row.settled,
             }).collect::<Vec<_>>(),
             unavailable: &evaluation.unavailable,
             warnings: &evaluation.warnings,
@@ -218,7 +274,11 @@ impl site::Job for GuidelinesJob {
     type Done = GuidelinesJob;
 
     fn fact(&self) -> String {
-        format!("takes {:?} ranks and {:?} bytes", self.ranks, self.sizes)
+        let kinds: Vec<_> = self.setting.kinds.iter().map(|kind| kind.name()).collect();
+        format!(
+            "takes {:?} ranks, {:?} bytes, the collectives {kinds:?} and {:?}",
+            self.ranks, self.sizes, self.setting.effort
+        )
     }
 
     fn perform(mut self, site: &mut Site) -> Result<GuidelinesJob> {
@@ -258,7 +318,7 @@ fn in_the_model(
     sizes: &[u64],
     bar: &WorkBar,
 ) -> oneport::Result<Evaluation> {
-    let places: Vec<_> = guidelines::all().map(|g| g.name).collect();
+    let places: Vec<_> = setting.guidelines().map(|g| g.name).collect();
     bar.begin("", (places.len() * ranks.len() * sizes.len()) as u64);
     let evaluate = |&p: &usize, _| guidelines::evaluate(setting, &[p], sizes, |_, _| bar.add(1));
     // The longest algorithms send a message from each rank to each other.
@@ -279,6 +339,10 @@ fn ensure_fits_memory(ranks: &[usize], sizes: &[u64], measured: bool, site: &Sit
     ensure!(
         !ranks.contains(&0),
         "a collective needs at least one rank (-p 0)"
+    );
+    ensure!(
+        !ranks.contains(&1),
+        "guidelines are for two ranks or more: one rank sends nothing (-p 1)"
     );
     let p = ranks.iter().copied().max().unwrap_or(1);
     if p > MAX_RANKS {
@@ -347,17 +411,40 @@ fn print(out: &mut dyn Write, done: &GuidelinesJob) -> Result<()> {
         let columns = Columns::<&Comparison>::default()
             .add("guideline", |row| row.guideline.name)
             .add(">p", |row| row.ranks)
-            .add(">bytes", |row| show_bytes(row.bytes))
+            .add(">bytes", |row| bytes_of(row))
             .add(">left", |row| unit.show(row.left))
             .add(">right", |row| unit.show(row.right))
             .add("left by", |row| row.left_by.join(" + "))
             .add("right by", |row| row.right_by.join(" + "))
             .add("", |row| verdict(row));
-        output::table(out, &columns, &rows)?;
-        let violated = rows.iter().filter(|r| !r.holds).count();
-        writeln!(out, "{} of {} hold", rows.len() - violated, rows.len())?;
-        for row in rows.iter().filter(|row| !row.holds) {
+        // Who measures does so for the measured rows.
+        let in_full = clock.is_some() || measured.is_none();
+        let shown = rows.iter().copied();
+        let shown = shown.filter(|row| !row.holds || (in_full && done.shows(row)));
+        let shown: Vec<_> = shown.collect();
+        if !shown.is_empty() {
+            output::table(out, &columns, &shown)?;
+        }
+        let violated: Vec<_> = rows.iter().filter(|row| !row.holds).collect();
+        writeln!(
+            out,
+            "{} of {} hold",
+            rows.len() - violated.len(),
+            rows.len()
+        )?;
+        let unsettled = rows.iter().filter(|row| row.settled == Some(false)).count();
+        if unsettled > 0 {
+            writeln!(
+                out,
+                "{} not settled: the intervals of both sides are too wide (--budget measures longer)",
+                counted(unsettled, "row")
+            )?;
+        }
+        for row in &violated {
             writeln!(out, "{}", in_words(row, unit))?;
+        }
+        if clock.is_none() && !violated.is_empty() {
+            writeln!(out, "{}", at_fault(setting))?;
         }
     }
     let mut reasons: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -380,40 +467,67 @@ fn print(out: &mut dyn Write, done: &GuidelinesJob) -> Result<()> {
 /// A violated guideline in words, such as `MPI_Gather of 1 KiB on 4 ranks takes 15 us, 50% longer
 /// than MPI_Allgather with 10 us: all ranks but the root can drop the blocks`.
 fn in_words(row: &Comparison, unit: Unit) -> String {
+    let [left, right] = [(row.left, 0), (row.right, 1)].map(|(time, side)| {
+        let interval = row.intervals.map_or_else(String::new, |sides| {
+            let [low, high] = sides[side].map(|end| unit.show(end));
+            format!(" ({low} to {high})")
+        });
+        unit.show(time) + &interval
+    });
+    let of = if row.guideline.has_no_size() {
+        String::new()
+    } else {
+        format!(" of {}", show_bytes(row.bytes))
+    };
     format!(
-        "{}: {} of {} on {} ranks takes {}, {} longer than {} with {}: {}",
+        "{}: {}{of} on {} ranks takes {left}, {} longer than {} with {right}: {}{}",
         row.guideline.name,
         row.left_by.join(" + "),
-        show_bytes(row.bytes),
         row.ranks,
-        unit.show(row.left),
         percent(row.excess()),
         row.right_by.join(" + "),
-        unit.show(row.right),
-        row.guideline.statement
+        row.guideline.statement,
+        not_settled(row)
     )
+}
+
+fn bytes_of(row: &Comparison) -> String {
+    if row.guideline.has_no_size() {
+        return "-".into();
+    }
+    show_bytes(row.bytes)
+}
+
+fn not_settled(row: &Comparison) -> &'static str {
+    match row.settled {
+        Some(false) => ", not settled",
+        _ => "",
+    }
+}
+
+/// What is wrong if a guideline is violated in the model: the fastest of all registered algorithms
+/// is slower than what could stand in for it.
+fn at_fault(setting: &Setting) -> &'static str {
+    let cost = &setting.cost;
+    if setting.arrivals.is_some() {
+        "the planners are at fault: no registered algorithm of the left side suits these arrivals as well as the right side does"
+    } else if cost.links().is_some() {
+        "the costs of pairs differ: other ranks may have faster links, or no registered algorithm of the left side suits these links"
+    } else if cost.size_pieces().is_some() {
+        "the model is at fault rather than an algorithm: costs that are pieces by size need not grow with the size as guidelines take for granted; with --alpha and --beta, which are one line, a violation is a planner's"
+    } else {
+        "the planners are at fault: with costs of one line, no registered algorithm of the left side does what the right side does"
+    }
 }
 
 fn verdict(row: &Comparison) -> String {
     if row.holds {
-        "holds".to_string()
+        format!("holds{}", not_settled(row))
     } else {
-        format!("violated by {}", percent(row.excess()))
+        format!("violated by {}{}", percent(row.excess()), not_settled(row))
     }
 }
 
 fn percent(share: f64) -> String {
     format!("{}%", number((1e6 * share).round() / 1e4, 3))
-}
-
-/// Parses a fraction: `10%` or `0.1`.
-fn parse_share(text: &str) -> Result<f64, String> {
-    let (number, unit) = match text.trim().strip_suffix('%') {
-        Some(number) => (number, 0.01),
-        None => (text.trim(), 1.0),
-    };
-    let share = number.trim_end().parse::<f64>().ok().map(|n| n * unit);
-    share
-        .filter(|s| s.is_finite() && *s >= 0.0)
-        .ok_or_else(|| format!("'{text}' is not a tolerance: write 10% or 0.1"))
 }

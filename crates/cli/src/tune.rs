@@ -21,7 +21,7 @@ use crate::host;
 use crate::prelude::*;
 use crate::ranges::parse_sizes;
 use crate::site;
-use crate::units::{parse_budget, parse_core};
+use crate::units::{parse_budget, parse_core, parse_tolerance};
 use files::Files;
 use job::{CoreUse, TuneJob};
 use verify::VerifyJob;
@@ -392,13 +392,4 @@ fn parse_export(text: &str) -> Result<(Library, PathBuf), String> {
 
 fn no_repetitions(_: &str) -> Result<(), String> {
     Err("tune chooses the repetitions: give a longer --budget, or a --tolerance".into())
-}
-
-fn parse_tolerance(text: &str) -> Result<f64, String> {
-    text.trim_end_matches('%')
-        .parse::<f64>()
-        .ok()
-        .filter(|percent| (0.0..=100.0).contains(percent))
-        .map(|percent| percent / 100.0)
-        .ok_or_else(|| format!("'{text}' is not a percentage from 0 to 100"))
 }

@@ -201,6 +201,24 @@ pub(crate) fn parse_duration(text: &str, least: f64, refused: &str) -> Result<Du
     Ok(Duration::from_secs_f64(seconds))
 }
 
+/// Parses a tolerance, in percent with or without the sign: `10%` or `10`. A fraction without the
+/// sign may be meant as a share of 1.
+pub(crate) fn parse_tolerance(text: &str) -> Result<f64, String> {
+    let trimmed = text.trim();
+    let number = trimmed.strip_suffix('%');
+    let percent = number.unwrap_or(trimmed).trim_end().parse::<f64>().ok();
+    let percent = percent
+        .filter(|percent| percent.is_finite() && *percent >= 0.0)
+        .ok_or_else(|| format!("'{text}' is not a tolerance: write a percentage, such as 10%"))?;
+    if number.is_none() && percent > 0.0 && percent < 1.0 {
+        return Err(format!(
+            "'{text}' is {text}% or {}%: write the percent sign",
+            rounded(100.0 * percent, 4)
+        ));
+    }
+    Ok(percent / 100.0)
+}
+
 pub(crate) fn parse_budget(text: &str) -> Result<Duration, String> {
     parse_duration(text, 0.0, "a budget is between 0")
 }

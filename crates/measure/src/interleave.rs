@@ -28,7 +28,7 @@ pub(crate) const MIN_FITTING_REPETITIONS: usize = 3;
 const MAX_FITTING_REPETITIONS: usize = 500;
 
 impl Batches {
-    fn count(self) -> usize {
+    pub(crate) fn count(self) -> usize {
         match self {
             Batches::Sharing(count, _) | Batches::Fitting(count, _) => count,
         }

@@ -128,7 +128,7 @@ fn a_violation_has_exit_code_1() {
         true
     );
     assert_eq!(
-        json(&format!("{arguments} --tolerance 100"), 0)["holds"],
+        json(&format!("{arguments} --tolerance 10000"), 0)["holds"],
         true
     );
     assert_eq!(
@@ -162,7 +162,7 @@ fn measured_times_are_listed_after_model_times() {
         ("native", "--alpha 200ns --beta 0.05ns"),
         ("paced", "--alpha 200us --beta 1ns"),
     ] {
-        let arguments = format!("-p 2 --bytes 1KiB --{clock} {costs} --tolerance 100000");
+        let arguments = format!("-p 2 --bytes 1KiB --{clock} {costs} --tolerance 10000000");
         let output = json(&arguments, 0);
         assert_eq!(output["measured_tolerance"], 100_000.0);
         assert_eq!(output["time_unit"], "ns");
@@ -184,6 +184,15 @@ fn bad_usage_gives_a_message_and_exit_code_2() {
         ("-p x", "'x'"),
         ("--bytes 1XB", "not a size"),
         ("--bytes 8000TiB", "more than the 1 TiB"),
+        ("-p 1", "one rank sends nothing"),
+        ("--repetitions 3", "for measured times"),
+        ("--budget 3", "for measured times"),
+        ("--native -p 2 --repetitions 0", "at least 1"),
+        ("reduse", "did you mean 'reduce'"),
+        (
+            "--tolerance 0.1",
+            "'0.1' is 0.1% or 10%: write the percent sign",
+        ),
         ("--tolerance lots", "not a tolerance"),
         ("--tolerance -0.1", "not a tolerance"),
         ("--tolerance inf", "not a tolerance"),
@@ -212,4 +221,75 @@ fn inputs_are_kept_if_asked_for() {
     let refused = oneport("-p 2 --bytes 8 --inputs kept").assert().code(2);
     let error = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
     assert!(error.contains("--inputs is for measured times"), "{error}");
+}
+
+/// A tolerance is in percent, as that of `tune` is.
+#[test]
+fn tolerances_are_percentages() {
+    for (tolerance, share) in [("10", 0.1), ("10%", 0.1), ("0.5%", 0.005), ("0", 0.0)] {
+        let options = format!("barrier -p 2 --tolerance {tolerance}");
+        assert_eq!(json(&options, 0)["tolerance"], share, "{tolerance}");
+    }
+    let refused = Command::new(env!("CARGO_BIN_EXE_oneport"))
+        .args(["tune", "reduce", "-p", "2", "--tolerance", "0.1"])
+        .assert()
+        .code(2);
+    let error = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
+    assert!(error.contains("write the percent sign"), "{error}");
+}
+
+#[test]
+fn collectives_and_rows_are_chosen() {
+    let output = json("bcast scan -p 2,4 --bytes 8,1KiB", 0);
+    let rows = output["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), output["compared"].as_u64().unwrap() as usize);
+    for row in rows {
+        let name = row["guideline"].as_str().unwrap();
+        assert!(
+            name.starts_with("broadcast") || name.starts_with("scan"),
+            "{name}"
+        );
+        assert!(row.get("settled").is_none(), "{row}");
+    }
+    // What has no size is compared once.
+    let barriers = json("barrier -p 2,4 --bytes 8,1KiB,64KiB", 0);
+    assert_eq!(barriers["compared"], 2 * 3);
+    let none = json("-p 2 --bytes 8 --only violated", 0);
+    assert_eq!(none["rows"].as_array().unwrap().len(), 0);
+    assert!(none["compared"].as_u64().unwrap() > 50);
+    let late = "allgather -p 8 --bytes 8 --alpha 10 --beta 0 --arrivals last:1000 --only violated";
+    let violated = json(late, 1);
+    let rows = violated["rows"].as_array().unwrap();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["holds"] == false));
+    let text = text(late, 1);
+    assert!(!text.contains(" holds"), "{text}");
+    assert!(text.contains("the planners are at fault"), "{text}");
+}
+
+#[test]
+fn measured_rows_have_intervals() {
+    let measured = "barrier -p 2 --native --alpha 1us --beta 1ns --tolerance 1000000%";
+    let rows_of = |options: &str| {
+        let output = json(&format!("{measured} {options}"), 0);
+        let rows = output["rows"].as_array().unwrap().clone();
+        let native = rows.into_iter().filter(|row| row["clock"] == "native");
+        native.collect::<Vec<_>>()
+    };
+    for options in ["", "--repetitions 21", "--budget 200ms"] {
+        for row in rows_of(options) {
+            for side in ["left", "right"] {
+                let time = row[side].as_f64().unwrap();
+                let interval = &row[format!("{side}_interval")];
+                let end = |i: usize| interval[i].as_f64().unwrap();
+                assert!(end(0) <= time && time <= end(1), "{options} {row}");
+            }
+            assert_eq!(row["settled"], true, "{row}");
+        }
+    }
+    for row in rows_of("--repetitions 2") {
+        assert!(row.get("left_interval").is_none(), "{row}");
+        assert_eq!(row["settled"], false);
+    }
+    let text = text(&format!("{measured} --repetitions 2"), 0);
+    assert!(text.contains("3 rows not settled"), "{text}");
 }

@@ -244,7 +244,7 @@ fn bad_usage_writes_no_files() {
         ("--root 9", "root 9"),
         ("--op band --dtype f32", "band works on u8"),
         ("--budget -1", "-1"),
-        ("--tolerance x", "percentage"),
+        ("--tolerance x", "a tolerance: write a percentage"),
         ("--csv none/a.csv", "cannot write none/a.csv"),
         ("--html .", "folder"),
         ("--csv x --html x", "same file"),

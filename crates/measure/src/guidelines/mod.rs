@@ -16,7 +16,7 @@
 //! have their blocks in place and others do not. On request it also compares measured times, on
 //! threads or in another place ([`evaluate_on`]). The measurements of both sides are interleaved,
 //! so that a disturbance affects both. The time of a call is the median over its batches of each
-//! batch's median.
+//! batch's median, with an interval that contains it with 95% confidence.
 //!
 //! Over an MPI library the same table judges the library itself: its own functions perform the
 //! calls, but for those of a certain algorithm, which remain schedules.
@@ -28,7 +28,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use self::plans::{Compared, Plans};
+use self::plans::{CallTime, Compared, Plans};
 pub use self::table::all;
 
 use oneport::error::{Error, Result};
@@ -128,6 +128,21 @@ pub struct Setting {
     pub arrivals: Option<BTreeMap<usize, Vec<f64>>>,
     /// Whether to measure the library's own collectives, too, where ranks are processes.
     pub library: bool,
+    /// The collectives to judge, all if there are none: those on left sides.
+    pub kinds: Vec<Kind>,
+    /// How long each call is measured.
+    pub effort: Effort,
+}
+
+/// How long the calls of guidelines are measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// Some milliseconds each.
+    Short,
+    /// This number of repetitions each.
+    Repetitions(usize),
+    /// About this time for all together.
+    Budget(Duration),
 }
 
 /// The result of an evaluation.
@@ -196,6 +211,11 @@ pub struct Comparison {
     pub right_by: Vec<Cow<'static, str>>,
     /// Whether the left side is at most as slow as the right side, within the tolerance.
     pub holds: bool,
+    /// The 95% confidence intervals of both sides, if they are measured often enough for one.
+    pub intervals: Option<[[f64; 2]; 2]>,
+    /// Whether the measurements establish that it holds, or that it does not: it is the same
+    /// wherever in their intervals the times are. `None` for model times, which are exact.
+    pub settled: Option<bool>,
 }
 
 impl Comparison {
@@ -237,11 +257,28 @@ impl Setting {
             keep_inputs: false,
             arrivals: None,
             library: false,
+            kinds: Vec::new(),
+            effort: Effort::Short,
         }
+    }
+
+    /// The guidelines that judge the wanted collectives.
+    pub fn guidelines(&self) -> impl Iterator<Item = &'static Guideline> {
+        let is_wanted = |call: &Call| self.kinds.is_empty() || self.kinds.contains(&call.kind);
+        all().filter(move |guideline| guideline.left.iter().any(is_wanted))
     }
 }
 
-/// Evaluates all guidelines for all these numbers of ranks and sizes in bytes.
+impl Guideline {
+    /// Whether it is the same for all sizes.
+    pub fn has_no_size(&self) -> bool {
+        let mut calls = self.left.iter().chain(self.right);
+        calls.all(|call| call.size == Size::One)
+    }
+}
+
+/// Evaluates the guidelines for all these numbers of ranks and sizes in bytes; those that are the
+/// same for all sizes for the first one only.
 ///
 /// `progress` is called with the number of finished steps and their total, first for planning and
 /// then for measuring. Elements are single bytes, combined by exclusive or. The root is rank
@@ -286,11 +323,15 @@ pub fn evaluate_on(
     let mut report = Evaluation::default();
     let mut plans = Plans::new(setting);
     let mut compared = Vec::new();
-    let guidelines = all().count();
-    let of = guidelines * ranks.len() * sizes.len();
-    for (i, guideline) in all().enumerate() {
+    let of = setting.guidelines().count() * ranks.len() * sizes.len();
+    for (i, guideline) in setting.guidelines().enumerate() {
+        let different = if guideline.has_no_size() {
+            1
+        } else {
+            sizes.len()
+        };
         for (j, &p) in ranks.iter().enumerate() {
-            for (k, &m) in sizes.iter().enumerate() {
+            for (k, &m) in sizes.iter().enumerate().take(different) {
                 progress((i * ranks.len() + j) * sizes.len() + k, of);
                 match plans.sides(guideline, p, m) {
                     Ok(sides) => compared.push(Compared {
@@ -306,7 +347,11 @@ pub fn evaluate_on(
     }
     let model: Vec<f64> = plans.planned.iter().map(|plan| plan.time).collect();
     for one in &compared {
-        let time = |plan: usize| (model[plan], plans.planned[plan].algorithm.name());
+        let time = |plan: usize| CallTime {
+            time: model[plan],
+            interval: None,
+            by: plans.planned[plan].algorithm.name(),
+        };
         let row = plans.row(one, None, Performer::Schedules, time);
         report.rows.push(row);
     }

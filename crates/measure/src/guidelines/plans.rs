@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::{By, Call, Comparison, Guideline, Performer, Scaling, Setting, Size};
+use super::{By, Call, Comparison, Effort, Guideline, Performer, Scaling, Setting, Size};
 use crate::fit::median;
 use crate::interleave::{Batches, Inputs, MIN_FITTING_REPETITIONS, interleaved};
+use crate::tune::MIN_FOR_CONFIDENCE;
 use oneport::error::{Error, Result};
+use oneport::internal::median_tail;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::{Request, choose};
 use oneport::run::{Clock, Op, Operator, Place, Run};
@@ -47,6 +49,27 @@ pub(super) struct Plans<'a> {
 
 /// A plan, and who performs it.
 pub(super) type Measurement = (usize, Performer);
+
+/// How long a call takes, and the name of what took it.
+#[derive(Debug, Clone)]
+pub(super) struct CallTime {
+    pub(super) time: f64,
+    /// The 95% confidence interval, if it is measured often enough for one.
+    pub(super) interval: Option<[f64; 2]>,
+    pub(super) by: Cow<'static, str>,
+}
+
+impl CallTime {
+    /// Of the medians of batches.
+    fn of(mut medians: Vec<f64>, by: Cow<'static, str>) -> CallTime {
+        let time = median(&mut medians);
+        medians.sort_unstable_by(f64::total_cmp);
+        let n = medians.len();
+        let tail = median_tail(n);
+        let interval = (n >= MIN_FOR_CONFIDENCE).then(|| [medians[tail], medians[n - 1 - tail]]);
+        CallTime { time, interval, by }
+    }
+}
 
 impl<'a> Plans<'a> {
     pub(super) fn new(setting: &'a Setting) -> Plans<'a> {
@@ -161,27 +184,38 @@ impl<'a> Plans<'a> {
         }
     }
 
-    /// The comparison `one`, from the time of each plan and the name of what took it.
+    /// The comparison `one`, from the time of each plan.
     pub(super) fn row(
         &self,
         one: &Compared,
         clock: Option<Clock>,
         by: Performer,
-        time: impl Fn(usize) -> (f64, Cow<'static, str>),
+        time: impl Fn(usize) -> CallTime,
     ) -> Comparison {
         let sides = one.sides.each_ref();
         let [left, right] = sides.map(|side| {
-            let times = side.iter().map(|&(plan, n)| time(plan).0 * n as f64);
+            let times = side.iter().map(|&(plan, n)| time(plan).time * n as f64);
             times.sum::<f64>()
         });
         let [left_by, right_by] =
-            sides.map(|side| side.iter().map(|&(plan, _)| time(plan).1).collect());
+            sides.map(|side| side.iter().map(|&(plan, _)| time(plan).by).collect());
+        // The sum of intervals contains the sum of the times at least as often.
+        let [left_interval, right_interval] = sides.map(|side| {
+            side.iter().try_fold([0.0, 0.0], |[low, high], &(plan, n)| {
+                let [least, most] = time(plan).interval?;
+                Some([low + least * n as f64, high + most * n as f64])
+            })
+        });
+        let intervals = left_interval.zip(right_interval);
         let tolerance = match clock {
             None => self.setting.tolerance,
             Some(_) => self.setting.measured_tolerance,
         };
         // Sums of the same times in different orders may differ in the last bits.
         const ROUNDING: f64 = 1e-9;
+        let holds = |left: f64, right: f64| left <= right * (1.0 + tolerance.max(ROUNDING));
+        let settled = intervals
+            .is_some_and(|(left, right)| holds(left[0], right[1]) == holds(left[1], right[0]));
         Comparison {
             guideline: one.guideline,
             clock,
@@ -192,7 +226,9 @@ impl<'a> Plans<'a> {
             right,
             left_by,
             right_by,
-            holds: left <= right * (1.0 + tolerance.max(ROUNDING)),
+            holds: holds(left, right),
+            intervals: intervals.map(|(left, right)| [left, right]),
+            settled: clock.map(|_| settled),
         }
     }
 
@@ -219,11 +255,7 @@ impl<'a> Plans<'a> {
         clock: Clock,
         warnings: &mut Vec<String>,
         progress: &mut impl FnMut(usize, usize),
-    ) -> Result<BTreeMap<Measurement, (f64, Cow<'static, str>)>> {
-        let (batches, length) = match clock {
-            Clock::Paced => (3, Duration::from_millis(20)),
-            _ => (7, Duration::from_millis(2)),
-        };
+    ) -> Result<BTreeMap<Measurement, CallTime>> {
         let performers = || self.performers();
         let measures = selected
             .iter()
@@ -233,7 +265,9 @@ impl<'a> Plans<'a> {
             let ranks = self.planned[measure.0].request.ranks();
             by_ranks.entry(ranks).or_default().insert(measure);
         }
-        let all = batches * by_ranks.values().map(BTreeSet::len).sum::<usize>();
+        let calls = by_ranks.values().map(BTreeSet::len).sum::<usize>();
+        let each = batches(self.setting.effort, clock, calls);
+        let all = each.count() * calls;
         let mut done = 0;
         let mut times = BTreeMap::new();
         for measures in by_ranks.into_values() {
@@ -259,11 +293,11 @@ impl<'a> Plans<'a> {
                 let outcome = runs[i].clone().repetitions(repetitions).on(place)?;
                 Ok(ControlFlow::Continue(outcome.wall.median_ns()))
             };
-            let fitting = vec![Batches::Fitting(batches, length); runs.len()];
-            let medians = interleaved(&fitting, one_batch, |part, _| progress(done + part, all))?;
-            done += batches * runs.len();
-            for ((measure, mut medians), name) in measures.into_iter().zip(medians).zip(names) {
-                times.insert(measure, (median(&mut medians), name));
+            let each_run = vec![each; runs.len()];
+            let medians = interleaved(&each_run, one_batch, |part, _| progress(done + part, all))?;
+            done += each.count() * runs.len();
+            for ((measure, medians), name) in measures.into_iter().zip(medians).zip(names) {
+                times.insert(measure, CallTime::of(medians, name));
             }
         }
         progress(all, all);
@@ -289,6 +323,26 @@ impl<'a> Plans<'a> {
             (Performer::Schedules, _) => run,
             (Performer::Library, By::Irregular) => run.by_irregular_library(),
             (Performer::Library, _) => run.by_library(),
+        }
+    }
+}
+
+/// The batches of each of so many calls. Every process finds the same.
+fn batches(effort: Effort, clock: Clock, calls: usize) -> Batches {
+    /// Enough for an interval.
+    const MEASURED: usize = 7;
+    const MAX: u128 = 1000;
+    let (count, length) = match clock {
+        Clock::Paced => (3, Duration::from_millis(20)),
+        _ => (MEASURED, Duration::from_millis(2)),
+    };
+    match effort {
+        Effort::Short => Batches::Fitting(count, length),
+        Effort::Repetitions(n) => Batches::Sharing(n.clamp(1, MEASURED), n.max(1)),
+        Effort::Budget(time) => {
+            let round = length.as_nanos() * calls.max(1) as u128;
+            let rounds = (time.as_nanos() / round).clamp(1, MAX);
+            Batches::Fitting(rounds as usize, length)
         }
     }
 }

@@ -30,6 +30,7 @@ use std::time::Duration;
 
 pub use live::Live;
 pub use results::{LibraryRow, LibraryState, Trial, TuningResult};
+pub(crate) use summary::MIN_FOR_CONFIDENCE;
 pub use summary::{MIN_FOR_P99, Summary};
 pub use verify::{Change, VerifiedRow, verify};
 

@@ -27,7 +27,7 @@ pub struct Summary {
 }
 
 /// With fewer repetitions no interval of the sample contains the median with 95% confidence.
-pub(super) const MIN_FOR_CONFIDENCE: usize = 6;
+pub(crate) const MIN_FOR_CONFIDENCE: usize = 6;
 
 /// Repetitions from which on the 99th percentile says something.
 pub const MIN_FOR_P99: usize = 100;
