@@ -7,6 +7,7 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::Result;
 use clap::builder::styling::{AnsiColor, Color, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
+use oneport::mpi::is_launched;
 use oneport_pictures::Columns;
 
 use super::escape;
@@ -53,7 +54,10 @@ pub(crate) fn table_with<R>(
             column.set_constraint(ColumnConstraint::Hidden);
         }
     }
-    let coloured = !host::is_called() && AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+    // A launcher may give the first process a terminal of its own, and pass on to a file.
+    let coloured = !host::is_called()
+        && !is_launched()
+        && AutoStream::choice(&io::stdout()) != ColorChoice::Never;
     for (line, text) in table.lines().enumerate() {
         let text = text.trim_end();
         // The header has the first line.

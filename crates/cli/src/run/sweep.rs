@@ -416,7 +416,9 @@ fn print(
             format!("{} - {}", ns(row.low_ns), ns(row.high_ns))
         })
         .add(">min", |row| ns(row.min_ns))
-        .add(">p99", |row| or_dash(p99(row).map(ns)))
+        .add_if(rows.iter().any(|row| p99(row).is_some()), ">p99", |row| {
+            or_dash(p99(row).map(ns))
+        })
         .add(">max", |row| ns(row.max_ns))
         .add(">algbw GB/s", |row| number(row.algbw_gb_per_s, 4))
         .add(">busbw GB/s", |row| number(row.busbw_gb_per_s, 4))

@@ -207,12 +207,10 @@ impl<'a> TuneJob<'a> {
             };
             warnings.push(format!("the winner is not settled at {sizes}{more}"));
         }
-        for row in tuning.disturbed() {
+        if let Some(sizes) = sizes_of(tuning.disturbed()) {
+            let rows = counted(tuning.disturbed().count(), "row");
             warnings.push(format!(
-                "{} of {} takes {}, which its times at other sizes contradict: something may have disturbed it",
-                row.algorithm,
-                show_bytes(row.bytes),
-                show_ns(row.wall.median as f64)
+                "something may have disturbed {rows}, at {sizes}: times of other sizes contradict them; they are marked as disturbed"
             ));
         }
         warnings

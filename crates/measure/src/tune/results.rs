@@ -190,7 +190,9 @@ impl TuningResult {
 
     /// Rows, each the fastest of its size and algorithm, that other sizes of the algorithm
     /// contradict: something else may have used the cores meanwhile. A longer vector took less than
-    /// half the time, or a shorter one less than half of what is proportional to its length.
+    /// half the time, or a shorter one less than half of what is proportional to its length. Of two
+    /// rows that contradict each other, the slow one is disturbed, unless more sizes contradict the
+    /// fast one.
     pub fn disturbed(&self) -> impl Iterator<Item = &Trial> {
         let contradict = |row: &Trial, other: &Trial| {
             let longer = (row.bytes as f64 / other.bytes.max(1) as f64).max(1.0);
@@ -201,8 +203,15 @@ impl TuningResult {
             let same = || best().filter(|other| other.algorithm == row.algorithm);
             let shorter = same().rfind(|other| other.bytes < row.bytes);
             let longer = same().find(|other| other.bytes > row.bytes);
+            let fast_is_odd = |slow: &Trial, fast: &Trial| {
+                let against_slow = same().filter(|other| contradict(slow, other)).count();
+                let against_fast = same().filter(|other| contradict(other, fast)).count();
+                contradict(slow, fast).then_some(against_fast > against_slow)
+            };
             let mut neighbours = shorter.into_iter().chain(longer);
-            neighbours.any(|other| contradict(row, other))
+            neighbours.any(|other| {
+                fast_is_odd(row, other) == Some(false) || fast_is_odd(other, row) == Some(true)
+            })
         })
     }
 

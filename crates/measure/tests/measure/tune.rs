@@ -320,6 +320,17 @@ fn rows_that_other_sizes_contradict_are_disturbed() {
     let disturbed: Vec<_> = tuning.disturbed().map(|row| row.bytes >> 10).collect();
     // The last takes over twice as long as twice the time of the half.
     assert_eq!(disturbed, [8, 64]);
+    // Where most are slow, the fast one is the odd one.
+    let times = [
+        (64, 204_000),
+        (512, 501),
+        (4096, 290_000),
+        (32_768, 350_000),
+    ];
+    let rows = times.map(|(bytes, ns)| trial(bytes, "chain", &[ns; 9]));
+    let slow = TuningResult::of_rows(&rows);
+    let disturbed: Vec<_> = slow.disturbed().map(|row| row.bytes).collect();
+    assert_eq!(disturbed, [512]);
 }
 
 #[test]
