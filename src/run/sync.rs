@@ -9,6 +9,9 @@ use std::ptr;
 pub(crate) use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize};
 pub(crate) use std::sync::atomic::{Ordering, fence};
 
+/// A flag by which a caller ends a run: no rank writes it.
+pub(crate) type StopFlag = std::sync::Arc<std::sync::atomic::AtomicBool>;
+
 pub(crate) use std::hint::spin_loop;
 pub(crate) use std::thread::yield_now;
 

@@ -1,10 +1,9 @@
 //! How a run is carried out.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::machine::{CostModel, Ports};
+use crate::run::sync::StopFlag;
 use crate::run::tuning::DEADLINE;
 
 /// Whether a run goes at full speed or at the pace of its cost model.
@@ -34,7 +33,7 @@ pub(crate) struct RunOptions {
     pub(crate) keep_inputs: bool,
     pub(crate) by: RunPerformer,
     /// Ends the run on threads when somebody sets it.
-    pub(crate) stop: Option<Arc<AtomicBool>>,
+    pub(crate) stop: Option<StopFlag>,
 }
 
 /// Who does the work of a run.

@@ -121,7 +121,7 @@ impl Team {
             trace: options.trace,
         };
         self.state.contention.begin(first_run == 1);
-        let reports = repeat_on_all(self, &job, options.stop.as_deref());
+        let reports = repeat_on_all(self, &job, options.stop.as_ref());
         if let Some(failure) = self.state.take_failure() {
             return Err(failure);
         }

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::eager::EagerExecutor;
@@ -14,7 +13,7 @@ use super::runner::{AtStep, Runner, RunnerJob, TeamThread};
 use crate::error::{Error, Result};
 use crate::run::failure::{Failure, panic_message, panicked};
 use crate::run::placement::Workers;
-use crate::run::sync::{AtomicU64, Mutex};
+use crate::run::sync::{AtomicU64, Mutex, StopFlag};
 use crate::run::team::Team;
 use crate::run::transfer::{Buffer, RankMemory};
 
@@ -92,7 +91,7 @@ impl Runner for OwnThread<'_> {
 pub(super) fn repeat_on_all(
     team: &Team,
     job: &RunnerJob<'_>,
-    stop: Option<&AtomicBool>,
+    stop: Option<&StopFlag>,
 ) -> Option<Reports> {
     let workers = (team.workers == Workers::Cores)
         .then(|| WorkerSet::new(&team.state, team.ranks(), team.threads()));
@@ -125,7 +124,7 @@ pub(super) fn repeat_on_all(
             }
         }
     };
-    team.run_until(stop, &thread_main);
+    team.run_until(stop.map(|flag| &**flag), &thread_main);
     let mut all = Reports::default();
     for report in reports {
         let (ranks, walls) = report.into_inner()?;

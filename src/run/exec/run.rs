@@ -1,7 +1,5 @@
 //! [`Run`]: what to run, on which data and how often, in fluent form.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::options::{Clock, RunOptions, RunPerformer};
@@ -12,6 +10,7 @@ use crate::machine::{CostModel, Ports};
 use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::run::processes::Processes;
+use crate::run::sync::StopFlag;
 use crate::run::testdata::RunData;
 use crate::schedule::Schedule;
 
@@ -209,7 +208,7 @@ impl<'r, T: Element> Run<'r, T> {
     /// Ends a run on threads with [`ErrorKind::System`](crate::ErrorKind::System) soon after
     /// somebody has set the flag: as soon as no rank computes. For the command and its callers.
     #[doc(hidden)]
-    pub fn stop(mut self, flag: Arc<AtomicBool>) -> Self {
+    pub fn stop(mut self, flag: StopFlag) -> Self {
         self.options.stop = Some(flag);
         self
     }
