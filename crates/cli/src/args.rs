@@ -12,8 +12,9 @@ use serde::Serialize;
 
 use crate::blocks::BlockArgs;
 use crate::delays::DelayArgs;
-use crate::input::OwnFile;
+use crate::files::{is_there, name_of};
 use crate::nodes::NodeArgs;
+use crate::own_file::OwnFile;
 use crate::ranges::{Ranges, parse_counts, parse_sizes};
 use crate::units::{TimeArg, parse_count, parse_rate, parse_size, parse_time, with_similar};
 
@@ -72,6 +73,36 @@ pub(crate) struct Common {
 }
 
 impl Common {
+    /// The collective. It may stand behind the files, too: `--schedule mine.json reduce`.
+    pub(crate) fn collective(&self) -> Option<Kind> {
+        self.collective.or_else(|| self.behind_files())
+    }
+
+    fn behind_files(&self) -> Option<Kind> {
+        let [_, .., OwnFile { name: None, path }] = &self.schedule[..] else {
+            return None;
+        };
+        let is_word = self.collective.is_none() && !is_there(path);
+        let kind = is_word.then(|| parse_kind(path.to_str()?).ok());
+        kind.flatten()
+    }
+
+    /// The files of `--schedule`; for a folder those in it.
+    pub(crate) fn files(&self) -> Result<Vec<OwnFile>> {
+        let words = usize::from(self.behind_files().is_some());
+        let files = &self.schedule[..self.schedule.len() - words];
+        let expanded: Result<Vec<_>> = files.iter().map(OwnFile::expanded).collect();
+        Ok(expanded?.concat())
+    }
+
+    /// Refuses a schedule for another collective than the one that is asked for.
+    pub(crate) fn ensure_performs(&self, kind: Kind, file: &Path) -> Result<()> {
+        match self.collective().filter(|&asked| asked != kind) {
+            Some(asked) => bail!("{}: it performs a {kind}, not a {asked}", name_of(file)),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn ranks(&self) -> Result<Option<usize>> {
         let ranks = self.ranks.as_ref().map(|ranks| ranks.one("-p"));
         let ranks = ranks.transpose()?;

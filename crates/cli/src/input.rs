@@ -1,7 +1,6 @@
 //! The input of a command: a schedule, planned or read from a file, and its description.
 
 mod info;
-mod own_file;
 mod warnings;
 
 use std::borrow::Cow;
@@ -19,11 +18,11 @@ use oneport_measure::estimate::CoreModel;
 use oneport_steady::Series;
 
 pub(crate) use self::info::{MadeBy, ScheduleInfo};
-pub(crate) use self::own_file::OwnFile;
 pub(crate) use self::warnings::{first_of, note_if_wrong, print_warnings, warnings_about};
 use crate::args::{Common, MachineArgs, Root};
 use crate::files::{name_of, read_text};
 use crate::host;
+use crate::own_file::OwnFile;
 use crate::task::PlanTask;
 use crate::units::{Unit, show_bytes};
 

@@ -27,6 +27,7 @@ mod machine;
 mod memory;
 mod nodes;
 mod output;
+mod own_file;
 mod parallel;
 mod plan;
 mod prelude;

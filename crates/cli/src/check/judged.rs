@@ -12,7 +12,8 @@ use oneport::simulate::bounds::LowerBounds;
 use super::{CheckArgs, verdict};
 use crate::args::Common;
 use crate::files::FileKind;
-use crate::input::{OwnFile, ScheduleInfo, print_warnings};
+use crate::input::{ScheduleInfo, print_warnings};
+use crate::own_file::OwnFile;
 use crate::prelude::*;
 use crate::task::finite;
 

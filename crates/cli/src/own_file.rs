@@ -1,12 +1,10 @@
 //! The files of `--schedule`, and the names that they are given there.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
-use oneport::Kind;
 
-use crate::args::{Common, parse_kind};
 use crate::files::{is_there, name_of};
 
 /// A value of `--schedule`: `mine.json`, or `three-phase=mine.json`.
@@ -51,7 +49,7 @@ impl OwnFile {
     }
 
     /// The files of a folder, in the order of their names, or this file.
-    fn expanded(&self) -> Result<Vec<OwnFile>> {
+    pub(crate) fn expanded(&self) -> Result<Vec<OwnFile>> {
         if !self.path.is_dir() {
             return Ok(vec![self.clone()]);
         }
@@ -72,37 +70,5 @@ impl OwnFile {
         );
         let files = paths.into_iter().map(|path| OwnFile { name: None, path });
         Ok(files.collect())
-    }
-}
-
-impl Common {
-    /// The collective. It may stand behind the files, too: `--schedule mine.json reduce`.
-    pub(crate) fn collective(&self) -> Option<Kind> {
-        self.collective.or_else(|| self.behind_files())
-    }
-
-    fn behind_files(&self) -> Option<Kind> {
-        let [_, .., OwnFile { name: None, path }] = &self.schedule[..] else {
-            return None;
-        };
-        let is_word = self.collective.is_none() && !is_there(path);
-        let kind = is_word.then(|| parse_kind(path.to_str()?).ok());
-        kind.flatten()
-    }
-
-    /// The files of `--schedule`; for a folder those in it.
-    pub(crate) fn files(&self) -> Result<Vec<OwnFile>> {
-        let words = usize::from(self.behind_files().is_some());
-        let files = &self.schedule[..self.schedule.len() - words];
-        let expanded: Result<Vec<_>> = files.iter().map(OwnFile::expanded).collect();
-        Ok(expanded?.concat())
-    }
-
-    /// Refuses a schedule for another collective than the one that is asked for.
-    pub(crate) fn ensure_performs(&self, kind: Kind, file: &Path) -> Result<()> {
-        match self.collective().filter(|&asked| asked != kind) {
-            Some(asked) => bail!("{}: it performs a {kind}, not a {asked}", name_of(file)),
-            None => Ok(()),
-        }
     }
 }
