@@ -363,9 +363,9 @@ fn run_verifies_and_reports_the_simulated_model_time() {
     for arguments in [
         "reduce -p 3 -a chain --bytes 1000 --gamma 0.05ns",
         "reduce -p 5 -a binomial --bytes 0 --alpha 3",
-        "broadcast -p 6 --bytes 4KiB --ports uni --root 2",
-        "reduce -p 4 --bytes 800 --op affine --dtype u64 --root 1",
-        "reduce -p 4 --bytes 800 --op prod --dtype f32",
+        "broadcast -p 6 -a binomial --bytes 4KiB --ports uni --root 2",
+        "reduce -p 4 -a binomial --bytes 800 --op affine --dtype u64 --root 1",
+        "reduce -p 4 -a binomial --bytes 800 --op prod --dtype f32",
         "reduce -p 1 --bytes 8",
     ] {
         let run = json(&format!("run {arguments} --repetitions 3"));
