@@ -47,7 +47,7 @@ pub(crate) fn main() -> oneport::Result<()> {
             println!("  {:<18} {:>6}", row.algorithm, row.time);
         }
     }
-    // `sweep.page(&heading)` is a page of plots, `plot(&sweep, &caption)` a picture for a paper.
+    // `sweep.page(&heading)` is a page of plots, `plot(&sweep, ..)` a picture for a paper.
 
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use oneport_pictures::shell::Heading;
-use oneport_pictures::{Sweep, plot};
+use oneport_pictures::{Quantity, Sweep, plot};
 use serde::Deserialize;
 
 use crate::args::parse_kind;
@@ -28,8 +28,42 @@ pub(crate) struct SweepArgs {
     #[arg(short, long, value_name = "FILE", help_heading = "Output")]
     output: Vec<PathBuf>,
 
+    /// What a plot (.svg) shows [default: time]. A table for papers (.md, .tex) has a row for each
+    /// number of ranks then, a column for each size: of schedules from files, of the algorithms
+    /// named by -a, or else of what leads
+    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Output")]
+    show: Option<Show>,
+
+    /// Draw only so many algorithms in a plot (.svg), the fastest on average, besides schedules
+    /// from files
+    #[arg(long, value_name = "COUNT", value_parser = parse_count, help_heading = "Output")]
+    top: Option<usize>,
+
     #[command(flatten)]
     frame: FrameArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Show {
+    /// Time: measured, if it was
+    Time,
+    /// Time over that of the best
+    Ratio,
+    /// Model time over its lower bound
+    Bound,
+    /// Size over time
+    Bandwidth,
+}
+
+impl Show {
+    fn quantity(self) -> Quantity {
+        match self {
+            Show::Time => Quantity::Time,
+            Show::Ratio => Quantity::Ratio,
+            Show::Bound => Quantity::Bound,
+            Show::Bandwidth => Quantity::Bandwidth,
+        }
+    }
 }
 
 fn kind_of(path: &Path) -> Result<FileKind> {
@@ -107,6 +141,13 @@ impl SweepArgs {
         let kinds: Vec<FileKind> = kinds.collect::<Result<_>>()?;
         let has = |kind| kinds.contains(&kind);
         (self.frame).ensure(has(FileKind::Svg), has(FileKind::Html))?;
+        let for_papers = [FileKind::Svg, FileKind::Tex, FileKind::Markdown];
+        if self.show.is_some() && !for_papers.into_iter().any(has) {
+            bail!("--show is for plots and tables for papers: name a file FILE.svg, .tex or .md");
+        }
+        if self.top.is_some() && !has(FileKind::Svg) {
+            bail!("--top is for a plot: name a file FILE.svg");
+        }
         let outputs: Vec<_> = self
             .output
             .iter()
@@ -446,6 +487,13 @@ impl Table<'_> {
     }
 
     pub(crate) fn write(&self) -> Result<()> {
+        if let Some(show) = self.args.show {
+            let rows = &self.sweep.rows;
+            let value = |row| self.sweep.quantity(row, show.quantity());
+            if !rows.is_empty() && !rows.iter().any(|row| value(row).is_some()) {
+                bail!("no row has what --show asks for: leave it out");
+            }
+        }
         for path in &self.args.output {
             let content = match kind_of(path)? {
                 FileKind::Csv => output::csv(self.lines(true))?,
@@ -454,12 +502,18 @@ impl Table<'_> {
                     output::json(&mut text, &self.json())?;
                     text
                 }
-                FileKind::Markdown => self.markdown().into_bytes(),
-                FileKind::Tex => self.tex().into_bytes(),
+                FileKind::Markdown => self.for_papers()?.markdown().into_bytes(),
+                FileKind::Tex => self.tex()?.into_bytes(),
                 FileKind::Svg => {
-                    let caption = Caption::new(self.title()).line(self.costs.clone());
+                    let mut caption = Caption::new(self.title()).line(self.costs.clone());
+                    let all = self.sweep.algorithms().len();
+                    if let Some(top) = self.args.top.filter(|&top| top < all) {
+                        caption = caption.line(format!("the {top} fastest of {all}"));
+                    }
                     let caption = caption.source(output::provenance());
-                    let picture = plot(&self.sweep, &self.args.frame.caption(caption));
+                    let caption = self.args.frame.caption(caption);
+                    let quantity = self.args.show.map(Show::quantity).unwrap_or_default();
+                    let picture = plot(&self.sweep, quantity, self.args.top, &caption);
                     self.args.frame.sized(picture).into_bytes()
                 }
                 FileKind::Html => self.page().into_bytes(),

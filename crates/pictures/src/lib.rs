@@ -47,7 +47,7 @@ pub use dark::dark;
 pub use gantt::gantt;
 pub use page::{MAX_PAGE_RANKS, Shown, page};
 pub use svg::{Unit, wide};
-pub use sweep::{Place, Sweep, SweepRow, plot};
+pub use sweep::{Leader, Place, Quantity, Sweep, SweepRow, plot};
 pub use trace::{Activity, Source, Trace, Wait, What};
 pub use traffic::{LevelTraffic, Traffic, traffic};
 pub use tree::{Tree, tree};

@@ -3,31 +3,45 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use oneport_pictures::{Quantity, Sweep};
+
 use super::Table;
 use crate::output::{command, escape};
 use crate::prelude::*;
 
-/// The rows at a point, fastest first, and one of them.
-type Row<'a> = (Rc<Vec<&'a SweepRow>>, &'a SweepRow);
+/// The rows at a point, fastest first, and one of them; of the leading one, how many are as fast.
+type Row<'a> = (Rc<Vec<&'a SweepRow>>, &'a SweepRow, usize);
+
+/// The first row that is slower than the leading one and those as fast.
+fn second<'r, 'a>((at, leader, equals): &'r Row<'a>) -> Option<&'r &'a SweepRow> {
+    let mut others = at.iter().filter(|row| row.algorithm != leader.algorithm);
+    others.nth(*equals)
+}
 
 impl Table<'_> {
-    /// Columns and rows of the table: a row for each point of a sweep with what is fastest there,
-    /// or for each algorithm of one point.
-    pub(super) fn columns(&self) -> (Columns<'_, Row<'_>>, Vec<Row<'_>>) {
-        /// More algorithms than these have no columns of their own, but for those from files and
-        /// those that were asked for by name.
+    /// The algorithms that have columns of their own.
+    fn named(&self) -> Vec<&str> {
+        /// More algorithms than these have none, but for those from files and those that were
+        /// asked for by name.
         const MAX_COLUMNS: usize = 5;
-        let (points, names) = (self.sweep.points(), self.sweep.algorithms());
-        let many_ranks = points.iter().any(|point| point.ranks != points[0].ranks);
-        let many_sizes = points.iter().any(|point| point.bytes != points[0].bytes);
-        let one_each = points.iter().all(|&point| self.sweep.at(point).len() == 1);
-        let by_point = points.len() > 1 && !one_each;
+        let names = self.sweep.algorithms();
         let own = self.sweep.rows.iter().filter(|row| row.own);
         let own: BTreeSet<&str> = own.map(|row| &*row.algorithm).collect();
         let by_name = !matches!(&*self.common.algorithm, "auto" | "all");
         let few = by_name || names.len() <= MAX_COLUMNS;
         let has_column = |name: &&str| few || own.contains(name);
-        let shown: Vec<&str> = names.into_iter().filter(has_column).collect();
+        names.into_iter().filter(has_column).collect()
+    }
+
+    /// Columns and rows of the table: a row for each point of a sweep with what is fastest there,
+    /// or for each algorithm of one point.
+    pub(super) fn columns(&self) -> (Columns<'_, Row<'_>>, Vec<Row<'_>>) {
+        let points = self.sweep.points();
+        let many_ranks = points.iter().any(|point| point.ranks != points[0].ranks);
+        let many_sizes = points.iter().any(|point| point.bytes != points[0].bytes);
+        let one_each = points.iter().all(|&point| self.sweep.at(point).len() == 1);
+        let by_point = points.len() > 1 && !one_each;
+        let shown = self.named();
 
         let unit = self.sweep.unit;
         let has = |of: fn(&SweepRow) -> bool| self.sweep.rows.iter().any(of);
@@ -40,90 +54,244 @@ impl Table<'_> {
         let name = if by_point { "fastest" } else { "algorithm" };
         let several = by_point && shown.is_empty();
         let mut columns = Columns::<Row>::default()
-            .add_if(many_ranks, ">ranks", |(_, row)| row.ranks)
-            .add_if(many_sizes, ">size", |(_, row)| show_bytes(row.bytes))
-            .add_if(has_late, ">late by", move |(_, row)| show(row.late))
-            .add(name, |(_, row)| row.algorithm.clone())
-            .add(">time", move |(_, row)| match row.median {
-                Some(median) => show_ns(median),
-                None => unit.show(row.time),
+            .add_if(many_ranks, ">ranks", |(_, row, _)| row.ranks)
+            .add_if(many_sizes, ">size", |(_, row, _)| show_bytes(row.bytes))
+            .add_if(has_late, ">late by", move |(_, row, _)| show(row.late))
+            .add(name, |(_, row, equals)| match equals {
+                0 => row.algorithm.clone(),
+                1 => format!("{} (and 1 other)", row.algorithm),
+                _ => format!("{} (and {equals} others)", row.algorithm),
             })
-            .add_if(has_late, ">late rank", |(_, row)| or_dash(row.late_rank))
-            .add_if(!by_point, ">x best", move |(at, row)| x_best(at, Some(row)))
-            .add_if(has(|row| row.least.is_some()), ">least", move |(_, row)| {
-                show(row.least)
+            .add(">time", |(_, row, _)| sweep_time(&self.sweep, row))
+            .add_if(has_late, ">late rank", |(_, row, _)| or_dash(row.late_rank))
+            .add_if(!by_point, ">x best", move |(at, row, _)| {
+                x_best(at, Some(row))
             })
-            .add_if(has_late, ">late rank", |(_, row)| or_dash(row.least_rank))
-            .add_if(has(|row| row.p95.is_some()), ">p95", move |(_, row)| {
+            .add_if(
+                has(|row| row.least.is_some()),
+                ">least",
+                move |(_, row, _)| show(row.least),
+            )
+            .add_if(has_late, ">late rank", |(_, row, _)| {
+                or_dash(row.least_rank)
+            })
+            .add_if(has(|row| row.p95.is_some()), ">p95", move |(_, row, _)| {
                 show(row.p95)
             })
-            .add_if(has(|row| row.worst.is_some()), ">worst", move |(_, row)| {
-                show(row.worst)
-            })
-            .add_if(has(|row| row.bound > 0.0), ">x bound", move |(_, row)| {
-                over(row.time, row.bound)
-            })
-            .add_if(!by_point, ">rounds", |(_, row)| row.rounds)
-            .add_if(!by_point, ">segment", |(_, row)| {
+            .add_if(
+                has(|row| row.worst.is_some()),
+                ">worst",
+                move |(_, row, _)| show(row.worst),
+            )
+            .add_if(
+                has(|row| row.bound > 0.0),
+                ">x bound",
+                move |(_, row, _)| over(row.time, row.bound),
+            )
+            .add_if(!by_point, ">rounds", |(_, row, _)| row.rounds)
+            .add_if(!by_point, ">segment", |(_, row, _)| {
                 or_dash(row.segment.map(show_bytes))
             })
-            .add_if(!by_point, ">messages", |(_, row)| row.messages)
-            .add_if(!by_point, ">volume", |(_, row)| show_bytes(row.volume))
-            .add_if(several, "second", |(at, _)| {
-                or_dash(at.get(1).map(|row| &row.algorithm))
+            .add_if(!by_point, ">messages", |(_, row, _)| row.messages)
+            .add_if(!by_point, ">volume", |(_, row, _)| show_bytes(row.volume))
+            .add_if(several, "second", |row| {
+                or_dash(second(row).map(|row| &row.algorithm))
             })
-            .add_if(several, ">x best", move |(at, _)| x_best(at, at.get(1)));
+            .add_if(several, ">x best", move |row| x_best(&row.0, second(row)));
         for name in shown.into_iter().filter(|_| by_point) {
             let is_named = move |row: &&&SweepRow| row.algorithm == name;
             columns = columns
-                .add(format!(">x {name}"), move |(at, _)| {
+                .add(format!(">x {name}"), move |(at, ..)| {
                     x_best(at, at.iter().find(is_named))
                 })
-                .add_if(has_late, format!(">least {name}"), move |(at, _)| {
+                .add_if(has_late, format!(">least {name}"), move |(at, ..)| {
                     show(at.iter().find(is_named).and_then(|row| row.least))
                 });
         }
-        let rows = points.into_iter().flat_map(|point| {
-            let at = Rc::new(self.sweep.at(point));
-            let shown = if by_point { 1 } else { at.len() };
-            (0..shown).map(move |i| (Rc::clone(&at), at[i]))
+        let rows = self.sweep.leaders().into_iter().flat_map(|leader| {
+            let at = Rc::new(self.sweep.at(leader.row.place()));
+            let shown = match by_point {
+                true => vec![(leader.row, leader.equals)],
+                false => at.iter().map(|&row| (row, 0)).collect(),
+            };
+            let rows = shown.into_iter();
+            rows.map(move |(row, equals)| (Rc::clone(&at), row, equals))
         });
         (columns, rows.collect())
     }
 
-    pub(super) fn markdown(&self) -> String {
+    /// What a paper has of it: the rows of the table, without what the row above has, too; or with
+    /// `--show` a row for each number of ranks.
+    pub(super) fn for_papers(&self) -> Result<PaperTable> {
+        if let Some(show) = self.args.show {
+            return self.by_ranks_and_sizes(show.quantity());
+        }
         let (columns, rows) = self.columns();
-        let line = |cells: Vec<String>| {
+        let mut cells: Vec<_> = rows.iter().map(|row| columns.cells(row)).collect();
+        for column in 0..columns.titles().len() {
+            align(&mut cells, column);
+        }
+        if columns
+            .titles()
+            .first()
+            .is_some_and(|title| title == "ranks")
+        {
+            let mut before = String::new();
+            for row in &mut cells {
+                match row[0] == before {
+                    true => row[0].clear(),
+                    false => before.clone_from(&row[0]),
+                }
+            }
+        }
+        Ok(PaperTable {
+            is_numeric: columns.iter().map(|column| column.is_numeric).collect(),
+            titles: columns.titles(),
+            rows: cells,
+        })
+    }
+
+    /// A table with a row for each number of ranks and a column for each size, of each algorithm
+    /// that the other tables have a column of; where these are none, of the leading ones.
+    fn by_ranks_and_sizes(&self, quantity: Quantity) -> Result<PaperTable> {
+        let sweep = &self.sweep;
+        if sweep.rows.iter().any(|row| row.late.is_some()) {
+            bail!(
+                "a table of ranks by sizes has no place for delays: leave --show or the file out"
+            );
+        }
+        let (names, leaders) = (self.named(), sweep.leaders());
+        let one_per =
+            |of: fn(&SweepRow) -> u64| -> BTreeSet<u64> { sweep.rows.iter().map(of).collect() };
+        let (all_ranks, sizes) = (one_per(|row| row.ranks as u64), one_per(|row| row.bytes));
+        let show = |row: &SweepRow| {
+            let value = sweep.quantity(row, quantity);
+            or_dash(value.map(|value| match quantity {
+                Quantity::Time => sweep_time(sweep, row),
+                _ => format!("{value:.3}"),
+            }))
+        };
+        let cell = |name: Option<&str>, ranks: u64, bytes: u64| {
+            let is_here = |row: &SweepRow| (row.ranks as u64, row.bytes) == (ranks, bytes);
+            let Some(name) = name else {
+                let leader = leaders.iter().find(|leader| is_here(leader.row));
+                return or_dash(leader.map(|leader| match quantity {
+                    Quantity::Ratio => leader.row.algorithm.clone(),
+                    _ => show(leader.row),
+                }));
+            };
+            let mut rows = sweep.rows.iter();
+            or_dash(
+                rows.find(|row| is_here(row) && row.algorithm == name)
+                    .map(show),
+            )
+        };
+        let subjects = match names.is_empty() {
+            true => vec![None],
+            false => names.into_iter().map(Some).collect(),
+        };
+        let several = subjects.len() > 1;
+        let titles = several.then(|| "algorithm".to_string()).into_iter();
+        let titles = titles.chain(["ranks".to_string()]);
+        let titles: Vec<String> = titles.chain(sizes.iter().map(|&m| show_bytes(m))).collect();
+        let rows = subjects.iter().flat_map(|&name| {
+            all_ranks
+                .iter()
+                .enumerate()
+                .map(move |(i, &ranks)| (name, i, ranks))
+        });
+        let rows = rows.map(|(name, i, ranks)| {
+            let first = several.then(|| name.filter(|_| i == 0).unwrap_or_default());
+            let first = first.map(str::to_string).into_iter();
+            let cells = sizes.iter().map(|&bytes| cell(name, ranks, bytes));
+            first.chain([ranks.to_string()]).chain(cells).collect()
+        });
+        Ok(PaperTable {
+            is_numeric: (0..titles.len()).map(|i| i > 0 || !several).collect(),
+            rows: rows.collect(),
+            titles,
+        })
+    }
+
+    pub(super) fn tex(&self) -> Result<String> {
+        let line = |cells: Vec<String>| format!("{} \\\\\n", cells.join(" & "));
+        let table = self.for_papers()?;
+        let side = table.is_numeric.iter();
+        let side: String = side.map(|&is| if is { 'r' } else { 'l' }).collect();
+        let titles = table
+            .titles
+            .iter()
+            .map(|title| match title.strip_prefix("x ") {
+                Some(of) => format!("$\\times$ {}", escape::tex(of)),
+                None => escape::tex(title),
+            });
+        let cell = |cell: &String| match cell.strip_suffix(" us") {
+            _ if cell == "-" => "--".to_string(),
+            Some(number) => format!("{}~$\\mu$s", escape::tex(number)),
+            None => escape::tex(cell),
+        };
+        let rows = table.rows.iter();
+        let rows: String = rows
+            .map(|row| line(row.iter().map(cell).collect()))
+            .collect();
+        let comment = format!("{}; {}; {}", self.title(), self.costs, command());
+        Ok(format!(
+            "% {}\n\\begin{{tabular}}{{{side}}}\n\\toprule\n{}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n",
+            escape::visible(&comment),
+            line(titles.collect())
+        ))
+    }
+}
+
+/// A table as papers print it.
+pub(super) struct PaperTable {
+    titles: Vec<String>,
+    is_numeric: Vec<bool>,
+    rows: Vec<Vec<String>>,
+}
+
+impl PaperTable {
+    pub(super) fn markdown(&self) -> String {
+        let line = |cells: &[String]| {
             let cells = cells.iter().map(|cell| escape::markdown(cell));
             format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
         };
-        let rule = columns.iter().map(|column| match column.is_numeric {
+        let rule = self.is_numeric.iter().map(|is_numeric| match is_numeric {
             true => "--:".to_string(),
             false => "---".to_string(),
         });
-        let head = line(columns.titles()) + &line(rule.collect());
-        head + &rows
-            .iter()
-            .map(|row| line(columns.cells(row)))
-            .collect::<String>()
+        let head = line(&self.titles) + &line(&rule.collect::<Vec<_>>());
+        head + &self.rows.iter().map(|row| line(row)).collect::<String>()
     }
+}
 
-    pub(super) fn tex(&self) -> String {
-        let line = |cells: Vec<String>| {
-            let cells: Vec<String> = cells.iter().map(|cell| escape::tex(cell)).collect();
-            format!("{} \\\\\n", cells.join(" & "))
-        };
-        let (columns, rows) = self.columns();
-        let side = columns
-            .iter()
-            .map(|column| if column.is_numeric { 'r' } else { 'l' });
-        let rows: String = rows.iter().map(|row| line(columns.cells(row))).collect();
-        let comment = format!("{}; {}; {}", self.title(), self.costs, command());
-        format!(
-            "% {}\n\\begin{{tabular}}{{{}}}\n\\toprule\n{}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n",
-            escape::visible(&comment),
-            side.collect::<String>(),
-            line(columns.titles())
-        )
+fn sweep_time(sweep: &Sweep, row: &SweepRow) -> String {
+    match row.median {
+        Some(median) => show_ns(median),
+        None => sweep.unit.show(row.time),
+    }
+}
+
+/// Gives all numbers of a column as many decimals as that with the most has, if all are plain
+/// numbers.
+fn align(rows: &mut [Vec<String>], column: usize) {
+    let is_plain = |cell: &str| cell.chars().all(|c| c.is_ascii_digit() || c == '.');
+    let decimals = |cell: &str| {
+        cell.split_once('.')
+            .map_or(0, |(_, decimals)| decimals.len())
+    };
+    let all = || {
+        rows.iter()
+            .map(|row| &*row[column])
+            .filter(|&cell| cell != "-")
+    };
+    let most = all().map(decimals).max().unwrap_or(0);
+    if most == 0 || !all().all(is_plain) {
+        return;
+    }
+    for cell in rows.iter_mut().map(|row| &mut row[column]) {
+        if let Ok(value) = cell.parse::<f64>() {
+            *cell = format!("{value:.most$}");
+        }
     }
 }

@@ -52,6 +52,115 @@ fn a_sweep_has_the_times_of_its_points_and_writes_them_everywhere() {
     assert_eq!(times(simulated.iter().collect()), times(chains.collect()));
 }
 
+/// A lead goes on from size to size, not to another number of ranks: on 8 ranks `bi-greedy` leads
+/// at the end, on 12 it is one of several that are as fast.
+#[test]
+fn table_and_page_name_the_same_leaders() {
+    let folder = folder("leaders");
+    let printed = oneport("compare broadcast -p 8,12 --bytes 8..4MiB*4 -o l.html -o l.tex")
+        .current_dir(&folder)
+        .assert()
+        .success();
+    let printed = String::from_utf8(printed.get_output().stdout.clone()).unwrap();
+    let page = fs::read_to_string(folder.join("l.html")).unwrap();
+    let (_, data) = page.split_once("id=\"data\">").unwrap();
+    let (data, _) = data.split_once("</script>").unwrap();
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let leaders = data["leaders"].as_array().unwrap();
+    assert_eq!(leaders.len(), 2 * 11);
+    for lead in leaders {
+        let row = &data["rows"][lead[0].as_u64().unwrap() as usize];
+        let name = row["algorithm"].as_str().unwrap();
+        let others = match lead[1].as_u64().unwrap() {
+            0 => String::new(),
+            1 => " (and 1 other)".to_string(),
+            n => format!(" (and {n} others)"),
+        };
+        let ranks = format!("{}  ", row["ranks"]);
+        let mut lines = printed
+            .lines()
+            .filter(|line| line.trim().starts_with(&ranks));
+        let expected = format!("  {name}{others}  ");
+        assert!(
+            lines.any(|line| line.contains(&expected)),
+            "{lead} {expected}\n{printed}"
+        );
+    }
+    let line = printed
+        .lines()
+        .find(|line| line.contains("12      8 B"))
+        .unwrap();
+    assert!(
+        line.contains("binomial (and ") && line.contains("others)"),
+        "{line}"
+    );
+    // Ranks stand once for all of their sizes.
+    let tex = fs::read_to_string(folder.join("l.tex")).unwrap();
+    let starts = tex.lines().filter(|line| line.starts_with(" & ")).count();
+    assert_eq!(starts, 2 * 10, "{tex}");
+    assert!(
+        tex.contains("~$\\mu$s") && tex.contains("$\\times$ bound"),
+        "{tex}"
+    );
+}
+
+/// Plots and tables of what a paper compares, with an own schedule set apart.
+#[test]
+fn plots_and_tables_show_what_is_asked_for() {
+    let folder = folder("show");
+    let run = |arguments: &str| oneport(arguments).current_dir(&folder).assert().success();
+    let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    run("plan broadcast -p 8 --bytes 64 -a binary --segments 2 -o mine.json");
+    let sweep = "compare broadcast --schedule mine=mine.json --bytes 64..4KiB*4";
+    for (show, title) in [
+        ("time", ">time<"),
+        ("ratio", ">time over the best<"),
+        ("bound", ">time over the bound<"),
+        ("bandwidth", ">size over time<"),
+    ] {
+        run(&format!(
+            "{sweep} --show {show} --top 2 --width 84mm --plain -o p.svg -o p.tex"
+        ));
+        let plot = read("p.svg");
+        assert!(plot.contains(title), "{plot}");
+        // The own line is bold, and two others are drawn.
+        let lines = |width: &str| {
+            plot.matches(&format!("stroke-width=\"{width}\" stroke-d"))
+                .count()
+        };
+        assert_eq!((lines("3"), lines("1.4")), (1, 2), "{plot}");
+        assert!(plot.contains("font-weight=\"700\">mine<"), "{plot}");
+        let table = read("p.tex");
+        assert!(
+            table.contains("\nranks & 64 B & 256 B & 1 KiB & 4 KiB \\\\\n"),
+            "{table}"
+        );
+        let row = table.lines().find(|line| line.starts_with("8 & ")).unwrap();
+        assert_eq!(row.matches('&').count(), 4, "{table}");
+    }
+    // One place has no line: a bar for each.
+    run("compare broadcast -p 8 --bytes 64 -o one.svg --show ratio");
+    let bars = read("one.svg");
+    assert!(
+        !bars.contains("<circle") && bars.matches("<rect").count() > 5,
+        "{bars}"
+    );
+    for (arguments, expected) in [
+        ("--show ratio", "--show is for plots and tables"),
+        ("--top 3 -o x.tex", "--top is for a plot"),
+    ] {
+        let command = format!("compare broadcast -p 8 --bytes 8 {arguments}");
+        let message = failure(oneport(&command).current_dir(&folder), 2);
+        assert!(message.contains(expected), "{message}");
+    }
+    let nothing = "compare barrier -p 4..8 --show bandwidth -o x.svg";
+    let message = failure(oneport(nothing).current_dir(&folder), 1);
+    assert!(
+        message.contains("no row has what --show asks for"),
+        "{message}"
+    );
+}
+
 #[test]
 fn what_has_no_data_has_no_size() {
     let barrier = text("compare barrier -p 2..8");

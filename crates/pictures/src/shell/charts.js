@@ -115,8 +115,7 @@ const draw = (box, series, axes) => {
     const best = s.points.reduce((a, b) => b.y < a.y ? b : a), x = px(sx(best.x));
     svg += `<path d="M${x} ${edge.top}V${bottom}" class="optimum" style="stroke:${s.look.colour}"/>`;
   }
-  const hits = [];
-  let labels = "";
+  const hits = [], bests = [];
   for (const s of series) {
     const { colour, shape } = s.look;
     const at = s.points.map(p => [px(sx(p.x)), px(sy(p.y))]);
@@ -130,14 +129,23 @@ const draw = (box, series, axes) => {
         if (low > 0) svg += `<path d="M${x} ${px(sy(low))}V${px(sy(high))}M${x - 3} ${px(sy(low))}h6M${x - 3} ${px(sy(high))}h6" class="interval" style="stroke:${colour}"/>`;
         svg += marker(shape, x, y, best ? 5.5 : 4, hollow ? "var(--plot)" : colour, colour);
         hits.push({ x, y, row });
-        if (best && axes.best) {
-          const text = axes.best(row), half = text.length * 3.6;
-          labels += `<text class="best" x="${px(Math.min(Math.max(x, edge.left + half), right - half))}" y="${y > edge.top + 26 ? y - 11 : y + 20}" text-anchor="middle">${escaped(text)}</text>`;
-        }
+        if (best && axes.best) bests.push({ x, y, text: axes.best(row) });
       });
     }
   }
-  svg += labels + `<circle class="halo" r="9" visibility="hidden"/></svg>`;
+  // Labels from left to right: one that is the same as before, or finds no room, is left to the tip.
+  const taken = [];
+  let before = "";
+  for (const { x, y, text } of bests.sort((a, b) => a.x - b.x)) {
+    const half = text.length * 3.6, at = px(Math.min(Math.max(x, edge.left + half), right - half));
+    const isFree = base => base > edge.top + 12 && base < bottom - 4 && !taken.some(t => Math.abs(t.at - at) < t.half + half + 4 && Math.abs(t.base - base) < 15);
+    const base = text === before ? undefined : [y - 11, y + 20, y - 26, y + 35].find(isFree);
+    before = text;
+    if (base === undefined) continue;
+    taken.push({ at, half, base });
+    svg += `<text class="best" x="${at}" y="${base}" text-anchor="middle">${escaped(text)}</text>`;
+  }
+  svg += `<circle class="halo" r="9" visibility="hidden"/></svg>`;
   box.innerHTML = svg + `<div class="tip" role="status"></div>`;
   hover(box, hits, axes.describe);
 };

@@ -1,14 +1,18 @@
 //! Times of algorithms over sizes and numbers of ranks: a plot for a paper, and a page to explore.
 
+mod plot;
+
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::shell::{Heading, UNPACK, chart};
-use crate::svg::{Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes as size, width};
-use crate::{Caption, Columns, Unit};
+use crate::svg::bytes as size;
+use crate::{Columns, Unit};
+
+pub use plot::plot;
 
 const SCRIPT: &str = include_str!("sweep.js");
 
@@ -33,6 +37,29 @@ pub struct Place {
     pub bytes: u64,
     /// As [`SweepRow::late`].
     pub late: Option<f64>,
+}
+
+/// What a plot or a table shows of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Quantity {
+    /// Time: measured, if it was.
+    #[default]
+    Time,
+    /// Time over that of the best at the same place.
+    Ratio,
+    /// Model time over its lower bound.
+    Bound,
+    /// Size over time.
+    Bandwidth,
+}
+
+/// The row that leads at a place.
+#[derive(Debug, Clone, Copy)]
+pub struct Leader<'a> {
+    /// Its row.
+    pub row: &'a SweepRow,
+    /// How many others are as fast.
+    pub equals: usize,
 }
 
 /// An algorithm, or a schedule from a file, at one place. It can be read from a table that has more
@@ -132,6 +159,49 @@ impl Sweep {
         rows
     }
 
+    /// A quantity of a row; `None` if it has none, as a barrier has no bandwidth.
+    pub fn quantity(&self, row: &SweepRow, quantity: Quantity) -> Option<f64> {
+        let best = || self.at(row.place()).first().map(|best| best.value());
+        let over = |value: f64, by: f64| (by > 0.0).then(|| value / by);
+        let found = match quantity {
+            Quantity::Time => Some(row.value()),
+            Quantity::Ratio => over(row.value(), best()?),
+            Quantity::Bound => over(row.time, row.bound),
+            Quantity::Bandwidth => over(row.bytes as f64, row.value()),
+        };
+        found.filter(|&value| value > 0.0)
+    }
+
+    /// Who leads at each place, in the order of the places. Who led at the size before still leads
+    /// where it is behind by less than 0.1%: a lead goes from size to size, not to other ranks.
+    ///
+    /// Linear in the number of rows times that of the places.
+    pub fn leaders(&self) -> Vec<Leader<'_>> {
+        /// Who is behind by less is as fast.
+        const MIN_LEAD: f64 = 1e-3;
+        let mut last: Vec<(Place, &str)> = Vec::new();
+        let lead = |place: Place| {
+            let rows = self.at(place);
+            let equals = rows
+                .iter()
+                .take_while(|row| row.value() <= rows[0].value() * (1.0 + MIN_LEAD));
+            let line = |p: &Place| (p.ranks, p.late.map(f64::to_bits));
+            let before = last.iter_mut().find(|(p, _)| line(p) == line(&place));
+            let leads_on = before.as_ref().map(|(_, name)| *name);
+            let row = equals.clone().find(|row| Some(&*row.algorithm) == leads_on);
+            let row = *row.unwrap_or(&rows[0]);
+            match before {
+                Some((_, name)) => *name = &row.algorithm,
+                None => last.push((place, &row.algorithm)),
+            }
+            Leader {
+                row,
+                equals: equals.count() - 1,
+            }
+        };
+        self.points().into_iter().map(lead).collect()
+    }
+
     /// The unit of the times to compare.
     fn unit(&self) -> Unit {
         match self.rows.iter().any(|row| row.median.is_some()) {
@@ -151,7 +221,7 @@ impl Sweep {
         let choices = choice("what", "Show") + &choice("against", "against") + &choice("at", "at");
         let charts = [
             chart("plot", "Algorithms compared", &choices),
-            "<figure><h2>Which leads where</h2><p>The fastest, and how many times longer the second takes.</p>\
+            "<figure><h2>Which leads where</h2><p>The fastest, and how many times longer the second takes; after = stands how many others are as fast.</p>\
              <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Which leads where\"><table id=\"leads\"></table></div></figure>\n"
                 .to_string(),
         ];
@@ -207,283 +277,14 @@ impl Sweep {
             self.rows.len()
         );
         let plain = self.unit() == Unit::Plain;
-        let data = json!({ "rows": self.rows, "plain": plain, "players": self.players });
+        let number = |row: &SweepRow| self.rows.iter().position(|other| std::ptr::eq(other, row));
+        let leaders = self.leaders().into_iter();
+        let leaders: Vec<_> = leaders
+            .map(|lead| (number(lead.row), lead.equals))
+            .collect();
+        let data = json!({
+            "rows": self.rows, "leaders": leaders, "plain": plain, "players": self.players,
+        });
         heading.page(&body, &data, &format!("{UNPACK}{SCRIPT}"))
-    }
-}
-
-/// Colours of lines, and the dashes of those after the last colour.
-const COLORS: [&str; 10] = [
-    "#0b6bcb", "#c8374b", "#1f8a4d", "#8a4fc4", "#b45f06", "#0f7d7f", "#7a5c3e", "#c2379b",
-    "#4b5563", "#66740a",
-];
-const DASHES: [&str; 4] = ["", "6 3", "2 3", "8 3 2 3"];
-
-/// Size of the area of the lines.
-const ROOM: (f64, f64) = (420.0, 280.0);
-const MIN_ROOM: f64 = 140.0;
-
-/// An axis from `low` to `high`, drawn from `from` to `to`. It is logarithmic unless it starts at
-/// 0.
-struct Axis {
-    low: f64,
-    high: f64,
-    from: f64,
-    to: f64,
-}
-
-impl Axis {
-    fn new(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
-        let (mut low, mut high) = (f64::INFINITY, 0.0f64);
-        for value in values.filter(|&value| value > 0.0) {
-            (low, high) = (low.min(value), high.max(value));
-        }
-        if low > high {
-            (low, high) = (1.0, 10.0);
-        }
-        // A single value stands in the middle.
-        let pad = if high / low < 1.3 { 1.3 } else { 1.06 };
-        Axis {
-            low: low / pad,
-            high: high * pad,
-            from,
-            to,
-        }
-    }
-
-    /// An axis from 0 to the largest of these values.
-    fn from_zero(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
-        Axis {
-            low: 0.0,
-            high: values.fold(0.0, f64::max).max(f64::MIN_POSITIVE),
-            from,
-            to,
-        }
-    }
-
-    fn at(&self, value: f64) -> f64 {
-        let part = match self.low {
-            0.0 => value / self.high,
-            low => (value.max(low) / low).ln() / (self.high / low).ln(),
-        };
-        self.from + part * (self.to - self.from)
-    }
-
-    /// Powers of ten, with 2 and 5 times them where there are few.
-    fn decimals(&self) -> Vec<f64> {
-        let (low, high) = (
-            self.low.log10().floor() as i32,
-            self.high.log10().ceil() as i32,
-        );
-        let ticks = |factors: &[f64]| -> Vec<f64> {
-            let all = (low..=high).flat_map(|e| factors.iter().map(move |f| f * 10f64.powi(e)));
-            all.filter(|t| (self.low..=self.high).contains(t)).collect()
-        };
-        match ticks(&[1.0]) {
-            few if few.len() < 3 => ticks(&[1.0, 2.0, 5.0]),
-            enough => enough,
-        }
-    }
-}
-
-/// What the horizontal axis of a plot has.
-#[derive(Clone, Copy, PartialEq)]
-enum Over {
-    Delay,
-    Size,
-    Ranks,
-}
-
-/// Draws the sweep as SVG: time over the delay of one rank if there are such, over size, or over
-/// the number of ranks if there is one size. Dashed verticals mark where another algorithm becomes
-/// the fastest. Lines are named beside their ends; a dashed line of the same colour has the least
-/// times.
-///
-/// Linear in the number of rows, but for the sorting of points. Of what else varies, the largest
-/// value is drawn.
-pub fn plot(sweep: &Sweep, caption: &Caption) -> String {
-    let points = sweep.points();
-    let several = |different: BTreeSet<u64>| different.len() > 1;
-    let over = match () {
-        () if points.iter().any(|point| point.late.is_some()) => Over::Delay,
-        () if several(points.iter().map(|point| point.bytes).collect()) => Over::Size,
-        () => Over::Ranks,
-    };
-    let most = points.iter().map(|point| point.ranks).max().unwrap_or(0);
-    let largest = points.iter().map(|point| point.bytes).max().unwrap_or(0);
-    let shown = |row: &&SweepRow| {
-        (over == Over::Ranks || row.ranks == most) && (over == Over::Size || row.bytes == largest)
-    };
-    let x_of = |row: &SweepRow| match over {
-        Over::Delay => row.late.unwrap_or(0.0),
-        Over::Size => row.bytes as f64,
-        Over::Ranks => row.ranks as f64,
-    };
-    let names = sweep.algorithms();
-    let widths = names.iter().map(|name| width(name, TEXT));
-    let labels = widths.fold(0.0, f64::max);
-    let left = MARGIN + 60.0;
-    let beside = labels + 12.0 + MARGIN;
-    let room = caption
-        .room
-        .map_or(ROOM.0, |room| (room - left - beside).max(MIN_ROOM));
-    let right = left + room;
-    let whole = right + beside;
-    let mut svg = Svg::default();
-    let top = match caption.title.is_empty() && caption.lines.is_empty() {
-        true => MARGIN,
-        false => svg.caption(caption, whole) + 4.0,
-    };
-    let tall = ROOM.1.min(1.2 * room);
-    let bottom = top + tall;
-    let rows = || sweep.rows.iter().filter(shown);
-    let x = match over {
-        Over::Delay => Axis::from_zero(rows().map(x_of), left, right),
-        _ => Axis::new(rows().map(x_of), left, right),
-    };
-    let times = rows().flat_map(|row| [Some(row.value()), row.late.and(row.least)]);
-    let y = Axis::new(times.flatten(), bottom, top);
-    let unit = sweep.unit();
-    let grid = "stroke=\"#ddd\"";
-    for tick in y.decimals() {
-        svg.line((left, y.at(tick)), (right, y.at(tick)), grid);
-        svg.text(
-            (left - 6.0, y.at(tick) + 4.0),
-            &unit.show(tick),
-            Anchor::End,
-            TEXT,
-            GREY,
-        );
-    }
-    let mut values: Vec<f64> = rows().map(x_of).collect();
-    values.sort_by(f64::total_cmp);
-    values.dedup();
-    let mut end = f64::NEG_INFINITY;
-    for &value in &values {
-        let text = match over {
-            Over::Delay => unit.show(value),
-            Over::Size => size(value as u64),
-            Over::Ranks => value.to_string(),
-        };
-        let (at, half) = (x.at(value), width(&text, TEXT) / 2.0);
-        if at - half > end + 6.0 {
-            svg.line((at, top), (at, bottom), grid);
-            svg.text((at, bottom + LINE), &text, Anchor::Middle, TEXT, GREY);
-            end = at + half;
-        }
-    }
-    let what = match over {
-        Over::Delay => "one rank is late by",
-        Over::Size => "size",
-        Over::Ranks => "ranks",
-    };
-    // What else varies is the largest.
-    let several_ranks = points.iter().any(|point| point.ranks != most);
-    let what = match over == Over::Ranks || !several_ranks {
-        true => what.to_string(),
-        false => format!("{what}, on {most} ranks"),
-    };
-    svg.text(
-        ((left + right) / 2.0, bottom + 2.0 * LINE),
-        &what,
-        Anchor::Middle,
-        TEXT,
-        GREY,
-    );
-    svg.rect((left, top), (room, tall), "fill=\"none\" stroke=\"#999\"");
-    crossovers(
-        &mut svg,
-        sweep,
-        &|row| shown(&row).then(|| x_of(row)),
-        &x,
-        (top, bottom),
-    );
-    let mut ends = Vec::new();
-    for (i, name) in names.iter().enumerate() {
-        let line_of = |value: &dyn Fn(&SweepRow) -> Option<f64>| {
-            let own = rows().filter(|row| row.algorithm == *name);
-            let points = own.filter_map(|row| Some((x.at(x_of(row)), y.at(value(row)?))));
-            let mut line: Vec<(f64, f64)> = points.collect();
-            line.sort_by(|a, b| a.0.total_cmp(&b.0));
-            line
-        };
-        let line = line_of(&|row| Some(row.value()));
-        let Some(&last) = line.last() else { continue };
-        let (color, dash) = (COLORS[i % 10], DASHES[i / 10 % DASHES.len()]);
-        let least = line_of(&|row| row.late.and(row.least));
-        for (line, width, dash) in [(&line, "1.8", dash), (&least, "0.9", "1.5 2")] {
-            let points = line.iter().map(|&(x, y)| format!("{} {}", At(x), At(y)));
-            let path: Vec<_> = points.collect();
-            if !path.is_empty() {
-                svg.raw(&format!(
-                    "<path d=\"M{}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\" stroke-dasharray=\"{dash}\"/>\n",
-                    path.join("L")
-                ));
-            }
-        }
-        for (x, y) in line {
-            let (x, y) = (At(x), At(y));
-            svg.raw(&format!(
-                "<circle cx=\"{x}\" cy=\"{y}\" r=\"2.4\" fill=\"{color}\"/>\n"
-            ));
-        }
-        ends.push((last.1, last, *name, color));
-    }
-    // Names beside the ends of their lines, moved apart.
-    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let step = TEXT + 2.0;
-    let lowest = bottom.max(top + step * ends.len() as f64);
-    for i in (0..ends.len()).rev() {
-        let limit = ends.get(i + 1).map_or(lowest, |next| next.0 - step);
-        ends[i].0 = ends[i].0.min(limit);
-    }
-    let mut least = top;
-    for (at, (_, end), name, color) in ends {
-        let at = at.max(least);
-        least = at + step;
-        svg.line(
-            (right, end),
-            (right + 8.0, at),
-            &format!("stroke=\"{color}\" stroke-width=\"0.8\""),
-        );
-        let fill = format!("fill=\"{color}\"");
-        svg.text((right + 11.0, at + 4.0), name, Anchor::Start, TEXT, &fill);
-    }
-    let height = lowest.max(bottom + 2.0 * LINE) + MARGIN;
-    svg.finish(whole, height, caption)
-}
-
-/// Marks where the fastest algorithm changes between two neighbours on the axis.
-fn crossovers(
-    svg: &mut Svg,
-    sweep: &Sweep,
-    place: &dyn Fn(&SweepRow) -> Option<f64>,
-    x: &Axis,
-    (top, bottom): (f64, f64),
-) {
-    /// Who is behind by less leads on.
-    const MIN_LEAD: f64 = 1e-3;
-    let mut best: Vec<(f64, &SweepRow)> = Vec::new();
-    for point in sweep.points() {
-        let rows = sweep.at(point);
-        let Some(at) = place(rows[0]) else { continue };
-        let leader = best.last().map(|(_, row)| &row.algorithm);
-        let leads_on = |row: &&&SweepRow| {
-            Some(&row.algorithm) == leader && row.value() <= rows[0].value() * (1.0 + MIN_LEAD)
-        };
-        best.push((at, rows.iter().find(leads_on).unwrap_or(&rows[0])));
-    }
-    for pair in best.windows(2) {
-        let [(from, before), (to, after)] = pair else {
-            continue;
-        };
-        if before.algorithm != after.algorithm {
-            let at = (x.at(*from) + x.at(*to)) / 2.0;
-            svg.line(
-                (at, top),
-                (at, bottom),
-                "stroke=\"#777\" stroke-dasharray=\"4 4\"",
-            );
-        }
     }
 }

@@ -1,5 +1,5 @@
 // The charts of a sweep: what is asked for against size or ranks, and which algorithm leads where.
-const { rows, plain, players } = JSON.parse(document.getElementById("data").textContent);
+const { rows, leaders, plain, players } = JSON.parse(document.getElementById("data").textContent);
 const names = [...new Set(rows.map(r => r.algorithm))];
 const looks = looksOf(names), shown = new Set(names);
 const unique = of => [...new Set(rows.map(of))].sort((a, b) => a - b);
@@ -13,16 +13,8 @@ for (const r of rows) {
   if (!bests.has(place) || value(r) < value(bests.get(place))) bests.set(place, r);
 }
 const best = r => bests.get(placeOf(r));
-// By place, in this order: who leads. Who is behind by less than 0.1% leads on.
-const leadersOf = places => {
-  const leaders = new Map();
-  let leader = null;
-  for (const r of places) {
-    leader = rows.find(s => s.algorithm === leader?.algorithm && placeOf(s) === placeOf(r) && value(s) <= 1.001 * value(r)) ?? r;
-    leaders.set(placeOf(r), leader);
-  }
-  return leaders;
-};
+// By place: who leads, and how many others are as fast.
+const leading = new Map(leaders.map(([i, equals]) => [placeOf(rows[i]), { row: rows[i], equals }]));
 
 const kinds = {
   "time": [value, show],
@@ -73,8 +65,8 @@ const redraw = () => {
   if (linear && what.value === "time") series.unshift(...series.map(s => ({ look: s.look, line: true, model: true,
     points: s.points.filter(p => p.row.least !== null).map(p => ({ ...p, y: p.row.least })) })));
   // Halfway between two neighbours with different leaders.
-  const leaders = [...leadersOf([...new Set(here.map(best))].sort((a, b) => x(a) - x(b))).values()];
-  const marks = leaders.slice(1).flatMap((r, i) => r.algorithm === leaders[i].algorithm ? [] : [linear ? (x(r) + x(leaders[i])) / 2 : Math.sqrt(x(r) * x(leaders[i]))]);
+  const first = [...new Set(here.map(r => leading.get(placeOf(r)).row))].sort((a, b) => x(a) - x(b));
+  const marks = first.slice(1).flatMap((r, i) => r.algorithm === first[i].algorithm ? [] : [linear ? (x(r) + x(first[i])) / 2 : Math.sqrt(x(r) * x(first[i]))]);
   draw(document.getElementById("plot"), series, {
     bytes: against.value === "size", linear, x: linear ? "one rank is late by" : against.value, y: what.value, label: `${what.value} against ${against.value}`,
     text, textX: linear ? show : n => n + "", marks, describe,
@@ -82,17 +74,20 @@ const redraw = () => {
 };
 
 const leads = document.getElementById("leads");
-const leading = leadersOf([...bests.values()].sort((a, b) => a.ranks - b.ranks || (a.late ?? 0) - (b.late ?? 0) || a.bytes - b.bytes));
 const second = r => rows.filter(s => placeOf(s) === placeOf(r) && s !== r)
   .reduce((least, s) => Math.min(least, value(s)), Infinity) / value(r);
+const behind = ({ row, equals }) => {
+  const by = second(row);
+  return equals ? ` <small title="${equals} more ${equals > 1 ? "are" : "is"} as fast">= ${equals}</small>` : isFinite(by) ? ` <small>${+by.toPrecision(3)}</small>` : "";
+};
 const heads = sizes.flatMap(m => lates.map(late => [m, late]));
 leads.innerHTML = `<thead><tr><th>${lates.length > 1 ? "late by" : "size"}</th>${ranks.map(p => `<th class="name">${p} ranks</th>`).join("")}</tr></thead><tbody>` +
   heads.map(([m, late]) => `<tr><td>${[...lates.length > 1 ? [show(late)] : [], ...lates.length < 2 || sizes.length > 1 ? [bytesText(m)] : []].join(", ")}</td>${ranks.map(p => {
-    const r = leading.get(`${p} ${m} ${late}`);
+    const lead = leading.get(`${p} ${m} ${late}`), r = lead?.row;
     if (!r) return "<td></td>";
-    const { colour, shape } = looks.get(r.algorithm), by = second(r);
+    const { colour, shape } = looks.get(r.algorithm);
     return `<td class="name" style="background:color-mix(in srgb, ${colour} 22%, transparent)"><svg width="16" height="12">${marker(shape, 8, 6, 4, colour, colour)}</svg>` +
-      `${escaped(r.algorithm)}${isFinite(by) ? ` <small>${+by.toPrecision(3)}</small>` : ""}</td>`;
+      `${escaped(r.algorithm)}${behind(lead)}</td>`;
   }).join("")}</tr>`).join("") + "</tbody>";
 
 fillAt();

@@ -1,0 +1,511 @@
+//! A sweep as a picture for a paper: lines over sizes, ranks or delays, or bars of one place.
+
+use std::collections::BTreeSet;
+
+use super::{Quantity, Sweep, SweepRow};
+use crate::svg::{
+    Anchor, At, GREY, LINE, MARGIN, Svg, TEXT, bytes as size, nice_step, number, width,
+};
+use crate::{Caption, Unit};
+
+/// Colours of lines. Fifteen lines look different in grey, too: five shapes, filled or not, and
+/// dashes after the last colour.
+const COLORS: [&str; 10] = [
+    "#0b6bcb", "#c8374b", "#1f8a4d", "#8a4fc4", "#b45f06", "#0f7d7f", "#7a5c3e", "#c2379b",
+    "#4b5563", "#66740a",
+];
+const DASHES: [&str; 4] = ["", "6 3", "2 3", "8 3 2 3"];
+
+/// Size of the area of the lines.
+const ROOM: (f64, f64) = (420.0, 280.0);
+const MIN_ROOM: f64 = 140.0;
+/// The least part of the width that the area of the lines has beside their names: where it would
+/// have less, the names stand below it.
+const MIN_PART: f64 = 0.62;
+
+/// An axis from `low` to `high`, drawn from `from` to `to`. It is logarithmic unless it starts at
+/// 0.
+struct Axis {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Axis {
+    fn new(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
+        let (mut low, mut high) = (f64::INFINITY, 0.0f64);
+        for value in values.filter(|&value| value > 0.0) {
+            (low, high) = (low.min(value), high.max(value));
+        }
+        if low > high {
+            (low, high) = (1.0, 10.0);
+        }
+        // A single value stands in the middle.
+        let pad = if high / low < 1.3 { 1.3 } else { 1.06 };
+        Axis {
+            low: low / pad,
+            high: high * pad,
+            from,
+            to,
+        }
+    }
+
+    /// An axis from 0 to the largest of these values.
+    fn from_zero(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
+        Axis {
+            low: 0.0,
+            high: values.fold(0.0, f64::max).max(f64::MIN_POSITIVE),
+            from,
+            to,
+        }
+    }
+
+    fn at(&self, value: f64) -> f64 {
+        let part = match self.low {
+            0.0 => value / self.high,
+            low => (value.max(low) / low).ln() / (self.high / low).ln(),
+        };
+        self.from + part * (self.to - self.from)
+    }
+
+    /// Powers of ten, with 2 and 5 times them where there are few; round numbers at equal
+    /// distances in a narrow range.
+    fn decimals(&self) -> Vec<f64> {
+        let (low, high) = (
+            self.low.log10().floor() as i32,
+            self.high.log10().ceil() as i32,
+        );
+        let ticks = |factors: &[f64]| -> Vec<f64> {
+            let all = (low..=high).flat_map(|e| factors.iter().map(move |f| f * 10f64.powi(e)));
+            all.filter(|t| (self.low..=self.high).contains(t)).collect()
+        };
+        let choices = [&[1.0][..], &[1.0, 2.0, 5.0]];
+        let found = choices.into_iter().map(ticks);
+        let mut enough = found.filter(|ticks| ticks.len() > 2);
+        enough.next().unwrap_or_else(|| self.evenly(4.0))
+    }
+
+    /// At least `count` round numbers at equal distances.
+    fn evenly(&self, count: f64) -> Vec<f64> {
+        let step = nice_step(self.high - self.low, count);
+        let ticks = (0u32..).map(|k| ((self.low / step).ceil() + f64::from(k)) * step);
+        let limit = self.high * (1.0 + 1e-9);
+        ticks.take_while(|&tick| tick <= limit).collect()
+    }
+}
+
+/// What the horizontal axis of a plot has.
+#[derive(Clone, Copy, PartialEq)]
+enum Over {
+    Delay,
+    Size,
+    Ranks,
+}
+
+impl Over {
+    fn of(self, row: &SweepRow) -> f64 {
+        match self {
+            Over::Delay => row.late.unwrap_or(0.0),
+            Over::Size => row.bytes as f64,
+            Over::Ranks => row.ranks as f64,
+        }
+    }
+
+    fn show(self, value: f64, unit: Unit) -> String {
+        match self {
+            Over::Delay => unit.show(value),
+            Over::Size => size(value as u64),
+            Over::Ranks => value.to_string(),
+        }
+    }
+
+    /// The places of ticks, and their texts: round times of delays, else values that are there,
+    /// powers of two if possible, and every n-th that has room.
+    fn ticks(self, mut values: Vec<f64>, axis: &Axis, unit: Unit) -> Vec<(f64, String)> {
+        let named = |values: &[f64]| -> Vec<(f64, String)> {
+            let named = values.iter();
+            named.map(|&v| (axis.at(v), self.show(v, unit))).collect()
+        };
+        if self == Over::Delay {
+            values = axis.evenly(((axis.to - axis.from) / 110.0).max(2.0));
+        } else {
+            let doubled = values.iter().copied();
+            let doubled: Vec<f64> = doubled.filter(|v| v.log2().fract() == 0.0).collect();
+            if doubled.len() > 2 {
+                values = doubled;
+            }
+        }
+        let fits = |ticks: &[(f64, String)]| {
+            ticks.windows(2).all(|pair| {
+                let [half, next] = [0, 1].map(|i| width(&pair[i].1, TEXT) / 2.0);
+                pair[0].0 + half + 6.0 <= pair[1].0 - next
+            })
+        };
+        for every in 1..values.len() {
+            let some: Vec<f64> = values.iter().copied().step_by(every).collect();
+            let ticks = named(&some);
+            if fits(&ticks) {
+                return ticks;
+            }
+        }
+        named(&values[..values.len().min(1)])
+    }
+}
+
+/// How the line of an algorithm looks.
+struct Look {
+    color: &'static str,
+    dash: &'static str,
+    shape: usize,
+    is_hollow: bool,
+    is_bold: bool,
+}
+
+impl Look {
+    fn new(i: usize, is_bold: bool) -> Look {
+        Look {
+            color: COLORS[i % COLORS.len()],
+            dash: DASHES[i / COLORS.len() % DASHES.len()],
+            shape: i % 5,
+            is_hollow: i / 5 % 2 == 1,
+            is_bold,
+        }
+    }
+
+    fn mark(&self, svg: &mut Svg, (x, y): (f64, f64)) {
+        let r = if self.is_bold { 3.8 } else { 2.9 };
+        let fill = if self.is_hollow { "#fff" } else { self.color };
+        let paint = format!(
+            "fill=\"{fill}\" stroke=\"{}\" stroke-width=\"1.1\"",
+            self.color
+        );
+        let corners: &[(f64, f64)] = match self.shape {
+            1 => &[(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+            2 => &[(0.0, -1.2), (1.15, 0.9), (-1.15, 0.9)],
+            3 => &[(0.0, -1.3), (1.3, 0.0), (0.0, 1.3), (-1.3, 0.0)],
+            4 => &[(0.0, 1.2), (1.15, -0.9), (-1.15, -0.9)],
+            _ => {
+                let (x, y, r) = (At(x), At(y), At(r));
+                svg.raw(&format!(
+                    "<circle cx=\"{x}\" cy=\"{y}\" r=\"{r}\" {paint}/>\n"
+                ));
+                return;
+            }
+        };
+        let corners = corners.iter();
+        let path = corners.map(|&(dx, dy)| format!("{} {}", At(x + dx * r), At(y + dy * r)));
+        let path = path.collect::<Vec<_>>().join("L");
+        svg.raw(&format!("<path d=\"M{path}Z\" {paint}/>\n"));
+    }
+
+    fn name(&self, svg: &mut Svg, at: (f64, f64), name: &str) {
+        let weight = if self.is_bold {
+            " font-weight=\"700\""
+        } else {
+            ""
+        };
+        let style = format!("fill=\"{}\"{weight}", self.color);
+        svg.text(at, name, Anchor::Start, TEXT, &style);
+    }
+}
+
+/// Draws the sweep as SVG: over the delay of one rank if there are such, over size, or over the
+/// number of ranks if there is one size; of one place, bars. Dashed verticals mark where another
+/// algorithm becomes the fastest. Lines are named beside their ends, or below them where there is
+/// little room; those of schedules from files are bold. A dotted line of the same colour has the
+/// least times. With `top`, only so many of the fastest are drawn besides schedules from files.
+///
+/// Quadratic in the number of rows. Of what else varies, the largest value is drawn. Rows that do
+/// not have the quantity are left out.
+pub fn plot(sweep: &Sweep, quantity: Quantity, top: Option<usize>, caption: &Caption) -> String {
+    let points = sweep.points();
+    let several = |different: BTreeSet<u64>| different.len() > 1;
+    let over = match () {
+        () if points.iter().any(|point| point.late.is_some()) => Over::Delay,
+        () if several(points.iter().map(|point| point.bytes).collect()) => Over::Size,
+        () => Over::Ranks,
+    };
+    let most = points.iter().map(|point| point.ranks).max().unwrap_or(0);
+    let largest = points.iter().map(|point| point.bytes).max().unwrap_or(0);
+    let is_shown = |row: &SweepRow| {
+        (over == Over::Ranks || row.ranks == most) && (over == Over::Size || row.bytes == largest)
+    };
+    // With the value of each.
+    let rows = sweep.rows.iter().filter(|row| is_shown(row));
+    let rows = rows.filter_map(|row| Some((row, sweep.quantity(row, quantity)?)));
+    let rows: Vec<(&SweepRow, f64)> = rows.collect();
+    let names = fastest(sweep, &rows, top);
+    let is_own = |name: &str| rows.iter().any(|(row, _)| row.own && row.algorithm == name);
+    let looks = names.iter().enumerate();
+    let looks: Vec<Look> = looks.map(|(i, name)| Look::new(i, is_own(name))).collect();
+    let rows: Vec<_> = rows
+        .into_iter()
+        .filter(|(row, _)| names.contains(&&*row.algorithm))
+        .collect();
+    let unit = sweep.unit();
+    let show = |value: f64| quantity.show(value, unit);
+    let mut values: Vec<f64> = rows.iter().map(|(row, _)| over.of(row)).collect();
+    values.sort_by(f64::total_cmp);
+    values.dedup();
+    if values.len() < 2 {
+        return bars(&rows, quantity, unit, caption);
+    }
+    let least = |row: &SweepRow| match quantity {
+        Quantity::Time => row.late.and(row.least),
+        _ => None,
+    };
+    let heights = || {
+        let all = rows.iter();
+        all.flat_map(|&(row, value)| [Some(value), least(row)])
+            .flatten()
+    };
+
+    let labels = Axis::new(heights(), 0.0, 1.0).decimals();
+    let labels = labels.into_iter().map(|tick| width(&show(tick), TEXT));
+    let left = MARGIN + labels.fold(0.0, f64::max) + 6.0;
+    let widths = names.iter().map(|name| width(name, TEXT) * 1.05);
+    let beside = widths.clone().fold(0.0, f64::max) + 12.0 + MARGIN;
+    let is_below = caption
+        .room
+        .is_some_and(|room| room - left - beside < MIN_PART * room);
+    let beside = if is_below { MARGIN } else { beside };
+    let room = caption
+        .room
+        .map_or(ROOM.0, |room| (room - left - beside).max(MIN_ROOM));
+    let right = left + room;
+    let whole = right + beside;
+    let mut svg = Svg::default();
+    let top = match caption.title.is_empty() && caption.lines.is_empty() {
+        true => MARGIN,
+        false => svg.caption(caption, whole) + 4.0,
+    };
+    svg.text(
+        (left, top + 8.0),
+        quantity.title(),
+        Anchor::Start,
+        TEXT,
+        GREY,
+    );
+    let top = top + LINE;
+    // Names beside the lines have the height of the area to stand in.
+    let step = TEXT + 2.0;
+    let named = if is_below { 0 } else { names.len() };
+    let tall = ROOM.1.min(0.8 * room).max(step * named as f64);
+    let bottom = top + tall;
+    let x_values = || rows.iter().map(|(row, _)| over.of(row));
+    let x = match over {
+        Over::Delay => Axis::from_zero(x_values(), left, right),
+        _ => Axis::new(x_values(), left, right),
+    };
+    let y = Axis::new(heights(), bottom, top);
+    let grid = "stroke=\"#ddd\"";
+    for tick in y.decimals() {
+        let at = y.at(tick);
+        svg.line((left, at), (right, at), grid);
+        svg.text((left - 6.0, at + 4.0), &show(tick), Anchor::End, TEXT, GREY);
+    }
+    for (at, text) in over.ticks(values, &x, unit) {
+        svg.line((at, top), (at, bottom), grid);
+        svg.text((at, bottom + LINE), &text, Anchor::Middle, TEXT, GREY);
+    }
+    let what = match over {
+        Over::Delay => "one rank is late by",
+        Over::Size => "size",
+        Over::Ranks => "ranks",
+    };
+    // What else varies is the largest.
+    let several_ranks = points.iter().any(|point| point.ranks != most);
+    let what = match over == Over::Ranks || !several_ranks {
+        true => what.to_string(),
+        false => format!("{what}, on {most} ranks"),
+    };
+    let middle = ((left + right) / 2.0, bottom + 2.0 * LINE);
+    svg.text(middle, &what, Anchor::Middle, TEXT, GREY);
+    svg.rect((left, top), (room, tall), "fill=\"none\" stroke=\"#999\"");
+    let place = |row: &SweepRow| is_shown(row).then(|| over.of(row));
+    crossovers(&mut svg, sweep, &place, &x, (top, bottom));
+    let mut ends = Vec::new();
+    for (look, name) in looks.iter().zip(&names) {
+        let line_of = |value: &dyn Fn(&SweepRow, f64) -> Option<f64>| {
+            let own = rows.iter().filter(|(row, _)| row.algorithm == *name);
+            let points =
+                own.filter_map(|(row, v)| Some((x.at(over.of(row)), y.at(value(row, *v)?))));
+            let mut line: Vec<(f64, f64)> = points.collect();
+            line.sort_by(|a, b| a.0.total_cmp(&b.0));
+            line
+        };
+        let line = line_of(&|_, value| Some(value));
+        let Some(&last) = line.last() else { continue };
+        let least = line_of(&|row, _| least(row));
+        let bold = if look.is_bold { "3" } else { "1.4" };
+        for (line, width, dash) in [(&line, bold, look.dash), (&least, "0.9", "1.5 2")] {
+            let points = line.iter().map(|&(x, y)| format!("{} {}", At(x), At(y)));
+            let path: Vec<_> = points.collect();
+            if !path.is_empty() {
+                svg.raw(&format!(
+                    "<path d=\"M{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{width}\" stroke-dasharray=\"{dash}\"/>\n",
+                    path.join("L"), look.color
+                ));
+            }
+        }
+        for at in line {
+            look.mark(&mut svg, at);
+        }
+        ends.push((last.1, last, *name, look));
+    }
+    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
+    if is_below {
+        let (mut at, mut down) = (left, bottom + 3.5 * LINE);
+        for (_, _, name, look) in ends {
+            let needed = 18.0 + width(name, TEXT) * 1.05;
+            if at > left && at + needed > whole - MARGIN {
+                (at, down) = (left, down + LINE);
+            }
+            look.mark(&mut svg, (at + 5.0, down - 4.0));
+            look.name(&mut svg, (at + 13.0, down), name);
+            at += needed + 8.0;
+        }
+        return svg.finish(whole, down + MARGIN, caption);
+    }
+    // Moved apart: up from the last one, and down again where that is too far.
+    for i in (0..ends.len()).rev() {
+        let limit = ends.get(i + 1).map_or(bottom, |next| next.0 - step);
+        ends[i].0 = ends[i].0.min(limit);
+    }
+    let mut least = top;
+    for (at, end, name, look) in ends {
+        let at = at.max(least);
+        least = at + step;
+        let style = format!("stroke=\"{}\" stroke-width=\"0.8\"", look.color);
+        svg.line(end, (right + 8.0, at), &style);
+        look.name(&mut svg, (right + 11.0, at + 4.0), name);
+    }
+    svg.finish(whole, bottom + 2.0 * LINE + MARGIN, caption)
+}
+
+/// The algorithms to draw, in the order of the sweep: those that are the least times slower than
+/// the best on the (geometric) average, and schedules from files.
+fn fastest<'a>(sweep: &'a Sweep, rows: &[(&SweepRow, f64)], top: Option<usize>) -> Vec<&'a str> {
+    let names = sweep.algorithms().into_iter().filter_map(|name| {
+        let own = rows.iter().filter(|(row, _)| row.algorithm == name);
+        let ratios: Vec<f64> = own
+            .filter_map(|(row, _)| sweep.quantity(row, Quantity::Ratio))
+            .collect();
+        let behind = ratios.iter().map(|ratio| ratio.ln()).sum::<f64>() / ratios.len() as f64;
+        let own = rows.iter().any(|(row, _)| row.own && row.algorithm == name);
+        (!ratios.is_empty()).then_some((name, own, behind))
+    });
+    let names: Vec<_> = names.collect();
+    let rivals = names.iter().filter(|(_, own, _)| !own);
+    let mut behind: Vec<f64> = rivals.map(|(.., behind)| *behind).collect();
+    behind.sort_by(f64::total_cmp);
+    let mut left = top.unwrap_or(names.len());
+    let limit = left.checked_sub(1).and_then(|last| behind.get(last));
+    let limit = limit.copied().unwrap_or(f64::INFINITY);
+    let mut is_drawn = |own: bool, behind: f64| {
+        let is_fast = !own && behind <= limit && left > 0;
+        left -= usize::from(is_fast);
+        own || is_fast
+    };
+    let drawn = names
+        .iter()
+        .filter(|(_, own, behind)| is_drawn(*own, *behind));
+    drawn.map(|(name, ..)| *name).collect()
+}
+
+/// Draws a bar for each row, the fastest first.
+fn bars(rows: &[(&SweepRow, f64)], quantity: Quantity, unit: Unit, caption: &Caption) -> String {
+    let mut rows = rows.to_vec();
+    rows.sort_by(|a, b| a.0.value().total_cmp(&b.0.value()));
+    let widest = |texts: &mut dyn Iterator<Item = String>| {
+        texts.fold(0.0, |most: f64, text| most.max(width(&text, TEXT) * 1.05))
+    };
+    let left = MARGIN + 6.0 + widest(&mut rows.iter().map(|(row, _)| row.algorithm.clone()));
+    let shown = |value: f64| quantity.show(value, unit);
+    let beside = 6.0 + MARGIN + widest(&mut rows.iter().map(|(_, value)| shown(*value)));
+    let room = caption.room.map_or(ROOM.0, |room| room - left - beside);
+    let whole = left + room.max(MIN_ROOM / 2.0) + beside;
+    let mut svg = Svg::default();
+    let mut down = match caption.title.is_empty() && caption.lines.is_empty() {
+        true => MARGIN,
+        false => svg.caption(caption, whole) + 4.0,
+    };
+    svg.text(
+        (left, down + 8.0),
+        quantity.title(),
+        Anchor::Start,
+        TEXT,
+        GREY,
+    );
+    down += LINE;
+    let values = rows.iter().map(|(_, value)| *value);
+    let x = Axis::from_zero(values, left, whole - beside);
+    for &(row, value) in &rows {
+        let base = down + 12.0;
+        let (color, weight) = match row.own {
+            true => ("#0b6bcb", " font-weight=\"700\""),
+            false => ("#8fa3b8", ""),
+        };
+        let style = format!("fill=\"#222\"{weight}");
+        svg.text(
+            (left - 6.0, base),
+            &row.algorithm,
+            Anchor::End,
+            TEXT,
+            &style,
+        );
+        let size = (x.at(value) - left, LINE - 5.0);
+        svg.rect((left, down + 2.0), size, &format!("fill=\"{color}\""));
+        let at = (x.at(value) + 6.0, base);
+        svg.text(at, &shown(value), Anchor::Start, TEXT, &style);
+        down += LINE;
+    }
+    svg.finish(whole, down + MARGIN, caption)
+}
+
+impl Quantity {
+    fn title(self) -> &'static str {
+        match self {
+            Quantity::Time => "time",
+            Quantity::Ratio => "time over the best",
+            Quantity::Bound => "time over the bound",
+            Quantity::Bandwidth => "size over time",
+        }
+    }
+
+    fn show(self, value: f64, unit: Unit) -> String {
+        match (self, unit) {
+            (Quantity::Time, _) => unit.show(value),
+            (Quantity::Bandwidth, Unit::Nanoseconds) => format!("{} GB/s", number(value, 4)),
+            _ => number(value, 4),
+        }
+    }
+}
+
+/// Marks where the fastest algorithm changes between two neighbours on the axis.
+fn crossovers(
+    svg: &mut Svg,
+    sweep: &Sweep,
+    place: &dyn Fn(&SweepRow) -> Option<f64>,
+    x: &Axis,
+    (top, bottom): (f64, f64),
+) {
+    let leaders = sweep.leaders().into_iter();
+    let best = leaders.filter_map(|leader| Some((place(leader.row)?, leader.row)));
+    let mut best: Vec<_> = best.collect();
+    best.sort_by(|a, b| a.0.total_cmp(&b.0));
+    for pair in best.windows(2) {
+        let [(from, before), (to, after)] = pair else {
+            continue;
+        };
+        if before.algorithm != after.algorithm {
+            let at = (x.at(*from) + x.at(*to)) / 2.0;
+            svg.line(
+                (at, top),
+                (at, bottom),
+                "stroke=\"#777\" stroke-dasharray=\"4 4\"",
+            );
+        }
+    }
+}
