@@ -98,6 +98,8 @@ impl States {
                     "no calibration: a message took {before_ns:.0} ns before it and {message_ns:.0} ns after it"
                 );
             }
+            // Meanwhile the machine has gone back to a state that it was in before.
+            Ok(_) if self.nearest(message_ns).is_some() => {}
             Ok((profile, cost)) => self.known.borrow_mut().push(State {
                 profile,
                 cost,
