@@ -12,8 +12,8 @@
 //! `impi-devel impi-rt`; then
 //! `ONEPORT_MPI=m1/bin:m2/bin:m3/bin cargo bench --bench peers -- --quick`.
 //!
-//! oneCCL for CPUs is a rival where it is installed beside Intel MPI: `m3/bin/pip install oneccl-cpu
-//! oneccl-cpu-devel intel-cmplr-lib-rt`. It has neither gatherv nor scatterv.
+//! oneCCL for CPUs is a rival where it is installed beside Intel MPI: `m3/bin/pip install
+//! oneccl-cpu oneccl-cpu-devel intel-cmplr-lib-rt`. It has neither gatherv nor scatterv.
 //!
 //! - `-- --quick` takes fewer sizes and one round.
 //! - `-- --ranks 2,8` and `-- --ops broadcast,barrier` select numbers of ranks and operations.

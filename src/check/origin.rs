@@ -1,14 +1,13 @@
 //! Where a wrong element of an output comes from.
 //!
-//! One element at a time is followed backwards: through the last step that wrote it, to the elements
-//! that this step read. Right schedules never get here.
+//! One element at a time is followed backwards: through the last step that wrote it, to the
+//! elements that this step read. Right schedules never get here.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
 use super::named;
-use super::proof::position;
 use crate::rules::matching::Matching;
 use crate::schedule::collective::{Expected, Totals};
 use crate::schedule::{Schedule, Span, Step, total_len};
@@ -288,4 +287,16 @@ fn holds(span: Span, element: usize) -> bool {
 fn place_in(spans: &[Span], element: usize) -> Option<usize> {
     let span = spans.iter().position(|span| holds(*span, element))?;
     Some(total_len(&spans[..span]) + element - spans[span].offset)
+}
+
+/// Position in the buffer of output element `element`.
+pub(super) fn position(output: &[Span], element: usize) -> usize {
+    let mut before = 0;
+    for span in output {
+        if element - before < span.len {
+            return span.offset + element - before;
+        }
+        before += span.len;
+    }
+    before
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::finding::Findings;
 use super::history::Recorder;
 use super::memory::{Fresh, Memory, MessageCursor, SymbolPiece};
-use super::origin::{Origin, Tracer};
+use super::origin::{Origin, Tracer, position};
 use super::symbols::{ListId, MAX_EXAMINED, Symbols, Value};
 use super::waste::Waste;
 use super::{Finding, FindingKind};
@@ -443,18 +443,6 @@ impl WrongRun<'_> {
         }
         reasons.join(", ")
     }
-}
-
-/// Position in the buffer of output element `element`.
-pub(super) fn position(output: &[Span], element: usize) -> usize {
-    let mut before = 0;
-    for span in output {
-        if element - before < span.len {
-            return span.offset + element - before;
-        }
-        before += span.len;
-    }
-    before
 }
 
 /// A list of ranks: `x0, x2..x4, x9`, shortened if it is long.

@@ -51,9 +51,9 @@ const MOST_TRIED: usize = 200;
 /// at the end of a slot does not pay its latency again.
 ///
 /// # Complexity
-/// At most 200 numbers of packets, fewer on platforms of more than 20 edges, each with one [`solve`]
-/// and one simulation. Beyond a single packet, schedules of more than about 2 million steps are not
-/// tried, nor are more than 4096 packets.
+/// At most 200 numbers of packets, fewer on platforms of more than 20 edges, each with one
+/// [`solve`] and one simulation. Beyond a single packet, schedules of more than about 2 million
+/// steps are not tried, nor are more than 4096 packets.
 ///
 /// # Errors
 /// When the size is not positive, and those of [`solve`],

@@ -9,8 +9,8 @@
 //!    prices that rise at busy ports.
 //! 2. The best of them are improved by exchanging single edges of one root's tree. A series of
 //!    exchanges often has to relieve one busiest port after the other. So an exchange counts if the
-//!    times of all ports, the longest first, are lexicographically smaller. Where there is none, one
-//!    that leaves them equal moves the load elsewhere, once for each node of a tree.
+//!    times of all ports, the longest first, are lexicographically smaller. Where there is none,
+//!    one that leaves them equal moves the load elsewhere, once for each node of a tree.
 //! 3. On platforms with few trees that span all nodes, all of these are tried, with bounds.
 
 use std::cmp::Ordering;

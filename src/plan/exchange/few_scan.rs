@@ -1,18 +1,18 @@
 //! Scans of few ranks on unidirectional ports, in rounds that a SAT solver found. Each message
 //! carries one partial result: the combination of consecutive ranks.
 //!
-//! - Source: oneport (`oneport synthesize scan --items 1`).
+//! - Source: oneport; found by a SAT solver (CaDiCaL).
 //! - Symbols: `p` ranks, `m` elements.
-//! - Rounds: 3, 4, 4, 4 for `p` = 5 to 8, which is optimal, 5 for 9 to 12 and 6 for 13 to 16: one or
-//!   two fewer than [recursive doubling](super::doubling_scan) takes, which plans other numbers of
+//! - Rounds: 3, 4, 4, 4 for `p` = 5 to 8, which is optimal, 5 for 9 to 12 and 6 for 13 to 16: one
+//!   or two fewer than [recursive doubling](super::doubling_scan) takes, which plans other numbers of
 //!   ranks. Whether 9 to 12 ranks have 4 rounds and 13 to 16 have 5 is open.
 //! - Time: that of the rounds, `alpha + beta m` each, and at most `gamma m` for each combination.
 //! - Scratch: `m` for each partial result that a rank receives or combines.
 //!
 //! The messages of a number of ranks are those of the next larger one that is known, without those
 //! of the higher ranks: these send nothing to lower ones. A rank combines what a message carries
-//! from as few partial results as it can, just before it is sent, and at the end its output. What is
-//! received never contains the own contribution, so the same messages do for both scans.
+//! from as few partial results as it can, just before it is sent, and at the end its output. What
+//! is received never contains the own contribution, so the same messages do for both scans.
 //!
 //! Example, `p = 5`: 0→1 and 2→3 (own contributions); 1→3 (those of 0 and 1); 1→2 (of 0 and 1), 3→4
 //! (of 0 to 3).

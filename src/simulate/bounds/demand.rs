@@ -40,14 +40,15 @@ pub(super) struct Demand {
     pub(super) displaced: f64,
 }
 
-/// The least number of messages if `some` ranks, at least one, have data that all `p` ranks need, or
-/// if `some` ranks need data of all `p`.
+/// The least number of messages if `some` ranks, at least one, have data that all `p` ranks need,
+/// or if `some` ranks need data of all `p`.
 ///
 /// Messages are in an order in which each comes after those whose data it may pass on. A rank that
 /// needs data is *informed* by the message that completes them, or from the start. Take the first
-/// rank that is informed. Up to then, each other rank with data has sent one at least. Each other rank that needs
-/// data was not informed by then, so it receives a message that comes later. These messages are
-/// distinct. If the first rank is among those with data, and among those that need some, they are
+/// rank that is informed. Up to then, each other rank with data has sent one at least. Each other
+/// rank that needs data was not informed by then, so it receives a message that comes later. These
+/// messages are distinct. If the first rank is among those with data, and among those that need
+/// some, they are
 /// `p - 1` and `some - 1`; otherwise one more. So many are enough: the ranks with data send to one
 /// rank, which sends to those that need them.
 fn messages_among(p: usize, some: usize) -> usize {
@@ -105,8 +106,8 @@ impl Demand {
             ((_, Extent::Block), _) => {
                 Demand::all_to_all_blocks(p, p, others * m, m, number(p) * m)
             }
-            // The smallest block is at most m / p, the largest at least that. Of fewer elements than
-            // ranks, each is a block.
+            // The smallest block is at most m / p, the largest at least that. Of fewer elements
+            // than ranks, each is a block.
             ((_, Extent::Whole), (_, Extent::Block)) => {
                 let blocks = if m < number(p) { m as usize } else { p };
                 Demand {

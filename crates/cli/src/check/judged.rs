@@ -501,8 +501,8 @@ impl Judgement {
         })
     }
 
-    /// What is more than needed, such as `its time is 2 times the lower bound at 4 B; binomial takes
-    /// 4 us`.
+    /// What is more than needed, such as `its time is 2 times the lower bound at 4 B; binomial
+    /// takes 4 us`.
     fn sentence(&self) -> String {
         let (own, least) = (&self.own, &self.lower_bounds);
         let mut parts = Vec::new();
