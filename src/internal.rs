@@ -42,7 +42,7 @@ pub mod pipeline {
 /// What the environment tells about the launch of this process.
 #[cfg(feature = "mpi")]
 pub mod launch {
-    pub use crate::mpi::launch::{has_others, local_rank, rank};
+    pub use crate::mpi::launch::{has_others, local_rank, rank, unbound};
 }
 
 /// Bytes of the shortest message that both partners copy.

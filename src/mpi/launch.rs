@@ -35,6 +35,30 @@ pub(super) fn is_by_open_mpi() -> bool {
     number(&["OMPI_COMM_WORLD_SIZE"]).is_some()
 }
 
+/// What a reader of times should know where the launcher has not bound each process to a core, with
+/// the option that does.
+pub fn unbound() -> String {
+    let is_set = |name: &str| std::env::var_os(name).is_some();
+    let is_intel = || {
+        let mut names = std::env::vars_os().map(|(name, _)| name);
+        names.any(|name| name.to_string_lossy().starts_with("I_MPI_"))
+    };
+    let how = if is_by_open_mpi() {
+        ": mpirun --bind-to core does"
+    } else if is_intel() {
+        ": I_MPI_PIN=1 does"
+    } else if is_set("SLURM_PROCID") {
+        ": srun --cpu-bind=cores does"
+    } else if is_set("PMI_RANK") {
+        ": mpiexec -bind-to core does"
+    } else {
+        ""
+    };
+    format!(
+        "the launcher has not bound each process to a core of its own, so that they may move and meet{how}"
+    )
+}
+
 /// The number in the first of these environment variables that has one.
 fn number(names: &[&str]) -> Option<usize> {
     let value = |name: &&str| std::env::var(name).ok()?.parse().ok();

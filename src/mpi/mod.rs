@@ -9,6 +9,7 @@
 //! | `binding` | the library: the unsafe code |
 //! | `launch` | what the environment tells about the launch |
 //! | `world` | the processes of a launch |
+//! | `cores` | how those of a host share its cores |
 //! | `idle` | how a process waits |
 //! | `watchdog` | the deadline of calls that may never return |
 //! | `ends` | what MPI has to know of each step of a program |
@@ -41,6 +42,7 @@
 //! function, `Mpi::end_job`.
 
 mod binding;
+mod cores;
 mod ends;
 mod idle;
 pub(crate) mod launch;

@@ -6,6 +6,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::binding::{Communicator, OwnCollective, Requests};
 use super::ends::{ends, max_scratch, open_early};
+use super::launch;
 use super::process::{OwnProcess, Process, fail};
 use super::summary::summary;
 use super::world::World;
@@ -390,6 +391,8 @@ impl World {
                     .unwrap_or(0),
                 self.cores()
             ));
+        } else if !self.bound() && self.ranks_on_host().len() > 1 {
+            warnings.push(launch::unbound());
         }
         warnings
     }

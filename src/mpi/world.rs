@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::binding::{Communicator, Mpi};
+use super::cores::Cores;
 use super::launch;
 use super::summary::digest;
 use super::watchdog::Watchdog;
@@ -49,8 +50,10 @@ pub struct World {
     cores: Vec<usize>,
     /// The load of these cores when it was read last.
     load: Option<Load>,
-    /// Whether each process of this host may use one core only.
+    /// Whether each process of this host has one core, for itself.
     bound: bool,
+    /// Whether the processes of this host, or some of them, outnumber the cores that they may use.
+    crowded: bool,
     /// The ranks of the processes of this host.
     on_host: Vec<usize>,
     pub(super) max_tag: c_int,
@@ -135,11 +138,15 @@ impl World {
         }
         let host = all.on_this_host()?;
         let hosts = Hosts::of(&all, &host)?;
-        let (cores, bound) = cores(&host)?;
+        let Cores {
+            union: cores,
+            bound,
+            crowded,
+        } = cores(&host)?;
         let on_host = host.gather_to_all(&[all.rank() as u64])?;
         let on_host = on_host.into_iter().map(|rank| rank as usize).collect();
         let max_tag = all.max_tag()?;
-        all.set_oversubscribed(host.size() > cores.len().max(1));
+        all.set_oversubscribed(crowded);
         let mut world = World {
             part: None,
             watchdog,
@@ -147,6 +154,7 @@ impl World {
             load: Load::now(&cores),
             cores,
             bound,
+            crowded,
             on_host,
             max_tag,
             all,
@@ -185,14 +193,15 @@ impl World {
         self.cores.len().max(1)
     }
 
-    /// Whether the launcher has bound each process of this host to one core.
+    /// Whether the launcher has bound each process of this host to a core of its own.
     pub fn bound(&self) -> bool {
         self.bound
     }
 
-    /// Whether the processes of this host outnumber the cores that they may use.
+    /// Whether the processes of this host outnumber the cores that they may use, or some of them
+    /// share theirs, such as two that are bound to one core.
     pub fn oversubscribed(&self) -> bool {
-        self.on_host.len() > self.cores()
+        self.crowded
     }
 
     /// The ranks of the processes that share this host's memory.
@@ -338,26 +347,16 @@ impl Hosts {
     }
 }
 
-/// The system's numbers of the cores that the processes of a host may use, and whether each may use
-/// one only.
-fn cores(host: &Communicator) -> Result<(Vec<usize>, bool)> {
+/// The cores of the processes of a host.
+fn cores(host: &Communicator) -> Result<Cores> {
     const WORDS: usize = 64;
-    let mut mine = [0u64; WORDS + 1];
-    let own = core_affinity::get_core_ids().unwrap_or_default();
-    for core in &own {
-        if let Some(word) = mine.get_mut(core.id / 64).filter(|_| core.id / 64 < WORDS) {
+    let mut mine = [0u64; WORDS];
+    for core in core_affinity::get_core_ids().unwrap_or_default() {
+        if let Some(word) = mine.get_mut(core.id / 64) {
             *word |= 1 << (core.id % 64);
         }
     }
-    // Whether this process may use several.
-    mine[WORDS] = u64::from(own.len() != 1);
     let all = host.gather_to_all(&mine)?;
-    let mut cores = [0u64; WORDS + 1];
-    for process in all.chunks(WORDS + 1) {
-        for (sum, word) in cores.iter_mut().zip(process) {
-            *sum |= word;
-        }
-    }
-    let may_use = |core: &usize| cores[core / 64] >> (core % 64) & 1 == 1;
-    Ok(((0..64 * WORDS).filter(may_use).collect(), cores[WORDS] == 0))
+    let processes: Vec<&[u64]> = all.chunks(WORDS).collect();
+    Ok(Cores::of(&processes))
 }

@@ -30,6 +30,7 @@ mod mutation;
 mod node_ports;
 #[path = "../oracle/mod.rs"]
 mod oracle;
+mod placed;
 mod planners;
 mod ported;
 mod property;

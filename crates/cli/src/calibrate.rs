@@ -2,7 +2,7 @@
 
 use oneport::ErrorKind;
 use oneport::machine::{Eager, Level, Links, Piece, Pieces};
-use oneport_measure::{Calibration, Point, Profile, calibrate, calibrate_on};
+use oneport_measure::{Calibration, Point, Profile, calibrate, calibrate_on, load_warning};
 
 use crate::args::InputArgs;
 use crate::host;
@@ -118,6 +118,12 @@ impl site::Job for Calibration {
     }
 
     fn perform(self, site: &mut Site) -> Result<Profile> {
+        let cores = site.world.as_ref().map(|world| world.cores());
+        if !self.quick && load_warning(cores).is_some() {
+            output::note(
+                "the machine is busy: this may take minutes and be refused; stop what else is running, or take --quick",
+            );
+        }
         let bar = WorkBar::new(0, "{bar:40} {percent}%, {eta} left");
         let profile = measure(&self, site, |done, of| bar.set(done, of));
         bar.finish();

@@ -36,7 +36,8 @@
 //! - There are fewer than two cores.
 //! - A slope or start-up time is not positive.
 //! - The median error of the model exceeds 25%, unless it is taken by force.
-//! - Samples of one size differ by more than 300% in the median, unless they are taken by force.
+//! - Samples of one size differ by more than 300% in the median, unless they are taken by force. A
+//!   first look at messages, as quick as a quick calibration, tells it before all else is measured.
 
 mod fits;
 mod pairs;
@@ -45,7 +46,7 @@ mod warnings;
 use fits::{Fits, meaningful_line};
 use pairs::{PairLine, levels, lines, matrices, pair_of_one_host, pairs_of};
 pub use warnings::load_warning;
-use warnings::{noise, quality_warnings, setup_warnings};
+use warnings::{ensure_calm, noise, quality_warnings, setup_warnings};
 
 use super::fit::Measured;
 use super::probe::{Pair, Probe, ProbeEffort, Work, measure, team_of_two};
@@ -194,6 +195,10 @@ fn measured(
         let bursts = options.latency.then_some(Work::Burst);
         works.iter().copied().chain(bursts).collect::<Vec<_>>()
     };
+    if !options.quick && !options.force {
+        let (first, _) = measure_pair(pairs[0], &[Work::Message], OF_PAIR, &mut |_, _| {})?;
+        ensure_calm(noise(&first))?;
+    }
     let works = with_bursts(&Work::ALL);
     let (probes, pinned) = measure_pair(pairs[0], &works, effort, &mut |done, of| {
         progress(steps(effort) * done / of.max(1), all_steps);

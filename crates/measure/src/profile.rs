@@ -313,9 +313,14 @@ impl Profile {
         match worst.filter(|worst| off(worst) > FAR_OFF) {
             None => Ok(()),
             Some((what, point)) => Err(Error::system(format!(
-                "calibration refused: the model is off by {:.0}% for {what} of {}: stop what else is running and try again",
+                "calibration refused: the model is off by {:.0}% for {what} of {}, {}: stop what else is running and try again",
                 100.0 * point.residual.abs(),
-                bytes(point.bytes)
+                bytes(point.bytes),
+                if point.residual < 0.0 {
+                    "too short"
+                } else {
+                    "too long"
+                }
             ))),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ffi::{CString, c_char, c_int};
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::time::Duration;
 
@@ -28,29 +29,55 @@ pub(crate) struct Mpi {
 }
 
 /// The names to try, best first: the one that the user names, or those of the library that belongs
-/// to the launcher, and all others after them.
+/// to the launcher, and all others after them. A folder stands for the libraries in it.
 fn names() -> Vec<String> {
-    if let Ok(named) = std::env::var(NAMED)
-        && !named.is_empty()
-    {
-        return vec![named];
-    }
     let all = [
         "libmpi.so",
         "libmpi.so.12",
         "libmpi.so.40",
         "libmpi_abi.so.1",
+        // Debian's name.
+        "libmpich.so.12",
     ];
     let is_set = |name: &&str| std::env::var_os(name).is_some();
-    let implied = if is_set(&"OMPI_COMM_WORLD_SIZE") {
-        Some("libmpi.so.40")
+    let implied: &[&str] = if is_set(&"OMPI_COMM_WORLD_SIZE") {
+        &["libmpi.so.40"]
     } else if ["PMI_RANK", "MPI_LOCALNRANKS"].iter().any(is_set) {
-        Some("libmpi.so.12")
+        &["libmpi.so.12", "libmpich.so.12"]
     } else {
-        None
+        &[]
     };
-    let others = all.into_iter().filter(|&name| Some(name) != implied);
-    implied.into_iter().chain(others).map(Into::into).collect()
+    let others = all.iter().filter(|name| !implied.contains(name));
+    let best_first: Vec<&str> = implied.iter().chain(others).copied().collect();
+    if let Ok(named) = std::env::var(NAMED)
+        && !named.is_empty()
+    {
+        let folder = Path::new(&named);
+        let found = within(&[folder.to_owned(), folder.join("lib")], &best_first);
+        return if found.is_empty() { vec![named] } else { found };
+    }
+    let beside = within(beside_launcher().as_slice(), implied);
+    let elsewhere = best_first.into_iter().map(Into::into);
+    beside.into_iter().chain(elsewhere).collect()
+}
+
+/// The paths of the files of these names in these folders.
+fn within(folders: &[PathBuf], names: &[&str]) -> Vec<String> {
+    let paths = folders
+        .iter()
+        .flat_map(|folder| names.iter().map(|name| folder.join(name)));
+    let found = paths.filter(|path| path.is_file());
+    found
+        .filter_map(|path| path.to_str().map(Into::into))
+        .collect()
+}
+
+/// Where a launcher that is installed in a folder of its own has its library: its part on this host
+/// is the parent of this process.
+fn beside_launcher() -> Option<PathBuf> {
+    let parent = std::os::unix::process::parent_id();
+    let program = std::fs::read_link(format!("/proc/{parent}/exe")).ok()?;
+    Some(program.parent()?.parent()?.join("lib"))
 }
 
 impl Mpi {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use oneport::internal::launch;
 use oneport::run::{Op, TeamOptions, Teams};
 use oneport_measure::tune::{Live, Sweep, Trial, TuningResult};
 use oneport_measure::{Machine, load_warning};
@@ -135,9 +136,9 @@ impl<'a> TuneJob<'a> {
             dtype,
             op,
             skipped,
-            load: load_warning(),
+            load: load_warning(site.world.as_ref().map(|world| world.cores())),
             place: MeasuredAt {
-                machine: machine(),
+                machine: machine(site),
                 processes: site.processes().map(|processes| processes.to_string()),
                 is_elsewhere: false,
             },
@@ -192,6 +193,10 @@ impl<'a> TuneJob<'a> {
         if !threads.pinned && self.place.processes.is_none() && !self.place.is_elsewhere {
             warnings
                 .push("the system refused to pin some ranks: they may move between cores".into());
+        }
+        let alone = ranks == 1 || self.place.is_elsewhere;
+        if self.processes.is_some() && !threads.pinned && !threads.oversubscribed && !alone {
+            warnings.push(launch::unbound());
         }
         if self.args.clock == Clock::Native && !self.args.machine.is_given() {
             warnings.push(
@@ -303,8 +308,10 @@ fn ensure_fits_memory(task: &PlanTask, bytes: u64) -> Result<()> {
     ensure_memory("measuring", need, "take fewer ranks or smaller vectors")
 }
 
-/// Processor and cores, such as `Some CPU @ 2 GHz, 2 cores`.
-fn machine() -> String {
+/// Processor and cores, such as `Some CPU @ 2 GHz, 2 cores`: those that this process may use, or all
+/// processes of its host.
+fn machine(site: &Site) -> String {
     let Machine { cpu, cores, .. } = Machine::this();
+    let cores = site.world.as_ref().map_or(cores, |world| world.cores());
     format!("{cpu}, {}", counted(cores, "core"))
 }

@@ -116,3 +116,36 @@ fn native_runs_are_planned_for_where_they_run() {
     let line = "\nchosen for  built-in costs of shared memory (oneport calibrate measures those of this machine)\n";
     assert!(text.contains(line), "{text}");
 }
+
+/// A launcher may give its first process a terminal, and pass on what that prints to a file.
+#[test]
+fn a_launched_process_prints_nothing_bold() {
+    let printed = |rank: Option<&str>| {
+        let mut command = compare("reduce -p 2 --bytes 8 --engine threads --repetitions 6");
+        command
+            .env("CLICOLOR_FORCE", "1")
+            .envs(rank.map(|rank| ("PMI_RANK", rank)));
+        let output = command.assert().success().get_output().clone();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(printed(None).contains("\x1b[1m"));
+    assert!(!printed(Some("0")).contains('\x1b'));
+}
+
+/// A folder stands for the library in it, whatever it is called there.
+#[test]
+fn a_folder_may_name_the_mpi_library() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("lib")).unwrap();
+    let library = folder.path().join("lib/libmpich.so.12");
+    std::fs::write(&library, "not a library").unwrap();
+    for named in [folder.path().to_owned(), folder.path().join("lib")] {
+        let refused = compare("reduce -p 2 --bytes 8 --engine mpi")
+            .env("ONEPORT_MPI_LIB", named)
+            .assert()
+            .code(2);
+        let error = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
+        let file = library.display().to_string();
+        assert!(error.contains(&format!("({file}: ")), "{error}");
+    }
+}

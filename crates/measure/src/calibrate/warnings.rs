@@ -5,6 +5,7 @@ use super::super::probe::Probe;
 use super::fits::Fits;
 use oneport::error::{Error, Result};
 use oneport::run::allowed_cores;
+use oneport_pictures::svg::bytes as show_bytes;
 
 /// A fit with a larger median relative error is refused.
 pub(super) const MAX_ERROR: f64 = 0.25;
@@ -27,13 +28,14 @@ pub(super) fn setup_warnings(quick: bool) -> Vec<String> {
                 .to_string(),
         );
     }
-    warnings.extend(load_warning());
+    warnings.extend(load_warning(None));
     warnings
 }
 
-/// A warning, before anything is measured, if other programs keep the cores of this process busy.
-pub fn load_warning() -> Option<String> {
-    let cores = allowed_cores().len().max(1);
+/// A warning, before anything is measured, if other programs keep busy so many cores, or those of
+/// this process.
+pub fn load_warning(cores: Option<usize>) -> Option<String> {
+    let cores = cores.unwrap_or_else(|| allowed_cores().len()).max(1);
     let room = cores as f64 - 1.5;
     let load = load_average().filter(|&load| load > room)?;
     Some(format!(
@@ -49,6 +51,25 @@ fn load_average() -> Option<f64> {
 
 pub(super) fn noise(probes: &[Probe]) -> f64 {
     median(&mut probes.iter().map(Probe::noise).collect::<Vec<_>>())
+}
+
+/// What is wrong with measurements that are too noisy to fit.
+fn too_noisy(noise: f64) -> Option<String> {
+    (noise > MAX_NOISE).then(|| {
+        format!(
+            "samples of one size differ by {:.0}% in the median: stop what else is running and try again",
+            100.0 * noise
+        )
+    })
+}
+
+/// Refuses a machine that is too busy at a first look.
+pub(super) fn ensure_calm(noise: f64) -> Result<()> {
+    too_noisy(noise).map_or(Ok(()), |reason| {
+        Err(Error::system(format!(
+            "calibration refused at the first look: {reason}"
+        )))
+    })
 }
 
 /// Warnings about the quality of the measurements.
@@ -71,12 +92,7 @@ pub(super) fn quality_warnings(
             percent(MAX_ERROR)
         ));
     }
-    if noise > MAX_NOISE {
-        warnings.push(format!(
-            "samples of one size differ by {} in the median: stop what else is running and try again",
-            percent(noise)
-        ));
-    }
+    warnings.extend(too_noisy(noise));
     if let Some(reason) = warnings.first().filter(|_| !force) {
         return Err(Error::system(format!("calibration refused: {reason}")));
     }
@@ -111,8 +127,10 @@ pub(super) fn quality_warnings(
         && off.abs() > FAR_OFF
     {
         warnings.push(format!(
-            "the fit is off by {} at {bytes} bytes: look at the points",
-            percent(off)
+            "the fit is off by {} for a message of {}, {}: look at the points",
+            percent(off.abs()),
+            show_bytes(bytes),
+            if off < 0.0 { "too short" } else { "too long" }
         ));
     }
     if fits.gamma == 0.0 && fits.combining.is_none() {
