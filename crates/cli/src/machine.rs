@@ -92,7 +92,8 @@ impl MachineArgs {
             return Ok(self.built_in.clone());
         };
         let profile = Profile::from_json(&read_text(path)?);
-        Ok(Some(profile.with_context(|| path.display().to_string())?))
+        let not_one = || format!("{}: not a profile of calibrate", path.display());
+        Ok(Some(profile.with_context(not_one)?))
     }
 
     /// Returns the profile with the costs that options override: what describes them in more detail

@@ -36,7 +36,7 @@ pub(crate) fn with_unit<'t, U: Copy>(text: &'t str, units: &[(&str, U)]) -> Opti
     units.iter().find_map(found)
 }
 
-/// Parses a number of bytes: `4096`, `64KiB`, `64k`, `1.5MiB`, `2GB`.
+/// Parses a number of bytes: `4096`, `64KiB`, `64k`, `1.5MiB`, `2GB`, `1e6`.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let (lower, text) = (text.to_ascii_lowercase(), shortened(text));
     let help = || {
@@ -45,13 +45,21 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         )
     };
     let lower = lower.trim();
+    let too_large = || format!("{text} is more than this program's limit of 8 PiB (2^53 bytes)");
     let (number, unit) = with_unit(lower, &SIZES).unwrap_or((lower, 1));
+    let (number, unit) = match number.split_once('e') {
+        None => (number, unit),
+        Some((number, power)) => {
+            let scale = 10u64.checked_pow(power.parse().map_err(|_| help())?);
+            let unit = scale.and_then(|scale| scale.checked_mul(unit));
+            (number, unit.ok_or_else(too_large)?)
+        }
+    };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
     let digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
     if (whole.is_empty() && fraction.is_empty()) || !digits(whole) || !digits(fraction) {
         return Err(help());
     }
-    let too_large = || format!("{text} is more than this program's limit of 8 PiB (2^53 bytes)");
     let whole: u64 = match whole {
         "" => 0,
         digits => digits.parse().map_err(|_| too_large())?,
@@ -116,7 +124,7 @@ pub(crate) fn with_similar<'a>(
 /// likeness, which clap uses for its own options, finds 'composed' for 'nope'.
 pub(crate) fn edits(typed: &str, name: &str) -> Option<usize> {
     let edits = strsim::damerau_levenshtein(&typed.to_ascii_lowercase(), name);
-    (edits <= name.len().div_ceil(3)).then_some(edits)
+    (edits <= (name.len() / 3).max(1)).then_some(edits)
 }
 
 /// A word of a file or of the command line, as messages show it: at most 200 characters.

@@ -25,6 +25,9 @@ mod units {
             ("64k", 64 << 10),
             ("1M", 1 << 20),
             ("4MB", 4_000_000),
+            ("1e3", 1000),
+            ("1.5e3", 1500),
+            ("2e3KiB", 2_048_000),
         ] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
@@ -32,7 +35,11 @@ mod units {
             "",
             "KiB",
             "-1",
-            "1e3",
+            "1e",
+            "e3",
+            "1e-3",
+            "1.5e0",
+            "1e99",
             "1.5",
             "0.3KiB",
             "x",
@@ -73,6 +80,8 @@ mod units {
         assert_eq!(did_you_mean("brodcast", names()), expected);
         assert_eq!(did_you_mean("redcue", names()), "; did you mean 'reduce'?");
         assert_eq!(did_you_mean("xyz", names()), "");
+        // Half of a short name is another name.
+        assert_eq!(did_you_mean("ring", ["bine"].into_iter()), "");
     }
 
     #[test]
