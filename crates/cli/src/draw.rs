@@ -441,7 +441,7 @@ impl Input {
     fn name(&self) -> String {
         let info = &self.info;
         match info.segments {
-            Some(q) if q > 1 => format!("{} (q = {q})", info.by()),
+            Some(q) if q > 1 => format!("{} ({q} segments)", info.by()),
             _ => info.by().to_string(),
         }
     }

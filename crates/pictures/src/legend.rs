@@ -82,6 +82,65 @@ pub(crate) fn color_number(trace: &Trace, activity: &Activity) -> Option<usize> 
     block.or(activity.segment)
 }
 
+/// The finest parts of the vector, for schedules whose messages carry parts that overlap: a colour
+/// for each of those would mean two things where a buffer holds both.
+pub(crate) struct FinestParts {
+    /// Where they start, and the end of the last.
+    borders: Vec<usize>,
+}
+
+impl FinestParts {
+    /// `None` if segments do not overlap, or if colours mean something else.
+    pub(crate) fn of(trace: &Trace) -> Option<FinestParts> {
+        if !trace.blocks.is_empty() || trace.groups.is_some() || !overlap(trace.segments.iter()) {
+            return None;
+        }
+        let spans = trace.segments.iter().flat_map(|spans| spans.iter());
+        let borders = spans.flat_map(|span| [span.offset, span.end()]);
+        let borders: BTreeSet<usize> = borders.chain([0]).collect();
+        Some(FinestParts {
+            borders: borders.into_iter().collect(),
+        })
+    }
+
+    /// The part that an element belongs to.
+    pub(crate) fn part(&self, element: usize) -> usize {
+        self.borders.partition_point(|&border| border <= element) - 1
+    }
+
+    /// The first part that an activity moves, and its name: `parts 0-3 (elements 0-65535)`.
+    pub(crate) fn name(&self, trace: &Trace, activity: &Activity) -> Option<(usize, String)> {
+        let spans = &trace.segments[activity.segment?][..];
+        let parts = spans.iter();
+        let parts: Vec<usize> = parts
+            .flat_map(|span| self.part(span.offset)..=self.part(span.end() - 1))
+            .collect();
+        let s = if parts.len() > 1 { "s" } else { "" };
+        let name = format!("part{s} {} ({})", ranges(&parts), elements(spans));
+        Some((parts[0], name))
+    }
+
+    /// The name of a part.
+    pub(crate) fn words(&self, part: usize) -> String {
+        let (start, end) = (self.borders[part], self.borders[part + 1]);
+        let span = oneport::schedule::Span::from((start, end - start));
+        format!("part {part} ({})", elements(&[span]))
+    }
+}
+
+fn elements(spans: &[oneport::schedule::Span]) -> String {
+    let one = spans.len() == 1 && spans[0].len == 1;
+    let elements = if one { "element" } else { "elements" };
+    format!("{elements} {}", span_names(spans))
+}
+
+/// Whether two segments share an element.
+fn overlap<'a>(segments: impl Iterator<Item = &'a oneport::schedule::Spans>) -> bool {
+    let mut spans: Vec<_> = segments.flat_map(|spans| spans.iter().copied()).collect();
+    spans.sort_unstable();
+    spans.windows(2).any(|pair| pair[0].overlaps(pair[1]))
+}
+
 /// What an activity moves or combines, in words: `segment 2 (elements 4-7)`, `block 3`,
 /// `blocks 4-7`; `None` for an empty message.
 pub(crate) fn part_name(trace: &Trace, activity: &Activity) -> Option<String> {
@@ -92,12 +151,7 @@ pub(crate) fn part_name(trace: &Trace, activity: &Activity) -> Option<String> {
     Some(match activity.blocks.map(|b| &trace.blocks[b][..]) {
         Some([block]) => format!("block {block}"),
         Some(blocks) => format!("blocks {}", ranges(blocks)),
-        None => {
-            let spans = &trace.segments[segment];
-            let one = spans.len() == 1 && spans[0].len == 1;
-            let elements = if one { "element" } else { "elements" };
-            format!("segment {segment} ({elements} {})", span_names(spans))
-        }
+        None => format!("segment {segment} ({})", elements(&trace.segments[segment])),
     })
 }
 
@@ -210,10 +264,7 @@ impl<'t> Legend<'t> {
 
     /// Whether two of the segments share an element.
     fn overlap(&self) -> bool {
-        let segments = self.numbers.iter().map(|&n| &self.trace.segments[n]);
-        let mut spans: Vec<_> = segments.flat_map(|spans| spans.iter().copied()).collect();
-        spans.sort_unstable();
-        spans.windows(2).any(|pair| pair[0].overlaps(pair[1]))
+        overlap(self.numbers.iter().map(|&n| &self.trace.segments[n]))
     }
 
     fn colors(&self, svg: &mut Svg, flow: &mut EntryFlow) {

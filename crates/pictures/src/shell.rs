@@ -90,8 +90,20 @@ impl Heading {
             let _ = writeln!(html, "<dt>{}</dt><dd>{value}</dd>", escape(name));
         }
         html += "</dl>\n</header>\n";
+        // Many notes leave the first screen to the charts.
+        let many = self.warnings.len() > 2;
+        if many {
+            let count = self.warnings.len();
+            let _ = writeln!(
+                html,
+                "<details class=\"notes\"><summary>{count} notes on these figures</summary>"
+            );
+        }
         for warning in &self.warnings {
             let _ = writeln!(html, "<p class=\"warning\">{}</p>", escape(warning));
+        }
+        if many {
+            html += "</details>\n";
         }
         html += "<div class=\"legend\" id=\"legend\"></div>\n<noscript><p class=\"warning\">The charts need scripts; \
                  the tables below have all numbers.</p></noscript>\n";

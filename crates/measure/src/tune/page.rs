@@ -1,11 +1,11 @@
 //! A self-contained HTML page of a sweep: interactive log-log plots and tables of all numbers.
 
 use oneport_pictures::shell::{Heading, chart};
-use oneport_pictures::svg::bytes as size;
+use oneport_pictures::svg::{bytes as size, number};
 use oneport_pictures::{Columns, Unit};
 use serde_json::json;
 
-use super::Trial;
+use super::{Trial, TuningResult};
 
 const SCRIPT: &str = include_str!("tune.js");
 
@@ -32,12 +32,37 @@ pub fn page(heading: &Heading, rows: &[Trial]) -> String {
             .add(">segment", |row| size(row.segment))
     };
     let settled = |row: &Trial| if row.settled { "yes" } else { "no" };
-    let best = rows.iter().filter(|row| row.best);
+    let tuning = TuningResult::of_rows(rows);
+    let disturbed: Vec<&Trial> = tuning.disturbed().collect();
+    let next = |row: &Trial| {
+        let others = tuning.rows.iter().filter(|other| {
+            other.bytes == row.bytes && other.best_segment && other.algorithm != row.algorithm
+        });
+        let next = others.min_by_key(|other| other.wall.median);
+        next.map_or("-".into(), |next| {
+            format!("{} x {}", next.algorithm, over(next, row))
+        })
+    };
+    let library = |row: &Trial| {
+        let own = tuning.library_at(row.bytes);
+        own.map_or("-".into(), |own| over(&own.trial, row))
+    };
+    let doubt = |row: &Trial| {
+        let mut here = disturbed.iter().filter(|other| other.bytes == row.bytes);
+        match here.clone().any(|other| other.algorithm == row.algorithm) {
+            true => "disturbed",
+            false if here.next().is_some() => "others disturbed",
+            false => "",
+        }
+    };
     let best = named()
         .add(">median", |row| ns(row.wall.median))
+        .add("next", next)
+        .add_if(!tuning.library.is_empty(), ">library / best", library)
         .add(">model", |row| time(row.model_time))
         .add(">settled", settled)
-        .html("best", "The best of each size", best, |_| false);
+        .add_if(!disturbed.is_empty(), "", doubt)
+        .html("best", "The best of each size", tuning.winners(), |_| false);
     let all = named()
         .add(">segments", |row| row.segments)
         .add(">median", |row| ns(row.wall.median))
@@ -61,6 +86,11 @@ pub fn page(heading: &Heading, rows: &[Trial]) -> String {
         rows.len()
     );
     heading.page(&body, &json!({ "rows": rows }), SCRIPT)
+}
+
+/// The median of a row over that of the best.
+fn over(row: &Trial, best: &Trial) -> String {
+    number(row.wall.median as f64 / best.wall.median.max(1) as f64, 3)
 }
 
 fn ns(time_ns: u64) -> String {

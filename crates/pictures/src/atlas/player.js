@@ -55,7 +55,7 @@ const showTimes = keeps => {
   schedules.forEach((s, i) => {
     const bound = worth(s.bounds), fact = name => texts[i].querySelector("." + name) ?? {};
     fact("time").textContent = timeText(s.shown);
-    fact("bound").textContent = timeText(bound);
+    fact("bound").textContent = data.unit ? timeText(bound) : numberText(bound);
     fact("ratio").textContent = bound > 0 ? +(s.shown / bound).toPrecision(3) : "";
   });
   show();

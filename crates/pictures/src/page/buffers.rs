@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use crate::blocks::Owners;
-use crate::legend::color;
+use crate::legend::{FinestParts, color};
 use oneport::check::Finding;
 use oneport::internal::{Held, History};
 use oneport::schedule::Schedule;
@@ -42,8 +42,14 @@ struct CellEntry {
 }
 
 impl Buffers {
-    /// Of `errors` those of outputs are shown.
-    pub(super) fn new(schedule: &Schedule, history: &History, errors: &[Finding]) -> Buffers {
+    /// Of `errors` those of outputs are shown. With `finest` parts of the vector, cells have their
+    /// colours.
+    pub(super) fn new(
+        schedule: &Schedule,
+        history: &History,
+        errors: &[Finding],
+        finest: Option<&FinestParts>,
+    ) -> Buffers {
         let has_blocks = schedule.collective().kind().has_blocks();
         let owners = has_blocks.then(|| Owners::of(schedule));
         let mut entries = Vec::new();
@@ -88,8 +94,14 @@ impl Buffers {
             }
         });
         let ranks = ranks.collect();
-        if owners.is_none() {
-            color_by_index(&mut entries);
+        match (owners, finest) {
+            (Some(_), _) => {}
+            (None, Some(finest)) => {
+                for entry in &mut entries {
+                    entry.color = color(Some(finest.part(entry.index)));
+                }
+            }
+            (None, None) => color_by_index(&mut entries),
         }
         Buffers { ranks, entries }
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::buffers::Buffers;
 use super::positions::Positions;
 use crate::gantt::{computations_overlap, doing};
-use crate::legend::{color, color_number, palette, part_name};
+use crate::legend::{FinestParts, color, color_number, palette, part_name};
 use crate::svg::scale;
 use crate::{Activity, Trace, Unit, Wait, What};
 use oneport::check::Finding;
@@ -88,9 +88,10 @@ impl PageData<'_> {
         instants.extend(trace.activities.iter().flat_map(|a| [a.start, a.end]));
         instants.sort_unstable_by(f64::total_cmp);
         instants.dedup();
-        let buffers = Buffers::new(self.schedule, &self.history, &self.errors);
+        let finest = FinestParts::of(trace);
+        let buffers = Buffers::new(self.schedule, &self.history, &self.errors, finest.as_ref());
         let mut names = [Numbers::default(), Numbers::default()];
-        let nodes = self.nodes(&instants, &mut names, &buffers);
+        let nodes = self.nodes(&instants, &mut names, (&buffers, finest.as_ref()));
         let [parts, reasons] = names.map(|numbers| numbers.names);
         let lanes: Vec<String> = (0..trace.lists()).map(|l| trace.list_name(l)).collect();
         let compute_lanes = match computations_overlap(trace) {
@@ -104,7 +105,7 @@ impl PageData<'_> {
             "waits": waits(trace),
             "lanes": lanes, "computeLanes": compute_lanes,
             "places": self.positions.at, "size": self.positions.size, "edges": self.positions.edges,
-            "circle": self.positions.circle, "legend": legend(trace), "parts": parts, "reasons": reasons,
+            "circle": self.positions.circle, "legend": legend(trace, finest.as_ref()), "parts": parts, "reasons": reasons,
             "nodes": columns(&nodes, self.timed),
             "lists": lists.clone().map(|c| &c.words).collect::<Vec<_>>(),
             "counts": lists.map(|c| c.count).collect::<Vec<_>>(),
@@ -119,7 +120,12 @@ impl PageData<'_> {
 
     /// The transfers and computations in the order in which they start; those that start together,
     /// each after what it waits for.
-    fn nodes(&self, instants: &[f64], names: &mut [Numbers], buffers: &Buffers) -> Vec<PageNode> {
+    fn nodes(
+        &self,
+        instants: &[f64],
+        names: &mut [Numbers],
+        (buffers, finest): (&Buffers, Option<&FinestParts>),
+    ) -> Vec<PageNode> {
         let (trace, prepared) = (&self.trace, self.simulation.prepared());
         let mut order: Vec<usize> = (0..prepared.nodes().len()).collect();
         let start = |&node: &usize| self.simulation.start(node);
@@ -152,8 +158,12 @@ impl PageData<'_> {
             node.ends[own.clone()].fill(end);
             node.times[own].fill(times);
             node.what = KINDS.iter().position(|&k| k == a.what).unwrap_or(0);
-            node.part = part_name(trace, a).map(|name| names[0].number(name));
-            node.color = color(color_number(trace, a));
+            let (number, name) = match finest {
+                Some(finest) => finest.name(trace, a).unzip(),
+                None => (color_number(trace, a), part_name(trace, a)),
+            };
+            node.part = name.map(|name| names[0].number(name));
+            node.color = color(number);
             node.bytes = a.bytes;
             node.critical = a.critical;
             let code = |(side, reason, wait): (End, Reason, Option<(usize, End)>)| {
@@ -235,8 +245,17 @@ fn waits(trace: &Trace) -> Value {
     trace.waits.iter().map(wait).collect()
 }
 
-/// What the colours mean: a heading, and the colour and name of every block or segment.
-fn legend(trace: &Trace) -> Value {
+/// What the colours mean: a heading, and the colour and name of every block, part or segment.
+fn legend(trace: &Trace, finest: Option<&FinestParts>) -> Value {
+    if let Some(finest) = finest {
+        let first = trace.activities.iter();
+        let first = first.filter_map(|a| Some(finest.name(trace, a)?.0));
+        let parts: BTreeSet<usize> = first.collect();
+        let entries = parts.into_iter();
+        let entries = entries.map(|part| json!([color(Some(part)), finest.words(part)]));
+        let title = "Colour of the first part of the vector that a message carries:";
+        return json!({"title": title, "entries": entries.collect::<Value>()});
+    }
     let named = trace.activities.iter().filter_map(|a| {
         let number = color_number(trace, a)?;
         let name = match a.blocks {
@@ -270,5 +289,55 @@ impl Numbers {
             self.names.push(name.clone());
             next
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Shown;
+    use oneport::Request;
+
+    /// Messages of recursive halving carry parts that overlap: colours are those of the finest.
+    #[test]
+    fn colours_of_overlapping_parts_mean_one_thing() {
+        let schedule = Request::allreduce(4, 16).plan("rabenseifner").unwrap();
+        let cost = CostModel::new(1.0, 1.0);
+        let shown = Shown {
+            name: "rabenseifner",
+            schedule: &schedule,
+            cost: &cost,
+        };
+        let data = super::super::data_of(shown, Unit::Plain, &mut 0).unwrap();
+        let page = json(&[data]);
+        let page = &page["schedules"][0];
+        let entries = page["legend"]["entries"].as_array().unwrap();
+        let elements: Vec<&str> = entries.iter().map(|e| e[1].as_str().unwrap()).collect();
+        let expected = ["0-3", "4-7", "8-11", "12-15"];
+        for (i, (name, expected)) in elements.iter().zip(expected).enumerate() {
+            assert_eq!(*name, format!("part {i} (elements {expected})"));
+            assert_eq!(entries[i][0], i);
+        }
+        let (parts, nodes) = (&page["parts"], &page["nodes"]);
+        for (part, color) in nodes["part"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(nodes["color"].as_array().unwrap())
+        {
+            let name = parts[part.as_u64().unwrap() as usize].as_str().unwrap();
+            let first = name
+                .split(' ')
+                .nth(1)
+                .unwrap()
+                .split(['-', ','])
+                .next()
+                .unwrap();
+            assert_eq!(first, color.to_string(), "{name}");
+        }
+        // Buffers have no other colours.
+        let of_cells = page["buffers"]["color"].as_array().unwrap().iter();
+        let of_cells: BTreeSet<u64> = of_cells.map(|color| color.as_u64().unwrap()).collect();
+        assert_eq!(of_cells, (0..4).collect());
     }
 }

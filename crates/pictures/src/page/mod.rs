@@ -192,7 +192,7 @@ fn facts(schedule: &Schedule, trace: &Trace, report: &Report, cost: &CostModel) 
     if bound > 0.0 {
         facts.push(format!(
             "lower bound <span class=\"bound\">{}</span>",
-            time(bound)
+            time(bound).trim_end_matches(" time units")
         ));
         if completes {
             let ratio = number(end / bound, 3);

@@ -98,6 +98,7 @@ const keys = {
   Home: () => goTo(0), End: () => goTo(lastInstant), " ": toggle,
   ArrowUp: () => choose(state.rank - 1), ArrowDown: () => choose(state.rank + 1),
   ",": () => chooseStep(-1), ".": () => chooseStep(1), s: () => choose(state.rank, null, (state.schedule + 1) % schedules.length), c: () => element("critical").click(),
+  p: () => element("panel").open = !element("panel").open,
 };
 // Keys that the focused element needs for itself.
 const needs = (target, key) => target.matches("select") || (target.matches("button, summary, input[type=checkbox]") && key === " ") ||
@@ -144,7 +145,10 @@ const open = shown => {
   times = [...new Set(schedules.flatMap(s => s.times))].sort((a, b) => a - b);
   element("controls").inert = false;
   slider.max = lastInstant = times.length - 1;
+  // On a small window, the panel beside several schedules begins folded: they have the room.
+  const unfolded = element("panel")?.open ?? (schedules.length === 1 || matchMedia("(min-width: 700px)").matches);
   fillSections();
+  element("panel").open = unfolded;
   scaleCharts();
   views = schedules.map(s => ({ s, picture: makePicture(s), ranks: makeRanks(s), chart: makeChart(s) }));
   Object.assign(state, { time: 0, schedule: 0, rank: schedules[0].root ?? 0, node: null });

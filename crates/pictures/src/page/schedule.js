@@ -14,7 +14,8 @@ const escaped = text => text.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;
 const unitText = () => data.unit || "time units";
 const numberText = t => `${+(t / data.divisor).toPrecision(7)}`;
 const timeText = t => `${numberText(t)} ${unitText()}`;
-const rangeOfTimes = (start, end) => `${numberText(start)} to ${timeText(end)}`;
+// The clock and the charts name plain units: lists of many times need not.
+const rangeOfTimes = (start, end) => `${numberText(start)} to ${data.unit ? timeText(end) : numberText(end)}`;
 // The last of some sorted times that is not after time `t`.
 const instantIn = (times, t) => {
   let low = 0, high = times.length - 1;

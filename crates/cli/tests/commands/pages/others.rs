@@ -105,6 +105,38 @@ fn the_page_of_tune_is_readable_and_needs_no_pointer() {
     assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
 }
 
+/// What the terminal says of the best rows.
+#[test]
+fn the_best_rows_stand_beside_the_next_the_library_and_their_doubts() {
+    let mut all = rows();
+    // Sixteen times the data in half the time: something disturbed the first size.
+    for row in all.iter_mut().filter(|row| row.bytes == 1 << 16) {
+        row.wall = Summary::of(&[row.wall.median * 1000; 3]).unwrap();
+    }
+    all.push(Trial {
+        model_time: f64::NAN,
+        best_segment: true,
+        ..row(1 << 20, "MPI_Reduce", 1 << 20, 10_000_000)
+    });
+    let html = page(&heading(), &all);
+    let (_, best) = html.split_once("<table id=\"best\">").unwrap();
+    let (best, _) = best.split_once("</table>").unwrap();
+    assert!(
+        best.contains("<th class=\"name\">next</th>") && best.contains("library / best"),
+        "{best}"
+    );
+    let lines: Vec<&str> = best.lines().filter(|line| line.contains("<td")).collect();
+    assert!(
+        lines[0].contains("disturbed") && !lines[2].contains("disturbed"),
+        "{best}"
+    );
+    assert!(
+        lines.iter().all(|line| line.contains("bi-greedy x 1")),
+        "{best}"
+    );
+    assert_eq!(lines[2].matches("<td>-</td>").count(), 0, "{best}");
+}
+
 #[test]
 fn many_algorithms_look_different_and_are_hidden_at_once() {
     let Some(mut browser) = Browser::start("tune's page with many algorithms") else {

@@ -486,6 +486,11 @@ fn schedules_side_by_side_have_one_clock_and_one_axis() {
         let tops = browser.eval(tops);
         let beside = tops[0] == tops[1] && tops[1] == tops[2];
         assert_eq!(beside, size.0 > 1000, "{view}: {tops}");
+        // The panel begins folded where it would take the room of the schedules.
+        let is_open = "document.getElementById('panel').open";
+        assert_eq!(browser.eval(is_open), size.0 > 1000, "{view}");
+        browser.press("p");
+        assert_eq!(browser.eval(is_open), size.0 <= 1000, "{view}");
     }
     browser.load(&path, VIEWS[0].1, false);
     let shown = "(() => { const all = s => [...document.querySelectorAll(s)]; return {
@@ -527,7 +532,7 @@ fn schedules_side_by_side_have_one_clock_and_one_axis() {
     browser.press("s");
     browser.press(".");
     let chosen = browser.eval("document.getElementById('chosen').textContent");
-    assert_eq!(chosen, "0 of chain (q = 4)");
+    assert_eq!(chosen, "0 of chain (4 segments)");
     assert_eq!(browser.eval("player.state.schedule"), 2);
     assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
 }
