@@ -7,14 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use crate::host::{self, Memory};
-use crate::input::MadeBy;
 use crate::output::{self, FoundWrong};
-use crate::progress::Progress;
 use crate::site::{self, Engine, Site};
+use crate::stored::{Progress, StoredSchedule};
 use crate::{Cli, Command, parse, plan};
 use anyhow::{Result, anyhow, bail};
 use clap::error::{ContextKind, ContextValue};
-use oneport::{CostModel, Schedule};
 
 /// A call of the command. It prints nothing and never ends the process; ranks are threads.
 ///
@@ -30,45 +28,6 @@ use oneport::{CostModel, Schedule};
 pub struct Call {
     arguments: Vec<OsString>,
     memory: Memory,
-}
-
-/// A schedule in the memory of a program, what made it, and the costs that it was planned or read
-/// with. [`Call::schedule`] hands it to other calls.
-#[derive(Debug)]
-pub struct StoredSchedule {
-    /// The schedule.
-    pub schedule: Schedule,
-    /// The costs.
-    pub cost: CostModel,
-    /// The algorithm, unless the schedule was read.
-    pub(crate) made_by: Option<MadeBy>,
-    /// The file that it was read from, if it has a name.
-    pub(crate) file: Option<String>,
-}
-
-impl StoredSchedule {
-    /// The algorithm that planned it; `None` for one that was read.
-    pub fn algorithm(&self) -> Option<&str> {
-        self.made_by.as_ref().and(self.schedule.name())
-    }
-
-    /// What is known of its plan, or of the file it was read from, as a text: JSON for
-    /// [`restored`](StoredSchedule::restored).
-    pub fn origin(&self) -> String {
-        serde_json::json!({"made_by": self.made_by, "file": self.file}).to_string()
-    }
-
-    /// A schedule that was stored elsewhere, with its [`origin`](StoredSchedule::origin); `None` if
-    /// that is none.
-    pub fn restored(schedule: Schedule, cost: CostModel, origin: &str) -> Option<StoredSchedule> {
-        let mut origin: serde_json::Value = serde_json::from_str(origin).ok()?;
-        Some(StoredSchedule {
-            schedule,
-            cost,
-            made_by: serde_json::from_value(origin["made_by"].take()).ok()?,
-            file: serde_json::from_value(origin["file"].take()).ok()?,
-        })
-    }
 }
 
 /// What a call has come to.

@@ -10,8 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use oneport::run::{Element, Run};
 
-use crate::call::StoredSchedule;
-use crate::progress::Progress;
+use crate::stored::{Progress, StoredSchedule};
 
 /// What a command finds and leaves in the memory of the program that calls it.
 #[derive(Debug, Default)]

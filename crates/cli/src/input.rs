@@ -17,7 +17,7 @@ use oneport_measure::Profile;
 use oneport_measure::estimate::CoreModel;
 use oneport_steady::Series;
 
-pub(crate) use self::info::{MadeBy, ScheduleInfo};
+pub(crate) use self::info::ScheduleInfo;
 pub(crate) use self::warnings::{first_of, note_if_wrong, print_warnings, warnings_about};
 use crate::args::{Common, MachineArgs, Root};
 use crate::files::{name_of, read_text};

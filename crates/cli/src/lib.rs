@@ -38,6 +38,7 @@ mod schema;
 mod simulate;
 mod site;
 mod steady;
+mod stored;
 mod sweep;
 mod synthesize;
 mod task;
@@ -50,11 +51,11 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
-pub use call::{Answer, Call, StoredSchedule};
+pub use call::{Answer, Call};
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-pub use progress::Progress;
 use site::{Engine, Site};
+pub use stored::{Progress, StoredSchedule};
 use units::edits;
 
 /// Plan, prove, time and run collective communication under the one-port model.

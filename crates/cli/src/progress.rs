@@ -1,43 +1,14 @@
 //! Progress bar for long work, on standard error.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::host;
 use crate::output;
-
-/// How far the work of a call is, for the program that made it.
-#[derive(Debug, Default)]
-pub struct Progress {
-    done: AtomicU64,
-    of: AtomicU64,
-    name: Mutex<String>,
-    /// Whether work tells: parts of it do not.
-    told: AtomicBool,
-}
-
-impl Progress {
-    /// Units of work that are done, of how many (0: not known), and what is in work.
-    pub fn get(&self) -> (u64, u64, String) {
-        let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (of(&self.done), of(&self.of), name.clone())
-    }
-
-    fn set(&self, bar: &ProgressBar) {
-        self.done.store(bar.position(), Ordering::Relaxed);
-        let length = bar.length().unwrap_or_default();
-        self.of.store(length, Ordering::Relaxed);
-        let mut name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
-        let message = bar.message();
-        if *name != message {
-            *name = message;
-        }
-    }
-}
+use crate::stored::Progress;
 
 const MIN_DURATION: Duration = Duration::from_millis(300);
 

@@ -4,8 +4,8 @@
 //! - Source: oneport; found by a SAT solver (CaDiCaL).
 //! - Symbols: `p` ranks, `m` elements.
 //! - Rounds: 3, 4, 4, 4 for `p` = 5 to 8, which is optimal, 5 for 9 to 12 and 6 for 13 to 16: one
-//!   or two fewer than [recursive doubling](super::doubling_scan) takes, which plans other numbers of
-//!   ranks. Whether 9 to 12 ranks have 4 rounds and 13 to 16 have 5 is open.
+//!   or two fewer than [recursive doubling](super::doubling_scan) takes, which plans other numbers
+//!   of ranks. Whether 9 to 12 ranks have 4 rounds and 13 to 16 have 5 is open.
 //! - Time: that of the rounds, `alpha + beta m` each, and at most `gamma m` for each combination.
 //! - Scratch: `m` for each partial result that a rank receives or combines.
 //!

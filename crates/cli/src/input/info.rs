@@ -6,10 +6,11 @@ use oneport::plan::registry::Algorithm;
 use oneport::simulate::Timed;
 use oneport::{CostModel, Kind, Ports, Request};
 use oneport_pictures::SweepRow;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::show_cost;
 use crate::nodes::NodePorts;
+use crate::stored::MadeBy;
 use crate::task::{PlanTask, SegmentChoice};
 use crate::units::{Unit, counted, show_bytes};
 
@@ -59,15 +60,6 @@ pub(crate) struct ScheduleInfo {
     /// Whether a schedule from a file is right, if that was to be found out and could be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) correct: Option<bool>,
-}
-
-/// What is known of the plan of a schedule that a program keeps: it is no longer chosen, but given.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct MadeBy {
-    segments: Option<usize>,
-    segmented: bool,
-    /// Bytes of the largest segment, and of the vector it is a part of.
-    segment: Option<(u64, u64)>,
 }
 
 /// The name of a schedule that a program has made itself.

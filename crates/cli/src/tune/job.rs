@@ -308,8 +308,8 @@ fn ensure_fits_memory(task: &PlanTask, bytes: u64) -> Result<()> {
     ensure_memory("measuring", need, "take fewer ranks or smaller vectors")
 }
 
-/// Processor and cores, such as `Some CPU @ 2 GHz, 2 cores`: those that this process may use, or all
-/// processes of its host.
+/// Processor and cores, such as `Some CPU @ 2 GHz, 2 cores`: those that this process may use, or
+/// all processes of its host.
 fn machine(site: &Site) -> String {
     let Machine { cpu, cores, .. } = Machine::this();
     let cores = site.world.as_ref().map_or(cores, |world| world.cores());

@@ -1,6 +1,6 @@
 //! Test of the examples in the help. It takes longest, and tests start in the order of their names.
 
-use super::cli::folder;
+use super::cli::{PAIR, folder};
 use crate::support::run::{oneport, text};
 
 #[test]
@@ -12,6 +12,10 @@ fn every_example_in_the_help_works() {
     std::fs::write(folder.join("cluster.json"), levels).unwrap();
     let profile = r#"{"alpha": 150, "beta": 0.02, "gamma": 0.03, "gamma_copy": 0.02, "pieces": {
         "transfer": [{"from": 0, "alpha": 150, "beta": 0.06}, {"from": 4096, "alpha": 320, "beta": 0.02}]}}"#;
+    std::fs::create_dir_all(folder.join("answers")).unwrap();
+    for file in ["task.json", "answers/first.json"] {
+        std::fs::write(folder.join(file), PAIR).unwrap();
+    }
     let mut commands = vec![String::new()];
     let main = text("--help");
     let listed = main

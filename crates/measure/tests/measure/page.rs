@@ -133,5 +133,5 @@ fn the_page_contains_all_rows() {
             assert!(!json[field].is_null(), "{field}");
         }
     }
-    assert_eq!(page.matches("<td class=\"name\">").count(), rows.len() + 3);
+    assert_eq!(page.matches("<td class=\"name\">").count(), rows.len() + 6);
 }

@@ -4,6 +4,7 @@
 
 mod chrome;
 mod dark;
+mod page;
 mod svg;
 mod trace;
 mod traffic;
