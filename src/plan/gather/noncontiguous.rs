@@ -12,7 +12,7 @@
 //! - [`tree`]: exact for few ranks. For more, the best adjacent tree over the ranks in another
 //!   order (a permutation): in rank order, in decreasing order of blocks with the root first, then
 //!   with ranks moved as long as that helps, in a fixed number of tries; and [`super::two_groups`].
-//!   Where links differ, the best adjacent tree, and the one of [`super::earliest`] for messages of
+//!   Where links differ, the best adjacent tree, and the one of `earliest` for messages of
 //!   the average size, which exists wherever links connect all ranks to the root.
 //!
 //! Schedules assemble blocks in rank order at every rank, so messages may have several spans; this
