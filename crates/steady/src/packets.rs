@@ -32,11 +32,11 @@ pub struct Packets {
 const MAX_PACKETS: usize = 4096;
 /// Limit of the steps of a schedule that is timed.
 const MAX_STEPS: usize = 2_000_000;
-/// Limits of the numbers of packets that are tried: `MAX_TRIED` divided by the edges of the
-/// platform, but at least `MIN_TRIED` and at most `MOST_TRIED`.
-const MAX_TRIED: usize = 4000;
+/// Limits of the numbers of packets that are tried: `MAX_WORK_TRIED` divided by the edges of the
+/// platform, but at least `MIN_TRIED` and at most `MAX_TRIED`.
+const MAX_WORK_TRIED: usize = 4000;
 const MIN_TRIED: usize = 24;
-const MOST_TRIED: usize = 200;
+const MAX_TRIED: usize = 200;
 
 /// Searches the best number of packets for one operation with messages of size `size`, in units of
 /// the message that the platform's costs are for.
@@ -88,7 +88,7 @@ pub fn best_packets(
             break;
         }
     }
-    let most = (MAX_TRIED / platform.edges().len().max(1)).clamp(MIN_TRIED, MOST_TRIED);
+    let most = (MAX_WORK_TRIED / platform.edges().len().max(1)).clamp(MIN_TRIED, MAX_TRIED);
     while search.tried.len() < most {
         let Some(count) = search.next() else { break };
         search.attempt(count)?;
