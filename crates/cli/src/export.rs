@@ -72,7 +72,7 @@ const FORMS: [Named<goal::GoalForm>; 3] = [
     ),
 ];
 
-/// MSCCL XML, for MSCCL's executor, verifier and tools, and for ASTRA-sim.
+/// MSCCL XML, for MSCCL's executor, verifier and tools.
 ///
 /// Chunks of equal size, out of place. Reductions are for operators that commute.
 #[derive(Debug, clap::Args)]

@@ -9,7 +9,7 @@
 //! | format | written | read | for |
 //! |---|---|---|---|
 //! | [`goal`] | yes | yes | LogGOPSim and the simulators that take its files |
-//! | [`msccl`] | yes | yes | MSCCL's executor for GPUs, its tools, ASTRA-sim |
+//! | [`msccl`] | yes | yes | MSCCL's executor for GPUs and its tools |
 //! | [`simgrid`] | yes | | SimGrid: contention in networks |
 //! | [`dot`] | yes | | Graphviz |
 //! | [`selection`] | yes | | Open MPI, MPICH, Intel MPI: which algorithm for which sizes |
