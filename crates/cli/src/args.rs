@@ -1,75 +1,73 @@
 //! Options that several subcommands share, and the parsers of their values.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
-use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, ValueEnum};
 use oneport::run::{Clock, Element, ElementType, Op, Operator};
-use oneport::{Kind, Ports};
+use oneport::{Error, Kind, Ports};
 use oneport_measure::Profile;
-use serde::Serialize;
 
+use crate::ask::{File, Form, Group, Named, Switch, Unasked, Word, choices, forms, options};
 use crate::blocks::BlockArgs;
 use crate::delays::DelayArgs;
 use crate::files::{is_there, name_of};
 use crate::nodes::NodeArgs;
-use crate::own_file::OwnFile;
+use crate::own_file::{OwnFile, OwnFileName};
 use crate::ranges::{Ranges, parse_counts, parse_sizes};
-use crate::units::{TimeArg, parse_count, parse_rate, parse_size, parse_time, with_similar};
+use crate::units::{
+    TimeArg, parse_budget, parse_core, parse_count, parse_deadline, parse_rate, parse_size,
+    parse_time, parse_tolerance, with_similar,
+};
 
-/// The input of a command: a collective and how to plan it, or a schedule from a file, and the
-/// costs.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Common {
-    /// The collective: broadcast, reduce, ... (`oneport list` shows those that can be planned)
-    #[arg(value_parser = parse_kind)]
-    pub(crate) collective: Option<Kind>,
+options! {
+    /// The input of a command: a collective and how to plan it, or a schedule from a file, and the
+    /// costs.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct Common {
+        /// The collective: broadcast, reduce, ... (`oneport list` shows those that can be planned)
+        pub(crate) collective: Option<Kind> = KindName { is_placed: true },
 
-    /// Read the schedule from a JSON file instead (`-` for standard input); with --bytes at any
-    /// multiple of its size. NAME=FILE gives it a name, as the field "name" in the file does; {p}
-    /// in the file's name stands for the number of ranks. Where a command takes several, list them,
-    /// or give a folder of .json files. With a COLLECTIVE, the files must perform that one
-    #[arg(long, value_name = "[NAME=]FILE", num_args = 1..,
-        value_parser = OsStringValueParser::new().try_map(OwnFile::parse),
-        conflicts_with_all = ["algorithm", "segment", "segments", "segment_sizes"])]
-    pub(crate) schedule: Vec<OwnFile>,
+        /// Read the schedule from a JSON file instead (`-` for standard input); with --bytes at any
+        /// multiple of its size. NAME=FILE gives it a name, as the field "name" in the file does;
+        /// {p} in the file's name stands for the number of ranks. Where a command takes several,
+        /// list them, or give a folder of .json files. With a COLLECTIVE, the files must perform
+        /// that one
+        pub(crate) schedule: Vec<OwnFile> = OwnFileName {
+            takes_words: true, conflicts: &["algorithm", "segment", "segments", "segment_sizes"],
+        },
 
-    /// Number of ranks, or several such as 2..64, 2,3,5..=9, where a command takes them
-    /// [default: 8, or as many as --costs describes]
-    #[arg(short = 'p', short_alias = 'n', long, value_name = "P", value_parser = parse_ranks)]
-    pub(crate) ranks: Option<Ranges>,
+        /// Number of ranks, or several such as 2..64, 2,3,5..=9, where a command takes them
+        /// [default: 8, or as many as --costs describes]
+        pub(crate) ranks: Option<Ranges> = Ranks { shorts: &['p', 'n'] },
 
-    /// The root, or `free` to let the algorithm choose it where it can
-    #[arg(long, value_name = "RANK|free", value_parser = parse_root)]
-    pub(crate) root: Option<Root>,
+        /// The root, or `free` to let the algorithm choose it where it can
+        pub(crate) root: Option<Root> = RootName,
 
-    /// The algorithm; of several, or with `auto` of all, the one with the least model time is taken
-    #[arg(short, long, value_name = "NAME,...|auto", default_value = "auto")]
-    pub(crate) algorithm: String,
+        /// The algorithm; of several, or with `auto` of all, the one with the least model time is
+        /// taken
+        pub(crate) algorithm: String = Word {
+            shorts: &['a'], value: "NAME,...|auto", default: Some("auto"),
+        },
 
-    /// Let these selection rules (from `tune --rules`) choose algorithm and segment size
-    #[arg(long, value_name = "FILE", conflicts_with = "schedule")]
-    pub(crate) rules: Option<PathBuf>,
+        /// Let these selection rules (from `tune --rules`) choose algorithm and segment size
+        pub(crate) rules: Option<PathBuf> = File { conflicts: &["schedule"] },
 
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    pub(crate) json: bool,
+        /// Print one JSON object instead of text
+        pub(crate) json: bool = Switch,
 
-    #[command(flatten, next_help_heading = "Vector")]
-    pub(crate) vector: Vector,
+        pub(crate) vector: Vector = Group { heading: Some("Vector") },
 
-    #[command(flatten, next_help_heading = "Blocks of unequal size")]
-    pub(crate) blocks: BlockArgs,
+        pub(crate) blocks: BlockArgs = Group { heading: Some("Blocks of unequal size") },
 
-    #[command(flatten, next_help_heading = "Machine")]
-    pub(crate) machine: MachineArgs,
+        pub(crate) machine: MachineArgs = Group { heading: Some("Machine") },
 
-    #[command(flatten, next_help_heading = "Machine")]
-    pub(crate) delays: DelayArgs,
+        pub(crate) delays: DelayArgs = Group { heading: Some("Machine") },
 
-    #[command(flatten)]
-    pub(crate) nodes: NodeArgs,
+        pub(crate) nodes: NodeArgs = Group { heading: Some("Machine") },
+    }
 }
 
 impl Common {
@@ -148,90 +146,76 @@ impl Common {
     }
 }
 
-/// The vector, its segments and its operator.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Vector {
-    /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block of
-    /// the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes on by
-    /// a factor of 4, and 8,1KiB lists [default: 64KiB]
-    #[arg(long, value_name = "SIZE", value_parser = parse_sizes)]
-    pub(crate) bytes: Option<Ranges>,
+options! {
+    /// The vector, its segments and its operator.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct Vector {
+        /// Size of the vector of broadcast, reduce, allreduce, reduce_scatter; of one rank's block
+        /// of the other collectives; where a command takes several, 8..4MiB doubles, 8..4MiB*4 goes
+        /// on by a factor of 4, and 8,1KiB lists [default: 64KiB]
+        pub(crate) bytes: Option<Ranges> = Sizes,
 
-    /// Size of a segment; the last may be smaller [default: the best for the cost model]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size,
-        conflicts_with_all = ["segments", "segment_sizes"])]
-    pub(crate) segment: Option<u64>,
+        /// Size of a segment; the last may be smaller [default: the best for the cost model]
+        pub(crate) segment: Option<u64> = Size { conflicts: &["segments", "segment_sizes"] },
 
-    /// Number of segments, or `unequal` to search for the best sizes, unequal ones included; the
-    /// algorithm chosen is then one that segments, if any does
-    #[arg(long, value_name = "COUNT|unequal", value_parser = parse_segments,
-        conflicts_with = "segment_sizes")]
-    pub(crate) segments: Option<SegmentCount>,
+        /// Number of segments, or `unequal` to search for the best sizes, unequal ones included;
+        /// the algorithm chosen is then one that segments, if any does
+        pub(crate) segments: Option<SegmentCount> = SegmentCounts { conflicts: &["segment_sizes"] },
 
-    /// Sizes of all segments, in order, such as 6KiB,4KiB,4KiB
-    #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_size, value_delimiter = ',')]
-    pub(crate) segment_sizes: Vec<u64>,
+        /// Sizes of all segments, in order, such as 6KiB,4KiB,4KiB
+        pub(crate) segment_sizes: Vec<u64> = Size { value: "SIZE,SIZE,...", is_list: true },
 
-    /// Type of the elements; without it an element is one byte
-    #[arg(long, value_name = "TYPE", value_parser = element_types())]
-    pub(crate) dtype: Option<ElementType>,
+        /// Type of the elements; without it an element is one byte
+        pub(crate) dtype: Option<ElementType> = TypeName,
 
-    /// Operator of reductions; affine maps (u64) do not commute, so operand order is then kept
-    /// [default: sum]
-    #[arg(long, value_name = "OP", value_parser = operators())]
-    pub(crate) op: Option<Op>,
+        /// Operator of reductions; affine maps (u64) do not commute, so operand order is then kept
+        /// [default: sum]
+        pub(crate) op: Option<Op> = OpName,
 
-    /// Keep operand order even though the operator commutes
-    #[arg(long)]
-    pub(crate) ordered: bool,
+        /// Keep operand order even though the operator commutes
+        pub(crate) ordered: bool = Switch,
+    }
 }
 
-/// Ports and costs of the machine.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct MachineArgs {
-    /// Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]
-    #[arg(long, value_name = "uni|bi", value_parser = named(&PORTS))]
-    pub(crate) ports: Option<Ports>,
+options! {
+    /// Ports and costs of the machine.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct MachineArgs {
+        /// Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]
+        pub(crate) ports: Option<Ports> = PortNames,
 
-    /// Number of ports of each kind that a rank has [default: 1]
-    #[arg(long, value_name = "K", value_parser = parse_count)]
-    pub(crate) ported: Option<usize>,
+        /// Number of ports of each kind that a rank has [default: 1]
+        pub(crate) ported: Option<usize> = Count { value: "K" },
 
-    /// Start-up time of a message [default: 1us]
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub(crate) alpha: Option<TimeArg>,
+        /// Start-up time of a message [default: 1us]
+        pub(crate) alpha: Option<TimeArg> = Time,
 
-    /// Time per byte of a message, or a bandwidth such as 10GB/s [default: 0.1ns]
-    #[arg(long, value_name = "TIME", value_parser = parse_rate)]
-    pub(crate) beta: Option<TimeArg>,
+        /// Time per byte of a message, or a bandwidth such as 10GB/s [default: 0.1ns]
+        pub(crate) beta: Option<TimeArg> = Rate,
 
-    /// Time per byte combined [default: 0]
-    #[arg(long, value_name = "TIME", value_parser = parse_rate)]
-    pub(crate) gamma: Option<TimeArg>,
+        /// Time per byte combined [default: 0]
+        pub(crate) gamma: Option<TimeArg> = Rate,
 
-    /// Time per byte copied locally [default: 0]
-    #[arg(long, value_name = "TIME", value_parser = parse_rate)]
-    pub(crate) gamma_copy: Option<TimeArg>,
+        /// Time per byte copied locally [default: 0]
+        pub(crate) gamma_copy: Option<TimeArg> = Rate,
 
-    /// Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta,
-    /// --gamma and --gamma-copy still override it
-    #[arg(long, value_name = "FILE")]
-    pub(crate) profile: Option<PathBuf>,
+        /// Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha,
+        /// --beta, --gamma and --gamma-copy still override it
+        pub(crate) profile: Option<PathBuf> = File,
 
-    /// Costs of each pair of ranks, from a JSON file
-    /// `{"alpha": [[..]], "beta": [[..]], "gamma": [..], "gamma_copy": [..]}`, null where there is
-    /// no link; or from a profile with pairs (`calibrate --pairs`) or with levels
-    #[arg(long, value_name = "FILE",
-        conflicts_with_all = ["alpha", "beta", "gamma", "gamma_copy", "profile"])]
-    pub(crate) costs: Option<PathBuf>,
+        /// Costs of each pair of ranks, from a JSON file `{"alpha": [[..]], "beta": [[..]],
+        /// "gamma": [..], "gamma_copy": [..]}`, null where there is no link; or from a profile with
+        /// pairs (`calibrate --pairs`) or with levels
+        pub(crate) costs: Option<PathBuf> = File {
+            conflicts: &["alpha", "beta", "gamma", "gamma_copy", "profile"],
+        },
 
-    /// Let computation overlap communication
-    #[arg(long)]
-    pub(crate) overlap: bool,
+        /// Let computation overlap communication
+        pub(crate) overlap: bool = Switch,
 
-    /// Costs where no option gives any, instead of the default ones: those of a native run.
-    #[arg(skip)]
-    pub(crate) built_in: Option<Profile>,
+        /// Costs where no option gives any, instead of the default ones: those of a native run.
+        pub(crate) built_in: Option<Profile> = Unasked,
+    }
 }
 
 impl Vector {
@@ -301,28 +285,80 @@ pub(crate) enum SegmentCount {
     Unequal,
 }
 
-/// A value of an option: its name, what its help says, and what it means.
-pub(crate) type Named<T> = (&'static str, &'static str, T);
-
 pub(crate) const PORTS: [Named<Ports>; 2] = [("uni", "", Ports::UNI), ("bi", "", Ports::BI)];
 
 pub(crate) const CLOCKS: [Named<Clock>; 2] =
     [("native", "", Clock::Native), ("paced", "", Clock::Paced)];
 
-pub(crate) fn named<T: Copy + Send + Sync>(
-    values: &'static [Named<T>],
-) -> impl TypedValueParser<Value = T> {
-    let listed = values.iter().map(|&(name, help, _)| {
-        let value = PossibleValue::new(name);
-        match help {
-            "" => value,
-            help => value.help(help),
-        }
-    });
-    PossibleValuesParser::new(listed).try_map(|name| {
-        let value = values.iter().find(|value| value.0 == name);
-        value.map(|value| value.2).ok_or("unknown")
-    })
+forms! {
+    /// One collective.
+    KindName: Kind = "COLLECTIVE", by parse_kind;
+    /// Numbers of ranks.
+    Ranks: Ranges = "P", by parse_ranks;
+    /// A rank, or `free`.
+    RootName: Root = "RANK|free", by parse_root;
+    /// A rank.
+    RankNumber: usize = "RANK", by parse_plain;
+    /// A number of bytes.
+    Size: u64 = "SIZE", by parse_size;
+    /// Several of them.
+    Sizes: Ranges = "SIZE", by parse_sizes;
+    /// A whole number.
+    Count: usize = "COUNT", by parse_count;
+    /// Where random numbers start from.
+    Seed: u64 = "N", by parse_plain;
+    /// A time, or a number of time units.
+    Time: TimeArg = "TIME", by parse_time;
+    /// A time per byte, or a bandwidth.
+    Rate: TimeArg = "TIME", by parse_rate;
+    /// How long something may take.
+    Budget: Duration = "TIME", by parse_budget;
+    /// After how long something is given up.
+    Deadline: Duration = "TIME", by parse_deadline;
+    /// A part of something, in percent.
+    Tolerance: f64 = "PERCENT", by parse_tolerance;
+    /// Numbers of cores.
+    Core: usize = "CORE,CORE,...", by parse_core;
+    /// A number of segments, or `unequal`.
+    SegmentCounts: SegmentCount = "COUNT|unequal", by parse_segments;
+    /// Kinds of ports.
+    PortNames: Ports = "uni|bi", of PORTS;
+    /// Clocks.
+    ClockName: Clock = "CLOCK", of CLOCKS;
+}
+
+/// An element type.
+#[derive(Debug)]
+pub(crate) struct TypeName;
+
+impl Form for TypeName {
+    type Value = ElementType;
+    const NAME: &'static str = "TYPE";
+
+    fn parse(text: &str) -> Result<ElementType, String> {
+        text.parse().map_err(|error: Error| error.to_string())
+    }
+
+    fn names() -> Vec<(&'static str, &'static str)> {
+        ElementType::ALL.iter().map(|t| (t.name(), "")).collect()
+    }
+}
+
+/// An operator.
+#[derive(Debug)]
+pub(crate) struct OpName;
+
+impl Form for OpName {
+    type Value = Op;
+    const NAME: &'static str = "OP";
+
+    fn parse(text: &str) -> Result<Op, String> {
+        text.parse().map_err(|error: Error| error.to_string())
+    }
+
+    fn names() -> Vec<(&'static str, &'static str)> {
+        Op::ALL.iter().map(|op| (op.name(), "")).collect()
+    }
 }
 
 pub(crate) fn clock_name(clock: Clock) -> &'static str {
@@ -330,11 +366,6 @@ pub(crate) fn clock_name(clock: Clock) -> &'static str {
         Clock::Paced => "paced",
         _ => "native",
     }
-}
-
-pub(crate) fn element_types() -> impl TypedValueParser<Value = ElementType> {
-    let names = ElementType::ALL.iter().map(|t| t.name());
-    PossibleValuesParser::new(names).try_map(|name| name.parse::<ElementType>())
 }
 
 /// The name here of an element type of C or NumPy, such as `f32` for `float32`.
@@ -358,10 +389,6 @@ pub(crate) fn element_type_like(typed: &str) -> Option<&'static str> {
     };
     let mut names = ElementType::ALL.iter().map(|t| t.name());
     names.find(|name| *name == short)
-}
-
-pub(crate) fn operators() -> impl TypedValueParser<Value = Op> {
-    PossibleValuesParser::new(Op::ALL.map(Op::name)).try_map(|name| name.parse::<Op>())
 }
 
 pub(crate) fn operator<T: Element>(kind: Kind, op: Op) -> oneport::Result<Operator<T>> {
@@ -407,6 +434,10 @@ pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
     })
 }
 
+fn parse_plain<N: FromStr<Err: Display>>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|error: N::Err| error.to_string())
+}
+
 fn parse_segments(text: &str) -> Result<SegmentCount, String> {
     if text == "unequal" {
         return Ok(SegmentCount::Unequal);
@@ -425,22 +456,24 @@ pub(crate) fn parse_root(text: &str) -> Result<Root, String> {
         .map_err(|_| format!("'{text}' is neither a rank (a number from 0) nor 'free'"))
 }
 
-/// What is done with the inputs between the repetitions of a measurement.
-#[derive(Debug, Clone, Copy, Args)]
-pub(crate) struct InputArgs {
-    /// Write the inputs anew before each repetition, or keep them where they are, as the benchmarks
-    /// of OSU and NCCL do: messages are then read from warm caches
-    #[arg(long, value_enum, default_value = "rewritten")]
-    pub(crate) inputs: Inputs,
+options! {
+    /// What is done with the inputs between the repetitions of a measurement.
+    #[derive(Debug, Clone, Copy)]
+    pub(crate) struct InputArgs {
+        /// Write the inputs anew before each repetition, or keep them where they are, as the
+        /// benchmarks of OSU and NCCL do: messages are then read from warm caches
+        pub(crate) inputs: Inputs = Inputs { default: Some("rewritten") },
+    }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Inputs {
-    /// Each repetition has other data, and is verified
-    Rewritten,
-    /// The untimed repetitions are verified, the timed ones run on what these leave
-    Kept,
+choices! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Inputs {
+        /// Each repetition has other data, and is verified
+        Rewritten = "rewritten",
+        /// The untimed repetitions are verified, the timed ones run on what these leave
+        Kept = "kept",
+    }
 }
 
 impl Inputs {

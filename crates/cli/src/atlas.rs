@@ -10,34 +10,34 @@ use oneport_pictures::MAX_PAGE_RANKS;
 use oneport_pictures::atlas::{Plate, index, player};
 use serde_json::Value;
 
-use crate::args::{parse_kind, parse_ranks};
+use crate::args::{KindName, Ranks};
+use crate::ask::{File, options};
 use crate::output;
 use crate::parallel;
 use crate::progress::WorkBar;
 use crate::ranges::Ranges;
 use crate::writer::NewFolder;
 
-/// Make a static site of all algorithms at small numbers of ranks.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+options! {
+    /// Make a static site of all algorithms at small numbers of ranks.
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport atlas -o atlas                    all collectives, 2 to 16 ranks: 2.3 MB
   oneport atlas broadcast -p 8,16 -o part   a part of it
 
 Open index.html, from the disk or on any web server: it loads nothing from elsewhere. The index has rounds, and model times \
-against lower bounds, for an alpha and a beta that the reader chooses; each number opens the schedule in a player.")]
-pub(crate) struct AtlasArgs {
-    /// Collectives [default: all]
-    #[arg(value_name = "COLLECTIVE", value_parser = parse_kind)]
-    collectives: Vec<Kind>,
+against lower bounds, for an alpha and a beta that the reader chooses; each number opens the schedule in a player."]
+    pub(crate) struct AtlasArgs {
+        /// Collectives [default: all]
+        collectives: Vec<Kind> = KindName { is_placed: true },
 
-    /// Numbers of ranks
-    #[arg(short = 'p', short_alias = 'n', long, value_name = "P", value_parser = parse_ranks, default_value = "2..=16")]
-    ranks: Ranges,
+        /// Numbers of ranks
+        ranks: Ranges = Ranks { shorts: &['p', 'n'], default: Some("2..=16") },
 
-    /// The folder to make; an existing one must be empty
-    #[arg(short, long, value_name = "FOLDER")]
-    output: PathBuf,
+        /// The folder to make; an existing one must be empty
+        output: PathBuf = File { shorts: &['o'], value: "FOLDER" },
+    }
 }
 
 pub(crate) fn run(args: &AtlasArgs) -> Result<()> {

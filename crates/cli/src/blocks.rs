@@ -4,54 +4,61 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, anyhow, bail, ensure};
-use clap::Args;
 use oneport::{Distribution, Kind};
 
+use crate::args::{Count, Seed, Size};
+use crate::ask::{File, forms, options};
 use crate::files::{name_of, read_text};
-use crate::units::{did_you_mean, parse_count, parse_size};
+use crate::units::{did_you_mean, parse_size};
 
 const DEFAULT_BLOCK: u64 = 1000;
 const DEFAULT_RHO: usize = 5;
 /// Limit of the number of blocks that a distribution is drawn for.
 const MAX_DRAWN: u64 = 1 << 27;
 
-/// Unequal block sizes of gather, scatter, allgather, reduce_scatter and alltoall.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct BlockArgs {
-    /// Size of each rank's block, in rank order, such as 1KiB,0,2KiB; of an alltoall the blocks for
-    /// each rank, or of each rank's blocks, such as 0,5,1/2,0,3/4,4,0
-    #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_listed,
-        conflicts_with_all = ["bytes", "schedule", "sizes_file", "dist"])]
-    pub(crate) sizes: Option<Listed>,
+options! {
+    /// Unequal block sizes of gather, scatter, allgather, reduce_scatter and alltoall.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct BlockArgs {
+        /// Size of each rank's block, in rank order, such as 1KiB,0,2KiB; of an alltoall the blocks
+        /// for each rank, or of each rank's blocks, such as 0,5,1/2,0,3/4,4,0
+        pub(crate) sizes: Option<Listed> = BlockSizes {
+            conflicts: &["bytes", "schedule", "sizes_file", "dist"],
+        },
 
-    /// The same from a file (`-` for standard input): sizes between commas or white space, of an
-    /// alltoall one line for each rank
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["bytes", "schedule", "dist"])]
-    pub(crate) sizes_file: Option<PathBuf>,
+        /// The same from a file (`-` for standard input): sizes between commas or white space, of
+        /// an alltoall one line for each rank
+        pub(crate) sizes_file: Option<PathBuf> = File { conflicts: &["bytes", "schedule", "dist"] },
 
-    /// Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket,
-    /// spikes, decreasing, increasing, alternating, skewed, two-blocks
-    #[arg(long, value_name = "NAME", value_parser = parse_distribution, conflicts_with_all = ["bytes", "schedule"])]
-    pub(crate) dist: Option<Distribution>,
+        /// Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket,
+        /// spikes, decreasing, increasing, alternating, skewed, two-blocks
+        pub(crate) dist: Option<Distribution> = DistributionName {
+            conflicts: &["bytes", "schedule"],
+        },
 
-    /// Average size of a block, for --dist [default: 1000]
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, requires = "dist")]
-    pub(crate) block: Option<u64>,
+        /// Average size of a block, for --dist [default: 1000]
+        pub(crate) block: Option<u64> = Size { requires: &["dist"] },
 
-    /// How uneven: size and rarity of spikes, number of large skewed blocks, for --dist [default:
-    /// 5]
-    #[arg(long, value_name = "N", value_parser = parse_count, requires = "dist")]
-    pub(crate) rho: Option<usize>,
+        /// How uneven: size and rarity of spikes, number of large skewed blocks, for --dist
+        /// [default: 5]
+        pub(crate) rho: Option<usize> = Count { value: "N", requires: &["dist"] },
 
-    /// Where random sizes start from, for --dist [default: 1]
-    #[arg(long, value_name = "N", requires = "dist")]
-    pub(crate) seed: Option<u64>,
+        /// Where random sizes start from, for --dist [default: 1]
+        pub(crate) seed: Option<u64> = Seed { requires: &["dist"] },
+    }
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct Listed {
     sizes: Vec<u64>,
     rows: usize,
+}
+
+forms! {
+    /// Sizes of blocks, in rows.
+    BlockSizes: Listed = "SIZE,SIZE,...", by parse_listed;
+    /// A distribution of sizes.
+    DistributionName: Distribution = "NAME", by parse_distribution;
 }
 
 /// Parses sizes between commas, in rows between slashes.

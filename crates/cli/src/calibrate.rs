@@ -8,11 +8,11 @@ use crate::args::InputArgs;
 use crate::host;
 use crate::prelude::*;
 use crate::site;
-use crate::units::parse_core;
 
-/// Measure what messages, combining and copying cost on this machine.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+options! {
+    /// Measure what messages, combining and copying cost on this machine.
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport calibrate --quick                                 a first look, in about two seconds
   oneport calibrate --quick -o machine.json                 a profile for --profile
@@ -24,46 +24,38 @@ A ping-pong between two pinned ranks, 0 B to 32 MiB (--quick: 16 MiB), in the st
 what it sends (with --inputs kept it has been sent before, as run --inputs kept does). The line alpha + beta*n is fitted to relative errors, and disturbed samples count for nothing; where one line \
 does not fit all sizes, pieces do. gamma is what combining adds to receiving. Commands that take --alpha and --beta take the profile by --profile \
 FILE and then calculate in nanoseconds; simulate and the model clock of run use the pieces. The fit is refused (exit 1) where it means \
-nothing: with fewer than two cores or processes, on a machine that is too busy, or where it is off by half at some size (--force takes it then).")]
-pub(crate) struct CalibrateArgs {
-    /// The two cores to measure, or more with --pairs, such as 0,2 [default: the first two; with
-    /// --pairs all]
-    #[arg(long, value_name = "CORE,CORE,...", value_delimiter = ',', value_parser = parse_core)]
-    cores: Vec<usize>,
+nothing: with fewer than two cores or processes, on a machine that is too busy, or where it is off by half at some size (--force takes it then)."]
+    pub(crate) struct CalibrateArgs {
+        /// The two cores to measure, or more with --pairs, such as 0,2 [default: the first two;
+        /// with --pairs all]
+        cores: Vec<usize> = Core { is_list: true },
 
-    /// Measure every pair of cores, or of processes: the profile then has matrices, which --costs
-    /// takes as well
-    #[arg(long)]
-    pairs: bool,
+        /// Measure every pair of cores, or of processes: the profile then has matrices, which
+        /// --costs takes as well
+        pairs: bool = Switch,
 
-    /// Measure, too, which part of a message's start-up time keeps no port, as half a ping-pong
-    /// less what a message of a burst keeps its sender busy: alpha then leaves it out
-    #[arg(long)]
-    latency: bool,
+        /// Measure, too, which part of a message's start-up time keeps no port, as half a ping-pong
+        /// less what a message of a burst keeps its sender busy: alpha then leaves it out
+        latency: bool = Switch,
 
-    /// Measure between threads of this process, or between the processes that mpirun or srun
-    /// started [default: mpi if started by a launcher]
-    #[arg(long, value_name = "threads|mpi")]
-    pub(crate) engine: Option<Engine>,
+        /// Measure between threads of this process, or between the processes that mpirun or srun
+        /// started [default: mpi if started by a launcher]
+        pub(crate) engine: Option<Engine> = Engine { value: "threads|mpi" },
 
-    /// Fewer sizes, less time
-    #[arg(long)]
-    quick: bool,
+        /// Fewer sizes, less time
+        quick: bool = Switch,
 
-    #[command(flatten)]
-    inputs: InputArgs,
+        inputs: InputArgs = Group,
 
-    /// Take the profile even if it is noisy, or off by half at some size
-    #[arg(long)]
-    force: bool,
+        /// Take the profile even if it is noisy, or off by half at some size
+        force: bool = Switch,
 
-    /// Write the profile to a file
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+        /// Write the profile to a file
+        output: Option<PathBuf> = File { shorts: &['o'] },
 
-    /// Print the profile, one JSON object, instead of text
-    #[arg(long)]
-    json: bool,
+        /// Print the profile, one JSON object, instead of text
+        json: bool = Switch,
+    }
 }
 
 pub(crate) fn run(args: &CalibrateArgs, site: &mut Site, out: &mut dyn Write) -> Result<()> {

@@ -8,9 +8,10 @@ use std::sync::atomic::AtomicBool;
 
 use crate::host::{self, Memory};
 use crate::output::{self, FoundWrong};
+use crate::parser::parse;
 use crate::site::{self, Engine, Site};
 use crate::stored::{Progress, StoredSchedule};
-use crate::{Cli, Command, parse, plan};
+use crate::{Command, plan};
 use anyhow::{Result, anyhow, bail};
 use clap::error::{ContextKind, ContextValue};
 
@@ -93,7 +94,7 @@ impl Call {
 
     /// Runs the command.
     pub fn answer(self) -> Answer {
-        let run = |cli: Cli, out: &mut Vec<u8>| cli.command.perform(&mut Site::default(), out);
+        let run = |command: Command, out: &mut Vec<u8>| command.perform(&mut Site::default(), out);
         let (mut answer, code) = self.perform(run);
         if let Some(code) = code {
             let same = |number: &u8| ExitCode::from(*number) == code;
@@ -104,7 +105,7 @@ impl Call {
 
     /// The schedule that the arguments of `plan` describe, and the costs, instead of its text.
     pub fn input(self) -> (Answer, Option<StoredSchedule>) {
-        self.perform(|cli, _| match &cli.command {
+        self.perform(|command, _| match &command {
             Command::Plan(args) => {
                 let input = plan::input(args)?;
                 Ok(StoredSchedule {
@@ -118,15 +119,18 @@ impl Call {
         })
     }
 
-    fn perform<R>(self, run: impl FnOnce(Cli, &mut Vec<u8>) -> Result<R>) -> (Answer, Option<R>) {
+    fn perform<R>(
+        self,
+        run: impl FnOnce(Command, &mut Vec<u8>) -> Result<R>,
+    ) -> (Answer, Option<R>) {
         host::begin(self.arguments, Some(self.memory));
         let mut out = Vec::new();
         let mut unknown_option = None;
         let result = match parse(host::arguments()) {
-            Ok(cli) if cli.command.engine() == Some(Engine::Mpi) => {
+            Ok(command) if command.engine() == Some(Engine::Mpi) => {
                 Err(anyhow!("ranks are processes of MPI only in the command"))
             }
-            Ok(cli) => run(cli, &mut out),
+            Ok(command) => run(command, &mut out),
             // Help is no mistake, but no answer either.
             Err(error) if !error.use_stderr() => Err(anyhow!(error.render().to_string())),
             Err(error) => {

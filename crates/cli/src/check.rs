@@ -8,9 +8,10 @@ use crate::output::Skipped;
 use crate::prelude::*;
 use crate::task::names_several;
 
-/// Prove that a schedule is right, or say what is wrong with it, or wasteful.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+options! {
+    /// Prove that a schedule is right, or say what is wrong with it, or wasteful.
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport check reduce -p 100 --algorithm binomial
   oneport check broadcast -p 24 --algorithm all
@@ -25,30 +26,24 @@ every element must be where the collective wants it: for reductions each contrib
 the operator does not commute (--op affine, or --ordered). This is proved with symbols, whatever the data will be. \
 A schedule from a file that is right is then judged: notes name steps that bring what their rank holds already or what \
 nothing uses, and partial results that are combined twice; its time, rounds, messages and volume stand beside those of \
-the fastest algorithm and the lower bounds. Notes are no errors. Exit code 1 means that something is wrong.")]
-pub(crate) struct CheckArgs {
-    #[command(flatten)]
-    common: Common,
+the fastest algorithm and the lower bounds. Notes are no errors. Exit code 1 means that something is wrong."]
+    pub(crate) struct CheckArgs {
+        common: Common = Group,
 
-    /// Demand that the files do the task of this one: its collective, root, ranks, ports and sizes;
-    /// what its programs do does not matter. What differs is an error of the file
-    #[arg(long, value_name = "FILE", requires = "schedule")]
-    like: Option<PathBuf>,
+        /// Demand that the files do the task of this one: its collective, root, ranks, ports and
+        /// sizes; what its programs do does not matter. What differs is an error of the file
+        like: Option<PathBuf> = File { requires: &["schedule"] },
 
-    /// Write a row for each file to FILE.csv, too
-    #[arg(
-        short,
-        long,
-        value_name = "FILE",
-        requires = "schedule",
-        help_heading = "Output"
-    )]
-    output: Option<PathBuf>,
+        /// Write a row for each file to FILE.csv, too
+        output: Option<PathBuf> = File {
+            shorts: &['o'], requires: &["schedule"], heading: Some("Output"),
+        },
 
-    /// Report at most this many errors in full
-    #[arg(long, alias = "most-errors", value_name = "COUNT", value_parser = parse_count,
-        default_value = "20", help_heading = "Output")]
-    max_errors: usize,
+        /// Report at most this many errors in full
+        max_errors: usize = Count {
+            default: Some("20"), hidden_aliases: &["most-errors"], heading: Some("Output"),
+        },
+    }
 }
 
 #[derive(Serialize)]

@@ -12,7 +12,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use clap::builder::Resettable;
 use oneport::Schedule;
 use oneport::run::Place;
 use oneport::simulate::Timed;
@@ -22,8 +21,9 @@ use serde::Serialize;
 
 use self::measured::MeasuredPart;
 use self::rank::{Candidate, RankedAlgorithms, rank};
-use crate::args::{Common, InputArgs};
-use crate::delays::{Lateness, parse_late};
+use crate::args::{Common, Count, Deadline, InputArgs};
+use crate::ask::{Group, options};
+use crate::delays::{Lateness, Latenesses};
 use crate::input::{ScheduleInfo, show_cost};
 use crate::levels::{self, Level};
 use crate::output::{self, record};
@@ -31,12 +31,12 @@ use crate::run::WallSummary;
 use crate::site::{self, Engine, Site};
 use crate::sweep::{Point, SweepArgs};
 use crate::task::{PlanTask, Timing, finite};
-use crate::units::{Number, number, or_dash, parse_count, parse_deadline, show_bytes};
+use crate::units::{Number, number, or_dash, show_bytes};
 
-/// Compare all algorithms for one collective by model time.
-#[derive(Debug, Clone, clap::Args)]
-#[command(mut_arg("schedule", |a| a.conflicts_with(Resettable::Reset)))]
-#[command(after_help = "\
+options! {
+    /// Compare all algorithms for one collective by model time.
+    #[derive(Debug, Clone)]
+    #[examples = "\
 Examples:
   oneport compare reduce -p 64 --bytes 1MiB
   oneport compare broadcast -p 15 --bytes 64KiB --ports uni --json
@@ -49,50 +49,39 @@ Examples:
 
 Every algorithm gets the segment size that is best for it, unless --segment, --segments or --segment-sizes is \
 given. Algorithms that cannot be used here are listed with the reason. Measured times are medians of verified runs, interleaved; over MPI the \
-library's own function is a row of its own.")]
-pub(crate) struct CompareArgs {
-    #[command(flatten)]
-    common: Common,
+library's own function is a row of its own."]
+    pub(crate) struct CompareArgs {
+        common: Common = Group { freed: &["schedule"] },
 
-    #[command(flatten)]
-    sweep: SweepArgs,
+        sweep: SweepArgs = Group,
 
-    /// Let one rank be late by these times, such as 0..1ms (17 of them) or 0,10us,100us, and
-    /// compare the times after its arrival: if it is the rank whose delay costs most, and least
-    #[arg(long, value_name = "TIME..TIME", value_parser = parse_late, conflicts_with = "arrivals")]
-    late: Option<Lateness>,
+        /// Let one rank be late by these times, such as 0..1ms (17 of them) or 0,10us,100us, and
+        /// compare the times after its arrival: if it is the rank whose delay costs most, and least
+        late: Option<Lateness> = Latenesses { conflicts: &["arrivals"], heading: Some("Machine") },
 
-    /// Draw random --arrivals so often, and compare the mean, the 95th percentile and the longest
-    /// time after the last arrival
-    #[arg(long, value_name = "COUNT", value_parser = parse_count, requires = "arrivals", conflicts_with = "late")]
-    trials: Option<usize>,
+        /// Draw random --arrivals so often, and compare the mean, the 95th percentile and the
+        /// longest time after the last arrival
+        trials: Option<usize> = Count {
+            requires: &["arrivals"], conflicts: &["late"], heading: Some("Machine"),
+        },
 
-    /// Measure, too: on threads, or on the processes that mpirun or srun started [default: model
-    /// times alone; mpi if they did]
-    #[arg(long, value_enum, help_heading = "Measurement")]
-    engine: Option<Engine>,
+        /// Measure, too: on threads, or on the processes that mpirun or srun started [default:
+        /// model times alone; mpi if they did]
+        engine: Option<Engine> = Engine { heading: Some("Measurement") },
 
-    /// Number of timed repetitions of each algorithm
-    #[arg(
-        long,
-        aliases = ["iters", "iterations", "reps"],
-        value_name = "COUNT",
-        value_parser = parse_count,
-        default_value = "30",
-        help_heading = "Measurement"
-    )]
-    repetitions: usize,
+        /// Number of timed repetitions of each algorithm
+        repetitions: usize = Count {
+            default: Some("30"), hidden_aliases: &["iters", "iterations", "reps"],
+            heading: Some("Measurement"),
+        },
 
-    /// How long a rank waits for a partner before the measurement ends in an error
-    #[arg(long,
-        value_name = "TIME",
-        value_parser = parse_deadline,
-        default_value = "10s",
-        allow_hyphen_values = true, help_heading = "Measurement")]
-    deadline: Duration,
+        /// How long a rank waits for a partner before the measurement ends in an error
+        deadline: Duration = Deadline {
+            default: Some("10s"), takes_dashes: true, heading: Some("Measurement"),
+        },
 
-    #[command(flatten, next_help_heading = "Measurement")]
-    inputs: InputArgs,
+        inputs: InputArgs = Group { heading: Some("Measurement") },
+    }
 }
 
 /// An algorithm, or a schedule from a file, timed.

@@ -4,38 +4,48 @@ use std::io::Write;
 
 use anyhow::Result;
 use clap::ValueEnum;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap_complete::Shell;
 use clap_mangen::Man;
 
-/// Print a completion script for a shell, or the manual page.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+use crate::ask::{Form, options};
+
+options! {
+    /// Print a completion script for a shell, or the manual page.
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport completions bash > ~/.local/share/bash-completion/completions/oneport
   oneport completions zsh > ~/.zfunc/_oneport
-  oneport completions man > ~/.local/share/man/man1/oneport.1")]
-pub(crate) struct CompletionsArgs {
-    /// The shell, or `man` for the manual page of all commands
-    #[arg(value_parser = forms())]
-    form: Form,
+  oneport completions man > ~/.local/share/man/man1/oneport.1"]
+    pub(crate) struct CompletionsArgs {
+        /// The shell, or `man` for the manual page of all commands
+        form: Printed = PrintedName { is_placed: true },
+    }
 }
 
+/// What is printed.
 #[derive(Debug, Clone, Copy)]
-enum Form {
+enum Printed {
     Script(Shell),
     Manual,
 }
 
-fn forms() -> impl TypedValueParser<Value = Form> {
-    let shells = Shell::value_variants().iter();
-    let names = shells.filter_map(ValueEnum::to_possible_value);
-    PossibleValuesParser::new(names.chain([PossibleValue::new("man")])).map(|name| {
-        match Shell::from_str(&name, true) {
-            Ok(shell) => Form::Script(shell),
-            Err(_) => Form::Manual,
-        }
-    })
+/// A shell, or `man`.
+#[derive(Debug)]
+struct PrintedName;
+
+impl Form for PrintedName {
+    type Value = Printed;
+
+    fn parse(text: &str) -> Result<Printed, String> {
+        Ok(Shell::from_str(text, true).map_or(Printed::Manual, Printed::Script))
+    }
+
+    fn names() -> Vec<(&'static str, &'static str)> {
+        ["bash", "elvish", "fish", "powershell", "zsh", "man"]
+            .map(|name| (name, ""))
+            .into()
+    }
 }
 
 pub(crate) fn run(
@@ -44,13 +54,13 @@ pub(crate) fn run(
     out: &mut dyn Write,
 ) -> Result<()> {
     match args.form {
-        Form::Script(shell) => {
+        Printed::Script(shell) => {
             // Into memory: the generator does not return the error of a closed pipe.
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut command, "oneport", &mut script);
             out.write_all(&script)?;
         }
-        Form::Manual => {
+        Printed::Manual => {
             command = command.disable_help_subcommand(true);
             command.build();
             let commands = command.get_subcommands().filter(|c| !c.is_hide_set());

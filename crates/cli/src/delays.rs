@@ -3,33 +3,33 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use clap::Args;
 use oneport::CostModel;
 use oneport::machine::Eager;
 use oneport::random::Generator;
 
+use crate::args::Time;
+use crate::ask::{forms, options};
 use crate::files::{name_of, read_text};
 use crate::host;
 use crate::units::{Number, TimeArg, parse_size, parse_time};
 
-/// Late ranks, latency, and senders that do not wait.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct DelayArgs {
-    /// Time from the start of a message at its sender to its start at its receiver, which keeps no
-    /// port [default: 0]
-    #[arg(long, value_name = "TIME", value_parser = parse_time)]
-    pub(crate) latency: Option<TimeArg>,
+options! {
+    /// Late ranks, latency, and senders that do not wait.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct DelayArgs {
+        /// Time from the start of a message at its sender to its start at its receiver, which keeps
+        /// no port [default: 0]
+        pub(crate) latency: Option<TimeArg> = Time,
 
-    /// Messages whose senders do not wait for their receivers: none, all, or those up to a size
-    /// [default: none]
-    #[arg(long, value_name = "none|all|SIZE", value_parser = parse_eager)]
-    pub(crate) eager: Option<Eager>,
+        /// Messages whose senders do not wait for their receivers: none, all, or those up to a size
+        /// [default: none]
+        pub(crate) eager: Option<Eager> = EagerUpTo,
 
-    /// When ranks arrive: a file ({"arrivals": [0, 10, ..]}, or a CSV with a column arrivals),
-    /// last:100us (the last rank is late), RANK:TIME,..., random:exp,20us (mean) or
-    /// random:uniform,0,50us, with ,seed=1 at the end if wanted [default: none, all at time 0]
-    #[arg(long, value_name = "FILE|none|...", value_parser = parse_arrivals)]
-    pub(crate) arrivals: Option<Arrivals>,
+        /// When ranks arrive: a file ({"arrivals": [0, 10, ..]}, or a CSV with a column arrivals),
+        /// last:100us (the last rank is late), RANK:TIME,..., random:exp,20us (mean) or
+        /// random:uniform,0,50us, with ,seed=1 at the end if wanted [default: none, all at time 0]
+        pub(crate) arrivals: Option<Arrivals> = ArrivalTimes,
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -48,6 +48,15 @@ pub(crate) enum Arrivals {
 #[serde(deny_unknown_fields)]
 struct ArrivalsFile {
     arrivals: Vec<f64>,
+}
+
+forms! {
+    /// No messages, all, or those up to a size.
+    EagerUpTo: Eager = "none|all|SIZE", by parse_eager;
+    /// When ranks arrive.
+    ArrivalTimes: Arrivals = "FILE|none|...", by parse_arrivals;
+    /// By how much one rank is late.
+    Latenesses: Lateness = "TIME..TIME", by parse_late;
 }
 
 fn parse_eager(text: &str) -> Result<Eager, String> {
@@ -168,7 +177,7 @@ impl Arrivals {
 pub(crate) struct Lateness(pub(crate) Vec<f64>);
 
 /// Parses delays: `0..1ms`, 17 at equal distances, or `0,10us,100us`.
-pub(crate) fn parse_late(text: &str) -> Result<Lateness, String> {
+fn parse_late(text: &str) -> Result<Lateness, String> {
     /// Intervals of a range.
     const STEPS: u32 = 16;
     let time = |text: &str| Ok::<_, String>(parse_time(text)?.value);

@@ -12,9 +12,10 @@ use crate::files::FileKind;
 use crate::prelude::*;
 use crate::units::with_unit;
 
-/// Draw schedules: who does what when, or who sends to whom.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+options! {
+    /// Draw schedules: who does what when, or who sends to whom.
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport draw reduce -p 15 --bytes 5 --segments 5 -a uni-greedy --ports uni --alpha 1 --beta 1 --gamma 1 -o r.svg
   oneport draw reduce -p 8 -a bi-greedy --segments 4 -o schedule.html     step through it in a browser
@@ -31,53 +32,43 @@ compute. Boxes name the peer where they are long enough; a browser shows more un
 draws the recorded times of a real run the same way. A page (.html) needs no network: it steps through model time and shows every \
 rank, its ports and what its buffer holds, for up to 64 ranks. It shows several schedules (`-a a,b`, or several \
 --schedule) side by side on one clock. What deadlocks is drawn up to where nothing moves. `rsvg-convert -f pdf` makes \
-a PDF of a picture.")]
-pub(crate) struct DrawArgs {
-    #[command(flatten)]
-    common: Common,
+a PDF of a picture."]
+    pub(crate) struct DrawArgs {
+        common: Common = Group,
 
-    /// What to draw [default: gantt; page for a .html file; trace for a .json file or with --json]
-    #[arg(
-        long = "as",
-        value_enum,
-        value_name = "PICTURE",
-        help_heading = "Output"
-    )]
-    form: Option<Picture>,
+        /// What to draw [default: gantt; page for a .html file; trace for a .json file or with
+        /// --json]
+        form: Option<Picture> = Picture { value: "PICTURE", long: Some("as"), heading: Some("Output") },
 
-    /// Frame the critical path in a Gantt chart: steps that end later if one of them does
-    #[arg(long, help_heading = "Output")]
-    critical_path: bool,
+        /// Frame the critical path in a Gantt chart: steps that end later if one of them does
+        critical_path: bool = Switch { heading: Some("Output") },
 
-    /// Colours for a dark background; for pictures only, since a page follows the browser
-    #[arg(long, help_heading = "Output")]
-    dark: bool,
+        /// Colours for a dark background; for pictures only, since a page follows the browser
+        dark: bool = Switch { heading: Some("Output") },
 
-    #[command(flatten)]
-    frame: FrameArgs,
+        frame: FrameArgs = Group,
 
-    /// Write to this file (.svg, .html for a page, or .json for a trace), all at once, instead of
-    /// standard output
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    output: Option<PathBuf>,
+        /// Write to this file (.svg, .html for a page, or .json for a trace), all at once, instead
+        /// of standard output
+        output: Option<PathBuf> = File { shorts: &['o'], heading: Some("Output") },
 
-    /// Write a trace for Perfetto to this file (.json), all at once; without -o and --as there is
-    /// no picture then
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    trace: Option<PathBuf>,
+        /// Write a trace for Perfetto to this file (.json), all at once; without -o and --as there
+        /// is no picture then
+        trace: Option<PathBuf> = File { heading: Some("Output") },
+    }
 }
 
-/// What is around a picture.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct FrameArgs {
-    /// Width of a picture where it is shown, such as 84mm (mm, cm, in, pt or px)
-    #[arg(long, value_name = "WIDTH", value_parser = parse_width, help_heading = "Output")]
-    width: Option<Width>,
+options! {
+    /// What is around a picture.
+    #[derive(Debug, Clone)]
+    pub(crate) struct FrameArgs {
+        /// Width of a picture where it is shown, such as 84mm (mm, cm, in, pt or px)
+        width: Option<Width> = WidthOf { heading: Some("Output") },
 
-    /// Leave out the words around a picture: title, what it shows, and at its foot version, date
-    /// and command line; of a page the foot only
-    #[arg(long, help_heading = "Output")]
-    pub(crate) plain: bool,
+        /// Leave out the words around a picture: title, what it shows, and at its foot version,
+        /// date and command line; of a page the foot only
+        pub(crate) plain: bool = Switch { heading: Some("Output") },
+    }
 }
 
 impl FrameArgs {
@@ -113,18 +104,20 @@ impl FrameArgs {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Picture {
-    /// What every rank does when, in model time.
-    Gantt,
-    /// Who sends to whom, as a tree with sizes; traffic, where it is not one.
-    Tree,
-    /// How much every rank sends to every other, as a map.
-    Traffic,
-    /// A page on which one steps through time: ranks, ports, messages, buffers, Gantt chart.
-    Page,
-    /// What every rank does when, as JSON for trace viewers (Perfetto, chrome://tracing).
-    Trace,
+choices! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Picture {
+        /// What every rank does when, in model time.
+        Gantt = "gantt",
+        /// Who sends to whom, as a tree with sizes; traffic, where it is not one.
+        Tree = "tree",
+        /// How much every rank sends to every other, as a map.
+        Traffic = "traffic",
+        /// A page on which one steps through time: ranks, ports, messages, buffers, Gantt chart.
+        Page = "page",
+        /// What every rank does when, as JSON for trace viewers (Perfetto, chrome://tracing).
+        Trace = "trace",
+    }
 }
 
 type Width = (f64, &'static str);
@@ -137,6 +130,11 @@ const PIXELS: [(&str, f64); 5] = [
     ("pt", 96.0 / 72.0),
     ("px", 1.0),
 ];
+
+forms! {
+    /// A width, with a unit.
+    WidthOf: Width = "WIDTH", by parse_width;
+}
 
 fn parse_width(text: &str) -> Result<Width, String> {
     let units = PIXELS.map(|(unit, _)| (unit, unit));

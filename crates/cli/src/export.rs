@@ -2,19 +2,18 @@
 
 use std::io::ErrorKind;
 
-use clap::Subcommand;
 use oneport::internal::budget::memory::WRITTEN_STEP_BYTES;
 use oneport_formats::simgrid::Network;
 use oneport_formats::{Written, dot, goal, msccl, simgrid};
 
-use crate::args::{Named, named};
 use crate::memory::LARGE_SCHEDULE;
 use crate::prelude::*;
 use crate::writer::NewFolder;
 
-/// Write a schedule in the format of another tool.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+options! {
+    /// Write a schedule in the format of another tool.
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport export goal broadcast -p 16 --bytes 64KiB -a binomial -o b.goal
   oneport plan reduce -p 4 -a chain --segments 4 -o mine.json
@@ -23,142 +22,143 @@ Examples:
   oneport export simgrid alltoall -p 16 -a pairwise --network torus -o torus
   oneport export dot broadcast -p 8 -a binomial --rounds -o b.dot
 
-What a format cannot express is refused, with the reason. `oneport import` reads files of other tools.")]
-pub(crate) struct ExportArgs {
-    #[command(subcommand)]
-    format: ExportFormat,
+What a format cannot express is refused, with the reason. `oneport import` reads files of other tools."]
+    pub(crate) struct ExportArgs {}
 }
 
 /// The format.
-#[derive(Debug, Subcommand)]
-enum ExportFormat {
+#[derive(Debug)]
+pub(crate) enum ExportFormat {
     Goal(Goal),
     Msccl(ExportMsccl),
     Simgrid(Simgrid),
     Dot(Dot),
 }
 
-/// GOAL, for LogGOPSim and the simulators that take its files.
-///
-/// Two forms make LogGOPSim compute the model's time with the flags in the header, where it can, as
-/// a note says. Uniform: bidirectional ports, messages of equal size. Timed: all ports and sizes,
-/// latency and eager sends. Late ranks begin with a calc. The byte form has the sizes and leaves
-/// the costs to the simulator.
-#[derive(Debug, clap::Args)]
-struct Goal {
-    #[command(flatten)]
-    to: To,
+options! {
+    /// GOAL, for LogGOPSim and the simulators that take its files.
+    ///
+    /// Two forms make LogGOPSim compute the model's time with the flags in the header, where it can, as
+    /// a note says. Uniform: bidirectional ports, messages of equal size. Timed: all ports and sizes,
+    /// latency and eager sends. Late ranks begin with a calc. The byte form has the sizes and leaves
+    /// the costs to the simulator.
+    #[derive(Debug)]
+    pub(crate) struct Goal {
+        to: To = Group,
 
-    /// Sizes of messages [default: uniform, or timed where only that can have the schedule]
-    #[arg(long, value_parser = named(&FORMS), value_name = "FORM")]
-    form: Option<goal::GoalForm>,
+        /// Sizes of messages [default: uniform, or timed where only that can have the schedule]
+        form: Option<goal::GoalForm> = FormName { heading: Some("Output") },
+    }
 }
 
-const FORMS: [Named<goal::GoalForm>; 3] = [
-    (
-        "uniform",
-        "One byte each; times are those of the one-port model",
-        goal::GoalForm::Uniform,
-    ),
-    (
-        "timed",
-        "A byte for each unit of time, and one; times are those of the model, latency included",
-        goal::GoalForm::Timed,
-    ),
-    (
-        "bytes",
-        "The messages' bytes, for studies with other costs",
-        goal::GoalForm::Bytes,
-    ),
-];
-
-/// MSCCL XML, for MSCCL's executor, verifier and tools.
-///
-/// Chunks of equal size, out of place. Reductions are for operators that commute.
-#[derive(Debug, clap::Args)]
-struct ExportMsccl {
-    #[command(flatten)]
-    to: To,
-
-    /// Name of the algorithm in the file [default: those of collective and algorithm]
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
+forms! {
+    /// How messages are written in GOAL.
+    FormName: goal::GoalForm = "FORM", of [
+        (
+            "uniform",
+            "One byte each; times are those of the one-port model",
+            goal::GoalForm::Uniform,
+        ),
+        (
+            "timed",
+            "A byte for each unit of time, and one; times are those of the model, latency included",
+            goal::GoalForm::Timed,
+        ),
+        (
+            "bytes",
+            "The messages' bytes, for studies with other costs",
+            goal::GoalForm::Bytes,
+        ),
+    ];
 }
 
-/// SimGrid: traces of all ranks, and a platform.
-///
-/// On the crossbar SimGrid computes the model's time; on the other networks messages share links,
-/// which the model leaves out. Late ranks compute first; latency and eager sends are refused where
-/// SimGrid would take another time. Costs without a unit are microseconds.
-#[derive(Debug, clap::Args)]
-struct Simgrid {
-    #[command(flatten)]
-    common: Common,
+options! {
+    /// MSCCL XML, for MSCCL's executor, verifier and tools.
+    ///
+    /// Chunks of equal size, out of place. Reductions are for operators that commute.
+    #[derive(Debug)]
+    pub(crate) struct ExportMsccl {
+        to: To = Group,
 
-    /// How the hosts are connected
-    #[arg(long, value_parser = named(&NETWORKS), value_name = "NETWORK", default_value = "crossbar")]
-    network: Network,
-
-    /// Write the files to this folder, which is created, or is empty
-    #[arg(short, long, value_name = "FOLDER", help_heading = "Output")]
-    output: PathBuf,
-
-    /// Write among the files of a folder that is not empty, too
-    #[arg(long, help_heading = "Output")]
-    force: bool,
+        /// Name of the algorithm in the file [default: those of collective and algorithm]
+        name: Option<String> = Word { value: "NAME", heading: Some("Output") },
+    }
 }
 
-const NETWORKS: [Named<Network>; 4] = [
-    (
-        "crossbar",
-        "A link from each host to each other one",
-        Network::Crossbar,
-    ),
-    (
-        "fat-tree",
-        "Two levels of switches; half as many links lead up from a switch as hosts down",
-        Network::FatTree,
-    ),
-    ("torus", "Three dimensions", Network::Torus),
-    (
-        "dragonfly",
-        "Groups of routers with two hosts each",
-        Network::Dragonfly,
-    ),
-];
+options! {
+    /// SimGrid: traces of all ranks, and a platform.
+    ///
+    /// On the crossbar SimGrid computes the model's time; on the other networks messages share links,
+    /// which the model leaves out. Late ranks compute first; latency and eager sends are refused where
+    /// SimGrid would take another time. Costs without a unit are microseconds.
+    #[derive(Debug)]
+    pub(crate) struct Simgrid {
+        common: Common = Group,
 
-/// DOT, for Graphviz: who sends to whom.
-#[derive(Debug, clap::Args)]
-struct Dot {
-    #[command(flatten)]
-    to: To,
+        /// How the hosts are connected
+        network: Network = NetworkName { default: Some("crossbar"), heading: Some("Output") },
 
-    /// A row a round, instead of one edge for each pair of ranks
-    #[arg(long)]
-    rounds: bool,
+        /// Write the files to this folder, which is created, or is empty
+        output: PathBuf = File { shorts: &['o'], value: "FOLDER", heading: Some("Output") },
+
+        /// Write among the files of a folder that is not empty, too
+        force: bool = Switch { heading: Some("Output") },
+    }
 }
 
-/// The schedule, and where it is written.
-#[derive(Debug, clap::Args)]
-struct To {
-    #[command(flatten)]
-    common: Common,
-
-    /// Write to this file, all at once, instead of standard output
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    output: Option<PathBuf>,
+forms! {
+    /// Networks of SimGrid.
+    NetworkName: Network = "NETWORK", of [
+        (
+            "crossbar",
+            "A link from each host to each other one",
+            Network::Crossbar,
+        ),
+        (
+            "fat-tree",
+            "Two levels of switches; half as many links lead up from a switch as hosts down",
+            Network::FatTree,
+        ),
+        ("torus", "Three dimensions", Network::Torus),
+        (
+            "dragonfly",
+            "Groups of routers with two hosts each",
+            Network::Dragonfly,
+        ),
+    ];
 }
 
-pub(crate) fn run(args: &ExportArgs, out: &mut dyn Write) -> Result<()> {
+options! {
+    /// DOT, for Graphviz: who sends to whom.
+    #[derive(Debug)]
+    pub(crate) struct Dot {
+        to: To = Group,
+
+        /// A row a round, instead of one edge for each pair of ranks
+        rounds: bool = Switch { heading: Some("Output") },
+    }
+}
+
+options! {
+    /// The schedule, and where it is written.
+    #[derive(Debug)]
+    struct To {
+        common: Common = Group,
+
+        /// Write to this file, all at once, instead of standard output
+        output: Option<PathBuf> = File { shorts: &['o'], heading: Some("Output") },
+    }
+}
+
+pub(crate) fn run(format: &ExportFormat, out: &mut dyn Write) -> Result<()> {
     let text_bytes =
         |schedule: &Schedule| schedule.steps() as u128 * u128::from(WRITTEN_STEP_BYTES);
     let msccl_bytes = |schedule: &Schedule| msccl_lines(schedule) * BYTES_PER_MSCCL_LINE;
-    if let ExportFormat::Msccl(ExportMsccl { to, .. }) | ExportFormat::Dot(Dot { to, .. }) =
-        &args.format
+    if let ExportFormat::Msccl(ExportMsccl { to, .. }) | ExportFormat::Dot(Dot { to, .. }) = format
     {
         to.common.delays.refuse("this format")?;
     }
-    match &args.format {
+    match format {
         ExportFormat::Goal(args) => args.to.write(out, text_bytes, |input| {
             let write = |form| {
                 let cost = input.cost.clone();

@@ -3,21 +3,20 @@
 use oneport_measure::Calibration;
 use oneport_measure::guidelines::{self, Comparison, Effort, Evaluation, Performer, Setting};
 
-use crate::args::{InputArgs, Inputs, MachineArgs, parse_kind, parse_ranks};
+use crate::args::{InputArgs, Inputs, MachineArgs};
 use crate::delays::DelayArgs;
 use crate::prelude::*;
-use crate::ranges::parse_sizes;
 use crate::site::{self, ensure_for_processes};
-use crate::units::{parse_budget, parse_deadline, parse_tolerance};
 use crate::{calibrate, parallel};
 
 /// Largest number of ranks; some guidelines use twice as many.
 const MAX_RANKS: usize = 4096;
 const MAX_BYTES: u64 = 1 << 40;
 
-/// Check that no collective is slower than what can stand in for it
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+options! {
+    /// Check that no collective is slower than what can stand in for it
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport guidelines                                       in the model
   oneport guidelines broadcast reduce --only violated      of two collectives, without what holds
@@ -33,74 +32,64 @@ best segments. Of gather, scatter, allgather and alltoall, m bytes are all block
 algorithm is registered are listed as not available, and become active with the first one. Measured are medians, both sides interleaved, \
 verified; without costs, --native calibrates first. A measured row is settled if it is the same wherever in their 95% confidence intervals both \
 times are; beside measured times the model's rows are printed where violated. Over MPI the library's own functions are measured beside the schedules: where \
-MPI_Gather takes longer than MPI_Allgather, the library is at fault. Exit code: 0 when all hold, 1 when one is violated by more than the tolerance.")]
-pub(crate) struct GuidelinesArgs {
-    /// The collectives to judge: what stands in for them may be any other [default: all]
-    #[arg(value_name = "COLLECTIVE", value_parser = parse_kind)]
-    kinds: Vec<Kind>,
+MPI_Gather takes longer than MPI_Allgather, the library is at fault. Exit code: 0 when all hold, 1 when one is violated by more than the tolerance."]
+    pub(crate) struct GuidelinesArgs {
+        /// The collectives to judge: what stands in for them may be any other [default: all]
+        kinds: Vec<Kind> = KindName { is_placed: true },
 
-    /// Numbers of ranks [default: 2,3,4,8,16,64; 2,4 when measured; over MPI half and all of the
-    /// processes]
-    #[arg(short = 'p', short_alias = 'n', long, value_name = "P,P,...", value_parser = parse_ranks)]
-    ranks: Option<Ranges>,
+        /// Numbers of ranks [default: 2,3,4,8,16,64; 2,4 when measured; over MPI half and all of
+        /// the processes]
+        ranks: Option<Ranges> = Ranks { shorts: &['p', 'n'], value: "P,P,..." },
 
-    /// Sizes [default: 8,1KiB,64KiB,1MiB; 1KiB,64KiB when measured]
-    #[arg(long, value_name = "SIZE,SIZE,...", value_parser = parse_sizes)]
-    bytes: Option<Ranges>,
+        /// Sizes [default: 8,1KiB,64KiB,1MiB; 1KiB,64KiB when measured]
+        bytes: Option<Ranges> = Sizes { value: "SIZE,SIZE,..." },
 
-    /// Measure too, flat out; over MPI that is always done
-    #[arg(long, conflicts_with = "paced")]
-    native: bool,
+        /// Measure too, flat out; over MPI that is always done
+        native: bool = Switch { conflicts: &["paced"] },
 
-    /// Measure on threads, or on the processes that mpirun or srun started [default: mpi if they
-    /// did]
-    #[arg(long, value_enum)]
-    pub(crate) engine: Option<Engine>,
+        /// Measure on threads, or on the processes that mpirun or srun started [default: mpi if
+        /// they did]
+        pub(crate) engine: Option<Engine> = Engine,
 
-    /// Measure too, at the pace of the cost model [default costs: 200us, 1ns per byte]
-    #[arg(long)]
-    paced: bool,
+        /// Measure too, at the pace of the cost model [default costs: 200us, 1ns per byte]
+        paced: bool = Switch,
 
-    /// By how much a left side may be slower, in percent [default: 0 in the model, 10 when
-    /// measured]
-    #[arg(long, value_name = "PERCENT", value_parser = parse_tolerance)]
-    tolerance: Option<f64>,
+        /// By how much a left side may be slower, in percent [default: 0 in the model, 10 when
+        /// measured]
+        tolerance: Option<f64> = Tolerance,
 
-    /// Show only these rows
-    #[arg(long, value_enum, value_name = "violated")]
-    only: Option<Only>,
+        /// Show only these rows
+        only: Option<Only> = Only { value: "violated" },
 
-    /// Repetitions of each measured call; at least 6 give confidence intervals [default: what fits
-    /// into some milliseconds]
-    #[arg(long, visible_alias = "reps", value_name = "N", value_parser = parse_count, conflicts_with = "budget")]
-    repetitions: Option<usize>,
+        /// Repetitions of each measured call; at least 6 give confidence intervals [default: what
+        /// fits into some milliseconds]
+        repetitions: Option<usize> = Count {
+            value: "N", aliases: &["reps"], conflicts: &["budget"],
+        },
 
-    /// About how long to measure in all (seconds, or with a unit)
-    #[arg(long, value_name = "TIME", value_parser = parse_budget, allow_hyphen_values = true)]
-    budget: Option<Duration>,
+        /// About how long to measure in all (seconds, or with a unit)
+        budget: Option<Duration> = Budget { takes_dashes: true },
 
-    /// How long a rank waits for a partner before a measurement ends in an error
-    #[arg(long, value_name = "TIME", value_parser = parse_deadline, default_value = "10s", allow_hyphen_values = true)]
-    deadline: Duration,
+        /// How long a rank waits for a partner before a measurement ends in an error
+        deadline: Duration = Deadline { default: Some("10s"), takes_dashes: true },
 
-    #[command(flatten)]
-    inputs: InputArgs,
+        inputs: InputArgs = Group,
 
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    json: bool,
+        /// Print one JSON object instead of text
+        json: bool = Switch,
 
-    #[command(flatten, next_help_heading = "Machine")]
-    machine: MachineArgs,
+        machine: MachineArgs = Group { heading: Some("Machine") },
 
-    #[command(flatten)]
-    delays: DelayArgs,
+        delays: DelayArgs = Group { heading: Some("Machine") },
+    }
 }
 
-/// Rows to show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Only {
-    Violated,
+choices! {
+    /// Rows to show.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Only {
+        Violated = "violated",
+    }
 }
 
 pub(crate) fn run(args: &GuidelinesArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {

@@ -1,15 +1,15 @@
 //! `oneport import`: reads a schedule of another tool and writes it in oneport's JSON form.
 
-use clap::Subcommand;
 use oneport::check::Options;
 use oneport_formats::{goal, msccl};
 
 use crate::input::note_if_wrong;
 use crate::prelude::*;
 
-/// Read a schedule of another tool, and write it in oneport's JSON form.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+options! {
+    /// Read a schedule of another tool, and write it in oneport's JSON form.
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport export msccl allgather -p 8 -a ring -o ring.xml
   oneport import msccl ring.xml --chunk 1024 -o ring.json
@@ -18,57 +18,54 @@ Examples:
   oneport export goal reduce -p 4 -a binomial -o r.goal
   oneport import goal r.goal
 
-Commands with --schedule read these formats, too, and recognise them by their content.")]
-pub(crate) struct ImportArgs {
-    #[command(subcommand)]
-    format: ImportFormat,
+Commands with --schedule read these formats, too, and recognise them by their content."]
+    pub(crate) struct ImportArgs {}
 }
 
 /// The format.
-#[derive(Debug, Subcommand)]
-enum ImportFormat {
+#[derive(Debug)]
+pub(crate) enum ImportFormat {
     Goal(ImportGoal),
     Msccl(ImportMsccl),
 }
 
-/// GOAL, the schedules of LogGOPSim: a dependency graph of each rank.
-///
-/// It has no data: unless oneport wrote the file, the schedule proves that messages match and
-/// nothing waits for itself, and times the graph.
-#[derive(Debug, clap::Args)]
-struct ImportGoal {
-    /// The file (`-` for standard input)
-    file: PathBuf,
+options! {
+    /// GOAL, the schedules of LogGOPSim: a dependency graph of each rank.
+    ///
+    /// It has no data: unless oneport wrote the file, the schedule proves that messages match and
+    /// nothing waits for itself, and times the graph.
+    #[derive(Debug)]
+    pub(crate) struct ImportGoal {
+        /// The file (`-` for standard input)
+        file: PathBuf = File { is_placed: true },
 
-    /// Write to this file, all at once, instead of standard output
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    output: Option<PathBuf>,
+        /// Write to this file, all at once, instead of standard output
+        output: Option<PathBuf> = File { shorts: &['o'], heading: Some("Output") },
+    }
 }
 
-/// MSCCL XML, the algorithms of MSCCL and its tools.
-///
-/// Every thread block has a port of its own, unless --ported gives fewer: then they share them, and
-/// a note says how many rounds that costs.
-#[derive(Debug, clap::Args)]
-struct ImportMsccl {
-    #[command(flatten)]
-    from: ImportGoal,
+options! {
+    /// MSCCL XML, the algorithms of MSCCL and its tools.
+    ///
+    /// Every thread block has a port of its own, unless --ported gives fewer: then they share them, and
+    /// a note says how many rounds that costs.
+    #[derive(Debug)]
+    pub(crate) struct ImportMsccl {
+        from: ImportGoal = Group,
 
-    /// Number of elements of a chunk
-    #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "1")]
-    chunk: usize,
+        /// Number of elements of a chunk
+        chunk: usize = Count { default: Some("1") },
 
-    /// Number of ports of each kind that a rank has [default: as many as needed]
-    #[arg(long, value_name = "K", value_parser = parse_count)]
-    ported: Option<usize>,
+        /// Number of ports of each kind that a rank has [default: as many as needed]
+        ported: Option<usize> = Count { value: "K" },
 
-    /// The root, if the file does not tell
-    #[arg(long, value_name = "RANK", value_parser = parse_count)]
-    root: Option<usize>,
+        /// The root, if the file does not tell
+        root: Option<usize> = Count { value: "RANK" },
+    }
 }
 
-pub(crate) fn run(args: &ImportArgs, out: &mut dyn Write) -> Result<()> {
-    match &args.format {
+pub(crate) fn run(format: &ImportFormat, out: &mut dyn Write) -> Result<()> {
+    match format {
         ImportFormat::Goal(from) => from.write(out, goal::read),
         ImportFormat::Msccl(args) => args.from.write(out, |text| {
             let options = msccl::ReadOptions {

@@ -4,9 +4,10 @@ use crate::args::parse_kind;
 use crate::prelude::*;
 use crate::units::did_you_mean;
 
-/// List the collectives and the algorithms that can plan them.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+options! {
+    /// List the collectives and the algorithms that can plan them.
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport list                the names, by collective
   oneport list reduce         the algorithms of a collective
@@ -14,22 +15,26 @@ Examples:
   oneport list reduce --json
 
 Symbols: p ranks, m elements, q segments. 'commutes' means that the algorithm needs an operator whose operands \
-may be exchanged.")]
-pub(crate) struct ListArgs {
-    /// Only this collective, or this algorithm in full
-    #[arg(value_name = "COLLECTIVE|ALGORITHM", value_parser = parse_subject)]
-    subject: Option<Subject>,
+may be exchanged."]
+    pub(crate) struct ListArgs {
+        /// Only this collective, or this algorithm in full
+        subject: Option<Subject> = SubjectName { is_placed: true },
 
-    /// Print one JSON object instead of a table
-    #[arg(long)]
-    json: bool,
+        /// Print one JSON object instead of a table
+        json: bool = Switch,
+    }
 }
 
 #[derive(Debug, Clone)]
-enum Subject {
+pub(crate) enum Subject {
     Collective(Kind),
     /// The algorithms of this name: one a collective.
     Algorithms(Vec<Algorithm>),
+}
+
+forms! {
+    /// A collective, or an algorithm.
+    SubjectName: Subject = "COLLECTIVE|ALGORITHM", by parse_subject;
 }
 
 fn parse_subject(text: &str) -> Result<Subject, String> {

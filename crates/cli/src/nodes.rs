@@ -1,22 +1,22 @@
 //! `--node-ports`: the nodes of the machine, and how few ports they have.
 
 use anyhow::{Result, bail};
-use clap::Args;
 use oneport::{CostModel, Ports, Schedule};
 
-use crate::units::parse_count;
+use crate::args::Count;
+use crate::ask::options;
 
-/// Nodes whose ranks share ports.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct NodeArgs {
-    /// Number of ports of each kind that a node has, through which all messages between nodes pass
-    /// [default: those of its ranks]
-    #[arg(long, value_name = "K", value_parser = parse_count)]
-    pub(crate) node_ports: Option<usize>,
+options! {
+    /// Nodes whose ranks share ports.
+    #[derive(Debug, Clone, Default)]
+    pub(crate) struct NodeArgs {
+        /// Number of ports of each kind that a node has, through which all messages between nodes
+        /// pass [default: those of its ranks]
+        pub(crate) node_ports: Option<usize> = Count { value: "K" },
 
-    /// Number of nodes, of consecutive ranks [default: the nodes that --costs shows]
-    #[arg(long, value_name = "N", value_parser = parse_count, requires = "node_ports")]
-    nodes: Option<usize>,
+        /// Number of nodes, of consecutive ranks [default: the nodes that --costs shows]
+        nodes: Option<usize> = Count { value: "N", requires: &["node_ports"] },
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -1,10 +1,11 @@
 //! The files of `--schedule`, and the names that they are given there.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
+use crate::ask::{Form, Words};
 use crate::files::{is_there, name_of};
 
 /// A value of `--schedule`: `mine.json`, or `three-phase=mine.json`.
@@ -15,12 +16,24 @@ pub(crate) struct OwnFile {
     pub(crate) path: PathBuf,
 }
 
-impl OwnFile {
+/// The name of a schedule's file, perhaps with one for the schedule.
+#[derive(Debug)]
+pub(crate) struct OwnFileName;
+
+impl Form for OwnFileName {
+    type Value = OwnFile;
+    const NAME: &'static str = "[NAME=]FILE";
+    const WORDS: Words = Words::Mixed;
+
+    fn parse(text: &str) -> Result<OwnFile, String> {
+        OwnFileName::parse_raw(text.as_ref())
+    }
+
     /// Splits at the first `=`, unless there is a file of the whole name, or a folder's name has
     /// the sign.
-    pub(crate) fn parse(text: OsString) -> Result<OwnFile, String> {
-        let path = PathBuf::from(&text);
-        let (name, file) = match text.to_str().and_then(|text| text.split_once('=')) {
+    fn parse_raw(word: &OsStr) -> Result<OwnFile, String> {
+        let path = PathBuf::from(word);
+        let (name, file) = match word.to_str().and_then(|text| text.split_once('=')) {
             Some((name, file)) if !name.contains('/') && !is_there(&path) => (name, file),
             _ => return Ok(OwnFile { name: None, path }),
         };
@@ -32,7 +45,9 @@ impl OwnFile {
             path: file.into(),
         })
     }
+}
 
+impl OwnFile {
     /// The file of a family such as `mine-{p}.json` for a number of ranks.
     pub(crate) fn of_family(&self, ranks: Option<usize>) -> Result<OwnFile> {
         let name = self.path.to_string_lossy();

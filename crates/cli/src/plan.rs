@@ -9,9 +9,10 @@ use crate::levels;
 use crate::memory::LARGE_SCHEDULE;
 use crate::prelude::*;
 
-/// Plan a schedule and print it.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+options! {
+    /// Plan a schedule and print it.
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport plan reduce -p 8 --algorithm binomial --format rounds
   oneport plan broadcast -p 4 --bytes 16 --segments 2 --algorithm chain
@@ -20,35 +21,34 @@ Examples:
   oneport plan broadcast -p 20 --algorithm circulant --table
 
 Spans are written [offset,length], in elements; step 3 of rank 0 on a shared port 0.3. The JSON form is what --schedule reads everywhere a \
-collective is accepted; it can be written by hand as well.")]
-pub(crate) struct PlanArgs {
-    #[command(flatten)]
-    common: Common,
+collective is accepted; it can be written by hand as well."]
+    pub(crate) struct PlanArgs {
+        common: Common = Group,
 
-    /// How to print the schedule [default: text; json with --json or for a file]
-    #[arg(short, long, value_enum, value_name = "FORMAT")]
-    format: Option<PlanFormat>,
+        /// How to print the schedule [default: text; json with --json or for a file]
+        format: Option<PlanFormat> = PlanFormat { shorts: &['f'], heading: Some("Output") },
 
-    /// Print the base blocks, receive and send schedules of a circulant algorithm as a table, a
-    /// column a rank, counted from the root
-    #[arg(long, conflicts_with_all = ["format", "schedule"])]
-    table: bool,
+        /// Print the base blocks, receive and send schedules of a circulant algorithm as a table, a
+        /// column a rank, counted from the root
+        table: bool = Switch { conflicts: &["format", "schedule"], heading: Some("Output") },
 
-    /// Write to this file, all at once, instead of standard output
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+        /// Write to this file, all at once, instead of standard output
+        output: Option<PathBuf> = File { shorts: &['o'], heading: Some("Output") },
+    }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum PlanFormat {
-    /// Every rank's program, step by step.
-    Text,
-    /// Who sends what to whom, round by round.
-    Rounds,
-    /// The JSON form of the schedule.
-    Json,
-    /// A graph of who sends to whom, for Graphviz.
-    Dot,
+choices! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum PlanFormat {
+        /// Every rank's program, step by step.
+        Text = "text",
+        /// Who sends what to whom, round by round.
+        Rounds = "rounds",
+        /// The JSON form of the schedule.
+        Json = "json",
+        /// A graph of who sends to whom, for Graphviz.
+        Dot = "dot",
+    }
 }
 
 pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {

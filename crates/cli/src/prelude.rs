@@ -1,9 +1,12 @@
 //! What most subcommands need: the words in which they are written.
 
 pub(crate) use anyhow::{Context, Result, bail, ensure};
-pub(crate) use clap::ValueEnum;
 
-pub(crate) use crate::args::{Common, clock_name};
+pub(crate) use crate::args::{
+    Budget, ClockName, Common, Core, Count, Deadline, KindName, OpName, PortNames, Ranks, RootName,
+    Seed, Size, Sizes, Tolerance, TypeName, clock_name,
+};
+pub(crate) use crate::ask::{File, Form, Group, Switch, Word, choices, forms, options};
 pub(crate) use crate::files::{name_of, read_text};
 pub(crate) use crate::input::{Input, show_cost};
 pub(crate) use crate::memory::ensure_memory;
@@ -12,9 +15,7 @@ pub(crate) use crate::progress::WorkBar;
 pub(crate) use crate::ranges::Ranges;
 pub(crate) use crate::site::{Engine, Site};
 pub(crate) use crate::task::PlanTask;
-pub(crate) use crate::units::{
-    Number, Unit, counted, number, or_dash, parse_count, parse_size, show_bytes, show_ns,
-};
+pub(crate) use crate::units::{Number, Unit, counted, number, or_dash, show_bytes, show_ns};
 pub(crate) use oneport::plan::registry::Algorithm;
 pub(crate) use oneport::plan::{Segments, registry};
 pub(crate) use oneport::run::{Clock, Element, ElementType, Place, Processes};

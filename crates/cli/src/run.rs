@@ -11,24 +11,22 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::ValueEnum;
 use oneport::run::{Clock, Workers};
 
 use self::job::RunJob;
 pub(crate) use self::limits::memory_of_schedule;
 pub(crate) use self::report::{LibraryTimes, WallSummary};
 use self::sweep::RunSweep;
-use crate::args::{CLOCKS, Common, InputArgs, Named, named};
+use crate::args::{ClockName, Common, Core, Count, Deadline, InputArgs};
+use crate::ask::{File, Group, Switch, choices, forms, options};
 use crate::draw::FrameArgs;
 use crate::ranges::Ranges;
 use crate::site::{Engine, Site};
-use crate::units::{parse_core, parse_count, parse_deadline};
 
-/// Run a schedule on pinned threads with real data, and verify the result.
-#[derive(Debug, Clone, clap::Args)]
-#[command(mut_arg("width", |a| a.hide_short_help(true)))]
-#[command(mut_arg("plain", |a| a.hide_short_help(true)))]
-#[command(after_help = "\
+options! {
+    /// Run a schedule on pinned threads with real data, and verify the result.
+    #[derive(Debug, Clone)]
+    #[examples = "\
 Examples:
   oneport run reduce -p 2 --bytes 64KiB --dtype f32 --repetitions 20
   oneport run broadcast -p 4 --bytes 1MiB --segments 8 -a chain
@@ -57,121 +55,93 @@ its inputs goes on with its own results.
 A range of sizes makes a table, each size twice the one before; p99 takes 100 repetitions. algbw is the size over the median, busbw what a link carries of it: for \
 reduce_scatter, allgather, alltoall, gather and scatter (p-1)/p of it, for allreduce twice that. The size is that of all blocks where each \
 rank has one. The interval holds the median with 95% confidence; with --baseline a size is faster or slower where the intervals \
-do not touch.")]
-pub(crate) struct RunArgs {
-    #[command(flatten)]
-    common: Common,
+do not touch."]
+    pub(crate) struct RunArgs {
+        common: Common = Group,
 
-    /// Number of timed repetitions
-    #[arg(
-        long,
-        aliases = ["iters", "iterations", "reps"],
-        value_name = "COUNT",
-        value_parser = parse_count,
-        default_value = "10",
-        help_heading = "Run"
-    )]
-    repetitions: usize,
+        /// Number of timed repetitions
+        repetitions: usize = Count {
+            default: Some("10"), hidden_aliases: &["iters", "iterations", "reps"],
+            heading: Some("Run"),
+        },
 
-    /// Number of repetitions before them that are not timed
-    #[arg(
-        long,
-        value_name = "COUNT",
-        value_parser = parse_count,
-        default_value = "1",
-        help_heading = "Run"
-    )]
-    warmup: usize,
+        /// Number of repetitions before them that are not timed
+        warmup: usize = Count { default: Some("1"), heading: Some("Run") },
 
-    #[command(flatten, next_help_heading = "Run")]
-    inputs: InputArgs,
+        inputs: InputArgs = Group { heading: Some("Run") },
 
-    /// Neither prove the schedule nor compare the results with a sequential computation
-    #[arg(long, help_heading = "Run")]
-    no_verify: bool,
+        /// Neither prove the schedule nor compare the results with a sequential computation
+        no_verify: bool = Switch { heading: Some("Run") },
 
-    /// Run flat out, or at the pace of the cost model
-    #[arg(long, value_parser = named(&CLOCKS), default_value = "native", help_heading = "Run")]
-    clock: Clock,
+        /// Run flat out, or at the pace of the cost model
+        clock: Clock = ClockName { default: Some("native"), heading: Some("Run") },
 
-    /// A thread for each rank, or one for each core, which runs the programs of its ranks in turn
-    /// (a multiplexed run)
-    #[arg(long, value_parser = named(&WORKERS), default_value = "ranks", help_heading = "Run")]
-    workers: Workers,
+        /// A thread for each rank, or one for each core, which runs the programs of its ranks in
+        /// turn (a multiplexed run)
+        workers: Workers = WorkersName { default: Some("ranks"), heading: Some("Run") },
 
-    /// Run ranks as threads, or as the processes that mpirun or srun started [default: mpi if they
-    /// did]
-    #[arg(long, value_enum, help_heading = "Run")]
-    engine: Option<Engine>,
+        /// Run ranks as threads, or as the processes that mpirun or srun started [default: mpi if
+        /// they did]
+        engine: Option<Engine> = Engine { heading: Some("Run") },
 
-    /// Over MPI: measure the library's own collective, too, interleaved with the schedule
-    #[arg(long, help_heading = "Run")]
-    library: bool,
+        /// Over MPI: measure the library's own collective, too, interleaved with the schedule
+        library: bool = Switch { heading: Some("Run") },
 
-    /// Let every sender wait for its receiver: without it, senders of native runs (of short
-    /// messages, where every rank has a core) go on and wait only before they overwrite what
-    /// they have sent, and a repetition before the others carries the model clock
-    #[arg(long, help_heading = "Run")]
-    rendezvous: bool,
+        /// Let every sender wait for its receiver: without it, senders of native runs (of short
+        /// messages, where every rank has a core) go on and wait only before they overwrite what
+        /// they have sent, and a repetition before the others carries the model clock
+        rendezvous: bool = Switch { heading: Some("Run") },
 
-    /// How long a rank waits for a partner before the run ends in an error
-    #[arg(long,
-        value_name = "TIME",
-        value_parser = parse_deadline,
-        default_value = "10s",
-        allow_hyphen_values = true, help_heading = "Run")]
-    deadline: Duration,
+        /// How long a rank waits for a partner before the run ends in an error
+        deadline: Duration = Deadline {
+            default: Some("10s"), takes_dashes: true, heading: Some("Run"),
+        },
 
-    /// Write the distribution of the wall-clock times, in nanoseconds, in HdrHistogram's text form
-    #[arg(long, value_name = "FILE", help_heading = "Run")]
-    histogram: Option<PathBuf>,
+        /// Write the distribution of the wall-clock times, in nanoseconds, in HdrHistogram's text
+        /// form
+        histogram: Option<PathBuf> = File { heading: Some("Run") },
 
-    /// Cores to pin the ranks to, in turn, such as 0,2,4; one that is named twice gets two ranks a
-    /// turn [default: all, but no more than the CPU quota pays for]
-    #[arg(
-        long,
-        value_name = "CORE,CORE,...",
-        value_delimiter = ',',
-        value_parser = parse_core,
-        help_heading = "Run"
-    )]
-    cores: Vec<usize>,
+        /// Cores to pin the ranks to, in turn, such as 0,2,4; one that is named twice gets two
+        /// ranks a turn [default: all, but no more than the CPU quota pays for]
+        cores: Vec<usize> = Core { is_list: true, heading: Some("Run") },
 
-    /// Which cores get neighbouring ranks, by the machine's caches; the second hardware threads of
-    /// cores come last [default: compact]
-    #[arg(long, conflicts_with = "cores", help_heading = "Run")]
-    placement: Option<CoreChoice>,
+        /// Which cores get neighbouring ranks, by the machine's caches; the second hardware threads
+        /// of cores come last [default: compact]
+        placement: Option<CoreChoice> = CoreChoice {
+            conflicts: &["cores"], heading: Some("Run"),
+        },
 
-    /// Record when every transfer and computation of the last repetition took place, and write it
-    /// to this file: a Gantt chart (.svg), or a trace for Perfetto (.json). All transfers are
-    /// rendezvous then
-    #[arg(long, value_name = "FILE", help_heading = "Run")]
-    trace: Option<PathBuf>,
+        /// Record when every transfer and computation of the last repetition took place, and write
+        /// it to this file: a Gantt chart (.svg), or a trace for Perfetto (.json). All transfers
+        /// are rendezvous then
+        trace: Option<PathBuf> = File { heading: Some("Run") },
 
-    #[command(flatten)]
-    frame: FrameArgs,
+        frame: FrameArgs = Group { only_in_long_help: true },
 
-    /// Write the table of a range of sizes to this file, as CSV
-    #[arg(long, value_name = "FILE", help_heading = "Run")]
-    csv: Option<PathBuf>,
+        /// Write the table of a range of sizes to this file, as CSV
+        csv: Option<PathBuf> = File { heading: Some("Run") },
 
-    /// Compare with the table that an earlier run wrote with --csv
-    #[arg(long, value_name = "FILE", help_heading = "Run")]
-    baseline: Option<PathBuf>,
+        /// Compare with the table that an earlier run wrote with --csv
+        baseline: Option<PathBuf> = File { heading: Some("Run") },
+    }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum CoreChoice {
-    /// Those that share a last-level cache.
-    Compact,
-    /// Those of different packages and caches.
-    Spread,
-    /// Ranks that exchange many bytes share a last-level cache.
-    Schedule,
+choices! {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum CoreChoice {
+        /// Those that share a last-level cache.
+        Compact = "compact",
+        /// Those of different packages and caches.
+        Spread = "spread",
+        /// Ranks that exchange many bytes share a last-level cache.
+        Schedule = "schedule",
+    }
 }
 
-/// The values of `--workers`.
-const WORKERS: [Named<Workers>; 2] = [("ranks", "", Workers::Ranks), ("cores", "", Workers::Cores)];
+forms! {
+    /// Who runs the programs of ranks.
+    WorkersName: Workers = "WORKERS", of [("ranks", "", Workers::Ranks), ("cores", "", Workers::Cores)];
+}
 
 /// Runs, verifies and prints.
 pub(crate) fn run(args: &RunArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {

@@ -17,7 +17,9 @@ use oneport::{CostModel, Schedule};
 use oneport_pictures::{Columns, SweepRow};
 use serde::Serialize;
 
+use self::explain::{Asked, AskedFor};
 use crate::args::Common;
+use crate::ask::{Group, Switch, options};
 use crate::input::{Input, show_cost};
 use crate::levels::{self, Level};
 use crate::memory::ensure_memory;
@@ -27,36 +29,29 @@ use crate::sweep::{Point, SweepArgs};
 use crate::task::{bar_length, finite};
 use crate::units::{Number, number, show_bytes};
 
-/// Time a schedule exactly in the cost model.
-#[derive(Debug, Clone, clap::Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct SimulateArgs {
-    #[command(flatten)]
-    common: Common,
+options! {
+    /// Time a schedule exactly in the cost model.
+    #[derive(Debug, Clone)]
+    #[examples = EXAMPLES]
+    pub(crate) struct SimulateArgs {
+        common: Common = Group,
 
-    #[command(flatten)]
-    sweep: SweepArgs,
+        sweep: SweepArgs = Group,
 
-    /// Show when each rank finishes, what it sends and receives, and how long its ports are busy
-    #[arg(short = 'v', long, help_heading = "Output")]
-    ranks_table: bool,
+        /// Show when each rank finishes, what it sends and receives, and how long its ports are
+        /// busy
+        ranks_table: bool = Switch { shorts: &['v'], heading: Some("Output") },
 
-    /// Show one longest chain of transfers and computations, with the latency between them and the
-    /// arrival of its first rank: the model time is their sum
-    #[arg(long, help_heading = "Output")]
-    critical_path: bool,
+        /// Show one longest chain of transfers and computations, with the latency between them and
+        /// the arrival of its first rank: the model time is their sum
+        critical_path: bool = Switch { heading: Some("Output") },
 
-    /// Say why the last rank, or RANK, or its step STEP, is done no earlier: the chain of what
-    /// waits for what, backwards, and by how much each rank is done before the end
-    #[arg(
-        long,
-        value_name = "RANK[:STEP]",
-        num_args = 0..=1,
-        default_missing_value = "last",
-        value_parser = explain::parse,
-        help_heading = "Output"
-    )]
-    explain: Option<explain::Asked>,
+        /// Say why the last rank, or RANK, or its step STEP, is done no earlier: the chain of what
+        /// waits for what, backwards, and by how much each rank is done before the end
+        explain: Option<Asked> = AskedFor {
+            value: "RANK[:STEP]", alone: Some("last"), heading: Some("Output"),
+        },
+    }
 }
 
 const EXAMPLES: &str = "\

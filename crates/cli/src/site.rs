@@ -3,24 +3,26 @@
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use clap::ValueEnum;
 use oneport::internal::launch;
 use oneport::mpi::{World, is_launched};
 use oneport::run::{Element, Outcome, Place, Processes, Run, Teams};
 use oneport::{Error, ErrorKind};
 use signal_hook::consts::SIGTERM;
 
+use crate::ask::choices;
 use crate::files;
 use crate::host;
 use crate::output::{self, FoundWrong};
 
-/// `--engine`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Engine {
-    /// Threads of this process.
-    Threads,
-    /// The processes that `mpirun` or `srun` started.
-    Mpi,
+choices! {
+    /// `--engine`.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Engine {
+        /// Threads of this process.
+        Threads = "threads",
+        /// The processes that `mpirun` or `srun` started.
+        Mpi = "mpi",
+    }
 }
 
 impl Engine {

@@ -20,39 +20,40 @@ use crate::output::{Skipped, VERSION, command, escape};
 use crate::prelude::*;
 use crate::tune::stop_on_signals;
 
-/// Where a table of times goes besides standard output.
-#[derive(Debug, Clone, clap::Args)]
-pub(crate) struct SweepArgs {
-    /// Write the table to FILE.csv, .md or .tex, all numbers to .json, the plot to .svg, a page
-    /// with it to .html; may be repeated. With a CSV file the same command goes on where it stopped
-    #[arg(short, long, value_name = "FILE", help_heading = "Output")]
-    output: Vec<PathBuf>,
+options! {
+    /// Where a table of times goes besides standard output.
+    #[derive(Debug, Clone)]
+    pub(crate) struct SweepArgs {
+        /// Write the table to FILE.csv, .md or .tex, all numbers to .json, the plot to .svg, a page
+        /// with it to .html; may be repeated. With a CSV file the same command goes on where it
+        /// stopped
+        output: Vec<PathBuf> = File { shorts: &['o'], heading: Some("Output") },
 
-    /// What a plot (.svg) shows [default: time]. A table for papers (.md, .tex) has a row for each
-    /// number of ranks then, a column for each size: of schedules from files, of the algorithms
-    /// named by -a, or else of what leads
-    #[arg(long, value_enum, value_name = "WHAT", help_heading = "Output")]
-    show: Option<Show>,
+        /// What a plot (.svg) shows [default: time]. A table for papers (.md, .tex) has a row for
+        /// each number of ranks then, a column for each size: of schedules from files, of the
+        /// algorithms named by -a, or else of what leads
+        show: Option<Show> = Show { value: "WHAT", heading: Some("Output") },
 
-    /// Draw only so many algorithms in a plot (.svg), the fastest on average, besides schedules
-    /// from files
-    #[arg(long, value_name = "COUNT", value_parser = parse_count, help_heading = "Output")]
-    top: Option<usize>,
+        /// Draw only so many algorithms in a plot (.svg), the fastest on average, besides schedules
+        /// from files
+        top: Option<usize> = Count { heading: Some("Output") },
 
-    #[command(flatten)]
-    frame: FrameArgs,
+        frame: FrameArgs = Group,
+    }
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Show {
-    /// Time: measured, if it was
-    Time,
-    /// Time over that of the best
-    Ratio,
-    /// Model time over its lower bound
-    Bound,
-    /// Size over time
-    Bandwidth,
+choices! {
+    #[derive(Debug, Clone, Copy)]
+    enum Show {
+        /// Time: measured, if it was
+        Time = "time",
+        /// Time over that of the best
+        Ratio = "ratio",
+        /// Model time over its lower bound
+        Bound = "bound",
+        /// Size over time
+        Bandwidth = "bandwidth",
+    }
 }
 
 impl Show {

@@ -17,21 +17,23 @@ use oneport_synthesis::{Answer, Certificate, Options, Problem, Step, synthesize}
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::args::{PORTS, named, parse_kind, parse_ranks};
+use crate::args::{Budget, Count, KindName, PortNames, RankNumber, Ranks};
+use crate::ask::{File, Switch, options};
 use crate::files::{name_of, read_text};
 use crate::memory::available_memory;
 use crate::output::{self, record};
 use crate::plan;
 use crate::ranges::Ranges;
 use crate::tune::stop_on_signals;
-use crate::units::{counted, parse_budget, parse_count};
+use crate::units::counted;
 
-/// Find a schedule of the fewest rounds, and prove that none is shorter
-///
-/// In a round every port takes part in at most one message. For few ranks a SAT solver finds the
-/// best schedule, and refutes shorter ones.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+options! {
+    /// Find a schedule of the fewest rounds, and prove that none is shorter
+    ///
+    /// In a round every port takes part in at most one message. For few ranks a SAT solver finds the
+    /// best schedule, and refutes shorter ones.
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport synthesize allgather -p 9 --ports uni                 6 rounds, optimal
   oneport synthesize broadcast -p 5 --items 3 --telephone       three items, one call at a time
@@ -42,74 +44,63 @@ Examples:
 
 A message carries all that its sender knows, or with --items one item of a vector or block, or one partial result of an \
 allreduce or scan. A graph is a cost file (null: no link) or {\"links\": [[0, 2], [1, 0]]}: how many messages the link from each rank \
-to each carries in a round. Ctrl-C and --budget end the search with what is known.")]
-pub(crate) struct SynthesizeArgs {
-    /// The collective: broadcast, reduce, ...
-    #[arg(value_parser = parse_kind, required_unless_present = "table")]
-    collective: Option<Kind>,
+to each carries in a round. Ctrl-C and --budget end the search with what is known."]
+    pub(crate) struct SynthesizeArgs {
+        /// The collective: broadcast, reduce, ...
+        collective: Option<Kind> = KindName { is_placed: true, or_one_of: &["table"] },
 
-    /// Number of ranks; several, such as 2..=6, with --table [default: as many as --graph has, or
-    /// 4]
-    #[arg(short = 'p', short_alias = 'n', long, value_name = "P", value_parser = parse_ranks)]
-    ranks: Option<Ranges>,
+        /// Number of ranks; several, such as 2..=6, with --table [default: as many as --graph has,
+        /// or 4]
+        ranks: Option<Ranges> = Ranks { shorts: &['p', 'n'] },
 
-    /// The root
-    #[arg(long, value_name = "RANK", default_value = "0")]
-    root: usize,
+        /// The root
+        root: usize = RankNumber { default: Some("0") },
 
-    /// Ranks that get the vector of a multicast
-    #[arg(long, value_name = "RANK,...", value_delimiter = ',')]
-    targets: Vec<usize>,
+        /// Ranks that get the vector of a multicast
+        targets: Vec<usize> = RankNumber { value: "RANK,...", is_list: true },
 
-    /// Ports of a rank: uni (one for both directions) or bi (one out, one in)
-    #[arg(long, value_name = "uni|bi", value_parser = named(&PORTS), default_value = "bi")]
-    ports: Ports,
+        /// Ports of a rank: uni (one for both directions) or bi (one out, one in)
+        ports: Ports = PortNames { default: Some("bi") },
 
-    /// Number of ports of each kind that a rank has
-    #[arg(long, value_name = "K", value_parser = parse_count, default_value = "1")]
-    ported: usize,
+        /// Number of ports of each kind that a rank has
+        ported: usize = Count { value: "K", default: Some("1") },
 
-    /// Calls: a rank has one partner in a round, and both may send
-    #[arg(long, conflicts_with_all = ["ports", "ported"])]
-    telephone: bool,
+        /// Calls: a rank has one partner in a round, and both may send
+        telephone: bool = Switch { conflicts: &["ports", "ported"] },
 
-    /// Who may send to whom: a JSON file [default: all to all]
-    #[arg(long, value_name = "FILE")]
-    graph: Option<PathBuf>,
+        /// Who may send to whom: a JSON file [default: all to all]
+        graph: Option<PathBuf> = File,
 
-    /// A message carries one item, of as many as this in a vector or block [default: all that is
-    /// known]
-    #[arg(long, value_name = "Q", value_parser = parse_count)]
-    items: Option<usize>,
+        /// A message carries one item, of as many as this in a vector or block [default: all that
+        /// is known]
+        items: Option<usize> = Count { value: "Q" },
 
-    /// Decide about this number of rounds alone
-    #[arg(long, value_name = "R", value_parser = parse_count)]
-    rounds: Option<usize>,
+        /// Decide about this number of rounds alone
+        rounds: Option<usize> = Count { value: "R" },
 
-    /// Divide the rounds among this many steps: what arrives is passed on in a later step (SCCL)
-    #[arg(long, value_name = "S", value_parser = parse_count, requires_all = ["items", "rounds"])]
-    steps: Option<usize>,
+        /// Divide the rounds among this many steps: what arrives is passed on in a later step
+        /// (SCCL)
+        steps: Option<usize> = Count { value: "S", requires: &["items", "rounds"] },
 
-    /// Time for the search, for each entry with --table, such as 10s
-    #[arg(long, value_name = "TIME", value_parser = parse_budget)]
-    budget: Option<Duration>,
+        /// Time for the search, for each entry with --table, such as 10s
+        budget: Option<Duration> = Budget,
 
-    /// Write the schedule, or the table (.md, .html), to this file
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+        /// Write the schedule, or the table (.md, .html), to this file
+        output: Option<PathBuf> = File { shorts: &['o'] },
 
-    /// Write the formula that one round less would satisfy to NAME.cnf (DIMACS), and the proof that
-    /// it cannot to NAME.drat; with --steps NAME.1.cnf and so on, for each way to divide the rounds
-    #[arg(long, value_name = "NAME", conflicts_with = "table")]
-    proof: Option<PathBuf>,
+        /// Write the formula that one round less would satisfy to NAME.cnf (DIMACS), and the proof
+        /// that it cannot to NAME.drat; with --steps NAME.1.cnf and so on, for each way to divide
+        /// the rounds
+        proof: Option<PathBuf> = File { value: "NAME", conflicts: &["table"] },
 
-    /// All collectives and port models: the optimum and the best algorithm of the registry
-    #[arg(long, conflicts_with_all = ["collective", "items", "rounds", "graph", "telephone", "json"])]
-    table: bool,
+        /// All collectives and port models: the optimum and the best algorithm of the registry
+        table: bool = Switch {
+            conflicts: &["collective", "items", "rounds", "graph", "telephone", "json"],
+        },
 
-    /// Print one JSON object instead of text
-    #[arg(long)]
-    json: bool,
+        /// Print one JSON object instead of text
+        json: bool = Switch,
+    }
 }
 
 pub(crate) fn run(args: &SynthesizeArgs, out: &mut dyn Write) -> Result<ExitCode> {

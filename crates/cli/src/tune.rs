@@ -13,22 +13,18 @@ use oneport::run::Op;
 use oneport_formats::selection::Library;
 use oneport_measure::tune::{self, Measure, TuningResult};
 
-use crate::args::{
-    CLOCKS, InputArgs, MachineArgs, Root, element_types, named, operators, parse_kind, parse_ranks,
-    parse_root,
-};
+use crate::args::{InputArgs, MachineArgs, Root};
 use crate::host;
 use crate::prelude::*;
-use crate::ranges::parse_sizes;
 use crate::site;
-use crate::units::{parse_budget, parse_core, parse_tolerance};
 use files::Files;
 use job::{CoreUse, TuneJob};
 use verify::VerifyJob;
 
-/// Measure algorithms and segment sizes over a range of vector sizes, and find the best.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+options! {
+    /// Measure algorithms and segment sizes over a range of vector sizes, and find the best.
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport tune reduce -p 2 --bytes 1KiB..64KiB --dtype f32 --budget 1s
   oneport tune reduce -p 8 --clock paced --alpha 200us --bytes 64KiB -a chain --html r.html
@@ -47,122 +43,97 @@ Ctrl-C ends the sweep: what was measured is kept, written to --csv and --html (n
 The same command with the same --csv FILE continues there; rows in FILE are not measured again, and other sizes and numbers of ranks \
 are added. If FILE has all rows, it may be from another machine: then nothing is measured, and the other files are written. \
 A second Ctrl-C ends at once. SIGTERM and SIGHUP end the sweep in the same way; under nohup it goes on. Over MPI the library's own \
-function is measured interleaved with the best of each algorithm, and Ctrl-C ends at once: what --csv holds is kept.")]
-pub(crate) struct TuneArgs {
-    /// The collective (`oneport list` shows those that can be planned)
-    #[arg(value_parser = parse_kind)]
-    collective: Kind,
+function is measured interleaved with the best of each algorithm, and Ctrl-C ends at once: what --csv holds is kept."]
+    pub(crate) struct TuneArgs {
+        /// The collective (`oneport list` shows those that can be planned)
+        collective: Kind = KindName { is_placed: true },
 
-    /// Sizes of the vector (of one rank's block of gather, scatter, allgather, alltoall): a range
-    /// such as 64KiB..1MiB, by factors of --factor and with its end, a list, or both
-    #[arg(long, value_name = "SIZE..SIZE|SIZE,...", value_parser = parse_sizes,
-        default_value = "1KiB..1MiB")]
-    bytes: Ranges,
+        /// Sizes of the vector (of one rank's block of gather, scatter, allgather, alltoall): a
+        /// range such as 64KiB..1MiB, by factors of --factor and with its end, a list, or both
+        bytes: Ranges = Sizes { value: "SIZE..SIZE|SIZE,...", default: Some("1KiB..1MiB") },
 
-    /// Factor from one size of a range to the next
-    #[arg(long, value_name = "FACTOR", value_parser = parse_count, default_value = "2")]
-    factor: usize,
+        /// Factor from one size of a range to the next
+        factor: usize = Count { value: "FACTOR", default: Some("2") },
 
-    /// Algorithms to be measured, or `all` that can be used here
-    #[arg(
-        short,
-        long,
-        visible_alias = "algorithm",
-        value_name = "NAME,...|all",
-        default_value = "all"
-    )]
-    algorithms: String,
+        /// Algorithms to be measured, or `all` that can be used here
+        algorithms: String = Word {
+            shorts: &['a'], value: "NAME,...|all", default: Some("all"), aliases: &["algorithm"],
+        },
 
-    /// Number of ranks [default: 8, or as many as --costs describes]
-    #[arg(short = 'p', short_alias = 'n', long, value_name = "P", value_parser = parse_ranks)]
-    ranks: Option<Ranges>,
+        /// Number of ranks [default: 8, or as many as --costs describes]
+        ranks: Option<Ranges> = Ranks { shorts: &['p', 'n'] },
 
-    /// The root, or `free` to let the algorithm choose it where it can
-    #[arg(long, value_name = "RANK|free", value_parser = parse_root)]
-    root: Option<Root>,
+        /// The root, or `free` to let the algorithm choose it where it can
+        root: Option<Root> = RootName,
 
-    /// Type of the elements [default: u8, or the first that --op combines]
-    #[arg(long, value_name = "TYPE", value_parser = element_types())]
-    dtype: Option<ElementType>,
+        /// Type of the elements [default: u8, or the first that --op combines]
+        dtype: Option<ElementType> = TypeName,
 
-    /// Operator of reductions; affine maps (u64) do not commute, so operand order is then kept
-    /// [default: sum]
-    #[arg(long, value_name = "OP", value_parser = operators())]
-    op: Option<Op>,
+        /// Operator of reductions; affine maps (u64) do not commute, so operand order is then kept
+        /// [default: sum]
+        op: Option<Op> = OpName,
 
-    /// Keep operand order even though the operator commutes
-    #[arg(long)]
-    ordered: bool,
+        /// Keep operand order even though the operator commutes
+        ordered: bool = Switch,
 
-    /// Run flat out, or at the pace of the cost model
-    #[arg(long, value_parser = named(&CLOCKS), default_value = "native",
-        help_heading = "Measurement")]
-    clock: Clock,
+        /// Run flat out, or at the pace of the cost model
+        clock: Clock = ClockName { default: Some("native"), heading: Some("Measurement") },
 
-    /// Time to be spent (seconds, or with a unit); each size has its share
-    #[arg(long, value_name = "TIME", value_parser = parse_budget, default_value = "60s",
-        allow_hyphen_values = true, help_heading = "Measurement")]
-    budget: Duration,
+        /// Time to be spent (seconds, or with a unit); each size has its share
+        budget: Duration = Budget {
+            default: Some("60s"), takes_dashes: true, heading: Some("Measurement"),
+        },
 
-    #[arg(long, aliases = ["reps", "iters"], hide = true, value_parser = no_repetitions)]
-    repetitions: Option<()>,
+        _repetitions: Option<()> = NoRepetitions {
+            long: Some("repetitions"),
+            hidden_aliases: &["reps", "iters"], is_hidden: true,
+        },
 
-    /// Difference between two times that does not matter, in percent
-    #[arg(long, value_name = "PERCENT", value_parser = parse_tolerance, default_value = "2",
-        help_heading = "Measurement")]
-    tolerance: f64,
+        /// Difference between two times that does not matter, in percent
+        tolerance: f64 = Tolerance { default: Some("2"), heading: Some("Measurement") },
 
-    /// Run ranks as threads, or as the processes that mpirun or srun started [default: mpi if they
-    /// did]
-    #[arg(long, value_enum, help_heading = "Measurement")]
-    pub(crate) engine: Option<Engine>,
+        /// Run ranks as threads, or as the processes that mpirun or srun started [default: mpi if
+        /// they did]
+        pub(crate) engine: Option<Engine> = Engine { heading: Some("Measurement") },
 
-    #[command(flatten, next_help_heading = "Measurement")]
-    inputs: InputArgs,
+        inputs: InputArgs = Group { heading: Some("Measurement") },
 
-    /// Cores to pin the ranks to, in turn, such as 0,2,4 [default: all]
-    #[arg(long, value_name = "CORE,CORE,...", value_delimiter = ',', value_parser = parse_core,
-        help_heading = "Measurement")]
-    cores: Vec<usize>,
+        /// Cores to pin the ranks to, in turn, such as 0,2,4 [default: all]
+        cores: Vec<usize> = Core { is_list: true, heading: Some("Measurement") },
 
-    /// Write all rows as CSV, and continue the interrupted sweep that it holds
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    csv: Option<PathBuf>,
+        /// Write all rows as CSV, and continue the interrupted sweep that it holds
+        csv: Option<PathBuf> = File { heading: Some("Output") },
 
-    /// Begin anew, whatever the CSV file holds
-    #[arg(long, requires = "csv", help_heading = "Output")]
-    restart: bool,
+        /// Begin anew, whatever the CSV file holds
+        restart: bool = Switch { requires: &["csv"], heading: Some("Output") },
 
-    /// Write a page with plots to hover over
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    html: Option<PathBuf>,
+        /// Write a page with plots to hover over
+        html: Option<PathBuf> = File { heading: Some("Output") },
 
-    /// Write which algorithm and segment size to choose when, for `--rules` of run, simulate, plan
-    /// and check; rules for other settings in the file stay
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    rules: Option<PathBuf>,
+        /// Write which algorithm and segment size to choose when, for `--rules` of run, simulate,
+        /// plan and check; rules for other settings in the file stay
+        rules: Option<PathBuf> = File { heading: Some("Output") },
 
-    /// Write the selection file of an MPI library, from times over MPI or else model times:
-    /// openmpi, openmpi-json (from version 6 on), mpich (from 4.1 on) or intel (to be sourced).
-    /// Over MPI it names an algorithm only where that beats the library's own choice, as is
-    /// measured, by more than --tolerance; elsewhere the library decides
-    #[arg(long, value_name = "LIBRARY=FILE", value_parser = parse_export, help_heading = "Output")]
-    export: Vec<(Library, PathBuf)>,
+        /// Write the selection file of an MPI library, from times over MPI or else model times:
+        /// openmpi, openmpi-json (from version 6 on), mpich (from 4.1 on) or intel (to be sourced).
+        /// Over MPI it names an algorithm only where that beats the library's own choice, as is
+        /// measured, by more than --tolerance; elsewhere the library decides
+        export: Vec<(Library, PathBuf)> = Selection { heading: Some("Output") },
 
-    /// Over MPI, instead of a sweep: measure the library's own function again, in turns with the
-    /// best rows of the sweep that --csv wrote to this file, and say where it has become faster or
-    /// slower. Give the library the exported file, and otherwise the same options as before. With
-    /// --export, the file is written again with only the rules that have made it faster
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["csv", "html", "rules"],
-        help_heading = "Output")]
-    verify: Option<PathBuf>,
+        /// Over MPI, instead of a sweep: measure the library's own function again, in turns with
+        /// the best rows of the sweep that --csv wrote to this file, and say where it has become
+        /// faster or slower. Give the library the exported file, and otherwise the same options as
+        /// before. With --export, the file is written again with only the rules that have made it
+        /// faster
+        verify: Option<PathBuf> = File {
+            conflicts: &["csv", "html", "rules"], heading: Some("Output"),
+        },
 
-    /// Print one JSON object instead of text
-    #[arg(long, help_heading = "Output")]
-    json: bool,
+        /// Print one JSON object instead of text
+        json: bool = Switch { heading: Some("Output") },
 
-    #[command(flatten, next_help_heading = "Machine")]
-    machine: MachineArgs,
+        machine: MachineArgs = Group { heading: Some("Machine") },
+    }
 }
 
 pub(crate) fn run(args: &TuneArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
@@ -377,6 +348,13 @@ const LIBRARIES: [(&str, Library); 4] = [
 /// Whether `--export` knows a library of this name.
 pub(crate) fn is_library(name: &str) -> bool {
     LIBRARIES.iter().any(|(library, _)| *library == name)
+}
+
+forms! {
+    /// A library, and a file for it.
+    Selection: (Library, PathBuf) = "LIBRARY=FILE", by parse_export;
+    /// What a sweep has no use for.
+    NoRepetitions: () = "", by no_repetitions;
 }
 
 fn parse_export(text: &str) -> Result<(Library, PathBuf), String> {

@@ -106,7 +106,7 @@ impl MeasuredPart {
             engine: args.engine().map_or("", |engine| engine.name()),
             repetitions: args.repetitions,
             warmup: WARMUP,
-            inputs: args.inputs.inputs,
+            inputs: args.inputs.inputs.name(),
             dtype: args.common.typed().1.name(),
             mpi (optional): self.mpi.as_ref(),
             library (optional): self.library.as_ref(),

@@ -66,7 +66,7 @@ impl Ran {
             wall: WallSummary::of(&row.wall),
             repetitions: args.repetitions,
             warmup: args.warmup,
-            inputs: args.inputs.inputs,
+            inputs: args.inputs.inputs.name(),
             pinned: row.pinned,
             oversubscribed: row.oversubscribed,
             cores: self.cores,

@@ -9,15 +9,21 @@ use oneport::{CostModel, Schedule};
 use oneport_pictures::Columns;
 use serde::Serialize;
 
+use crate::ask::forms;
 use crate::output::{self, record};
 use crate::units::{Number, Unit};
 
 /// What is to be explained: the end, a rank, or one of its steps.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked(Option<(usize, Option<usize>)>);
+pub(crate) struct Asked(Option<(usize, Option<usize>)>);
+
+forms! {
+    /// A rank, or one of its steps.
+    AskedFor: Asked = "RANK[:STEP]", by parse;
+}
 
 /// Parses `RANK` or `RANK:STEP`, or `last`.
-pub(super) fn parse(text: &str) -> Result<Asked, String> {
+fn parse(text: &str) -> Result<Asked, String> {
     let number = |text: &str| {
         let number = text.parse::<usize>();
         number.map_err(|_| format!("'{text}' is not RANK or RANK:STEP, such as 3 or 3:0"))

@@ -12,7 +12,6 @@ use oneport_steady::{
     SolveMethod, best_packets, best_single, generate, parse_fraction, show_short, solve,
 };
 
-use crate::args::{PORTS, named};
 use crate::draw::{FrameArgs, OutputFile};
 use crate::machine::read_costs;
 use crate::memory::available_memory;
@@ -21,12 +20,13 @@ use crate::units::did_you_mean;
 use execute::execute;
 use report::MeasuredSeries;
 
-/// The best throughput of a series of operations on a platform, and its schedule
-///
-/// One operation after the other (broadcasts, say) is started; what counts is how many are
-/// completed per time unit in the long run. Different messages may take different ways.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+options! {
+    /// The best throughput of a series of operations on a platform, and its schedule
+    ///
+    /// One operation after the other (broadcasts, say) is started; what counts is how many are
+    /// completed per time unit in the long run. Different messages may take different ways.
+    #[derive(Debug)]
+    #[examples = "\
 Examples:
   oneport steady --generate fig3                               a small example: 1 message a time unit
   oneport steady --generate fig3 --ports uni --run             2/3; run it on threads, at the platform's pace
@@ -40,104 +40,86 @@ a cost is the time of one message. \
 An edge may have a \"latency\" (before the first byte of a packet, for --size) and a \"drift\" (by what part its cost may grow, for \
 --drift); the platform may have \"compute\": [..] (the time of one combination by node, for reductions and scans) and \"overlap\": true (nodes \
 combine while they communicate). The throughput is exact, and proved. It is reached by a schedule that repeats itself: messages \
-travel along weighted trees, and at any time the busy links are one of the weighted matchings.")]
-pub(crate) struct SteadyArgs {
-    /// The platform, a JSON file (- for standard input)
-    #[arg(value_name = "PLATFORM.json", required_unless_present_any = ["generate", "costs"])]
-    platform: Option<PathBuf>,
+travel along weighted trees, and at any time the busy links are one of the weighted matchings."]
+    pub(crate) struct SteadyArgs {
+        /// The platform, a JSON file (- for standard input)
+        platform: Option<PathBuf> = File {
+            is_placed: true, value: "PLATFORM.json", or_one_of: &["generate", "costs"],
+        },
 
-    /// Make a platform: complete:N, ring:N, grid:AxB, tree:N, star:N, random:N:M, clustered:AxB,
-    /// fig3
-    #[arg(long, value_name = "NAME", conflicts_with = "platform")]
-    generate: Option<String>,
+        /// Make a platform: complete:N, ring:N, grid:AxB, tree:N, star:N, random:N:M,
+        /// clustered:AxB, fig3
+        generate: Option<String> = Word { value: "NAME", conflicts: &["platform"] },
 
-    /// Make the platform of a cost file, or of a profile with pairs (calibrate --pairs) or with
-    /// levels: a node for each rank
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["platform", "generate"],
-        requires = "bytes")]
-    costs: Option<PathBuf>,
+        /// Make the platform of a cost file, or of a profile with pairs (calibrate --pairs) or with
+        /// levels: a node for each rank
+        costs: Option<PathBuf> = File {
+            requires: &["bytes"], conflicts: &["platform", "generate"],
+        },
 
-    /// With --costs, the length of a message, such as 64KiB
-    #[arg(long, value_name = "SIZE", requires = "costs", value_parser = parse_size,
-        conflicts_with_all = ["platform", "generate"])]
-    bytes: Option<u64>,
+        /// With --costs, the length of a message, such as 64KiB
+        bytes: Option<u64> = Size { requires: &["costs"], conflicts: &["platform", "generate"] },
 
-    /// What is random in it
-    #[arg(long, value_name = "SEED", default_value = "0")]
-    seed: u64,
+        /// What is random in it
+        seed: u64 = Seed { value: "SEED", default: Some("0") },
 
-    /// broadcast, multicast, scatter, gather, reduce, reduce-ordered (operands keep their order),
-    /// scan (prefix), allgather (total exchange) or alltoall [default: broadcast, or multicast
-    /// if not all nodes are targets]
-    #[arg(long, value_name = "COLLECTIVE", value_parser = parse_operation)]
-    collective: Option<Operation>,
+        /// broadcast, multicast, scatter, gather, reduce, reduce-ordered (operands keep their
+        /// order), scan (prefix), allgather (total exchange) or alltoall [default: broadcast, or
+        /// multicast if not all nodes are targets]
+        collective: Option<Operation> = OperationName,
 
-    /// Ports of a node: uni (one for both directions) or bi (one out, one in)
-    #[arg(long, value_name = "uni|bi", value_parser = named(&PORTS), default_value = "bi")]
-    ports: Ports,
+        /// Ports of a node: uni (one for both directions) or bi (one out, one in)
+        ports: Ports = PortNames { default: Some("bi") },
 
-    /// Number of operations of the schedule [default: enough to come close to the throughput]
-    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
-    messages: Option<usize>,
+        /// Number of operations of the schedule [default: enough to come close to the throughput]
+        messages: Option<usize> = Count,
 
-    /// Longest period in time units; rates are rounded to fit
-    #[arg(long, value_name = "TIME", value_parser = parse_number)]
-    max_period: Option<Fraction>,
+        /// Longest period in time units; rates are rounded to fit
+        max_period: Option<Fraction> = Exact { value: "TIME" },
 
-    /// Elements of a message [default: as many as are needed to cut it exactly, 4096 at most]
-    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
-    elements: Option<usize>,
+        /// Elements of a message [default: as many as are needed to cut it exactly, 4096 at most]
+        elements: Option<usize> = Count,
 
-    /// By what part each cost may grow (1/10, 0.1): what throughput is still guaranteed
-    #[arg(long, value_name = "PART", value_parser = parse_number)]
-    drift: Option<Fraction>,
+        /// By what part each cost may grow (1/10, 0.1): what throughput is still guaranteed
+        drift: Option<Fraction> = Exact { value: "PART" },
 
-    /// With --drift, the schedule that guarantees most, planned and timed with the worst costs
-    #[arg(long, requires = "drift")]
-    robust: bool,
+        /// With --drift, the schedule that guarantees most, planned and timed with the worst costs
+        robust: bool = Switch { requires: &["drift"] },
 
-    /// Cut one message of this size (1: a message of the platform's costs) into packets, and find
-    /// out how many are best
-    #[arg(long, value_name = "SIZE", value_parser = parse_number)]
-    size: Option<Fraction>,
+        /// Cut one message of this size (1: a message of the platform's costs) into packets, and
+        /// find out how many are best
+        size: Option<Fraction> = Exact { value: "SIZE" },
 
-    /// Run the schedule on threads with real data, at the platform's pace, and verify it
-    #[arg(long)]
-    run: bool,
+        /// Run the schedule on threads with real data, at the platform's pace, and verify it
+        run: bool = Switch,
 
-    /// With --run, how long a time unit lasts in microseconds [default: long enough for the
-    /// threads to keep pace]
-    #[arg(long, value_name = "MICROSECONDS", value_parser = parse_number, requires = "run")]
-    time_unit: Option<Fraction>,
+        /// With --run, how long a time unit lasts in microseconds [default: long enough for the
+        /// threads to keep pace]
+        time_unit: Option<Fraction> = Exact { value: "MICROSECONDS", requires: &["run"] },
 
-    /// Write the schedule to this file, for check, simulate, run and draw; it keeps the platform's
-    /// costs
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
+        /// Write the schedule to this file, for check, simulate, run and draw; it keeps the
+        /// platform's costs
+        output: Option<PathBuf> = File { shorts: &['o'] },
 
-    /// Draw the platform, with the share of the time that each link is busy
-    #[arg(long, value_name = "FILE.svg")]
-    draw: Option<PathBuf>,
+        /// Draw the platform, with the share of the time that each link is busy
+        draw: Option<PathBuf> = File { value: "FILE.svg" },
 
-    /// Draw one period as a Gantt chart, or write it as a trace for Perfetto (.json)
-    #[arg(long, value_name = "FILE.svg")]
-    gantt: Option<PathBuf>,
+        /// Draw one period as a Gantt chart, or write it as a trace for Perfetto (.json)
+        gantt: Option<PathBuf> = File { value: "FILE.svg" },
 
-    #[command(flatten)]
-    frame: FrameArgs,
+        frame: FrameArgs = Group,
 
-    /// For reductions and scans, nodes combine while they communicate
-    #[arg(long)]
-    overlap: bool,
+        /// For reductions and scans, nodes combine while they communicate
+        overlap: bool = Switch,
 
-    /// Compute the throughput by all other methods, too, and compare (takes longer; for broadcasts
-    /// and reductions with bi ports on few nodes, the polynomial program is always compared)
-    #[arg(long)]
-    verify: bool,
+        /// Compute the throughput by all other methods, too, and compare (takes longer; for
+        /// broadcasts and reductions with bi ports on few nodes, the polynomial program is always
+        /// compared)
+        verify: bool = Switch,
 
-    /// Print one JSON object
-    #[arg(long)]
-    json: bool,
+        /// Print one JSON object
+        json: bool = Switch,
+    }
 }
 
 pub(crate) fn run(args: &SteadyArgs, out: &mut dyn Write) -> Result<ExitCode> {
@@ -437,6 +419,13 @@ fn one_period(periodic: &Periodic, file: OutputFile, frame: &FrameArgs) -> Resul
         }
         OutputFile::Json => file.content(&trace, &caption),
     }
+}
+
+forms! {
+    /// An operation of a series.
+    OperationName: Operation = "COLLECTIVE", by parse_operation;
+    /// A number that is not negative, exactly.
+    Exact: Fraction = "NUMBER", by parse_number;
 }
 
 fn parse_operation(text: &str) -> Result<Operation, String> {

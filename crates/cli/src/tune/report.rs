@@ -24,7 +24,7 @@ impl TuneJob<'_> {
             dtype: self.dtype.name(),
             op: self.args.collective.reduces().then_some(self.op.name()),
             clock: clock_name(self.args.clock),
-            inputs: self.args.inputs.inputs,
+            inputs: self.args.inputs.inputs.name(),
             machine: &self.place.machine,
             // 0 where all rows are from a file.
             cores: threads.cores,

@@ -529,6 +529,22 @@ fn short_help_leaves_out_groups_and_prose() {
     }
 }
 
+/// A title of help is for the options below it, and not for those that follow them.
+#[test]
+fn short_help_has_the_options_of_a_command_of_its_own() {
+    for (command, own) in [
+        ("plan", &["--format", "--table", "--output"][..]),
+        ("check", &["--like", "--output"]),
+        ("export goal", &["--form", "--output"]),
+        ("export dot", &["--rounds"]),
+    ] {
+        let short = text(&format!("{command} -h"));
+        for option in own {
+            assert!(short.contains(option), "{command} {option}: {short}");
+        }
+    }
+}
+
 #[test]
 fn completions_and_the_manual_name_every_command() {
     let commands = [" plan", " check", " steady"];
