@@ -1,0 +1,253 @@
+//! A file that was checked, or could not be read.
+
+use oneport::Collective;
+use oneport::check::{Finding, FindingKind, Report};
+use oneport::schedule::total_len;
+
+use super::judgement::{Judgement, Known};
+use crate::check::CheckArgs;
+use crate::input::ScheduleInfo;
+use crate::own_file::OwnFile;
+use crate::prelude::*;
+
+#[derive(Serialize)]
+pub(super) struct One {
+    #[serde(flatten)]
+    pub(super) report: Report,
+    #[serde(flatten)]
+    pub(super) info: ScheduleInfo,
+    #[serde(flatten)]
+    pub(super) judgement: Option<Judgement>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(super) enum Checked {
+    One(Box<One>),
+    Unreadable {
+        ok: bool,
+        errors: [(); 0],
+        schedule: String,
+        error: String,
+    },
+}
+
+impl One {
+    pub(super) fn new(
+        args: &CheckArgs,
+        input: &Input,
+        task: Option<&Schedule>,
+        known: &mut Known,
+    ) -> One {
+        let mut report = input.check(&args.common, args.max_errors);
+        if let Some(why) = task.and_then(|task| unlike(&input.schedule, task)) {
+            let message = format!("another task than is asked for: {why}");
+            report
+                .errors
+                .insert(0, Finding::of(FindingKind::Task, message));
+            (report.keeps_order, report.notes, report.more_notes) = (false, Vec::new(), 0);
+            if report.errors.len() > args.max_errors {
+                report.errors.pop();
+                report.more += 1;
+            }
+        }
+        // Files that tell only what is sent have no outputs.
+        let has_output = input.schedule.layout().iter().any(|l| !l.output.is_empty());
+        let read = input.planned.is_none() && input.series.is_none();
+        let judged = report.is_correct() && read && has_output;
+        let keep_order = input.info.kind.reduces() && args.common.vector.keep_order();
+        let judgement = || Judgement::of(input, keep_order, known);
+        One {
+            judgement: judged.then(judgement).flatten(),
+            report,
+            info: input.info.clone(),
+        }
+    }
+
+    pub(super) fn notes(&self) -> usize {
+        self.report.notes.len() + self.report.more_notes
+    }
+
+    pub(super) fn print(&self, input: &Input, out: &mut dyn Write) -> Result<()> {
+        let mut summary = input.summary();
+        summary.retain(|(name, _)| *name != "costs");
+        summary.push(("steps", input.schedule.steps().to_string()));
+        summary.push(("result", self.report.to_string()));
+        if let Some(judgement) = &self.judgement {
+            summary.push(("verdict", judgement.sentence()));
+        }
+        output::summary(out, &summary)?;
+        match &self.judgement {
+            Some(judgement) => judgement.print(out),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Checked {
+    pub(super) fn unreadable(file: &OwnFile, error: &anyhow::Error) -> Checked {
+        Checked::Unreadable {
+            ok: false,
+            errors: [],
+            schedule: name_of(&file.path),
+            error: format!("{error:#}"),
+        }
+    }
+
+    pub(super) fn is_right(&self) -> bool {
+        matches!(self, Checked::One(one) if one.report.is_correct())
+    }
+
+    /// It, if it is right.
+    pub(super) fn right(&self) -> Option<&One> {
+        match self {
+            Checked::One(one) if self.is_right() => Some(one),
+            _ => None,
+        }
+    }
+
+    /// What it is to do: `reduce, root 0, 4 ranks, bi`.
+    pub(super) fn task(&self) -> Option<String> {
+        let Checked::One(one) = self else { return None };
+        let info = &one.info;
+        let root = info
+            .root
+            .map_or(String::new(), |root| format!(", root {root}"));
+        let ported = if info.ported > 1 {
+            format!(" x {}", info.ported)
+        } else {
+            String::new()
+        };
+        let (kind, ranks, ports) = (info.collective, info.ranks, info.ports);
+        Some(format!("{kind}{root}, {ranks} ranks, {ports}{ported}"))
+    }
+
+    pub(super) fn judged(&self) -> Option<&Judgement> {
+        self.right()?.judgement.as_ref()
+    }
+
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Checked::One(one) => one.info.schedule.as_deref().unwrap_or("-"),
+            Checked::Unreadable { schedule, .. } => schedule,
+        }
+    }
+
+    /// The name that the schedule has besides that of its file.
+    pub(super) fn own_name(&self) -> Option<&str> {
+        match self {
+            Checked::One(one) => one.info.algorithm.as_deref(),
+            Checked::Unreadable { .. } => None,
+        }
+    }
+
+    /// What is wrong with it, in a sentence.
+    pub(super) fn failure(&self) -> Option<String> {
+        let report = match self {
+            Checked::Unreadable {
+                schedule, error, ..
+            } => {
+                // An error of a file begins with its name.
+                let before = format!("{schedule}: ");
+                return Some(error.strip_prefix(&before).unwrap_or(error).to_string());
+            }
+            Checked::One(_) if self.is_right() => return None,
+            Checked::One(one) => &one.report,
+        };
+        let others = match report.errors.len() + report.more {
+            0 | 1 => String::new(),
+            n => format!(" ({} more)", n - 1),
+        };
+        let first = report.errors.first().map(ToString::to_string);
+        Some(format!("wrong: {}{others}", first.unwrap_or_default()))
+    }
+
+    pub(super) fn result(&self) -> &'static str {
+        match self {
+            Checked::Unreadable { .. } => "UNREADABLE",
+            Checked::One(_) if self.is_right() => "correct",
+            Checked::One(_) => "WRONG",
+        }
+    }
+
+    /// A row for other programs.
+    pub(super) fn row(&self) -> impl Serialize {
+        let one = match self {
+            Checked::One(one) => Some(one),
+            Checked::Unreadable { .. } => None,
+        };
+        let (info, report) = (one.map(|one| &one.info), one.map(|one| &one.report));
+        let judged = self.judged();
+        record! {
+            schedule: self.name(),
+            name: self.own_name(),
+            result: self.result().to_lowercase(),
+            collective: info.map(|info| info.collective),
+            root: info.and_then(|info| info.root),
+            ranks: info.map(|info| info.ranks),
+            ports: info.map(|info| info.ports),
+            ported: info.map(|info| info.ported),
+            bytes: info.and_then(|info| info.vector_bytes),
+            errors: report.map(|report| report.errors.len() + report.more),
+            error: self.failure(),
+            notes: one.map(|one| one.notes()),
+            note: report.and_then(|report| Some(&report.notes.first()?.message)),
+            time: judged.map(|j| j.own.time),
+            time_unit: info.map(|info| info.time_unit),
+            x_bound: judged.and_then(|j| j.ratio).map(Number),
+            rounds: judged.map(|j| j.own.rounds),
+            messages: judged.map(|j| j.own.messages),
+            volume_bytes: judged.map(|j| j.own.bytes),
+            least_messages: judged.map(|j| j.lower_bounds.messages),
+            least_volume_bytes: judged.map(|j| j.lower_bounds.bytes),
+            best: judged.and_then(|j| Some(&j.best.as_ref()?.algorithm)),
+            best_time: judged.and_then(|j| Some(j.best.as_ref()?.totals.time)),
+        }
+    }
+}
+
+/// What `schedule` is to do, if that is not what `task` is to do: the difference.
+fn unlike(schedule: &Schedule, task: &Schedule) -> Option<String> {
+    let collective = |schedule: &Schedule| match schedule.collective() {
+        Collective::Multicast { root, targets } => {
+            format!("multicast from {root} to {targets:?}")
+        }
+        other => match other.root() {
+            Some(root) => format!("{} with root {root}", other.kind()),
+            None => other.kind().to_string(),
+        },
+    };
+    let ports = |schedule: &Schedule| match schedule.ports() {
+        ports if ports.k() > 1 => format!("{} x {}", ports.name(), ports.k()),
+        ports => ports.name().to_string(),
+    };
+    let both = [schedule, task];
+    for (what, [own, asked]) in [
+        ("it performs", both.map(collective)),
+        (
+            "its number of ranks is",
+            both.map(|s| s.ranks().to_string()),
+        ),
+        ("its ports are", both.map(ports)),
+    ] {
+        if own != asked {
+            return Some(format!("{what} {own}, not {asked}"));
+        }
+    }
+    for (rank, (own, asked)) in schedule.layout().iter().zip(task.layout()).enumerate() {
+        for (what, own, asked) in [
+            ("input", &own.input, &asked.input),
+            ("output", &own.output, &asked.output),
+        ] {
+            let [own, asked] = [own, asked].map(|spans| total_len(spans));
+            if own != asked {
+                let own = counted(own, "element");
+                return Some(format!("the {what} of rank {rank} has {own}, not {asked}"));
+            }
+        }
+    }
+    // Blocks of pairs may differ where their sums do not.
+    let [own, asked] = both.map(|schedule| Request::like(schedule).ok());
+    let blocks = |request: &Option<Request>| Some(request.as_ref()?.get_blocks()?.to_vec());
+    (blocks(&own) != blocks(&asked)).then(|| "its blocks have other sizes".to_string())
+}
