@@ -1,6 +1,7 @@
 //! Options that several subcommands share, and the parsers of their values.
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -39,8 +40,8 @@ options! {
             takes_words: true, conflicts: &["algorithm", "segment", "segments", "segment_sizes"],
         },
 
-        /// Number of ranks, or several such as 2..64, 2,3,5..=9, where a command takes them
-        /// [default: 8, or as many as --costs describes]
+        /// Number of ranks, or several such as 2..64 or 2,3,5..=9; these for compare, simulate and,
+        /// of files, check [default: 8, or as many as --costs describes]
         pub(crate) ranks: Option<Ranges> = Ranks { shorts: &['p', 'n'] },
 
         /// The root, or `free` to let the algorithm choose it where it can
@@ -50,10 +51,13 @@ options! {
         /// taken
         pub(crate) algorithm: String = Word {
             shorts: &['a'], value: "NAME,...|auto", default: Some("auto"),
+            heading: Some("Planning"),
         },
 
         /// Let these selection rules (from `tune --rules`) choose algorithm and segment size
-        pub(crate) rules: Option<PathBuf> = File { conflicts: &["schedule"] },
+        pub(crate) rules: Option<PathBuf> = File {
+            conflicts: &["schedule"], heading: Some("Planning"),
+        },
 
         /// Print one JSON object instead of text
         pub(crate) json: bool = Switch,
@@ -156,14 +160,20 @@ options! {
         pub(crate) bytes: Option<Ranges> = Sizes,
 
         /// Size of a segment; the last may be smaller [default: the best for the cost model]
-        pub(crate) segment: Option<u64> = Size { conflicts: &["segments", "segment_sizes"] },
+        pub(crate) segment: Option<u64> = Segment {
+            conflicts: &["segments", "segment_sizes"], heading: Some("Segments"),
+        },
 
         /// Number of segments, or `unequal` to search for the best sizes, unequal ones included;
         /// the algorithm chosen is then one that segments, if any does
-        pub(crate) segments: Option<SegmentCount> = SegmentCounts { conflicts: &["segment_sizes"] },
+        pub(crate) segments: Option<SegmentCount> = SegmentCounts {
+            conflicts: &["segment_sizes"], heading: Some("Segments"),
+        },
 
         /// Sizes of all segments, in order, such as 6KiB,4KiB,4KiB
-        pub(crate) segment_sizes: Vec<u64> = Size { value: "SIZE,SIZE,...", is_list: true },
+        pub(crate) segment_sizes: Vec<u64> = Size {
+            value: "SIZE,SIZE,...", is_list: true, heading: Some("Segments"),
+        },
 
         /// Type of the elements; without it an element is one byte
         pub(crate) dtype: Option<ElementType> = TypeName,
@@ -317,8 +327,10 @@ forms! {
     Deadline: Duration = "TIME", by parse_deadline;
     /// A part of something, in percent.
     Tolerance: f64 = "PERCENT", by parse_tolerance;
-    /// Numbers of cores.
-    Core: usize = "CORE,CORE,...", by parse_core;
+    /// Numbers of cores, and ranges of them.
+    Core: RangeInclusive<usize> = "CORE,CORE,...", by parse_core;
+    /// The size of a segment.
+    Segment: u64 = "SIZE", by parse_segment;
     /// A number of segments, or `unequal`.
     SegmentCounts: SegmentCount = "COUNT|unequal", by parse_segments;
     /// Kinds of ports.
@@ -391,6 +403,26 @@ pub(crate) fn element_type_like(typed: &str) -> Option<&'static str> {
     names.find(|name| *name == short)
 }
 
+/// The operator here that MPI, NumPy or a reader calls so, such as `sum` for `add`.
+pub(crate) fn operator_like(typed: &str) -> Option<&'static str> {
+    let lower = typed.to_ascii_lowercase();
+    Some(match lower.strip_prefix("mpi_").unwrap_or(&lower) {
+        "add" | "plus" | "+" => "sum",
+        "mul" | "multiply" | "product" | "times" | "*" => "prod",
+        "minimum" => "min",
+        "maximum" => "max",
+        "argmin" => "minloc",
+        "argmax" => "maxloc",
+        "and" => "land",
+        "or" => "lor",
+        "xor" => "lxor",
+        "bitwise_and" | "&" => "band",
+        "bitwise_or" | "|" => "bor",
+        "bitwise_xor" | "^" => "bxor",
+        same => return Op::ALL.map(Op::name).into_iter().find(|name| *name == same),
+    })
+}
+
 pub(crate) fn operator<T: Element>(kind: Kind, op: Op) -> oneport::Result<Operator<T>> {
     match kind.reduces() {
         true => Operator::named(op.name()),
@@ -442,9 +474,29 @@ fn parse_segments(text: &str) -> Result<SegmentCount, String> {
     if text == "unequal" {
         return Ok(SegmentCount::Unequal);
     }
+    let several = || several_segments(text, "--segments 8", parse_counts);
     parse_count(text)
         .map(SegmentCount::Count)
-        .map_err(|error| format!("{error}, or 'unequal'"))
+        .map_err(|error| several().unwrap_or_else(|| format!("{error}, or 'unequal'")))
+}
+
+fn parse_segment(text: &str) -> Result<u64, String> {
+    let several = |error| several_segments(text, "--segment 32KiB", parse_sizes).unwrap_or(error);
+    parse_size(text).map_err(several)
+}
+
+/// The error about several values where there is one, if these are such.
+fn several_segments(
+    text: &str,
+    one: &str,
+    parse: impl Fn(&str) -> Result<Ranges, String>,
+) -> Option<String> {
+    parse(text).ok().map(|_| {
+        format!(
+            "'{text}' is more than one value: give one, such as {one}, or none for the best; \
+             `oneport tune` measures several"
+        )
+    })
 }
 
 pub(crate) fn parse_root(text: &str) -> Result<Root, String> {

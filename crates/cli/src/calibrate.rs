@@ -1,5 +1,7 @@
 //! `oneport calibrate`: measures alpha, beta and gamma of this machine.
 
+use std::ops::RangeInclusive;
+
 use oneport::ErrorKind;
 use oneport::machine::{Eager, Level, Links, Piece, Pieces};
 use oneport_measure::{Calibration, Point, Profile, calibrate, calibrate_on, load_warning};
@@ -26,9 +28,9 @@ does not fit all sizes, pieces do. gamma is what combining adds to receiving. Co
 FILE and then calculate in nanoseconds; simulate and the model clock of run use the pieces. The fit is refused (exit 1) where it means \
 nothing: with fewer than two cores or processes, on a machine that is too busy, or where it is off by half at some size (--force takes it then)."]
     pub(crate) struct CalibrateArgs {
-        /// The two cores to measure, or more with --pairs, such as 0,2 [default: the first two;
-        /// with --pairs all]
-        cores: Vec<usize> = Core { is_list: true },
+        /// The two cores to measure, or more with --pairs, such as 0,2 or 0-3 [default: the first
+        /// two; with --pairs all]
+        cores: Vec<RangeInclusive<usize>> = Core { is_list: true },
 
         /// Measure every pair of cores, or of processes: the profile then has matrices, which
         /// --costs takes as well
@@ -81,7 +83,7 @@ pub(crate) fn run(args: &CalibrateArgs, site: &mut Site, out: &mut dyn Write) ->
 impl CalibrateArgs {
     fn calibration(&self) -> Calibration {
         Calibration {
-            cores: (!self.cores.is_empty()).then(|| self.cores.clone()),
+            cores: (!self.cores.is_empty()).then(|| self.cores.iter().cloned().flatten().collect()),
             pairs: self.pairs,
             latency: self.latency,
             quick: self.quick,

@@ -26,7 +26,8 @@ every element must be where the collective wants it: for reductions each contrib
 the operator does not commute (--op affine, or --ordered). This is proved with symbols, whatever the data will be. \
 A schedule from a file that is right is then judged: notes name steps that bring what their rank holds already or what \
 nothing uses, and partial results that are combined twice; its time, rounds, messages and volume stand beside those of \
-the fastest algorithm and the lower bounds. Notes are no errors. Exit code 1 means that something is wrong."]
+the fastest algorithm and the lower bounds. Notes are no errors. Options under Planning, Segments and Blocks choose \
+what is planned: with --schedule they are refused. Exit code 1 means that something is wrong."]
     pub(crate) struct CheckArgs {
         common: Common = Group,
 

@@ -194,7 +194,7 @@ fn whole() -> Command {
 
 /// Groups of options that `--help` shows and `-h` does not, so that it fits a screen. Nor does `-h`
 /// explain more than the examples.
-const LONG_HELP: [&str; 3] = ["Vector", "Blocks of unequal size", "Machine"];
+const LONG_HELP: [&str; 4] = ["Vector", "Segments", "Blocks of unequal size", "Machine"];
 
 /// The option with the first clause of its help in `-h`, if all of it is longer than a line.
 fn brief(option: Arg) -> Arg {
@@ -266,18 +266,33 @@ fn with_similar_names(mut error: clap::Error, parser: &Command) -> clap::Error {
         let nearest = similar.min().map(|(_, name)| name.to_owned());
         error.remove(ContextKind::SuggestedSubcommand);
         error.remove(ContextKind::Suggested);
-        if let Some(name) = nearest {
-            let name = ContextValue::String(name);
-            error.insert(ContextKind::SuggestedSubcommand, name);
+        match nearest {
+            Some(name) => {
+                let name = ContextValue::String(name);
+                error.insert(ContextKind::SuggestedSubcommand, name);
+            }
+            None => {
+                let shown = parser.get_subcommands().filter(|c| !c.is_hide_set());
+                let names: Vec<_> = shown.map(Command::get_name).collect();
+                let tip = format!("the commands are {}", names.join(", "));
+                let tip = ContextValue::StyledStrs(vec![tip.into()]);
+                error.insert(ContextKind::Suggested, tip);
+            }
         }
     }
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidValue)
         && let Some(ContextValue::Strings(names)) = error.get(ContextKind::ValidValue)
-        && let Some(name) = args::element_type_like(typed)
-        && names.iter().any(|valid| valid == name)
     {
-        let name = ContextValue::String(name.to_owned());
-        error.insert(ContextKind::SuggestedValue, name);
+        let like = [args::element_type_like(typed), args::operator_like(typed)];
+        let mut like = like.into_iter().flatten();
+        let like = like.find(|like| names.iter().any(|valid| valid == like));
+        let similar = names.iter().filter_map(|name| Some((edits(typed, name)?, &**name)));
+        let nearest = like.or_else(|| similar.min().map(|(_, name)| name));
+        let nearest = nearest.map(|name| ContextValue::String(name.to_owned()));
+        error.remove(ContextKind::SuggestedValue);
+        if let Some(name) = nearest {
+            error.insert(ContextKind::SuggestedValue, name);
+        }
     }
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand)
         && tune::is_library(typed)

@@ -6,6 +6,7 @@ mod report;
 mod sweep;
 
 use std::io::Write;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -101,9 +102,9 @@ do not touch."]
         /// form
         histogram: Option<PathBuf> = File { heading: Some("Run") },
 
-        /// Cores to pin the ranks to, in turn, such as 0,2,4; one that is named twice gets two
+        /// Cores to pin the ranks to, in turn, such as 0,2,4 or 0-3; one that is named twice gets two
         /// ranks a turn [default: all, but no more than the CPU quota pays for]
-        cores: Vec<usize> = Core { is_list: true, heading: Some("Run") },
+        cores: Vec<RangeInclusive<usize>> = Core { is_list: true, heading: Some("Run") },
 
         /// Which cores get neighbouring ranks, by the machine's caches; the second hardware threads
         /// of cores come last [default: compact]

@@ -5,7 +5,7 @@ mod job;
 mod report;
 mod verify;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -98,8 +98,8 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
 
         inputs: InputArgs = Group { heading: Some("Measurement") },
 
-        /// Cores to pin the ranks to, in turn, such as 0,2,4 [default: all]
-        cores: Vec<usize> = Core { is_list: true, heading: Some("Measurement") },
+        /// Cores to pin the ranks to, in turn, such as 0,2,4 or 0-3 [default: all]
+        cores: Vec<RangeInclusive<usize>> = Core { is_list: true, heading: Some("Measurement") },
 
         /// Write all rows as CSV, and continue the interrupted sweep that it holds
         csv: Option<PathBuf> = File { heading: Some("Output") },

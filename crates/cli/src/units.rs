@@ -1,5 +1,6 @@
 //! Parsing and formatting of counts, sizes and times, and suggestions for names typed wrong.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 pub(crate) use oneport_pictures::Unit;
@@ -93,9 +94,17 @@ pub(crate) fn parse_count(text: &str) -> Result<usize, String> {
     })
 }
 
-pub(crate) fn parse_core(text: &str) -> Result<usize, String> {
-    let number = text.parse();
-    number.map_err(|_| format!("'{text}' is not a core: list their numbers, such as 0,2,4"))
+/// Parses a core, `2`, or a range of them, `0-3`.
+pub(crate) fn parse_core(text: &str) -> Result<RangeInclusive<usize>, String> {
+    /// More than any machine has: a slip.
+    const MAX_CORE: usize = 1 << 20;
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if first <= last && last <= MAX_CORE => Ok(first..=last),
+        _ => Err(format!(
+            "'{text}' is not a core: list their numbers, such as 0,2,4 or 0-3,8"
+        )),
+    }
 }
 
 /// Returns `; did you mean 'x'?` for the most similar of `names`, or an empty string if none is

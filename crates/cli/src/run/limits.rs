@@ -52,7 +52,9 @@ impl RunArgs {
     pub(super) fn team(&self) -> TeamOptions {
         let cores = match self.placement {
             // Where the ranks of a schedule go among the same cores is known later.
-            None | Some(CoreChoice::Compact | CoreChoice::Schedule) => self.cores.clone(),
+            None | Some(CoreChoice::Compact | CoreChoice::Schedule) => {
+                self.cores.iter().cloned().flatten().collect()
+            }
             Some(CoreChoice::Spread) => Topology::here().in_order(CoreOrder::Spread),
         };
         TeamOptions {

@@ -226,7 +226,14 @@ pub(super) fn parameters(job: &TuneJob) -> Parameters {
     let cores = if args.cores.is_empty() {
         "all".to_string()
     } else {
-        list(&mut args.cores.iter().map(usize::to_string))
+        list(
+            &mut args
+                .cores
+                .iter()
+                .cloned()
+                .flatten()
+                .map(|core| core.to_string()),
+        )
     };
     let algorithms = job.sweep.algorithms.iter();
     let mut names = algorithms.map(|a| a.name().to_string());

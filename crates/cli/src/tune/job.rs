@@ -61,7 +61,8 @@ impl CoreUse {
             });
         }
         site.teams = Teams::new(TeamOptions {
-            cores: (!job.args.cores.is_empty()).then(|| job.args.cores.clone()),
+            cores: (!job.args.cores.is_empty())
+                .then(|| job.args.cores.iter().cloned().flatten().collect()),
             ..TeamOptions::default()
         });
         let team = site.teams.team(job.sweep.request.ranks())?;

@@ -183,7 +183,22 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("run reduce --deadline 0", "a deadline is between"),
         ("run reduce --deadline soon", "not a time"),
         ("run reduce --cores 99999", "core 99999 is not available"),
-        ("run reduce --cores 0-1", "'0-1' is not a core: list their"),
+        ("run reduce --cores 1-0", "'1-0' is not a core: list their"),
+        ("run reduce --op add", "a similar value exists: 'sum'"),
+        ("run reduce --op MPI_LAND", "a similar value exists: 'land'"),
+        (
+            "run reduce --segments 1..8",
+            "more than one value: give one, such as --segments 8",
+        ),
+        (
+            "compare reduce --segment 32KiB,64KiB",
+            "such as --segment 32KiB, or none for the best; `oneport tune`",
+        ),
+        ("draw reduce -o x", "x: pictures are written as FILE.svg"),
+        (
+            "run reduce --trace x",
+            "x: pictures are written as FILE.svg",
+        ),
         ("run reduce --clock fast", "possible values: native, paced"),
         ("run reduce -p 100000 -a binomial --bytes 1", "more threads"),
         ("run reduce --bytes 1TiB --segments 1", "of memory"),
@@ -194,7 +209,8 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("check reduce -a binomail", "did you mean 'binomial'?"),
         ("check reduce -a all -p 0", "at least one rank"),
         ("check", "give a COLLECTIVE"),
-        ("frobnicate", "unrecognized subcommand"),
+        ("frobnicate", "the commands are list, plan, check, simulate"),
+        ("simulat", "a similar subcommand exists: 'simulate'"),
         (
             "export openmpi reduce",
             "oneport tune COLLECTIVE --export openmpi=FILE",
@@ -226,6 +242,9 @@ fn what_users_of_mpi_type_is_understood() {
         assert_eq!(text(typed), text(meant), "{typed}");
     }
     assert!(text("run allreduce -p 2 --reps 3 --warmup 0").contains("3 repetitions after 0"));
+    let core = oneport::run::allowed_cores()[0];
+    let on_one = json(&format!("run allreduce -p 2 --cores {core}-{core}"));
+    assert_eq!(on_one["oversubscribed"], true);
     // No option of tune is similar: its own suggestion would delete a sweep.
     let error = failure(&mut oneport("tune reduce --reps 3"), 2);
     assert!(!error.contains("restart"), "{error}");
@@ -579,7 +598,8 @@ fn colours_are_for_terminals() {
         .lines()
         .filter(|l| l.starts_with("\u{1b}[1m"))
         .collect();
-    assert_eq!(bold.len(), 1, "{coloured}");
+    // The fastest: a row with three lines of names.
+    assert_eq!(bold.len(), 3, "{coloured}");
     assert_eq!(
         coloured.replace("\u{1b}[1m", "").replace("\u{1b}[0m", ""),
         plain
