@@ -1,5 +1,7 @@
 //! `oneport draw`: draws schedules as pictures and traces.
 
+use std::io::{self, IsTerminal as _};
+
 use anyhow::anyhow;
 use oneport::internal::budget::memory::DRAWN_STEP_BYTES;
 use oneport::internal::split_outside;
@@ -9,6 +11,7 @@ use oneport_pictures::{
 };
 
 use crate::files::FileKind;
+use crate::host;
 use crate::prelude::*;
 use crate::units::with_unit;
 
@@ -153,11 +156,12 @@ pub(crate) enum OutputFile {
 }
 
 impl OutputFile {
-    /// Determines the content from the file extension. A file without one (a pipe, a device) holds
-    /// a picture.
+    /// Determines the content from the file extension. A pipe or a device, which has none, gets a
+    /// picture.
     pub(crate) fn of(path: &Path) -> Result<OutputFile> {
+        let no_file = || path.metadata().is_ok_and(|found| !found.is_file());
         match FileKind::of(path) {
-            _ if path.extension().is_none() => Ok(OutputFile::Svg),
+            _ if path.extension().is_none() && no_file() => Ok(OutputFile::Svg),
             Some(FileKind::Svg) => Ok(OutputFile::Svg),
             Some(FileKind::Json) => Ok(OutputFile::Json),
             _ => bail!(
@@ -196,6 +200,10 @@ impl OutputFile {
 
 pub(crate) fn run(args: &DrawArgs, out: &mut dyn Write) -> Result<()> {
     let drawing = Drawing::new(args)?;
+    let to_screen = args.output.is_none() && !host::is_called() && io::stdout().is_terminal();
+    if to_screen && !matches!(drawing.picture, None | Some(Picture::Trace)) {
+        bail!("a picture is no text for a terminal: name a file, with -o FILE.svg or .html");
+    }
     let (picture, trace) = drawing.draw()?;
     if let Some((path, trace)) = args.trace.as_ref().zip(trace) {
         output::write_named(path, trace.as_bytes())?;

@@ -6,7 +6,9 @@
 //! communication, computations have lanes of their own. Below the ranks there is one row per port
 //! that ranks share.
 
-use super::legend::{Legend, color, color_number, frame, mark, part_name, styles, wait_mark};
+use super::legend::{
+    Legend, color, color_number, frame, mark, part_name, part_word, styles, wait_mark,
+};
 use super::svg::{
     Anchor, GREY, LINE, MARGIN, Svg, TEXT, Unit, bytes, nice_step, number, scale, width,
 };
@@ -65,6 +67,7 @@ fn takes_time(a: &Activity) -> bool {
 
 struct Chart<'t> {
     trace: &'t Trace,
+    part_word: &'static str,
     lanes: usize,
     /// By activity: its compute lane, if computations have lanes of their own.
     computing: Option<Vec<Option<usize>>>,
@@ -107,6 +110,7 @@ impl<'t> Chart<'t> {
         };
         let mut chart = Chart {
             trace,
+            part_word: part_word(trace),
             lanes,
             computing: separate_compute_lanes.then_some(computing),
             lane_height,
@@ -367,7 +371,7 @@ impl<'t> Chart<'t> {
         let doing = doing(a.what, a.peer);
         let mut text = format!("rank {}, step {}: {doing}", a.rank, a.step);
         text += &format!(", {}", bytes(a.bytes));
-        if let Some(part) = part_name(self.trace, a) {
+        if let Some(part) = part_name(self.trace, self.part_word, a) {
             text += &format!(", {part}");
         }
         if let (Some(port), true) = (a.port, self.trace.ports.k() > 1) {

@@ -141,9 +141,18 @@ fn overlap<'a>(segments: impl Iterator<Item = &'a oneport::schedule::Spans>) -> 
     spans.windows(2).any(|pair| pair[0].overlaps(pair[1]))
 }
 
+/// What a picture calls the parts of the vector that messages carry.
+pub(crate) fn part_word(trace: &Trace) -> &'static str {
+    if overlap(trace.segments.iter()) {
+        "part"
+    } else {
+        "segment"
+    }
+}
+
 /// What an activity moves or combines, in words: `segment 2 (elements 4-7)`, `block 3`,
-/// `blocks 4-7`; `None` for an empty message.
-pub(crate) fn part_name(trace: &Trace, activity: &Activity) -> Option<String> {
+/// `blocks 4-7`; `None` for an empty message. `word` is what segments are called.
+pub(crate) fn part_name(trace: &Trace, word: &str, activity: &Activity) -> Option<String> {
     if let Some((_, name)) = trace.group(activity) {
         return Some(name.to_string());
     }
@@ -151,7 +160,7 @@ pub(crate) fn part_name(trace: &Trace, activity: &Activity) -> Option<String> {
     Some(match activity.blocks.map(|b| &trace.blocks[b][..]) {
         Some([block]) => format!("block {block}"),
         Some(blocks) => format!("blocks {}", ranges(blocks)),
-        None => format!("segment {segment} ({})", elements(&trace.segments[segment])),
+        None => format!("{word} {segment} ({})", elements(&trace.segments[segment])),
     })
 }
 

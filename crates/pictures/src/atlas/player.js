@@ -54,8 +54,8 @@ const showTimes = keeps => {
   const texts = schedules.length > 1 ? [...document.querySelectorAll("main .facts")] : [...document.querySelectorAll("#summary .facts")];
   schedules.forEach((s, i) => {
     const bound = worth(s.bounds), fact = name => texts[i].querySelector("." + name) ?? {};
-    fact("time").textContent = timeText(s.shown);
-    fact("bound").textContent = data.unit ? timeText(bound) : numberText(bound);
+    fact("time").textContent = `${numberText(s.shown)} ${unitText()}`;
+    fact("bound").textContent = timeText(bound);
     fact("ratio").textContent = bound > 0 ? +(s.shown / bound).toPrecision(3) : "";
   });
   show();

@@ -160,7 +160,7 @@ impl PageData<'_> {
             node.what = KINDS.iter().position(|&k| k == a.what).unwrap_or(0);
             let (number, name) = match finest {
                 Some(finest) => finest.name(trace, a).unzip(),
-                None => (color_number(trace, a), part_name(trace, a)),
+                None => (color_number(trace, a), part_name(trace, "segment", a)),
             };
             node.part = name.map(|name| names[0].number(name));
             node.color = color(number);
@@ -260,7 +260,7 @@ fn legend(trace: &Trace, finest: Option<&FinestParts>) -> Value {
         let number = color_number(trace, a)?;
         let name = match a.blocks {
             Some(_) => format!("block {number}"),
-            None => part_name(trace, a)?,
+            None => part_name(trace, "segment", a)?,
         };
         Some((number, name))
     });

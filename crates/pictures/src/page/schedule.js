@@ -13,9 +13,9 @@ const TRANSFER = 0, COMBINE = 1;
 const escaped = text => text.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
 const unitText = () => data.unit || "time units";
 const numberText = t => `${+(t / data.divisor).toPrecision(7)}`;
-const timeText = t => `${numberText(t)} ${unitText()}`;
-// The clock and the charts name plain units: lists of many times need not.
-const rangeOfTimes = (start, end) => `${numberText(start)} to ${data.unit ? timeText(end) : numberText(end)}`;
+// The facts and the charts name plain units: other texts need not.
+const timeText = t => data.unit ? `${numberText(t)} ${data.unit}` : numberText(t);
+const rangeOfTimes = (start, end) => `${numberText(start)} to ${timeText(end)}`;
 // The last of some sorted times that is not after time `t`.
 const instantIn = (times, t) => {
   let low = 0, high = times.length - 1;

@@ -214,7 +214,14 @@ const fillLegend = (looks, shown, keys, redraw) => {
     item.innerHTML = `<svg width="26" height="16">${svg}</svg>${text}`;
     legend.append(item);
   }
+  // A table that has no room beside a chart gets the whole row.
+  const layout = () => {
+    const boxes = [...document.querySelectorAll(".charts .scroll")], figure = box => box.closest("figure").classList;
+    for (const box of boxes) figure(box).remove("wide");
+    for (const box of boxes.filter(box => box.scrollWidth > box.clientWidth)) figure(box).add("wide");
+    redraw();
+  };
   let wait = 0;
-  window.onresize = () => { cancelAnimationFrame(wait); wait = requestAnimationFrame(redraw); };
-  redraw();
+  window.onresize = () => { cancelAnimationFrame(wait); wait = requestAnimationFrame(layout); };
+  layout();
 };

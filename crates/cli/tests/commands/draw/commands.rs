@@ -351,5 +351,33 @@ fn a_legend_says_that_parts_overlap() {
         oneport(&draw, &folder).assert().success();
         let svg = std::fs::read_to_string(folder.join("gantt.svg")).unwrap();
         assert!(svg.contains(heading), "{algorithm}");
+        let word = if algorithm == "circulant" {
+            "segment"
+        } else {
+            "part"
+        };
+        for other in ["segment", "part"] {
+            let named = svg.contains(&format!(", {other} 0 (elements "));
+            assert_eq!(named, other == word, "{algorithm}: {other}");
+        }
     }
+}
+
+/// What is piped is the picture.
+#[test]
+fn a_terminal_gets_no_picture() {
+    let folder = folder("terminal");
+    let draw = "draw reduce -p 4 --bytes 4";
+    let piped = oneport(draw, &folder).assert().success();
+    assert!(piped.get_output().stdout.starts_with(b"<svg"));
+    let command = format!("{} {draw}", env!("CARGO_BIN_EXE_oneport"));
+    let mut terminal = std::process::Command::new("script");
+    terminal.args(["-qec", &command, "/dev/null"]);
+    let Ok(output) = terminal.current_dir(&folder).output() else {
+        eprintln!("SKIPPED: without `script` there is no terminal here");
+        return;
+    };
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains("error: a picture is no text"), "{shown}");
+    assert_eq!(output.status.code(), Some(2));
 }

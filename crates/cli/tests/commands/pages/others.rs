@@ -135,6 +135,15 @@ fn the_best_rows_stand_beside_the_next_the_library_and_their_doubts() {
         "{best}"
     );
     assert_eq!(lines[2].matches("<td>-</td>").count(), 0, "{best}");
+    // Of all rows, those are marked that the notes speak of; no row has a 99th percentile.
+    let (_, every) = html.split_once("<table id=\"all\">").unwrap();
+    let (every, _) = every.split_once("</table>").unwrap();
+    let marked = every.lines().filter(|line| line.contains("disturbed"));
+    let marked: Vec<&str> = marked.collect();
+    assert_eq!(marked.len(), 2, "{every}");
+    let first = |line: &&str| line.contains("<td>64 KiB</td>") && line.contains("<td>32 KiB</td>");
+    assert!(marked.iter().all(first), "{marked:?}");
+    assert!(!every.contains("p99"), "{every}");
 }
 
 #[test]
@@ -311,6 +320,12 @@ fn the_page_of_a_comparison_opens_the_schedules_of_its_rows() {
     assert!(player.contains("<h1>broadcast by chain</h1>") && player.contains(rows));
     // 8 messages of 240 bytes follow each other.
     assert!(player.contains("2000 time units"), "{player}");
+    // A table that does not fit beside the chart has the whole row.
+    make("-p 2,4,8,12,16,24,32");
+    browser.load(&path, VIEWS[0].1, false);
+    let cut = "(() => { const box = document.querySelector('.charts .scroll'); \
+               return [box.scrollWidth - box.clientWidth, box.querySelectorAll('thead th').length]; })()";
+    assert_eq!(browser.eval(cut), serde_json::json!([0, 8]));
     // Of many points or ranks there is none.
     for arguments in ["-p 4,6", "-p 65"] {
         make(arguments);

@@ -514,14 +514,14 @@ fn schedules_side_by_side_have_one_clock_and_one_axis() {
         assert!(facts.iter().all(|fact| text.contains(fact)), "{text}");
     }
     let clock = shown["clock"].as_str().unwrap();
-    assert!(clock.starts_with("time 40 of 40 time units"), "{clock}");
+    assert!(clock.starts_with("time 40 of 40, event"), "{clock}");
     // A click on a rank tells of it in the window, whatever is scrolled.
     browser.press("Home");
     browser.point_at(".picture .rank[data-rank=\"5\"] circle");
     let tip = browser.eval("document.getElementById('tip').textContent");
     let tip = tip.as_str().unwrap();
     assert!(
-        tip.starts_with("rank 5 waits until 20 time units for its step 0: receives"),
+        tip.starts_with("rank 5 waits until 20 for its step 0: receives"),
         "{tip}"
     );
     let bottom = "(() => { const box = document.querySelector('.details').getBoundingClientRect(); \
