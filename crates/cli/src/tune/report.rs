@@ -93,6 +93,13 @@ pub(super) fn print(
             (_, None) => String::new(),
         }
     };
+    // By size, the library last.
+    let leaders = tuning.rows.iter().filter(|row| row.best_segment);
+    let own = tuning.library.iter();
+    let library = own.flat_map(|own| [&own.trial].into_iter().chain(&own.for_rules));
+    let mut rows: Vec<&Trial> = leaders.chain(library).collect();
+    rows.sort_by_key(|row| row.bytes);
+    let has_p99 = rows.iter().any(|row| row.wall.shown_p99().is_some());
     let columns = Columns::<Trial>::default()
         .add(">size", |row| show_bytes(row.bytes))
         .add("algorithm", |row| row.algorithm.clone())
@@ -103,7 +110,7 @@ pub(super) fn print(
             or_dash(is_algorithm(row).then_some(row.segments))
         })
         .add(">median", |row| ns(row.wall.median))
-        .add(">p99", |row| or_dash(row.wall.shown_p99().map(ns)))
+        .add_if(has_p99, ">p99", |row| or_dash(row.wall.shown_p99().map(ns)))
         .add(">repetitions", |row| row.wall.repetitions)
         .add(">model", |row| {
             or_dash(is_algorithm(row).then(|| show_ns(row.model_time)))
@@ -116,12 +123,6 @@ pub(super) fn print(
             )
         })
         .add("", words);
-    // By size, the library last.
-    let leaders = tuning.rows.iter().filter(|row| row.best_segment);
-    let own = tuning.library.iter();
-    let library = own.flat_map(|own| [&own.trial].into_iter().chain(&own.for_rules));
-    let mut rows: Vec<&Trial> = leaders.chain(library).collect();
-    rows.sort_by_key(|row| row.bytes);
     output::table(out, &columns, rows)?;
     output::skipped(out, &job.skipped)?;
     writeln!(out, "\nthe best of each size")?;

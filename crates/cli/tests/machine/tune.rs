@@ -156,6 +156,7 @@ fn a_sweep_writes_rows_files_and_rules() {
         .success();
     let text = String::from_utf8(printed.get_output().stdout.clone()).unwrap();
     assert!(text.contains("the best of each size"), "{text}");
+    assert!(!text.contains("p99"), "{text}");
 }
 
 #[test]

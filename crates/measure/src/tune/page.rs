@@ -63,17 +63,27 @@ pub fn page(heading: &Heading, rows: &[Trial]) -> String {
         .add(">settled", settled)
         .add_if(!disturbed.is_empty(), "", doubt)
         .html("best", "The best of each size", tuning.winners(), |_| false);
+    let is_disturbed = |row: &Trial| {
+        let is_it =
+            |other: &&&Trial| (other.bytes, &other.algorithm) == (row.bytes, &row.algorithm);
+        let it = disturbed.iter().find(is_it).filter(|_| row.best_segment);
+        it.map_or("", |_| "disturbed")
+    };
+    let has_p99 = rows.iter().any(|row| row.wall.shown_p99().is_some());
     let all = named()
         .add(">segments", |row| row.segments)
         .add(">median", |row| ns(row.wall.median))
         .add(">95% from", |row| ns(row.wall.low))
         .add(">to", |row| ns(row.wall.high))
         .add(">min", |row| ns(row.wall.min))
-        .add(">p99", |row| row.wall.shown_p99().map_or("-".into(), ns))
+        .add_if(has_p99, ">p99", |row| {
+            row.wall.shown_p99().map_or("-".into(), ns)
+        })
         .add(">max", |row| ns(row.wall.max))
         .add(">repetitions", |row| row.wall.repetitions)
         .add(">model", |row| time(row.model_time))
         .add(">settled", settled)
+        .add_if(!disturbed.is_empty(), "", is_disturbed)
         .html("all", "All rows", rows, |row| row.best);
     let body = format!(
         r#"<div class="charts">

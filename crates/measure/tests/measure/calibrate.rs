@@ -4,8 +4,10 @@ use super::fits::{Fits, Line};
 use super::pairs::{levels, lines, matrices, pair_of_one_host, pairs_of};
 use super::warnings::{MAX_ERROR, noise, quality_warnings};
 use crate::sources::probe::{Pair, Probe, ProbeEffort, Work};
-use oneport::Error;
+use oneport::internal::sealed;
 use oneport::machine::{CostModel, Level};
+use oneport::run::{Clock, Element, Outcome, Place, Run, Team, WallTimes};
+use oneport::{Error, Request};
 use oneport_measure::{Calibration, calibrate, calibrate_on};
 
 /// Probes whose times follow the given model.
@@ -195,6 +197,58 @@ fn calibration_needs_two_ranks() {
         assert!(error.to_string().contains(&expected), "{error}");
         assert_eq!(error.exit_code(), 2);
     }
+}
+
+/// A team whose times are those of a run that takes much longer after the first batch of each size,
+/// which is the second measurement of it.
+struct Disturbed {
+    team: Team,
+    slow: WallTimes,
+    /// How often was measured.
+    calls: usize,
+}
+
+impl sealed::Place for Disturbed {}
+
+impl Place for Disturbed {
+    fn run<T: Element>(&mut self, run: &Run<'_, T>) -> oneport::Result<Outcome<T>> {
+        let mut outcome = self.team.run(run)?;
+        self.calls += 1;
+        if self.calls > 2 * ProbeEffort::QUICK.sizes().len() {
+            outcome.wall = self.slow.clone();
+        }
+        Ok(outcome)
+    }
+
+    fn max_ranks(&self) -> usize {
+        self.team.max_ranks()
+    }
+}
+
+#[test]
+fn a_busy_machine_is_refused_at_the_first_look() {
+    let schedule = Request::broadcast(2, 1).plan("linear").unwrap();
+    let mut team = Team::new(2).unwrap();
+    let paced = Run::<u8>::new(&schedule).clock(Clock::Paced);
+    let slow = paced.cost(CostModel::new(5e8, 0.0)).on(&mut team).unwrap();
+    let mut place = Disturbed {
+        team,
+        slow: slow.wall,
+        calls: 0,
+    };
+    let hosts = hosts("here here");
+    let error = calibrate_on(&mut place, &hosts, &Calibration::default(), |_, _| {
+        panic!("something is measured after the first look")
+    });
+    let error = error.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("calibration refused at the first look: samples of one"),
+        "{error}"
+    );
+    assert_eq!(error.exit_code(), 1);
+    assert!(place.calls > 0);
 }
 
 fn late(alpha: f64, beta: f64, latency: f64) -> Line {
