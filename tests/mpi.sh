@@ -284,11 +284,11 @@ refusals() {
     # The order of messages follows from all of the cost model.
     for other in '--latency 5us' '--eager 1KiB' '--arrivals last:1ms'; do
         # shellcheck disable=SC2086
-        expect error "^error: process 1 has costs .* (digest .*), process 0 has costs" \
+        expect error "process 1 has costs .* (digest .*), process 0 has costs" \
             1 "$oneport" run allgather -a ring --bytes 1KiB : \
             -n 1 "$oneport" run allgather -a ring --bytes 1KiB $other
         # shellcheck disable=SC2086
-        expect error "^error: process 1 has costs .* (digest .*), process 0 has costs" \
+        expect error "process 1 has costs .* (digest .*), process 0 has costs" \
             1 "$oneport" compare barrier --repetitions 2 : \
             -n 1 "$oneport" compare barrier --repetitions 2 $other
     done

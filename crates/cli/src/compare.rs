@@ -124,11 +124,11 @@ pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> R
             _ => BTreeMap::new(),
         };
         let done = site.perform(job)?;
-        done.print(out)?;
+        let mut text = Vec::new();
+        done.print(&mut text)?;
         let mut table = args.sweep.table(&args.common);
         table.sweep.players = players;
-        table.add(done.point());
-        table.write()?;
+        table.finish(out, done.point(), &text)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.varies_arrivals() {
@@ -366,7 +366,7 @@ impl CompareJob<'_> {
                 cell(row).unwrap_or_default()
             });
         }
-        output::table_with(out, &columns, &ranked.rows, output::first_is_best)?;
+        output::table_of_names(out, &columns, &ranked.rows, output::first_is_best)?;
         if ranked.lower_bound > 0.0 {
             writeln!(out, "\nlower bound  {}", unit.show(ranked.lower_bound))?;
         }

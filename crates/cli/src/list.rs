@@ -100,7 +100,7 @@ fn print(subject: Option<&Subject>, algorithms: &[&Algorithm], out: &mut dyn Wri
                 let names: Vec<_> = rows.iter().map(|a| a.name()).collect();
                 (rows[0].collective.name(), names.join(", "))
             });
-            output::wrapped_summary(out, &names.collect::<Vec<_>>())?;
+            output::wrapped_summary(out, 0, &names.collect::<Vec<_>>())?;
             writeln!(out, "\noneport list COLLECTIVE or ALGORITHM says more.")?;
         }
         Some(Subject::Collective(kind)) if algorithms.is_empty() => {
@@ -114,7 +114,7 @@ fn print(subject: Option<&Subject>, algorithms: &[&Algorithm], out: &mut dyn Wri
             for (i, row) in algorithms.iter().enumerate() {
                 let gap = if i > 0 { "\n" } else { "" };
                 writeln!(out, "{gap}{} {}", row.collective.name(), row.name())?;
-                output::wrapped_summary(out, &lines(row))?;
+                output::wrapped_summary(out, 0, &lines(row))?;
             }
         }
     }
@@ -152,12 +152,13 @@ fn operator(algorithm: &Algorithm) -> &'static str {
 /// Prints the algorithms of one collective, wrapped to the columns of the terminal. Narrow ones
 /// have no room for the volume.
 fn table(out: &mut dyn Write, algorithms: &[&Algorithm]) -> Result<()> {
-    /// Of a name, the ports and the operator, with the gaps after them.
-    const FIXED: [u16; 3] = [19, 7, 8];
     let room = output::columns();
-    let wide = room >= 100;
-    let left = room - FIXED.iter().sum::<u16>() - 2 * (FIXED.len() as u16 + u16::from(wide) + 1);
-    let mut widths = FIXED.to_vec();
+    let wide = room > 100;
+    let name = algorithms.iter().map(|a| a.name().len()).max();
+    // Of a name, the ports and the operator.
+    let mut widths = vec![name.unwrap_or(0) as u16, 7, 8];
+    let gaps = 2 * (widths.len() as u16 + u16::from(wide) + 1);
+    let left = room - widths.iter().sum::<u16>() - gaps;
     match wide {
         true => widths.extend([left * 41 / 100, left * 29 / 100, left * 30 / 100]),
         false => widths.extend([left / 2, left / 2]),

@@ -16,7 +16,8 @@ use serde::Serialize;
 use serde_json::ser::{Formatter, PrettyFormatter};
 
 pub(crate) use self::table::{
-    WRONG, columns, first_is_best, summary, table, table_with, wrapped_summary, wrapped_table,
+    WRONG, columns, first_is_best, summary, table, table_of_names, table_with, wrapped_summary,
+    wrapped_table,
 };
 use crate::host;
 use crate::units::rounded;
@@ -406,13 +407,26 @@ pub(crate) fn none_applies(skipped: &[Skipped]) -> anyhow::Error {
     )
 }
 
+/// Those that are left out, by reason.
 pub(crate) fn skipped(out: &mut dyn Write, skipped: &[Skipped]) -> Result<()> {
-    let Some(width) = skipped.iter().map(|s| s.algorithm.len()).max() else {
-        return Ok(());
-    };
-    writeln!(out, "\nnot applicable:")?;
+    let mut reasons: Vec<(String, &str)> = Vec::new();
     for Skipped { algorithm, reason } in skipped {
-        writeln!(out, "  {algorithm:width$}  {reason}")?;
+        // The names stand before it.
+        let own = reason.strip_prefix(&**algorithm);
+        let reason = own
+            .and_then(|rest| rest.strip_prefix(' '))
+            .unwrap_or(reason);
+        match reasons.iter_mut().find(|(_, other)| *other == reason) {
+            Some((names, _)) => *names += &format!(", {algorithm}"),
+            None => reasons.push((algorithm.to_string(), reason)),
+        }
     }
-    Ok(())
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    let reasons = reasons
+        .iter()
+        .map(|(names, why)| (&**names, (*why).to_string()));
+    writeln!(out, "\nnot applicable:")?;
+    wrapped_summary(out, 2, &reasons.collect::<Vec<_>>())
 }

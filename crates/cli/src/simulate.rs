@@ -106,7 +106,7 @@ struct RankTotals {
 /// Simulates and prints.
 pub(crate) fn run(args: &SimulateArgs, out: &mut dyn Write) -> Result<ExitCode> {
     args.sweep.writable()?;
-    let mut table = args.sweep.table(&args.common);
+    let table = args.sweep.table(&args.common);
     if args.common.points().len() > 1 {
         if args.wants_steps() {
             bail!("--ranks-table, --critical-path and --explain are for one schedule, not a table");
@@ -120,11 +120,11 @@ pub(crate) fn run(args: &SimulateArgs, out: &mut dyn Write) -> Result<ExitCode> 
         });
     }
     let found = Simulated::of(args)?;
-    output::answer(out, args.common.json, &found.json(args), |out| {
+    let mut text = Vec::new();
+    output::answer(&mut text, args.common.json, &found.json(args), |out| {
         found.print(args, out)
     })?;
-    table.add(found.point());
-    table.write()?;
+    table.finish(out, found.point(), &text)?;
     Ok(ExitCode::SUCCESS)
 }
 

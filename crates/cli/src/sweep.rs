@@ -379,6 +379,7 @@ impl Table<'_> {
         if let Some(partial) = partial {
             self.add(partial);
         }
+        self.ensure_shown(&complete)?;
         output::answer(out, self.common.json, &self.json(), |out| self.print(out))?;
         self.sweep.rows = complete;
         if left == 0 || !self.sweep.rows.is_empty() {
@@ -395,7 +396,7 @@ impl Table<'_> {
         Ok(ExitCode::from(130))
     }
 
-    pub(crate) fn add(&mut self, point: Point) {
+    fn add(&mut self, point: Point) {
         self.collective = point.collective.into();
         self.ports = match point.ports.k() {
             1 => point.ports.name().into(),
@@ -487,14 +488,26 @@ impl Table<'_> {
         }
     }
 
-    pub(crate) fn write(&self) -> Result<()> {
+    /// The table of one point, whose answer is `text`: prints that and writes the files.
+    pub(crate) fn finish(mut self, out: &mut dyn Write, point: Point, text: &[u8]) -> Result<()> {
+        self.add(point);
+        self.ensure_shown(&self.sweep.rows)?;
+        out.write_all(text)?;
+        self.write()
+    }
+
+    /// Refuses a quantity that no row has, before anything is printed.
+    fn ensure_shown(&self, rows: &[SweepRow]) -> Result<()> {
         if let Some(show) = self.args.show {
-            let rows = &self.sweep.rows;
             let value = |row| self.sweep.quantity(row, show.quantity());
             if !rows.is_empty() && !rows.iter().any(|row| value(row).is_some()) {
                 bail!("no row has what --show asks for: leave it out");
             }
         }
+        Ok(())
+    }
+
+    fn write(&self) -> Result<()> {
         for path in &self.args.output {
             let content = match kind_of(path)? {
                 FileKind::Csv => output::csv(self.lines(true))?,

@@ -68,15 +68,20 @@ pub(super) fn measure<T: Element>(
             .verified()
     };
     let mut runs: Vec<Run<'_, T>> = schedules.iter().map(run).collect();
+    let mut without_library = None;
     if site.world.is_some() {
         match by_library(site, &runs[0])? {
             Ok(own) => runs.push(own),
-            Err(reason) => output::note(&format!("the library is not measured: {reason}")),
+            Err(reason) => without_library = Some(reason),
         }
     }
     let progress = WorkBar::new(0, "measuring {wide_bar} {percent}%, {eta} left");
     let mut rows = interleave(site, &runs, |done, of| progress.set(done, of))?;
     progress.finish();
+    // What refuses all runs is the error above, and said once.
+    if let Some(reason) = without_library {
+        output::note(&format!("the library is not measured: {reason}"));
+    }
     let library = rows.split_off(of.len()).pop();
     for (row, of) in rows.iter().zip(&mut *of) {
         let wall = WallSummary::of(&row.wall);

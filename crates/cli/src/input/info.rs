@@ -73,13 +73,14 @@ fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 
-/// Lists sizes, with repeated ones counted: `3 B, 4 x 2 B, 1 B`.
+/// Lists sizes, with repeated ones counted: `3 B, 4 x 2 B, 1 B`. Rounded ones that differ would
+/// look alike.
 fn show_sizes(sizes: &[u64]) -> String {
     const MAX_SHOWN: usize = 12;
     let runs: Vec<&[u64]> = sizes.chunk_by(|a, b| a == b).collect();
     let show = |run: &&[u64]| match run {
-        [size] => show_bytes(*size),
-        _ => format!("{} x {}", run.len(), show_bytes(run[0])),
+        [size] => format!("{size} B"),
+        _ => format!("{} x {} B", run.len(), run[0]),
     };
     let mut shown: Vec<String> = runs.iter().take(MAX_SHOWN).map(show).collect();
     if runs.len() > MAX_SHOWN {

@@ -21,7 +21,33 @@ pub(crate) fn table<R>(
     columns: &Columns<R>,
     rows: impl IntoIterator<Item = impl Borrow<R>>,
 ) -> Result<()> {
-    table_with(out, columns, rows, |_| None)
+    styled(out, columns, cells_of(columns, rows), |_| None)
+}
+
+/// As [`table`], with one row for all that differ in their names alone, which stand in the first
+/// column: they are listed there.
+pub(crate) fn table_of_names<R>(
+    out: &mut dyn Write,
+    columns: &Columns<R>,
+    rows: impl IntoIterator<Item = impl Borrow<R>>,
+    style: impl Fn(usize) -> Option<Style>,
+) -> Result<()> {
+    /// A list of names is broken before it is wider, unless one name is.
+    const MAX_WIDTH: usize = 30;
+    let mut folded: Vec<Vec<String>> = Vec::new();
+    for mut cells in cells_of(columns, rows) {
+        let equal = folded.iter_mut().find(|row| row[1..] == cells[1..]);
+        let Some(equal) = equal else {
+            folded.push(cells);
+            continue;
+        };
+        let (names, name) = (&mut equal[0], cells.swap_remove(0));
+        let last = names.lines().next_back().unwrap_or_default();
+        let fits = last.len() + ", ".len() + name.len() < MAX_WIDTH;
+        *names += if fits { ", " } else { ",\n" };
+        *names += &name;
+    }
+    styled(out, columns, folded, style)
 }
 
 const BEST: Style = Style::new().bold();
@@ -38,6 +64,21 @@ pub(crate) fn table_with<R>(
     rows: impl IntoIterator<Item = impl Borrow<R>>,
     style: impl Fn(usize) -> Option<Style>,
 ) -> Result<()> {
+    styled(out, columns, cells_of(columns, rows), style)
+}
+
+fn styled<R>(
+    out: &mut dyn Write,
+    columns: &Columns<R>,
+    rows: Vec<Vec<String>>,
+    style: impl Fn(usize) -> Option<Style>,
+) -> Result<()> {
+    // By line below the header: its row.
+    let heights = rows.iter().map(|row| row[0].lines().count().max(1));
+    let of_line = heights
+        .enumerate()
+        .flat_map(|(row, n)| std::iter::repeat_n(row, n));
+    let of_line: Vec<usize> = of_line.collect();
     let mut table = plain_table(columns, rows);
     // What does not fit is left out from the right, and named below.
     let widths = table.column_max_content_widths();
@@ -62,6 +103,7 @@ pub(crate) fn table_with<R>(
         let text = text.trim_end();
         // The header has the first line.
         let row = line.checked_sub(1).filter(|_| coloured);
+        let row = row.and_then(|line| of_line.get(line).copied());
         match row.and_then(&style) {
             Some(style) => writeln!(out, "{style}{text}{style:#}")?,
             None => writeln!(out, "{text}")?,
@@ -94,7 +136,7 @@ pub(crate) fn wrapped_table<R>(
     rows: impl IntoIterator<Item = impl Borrow<R>>,
     widths: &[u16],
 ) -> Result<()> {
-    let mut table = plain_table(columns, rows);
+    let mut table = plain_table(columns, cells_of(columns, rows));
     arranged(&mut table, widths);
     print_table(out, &table)
 }
@@ -108,15 +150,19 @@ fn arranged(table: &mut Table, widths: &[u16]) {
     }
 }
 
-fn plain_table<R>(columns: &Columns<R>, rows: impl IntoIterator<Item = impl Borrow<R>>) -> Table {
+fn cells_of<R>(
+    columns: &Columns<R>,
+    rows: impl IntoIterator<Item = impl Borrow<R>>,
+) -> Vec<Vec<String>> {
+    let visible = |cell: String| escape::visible(&cell).into_owned();
+    let cells = |row: &R| columns.cells(row).into_iter().map(visible).collect();
+    rows.into_iter().map(|row| cells(row.borrow())).collect()
+}
+
+fn plain_table<R>(columns: &Columns<R>, rows: Vec<Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table.set_header(columns.titles());
-    let visible = |cell: String| escape::visible(&cell).into_owned();
-    let cells = |row: &R| columns.cells(row).into_iter().map(visible);
-    let rows = rows
-        .into_iter()
-        .map(|row| cells(row.borrow()).collect::<Vec<_>>());
     table.add_rows(rows);
     for (own, column) in table.column_iter_mut().zip(columns.iter()) {
         own.set_padding(PADDING);
@@ -147,15 +193,24 @@ pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result
     Ok(())
 }
 
-/// As [`summary`], with values wrapped to the columns of the terminal.
-pub(crate) fn wrapped_summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result<()> {
+/// As [`summary`], indented, with names and values wrapped to the columns of the terminal.
+pub(crate) fn wrapped_summary(
+    out: &mut dyn Write,
+    indent: u16,
+    summary: &[(&str, String)],
+) -> Result<()> {
+    /// Of names.
+    const MAX_WIDTH: usize = 36;
     let names = summary.iter().map(|(name, _)| name.len());
-    let width = names.max().unwrap_or(0) as u16;
+    let width = indent + names.max().unwrap_or(0).min(MAX_WIDTH) as u16;
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     for (name, value) in summary {
         table.add_row([name, value.as_str()]);
     }
     arranged(&mut table, &[width, columns() - width - PADDING.1]);
+    if let Some(names) = table.column_mut(0) {
+        names.set_padding((indent, PADDING.1));
+    }
     print_table(out, &table)
 }

@@ -19,6 +19,41 @@ fn tables_fit_the_terminal_and_name_what_they_leave_out() {
     assert!(!shown("200").contains("where lines"));
 }
 
+/// JSON has them all.
+#[test]
+fn what_differs_by_name_alone_is_one_row() {
+    let compare = "compare broadcast -p 16 --bytes 8";
+    let lines = text(compare);
+    let names = lines
+        .lines()
+        .skip_while(|line| !line.starts_with("binomial"));
+    let names: Vec<_> = names.take(2).map(|line| line.split("  ").next()).collect();
+    let expected = ["binomial, bine, knomial,", "ordered, bi-greedy, circulant"];
+    assert_eq!(names, expected.map(Some), "{lines}");
+    let left_out = "\n  uni-greedy, out-of-order  broadcast is not planned for bi ports\n";
+    assert!(lines.contains(left_out), "{lines}");
+    let all = json(compare);
+    assert_eq!(all["rows"].as_array().unwrap().len(), 17);
+    assert_eq!(all["skipped"].as_array().unwrap().len(), 2);
+    // Equal times by other numbers of messages are two rows.
+    let others = text("compare allreduce -p 7 --bytes 64KiB --ports uni");
+    let row = |name: &str| others.lines().any(|line| line.starts_with(name));
+    assert!(
+        row("rabenseifner, swing ") && row("uni-greedy, out-of-order "),
+        "{others}"
+    );
+}
+
+#[test]
+fn a_list_of_algorithms_names_them_in_one_line() {
+    let list = text("list allreduce");
+    assert!(list.contains("\nrecursive-multiplying  uni, bi"), "{list}");
+    assert!(
+        list.lines().all(|line| line.chars().count() <= 100),
+        "{list}"
+    );
+}
+
 #[test]
 fn a_range_of_sizes_makes_a_table() {
     let folder = folder("sweep");
