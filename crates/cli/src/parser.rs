@@ -286,7 +286,9 @@ fn with_similar_names(mut error: clap::Error, parser: &Command) -> clap::Error {
         let like = [args::element_type_like(typed), args::operator_like(typed)];
         let mut like = like.into_iter().flatten();
         let like = like.find(|like| names.iter().any(|valid| valid == like));
-        let similar = names.iter().filter_map(|name| Some((edits(typed, name)?, &**name)));
+        let similar = names
+            .iter()
+            .filter_map(|name| Some((edits(typed, name)?, &**name)));
         let nearest = like.or_else(|| similar.min().map(|(_, name)| name));
         let nearest = nearest.map(|name| ContextValue::String(name.to_owned()));
         error.remove(ContextKind::SuggestedValue);
