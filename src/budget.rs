@@ -53,6 +53,9 @@ pub mod quick {
     /// Steps of a schedule that is timed beside others.
     pub const MAX_STEPS: u64 = 1 << 16;
 
+    /// Steps of a schedule whose messages are measured for a lower bound: about 0.1 s.
+    pub const MAX_SCANNED_STEPS: usize = 1 << 22;
+
     /// Tables that planning fills, in bytes.
     pub const MAX_TABLE_BYTES: u64 = 1 << 26;
 

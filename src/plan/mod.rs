@@ -59,6 +59,7 @@ pub(crate) mod tree {
     pub(crate) mod knomial;
     pub(crate) mod linear;
     pub(crate) mod multi_tree;
+    pub(crate) mod optimal_binary;
     pub(crate) mod ordered;
     pub(crate) mod postal;
     pub(crate) mod split_binary;
@@ -104,6 +105,7 @@ pub(crate) mod exchange {
     pub(crate) mod neighbor_exchange;
     pub(crate) mod pairwise;
     pub(crate) mod pat;
+    pub(crate) mod pipelined_ring;
     pub(crate) mod rabenseifner;
     pub(crate) mod recursive_multiplying;
     pub(crate) mod ring;
@@ -150,6 +152,7 @@ pub(crate) mod gather {
 
     pub mod binary;
     pub mod binomial;
+    pub(in crate::plan) mod decreasing;
     pub mod degrading;
     pub(in crate::plan) mod earliest;
     pub mod heterogeneous;
@@ -161,6 +164,7 @@ pub(crate) mod gather {
     pub mod rank_ordered;
     mod row;
     mod subsets;
+    pub(in crate::plan) mod ternary;
     mod tree;
     mod tree_costs;
     pub mod two_groups;
@@ -213,6 +217,7 @@ const ALGORITHMS: &[Row] = &[
     tree::postal::REDUCE,
     tree::arrival_tree::REDUCE,
     tree::unordered::REDUCE,
+    tree::optimal_binary::REDUCE,
     broadcast(tree::binomial::REDUCE),
     broadcast(tree::bine::REDUCE),
     broadcast(tree::knomial::REDUCE),
@@ -235,6 +240,7 @@ const ALGORITHMS: &[Row] = &[
     broadcast(tree::postal::REDUCE),
     broadcast(tree::arrival_tree::REDUCE),
     tree::unordered::BROADCAST,
+    tree::optimal_binary::BROADCAST,
     circulant::census::ALLREDUCE,
     circulant::allgather::ALLREDUCE,
     circulant::n_blocks::ALLREDUCE,
@@ -272,6 +278,7 @@ const ALGORITHMS: &[Row] = &[
     exchange::pat::ALLGATHER,
     exchange::neighbor_exchange::ALLGATHER,
     exchange::ring::ALLGATHER,
+    exchange::pipelined_ring::ALLGATHER,
     exchange::all_pairs::ALLGATHER,
     exchange::linear::ALLGATHER,
     exchange::synthesized::ALLGATHER,
@@ -319,6 +326,9 @@ const ALGORITHMS: &[Row] = &[
     gather::ported::ADAPTIVE_GATHER,
     gather::ported::GATHER,
     gather::noncontiguous::GATHER,
+    gather::decreasing::GATHER,
+    gather::ported::KNOMIAL_GATHER,
+    gather::ternary::GATHER,
     gather::linear::SCATTER,
     gather::binomial::OBLIVIOUS_SCATTER,
     gather::binomial::BEST_ROOT_SCATTER,
@@ -332,6 +342,9 @@ const ALGORITHMS: &[Row] = &[
     gather::ported::ADAPTIVE_SCATTER,
     gather::ported::SCATTER,
     gather::noncontiguous::SCATTER,
+    gather::decreasing::SCATTER,
+    gather::ported::KNOMIAL_SCATTER,
+    gather::ternary::SCATTER,
 ];
 
 /// The rows of the algorithms for machines with nodes. They are candidates only there.

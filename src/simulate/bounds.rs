@@ -39,6 +39,16 @@
 //! another rank, too. A gather, or a scatter, takes at least `alpha + beta s` for the load `s` of
 //! the port, and then `gamma_copy b` or `beta b / k`, whichever is less.
 //!
+//! **Whole blocks.** Let a vector of `m` elements go from one rank to `n` others, or back, in
+//! messages of at most `s` and at least `l` elements each: in `q = ceil(m / s)` blocks at least. Of
+//! the elements that the root sends last for the first time, no other rank has any before, so they
+//! take `ceil(log_{k+1} (n + 1))` messages of at least `l` from then on. Before, the root has sent
+//! all others, in at least `q - 1` messages: `q - 1 + ceil(log2 (n + 1))` rounds on one port (Träff,
+//! "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", section 1),
+//! and `(q - 1) alpha + beta (m - s)` before the others. On `k` ports up to `k - 1` of the messages
+//! may not have ended when the last one starts. This judges schedules that cut the vector alike; it
+//! is no bound for others.
+//!
 //! **Links.** Where links differ, `bounds/links.rs` has the shortest path to the farthest rank and
 //! the least work of each rank's ports; they count as path and port.
 //!
@@ -58,9 +68,10 @@ use std::borrow::Borrow;
 use self::demand::Demand;
 use self::links::{lines_below, min_link};
 use self::rounds::{gossip, steps};
+use crate::budget::quick;
 use crate::machine::{CostModel, Eager, Ports};
-use crate::schedule::collective::{Collective, Extent, Kind};
-use crate::schedule::{Layout, Schedule, ScheduleSource};
+use crate::schedule::collective::{Collective, Extent, Holders, Kind};
+use crate::schedule::{Layout, Schedule, ScheduleSource, total_len};
 
 /// Lower bounds on the time of a schedule, in the unit of the costs, and on what it sends; each is
 /// valid alone.
@@ -77,8 +88,16 @@ pub struct LowerBounds {
     pub path: f64,
     /// Time of the messages that the busiest port carries.
     pub port: f64,
-    /// The largest of all times.
+    /// The largest of all times above.
     pub largest: f64,
+    /// Blocks into which the messages of these programs cut the vector of a broadcast, reduction or
+    /// multicast, at least; 0 if that is not known, or senders do not wait. The next two are for all
+    /// schedules with messages of such sizes, not for others.
+    pub blocks: usize,
+    /// Time for so many blocks, whatever combining takes.
+    pub block_time: f64,
+    /// Messages that follow each other for so many blocks.
+    pub block_rounds: usize,
     /// Messages that follow each other.
     pub rounds: usize,
     /// Messages of all ranks together.
@@ -157,14 +176,52 @@ pub(crate) fn lower_bound_of_programs(
     let (collective, ranks) = (ScheduleSource::collective(programs), programs.ranks());
     let unsplit_on = Some(ports.k()).filter(|&k| k > 1 && splits_no_block(programs, &collective));
     let layouts = (0..ranks).map(|rank| programs.layout_of(rank));
-    bounds_of(
+    let bounds = bounds_of(
         &collective,
         ports,
         layouts,
         (ranks, unsplit_on),
         cost,
         element_bytes,
-    )
+    );
+    match message_sizes(programs, &collective) {
+        Some((m, sizes)) if bounds.rounds > 0 && matches!(cost.sends_eagerly(), Eager::None) => {
+            bounds.of_blocks(number(m), sizes, ports, element_bytes, cost)
+        }
+        _ => bounds,
+    }
+}
+
+/// The elements of the vector that goes from one rank to others, or back, and the most and the
+/// fewest elements of a message; `None` for other collectives and too many steps.
+fn message_sizes(
+    programs: &impl ScheduleSource,
+    collective: &Collective,
+) -> Option<(usize, (usize, usize))> {
+    let row = collective.kind().row();
+    let root = collective.root()?;
+    let all = programs.layout_of(root);
+    let m = match row.input.0 == Holders::Root {
+        true => total_len(&all.input),
+        false => total_len(&all.output),
+    };
+    let (mut most, mut fewest, mut steps) = (0, usize::MAX, 0);
+    if (row.input.1, row.output.1) != (Extent::Whole, Extent::Whole) {
+        return None;
+    }
+    for rank in 0..programs.ranks() {
+        for step in programs.program_of(rank) {
+            steps += 1;
+            if steps > quick::MAX_SCANNED_STEPS {
+                return None;
+            }
+            if step.is_send() && !step.is_empty() {
+                most = most.max(step.len());
+                fewest = fewest.min(step.len());
+            }
+        }
+    }
+    (most > 0 && m > 0).then_some((m, (most, fewest.min(most))))
 }
 
 /// As [`Schedule::lower_bound`], for an iterator over the layouts of all ranks in rank order. Any
@@ -234,6 +291,30 @@ fn bounds_of(
 }
 
 impl LowerBounds {
+    /// The bounds with those of the blocks of `m` elements that messages of these sizes make.
+    fn of_blocks(
+        self,
+        m: f64,
+        (most, fewest): (usize, usize),
+        ports: Ports,
+        element_bytes: u64,
+        cost: &CostModel,
+    ) -> LowerBounds {
+        let ((alpha, beta), k) = (min_link(cost), number(ports.k().max(1)));
+        let message = |elements: f64| alpha + beta * (elements * element_bytes as f64);
+        let most = number(most).min(m);
+        let before = (m / most).ceil() - 1.0;
+        let sent = before * alpha + message(m - most) - alpha;
+        let on_port = ((sent - (k - 1.0) * message(most)) / k).max(0.0);
+        let last = steps(self.messages + 1, ports.k().max(1));
+        LowerBounds {
+            blocks: before as usize + 1,
+            block_rounds: (before / k) as usize + last as usize,
+            block_time: on_port + f64::from(last) * message(number(fewest)),
+            ..self
+        }
+    }
+
     fn with_largest(self) -> LowerBounds {
         let all = [self.bandwidth, self.computation, self.path, self.port];
         let largest = all.into_iter().fold(self.latency, f64::max);
@@ -288,6 +369,7 @@ impl Demand {
             rounds: steps.max(gossip) as usize,
             messages: self.messages,
             elements: self.total as usize,
+            ..LowerBounds::default()
         }
         .with_largest()
     }

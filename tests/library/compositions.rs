@@ -15,13 +15,15 @@ use crate::oracle::{self, Outcome};
 use crate::support::cases::cases;
 use crate::support::sample::Sample;
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 8] = [
     Kind::Broadcast,
     Kind::Reduce,
     Kind::Allreduce,
     Kind::Allgather,
     Kind::ReduceScatter,
     Kind::Alltoall,
+    Kind::Gather,
+    Kind::Scatter,
 ];
 
 /// Costs of the links within nodes and between them: alpha and beta.
@@ -230,6 +232,14 @@ fn times_are_the_sums_of_the_closed_forms_of_the_phases() {
             times("hier(recursive-doubling,binomial)", Kind::Allreduce, m),
             doubling + within
         );
+        // A binomial tree of blocks of b takes log2(p) alpha + (p-1) beta b.
+        let gathered = |n: usize, b: usize, (alpha, beta): (f64, f64)| {
+            log2(n) * alpha + ((n - 1) * b) as f64 * beta
+        };
+        let leaders = gathered(n, blocks, COSTS[0]) + gathered(nodes, n * blocks, COSTS[1]);
+        for kind in [Kind::Gather, Kind::Scatter] {
+            assert_eq!(times("hier(oblivious,oblivious)", kind, blocks), leaders);
+        }
         // Each lane has a part of m/n; a ring does not care which data comes first.
         let part = m / n;
         let ring = |m: usize| (n - 1) as f64 * near(m);

@@ -7,7 +7,7 @@ use oneport::internal::gather::{
 use oneport::machine::Links;
 use oneport::plan::distribution::Distribution;
 use oneport::random::Generator;
-use oneport::{CostModel, Ports, Result};
+use oneport::{CostModel, Kind, Ports, Request, Result};
 
 use crate::support::cases::is_long;
 
@@ -339,6 +339,122 @@ fn the_best_adaptive_root_is_the_best_of_all() {
             .map(|root| time(&fixed(root)))
             .fold(f64::INFINITY, f64::min);
         assert_eq!(time(&free), best, "{free:?}");
+    }
+}
+
+/// The makespan of the named algorithm's gather of these blocks at `root`, proved correct.
+fn gathered(name: &str, blocks: &[usize], ports: Ports, root: usize, cost: &CostModel) -> f64 {
+    let request = Request::new(Kind::Gather, blocks.len(), 1);
+    let request = request.blocks(Some(blocks.to_vec())).root(root);
+    let request = request.ports(ports).cost(cost.clone());
+    let schedule = request.plan(name).unwrap();
+    assert!(schedule.check().is_correct());
+    schedule.simulate(cost).unwrap().makespan()
+}
+
+#[test]
+fn ranks_renumbered_by_decreasing_blocks() {
+    // Numbers 0..4 are ranks 1, 3, 2, 0: 5 arrives at 15, then what 0 has sent to 2.
+    let cost = CostModel::new(10.0, 1.0);
+    let time = gathered("decreasing", &[1, 9, 2, 5], Ports::BI, 1, &cost);
+    assert_eq!(time, 15.0 + 10.0 + 3.0);
+    // Blocks that decrease already: the oblivious tree of the paper, to rank 0.
+    let mut random = Generator::new(11);
+    for p in 1..40 {
+        let mut blocks: Vec<usize> = (0..p).map(|_| random.below(50)).collect();
+        blocks.sort_by_key(|&b| std::cmp::Reverse(b));
+        let of = |name| gathered(name, &blocks, Ports::BI, 0, &cost);
+        let at_lowest = oblivious_at_lowest(&blocks, &cost);
+        assert_eq!(of("decreasing"), at_lowest, "{blocks:?}");
+    }
+}
+
+/// The time of the binomial tree whose subtrees are rooted at their lowest ranks.
+fn oblivious_at_lowest(blocks: &[usize], cost: &CostModel) -> f64 {
+    let (mut ready, mut data) = (vec![0.0f64; blocks.len()], blocks.to_vec());
+    let mut half = 1;
+    while half < blocks.len() {
+        for to in (0..blocks.len() - half).step_by(2 * half) {
+            let from = to + half;
+            if data[from] > 0 {
+                ready[to] = ready[to].max(ready[from]) + cost.transfer(from, to, data[from] as u64);
+            }
+            data[to] += data[from];
+        }
+        half *= 2;
+    }
+    ready[0]
+}
+
+/// The optimum of multiprocessor scheduling: the least time at which `k` machines have done all
+/// `jobs`, by trying each machine for each job.
+fn scheduled(jobs: &[usize], machines: &mut [usize]) -> usize {
+    let Some((&job, rest)) = jobs.split_first() else {
+        return machines.iter().copied().max().unwrap_or(0);
+    };
+    let mut least = usize::MAX;
+    for m in 0..machines.len() {
+        machines[m] += job;
+        least = least.min(scheduled(rest, machines));
+        machines[m] -= job;
+    }
+    least
+}
+
+/// Theorem 6: with blocks sent directly, k ports are k machines. Copies take time, so that the
+/// program over sets does not apply.
+#[test]
+fn several_ports_share_blocks_as_machines_share_jobs() {
+    let fifteen = [3, 3, 2, 2, 2].repeat(3);
+    let mut cases = vec![(fifteen, 2, 18)];
+    let mut random = Generator::new(12);
+    for _ in 0..30 {
+        let jobs: Vec<usize> = (0..6 + random.below(3))
+            .map(|_| 1 + random.below(30))
+            .collect();
+        let k = 2 + random.below(2);
+        let least = scheduled(&jobs, &mut vec![0; k]);
+        cases.push((jobs, k, least));
+    }
+    // Other trees may be better where a start-up takes time.
+    for (jobs, k, least) in cases {
+        let blocks: Vec<usize> = [5].into_iter().chain(jobs).collect();
+        let cost = CostModel::new(0.0, 1.0).gamma_copy(1.0);
+        let time = gathered("ported", &blocks, Ports::BI.with_k(k), 0, &cost);
+        assert_eq!(time, (5 + least) as f64, "{blocks:?} {k}");
+    }
+}
+
+#[test]
+fn knomial_gathers_join_as_many_subcubes_as_there_are_ports_and_one() {
+    let cost = CostModel::new(10.0, 1.0);
+    for (p, k, rounds, beta) in [
+        (9, 2, 2.0, 4),
+        (27, 2, 3.0, 13),
+        (16, 3, 2.0, 5),
+        (8, 1, 3.0, 7),
+    ] {
+        let time = gathered("knomial", &vec![5; p], Ports::BI.with_k(k), 0, &cost);
+        assert_eq!(time, rounds * 10.0 + (5 * beta) as f64, "{p} {k}");
+    }
+}
+
+/// Footnote 1 of section 2: copies may overlap communication.
+#[test]
+fn trees_for_copies_that_overlap_are_no_slower_than_those_for_free_copies() {
+    let cost = CostModel::new(5.0, 1.0).gamma_copy(1.0).overlap(true);
+    let blocks = [37, 36, 17, 40, 6, 28];
+    assert!(gathered("optimal", &blocks, Ports::UNI, 0, &cost) <= 142.0);
+    let mut random = Generator::new(13);
+    for _ in 0..40 {
+        let p = 2 + random.below(7);
+        let blocks: Vec<usize> = (0..p).map(|_| 1 + random.below(40)).collect();
+        let root = random.below(p);
+        let request = Request::new(Kind::Gather, p, 1).blocks(Some(blocks.clone()));
+        let free = request.root(root).cost(CostModel::new(5.0, 1.0));
+        let free = free.plan("optimal").unwrap().simulate(&cost).unwrap();
+        let own = gathered("optimal", &blocks, Ports::BI, root, &cost);
+        assert!(own <= free.makespan(), "{blocks:?} {root}");
     }
 }
 

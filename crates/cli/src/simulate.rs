@@ -27,7 +27,7 @@ use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::sweep::{Point, SweepArgs};
 use crate::task::{bar_length, finite};
-use crate::units::{Number, number, show_bytes};
+use crate::units::{Number, counted, number, show_bytes};
 
 options! {
     /// Time a schedule exactly in the cost model.
@@ -217,6 +217,25 @@ impl Simulated {
         self.bounds.largest.max(self.series.unwrap_or(0.0))
     }
 
+    /// The name of the largest lower bound.
+    fn bound_by(&self) -> Option<&'static str> {
+        let bounds = &self.bounds;
+        let named = [
+            ("series", self.series.unwrap_or(0.0)),
+            ("latency", bounds.latency),
+            ("bandwidth", bounds.bandwidth),
+            ("computation", bounds.computation),
+            ("path", bounds.path),
+            ("port", bounds.port),
+        ];
+        let largest = self.bound();
+        let mut largest = named.iter().filter(|(_, bound)| *bound == largest);
+        largest
+            .next()
+            .map(|(name, _)| *name)
+            .filter(|_| self.bound() > 0.0)
+    }
+
     /// Time divided by lower bound.
     fn x_bound(&self) -> Option<Number> {
         let bound = self.bound();
@@ -245,7 +264,14 @@ impl Simulated {
                 path: Number(bounds.path),
                 port: Number(bounds.port),
                 series (optional): self.series.map(Number),
+                // Of all schedules that cut the vector into so many blocks.
+                whole_blocks (optional): (bounds.blocks > 0).then(|| record! {
+                    blocks: bounds.blocks,
+                    time: Number(bounds.block_time),
+                    rounds: bounds.block_rounds,
+                }),
             },
+            bound_by (optional): self.bound_by(),
             closed_form: self.closed_form.map(Number),
             // The row of a published table.
             published: self.published.as_ref().map(|published| record! {
@@ -255,6 +281,12 @@ impl Simulated {
                 best_segment: published.best_segment
                     .and_then(|s| finite(s * input.element_bytes as f64)),
                 best_time: published.best_time.and_then(finite),
+                terms (optional): published.terms.map(|[latency, bandwidth, computation]| record! {
+                    latency: Number(latency),
+                    bandwidth: Number(bandwidth),
+                    computation: Number(computation),
+                }),
+                penalty (optional): published.penalty.map(Number),
                 erratum (optional): published.erratum,
             }),
             alpha: Number(linear.alpha),
@@ -303,10 +335,23 @@ impl Simulated {
         summary.push(("time", unit.show(self.timed.time)));
         summary.extend(self.input.summary_of_late(self.timed.time));
         if let Some(ratio) = self.x_bound() {
-            let bound = unit.show(self.bound());
+            let (bound, by) = (unit.show(self.bound()), self.bound_by().unwrap_or_default());
             summary.push((
                 "lower bound",
-                format!("{bound} (time is {} times that)", number(ratio.0, 4)),
+                format!("{bound} (time is {} times that), {by}", number(ratio.0, 4)),
+            ));
+        }
+        let bounds = &self.bounds;
+        if bounds.block_time > self.bound() {
+            summary.push((
+                "for blocks",
+                format!(
+                    "{} (time is {} times that), {} rounds: of all schedules in {}",
+                    unit.show(bounds.block_time),
+                    number(self.timed.time / bounds.block_time, 4),
+                    bounds.block_rounds,
+                    counted(bounds.blocks, "block"),
+                ),
             ));
         }
         if let Some(closed) = self.closed_form {
@@ -363,6 +408,15 @@ impl Simulated {
             );
         } else if let Some(time) = published.best_time.filter(|time| time.is_finite()) {
             text += &format!("; {} with the best number of segments", unit.show(time));
+        }
+        if let Some([latency, bandwidth, computation]) = published.terms {
+            let [alpha, beta, gamma] = [latency, bandwidth, computation].map(|t| unit.show(t));
+            text += &format!("; terms at least {alpha}, {beta}, {gamma} (Table II)");
+        }
+        if let Some(penalty) = published.penalty.filter(|&penalty| penalty > 0.0) {
+            let share = 100.0 * penalty / published.time;
+            let (penalty, share) = (unit.show(penalty), number(share, 3));
+            text += &format!("; {penalty} of it, {share}%, because the root may wait");
         }
         if let Some(erratum) = published.erratum {
             text += &format!(" [{erratum}]");

@@ -32,6 +32,7 @@
 use super::{GatherProblem, GatherTree, fastest};
 use crate::plan::gather::row::tree_rows;
 use crate::plan::prelude::*;
+use crate::plan::segments::SymbolValues;
 
 tree_rows!(
     OBLIVIOUS_GATHER, OBLIVIOUS_SCATTER: "oblivious", oblivious {
@@ -53,6 +54,7 @@ tree_rows!(
 
 tree_rows!(
     ADAPTIVE_GATHER, ADAPTIVE_SCATTER: "adaptive", adaptive {
+        published: Some(published),
         best_root: crate::plan::registry::BestRoot::Own,
         source: "Träff, adaptive gather trees, Lemmas 1 and 2; optimal gather trees, Proposition 1",
         rounds: "ceil(log2 p)",
@@ -72,6 +74,37 @@ pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
     let fastest = problem.fastest(adaptive_trees(problem));
     Ok(fastest.expect("there is at least one estimate"))
 }
+
+/// The bound of Lemma 2, or of Lemma 1 for a free root, with free copies: of the neighbouring
+/// subcubes that a given root receives from, one may take longer to gather than what the root has
+/// received before.
+fn published(x: &SymbolValues<'_>) -> Option<Published> {
+    let problem = GatherProblem::of(x.request).ok()?;
+    let cost = problem
+        .cost()
+        .linear()
+        .filter(|line| line.gamma_copy == 0.0)?;
+    let levels = SubcubeLevels::new(&problem, takes_longer(0.0));
+    let root = problem.root().or_else(|| {
+        let tree = join_subcubes(&problem, None, 2, takes_longer(0.0));
+        Some(tree.root())
+    })?;
+    let (mut received, mut penalty) = (0, 0u64);
+    for (d, level) in levels.0.iter().enumerate() {
+        if let Some(neighbour) = level.get((root >> d) ^ 1) {
+            penalty = penalty.max(neighbour.cube.others.saturating_sub(received));
+            received += neighbour.cube.data();
+        }
+    }
+    let penalty = cost.beta * penalty as f64;
+    Some(Published {
+        time: x.l * cost.alpha + cost.beta * received as f64 + penalty,
+        penalty: Some(penalty),
+        ..x.whole(LEMMA_2, 0.0)
+    })
+}
+
+const LEMMA_2: &str = "at most; Lemmas 1 and 2; Träff, adaptive gather trees";
 
 /// The adaptive trees of all estimates.
 pub(super) fn adaptive_trees(problem: &GatherProblem) -> impl Iterator<Item = GatherTree> {

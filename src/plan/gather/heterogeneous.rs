@@ -6,7 +6,7 @@
 //! - Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`. A message of `m` bytes from `s`
 //!   to `r` takes `comm_sr(m) = alpha_sr + beta_sr m`, infinitely long without a link, and
 //!   `comm_sr(0) = 0`. `C[i,j,r]` is the time of the best adjacent tree over `i..=j` rooted at `r`.
-//! - Time: `O(p^4 log p)`; binary trees `O(p^4)`.
+//! - Time: `O(p^4 log p)`.
 //! - Memory: `O(p^3)` and the kept offers, a few for each range and receiver. At worst, if every
 //!   root of every range matters to every rank, these are `O(p^4)`; more than 4 GiB are refused.
 //!
@@ -27,20 +27,21 @@
 //! its left receive it. The ranks to its right receive it in later columns, so the roots that
 //! matter to them are kept as offers.
 //!
-//! Binary trees have at most two children, received in rank order. The best root of the first child
-//! does not depend on the second child, so they take `O(p^4)`.
+//! Trees whose ranks receive in rank order, among them binary ones, are in `rank_ordered.rs`.
 //!
 //! In broadcast and reduction every message has the same size, and a receiver combines it
 //! (`gamma m`, 0 for a broadcast). A broadcast is a reduction reversed, with the links in the
 //! opposite direction.
 
-mod binary;
+mod rank_ordered;
 
-pub use binary::binary;
+pub use rank_ordered::binary;
+pub(super) use rank_ordered::rank_ordered;
+pub(in crate::plan) use rank_ordered::{binary_reduction_tree, ternary};
 
 use super::tree::{Range, Received};
 use super::tree_costs::TreeCosts;
-use super::{GatherProblem, GatherTree, ensure_few};
+use super::{GatherProblem, GatherTree, ensure_few, fastest};
 use crate::plan::prelude::*;
 
 /// Maximum number of ranks for these dynamic programs.
@@ -155,26 +156,7 @@ impl<'a> RangeCells<'a> {
     }
 
     fn offers(&self, range: Range, roots: &[(f64, usize)], receiver: usize) -> Offers {
-        let mut offers: Vec<SenderOffer> = Vec::new();
-        for &(ready, s) in roots {
-            let message = self.platform.message(s, receiver, range);
-            if offers
-                .last()
-                .map_or(message.is_finite(), |o| message < o.message)
-            {
-                offers.push(SenderOffer {
-                    ready,
-                    message,
-                    min_end: ready + message,
-                });
-            }
-        }
-        let mut min_end = f64::INFINITY;
-        for offer in offers.iter_mut().rev() {
-            min_end = min_end.min(offer.min_end);
-            offer.min_end = min_end;
-        }
-        Offers(offers)
+        offers(self.platform, range, roots, receiver)
     }
 
     /// Fills the table. Each range is computed after all ranges within it.
@@ -260,29 +242,9 @@ impl<'a> RangeCells<'a> {
         best.1.expect("a range of two ranks receives something")
     }
 
-    /// The given root, or the first of the best ones.
-    fn root(&self, root: Option<usize>) -> Result<usize> {
-        let p = self.platform.ranks();
-        let times = (0..p).map(|r| self.at(0, p - 1, r));
-        let best = root.unwrap_or_else(|| {
-            let all = times.enumerate();
-            let best = all.reduce(|best, next| if next.1 < best.1 { next } else { best });
-            best.map_or(0, |b| b.0)
-        });
-        if self.at(0, p - 1, best).is_finite() {
-            Ok(best)
-        } else {
-            Err(Error::usage(match root {
-                Some(root) => {
-                    format!("the links do not connect all ranks to root {root} by such a tree")
-                }
-                None => "the links do not connect all ranks by such a tree".into(),
-            }))
-        }
-    }
-
     fn tree(&self, root: Option<usize>) -> Result<GatherTree> {
-        let root = self.root(root)?;
+        let p = self.platform.ranks();
+        let root = best_root(p, root, |r| self.at(0, p - 1, r))?;
         let received = |(mut low, mut high), r: usize| {
             let mut received = Vec::new();
             while low < high {
@@ -298,25 +260,62 @@ impl<'a> RangeCells<'a> {
             let copy_last = received.first().is_some_and(|first| first.range.1 + 1 == r);
             (received, usize::from(copy_last))
         };
-        Ok(self.tree_of(root, received))
+        Ok(tree_of(p, root, received))
     }
+}
 
-    /// The tree in which rank `r` receives `received(range, r)` as the root of a range: in this
-    /// order, with its own copy after so many of them.
-    fn tree_of(
-        &self,
-        root: usize,
-        received: impl Fn(Range, usize) -> (Vec<LastMessage>, usize),
-    ) -> GatherTree {
-        GatherTree::of_ranges(self.platform.ranks(), Some(root), |range, root| {
-            let root = root.unwrap_or(range.0);
-            let (messages, copy_after) = received(range, root);
-            let parts = messages.into_iter().map(|m| (m.range, Some(m.from)));
-            Received {
-                root,
-                parts: parts.collect(),
-                copy_after,
-            }
-        })
+/// What `receiver` is offered by `roots` of a range: see [`RangeCells::sorted`].
+fn offers(platform: &TreeCosts, range: Range, roots: &[(f64, usize)], receiver: usize) -> Offers {
+    let mut offers: Vec<SenderOffer> = Vec::new();
+    for &(ready, s) in roots {
+        let message = platform.message(s, receiver, range);
+        if offers
+            .last()
+            .map_or(message.is_finite(), |o| message < o.message)
+        {
+            offers.push(SenderOffer {
+                ready,
+                message,
+                min_end: ready + message,
+            });
+        }
     }
+    let mut min_end = f64::INFINITY;
+    for offer in offers.iter_mut().rev() {
+        min_end = min_end.min(offer.min_end);
+        offer.min_end = min_end;
+    }
+    Offers(offers)
+}
+
+/// The given root, or the first of the best ones, of `p` ranks by the `time` of each as the root.
+fn best_root(p: usize, root: Option<usize>, time: impl Fn(usize) -> f64) -> Result<usize> {
+    let all = (0..p).map(|r| (time(r), r));
+    let best = root.or_else(|| fastest(all).map(|(_, r)| r)).unwrap_or(0);
+    if time(best).is_finite() {
+        return Ok(best);
+    }
+    let to = root.map_or(String::new(), |root| format!(" to root {root}"));
+    Err(Error::usage(format!(
+        "the links do not connect all ranks{to} by such a tree"
+    )))
+}
+
+/// The tree in which rank `r` receives `received(range, r)` as the root of a range: in this order,
+/// with its own copy after so many of them.
+fn tree_of(
+    ranks: usize,
+    root: usize,
+    received: impl Fn(Range, usize) -> (Vec<LastMessage>, usize),
+) -> GatherTree {
+    GatherTree::of_ranges(ranks, Some(root), |range, root| {
+        let root = root.unwrap_or(range.0);
+        let (messages, copy_after) = received(range, root);
+        let parts = messages.into_iter().map(|m| (m.range, Some(m.from)));
+        Received {
+            root,
+            parts: parts.collect(),
+            copy_after,
+        }
+    })
 }

@@ -21,6 +21,7 @@
 //! Example, `m = 21,31,31,31,41,41,41,61,61,131,240,250`, `alpha = beta = gamma = 1`, free root:
 //! 982, where adjacent trees take 983 and rank-ordered ones 986.
 
+use super::decreasing::decreasing;
 use super::subsets::{Parts, Sets};
 use super::tree_costs::TreeCosts;
 use super::weakly_ordered::sorted_by_completion;
@@ -78,11 +79,7 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
         }
         Ok(better)
     };
-    let mut decreasing = order.clone();
-    decreasing.sort_by_key(|&r| {
-        let first = problem.root() != Some(r);
-        (first, std::cmp::Reverse(problem.sizes()[r]))
-    });
+    let decreasing = decreasing(problem);
     if attempt(&decreasing, &mut best)? {
         order = decreasing;
     }

@@ -6,17 +6,19 @@
 //!   Collectives").
 //! - Symbols: `p` ranks, blocks `m_i`, `k` ports.
 //!
-//! The three planners:
+//! The four planners:
+//!
+//! - [`knomial`]: joins `k + 1` adjacent subcubes of `(k + 1)^d` ranks at once, whatever their data.
 //!
 //! - [`adaptive`]: joins `k + 1` adjacent subcubes of `(k + 1)^d` ranks at once. The one that takes
 //!   longest to gather receives from all others, each through its own port. Rounds:
 //!   `ceil(log_{k+1} p)`. For `k = 1` this is the adaptive binomial tree.
 //! - [`exact`], for `gamma_copy = 0`: the dynamic program of `Sets` over sets of ranks.
 //!   `O(k 3^p)`; refused for more than 15 ranks.
-//! - [`tree`]: exact for few ranks with free copies. Otherwise the best of three: the adaptive
-//!   tree; all blocks sent directly to the root, large ones first; `k` groups with about equal
-//!   data, each gathered through one port of the root by the best tree over its ranks in decreasing
-//!   order of blocks.
+//! - [`tree`]: exact for few ranks with free copies. Otherwise the best of four: the adaptive
+//!   tree; all blocks sent directly to the root, large ones first, or in the best shares of
+//!   its ports (for up to 24 ranks); `k` groups with about equal data, each gathered through one
+//!   port of the root by the best tree over its ranks in decreasing order of blocks.
 
 use super::binomial::{block_weights, join_subcubes, takes_longer};
 use super::noncontiguous;
@@ -36,6 +38,15 @@ tree_rows!(
 );
 
 tree_rows!(
+    KNOMIAL_GATHER, KNOMIAL_SCATTER: "knomial", knomial {
+        k_ported: true,
+        source: "folklore; MPICH, Intel MPI (knomial), radix k+1",
+        rounds: "ceil(log_{k+1} p)",
+        volume: "at most ceil(log_{k+1} p) times each block",
+    }
+);
+
+tree_rows!(
     GATHER, SCATTER: "ported", tree {
         k_ported: true,
         tables: table_of_pairs,
@@ -49,6 +60,10 @@ tree_rows!(
 pub const MAX_EXACT: usize = 15;
 /// Maximum number of ranks for which [`tree`] is exact.
 const EXACT: usize = 10;
+/// Maximum number of ranks for which [`tree`] searches the best shares of the root's ports, and of
+/// the messages that it tries on a port: some 10 ms.
+const MAX_SHARED: usize = 24;
+const MAX_TRIED: usize = 200_000;
 
 /// The adaptive tree for the problem's ports, without a search for the best of free roots. Takes
 /// `O(p)` time.
@@ -59,6 +74,13 @@ pub fn adaptive(problem: &GatherProblem) -> Result<GatherTree> {
     Ok(problem
         .fastest(trees)
         .expect("there is at least one estimate"))
+}
+
+/// The `k+1`-nomial tree, oblivious of the sizes: of subcubes without the given root the
+/// highest-numbered one receives. Takes `O(p)` time.
+pub(super) fn knomial(problem: &GatherProblem) -> Result<GatherTree> {
+    let radix = problem.ported().saturating_add(1);
+    Ok(join_subcubes(problem, problem.root(), radix, |_, _| false))
 }
 
 /// The best tree found: see the [module documentation](self). Takes `O(p log p + p k)` time, and as
@@ -74,21 +96,31 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
     let mut order: Vec<usize> = (0..p).filter(|&r| r != root).collect();
     order.sort_by_key(|&r| std::cmp::Reverse(problem.sizes()[r]));
     let k = problem.ported().min(p.max(2) - 1);
-    // Assign each block to the port that becomes free first.
-    let mut ports = vec![0.0; k];
+    let messages = order
+        .iter()
+        .map(|&r| cost.transfer(r, root, problem.sizes()[r]));
+    let messages: Vec<f64> = messages.collect();
+    // Each message takes the port that becomes free first.
+    let mut busy = vec![0.0; k];
+    let first_free = messages.iter().map(|message| {
+        let port = (1..k).fold(
+            0,
+            |best, port| if busy[port] < busy[best] { port } else { best },
+        );
+        busy[port] += message;
+        port
+    });
+    let first_free: Vec<usize> = first_free.collect();
+    let star = |port_of: &[usize]| {
+        let mut star = GatherTree::unconnected(p, root);
+        for (&r, &port) in order.iter().zip(port_of) {
+            star.add_child(root, r, port);
+        }
+        star
+    };
     let mut groups = vec![Vec::new(); k];
-    let mut star = GatherTree::unconnected(p, root);
-    for &r in &order {
-        let port = (0..k).fold(0, |best, port| {
-            if ports[port] < ports[best] {
-                port
-            } else {
-                best
-            }
-        });
-        ports[port] += cost.transfer(r, root, problem.sizes()[r]);
+    for (&r, &port) in order.iter().zip(&first_free) {
         groups[port].push(r);
-        star.add_child(root, r, port);
     }
     let grouped = if cost.links().is_some() {
         None
@@ -99,8 +131,67 @@ pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
         }
         Some(tree)
     };
-    let trees = [adaptive.clone(), star].into_iter().chain(grouped);
+    let shared = (p <= MAX_SHARED).then(|| star(&shares(&messages, k)));
+    let trees = [adaptive.clone(), star(&first_free)].into_iter();
+    let trees = trees.chain(grouped).chain(shared);
     Ok(problem.fastest(trees).unwrap_or(adaptive))
+}
+
+/// The port that carries each of `messages`, the longest first, so that the busiest of `k` ports
+/// carries as little as possible, or as little as is found: multiprocessor scheduling (Theorem 6).
+fn shares(messages: &[f64], k: usize) -> Vec<usize> {
+    let at = |i: usize| messages.get(i).copied().unwrap_or(0.0);
+    // Equal shares are the best that is possible, or the two of the k + 1 longest that share one.
+    let equal = messages.iter().sum::<f64>() / k as f64;
+    let mut search = Shares {
+        messages,
+        goal: equal.max(at(0)).max(at(k - 1) + at(k)),
+        busy: vec![0.0; k],
+        chosen: Vec::new(),
+        best: (f64::INFINITY, vec![0; messages.len()]),
+        left: MAX_TRIED,
+    };
+    search.assign();
+    search.best.1
+}
+
+/// The search of the best shares.
+struct Shares<'a> {
+    messages: &'a [f64],
+    /// No shares are better.
+    goal: f64,
+    /// By port, how long it is busy with the messages before.
+    busy: Vec<f64>,
+    chosen: Vec<usize>,
+    best: (f64, Vec<usize>),
+    left: usize,
+}
+
+impl Shares<'_> {
+    fn assign(&mut self) {
+        let Some(&message) = self.messages.get(self.chosen.len()) else {
+            let most = self.busy.iter().copied().fold(0.0, f64::max);
+            self.best = (most, self.chosen.clone());
+            return;
+        };
+        let mut ports: Vec<usize> = (0..self.busy.len()).collect();
+        ports.sort_by(|&a, &b| self.busy[a].total_cmp(&self.busy[b]));
+        // Of ports that are busy for the same time one is tried.
+        ports.dedup_by_key(|port| self.busy[*port]);
+        for port in ports {
+            let before = self.busy[port];
+            let is_best = self.best.0 <= self.goal || before + message >= self.best.0;
+            if is_best || self.left == 0 {
+                return;
+            }
+            self.left -= 1;
+            self.busy[port] += message;
+            self.chosen.push(port);
+            self.assign();
+            self.chosen.pop();
+            self.busy[port] = before;
+        }
+    }
 }
 
 /// The best of all trees, ordered or not, by dynamic programming over sets of ranks: `O(k 3^p)`

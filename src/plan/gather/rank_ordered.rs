@@ -4,7 +4,8 @@
 //!   Gather and Scatter Collectives"; the algorithms are our own.
 //! - Symbols: `p` ranks, blocks `m_i`, `S[i,j] = m_i + ... + m_j`, `comm(m) = alpha + beta m`,
 //!   `comm(0) = 0`; `gamma` is the cost per byte of a local copy.
-//! - Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`.
+//! - Time: `O(p^2)` for linear costs with `gamma <= beta`, otherwise `O(p^3)`; where links differ,
+//!   that of [`heterogeneous`].
 //! - Memory: 8 bytes per range.
 //!
 //! Every rank receives ranges of consecutive ranks in rank order, and copies its own block in its
@@ -37,14 +38,15 @@ use std::collections::VecDeque;
 use super::optimal::DynamicProgram;
 use super::optimal::table::Ranges;
 use super::tree::Received;
-use super::{GatherProblem, GatherTree, fastest};
+use super::tree_costs::TreeCosts;
+use super::{GatherProblem, GatherTree, fastest, heterogeneous};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
 use crate::plan::prelude::*;
 
 tree_rows!(
     GATHER, SCATTER: "rank-ordered", tree {
         best_root: crate::plan::registry::BestRoot::Own,
-        uniform_links_only: true,
+        max_ranks_with_links: Some(heterogeneous::MAX_RANKS),
         tables: table_of_pairs,
         source: "Träff, optimal gather trees, Definition 3; O(p^2) by oneport",
         rounds: "those of the best tree in rank order",
@@ -54,12 +56,10 @@ tree_rows!(
 
 /// The best rank-ordered tree. See the [module documentation](self) for time and memory.
 pub fn tree(problem: &GatherProblem) -> Result<GatherTree> {
-    let method = DynamicProgram::for_class(problem, "rank-ordered")?;
     if problem.cost().links().is_some() {
-        return Err(Error::usage(
-            "rank-ordered trees are planned for links that all cost the same: choose optimal",
-        ));
+        return heterogeneous::rank_ordered(&TreeCosts::of(problem), problem.root(), None);
     }
+    let method = DynamicProgram::for_class(problem, "rank-ordered")?;
     let mut program = RankTimes {
         ranges: Ranges::new(problem),
         fast: method == DynamicProgram::Quadratic,

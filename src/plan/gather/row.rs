@@ -2,19 +2,46 @@
 
 use super::{GatherProblem, GatherTree};
 use crate::plan::prelude::*;
+use crate::simulate;
 
 pub(super) type PlanTree = fn(&GatherProblem) -> Result<GatherTree>;
 
 pub(super) fn gather(request: &Request, tree: PlanTree) -> Result<Schedule> {
-    let tree = tree(&GatherProblem::of(request)?)?;
-    tree.gather(&request.block_sizes(), request.ports)
+    planned(request, &request.cost, tree, GatherTree::gather)
+}
+
+/// The schedule along the tree for these costs; where copies overlap communication, that along the
+/// tree for free copies if it is faster: trees are planned for copies that overlap nothing.
+fn planned(
+    request: &Request,
+    tree_cost: &CostModel,
+    tree: PlanTree,
+    along: fn(&GatherTree, &[usize], Ports) -> Result<Schedule>,
+) -> Result<Schedule> {
+    let plan = |cost: CostModel| {
+        let tree = tree(&GatherProblem::of(&request.clone().cost(cost))?)?;
+        along(&tree, &request.block_sizes(), request.ports)
+    };
+    let schedule = plan(tree_cost.clone())?;
+    if !request.cost.overlaps() {
+        return Ok(schedule);
+    }
+    let bytes = request.element_bytes;
+    let time = |schedule: &Schedule| -> Result<f64> {
+        Ok(simulate::stream(schedule, &request.cost, bytes, |_| ())?.time)
+    };
+    let free = plan(tree_cost.clone().gamma_copy(0.0))?;
+    Ok(if time(&free)? < time(&schedule)? {
+        free
+    } else {
+        schedule
+    })
 }
 
 /// Along links the other way: a scatter's messages go where a gather's come from.
 pub(super) fn scatter(request: &Request, tree: PlanTree) -> Result<Schedule> {
-    let request = request.clone().cost(request.cost.clone().reversed_links()?);
-    let tree = tree(&GatherProblem::of(&request)?)?;
-    tree.scatter(&request.block_sizes(), request.ports)
+    let reversed = request.cost.clone().reversed_links()?;
+    planned(request, &reversed, tree, GatherTree::scatter)
 }
 
 /// The time of the tree, where it is that of the schedule: copies overlap nothing, links are the

@@ -94,7 +94,7 @@ fn tree_for_threshold(
 }
 
 /// Adds a binomial tree over `group`, whose ranks are numbered from its member `root`.
-fn add_binomial_tree(tree: &mut GatherTree, group: &[usize], root: usize) {
+pub(super) fn add_binomial_tree(tree: &mut GatherTree, group: &[usize], root: usize) {
     let n = group.len();
     let first = group.iter().position(|&r| r == root).unwrap_or(0);
     let real = |v: usize| group[(first + v) % n];

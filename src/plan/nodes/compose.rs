@@ -26,6 +26,8 @@
 //! | allreduce | reduce within, allreduce between leaders, broadcast within | reduce_scatter within, allreduce in each lane, allgather within |
 //! | allgather | gather within, allgather between leaders, broadcast within | allgather in each lane, allgather within |
 //! | reduce_scatter | reduce within, reduce_scatter between leaders, scatter within | reduce_scatter within, reduce_scatter in each lane |
+//! | gather | gather within, gather between leaders | - |
+//! | scatter | scatter between leaders, scatter within | - |
 //! | alltoall | gather within, alltoall between leaders, scatter within | alltoall within, alltoall in each lane |
 //!
 //! A phase is planned as a collective of its own, for the costs among its ranks. Its schedule
@@ -47,7 +49,7 @@ use Kind::{Allgather, Allreduce, Alltoall, Broadcast, Gather, Reduce, ReduceScat
 use Scope::{Between, Within};
 
 /// The rows of both shapes, by collective.
-pub(in crate::plan) const ROWS: [Row; 12] = [
+pub(in crate::plan) const ROWS: [Row; 14] = [
     hier(Broadcast, &[(Between, Broadcast), (Within, Broadcast)]),
     lane(
         Broadcast,
@@ -95,6 +97,8 @@ pub(in crate::plan) const ROWS: [Row; 12] = [
         )
     },
     lane(Alltoall, &[(Within, Alltoall), (Between, Alltoall)]),
+    hier(Gather, &[(Within, Gather), (Between, Gather)]),
+    hier(Scatter, &[(Between, Scatter), (Within, Scatter)]),
 ];
 
 const fn hier(collective: Kind, phases: &'static [(Scope, Kind)]) -> Row {

@@ -23,10 +23,13 @@ pub(in crate::plan) const REDUCE: Row = Row {
         }
     }),
     published: Some(|x| {
-        Some(if x.bidirectional {
-            x.rounds(TABLE_III, x.p - 2.0, 1.0)
-        } else {
-            x.rounds(TABLE_I, x.p - 3.0, 2.0)
+        let (table, fixed, per_segment) = match x.bidirectional {
+            true => (TABLE_III, x.p - 2.0, 1.0),
+            false => (TABLE_I, x.p - 3.0, 2.0),
+        };
+        Some(Published {
+            terms: x.terms(x.p - 1.0, x.p + 2.0 * x.m - 3.0),
+            ..x.rounds(table, fixed, per_segment)
         })
     }),
     ..row::planned_by(

@@ -74,7 +74,7 @@ pub struct Row {
     /// How the best size of equal segments is found, where the vector is split.
     pub(in crate::plan) best_segment: BestSegment,
     /// What a published table prints for it.
-    pub(in crate::plan) published: Option<fn(&SymbolValues) -> Option<Published>>,
+    pub(in crate::plan) published: Option<fn(&SymbolValues<'_>) -> Option<Published>>,
 }
 
 /// A function of the request, `None` for requests that it does not cover.

@@ -1,6 +1,6 @@
 //! The formulas of the published tables as printed, for display beside executed times.
 //!
-//! - Source: Lowery & Langou, tables I to III. Table I is unidirectional, table III bidirectional,
+//! - Source: Lowery & Langou, tables I to III. Tables I and II are unidirectional, table III bidirectional,
 //!   both for `p > 3`. The unidirectional times of the tables are upper bounds of the executed
 //!   ones.
 //! - Other sources: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
@@ -35,11 +35,18 @@ pub struct Published {
     pub clamped: (f64, f64),
     /// A known error of the printed formula.
     pub erratum: Option<&'static str>,
+    /// Table II: lower bounds of the terms of the algorithm's time, one alone: those of alpha, of
+    /// beta and of gamma. They are those of Table I with one segment and with segments of one
+    /// element; executed times may be less, as those of Table I are upper bounds.
+    pub terms: Option<[f64; 3]>,
+    /// The part of the time for which the given root waits for others, at most.
+    pub penalty: Option<f64>,
 }
 
 /// The symbols of the tables as numbers.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::plan) struct SymbolValues {
+pub(in crate::plan) struct SymbolValues<'r> {
+    pub(in crate::plan) request: &'r Request,
     pub(in crate::plan) ranks: usize,
     pub(in crate::plan) bidirectional: bool,
     pub(in crate::plan) p: f64,
@@ -55,13 +62,14 @@ pub(in crate::plan) struct SymbolValues {
     pub(in crate::plan) gamma: f64,
 }
 
-impl SymbolValues {
+impl SymbolValues<'_> {
     /// Those of a request, if its costs are linear and the same for all ranks.
-    pub(in crate::plan) fn of(request: &Request) -> Option<SymbolValues> {
+    pub(in crate::plan) fn of(request: &Request) -> Option<SymbolValues<'_>> {
         let cost = request.cost.linear()?;
         let (p, bytes) = (request.ranks, request.element_bytes as f64);
         let largest = request.segments.sizes().iter().max().copied().unwrap_or(0);
         Some(SymbolValues {
+            request,
             ranks: p,
             bidirectional: request.ports.is_bidirectional(),
             p: p as f64,
@@ -110,7 +118,20 @@ impl SymbolValues {
             best_time: None,
             clamped: (self.m, time),
             erratum: None,
+            terms: None,
+            penalty: None,
         }
+    }
+
+    /// The terms of `latency` messages that follow each other, and of `elements` elements sent and
+    /// combined one after another: on unidirectional ports, which Table II is for.
+    pub(in crate::plan) fn terms(&self, latency: f64, elements: f64) -> Option<[f64; 3]> {
+        let terms = [
+            latency * self.alpha,
+            elements * self.beta,
+            elements * self.gamma,
+        ];
+        (!self.bidirectional).then_some(terms)
     }
 
     /// An algorithm of `fixed + per_segment q` rounds. The best of `(f + c m / s)(alpha + b s)` is

@@ -45,7 +45,10 @@ pub(in crate::plan) const REDUCE: Row = Row {
                 ..x.rounds(TABLE_III, 2.0 * (x.n - 2.0), 2.0)
             }
         } else {
-            x.rounds(TABLE_I, 2.0 * (x.n - 3.0), 4.0)
+            Published {
+                terms: x.terms(2.0 * (x.n - 1.0), 2.0 * (x.n + 2.0 * x.m - 3.0)),
+                ..x.rounds(TABLE_I, 2.0 * (x.n - 3.0), 4.0)
+            }
         })
     }),
     ..row::planned_by("binary", Kind::Reduce, Planner::Reduction(reduction))

@@ -17,7 +17,10 @@ pub(in crate::plan) const REDUCE: Row = Row {
     rounds: "ceil(log2 p)",
     published: Some(|x| {
         let table = if x.bidirectional { TABLE_III } else { TABLE_I };
-        Some(x.whole(table, x.l))
+        Some(Published {
+            terms: x.terms(x.l, x.l * x.m),
+            ..x.whole(table, x.l)
+        })
     }),
     ..row::planned_by("binomial", Kind::Reduce, Planner::Reduction(reduction)).timed(time)
 };

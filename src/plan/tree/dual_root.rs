@@ -154,7 +154,7 @@ impl DualSteps<'_> {
 
 /// The time over two trees of `h` levels that are full, or fuller than the request's:
 /// `(4 h - 3) tc + (2 h - 1) tp + 3 (q - 1)(tc + tp)`.
-fn published(x: &SymbolValues) -> Option<Published> {
+fn published(x: &SymbolValues<'_>) -> Option<Published> {
     let h = f64::from(ceil_log2(x.ranks.saturating_add(2)) - 1);
     let (starts, combined) = (4.0 * h - 6.0, 2.0 * h - 4.0);
     // (starts + 3 m / s) alpha + slope s + whole

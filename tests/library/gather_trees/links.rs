@@ -1,10 +1,11 @@
 //! Optimal trees for links that differ in cost: they take the times of the paper's equations.
 
 use oneport::internal::gather::{
-    GatherProblem, GatherTree, binary, heterogeneous, noncontiguous, optimal, weakly_ordered,
+    GatherProblem, GatherTree, binary, heterogeneous, noncontiguous, optimal, rank_ordered,
+    weakly_ordered,
 };
 use oneport::machine::Links;
-use oneport::{CostModel, Ports, Result};
+use oneport::{CostModel, Kind, Ports, Request, Result};
 
 use super::{Classes, Random, prove};
 
@@ -99,6 +100,76 @@ fn with_two_children(
     two.fold(received(start, [a, b]), f64::min) + end
 }
 
+/// The least time at which `r` has received `at..=j` in rank order, its own block among them, in at
+/// most `left` messages.
+fn in_rank_order(
+    (problem, times): (&GatherProblem, &Times),
+    (at, j, r): (usize, usize, usize),
+    (copy, left): (f64, usize),
+    ready: f64,
+) -> f64 {
+    let rest = |at, left, ready| in_rank_order((problem, times), (at, j, r), (copy, left), ready);
+    match at {
+        at if at > j => ready,
+        at if at == r => rest(at + 1, left, ready + copy),
+        _ if left == 0 => f64::INFINITY,
+        at => {
+            let last = if at < r { r - 1 } else { j };
+            let parts = (at..=last).map(|end| {
+                rest(
+                    end + 1,
+                    left - 1,
+                    received(problem, times, ready, [at, end], r),
+                )
+            });
+            parts.fold(f64::INFINITY, f64::min)
+        }
+    }
+}
+
+/// Definition 3: all ranges in rank order.
+fn rank_ordered(problem: &GatherProblem, times: &Times, [i, j, r]: [usize; 3], copy: f64) -> f64 {
+    in_rank_order((problem, times), (i, j, r), (copy, usize::MAX), 0.0)
+}
+
+fn with_three_children(
+    problem: &GatherProblem,
+    times: &Times,
+    [i, j, r]: [usize; 3],
+    copy: f64,
+) -> f64 {
+    in_rank_order((problem, times), (i, j, r), (copy, 3), 0.0)
+}
+
+#[test]
+fn ternary_trees_take_the_time_of_the_equations() {
+    let mut random = Random::new(47);
+    let mut better = 0;
+    for round in 0..60 {
+        let p = 2 + random.below(8) as usize;
+        let cost = links(&mut random, p, if round % 3 == 0 { 30 } else { 0 });
+        let sizes = random.sizes(p);
+        let problem = GatherProblem::new(sizes.clone(), cost.clone(), None).unwrap();
+        let times = by_ranges(&problem, with_three_children);
+        let of_two = by_ranges(&problem, with_two_children);
+        for root in 0..p {
+            let blocks = sizes.iter().map(|&s| s as usize).collect();
+            let request = Request::new(Kind::Gather, p, 1).blocks(Some(blocks));
+            let request = request.root(root).cost(cost.clone());
+            match request.plan("ternary") {
+                Ok(schedule) => {
+                    let time = schedule.simulate(&cost).unwrap().makespan();
+                    assert_eq!(time, times[root], "{problem:?}");
+                    assert!(schedule.check().is_correct());
+                    better += usize::from(time < of_two[root]);
+                }
+                Err(_) => assert_eq!(times[root], f64::INFINITY, "{problem:?}"),
+            }
+        }
+    }
+    assert!(better > 20, "{better}");
+}
+
 #[test]
 fn trees_take_the_times_of_the_equations() {
     let mut random = Random::new(41);
@@ -115,6 +186,7 @@ fn trees_take_the_times_of_the_equations() {
                 by_ranges(&problem, with_two_children),
                 heterogeneous::binary,
             ),
+            (by_ranges(&problem, rank_ordered), rank_ordered::tree),
         ] {
             for root in (0..p).map(Some).chain([None]) {
                 let best = times.iter().copied().fold(f64::INFINITY, f64::min);

@@ -520,3 +520,54 @@ fn alltoall_buffers_by_destination_are_those_of_equal_rows() {
         assert_eq!(layout(row.clone()), layout(row.repeat(p)));
     }
 }
+
+/// Of one rank that has all data a pipelined ring is a chain; of equal blocks a ring.
+#[test]
+fn pipelined_rings_are_chains_of_one_block_and_rings_of_equal_blocks() {
+    let cost = CostModel::new(10.0, 2.0);
+    let time = |blocks: Vec<usize>, parts: usize| {
+        let request = Request::new(Kind::Allgather, blocks.len(), 12).blocks(Some(blocks));
+        let request = request.segment_count(parts).cost(cost.clone());
+        let schedule = request.plan("pipelined-ring").unwrap();
+        assert!(schedule.check().is_correct());
+        schedule.simulate(&cost).unwrap().makespan()
+    };
+    for p in 2..12usize {
+        for parts in [1, 2, 3, 4, 6, 12] {
+            let part = 10.0 + 2.0 * (12 / parts) as f64;
+            let mut one = vec![0; p];
+            one[p / 2] = 12;
+            assert_eq!(
+                time(one, parts),
+                (p + parts - 2) as f64 * part,
+                "{p} {parts}"
+            );
+            let equal = ((p - 1) * parts) as f64 * part;
+            assert_eq!(time(vec![12; p], parts), equal, "{p} {parts}");
+        }
+    }
+}
+
+/// The instance of section 3.2 of the n-block paper: block `r` is `(r mod 3) m/p`, which holds up an
+/// unsegmented ring at each of its largest blocks.
+#[test]
+fn a_pipelined_ring_does_not_wait_for_large_blocks() {
+    let (p, m) = (20, 400_000);
+    let blocks: Vec<usize> = (0..p).map(|r| r % 3 * (m / p)).collect();
+    let all: usize = blocks.iter().sum();
+    let cost = CostModel::new(1.0, 0.001);
+    let time = |name: &str, parts: usize| {
+        let request = Request::new(Kind::Allgather, p, 2 * m / p).blocks(Some(blocks.clone()));
+        request
+            .segment_count(parts)
+            .cost(cost.clone())
+            .time(name)
+            .unwrap()
+    };
+    // As a chain of all blocks with its best segment.
+    let chain = ((p - 2) as f64).sqrt() + (all as f64 * 0.001).sqrt();
+    let best = (1..60).map(|parts| time("pipelined-ring", parts));
+    let best = best.fold(f64::INFINITY, f64::min);
+    assert!(best < 1.1 * chain * chain, "{best} {chain}");
+    assert!(1.3 * best < time("ring", 1), "{best}");
+}

@@ -39,6 +39,64 @@ fn printed_formulas() {
     assert_eq!(butterfly.erratum, None);
 }
 
+/// Table II, for p = 20 ranks, 100 elements, alpha = 10, beta = gamma = 1: N = 5.
+#[test]
+fn terms_of_the_standard_algorithms() {
+    let terms = |name: &str, ports| {
+        let cost = CostModel::new(10.0, 1.0).gamma(2.0);
+        let request = request(20, 100, 7, ports).cost(cost);
+        published(Kind::Reduce, name, &request).unwrap().terms
+    };
+    assert_eq!(terms("binomial", Ports::UNI), Some([50.0, 500.0, 1000.0]));
+    assert_eq!(terms("chain", Ports::UNI), Some([190.0, 217.0, 434.0]));
+    assert_eq!(terms("binary", Ports::UNI), Some([80.0, 404.0, 808.0]));
+    assert_eq!(terms("chain", Ports::BI), None);
+    assert_eq!(terms("bi-greedy", Ports::BI), None);
+}
+
+/// Lemmas 1 and 2: `ceil(log2 p) alpha + beta sum` and, for a given root, the penalty.
+#[test]
+fn bounds_of_adaptive_trees_and_their_penalty() {
+    let bound = |sizes: &[usize], root: Option<usize>| {
+        let request = Request::new(Kind::Gather, sizes.len(), 1).blocks(Some(sizes.to_vec()));
+        let request = request.root(root.unwrap_or(0)).free_root(root.is_none());
+        let request = request.cost(CostModel::new(10.0, 2.0));
+        let bound = published(Kind::Gather, "adaptive", &request).unwrap();
+        let algorithm = registry::find(Kind::Gather, "adaptive").unwrap();
+        let time = algorithm.time(&request).unwrap();
+        assert!(time <= bound.time, "{sizes:?} {root:?}: {time}, {bound:?}");
+        (bound.time, bound.penalty.unwrap())
+    };
+    // Figure 2: root 9 receives 1, 5, 0 and 16 of {0..7}, whose root 3 gathers 11 before.
+    let figure = [1, 0, 2, 3, 4, 2, 0, 0, 1, 7, 5];
+    assert_eq!(
+        bound(&figure, Some(9)),
+        (40.0 + 2.0 * 18.0 + 2.0 * 3.0, 6.0)
+    );
+    // A neighbour with all data, which its root gathers from another rank.
+    assert_eq!(
+        bound(&[0, 0, 8, 8], Some(0)),
+        (20.0 + 2.0 * 16.0 + 2.0 * 8.0, 16.0)
+    );
+    let mut random = oneport::random::Generator::new(3);
+    for p in 4..40usize {
+        let sizes: Vec<usize> = (0..p).map(|_| random.below(20)).collect();
+        if sizes.iter().all(|&size| size == 0) {
+            continue;
+        }
+        let rounds = f64::from(p.next_power_of_two().trailing_zeros());
+        let all: usize = sizes.iter().sum();
+        let root = random.below(p);
+        let (time, penalty) = bound(&sizes, Some(root));
+        assert_eq!(
+            time - penalty,
+            rounds * 10.0 + 2.0 * (all - sizes[root]) as f64
+        );
+        let (_, penalty) = bound(&sizes, None);
+        assert_eq!(penalty, 0.0);
+    }
+}
+
 #[test]
 fn best_times_are_the_minima_of_the_formulas() {
     for ports in [Ports::UNI, Ports::BI] {

@@ -398,6 +398,76 @@ fn least_broadcast(cost: &CostModel, next: &mut Vec<f64>) -> f64 {
     least
 }
 
+/// The least time of a reduction of 8 bytes over `i..=j` to `r` in which every rank receives at
+/// most two ranges, the lower one first.
+fn least_binary(cost: &CostModel, (i, j, r): (usize, usize, usize)) -> f64 {
+    let received = |ready: f64, a: usize, b: usize| {
+        let from = |s: usize| {
+            let sent = ready.max(least_binary(cost, (a, b, s)));
+            sent + cost.transfer(s, r, 8) + cost.combine(r, 8)
+        };
+        (a..=b).map(from).fold(f64::INFINITY, f64::min)
+    };
+    if i == j {
+        return 0.0;
+    }
+    let (a, b) = match r {
+        r if r == i => (i + 1, j),
+        r if r == j => (i, j - 1),
+        r => return received(received(0.0, i, r - 1), r + 1, j),
+    };
+    let two = (a..b).map(|k| received(received(0.0, a, k), k + 1, b));
+    two.fold(received(0.0, a, b), f64::min)
+}
+
+#[test]
+fn the_best_binary_tree_of_uneven_links() {
+    let mut random = Generator::new(6);
+    for round in 0..40 {
+        let p = 1 + round % 6;
+        let mut entries = |top: usize| {
+            (0..p)
+                .map(|_| Some(random.below(top) as f64))
+                .collect::<Vec<_>>()
+        };
+        let (alpha, beta): (Vec<_>, Vec<_>) = (0..p).map(|_| (entries(50), entries(6))).unzip();
+        let gamma: Vec<f64> = entries(4).into_iter().flatten().collect();
+        let turn = |rows: &Vec<Vec<Option<f64>>>| {
+            let column = |j: usize| rows.iter().map(|row| row[j]).collect();
+            (0..p).map(column).collect::<Vec<Vec<_>>>()
+        };
+        let platform = |alpha, beta, gamma| {
+            let links = Links {
+                alpha,
+                beta,
+                gamma,
+                ..Links::default()
+            };
+            CostModel::heterogeneous(links).unwrap()
+        };
+        // A broadcast is a reduction backwards, with free combinations.
+        let turned = platform(turn(&alpha), turn(&beta), vec![0.0; p]);
+        let cost = platform(alpha, beta, gamma);
+        let least = |cost: &CostModel, root| least_binary(cost, (0, p - 1, root));
+        let makespan = |schedule: &Schedule| schedule.simulate(&cost).unwrap().makespan();
+        for root in 0..p {
+            let reduce = Request::reduce(p, 8).root(root).cost(cost.clone());
+            let schedule = reduce.plan("optimal-binary").unwrap();
+            assert!(schedule.check().is_correct());
+            assert_eq!(makespan(&schedule), least(&cost, root), "{cost:?}");
+            let broadcast = Request::broadcast(p, 8).root(root).cost(cost.clone());
+            let schedule = broadcast.plan("optimal-binary").unwrap();
+            assert!(schedule.check().is_correct());
+            assert_eq!(makespan(&schedule), least(&turned, root), "{cost:?}");
+        }
+        let free = Request::reduce(p, 8).free_root(true).cost(cost.clone());
+        let best = (0..p)
+            .map(|r| least(&cost, r))
+            .fold(f64::INFINITY, f64::min);
+        assert_eq!(makespan(&free.plan("optimal-binary").unwrap()), best);
+    }
+}
+
 #[test]
 fn the_fastest_broadcast_on_uneven_and_sparse_links() {
     let mut random = Generator::new(5);

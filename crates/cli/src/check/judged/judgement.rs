@@ -15,6 +15,9 @@ pub(super) struct Judgement {
     pub(super) own: Totals,
     pub(super) ratio: Option<f64>,
     pub(super) lower_bounds: Totals,
+    /// Beside the least of all schedules that cut the vector alike, where that is more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    whole_blocks: Option<WholeBlocks>,
     /// The fastest algorithm, if the problem is one that algorithms plan.
     pub(super) best: Option<Best>,
     #[serde(skip)]
@@ -22,6 +25,14 @@ pub(super) struct Judgement {
     /// At what size, such as ` at 4 B`.
     #[serde(skip)]
     at: String,
+}
+
+/// A schedule beside the lower bound of schedules in so many blocks.
+#[derive(Serialize)]
+struct WholeBlocks {
+    blocks: usize,
+    rounds: usize,
+    ratio: Number,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -64,6 +75,11 @@ impl Judgement {
         });
         Some(Judgement {
             ratio: (bounds.largest > 0.0).then_some(own.time.0 / bounds.largest),
+            whole_blocks: (bounds.block_time > bounds.largest).then(|| WholeBlocks {
+                blocks: bounds.blocks,
+                rounds: bounds.block_rounds,
+                ratio: Number(own.time.0 / bounds.block_time),
+            }),
             lower_bounds: Totals::bounds(&bounds, schedule.element_bytes()),
             own,
             best,
@@ -109,6 +125,10 @@ impl Judgement {
             }
             Some(_) if !is_optimal => parts.push("no algorithm here is faster".into()),
             _ => {}
+        }
+        if let Some(of) = self.whole_blocks.as_ref() {
+            let (ratio, blocks) = (number(of.ratio.0, 3), counted(of.blocks, "block"));
+            parts.push(format!("{ratio} times the least of schedules in {blocks}"));
         }
         parts.join("; ")
     }

@@ -1,0 +1,46 @@
+//! Reduction and broadcast of whole vectors along the best binary tree where links differ.
+//!
+//! - Source: Träff, "On Optimal Trees for Irregular Gather and Scatter Collectives", section 3.3:
+//!   "Dynamic programming can likewise be used to compute optimal binary trees for these problems".
+//! - Symbols: `p` ranks, `m` elements.
+//! - Cost of planning: `O(p^4 log p)`, as for [`heterogeneous`] gathers.
+//!
+//! No rank receives from more than two others, each of which has a range of consecutive ranks, the
+//! lower range first. The broadcast is the reversal of a reduction planned for reversed links.
+//!
+//! Example, `p = 4`, root 0, all messages take 1: 2→1 and 3→0, then 1→0 (2 in all).
+
+use super::ordered::{broadcast_along, reduce_along, whole_messages};
+use crate::plan::gather::{GatherTree, heterogeneous};
+use crate::plan::prelude::*;
+
+pub(in crate::plan) const REDUCE: Row = Row {
+    commutative_only: true,
+    made_for: MadeFor::UnevenLinks,
+    transfers: |p, _| p,
+    max_ranks: Some(heterogeneous::MAX_RANKS),
+    source: "Träff, optimal gather trees, section 3.3",
+    rounds: "those of the best binary tree in rank order",
+    best_root: BestRoot::Own,
+    ..row::new("optimal-binary", Kind::Reduce, reduce)
+};
+
+pub(in crate::plan) const BROADCAST: Row = Row {
+    collective: Kind::Broadcast,
+    commutative_only: false,
+    planner: Planner::Direct(broadcast),
+    ..REDUCE
+};
+
+fn reduce(request: &Request) -> Result<Schedule> {
+    reduce_along(tree, request, true)
+}
+
+fn broadcast(request: &Request) -> Result<Schedule> {
+    broadcast_along(tree, request)
+}
+
+fn tree(request: &Request, combines: bool) -> Result<GatherTree> {
+    let (size, combine, root) = whole_messages(request, combines);
+    heterogeneous::binary_reduction_tree(&request.cost, size, combine, root)
+}
