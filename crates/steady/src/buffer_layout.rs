@@ -46,6 +46,7 @@ pub(super) struct BufferLayout<'a> {
     ranks: usize,
     source: usize,
     targets: &'a [usize],
+    sources: &'a [usize],
     /// By rank, the number of places in its buffer.
     counts: Vec<usize>,
     /// The number of elements of a block.
@@ -59,7 +60,7 @@ impl<'a> BufferLayout<'a> {
         let same = match operation {
             Broadcast | Multicast | Reduce | ReduceOrdered | Scan => 1,
             Scatter | Gather => targets.len(),
-            Allgather => ranks,
+            Allgather => solution.platform.sources().len(),
             Alltoall => ranks * ranks,
         };
         let mut counts = vec![same; ranks];
@@ -76,6 +77,7 @@ impl<'a> BufferLayout<'a> {
             ranks,
             source: solution.platform.source(),
             targets,
+            sources: solution.platform.sources(),
             counts,
             len,
         }
@@ -164,14 +166,19 @@ impl<'a> BufferLayout<'a> {
                     block.map(|b| self.span(b)).into_iter().collect(),
                 )
             }
-            Allgather => (vec![self.span(rank)], all),
+            Allgather => {
+                let own = self.sources.binary_search(&rank).ok();
+                (own.map(|b| self.span(b)).into_iter().collect(), all)
+            }
             Alltoall => {
                 let (p, peers) = (self.ranks, 0..self.ranks);
-                let input = peers.clone().map(|t| self.span(rank * p + t));
-                (
-                    input.collect(),
-                    peers.map(|s| self.span(s * p + rank)).collect(),
-                )
+                // Others have empty blocks for all ranks.
+                let block = |from: usize, to: usize| match self.sources.contains(&from) {
+                    true => self.span(from * p + to),
+                    false => Span::new(self.offset(from * p + to), 0),
+                };
+                let input = peers.clone().map(|t| block(rank, t));
+                (input.collect(), peers.map(|s| block(s, rank)).collect())
             }
         }
     }

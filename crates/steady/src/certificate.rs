@@ -1,7 +1,9 @@
 //! The proof that no schedule is faster, and a check of it that is independent of how it was found.
 
+use dashu_int::IBig;
+
 use super::demand::{Combining, Wanted};
-use super::fraction::{Fraction, sum, whole};
+use super::fraction::{Fraction, common_denominator, scaled, sum, whole};
 use super::partial_results::PartialResults;
 use super::platform::{Edge, Platform};
 use super::ports::PortGraph;
@@ -201,12 +203,25 @@ impl Priced<'_> {
         for row in table {
             self.verify_distances(row, reversed)?;
         }
-        let free = Fraction::ZERO;
-        for (row, parts) in table.iter().zip(&splits) {
+        // Whole numbers over one denominator: most of the work is here.
+        let numbers = table.iter().flatten().chain(self.combining);
+        let below = common_denominator(numbers);
+        let numerators = |row: &[Fraction]| -> Vec<IBig> {
+            row.iter().map(|cost| scaled(cost, &below)).collect()
+        };
+        let costs: Vec<Vec<IBig>> = table.iter().map(|row| numerators(row)).collect();
+        let combining = numerators(self.combining);
+        for (row, parts) in costs.iter().zip(&splits) {
             for v in 0..nodes {
-                let price = self.combining.get(v).unwrap_or(&free);
-                let made = |&(a, b): &(usize, usize)| &table[a][v] + &table[b][v] + price;
-                if parts.iter().any(|p| row[v] > made(p)) {
+                // What is made of two parts costs as much as both, and combining.
+                let parts_may_cost = match combining.get(v) {
+                    Some(price) => &row[v] - price,
+                    None => row[v].clone(),
+                };
+                if parts
+                    .iter()
+                    .any(|&(a, b)| parts_may_cost > &costs[a][v] + &costs[b][v])
+                {
                     return violated(format!("combining on node {v} costs less"));
                 }
             }

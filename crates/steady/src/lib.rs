@@ -90,6 +90,7 @@ mod periodic;
 mod platform;
 mod ports;
 mod problem;
+mod proof_file;
 mod robust;
 mod route;
 mod scan;

@@ -116,7 +116,10 @@ impl Operation {
         let (roots, targets): (Vec<usize>, Vec<Vec<usize>>) = match self {
             Broadcast | Reduce | ReduceOrdered | Scan => (vec![source], vec![others(source)]),
             Multicast | Scatter | Gather => (vec![source], vec![platform.targets().to_vec()]),
-            Allgather | Alltoall => ((0..n).collect(), (0..n).map(others).collect()),
+            Allgather | Alltoall => {
+                let sources = platform.sources().iter().copied();
+                (sources.clone().collect(), sources.map(others).collect())
+            }
         };
         let wanted = Wanted {
             roots,

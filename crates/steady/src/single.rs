@@ -6,7 +6,8 @@
 //! routes allows:
 //!
 //! 1. The first routes are those of the solution, the cheapest route, and the cheapest ones under
-//!    prices that rise at busy ports.
+//!    prices that rise at busy ports. Where every node sends to all, also the paths around a cycle
+//!    through all nodes: every port then carries the messages of all roots but one.
 //! 2. The best of them are improved by exchanging single edges of one root's tree. A series of
 //!    exchanges often has to relieve one busiest port after the other. So an exchange counts if the
 //!    times of all ports, the longest first, are lexicographically smaller. Where there is none,
@@ -83,12 +84,15 @@ pub fn best_single(solution: &Solution) -> Result<Single> {
     if solution.operation != Operation::Scan {
         search.price()?;
     }
+    let spans_all = (demand.targets.iter()).all(|t| t.len() + 1 == platform.nodes());
+    let is_tree = !demand.personal && demand.combining.is_none();
+    if demand.roots.len() > 1 && is_tree && spans_all && !search.is_enough() {
+        search.go_round()?;
+    }
     if demand.combining.is_none() {
         search.exchange()?;
     }
     let mut is_optimal = search.is_enough();
-    let spans_all = (demand.targets.iter()).all(|t| t.len() + 1 == platform.nodes());
-    let is_tree = !demand.personal && demand.combining.is_none();
     if demand.roots.len() == 1 && is_tree && spans_all && !is_optimal {
         is_optimal = search.try_all()?;
     }
@@ -195,6 +199,40 @@ impl SingleSearch<'_> {
         Ok(())
     }
 
+    /// Keeps the paths around a cycle of the cheapest edges with which one is found.
+    fn go_round(&mut self) -> Result<()> {
+        let edges = self.platform.edges();
+        let limits: BTreeSet<&Fraction> = edges.iter().map(|edge| &edge.cost).collect();
+        let mut left = MAX_VISITS;
+        let mut cycles = limits.into_iter().map(|limit| {
+            let mut cycle = Cycle::new(self.platform, limit, left);
+            let is_found = cycle.extend(0);
+            left = cycle.left;
+            is_found.then_some(cycle.leaving)
+        });
+        let Some(leaving) = cycles.find_map(|cycle| cycle) else {
+            return Ok(());
+        };
+        let path = |&root: &usize| {
+            let mut at = root;
+            let path = std::iter::from_fn(|| {
+                let edge = leaving[at]?;
+                at = edges[edge].dst;
+                (at != root).then_some(edge)
+            });
+            let edges: Vec<usize> = path.collect();
+            Arborescence {
+                root,
+                messages: vec![1; edges.len()],
+                edges,
+            }
+        };
+        self.keep(Route {
+            trees: self.demand.roots.iter().map(path).collect(),
+            ..Route::default()
+        })
+    }
+
     /// Tries all trees that span all nodes. Returns whether it could.
     fn try_all(&mut self) -> Result<bool> {
         let (demand, root) = (self.demand, self.demand.roots[0]);
@@ -208,6 +246,64 @@ impl SingleSearch<'_> {
             self.keep(Route::of(tree))?;
         }
         Ok(is_complete)
+    }
+}
+
+/// The search of a cycle through all nodes, along edges of at most some cost: next comes the node
+/// from which the fewest nodes can follow (Warnsdorff 1823).
+struct Cycle {
+    /// By node, the edges that may leave it, and their ends.
+    onward: Vec<Vec<(usize, usize)>>,
+    /// By node, the edge of the cycle that leaves it.
+    leaving: Vec<Option<usize>>,
+    nodes: usize,
+    left: usize,
+}
+
+impl Cycle {
+    fn new(platform: &Platform, limit: &Fraction, left: usize) -> Cycle {
+        let mut onward = vec![Vec::new(); platform.nodes()];
+        for (i, edge) in platform.edges().iter().enumerate() {
+            if edge.cost <= *limit {
+                onward[edge.src].push((i, edge.dst));
+            }
+        }
+        Cycle {
+            onward,
+            leaving: vec![None; platform.nodes()],
+            nodes: 1,
+            left,
+        }
+    }
+
+    /// Extends the path, which starts at node 0, from its end; returns whether a cycle was found.
+    fn extend(&mut self, end: usize) -> bool {
+        let open = |cycle: &Cycle, node: usize| cycle.leaving[node].is_none();
+        if self.nodes == self.leaving.len() {
+            let back = self.onward[end].iter().find(|(_, to)| *to == 0);
+            self.leaving[end] = back.map(|(edge, _)| *edge);
+            return back.is_some();
+        }
+        let mut next = self.onward[end].clone();
+        next.retain(|&(_, to)| to != 0 && to != end && open(self, to));
+        next.sort_by_cached_key(|&(_, to)| {
+            let after = self.onward[to].iter();
+            after.filter(|&&(_, to)| open(self, to)).count()
+        });
+        for (edge, to) in next {
+            if self.left == 0 {
+                return false;
+            }
+            self.left -= 1;
+            self.nodes += 1;
+            self.leaving[end] = Some(edge);
+            if self.extend(to) {
+                return true;
+            }
+            self.leaving[end] = None;
+            self.nodes -= 1;
+        }
+        false
     }
 }
 

@@ -24,7 +24,7 @@ use super::arborescence::arborescence;
 use super::certificate::{Certificate, Proof};
 use super::colouring::{Slotted, general_slots, violated_sets};
 use super::demand::{Combining, Wanted};
-use super::fraction::{Fraction, common_denominator, over_common, scaled, to_finite, whole};
+use super::fraction::{Fraction, common_denominator, over_common, scaled, sum, to_finite, whole};
 use super::lp::{Column, Optimum, Pricing, maximise};
 use super::matching::maximum;
 use super::partial_results::PartialResults;
@@ -336,6 +336,16 @@ fn finite(far: Vec<Option<IBig>>, most: &IBig, below: &Fraction) -> Vec<Fraction
 }
 
 impl Rows<'_> {
+    /// The column of a cheap route, if it is one that `improves`.
+    fn quick<W: Weight>(
+        &self,
+        weights: &[W],
+        improves: impl FnOnce(&Column<ColumnActivity>) -> bool,
+    ) -> Option<Column<ColumnActivity>> {
+        let route = (!self.matchings).then(|| self.demand.cheap(self.platform, weights))??;
+        Some(self.route_column(route)).filter(improves)
+    }
+
     /// The columns of the cheapest route under these weights of the edges, and of a matching.
     fn columns<W: Weight>(
         &self,
@@ -352,14 +362,35 @@ impl Rows<'_> {
 
 impl Pricing<ColumnActivity> for Rows<'_> {
     fn improve(&mut self, prices: &[f64]) -> Vec<Column<ColumnActivity>> {
+        let of_rows = prices;
         let prices = self.edge_prices(prices);
         let weights = prices.iter().zip(&self.costs).map(|(p, c)| p * c);
+        let quick = self.quick(&weights.clone().collect::<Vec<_>>(), |column| {
+            let cost = column
+                .entries
+                .iter()
+                .map(|(row, a)| to_finite(a) * of_rows[*row]);
+            cost.sum::<f64>() < 1.0 - 1e-6
+        });
+        if let Some(column) = quick {
+            return vec![column];
+        }
         self.columns(weights, || self.graph.heaviest(&rounded(&prices)))
     }
 
-    fn improve_exactly(&mut self, prices: &[IBig], _: &UBig) -> Vec<Column<ColumnActivity>> {
+    fn improve_exactly(&mut self, prices: &[IBig], below: &UBig) -> Vec<Column<ColumnActivity>> {
+        let of_rows = prices;
         let prices = self.edge_prices(prices);
         let weights = prices.iter().zip(&self.whole_costs).map(|(p, c)| p * c);
+        let quick = self.quick(&weights.clone().collect::<Vec<_>>(), |column| {
+            let below = Fraction::from(below.clone());
+            let price = |row: usize| Fraction::from(of_rows[row].clone()) / &below;
+            let cost = column.entries.iter().map(|(row, a)| a * price(*row));
+            sum(cost) < whole(1)
+        });
+        if let Some(column) = quick {
+            return vec![column];
+        }
         self.columns(weights, || self.graph.heaviest(&prices))
     }
 }

@@ -37,6 +37,7 @@ Examples:
 
 A platform file: {\"nodes\": 3, \"source\": 0, \"targets\": [1, 2], \"edges\": [{\"src\": 0, \"dst\": 1, \"cost\": \"1/2\"}, ...]}; \
 a cost is the time of one message. \
+\"sources\": [..] are the nodes whose messages an allgather or alltoall moves (all by default). \
 An edge may have a \"latency\" (before the first byte of a packet, for --size) and a \"drift\" (by what part its cost may grow, for \
 --drift); the platform may have \"compute\": [..] (the time of one combination by node, for reductions and scans) and \"overlap\": true (nodes \
 combine while they communicate). The throughput is exact, and proved. It is reached by a schedule that repeats itself: messages \
@@ -101,6 +102,10 @@ travel along weighted trees, and at any time the busy links are one of the weigh
         /// platform's costs
         output: Option<PathBuf> = File { shorts: &['o'] },
 
+        /// Write the certificate that no schedule is faster to this file, for anybody to check:
+        /// prices of links and ports, and what proves that no operation costs less than 1
+        certificate: Option<PathBuf> = File { value: "FILE.json" },
+
         /// Draw the platform, with the share of the time that each link is busy
         draw: Option<PathBuf> = File { value: "FILE.svg" },
 
@@ -150,6 +155,15 @@ impl Found {
     fn write_files(&self, args: &SteadyArgs, gantt: Option<OutputFile>) -> Result<()> {
         if let Some(path) = &args.output {
             let text = Series::of(&self.periodic).to_json(&self.schedule);
+            output::write_named(path, text.as_bytes())?;
+        }
+        if let Some(path) = &args.certificate {
+            let text = self.solution.certificate_json().with_context(|| {
+                format!(
+                    "{} has no certificate here: its routes are the best found by a heuristic",
+                    self.solution.operation.name()
+                )
+            })?;
             output::write_named(path, text.as_bytes())?;
         }
         if let Some(path) = &args.draw {
@@ -284,6 +298,7 @@ impl SteadyArgs {
     fn check_files(&self) -> Result<Option<OutputFile>> {
         output::writable(&[
             ("-o", self.output.as_deref()),
+            ("--certificate", self.certificate.as_deref()),
             ("--draw", self.draw.as_deref()),
             ("--gantt", self.gantt.as_deref()),
         ])?;

@@ -208,6 +208,8 @@ pub(super) struct PlatformSchema {
     source: usize,
     /// The targets; all other nodes if they are left out.
     targets: Option<Vec<usize>>,
+    /// The nodes whose messages allgathers and alltoalls move; all nodes if they are left out.
+    sources: Option<Vec<usize>>,
     edges: Vec<EdgeSchema>,
     /// Time of one combination, by node.
     #[schemars(default)]

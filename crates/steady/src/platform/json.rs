@@ -16,6 +16,8 @@ struct PlatformFile {
     source: usize,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     targets: Option<Vec<usize>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sources: Option<Vec<usize>>,
     edges: Vec<FileEdge>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     compute: Vec<Box<RawValue>>,
@@ -46,6 +48,7 @@ impl Platform {
     ///
     /// - Costs are whole numbers, decimal numbers (read exactly as written) or fractions in quotes.
     /// - `source` defaults to 0, `targets` to all other nodes.
+    /// - `sources` are the nodes whose messages allgathers and alltoalls move, by default all.
     /// - An edge may have a `latency` and a `drift`, the largest relative growth of its cost.
     /// - The platform may have `compute`, the time of one combination by node, which counts for
     ///   reductions and scans.
@@ -89,7 +92,10 @@ impl Platform {
         let compute = compute
             .map(|(v, c)| number(&format!("compute time of node {v}"), c))
             .collect::<Result<Vec<_>>>()?;
-        let platform = Platform::new(file.nodes, file.source, file.targets, edges)?;
+        let mut platform = Platform::new(file.nodes, file.source, file.targets, edges)?;
+        if let Some(sources) = file.sources {
+            platform = platform.with_sources(sources)?;
+        }
         Ok(platform.with_compute(compute)?.with_overlap(file.overlap))
     }
 
@@ -114,6 +120,7 @@ impl Platform {
             nodes: self.nodes,
             source: self.source,
             targets: Some(self.targets.clone()),
+            sources: (self.sources.len() < self.nodes).then(|| self.sources.clone()),
             edges: edges.collect(),
             compute: self.compute.iter().map(value).collect(),
             overlap: self.overlap,

@@ -47,6 +47,8 @@ pub struct Platform {
     nodes: usize,
     source: usize,
     targets: Vec<usize>,
+    /// The nodes whose messages an allgather or alltoall moves.
+    sources: Vec<usize>,
     edges: Vec<Edge>,
     compute: Vec<Fraction>,
     overlap: bool,
@@ -165,6 +167,7 @@ impl Platform {
             nodes,
             source,
             targets,
+            sources: (0..nodes).collect(),
             edges,
             compute: Vec::new(),
             overlap: false,
@@ -192,6 +195,31 @@ impl Platform {
         }
         self.compute = compute;
         Ok(self)
+    }
+
+    /// Returns the platform with these sources of allgathers and alltoalls, in which no other node
+    /// sends a message of its own; they are sorted.
+    ///
+    /// # Errors
+    /// When there is none, a node does not exist, or one is there twice.
+    pub fn with_sources(mut self, mut sources: Vec<usize>) -> Result<Platform> {
+        for &v in &sources {
+            check_node(self.nodes, "source", v)?;
+        }
+        sources.sort_unstable();
+        if let Some(twice) = sources.windows(2).find(|w| w[0] == w[1]) {
+            return malformed(format!("source {} is there twice", twice[0]));
+        }
+        if sources.is_empty() {
+            return malformed("there is no source of allgathers".into());
+        }
+        self.sources = sources;
+        Ok(self)
+    }
+
+    /// The nodes whose messages an allgather or alltoall moves: all unless others are given.
+    pub fn sources(&self) -> &[usize] {
+        &self.sources
     }
 
     /// Returns the platform with overlap on or off: whether nodes combine while they communicate,

@@ -4,6 +4,7 @@
 mod brute;
 #[path = "../../../../tests/support/cases.rs"]
 mod cases;
+mod certificate;
 mod combining;
 mod drifting;
 mod fractions;
