@@ -10,6 +10,7 @@
 //! - [`python`]: the library in Python and in notebooks
 //! - [`results`]: measured figures
 //! - [`optimal`]: the fewest rounds for few ranks
+//! - [`papers`]: what the papers state, and the commands that show it; [`errata`]: what they err in
 //! - [`commands`]: one page for each command
 
 /// A module whose documentation is a page of `docs`. The links between pages are references; the
@@ -27,6 +28,9 @@ macro_rules! page {
         #[doc = "[python]: crate::guide::python"]
         #[doc = "[results]: crate::guide::results"]
         #[doc = "[optimal]: crate::guide::optimal"]
+        #[doc = "[papers]: crate::guide::papers"]
+        #[doc = "[errata]: crate::guide::errata"]
+        #[doc = "[steady]: crate::guide::commands::steady"]
         #[doc = "[atlas]: crate::guide::commands::atlas"]
         #[doc = "[calibrate]: crate::guide::commands::calibrate"]
         #[doc = "[inputs]: crate::guide::commands::run#inputs-and-other-benchmarks"]
@@ -56,6 +60,8 @@ page!(mpi, "mpi");
 page!(python, "python");
 page!(results, "results");
 page!(optimal, "optimal");
+page!(papers, "papers");
+page!(errata, "errata");
 
 /// The commands of the command line.
 pub mod commands {

@@ -2,7 +2,7 @@
 //! vector of 64 segments.
 //!
 //! It also measures the construction of the schedules of 64 ranks of a circulant graph, in
-//! `O(log p)` and by the paper's `O(log^3 p)` algorithm.
+//! `O(log p)` and by the paper's `O(log^3 p)` algorithm, and that of all ranks of 36 to 1152.
 //!
 //! `cargo bench --bench planners -- reduce` measures a part, `-- --quick` all with fewer samples; a
 //! bare `cargo bench` leaves it out, since it takes many minutes. The number of steps of each
@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
 use oneport::internal::circulant::schedule::Circulant;
+use oneport::internal::circulant::tables::Tables;
 use oneport::plan::registry;
 use oneport::{CostModel, Kind, Ports, Request};
 
@@ -71,6 +72,28 @@ fn measure() {
         group.finish();
     }
     construction(&mut criterion);
+    all_ranks(&mut criterion);
+}
+
+/// What a rank of an irregular allgather does before it starts, for the numbers of processes of the
+/// paper: it computes the receive schedules of all ranks.
+fn all_ranks(criterion: &mut Criterion) {
+    for p in [36, 576, 1152] {
+        let graph = Circulant::new(p);
+        let mut group = criterion.benchmark_group(format!("circulant p={p}, all ranks"));
+        group.bench_function("computed", |b| {
+            b.iter(|| Tables::new(black_box(&graph)).recv.len())
+        });
+        // Its own alone, which the others would send.
+        let mut own = vec![0i8; graph.rounds()];
+        group.bench_function("own", |b| {
+            b.iter(|| {
+                graph.recv_into(black_box(p / 2), &mut own);
+                black_box(&own);
+            });
+        });
+        group.finish();
+    }
 }
 
 /// Constructs receive and send schedules of some ranks, for circulant graphs of several magnitudes.

@@ -143,3 +143,61 @@ fn one_rank_has_no_rounds() {
     assert_eq!((graph.ranks(), graph.rounds()), (1, 0));
     assert!(graph.recv_schedule(0).is_empty() && graph.send_schedule(0).is_empty());
 }
+
+/// Base blocks as Algorithm 2 computes them, of ranks 0 to `p - 1`; that of the root is `q`.
+fn base_blocks(p: usize, skips: &[usize]) -> Vec<usize> {
+    let of = |rank: usize| {
+        let mut rest = rank;
+        for (k, &skip) in skips.iter().enumerate().rev() {
+            if skip == rest {
+                return k;
+            }
+            rest -= if skip < rest { skip } else { 0 };
+        }
+        skips.len()
+    };
+    (0..p).map(of).collect()
+}
+
+/// The least and the greatest number of different blocks in a cyclic range of this size.
+fn different_blocks(blocks: &[usize], size: usize) -> (usize, usize) {
+    let p = blocks.len();
+    let count = |start: usize| {
+        let range: std::collections::BTreeSet<usize> =
+            (start..start + size).map(|rank| blocks[rank % p]).collect();
+        range.len()
+    };
+    let counts = (0..p).map(count);
+    counts.fold((usize::MAX, 0), |(least, most), n| {
+        (least.min(n), most.max(n))
+    })
+}
+
+/// Lemma 2: any range of `skips[k]` ranks has at least `k` different base blocks, and one of
+/// `1 + skips[0] + .. + skips[k-1]` ranks `k + 1`. In cyclic ranges the root counts as a block of
+/// its own: of 5 ranks, 4 and 0 have the blocks 0 and nothing.
+#[test]
+fn ranges_of_ranks_have_as_many_base_blocks_as_lemma_2_says() {
+    for p in 2..=200usize {
+        // Algorithm 1.
+        let mut skips = Vec::new();
+        let mut half = p;
+        while half > 1 {
+            half = half.div_ceil(2);
+            skips.insert(0, half);
+        }
+        assert_eq!(skips, Circulant::new(p).skips()[..skips.len()]);
+        let blocks = base_blocks(p, &skips);
+        let mut sum = 1;
+        for (k, &skip) in skips.iter().enumerate() {
+            assert!(different_blocks(&blocks, skip).0 >= k, "{p} {k}");
+            if sum <= p {
+                assert!(different_blocks(&blocks, sum).0 > k, "{p} {k}");
+            }
+            sum += skip;
+            if p.is_power_of_two() {
+                assert_eq!(different_blocks(&blocks, 1 << k), (k + 1, k + 1), "{p} {k}");
+            }
+        }
+    }
+}
