@@ -77,6 +77,7 @@ mod certificate;
 mod colouring;
 mod cut;
 mod demand;
+mod few_routes;
 mod flows;
 mod fraction;
 mod generate;

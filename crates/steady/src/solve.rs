@@ -76,6 +76,8 @@ struct Rows<'a> {
     /// The graph's costs.
     costs: Vec<f64>,
     whole_costs: Vec<IBig>,
+    /// The only routes, if not any routes are allowed.
+    only: Option<&'a [Route]>,
 }
 
 pub(super) fn best_rates(
@@ -93,7 +95,37 @@ pub(super) fn best_rates(
     Ok(rates)
 }
 
+/// The best rates of these routes alone, without a proof.
+pub(super) fn rates_of_routes(
+    platform: &Platform,
+    ports: Ports,
+    demand: &Wanted,
+    routes: &[Route],
+) -> Result<Rates> {
+    let unit = platform.unit();
+    let platform = platform.in_units_of(&unit);
+    let mut rows = Rows::new(&platform, ports, demand, SolveMethod::Ports);
+    rows.only = Some(routes);
+    let (optimum, slots) = rows.within_ports()?;
+    Ok(Rates::of(optimum, slots, None).per(&unit))
+}
+
 impl Rates {
+    fn of(
+        optimum: Optimum<ColumnActivity>,
+        slots: Vec<Slot>,
+        certificate: Option<Certificate>,
+    ) -> Rates {
+        Rates {
+            certificate,
+            routes: used_routes(&optimum)
+                .map(|(r, rate)| (r.clone(), rate))
+                .collect(),
+            throughput: optimum.value,
+            slots,
+        }
+    }
+
     fn per(mut self, unit: &Fraction) -> Rates {
         self.throughput /= unit;
         for (_, rate) in &mut self.routes {
@@ -112,17 +144,7 @@ fn rates_in_units(
     demand: &Wanted,
     method: SolveMethod,
 ) -> Result<Rates> {
-    let computing = demand.combining.is_some() && platform.computes();
-    let graph = PortGraph::new(platform, ports, computing);
-    let mut rows = Rows {
-        platform,
-        demand,
-        matchings: method == SolveMethod::Matchings,
-        odd_sets: Vec::new(),
-        costs: graph.costs.iter().map(to_finite).collect(),
-        whole_costs: over_common(&graph.costs).0,
-        graph,
-    };
+    let mut rows = Rows::new(platform, ports, demand, method);
     let (optimum, slots) = if rows.matchings {
         let mut bounds = vec![Fraction::ZERO; rows.costs.len()];
         bounds.push(whole(1));
@@ -140,14 +162,8 @@ fn rates_in_units(
     } else {
         rows.within_ports()?
     };
-    Ok(Rates {
-        certificate: rows.certificate(&optimum.value, &optimum.prices),
-        routes: used_routes(&optimum)
-            .map(|(r, rate)| (r.clone(), rate))
-            .collect(),
-        throughput: optimum.value,
-        slots,
-    })
+    let certificate = rows.certificate(&optimum.value, &optimum.prices);
+    Ok(Rates::of(optimum, slots, certificate))
 }
 
 fn used_routes(optimum: &Optimum<ColumnActivity>) -> impl Iterator<Item = (&Route, Fraction)> {
@@ -159,6 +175,28 @@ fn used_routes(optimum: &Optimum<ColumnActivity>) -> impl Iterator<Item = (&Rout
 
 /// Limit of the rounds that add odd sets; more than any platform needs.
 const MAX_ROUNDS: usize = 1000;
+
+impl<'a> Rows<'a> {
+    fn new(
+        platform: &'a Platform,
+        ports: Ports,
+        demand: &'a Wanted,
+        method: SolveMethod,
+    ) -> Rows<'a> {
+        let computing = demand.combining.is_some() && platform.computes();
+        let graph = PortGraph::new(platform, ports, computing);
+        Rows {
+            platform,
+            demand,
+            matchings: method == SolveMethod::Matchings,
+            odd_sets: Vec::new(),
+            costs: graph.costs.iter().map(to_finite).collect(),
+            whole_costs: over_common(&graph.costs).0,
+            graph,
+            only: None,
+        }
+    }
+}
 
 impl Rows<'_> {
     fn within_ports(&mut self) -> Result<(Optimum<ColumnActivity>, Vec<Slot>)> {
@@ -209,6 +247,12 @@ impl Rows<'_> {
     /// Returns the first columns: the cheapest route when the price of each edge is its cost and,
     /// in the form with matchings, a matching of each single edge.
     fn start(&self) -> Result<Vec<Column<ColumnActivity>>> {
+        if let Some(routes) = self.only {
+            return Ok(routes
+                .iter()
+                .map(|route| self.route_column(route.clone()))
+                .collect());
+        }
         let Some(route) = self.demand.cheapest(self.platform, &self.costs) else {
             return Err(Error::malformed("platform: a target cannot be reached"));
         };
@@ -362,6 +406,9 @@ impl Rows<'_> {
 
 impl Pricing<ColumnActivity> for Rows<'_> {
     fn improve(&mut self, prices: &[f64]) -> Vec<Column<ColumnActivity>> {
+        if self.only.is_some() {
+            return Vec::new();
+        }
         let of_rows = prices;
         let prices = self.edge_prices(prices);
         let weights = prices.iter().zip(&self.costs).map(|(p, c)| p * c);
@@ -379,6 +426,9 @@ impl Pricing<ColumnActivity> for Rows<'_> {
     }
 
     fn improve_exactly(&mut self, prices: &[IBig], below: &UBig) -> Vec<Column<ColumnActivity>> {
+        if self.only.is_some() {
+            return Vec::new();
+        }
         let of_rows = prices;
         let prices = self.edge_prices(prices);
         let weights = prices.iter().zip(&self.whole_costs).map(|(p, c)| p * c);

@@ -10,8 +10,8 @@
 //!   one rank has all data, as of a chain.
 //! - Cost of planning: `O(p n)` for `n` pieces.
 //!
-//! A rank sends its own pieces to the next one, then what it receives from the rank before it, in
-//! the order of arrival: the blocks of ranks `r-1, r-2, ...`. Pieces arrive at their final position.
+//! A rank sends its own pieces to the next one, then what it receives from the rank before it, in the
+//! order of arrival: the blocks of ranks `r-1, r-2, ...`. Pieces arrive at their final position.
 //!
 //! Example, `p = 3`, blocks of 2, 0, 0 elements, two segments: 0→1 the first element; 0→1 the second
 //! and 1→2 the first; 1→2 the second.
@@ -22,9 +22,11 @@ pub(in crate::plan) const ALLGATHER: Row = Row {
     ports: PortModels::Bi,
     segmented: true,
     transfers: |p, q| row::for_each_pair(p, q).saturating_mul(q),
+    min_rounds: |p, _| p.saturating_sub(1),
+    best_segment: BestSegment::Own(best_segment),
     source: "Träff, Ripke, Siebert, Balaji, Thakur, Gropp 2010",
     rounds: "(p-1) q for equal blocks, p+q-2 if one rank has all data",
-    ..row::new("pipelined-ring", Kind::Allgather, plan)
+    ..row::new("pipelined-ring", Kind::Allgather, plan).timed(time)
 };
 
 fn plan(request: &Request) -> Result<Schedule> {
@@ -53,4 +55,26 @@ fn plan(request: &Request) -> Result<Schedule> {
         }
     }
     b.build()
+}
+
+/// The time for equal blocks in equal pieces, which is that of a ring of so many more blocks.
+fn time(request: &Request) -> Option<f64> {
+    let (block, q) = (equal_block(request)?, request.segments.count());
+    let rounds = request.ranks.saturating_sub(1) * q;
+    let is_equal = block.is_multiple_of(q);
+    is_equal.then(|| rounds as f64 * request.transfer_time(block / q))
+}
+
+/// Equal blocks are best left whole: their pieces would only add start-up times.
+fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
+    if equal_block(request).is_none() {
+        return Ok(None);
+    }
+    let segments = Segments::whole(request.elements());
+    Ok(Some(Best {
+        time: algorithm.time(&request.clone().segments(segments.clone()))?,
+        segments,
+        executed: true,
+        method: Method::Whole,
+    }))
 }

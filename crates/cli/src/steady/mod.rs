@@ -78,6 +78,10 @@ travel along weighted trees, and at any time the busy links are one of the weigh
         /// Longest period in time units; rates are rounded to fit
         max_period: Option<Fraction> = Exact { value: "TIME" },
 
+        /// Most trees (or other routes) that a period may use: the best ones found, starting from
+        /// the best single tree
+        max_trees: Option<usize> = Count,
+
         /// Elements of a message [default: as many as are needed to cut it exactly, 4096 at most]
         elements: Option<usize> = Count,
 
@@ -145,6 +149,8 @@ struct Found {
     drift: Option<Robustness>,
     recomputed: Vec<(&'static str, Fraction)>,
     agree: bool,
+    /// The throughput with any number of trees, where that is limited.
+    unlimited: Option<Fraction>,
     /// Lower and upper bound, for problems whose optimum is NP-hard to find.
     bounds: Option<(Fraction, Fraction)>,
     packets: Option<Packets>,
@@ -262,6 +268,10 @@ impl SteadyArgs {
         };
         let (recomputed, agree) = recompute(&solution, self.verify);
         let bounds = bounds(&mut solution);
+        let unlimited = self.max_trees.map(|_| solution.throughput.clone());
+        if let Some(count) = self.max_trees {
+            solution = solution.with_few_routes(count)?;
+        }
         let periodic = self.periodic(&solution)?;
         let messages = self.messages(&periodic);
         let needed = steps(&periodic, messages) as u128 * u128::from(STEP_BYTES);
@@ -285,6 +295,7 @@ impl SteadyArgs {
             drift,
             recomputed,
             agree,
+            unlimited,
             bounds,
         })
     }

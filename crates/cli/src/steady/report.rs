@@ -47,6 +47,7 @@ pub(super) fn json(found: &Found) -> impl Serialize {
             throughput: exact(&found.single.throughput),
             optimal: found.single.is_optimal,
         },
+        unlimited (optional): found.unlimited.as_ref().map(exact),
         drift (optional): found.drift.as_ref().map(|drift| record! {
             guaranteed: exact(&drift.guaranteed),
             best_guaranteed: exact(&drift.best_guaranteed),
@@ -230,6 +231,14 @@ fn throughput_lines(found: &Found) -> Vec<SummaryLine> {
     let recomputed = found.recomputed.iter();
     let same = recomputed.filter(|(_, value)| value == throughput);
     let methods: Vec<&str> = same.map(|(method, _)| *method).collect();
+    if let Some(unlimited) = &found.unlimited {
+        let trees = counted(solution.routes.len(), "tree");
+        let any = show_short(unlimited);
+        lines.push((
+            "limited to",
+            format!("{trees}; {any} with any number of trees"),
+        ));
+    }
     if !methods.is_empty() {
         lines.push(("the same", format!("by {}", methods.join(", and by "))));
     }

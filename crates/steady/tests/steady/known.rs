@@ -255,6 +255,56 @@ fn multicasts_find_the_least_set_cover() {
     }
 }
 
+/// Few trees: one is the best single tree, more are no slower, and enough of them reach the optimum.
+#[test]
+fn few_trees_lie_between_one_and_all() {
+    let mut between = 0;
+    for (name, seed) in [
+        ("random:6:14", 0),
+        ("random:7:22", 0),
+        ("random:7:22", 3),
+        ("grid:2x3", 0),
+    ] {
+        for operation in [
+            Operation::Broadcast,
+            Operation::Scatter,
+            Operation::Allgather,
+        ] {
+            for ports in [Ports::BI, Ports::UNI] {
+                let platform = generate(name, seed).unwrap();
+                let Ok(all) = solve(&platform, operation, ports, SolveMethod::Ports) else {
+                    continue;
+                };
+                let single = best_single(&all).unwrap().throughput;
+                let mut before = Fraction::ZERO;
+                for count in [1, 2, 3, 4, all.routes.len()] {
+                    let what = format!("{name} {operation:?} {ports:?} {count}");
+                    let few = all.with_few_routes(count).unwrap();
+                    assert!(few.routes.len() <= count, "{what}");
+                    assert!(few.throughput >= before, "{what}");
+                    assert!(
+                        few.throughput >= single && few.throughput <= all.throughput,
+                        "{what}"
+                    );
+                    assert!(
+                        count > 1 || few.throughput == single || all.routes.len() == 1,
+                        "{what}"
+                    );
+                    between +=
+                        usize::from(few.throughput > single && few.throughput < all.throughput);
+                    before = few.throughput.clone();
+                    // The slots are those of these routes.
+                    let periodic = few.periodic(None, None).unwrap();
+                    let schedule = periodic.schedule(20).unwrap();
+                    assert!(schedule.check().is_correct(), "{what}");
+                }
+                assert_eq!(before, all.throughput);
+            }
+        }
+    }
+    assert!(between > 5, "{between}");
+}
+
 /// A period that one operation of the best tree fits into.
 #[test]
 fn an_operation_fits_into_a_short_period() {
