@@ -58,7 +58,7 @@ fn receive_schedule_of_rank_9_of_20() {
 #[test]
 fn the_four_conditions_hold() {
     let mut tables = Tables::default();
-    for p in 1..=600 {
+    for p in 1..=3000 {
         let graph = Circulant::new(p);
         tables.construct(&graph);
         assert_eq!(violations(&graph, &tables).next(), None, "p={p}");

@@ -27,7 +27,7 @@ use crate::output::{self, record};
 use crate::progress::WorkBar;
 use crate::sweep::{Point, SweepArgs};
 use crate::task::{bar_length, finite};
-use crate::units::{Number, counted, number, show_bytes};
+use crate::units::{Number, cut_into, number, show_bytes};
 
 options! {
     /// Time a schedule exactly in the cost model.
@@ -346,11 +346,11 @@ impl Simulated {
             summary.push((
                 "for blocks",
                 format!(
-                    "{} (time is {} times that), {} rounds: of all schedules in {}",
+                    "{} (time is {} times that), {} rounds: of all schedules that {}",
                     unit.show(bounds.block_time),
                     number(self.timed.time / bounds.block_time, 4),
                     bounds.block_rounds,
-                    counted(bounds.blocks, "block"),
+                    cut_into(bounds.blocks),
                 ),
             ));
         }

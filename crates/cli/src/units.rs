@@ -7,6 +7,14 @@ pub(crate) use oneport_pictures::Unit;
 pub(crate) use oneport_pictures::svg::{bytes as show_bytes, counted, number, rounded};
 use serde::{Deserialize, Serialize, Serializer};
 
+/// What schedules do with a vector that their messages divide into so many blocks.
+pub(crate) fn cut_into(blocks: usize) -> String {
+    match blocks {
+        1 => "send whole vectors".into(),
+        _ => format!("cut the vector into {blocks} blocks"),
+    }
+}
+
 /// Upper limit of sizes, so that byte counts are exact in the cost model's floating-point numbers.
 pub(crate) const MAX_BYTES: u64 = 1 << 53;
 

@@ -33,7 +33,7 @@ impl Solution {
         while chosen.len() < count && !left.is_empty() && best.throughput < self.throughput {
             let mut next: Option<(usize, Rates)> = None;
             for (i, route) in left.iter().enumerate() {
-                let tried = rates(&[&chosen[..], &[route.clone()]].concat())?;
+                let tried = rates(&[&chosen[..], std::slice::from_ref(route)].concat())?;
                 let most = next
                     .as_ref()
                     .map_or(&best.throughput, |(_, n)| &n.throughput);

@@ -11,9 +11,6 @@ use super::problem::Solution;
 impl Solution {
     /// The certificate as JSON, so that anybody can check it with fractions, sums and comparisons
     /// alone; `None` where there is none. The page of the command `steady` has the inequalities.
-    ///
-    /// # Errors
-    /// None: the operation has been planned.
     pub fn certificate_json(&self) -> Option<String> {
         let certificate = self.certificate.as_ref()?;
         let demand = self.operation.demand(&self.platform).ok()?;

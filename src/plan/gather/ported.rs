@@ -60,8 +60,8 @@ tree_rows!(
 pub const MAX_EXACT: usize = 15;
 /// Maximum number of ranks for which [`tree`] is exact.
 const EXACT: usize = 10;
-/// Maximum number of ranks for which [`tree`] searches the best shares of the root's ports, and of
-/// the messages that it tries on a port: some 10 ms.
+/// Maximum number of ranks for which [`tree`] searches the best shares of the root's ports, and how
+/// many messages it tries on a port: some 10 ms.
 const MAX_SHARED: usize = 24;
 const MAX_TRIED: usize = 200_000;
 

@@ -4,9 +4,8 @@
 //!   ("or other fixed-degree trees").
 //! - Time and memory: those of [`heterogeneous::rank_ordered`](super::heterogeneous) with `d = 3`.
 //!
-//! Example, `m = 1,1,1,1`, `alpha = 10`, `beta = 1`, `gamma_copy = 0`, root 0: three messages of
-//! one byte take 33, one fewer than two levels only if the root could receive at once; the binary
-//! tree 2→1, 1→0, 3→0 takes 34.
+//! Example, `p = 4`, messages to rank 0 take 1, all others 10: rank 0 receives from 1, 2 and 3 in 3;
+//! the best binary tree, 3→2, then 1→0 and 2→0, takes 11.
 
 use super::heterogeneous;
 use crate::plan::gather::row::tree_rows;

@@ -141,6 +141,20 @@ fn with_three_children(
     in_rank_order((problem, times), (i, j, r), (copy, 3), 0.0)
 }
 
+/// The example of the planner's header.
+#[test]
+fn a_rank_near_all_others_receives_three_messages() {
+    let alpha = |to: usize| Some(if to == 0 { 1.0 } else { 10.0 });
+    let cost = CostModel::heterogeneous(Links {
+        alpha: (0..4).map(|_| (0..4).map(alpha).collect()).collect(),
+        beta: vec![vec![Some(0.0); 4]; 4],
+        ..Links::default()
+    });
+    let request = Request::new(Kind::Gather, 4, 1).cost(cost.unwrap());
+    assert_eq!(request.time("ternary").unwrap(), 3.0);
+    assert_eq!(request.time("binary").unwrap(), 11.0);
+}
+
 #[test]
 fn ternary_trees_take_the_time_of_the_equations() {
     let mut random = Random::new(47);

@@ -7,6 +7,7 @@ use oneport::simulate::bounds::LowerBounds;
 
 use crate::prelude::*;
 use crate::task::finite;
+use crate::units::cut_into;
 
 /// A right schedule beside the fastest algorithm and the lower bounds.
 #[derive(Serialize)]
@@ -127,8 +128,8 @@ impl Judgement {
             _ => {}
         }
         if let Some(of) = self.whole_blocks.as_ref() {
-            let (ratio, blocks) = (number(of.ratio.0, 3), counted(of.blocks, "block"));
-            parts.push(format!("{ratio} times the least of schedules in {blocks}"));
+            let (ratio, cut) = (number(of.ratio.0, 3), cut_into(of.blocks));
+            parts.push(format!("{ratio} times the least of schedules that {cut}"));
         }
         parts.join("; ")
     }
