@@ -43,11 +43,11 @@
 //! messages of at most `s` and at least `l` elements each: in `q = ceil(m / s)` blocks at least. Of
 //! the elements that the root sends last for the first time, no other rank has any before, so they
 //! take `ceil(log_{k+1} (n + 1))` messages of at least `l` from then on. Before, the root has sent
-//! all others, in at least `q - 1` messages: `q - 1 + ceil(log2 (n + 1))` rounds on one port (Träff,
-//! "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules", section 1),
-//! and `(q - 1) alpha + beta (m - s)` before the others. On `k` ports up to `k - 1` of the messages
-//! may not have ended when the last one starts. This judges schedules that cut the vector alike; it
-//! is no bound for others.
+//! all others, in at least `q - 1` messages: `q - 1 + ceil(log2 (n + 1))` rounds on one port
+//! (Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast schedules",
+//! section 1), and `(q - 1) alpha + beta (m - s)` before the others. On `k` ports up to `k - 1` of
+//! the messages may not have ended when the last one starts. This judges schedules that cut the
+//! vector alike; it is no bound for others.
 //!
 //! **Links.** Where links differ, `bounds/links.rs` has the shortest path to the farthest rank and
 //! the least work of each rank's ports; they count as path and port.
@@ -91,8 +91,8 @@ pub struct LowerBounds {
     /// The largest of all times above.
     pub largest: f64,
     /// Blocks into which the messages of these programs cut the vector of a broadcast, reduction or
-    /// multicast, at least; 0 if that is not known, or senders do not wait. The next two are for all
-    /// schedules with messages of such sizes, not for others.
+    /// multicast, at least; 0 if that is not known, or senders do not wait. The next two are for
+    /// all schedules with messages of such sizes, not for others.
     pub blocks: usize,
     /// Time for so many blocks, whatever combining takes.
     pub block_time: f64,

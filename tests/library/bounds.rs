@@ -99,8 +99,8 @@ fn no_planned_schedule_is_faster_than_its_bounds() {
     }
 }
 
-/// Träff, n-block broadcast schedules, section 1: `n - 1 + ceil(log2 p)` rounds for `n` blocks, which
-/// the circulant schedules take.
+/// Träff, n-block broadcast schedules, section 1: `n - 1 + ceil(log2 p)` rounds for `n` blocks,
+/// which the circulant schedules take.
 #[test]
 fn schedules_of_whole_blocks_are_judged_by_the_rounds_of_as_many_blocks() {
     let of = |p: usize, n: usize, name: &str, kind: Kind, ports: Ports| {

@@ -10,11 +10,12 @@
 //!   one rank has all data, as of a chain.
 //! - Cost of planning: `O(p n)` for `n` pieces.
 //!
-//! A rank sends its own pieces to the next one, then what it receives from the rank before it, in the
-//! order of arrival: the blocks of ranks `r-1, r-2, ...`. Pieces arrive at their final position.
+//! A rank sends its own pieces to the next one, then what it receives from the rank before it, in
+//! the order of arrival: the blocks of ranks `r-1, r-2, ...`. Pieces arrive at their final
+//! position.
 //!
-//! Example, `p = 3`, blocks of 2, 0, 0 elements, two segments: 0→1 the first element; 0→1 the second
-//! and 1→2 the first; 1→2 the second.
+//! Example, `p = 3`, blocks of 2, 0, 0 elements, two segments: 0→1 the first element; 0→1 the
+//! second and 1→2 the first; 1→2 the second.
 
 use crate::plan::prelude::*;
 

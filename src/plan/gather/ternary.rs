@@ -4,8 +4,8 @@
 //!   ("or other fixed-degree trees").
 //! - Time and memory: those of [`heterogeneous::rank_ordered`](super::heterogeneous) with `d = 3`.
 //!
-//! Example, `p = 4`, messages to rank 0 take 1, all others 10: rank 0 receives from 1, 2 and 3 in 3;
-//! the best binary tree, 3→2, then 1→0 and 2→0, takes 11.
+//! Example, `p = 4`, messages to rank 0 take 1, all others 10: rank 0 receives from 1, 2 and 3 in
+//! 3; the best binary tree, 3→2, then 1→0 and 2→0, takes 11.
 
 use super::heterogeneous;
 use crate::plan::gather::row::tree_rows;

@@ -1,8 +1,8 @@
 //! The formulas of the published tables as printed, for display beside executed times.
 //!
-//! - Source: Lowery & Langou, tables I to III. Tables I and II are unidirectional, table III bidirectional,
-//!   both for `p > 3`. The unidirectional times of the tables are upper bounds of the executed
-//!   ones.
+//! - Source: Lowery & Langou, tables I to III. Tables I and II are unidirectional, table III
+//!   bidirectional, both for `p > 3`. The unidirectional times of the tables are upper bounds of
+//!   the executed ones.
 //! - Other sources: Träff, "(Poly)logarithmic time construction of round-optimal n-block broadcast
 //!   schedules", 2022, for the circulant graphs, whose best segment is that of the theorem's proof.
 //!   Two algorithms have closed forms of the executed time for some `p` only. For these the

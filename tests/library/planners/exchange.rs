@@ -548,8 +548,8 @@ fn pipelined_rings_are_chains_of_one_block_and_rings_of_equal_blocks() {
     }
 }
 
-/// The instance of section 3.2 of the n-block paper: block `r` is `(r mod 3) m/p`, which holds up an
-/// unsegmented ring at each of its largest blocks.
+/// The instance of section 3.2 of the n-block paper: block `r` is `(r mod 3) m/p`, which holds up
+/// an unsegmented ring at each of its largest blocks.
 #[test]
 fn a_pipelined_ring_does_not_wait_for_large_blocks() {
     let (p, m) = (20, 400_000);

@@ -255,7 +255,8 @@ fn multicasts_find_the_least_set_cover() {
     }
 }
 
-/// Few trees: one is the best single tree, more are no slower, and enough of them reach the optimum.
+/// Few trees: one is the best single tree, more are no slower, and enough of them reach the
+/// optimum.
 #[test]
 fn few_trees_lie_between_one_and_all() {
     let mut between = 0;
