@@ -3,11 +3,13 @@
 //!
 //! ```text
 //! mpirun -n 7 mpi_suite [N]
+//! mpirun -n 2 mpi_suite FAULT
 //! ```
 //!
 //! Every registered algorithm runs on 1, 2, 3, 4 and 7 of the processes, on awkward sizes, with
 //! element types and operators in turn, eagerly and as rendezvous; then random programs of several
-//! ports and many spans. With `N`, only each `N`-th case runs. Process 0 prints what was done.
+//! ports and many spans; then rank programs. With `N`, only each `N`-th case runs. Process 0 prints
+//! what was done. With the name of a fault, a rank program has it, which ends the processes.
 
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
@@ -23,8 +25,14 @@ use std::time::{Duration, Instant};
 
 use oneport::mpi::World;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::run::{Element, ElementType, Op, Operator, Place, Run};
-use oneport::{Error, ErrorKind, Kind, Ports, Request, Schedule, with_element_type};
+use oneport::run::{
+    Bidirectional, Clock, Element, ElementType, Endpoint, Op, Operator, Place, Run, ScopeOptions,
+    Unidirectional,
+};
+use oneport::{
+    Collective, CostModel, Error, ErrorKind, Kind, Layout, Order, Ports, Request, Schedule, Span,
+    with_element_type,
+};
 use plans::{Plan, Shape, initial_buffers, ports};
 use random::Random;
 
@@ -49,9 +57,13 @@ fn main() -> ExitCode {
 }
 
 fn suite() -> oneport::Result<()> {
-    let thin = std::env::args().nth(1).and_then(|n| n.parse().ok());
-    let thin = thin.unwrap_or(1);
+    let argument = std::env::args().nth(1);
     let mut world = World::join()?;
+    let thin = match argument.as_deref().map(str::parse) {
+        None => 1,
+        Some(Ok(thin)) => thin,
+        Some(Err(_)) => return faulty_program(&mut world, &argument.unwrap_or_default()),
+    };
     let start = Instant::now();
     let say = |text: String| {
         if world.rank() == 0 {
@@ -71,6 +83,7 @@ fn suite() -> oneport::Result<()> {
     blocking_messages(&mut world)?;
     disagreements(&mut world)?;
     endless_deadlines(&mut world)?;
+    rank_programs(&mut world)?;
     if world.rank() == 0 {
         println!(
             "{runs} runs of {} algorithms verified ({refused} requests refused by their planners), {programs} random programs right, {known} operators of the library verified, in {:.1} s",
@@ -307,6 +320,120 @@ fn random_programs(world: &mut World, thin: usize) -> oneport::Result<usize> {
 }
 
 /// An operator that shows the order and the number of its operands.
+/// Rank programs: their data, and their model clock compared with their recorded steps.
+fn rank_programs(world: &mut World) -> oneport::Result<()> {
+    let (p, me) = (world.size(), world.rank());
+    // From a message in its head to one that libraries send by rendezvous, and none.
+    for len in [0, 1, 100, 128, 129, 5000, 70_001] {
+        let mut options = ScopeOptions::new(Operator::<u64>::named("sum")?);
+        options.cost = CostModel::new(3.7, 0.21).gamma(0.13).gamma_copy(0.07);
+        options.record = true;
+        // A ring in which every rank sends, then receives; then a reduction in a chain whose
+        // messages have two spans; then copies.
+        let ring = |e: &mut Endpoint<u64, Bidirectional>| {
+            let (me, p) = (e.rank(), e.ranks());
+            for k in 0..p - 1 {
+                let block = |k: usize| Span::new((me + 2 * p - k) % p * len, len);
+                let (next, before) = ((me + 1) % p, (me + p - 1) % p);
+                e.exchange(next, block(k), before, block(k + 1))?;
+            }
+            let halves = [0..len / 2, (len / 2 + 1).min(len)..len];
+            if me + 1 < p {
+                e.recv_combine(me + 1, halves.clone(), Order::MineFirst)?;
+            }
+            if me > 0 {
+                e.open_send(me - 1, halves)?.wait()?;
+            }
+            e.barrier()?;
+            if p > 1 {
+                e.copy(0..len, len..2 * len)?;
+            }
+            e.model_time()
+        };
+        let mut buffer = vec![0u64; len * p];
+        buffer[me * len..][..len].fill(me as u64 + 1);
+        let outcome = world.scope(&mut buffer, &options, ring)?;
+        let expected = |i: usize| {
+            let block = if i / len == 1 { 0 } else { i / len };
+            match (block, i % len == len / 2) {
+                // Each rank has combined the block 0 of all ranks that follow.
+                (0, false) => (p - me) as u64,
+                _ => block as u64 + 1,
+            }
+        };
+        let wrong_at = buffer.iter().enumerate().find(|&(i, &v)| v != expected(i));
+        if let Some((i, value)) = wrong_at {
+            return Err(wrong(format!(
+                "{value} at {i} of a rank program, {len} a block"
+            )));
+        }
+        let layout = Layout {
+            len: len * p,
+            input: Span::new(0, len * p).into(),
+            output: None.into(),
+        };
+        let schedule = outcome.schedule(&Collective::Allreduce, &vec![layout; p])?;
+        let simulated = schedule.simulate(&options.cost)?.rank_times();
+        if outcome.rank_times != simulated || outcome.results != [simulated[me]] {
+            return Err(wrong(format!(
+                "{:?} is not {simulated:?}",
+                outcome.rank_times
+            )));
+        }
+    }
+    refused_programs(world)
+}
+
+/// Options that differ, or that processes do not have: nothing runs, and the world stays usable.
+fn refused_programs(world: &mut World) -> oneport::Result<()> {
+    let mut options = ScopeOptions::<u64> {
+        record: world.rank() == 1,
+        ..ScopeOptions::default()
+    };
+    let differ = match world.size() {
+        1 => "",
+        _ => "process 1 records its steps, process 0 records no steps",
+    };
+    let mut refused = |options: &ScopeOptions<u64>, words: &str| {
+        let program = |_: &mut Endpoint<u64, Unidirectional>| Ok(());
+        match world.scope(&mut [0], options, program) {
+            Err(error) if error.is_usage() && error.to_string().contains(words) => Ok(()),
+            Ok(_) if words.is_empty() => Ok(()),
+            found => Err(wrong(format!("not '{words}': {found:?}"))),
+        }
+    };
+    refused(&options, differ)?;
+    options.record = false;
+    options.clock = Clock::Paced;
+    refused(&options, "the paced clock is for ranks that are threads")?;
+    options.clock = Clock::Native;
+    refused(&options, "")
+}
+
+/// A rank program with a fault, which ends all processes.
+fn faulty_program(world: &mut World, fault: &str) -> oneport::Result<()> {
+    let options = ScopeOptions::<u64> {
+        deadline: Duration::from_secs(1),
+        ..ScopeOptions::default()
+    };
+    let program = |e: &mut Endpoint<u64, Unidirectional>| {
+        let (me, peer) = (e.rank(), 1 - e.rank());
+        match (fault, me) {
+            ("deadline", 0) => e.recv(peer, 0..4),
+            ("length", 0) => e.send(peer, 0..4),
+            ("length", _) => e.recv(peer, 0..3),
+            ("head-on", _) => {
+                e.send(peer, 0..4)?;
+                e.recv(peer, 4..8)
+            }
+            ("usage", 1) => e.send(peer, 8..9),
+            ("panic", 1) => panic!("enough"),
+            _ => e.recv(peer, 0..4),
+        }
+    };
+    world.scope(&mut [0; 8], &options, program).map(drop)
+}
+
 fn rotate(a: u64, b: u64) -> u64 {
     a.rotate_left(7).wrapping_mul(3).wrapping_add(b)
 }

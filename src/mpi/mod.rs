@@ -16,6 +16,7 @@
 //! | `summary` | what the processes of a run must have in common |
 //! | `process` | one process of a run: how it meets the others and waits |
 //! | `run` | running a schedule |
+//! | `scope` | running a rank program |
 //!
 //! # The rules of time over MPI
 //!
@@ -30,6 +31,8 @@
 //! - A message of one span is sent from where it stands; several spans are packed. What is combined
 //!   is received into memory of its own and combined by this crate, so operands keep their order.
 //! - The model time is the simulator's: nothing is added to the messages.
+//! - Messages of *rank programs* ([`World::scope`]), of which nobody knows the steps beforehand,
+//!   carry the model clock, as on threads, and their senders wait for an answer.
 //!
 //! # Failure
 //!
@@ -48,6 +51,7 @@ mod idle;
 pub(crate) mod launch;
 mod process;
 mod run;
+mod scope;
 mod summary;
 mod watchdog;
 mod world;

@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::machine::{CostModel, Eager, Ports};
-use crate::run::ElementType;
 use crate::run::engine::{OperatorSpec, RunBuffers, RunOptions, RunPerformer, RunSpec};
+use crate::run::{Element, ElementType, ScopeOptions};
 use crate::schedule::{Schedule, total_len};
 
 /// All that what a run does, and whether its result is right, depend on: see
@@ -81,6 +81,27 @@ pub(super) fn summary(spec: &RunSpec<'_>, buffers: &dyn RunBuffers) -> Vec<Strin
         .to_owned(),
         format!("waits {deadline:?} for a partner"),
         costs(cost),
+    ]
+}
+
+/// As [`summary`], of rank programs on elements of type `element`.
+pub(super) fn program_summary<T: Element>(
+    options: &ScopeOptions<T>,
+    ports: Ports,
+    element: ElementType,
+) -> Vec<String> {
+    let (operator, deadline) = (&options.operator, options.deadline);
+    vec![
+        format!("runs a rank program on elements of {}", element.name()),
+        format!("has {} port(s)", in_words(ports)),
+        format!("combines by {}", operator.name()),
+        format!("waits {deadline:?} for a partner"),
+        match options.record {
+            true => "records its steps",
+            false => "records no steps",
+        }
+        .to_owned(),
+        costs(&options.cost),
     ]
 }
 

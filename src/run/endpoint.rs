@@ -5,11 +5,12 @@ use std::cell::{Ref, RefCell};
 use std::marker::PhantomData;
 
 use super::element::Element;
+use super::link::ScopeBuffer;
 use super::operator::Operator;
-use super::rank::{Rank, ScopeBuffer};
+use super::rank::Rank;
 use crate::error::Result;
 use crate::machine::Ports;
-use crate::schedule::{Order, Span, Step};
+use crate::schedule::{Order, Spans, Step};
 
 /// A port model, as a type: [`Unidirectional`] or [`Bidirectional`]. The trait is sealed.
 #[diagnostic::on_unimplemented(
@@ -44,12 +45,12 @@ mod sealed {
 }
 
 /// One rank's access to its buffer and to all other ranks, in a program that
-/// [`Team::scope`](super::Team::scope) runs.
+/// [`Team::scope`](super::Team::scope) runs on threads and `World::scope` on processes.
 ///
-/// It works on spans of its rank's buffer, like the steps of a schedule. So its operations can be
-/// recorded, and the record can be checked, drawn and simulated like any schedule. Sends, receives,
-/// copies and combinations are steps, numbered from 0 in the order of a rank's calls; errors name
-/// the step.
+/// It works on spans of its rank's buffer, like the steps of a schedule: `0..4`, or several that
+/// make one message, `[0..4, 8..9]`. So its operations can be recorded, and the record can be
+/// checked, drawn and simulated like any schedule. Sends, receives, copies and combinations are
+/// steps, numbered from 0 in the order of a rank's calls; errors name the step.
 ///
 /// All transfers are synchronous: a send ends when the partner has received the message. A
 /// unidirectional [`send`](Endpoint::send) returns at that time. A bidirectional one returns as
@@ -194,7 +195,7 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
 
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
-        self.parts.rank.borrow().context.wires.ranks()
+        self.parts.rank.borrow().ranks()
     }
 
     /// The rank's whole buffer.
@@ -211,11 +212,11 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         Ok(memory.data_mut())
     }
 
-    /// Sends `span` to rank `to`. Waits for an earlier send first, and fails with it.
+    /// Sends `spans` to rank `to`. Waits for an earlier send first, and fails with it.
     #[inline]
-    pub fn send(&mut self, to: usize, span: impl Into<Span>) -> Result<()> {
+    pub fn send(&mut self, to: usize, spans: impl Into<Spans>) -> Result<()> {
         let (rank, memory) = self.parts.both();
-        rank.open_send(memory, to, span.into(), false)?;
+        rank.open_send(memory, to, spans.into(), false)?;
         if P::PORTS.is_bidirectional() {
             Ok(())
         } else {
@@ -223,43 +224,48 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         }
     }
 
-    /// Opens a send of `span` to rank `to`, and returns without waiting for the partner. The port
+    /// Opens a send of `spans` to rank `to`, and returns without waiting for the partner. The port
     /// is free again after [`OpenSend::wait`]. To receive meanwhile, [split](Endpoint::split) a
     /// bidirectional endpoint.
     ///
     /// # Errors
     /// See [`Endpoint`].
-    pub fn open_send(&mut self, to: usize, span: impl Into<Span>) -> Result<OpenSend<'_, 't>> {
+    pub fn open_send(&mut self, to: usize, spans: impl Into<Spans>) -> Result<OpenSend<'_, 't>> {
         let (rank, memory) = self.parts.both();
-        rank.open_send(memory, to, span.into(), true)?;
+        rank.open_send(memory, to, spans.into(), true)?;
         Ok(OpenSend { parts: &self.parts })
     }
 
-    /// Receives from rank `from` into `span`, whose length must be that of the message.
+    /// Receives from rank `from` into `spans`, whose length must be that of the message.
     ///
     /// # Errors
     /// See [`Endpoint`].
     #[inline]
-    pub fn recv(&mut self, from: usize, span: impl Into<Span>) -> Result<()> {
+    pub fn recv(&mut self, from: usize, spans: impl Into<Spans>) -> Result<()> {
         let (rank, memory) = self.parts.both();
-        rank.recv(memory, from, span.into(), None)
+        rank.recv(memory, from, spans.into(), None)
     }
 
-    /// Receives from rank `from` and combines the message into `span`, element by element, with the
-    /// scope's operator. What the span holds is the left operand with [`Order::MineFirst`].
+    /// Receives from rank `from` and combines the message into `spans`, element by element, with
+    /// the scope's operator. What they hold is the left operand with [`Order::MineFirst`].
     ///
     /// # Errors
     /// See [`Endpoint`].
-    pub fn recv_combine(&mut self, from: usize, span: impl Into<Span>, order: Order) -> Result<()> {
+    pub fn recv_combine(
+        &mut self,
+        from: usize,
+        spans: impl Into<Spans>,
+        order: Order,
+    ) -> Result<()> {
         let (rank, memory) = self.parts.both();
-        rank.recv(memory, from, span.into(), Some(order))
+        rank.recv(memory, from, spans.into(), Some(order))
     }
 
     /// Copies `src` to `dst`, which has the same length and no element in common with it.
     ///
     /// # Errors
     /// See [`Endpoint`].
-    pub fn copy(&mut self, src: impl Into<Span>, dst: impl Into<Span>) -> Result<()> {
+    pub fn copy(&mut self, src: impl Into<Spans>, dst: impl Into<Spans>) -> Result<()> {
         let (rank, memory) = self.parts.both();
         rank.local(memory, src.into(), dst.into(), None)
     }
@@ -271,8 +277,8 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
     /// See [`Endpoint`].
     pub fn combine(
         &mut self,
-        src: impl Into<Span>,
-        dst: impl Into<Span>,
+        src: impl Into<Spans>,
+        dst: impl Into<Spans>,
         order: Order,
     ) -> Result<()> {
         let (rank, memory) = self.parts.both();
@@ -334,9 +340,9 @@ impl<'t, T: Element> Endpoint<'t, T, Bidirectional> {
     pub fn exchange(
         &mut self,
         to: usize,
-        outgoing: impl Into<Span>,
+        outgoing: impl Into<Spans>,
         from: usize,
-        incoming: impl Into<Span>,
+        incoming: impl Into<Spans>,
     ) -> Result<()> {
         let (rank, memory) = self.parts.both();
         rank.open_send(memory, to, outgoing.into(), false)?;
@@ -360,10 +366,10 @@ impl<'t> SendPort<'_, 't> {
     ///
     /// # Errors
     /// See [`Endpoint`].
-    pub fn open_send(&mut self, to: usize, span: impl Into<Span>) -> Result<OpenSend<'_, 't>> {
+    pub fn open_send(&mut self, to: usize, spans: impl Into<Spans>) -> Result<OpenSend<'_, 't>> {
         let Parts { rank, memory } = self.parts;
         rank.borrow_mut()
-            .open_send(&memory.borrow(), to, span.into(), true)?;
+            .open_send(&memory.borrow(), to, spans.into(), true)?;
         Ok(OpenSend { parts: self.parts })
     }
 }
@@ -373,20 +379,25 @@ impl<T: Element> RecvPort<'_, '_, T> {
     ///
     /// # Errors
     /// See [`Endpoint`].
-    pub fn recv(&mut self, from: usize, span: impl Into<Span>) -> Result<()> {
+    pub fn recv(&mut self, from: usize, spans: impl Into<Spans>) -> Result<()> {
         let Parts { rank, memory } = self.parts;
         rank.borrow_mut()
-            .recv(&mut memory.borrow_mut(), from, span.into(), None)
+            .recv(&mut memory.borrow_mut(), from, spans.into(), None)
     }
 
     /// As [`Endpoint::recv_combine`].
     ///
     /// # Errors
     /// See [`Endpoint`].
-    pub fn recv_combine(&mut self, from: usize, span: impl Into<Span>, order: Order) -> Result<()> {
+    pub fn recv_combine(
+        &mut self,
+        from: usize,
+        spans: impl Into<Spans>,
+        order: Order,
+    ) -> Result<()> {
         let Parts { rank, memory } = self.parts;
         rank.borrow_mut()
-            .recv(&mut memory.borrow_mut(), from, span.into(), Some(order))
+            .recv(&mut memory.borrow_mut(), from, spans.into(), Some(order))
     }
 
     /// The rank's whole buffer. While it is borrowed, the other port may send, but this one cannot

@@ -50,6 +50,7 @@ mod element;
 mod endpoint;
 pub(crate) mod exec;
 mod failure;
+mod link;
 mod located;
 mod op;
 mod operator;
@@ -69,7 +70,6 @@ pub(crate) mod transfer;
 pub(crate) mod tuning;
 mod wait;
 pub(crate) mod wall;
-mod wires;
 
 /// What an engine outside this folder needs to run schedules by the same executors.
 #[cfg(feature = "mpi")]
@@ -77,11 +77,13 @@ pub(crate) mod engine {
     pub(crate) use super::context::Copying;
     pub(crate) use super::exec::foreign_warning;
     pub(crate) use super::exec::{
-        Carrier, Eager, HalfTransfer, OperatorSpec, Peers, Program, RankExecutor, Reports,
-        RunOptions, RunPerformer, RunReport, RunSpec, Runner, RunnerJob, Sequence, ThreadReport,
-        repeat, sealed,
+        Carrier, Eager, ElementSpec, HalfTransfer, OperatorSpec, Peers, Program, RankExecutor,
+        Reports, RunOptions, RunPerformer, RunReport, RunSpec, Runner, RunnerJob, Sequence,
+        ThreadReport, repeat, sealed,
     };
     pub(crate) use super::failure::{Failure, TransferAt, panic_message, panicked};
+    pub(crate) use super::link::{Link, ScopeBuffer, Waits};
+    pub(crate) use super::scope::{endpoint, run_program};
     pub(crate) use super::testdata::{RunBuffers, RunData};
     pub(crate) use super::transfer::{
         Buffer, Combiner, Due, RankMemory, Received, RecvOp, Sent, Slots,

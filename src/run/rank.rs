@@ -4,64 +4,85 @@
 //! Operations that write the buffer take it as `&mut`, sending takes it as `&`, so a program may
 //! read its buffer while it sends.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Instant;
 
 use super::clock::{IN, OUT, OnlineClock};
+use super::context::RunContext;
 use super::failure::{Failure, TransferAt, panicked, port_busy};
-use super::transfer::{Due, RankMemory, Received, RecvOp, SendSpans, Sent, Wire};
-use super::tuning::CACHED_PARTNERS;
-use super::wait::{Missed, Stop, Waiter, nanoseconds};
-use super::wires::ScopeContext;
+use super::link::{Link, ScopeBuffer, Waits};
+use super::transfer::{Due, Received, RecvOp, Sent, any_overlap};
+use super::wait::nanoseconds;
 use crate::error::{Error, ErrorKind, Result};
-use crate::machine::{Ports, TransferCost};
-use crate::schedule::{Order, Span, Step};
+use crate::machine::{self, Linear, TransferCost};
+use crate::rules::online::sort_if_long;
+use crate::schedule::{Order, Span, Spans, Step, total_len};
 
-/// The buffer of one rank of a scope.
-pub(super) type ScopeBuffer<'t> = RankMemory<'t, 't>;
+/// What all ranks of a scope have in common.
+#[derive(Debug)]
+pub(crate) struct ScopeContext<'t> {
+    pub(crate) run: RunContext<'t>,
+    /// The cost model as one line, if it is homogeneous.
+    line: Option<Linear>,
+    ranks: usize,
+    record: bool,
+}
+
+impl<'t> ScopeContext<'t> {
+    /// For `ranks` ranks, whose steps are recorded if `record`.
+    pub(crate) fn new(run: RunContext<'t>, ranks: usize, record: bool) -> Self {
+        let line = run.cost.linear();
+        ScopeContext {
+            run,
+            line,
+            ranks,
+            record,
+        }
+    }
+}
 
 /// What all parts of an endpoint share.
 #[derive(Debug)]
 pub(super) struct Rank<'t> {
     pub(super) rank: usize,
-    pub(super) context: &'t ScopeContext<'t>,
-    waiter: Waiter<'t>,
+    context: &'t ScopeContext<'t>,
+    link: Box<dyn Link<'t> + 't>,
     pub(super) clock: OnlineClock,
     open: Option<Open>,
-    /// A cache of wires to recent partners, indexed by the partner's rank modulo their number.
-    partners: [Option<(usize, &'t Wire)>; CACHED_PARTNERS],
     start: Instant,
     failed: bool,
     /// Whether it failed because another rank did.
     pub(super) follows: bool,
-    pub(super) steps: usize,
+    steps: usize,
     /// The step whose data an operation moves or combines, while it does.
     moving: Option<usize>,
-    pub(super) record: Option<Vec<Step>>,
+    record: Option<Vec<Step>>,
 }
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 struct Open {
     to: usize,
-    span: Span,
+    spans: Spans,
     step: usize,
     /// Whether an [`OpenSend`](super::OpenSend) represents it.
     guarded: bool,
 }
 
 impl<'t> Rank<'t> {
-    pub(super) fn new(rank: usize, context: &'t ScopeContext<'t>, start: Instant) -> Self {
+    pub(super) fn new(
+        rank: usize,
+        context: &'t ScopeContext<'t>,
+        link: Box<dyn Link<'t> + 't>,
+        start: Instant,
+    ) -> Self {
+        let cost = context.run.cost;
         Rank {
             rank,
             context,
-            waiter: context.run.waiter(context.state, rank),
-            clock: OnlineClock::new(
-                context.run.ports,
-                context.run.cost.overlaps(),
-                context.run.cost.arrival(rank),
-            ),
+            link,
+            clock: OnlineClock::new(context.run.ports, cost.overlaps(), cost.arrival(rank)),
             open: None,
-            partners: [None; CACHED_PARTNERS],
             start,
             failed: false,
             follows: false,
@@ -69,6 +90,10 @@ impl<'t> Rank<'t> {
             moving: None,
             record: context.record.then(Vec::new),
         }
+    }
+
+    pub(super) fn ranks(&self) -> usize {
+        self.context.ranks
     }
 
     /// The step that a panic was in: the one whose data were being combined, or else the next one.
@@ -80,9 +105,11 @@ impl<'t> Rank<'t> {
     pub(super) fn finish(&mut self, memory: &ScopeBuffer<'t>) -> Result<(f64, Option<Vec<Step>>)> {
         self.usable(None)?;
         self.close_send(memory)?;
+        let settled = self.link.settle();
+        settled.map_err(|failure| self.stopped(failure))?;
         if self.context.run.paced {
             let end = self.start + nanoseconds(self.clock.finish);
-            self.context.state.pace(self.rank, end, true);
+            self.link.pace(end, true);
         }
         Ok((self.clock.finish, self.record.take()))
     }
@@ -91,7 +118,7 @@ impl<'t> Rank<'t> {
     /// holds the port that list `list` needs.
     #[inline]
     pub(super) fn usable(&self, list: Option<usize>) -> Result<()> {
-        if self.failed || self.open.is_some_and(|open| open.guarded) {
+        if self.failed || self.open.as_ref().is_some_and(|open| open.guarded) {
             self.refuse(list)
         } else {
             Ok(())
@@ -107,7 +134,7 @@ impl<'t> Rank<'t> {
             )));
         }
         let wanted = list.map(|l| self.clock.list(l));
-        match self.open {
+        match &self.open {
             Some(open) if open.guarded && wanted == Some(self.clock.list(OUT)) => {
                 Err(port_busy(self.rank, 0, self.steps))
             }
@@ -115,38 +142,28 @@ impl<'t> Rank<'t> {
         }
     }
 
-    /// The wire to `peer`, which must be another rank.
+    /// Refuses a message between this rank and `peer`, of which its own part are `spans`: `peer` is
+    /// another rank, and the spans are within the buffer.
     #[inline]
-    fn wire(&mut self, peer: usize) -> Result<&'t Wire> {
-        match self.partners[peer % CACHED_PARTNERS] {
-            Some((known, wire)) if known == peer => Ok(wire),
-            _ => self.new_partner(peer),
-        }
-    }
-
-    #[cold]
-    fn new_partner(&mut self, peer: usize) -> Result<&'t Wire> {
-        let ranks = self.context.wires.ranks();
+    fn accept(&self, memory: &ScopeBuffer<'t>, peer: usize, spans: &Spans) -> Result<()> {
+        let ranks = self.context.ranks;
         if peer >= ranks || peer == self.rank {
             return Err(self.misuse(format_args!("peer {peer} is not another of {ranks} ranks")));
         }
-        let wire = self.context.wires.wire(self.rank, peer);
-        self.partners[peer % CACHED_PARTNERS] = Some((peer, wire));
-        Ok(wire)
+        self.within(memory, spans)
     }
 
     #[inline]
-    fn within(&self, memory: &ScopeBuffer<'t>, span: Span) -> Result<()> {
+    fn within(&self, memory: &ScopeBuffer<'t>, spans: &Spans) -> Result<()> {
         let len = memory.len();
-        match span.offset.checked_add(span.len) {
-            Some(end) if end <= len => Ok(()),
-            _ => Err(self.outside(span, len)),
+        let inside = |span: &&Span| {
+            let end = span.offset.checked_add(span.len);
+            end.is_some_and(|end| end <= len)
+        };
+        match spans.iter().find(|span| !inside(span)) {
+            None => Ok(()),
+            Some(span) => Err(self.misuse(format_args!("{}", span.outside(len)))),
         }
-    }
-
-    #[cold]
-    fn outside(&self, span: Span, len: usize) -> Error {
-        self.misuse(format_args!("{}", span.outside(len)))
     }
 
     /// The error of an operation that was refused before it became step [`Rank::steps`].
@@ -156,13 +173,14 @@ impl<'t> Rank<'t> {
     }
 
     #[inline]
-    fn bytes(&self, span: Span) -> u64 {
-        span.len as u64 * self.context.run.element_bytes
+    fn bytes(&self, spans: &Spans) -> u64 {
+        machine::bytes(total_len(spans), self.context.run.element_bytes)
     }
 
     #[inline]
-    fn linked(&self, from: usize, to: usize, span: Span) -> Result<()> {
-        if self.context.line.is_some() || span.len == 0 || self.context.run.cost.linked(from, to) {
+    fn linked(&self, from: usize, to: usize, spans: &Spans) -> Result<()> {
+        let linked = || total_len(spans) == 0 || self.context.run.cost.linked(from, to);
+        if self.context.line.is_some() || linked() {
             return Ok(());
         }
         Err(ErrorKind::NoLink { from, to }.into())
@@ -182,37 +200,35 @@ impl<'t> Rank<'t> {
         &mut self,
         memory: &ScopeBuffer<'t>,
         to: usize,
-        span: Span,
+        spans: Spans,
         guarded: bool,
     ) -> Result<()> {
         self.usable(Some(OUT))?;
-        let wire = self.wire(to)?;
-        self.within(memory, span)?;
-        self.linked(self.rank, to, span)?;
+        self.accept(memory, to, &spans)?;
+        self.linked(self.rank, to, &spans)?;
         self.close_send(memory)?;
-        let ready = self.clock.start(OUT, &[span], &[]);
+        let ready = self.clock.start(OUT, &accessed(&spans), &[]);
         self.gate(ready);
-        let step = self.step(|| Step::send(to, span));
-        memory.open_send(0, wire, to, SendSpans::One(span), ready);
+        self.link.open_send(memory, to, &spans, ready)?;
+        let step = self.step(|| Step::send(to, spans.clone()));
         self.open = Some(Open {
             to,
-            span,
+            spans,
             step,
             guarded,
         });
-        self.context.state.wake(to);
         Ok(())
     }
 
     /// Waits for the open send, if there is one.
     #[inline]
     pub(super) fn close_send(&mut self, memory: &ScopeBuffer<'t>) -> Result<()> {
-        while let Some(open) = self.open {
+        while let Some(open) = &self.open {
+            let (to, step) = (open.to, open.step);
             if self.poll_send(memory)? {
                 break;
             }
-            self.wait(open.to, open.step, "send")?;
-            self.waiter.spin(|| memory.send_has_progress(0));
+            self.wait(memory, to, step, "send")?;
         }
         Ok(())
     }
@@ -226,30 +242,39 @@ impl<'t> Rank<'t> {
     /// Polls the open send, if there is one; true if it has ended.
     #[inline]
     fn poll_send(&mut self, memory: &ScopeBuffer<'t>) -> Result<bool> {
-        let Some(open) = self.open else {
+        let Some(open) = &self.open else {
             return Ok(false);
         };
         // A sender may help to combine its message.
         self.moving = Some(open.step);
-        let sent = memory.poll_send(0, self.context.run.combiner);
+        let sent = self.link.poll_send(memory, self.context.run.combiner);
         self.moving = None;
-        match sent {
-            Sent::Waiting | Sent::Shared => Ok(false),
-            Sent::Done(end) => {
-                self.open = None;
-                self.waiter.progressed();
-                self.clock.transferred(OUT, &[open.span], &[], end);
-                Ok(true)
-            }
-            Sent::Refused => {
-                self.open = None;
-                (self.failed, self.follows) = (true, true);
-                Err(Error::wrong(format!(
-                    "rank {}, step {}: rank {} refused the message",
-                    self.rank, open.step, open.to
-                )))
-            }
+        if matches!(sent, Sent::Waiting | Sent::Shared) {
+            return Ok(false);
         }
+        let Some(Open {
+            to, spans, step, ..
+        }) = self.open.take()
+        else {
+            return Ok(false);
+        };
+        if let Sent::Done(end) = sent {
+            self.link.progressed();
+            self.clock.transferred(OUT, &accessed(&spans), &[], end);
+            return Ok(true);
+        }
+        (self.failed, self.follows) = (true, true);
+        Err(Error::wrong(format!(
+            "rank {}, step {step}: rank {to} refused the message",
+            self.rank
+        )))
+    }
+
+    /// Whether the open send, if there is one, reads an element of `spans`.
+    #[inline]
+    fn is_sending(&self, spans: &Spans) -> bool {
+        let open = self.open.as_ref();
+        open.is_some_and(|open| any_overlap(&open.spans, spans))
     }
 
     #[inline]
@@ -257,31 +282,27 @@ impl<'t> Rank<'t> {
         &mut self,
         memory: &mut ScopeBuffer<'t>,
         from: usize,
-        span: Span,
+        spans: Spans,
         combine: Option<Order>,
     ) -> Result<()> {
         self.usable(Some(IN))?;
-        let wire = self.wire(from)?;
-        self.within(memory, span)?;
-        self.linked(from, self.rank, span)?;
+        self.accept(memory, from, &spans)?;
+        self.linked(from, self.rank, &spans)?;
         let s = &self.context.run;
-        if self.open.is_some()
-            && (!s.ports.is_bidirectional() || memory.conflict(&[span]).is_some())
-        {
-            // The send holds the same port, or the span to be written is being sent.
+        if self.open.is_some() && (!s.ports.is_bidirectional() || self.is_sending(&spans)) {
+            // The send holds the same port, or what is to be written is being sent.
             self.close_send(memory)?;
         }
-        let ready = self.clock.start(IN, &[], &[span]);
+        let ready = self.clock.start(IN, &[], &accessed(&spans));
         self.gate(ready);
-        let bytes = self.bytes(span);
+        let bytes = self.bytes(&spans);
         let cost = match &self.context.line {
             Some(line) => TransferCost::rendezvous(line.transfer(bytes)),
             None => s.cost.transfer_cost(from, self.rank, bytes),
         };
         let due = Due { ready, cost };
-        let end = self.await_message(memory, wire, from, span, combine, due)?;
-        self.waiter.progressed();
-        self.context.state.wake(from);
+        let end = self.await_message(memory, from, &spans, combine, due)?;
+        self.link.progressed();
         let done = if combine.is_some() {
             if !s.cost.overlaps() {
                 // The combination waits for the open send, and all later steps wait for the
@@ -289,59 +310,65 @@ impl<'t> Rank<'t> {
                 self.close_send(memory)?;
             }
             let time = s.cost.combine(self.rank, bytes);
-            self.clock.combined(&[span], end, time)
+            self.clock.combined(&accessed(&spans), end, time)
         } else {
-            self.clock.transferred(IN, &[], &[span], end);
+            self.clock.transferred(IN, &[], &accessed(&spans), end);
             end
         };
         self.hold(done);
         Ok(())
     }
 
-    /// Waits for the message of `from` and stores it in `span`. Returns the model time at which the
-    /// transfer ends.
+    /// Waits for the message of `from` and stores it in `spans`. Returns the model time at which
+    /// the transfer ends.
     #[inline]
     fn await_message(
         &mut self,
         memory: &mut ScopeBuffer<'t>,
-        wire: &'t Wire,
         from: usize,
-        span: Span,
+        spans: &Spans,
         combine: Option<Order>,
         due: Due,
     ) -> Result<f64> {
-        let run = &self.context.run;
         let (op, what) = match combine {
             None => (RecvOp::Copy, "recv"),
-            Some(order) => (RecvOp::Reduce(run.combiner, order), "recv_combine"),
+            Some(order) => (
+                RecvOp::Reduce(self.context.run.combiner, order),
+                "recv_combine",
+            ),
         };
         let step = self.step(|| match combine {
-            None => Step::recv(from, span),
-            Some(order) => Step::recv_combine(from, span, order),
+            None => Step::recv(from, spans.clone()),
+            Some(order) => Step::recv_combine(from, spans.clone(), order),
         });
         loop {
             self.moving = Some(step);
-            let received = memory.receive(wire, from, &[span], op, run.copying.shared, due);
+            let received = self.link.receive(memory, from, spans, op, due);
             self.moving = None;
             match received {
                 Received::Done(end) => return Ok(end),
                 Received::Nothing => {
                     self.poll_send(memory)?;
-                    self.wait(from, step, what)?;
-                    let lane = wire.lane(from, self.rank);
-                    self.waiter
-                        .spin(|| lane.is_offered() || memory.send_has_progress(0));
+                    self.wait(memory, from, step, what)?;
                 }
-                refused => return Err(self.cannot_receive(refused, step, from, span)),
+                refused => {
+                    return Err(self.cannot_receive(refused, step, from, total_len(spans)));
+                }
             }
         }
     }
 
     #[cold]
-    fn cannot_receive(&mut self, why: Received, step: usize, peer: usize, span: Span) -> Error {
+    fn cannot_receive(
+        &mut self,
+        why: Received,
+        step: usize,
+        peer: usize,
+        expected: usize,
+    ) -> Error {
         self.failed = true;
         match why {
-            Received::Length(found) => self.at(step, peer).wrong_length(span.len, found),
+            Received::Length(found) => self.at(step, peer).wrong_length(expected, found),
             _ => {
                 let message = format!(
                     "the operator panicked on rank {peer}, which helped to combine its message"
@@ -354,24 +381,25 @@ impl<'t> Rank<'t> {
     pub(super) fn local(
         &mut self,
         memory: &mut ScopeBuffer<'t>,
-        src: Span,
-        dst: Span,
+        src: Spans,
+        dst: Spans,
         combine: Option<Order>,
     ) -> Result<()> {
         self.usable(None)?;
-        self.within(memory, src)?;
-        self.within(memory, dst)?;
-        if src.len != dst.len || src.overlaps(dst) {
+        self.within(memory, &src)?;
+        self.within(memory, &dst)?;
+        if total_len(&src) != total_len(&dst) || any_overlap(&src, &dst) {
             return Err(self.misuse(format_args!(
-                "source [{}, {}] and destination [{}, {}] overlap or differ in length",
-                src.offset, src.len, dst.offset, dst.len
+                "source {} and destination {} overlap or differ in length",
+                shown(&src),
+                shown(&dst)
             )));
         }
         let s = &self.context.run;
-        if !s.cost.overlaps() || memory.conflict(&[dst]).is_some() {
+        if !s.cost.overlaps() || self.is_sending(&dst) {
             self.close_send(memory)?;
         }
-        let bytes = self.bytes(src);
+        let bytes = self.bytes(&src);
         let (op, time) = match combine {
             None => (RecvOp::Copy, s.cost.copy(self.rank, bytes)),
             Some(order) => (
@@ -380,13 +408,13 @@ impl<'t> Rank<'t> {
             ),
         };
         let step = self.step(|| match combine {
-            None => Step::copy(src, dst),
-            Some(order) => Step::combine(src, dst, order),
+            None => Step::copy(src.clone(), dst.clone()),
+            Some(order) => Step::combine(src.clone(), dst.clone(), order),
         });
         self.moving = Some(step);
-        memory.local(&[dst], &[src], op);
+        memory.local(&dst, &src, op);
         self.moving = None;
-        let done = self.clock.local(&[src], &[dst], time);
+        let done = (self.clock).local(&accessed(&src), &accessed(&dst), time);
         self.hold(done);
         Ok(())
     }
@@ -394,13 +422,8 @@ impl<'t> Rank<'t> {
     pub(super) fn barrier(&mut self, memory: &ScopeBuffer<'t>) -> Result<()> {
         self.usable(None)?;
         self.close_send(memory)?;
-        let step = self.steps;
-        match self.context.state.barrier(&mut self.waiter) {
-            Ok(()) => Ok(()),
-            Err(Missed::Aborted) => Err(self.stopped(Stop::Aborted, self.rank, step, "barrier")),
-            Err(Missed::Late(peer)) => Err(self.stopped(Stop::Deadline, peer, step, "barrier")),
-            Err(Missed::Left(peer)) => Err(self.left(peer, step)),
-        }
+        let met = self.link.barrier(self.at(self.steps, self.rank));
+        met.map_err(|failure| self.stopped(failure))
     }
 
     /// The transfer of step `step`, for errors.
@@ -413,55 +436,28 @@ impl<'t> Rank<'t> {
         }
     }
 
-    /// The error when `peer` has finished its program while this rank still waits for it.
-    #[cold]
-    fn left(&mut self, peer: usize, step: usize) -> Error {
-        self.failed = true;
-        self.at(step, peer).partner_left()
-    }
-
     /// Waits a little for `peer`.
     #[inline]
-    fn wait(&mut self, peer: usize, step: usize, what: &'static str) -> Result<()> {
-        if let Err(stop) = self.waiter.pause(None) {
-            return Err(self.stopped(stop, peer, step, what));
-        }
-        if self.waiter.long() {
-            self.check_partner(peer, step, what)
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Fails if `peer` can never come.
-    #[cold]
-    fn check_partner(&mut self, peer: usize, step: usize, what: &'static str) -> Result<()> {
-        let s = &self.context.run;
-        let wire = self.context.wires.wire(self.rank, peer);
-        let sends = what == "send";
-        // A rank that sees that the partner has left, or has offered a message, also sees what the
-        // partner did before that. So both conditions are evaluated only afterwards.
-        let waiting = || matches!(wire.lane(self.rank, peer).sent(), Sent::Waiting);
-        let offered = || wire.lane(peer, self.rank).is_offered();
-        if self.context.state.has_left(peer, self.context.number) {
-            let nothing = if sends { waiting() } else { !offered() };
-            if nothing {
-                return Err(self.left(peer, step));
-            }
-        }
-        if sends && s.ports == Ports::UNI && offered() && waiting() {
-            // Both partners send to each other through their only ports.
-            self.failed = true;
-            return Err(port_busy(self.rank, 0, step + 1));
-        }
-        Ok(())
+    fn wait(
+        &mut self,
+        memory: &ScopeBuffer<'t>,
+        peer: usize,
+        step: usize,
+        what: &'static str,
+    ) -> Result<()> {
+        let waits = Waits {
+            at: self.at(step, peer),
+            what,
+            holds_port: what == "send" && !self.context.run.ports.is_bidirectional(),
+        };
+        let waited = self.link.wait(memory, waits);
+        waited.map_err(|failure| self.stopped(failure))
     }
 
     #[cold]
-    fn stopped(&mut self, stop: Stop, peer: usize, step: usize, what: &'static str) -> Error {
+    fn stopped(&mut self, failure: Failure) -> Error {
         self.failed = true;
-        let waits = self.at(step, peer);
-        match self.waiter.failure(stop, || waits.timeout(what)) {
+        match failure {
             Failure::Own(error) => error,
             Failure::Aborted => {
                 self.follows = true;
@@ -472,16 +468,34 @@ impl<'t> Rank<'t> {
 
     /// Under a paced clock, waits until model time `ready` before a step starts.
     #[inline]
-    fn gate(&self, ready: f64) {
+    fn gate(&mut self, ready: f64) {
         if self.context.run.paced {
             let ready = self.start + nanoseconds(ready);
-            self.context.state.pace(self.rank, ready, false);
+            self.link.pace(ready, false);
         }
     }
 
     /// Under a paced clock, waits until model time `end` before a step ends.
     #[inline]
-    fn hold(&self, end: f64) {
+    fn hold(&mut self, end: f64) {
         self.gate(end);
     }
+}
+
+/// The spans as the clock wants them: long lists are sorted.
+#[inline]
+fn accessed(spans: &Spans) -> Cow<'_, [Span]> {
+    match &spans[..] {
+        [one] => Cow::Borrowed(std::slice::from_ref(one)),
+        many => {
+            let mut sorted = many.to_vec();
+            sort_if_long(&mut sorted);
+            Cow::Owned(sorted)
+        }
+    }
+}
+
+fn shown(spans: &Spans) -> String {
+    let one = |span: &Span| format!("[{}, {}]", span.offset, span.len);
+    spans.iter().map(one).collect::<Vec<_>>().join(" ")
 }

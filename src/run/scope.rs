@@ -1,28 +1,30 @@
-//! Running rank programs written by hand: [`Team::scope`].
+//! Running rank programs written by hand: [`Team::scope`], and what it has in common with
+//! processes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use super::context::{RunContext, clock_fits, ensure_ends};
+use super::context::{Copying, RunContext, clock_fits, ensure_ends};
 use super::element::Element;
 use super::endpoint::{Endpoint, PortModel};
 use super::exec::Clock;
 use super::failure::{panic_message, panicked};
+use super::link::{Link, TeamLink, WireTable};
 use super::operator::Operator;
 use super::placement::Workers;
-use super::rank::Rank;
+use super::rank::{Rank, ScopeContext};
 use super::sync::Mutex;
 use super::team::Team;
 use super::transfer::{Buffer, Combiner, RankMemory};
 use super::tuning::{DEADLINE, START_DELAY};
-use super::wires::{ScopeContext, WireTable};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
 use crate::rules::max_time;
 use crate::schedule::collective::Collective;
 use crate::schedule::{Layout, Schedule, Step};
 
-/// Options of [`Team::scope`], for elements of type `T`.
+/// Options of a rank program on elements of type `T`: of [`Team::scope`] and, over MPI, of
+/// `World::scope`.
 ///
 /// ```
 /// use oneport::CostModel;
@@ -70,46 +72,49 @@ impl<T: Element> ScopeOptions<T> {
     }
 }
 
-/// The result of [`Team::scope`] over `p` ranks.
+impl<T: Element> ScopeOptions<T> {
+    /// Refuses options that do not fit together, or not `ranks` ranks.
+    pub(crate) fn validate(&self, ranks: usize) -> Result<()> {
+        self.cost.validate()?;
+        self.cost.covers(ranks)?;
+        clock_fits(self.clock, &self.cost)
+    }
+
+    /// What all of `ranks` ranks with such `ports` have in common.
+    pub(crate) fn context(&self, ranks: usize, ports: Ports, copying: Copying) -> ScopeContext<'_> {
+        let combiner = Combiner::of(&self.operator);
+        let (cost, clock, deadline) = (&self.cost, self.clock, self.deadline);
+        let run = RunContext::new(combiner, cost, ports, clock, deadline, copying);
+        ScopeContext::new(run, ranks, self.record)
+    }
+}
+
+/// The result of a rank program over `p` ranks.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ScopeOutcome<R> {
-    /// By rank: what its program returned. `p` values.
+    /// By rank: what its program returned. `p` values; over MPI one, that of the process's own
+    /// rank.
     pub results: Vec<R>,
     /// By rank: the model time at which it finished its last operation, in the unit of the cost
     /// model. `p` times.
     pub rank_times: Vec<f64>,
     /// The steps of each rank, if they were recorded.
-    programs: Option<Vec<Vec<Step>>>,
-    ports: Ports,
-    element_bytes: u64,
+    pub(crate) programs: Option<Vec<Vec<Step>>>,
+    pub(crate) ports: Ports,
+    pub(crate) element_bytes: u64,
 }
 
 impl<R> ScopeOutcome<R> {
-    /// The outcome that all ranks report; `record` says whether their steps were recorded.
-    fn new(
-        reports: impl ExactSizeIterator<Item = Option<ProgramReport<R>>>,
-        record: bool,
-        ports: Ports,
-        element_bytes: u64,
-    ) -> Result<Self> {
-        let mut outcome = ScopeOutcome {
-            results: Vec::with_capacity(reports.len()),
-            rank_times: Vec::with_capacity(reports.len()),
-            programs: record.then(Vec::new),
+    /// Of rank programs on such `ports`, before any report.
+    pub(crate) fn empty<T: Element>(options: &ScopeOptions<T>, ports: Ports) -> Self {
+        ScopeOutcome {
+            results: Vec::new(),
+            rank_times: Vec::new(),
+            programs: options.record.then(Vec::new),
             ports,
-            element_bytes,
-        };
-        for report in reports {
-            let (result, time, steps) =
-                report.ok_or_else(|| Error::system("a rank's thread is gone"))?;
-            outcome.results.push(result);
-            outcome.rank_times.push(time);
-            if let (Some(all), Some(steps)) = (&mut outcome.programs, steps) {
-                all.push(steps);
-            }
+            element_bytes: size_of::<T>() as u64,
         }
-        Ok(outcome)
     }
 
     /// Model time at which the last rank finished, in `O(p)` time.
@@ -137,7 +142,7 @@ impl<R> ScopeOutcome<R> {
 }
 
 /// The value that a rank's program returned, its model time, and its recorded steps.
-type ProgramReport<R> = (R, f64, Option<Vec<Step>>);
+pub(crate) type ProgramReport<R> = (R, f64, Option<Vec<Step>>);
 
 /// A rank's buffer, and its report once it has finished.
 type ScopeSlot<'b, T, R> = (&'b mut Vec<T>, Option<ProgramReport<R>>);
@@ -198,55 +203,59 @@ impl Team {
     {
         self.accepts_scope(buffers.len(), options)?;
         self.runs += 1;
+        let (run, ranks) = (self.runs, self.ranks());
         let bytes = buffers.iter().map(|b| b.len()).sum::<usize>() * size_of::<T>();
-        let (operator, cost) = (&options.operator, &options.cost);
-        let context = ScopeContext {
-            run: RunContext::new(
-                Combiner::of(operator),
-                cost,
-                P::PORTS,
-                options.clock,
-                options.deadline,
-                self.copying(bytes),
-            ),
-            state: &self.state,
-            wires: WireTable::new(self.ranks()),
-            line: cost.linear(),
-            record: options.record,
-            number: self.runs,
+        let context = options.context(ranks, P::PORTS, self.copying(bytes));
+        let (state, wires) = (&self.state, WireTable::new(ranks));
+        let delay = match options.clock {
+            Clock::Paced => START_DELAY,
+            Clock::Native => Duration::ZERO,
         };
-        let start = Instant::now()
-            + if context.run.paced {
-                START_DELAY
-            } else {
-                Duration::ZERO
-            };
+        let start = Instant::now() + delay;
         let slots: Vec<Mutex<ScopeSlot<'_, T, R>>> =
             buffers.iter_mut().map(|b| Mutex::new((b, None))).collect();
         self.run_on_all(&|rank| {
             let mut slot = slots[rank].lock();
             let (buffer, report) = &mut *slot;
-            *report = run_rank(rank, buffer, operator, &context, start, &body);
+            let (waiter, share) = (context.run.waiter(state, rank), context.run.copying.shared);
+            let link = Box::new(TeamLink::new(waiter, state, &wires, (rank, run), share));
+            let mut endpoint = endpoint(rank, buffer, &options.operator, &context, link, start);
+            let result = run_program(&mut endpoint, &body);
+            // Open sends are retracted before any rank learns of a failure.
+            drop(endpoint);
+            match result {
+                Ok(found) => *report = Some(found),
+                Err((error, false)) => state.fail(error),
+                Err((error, true)) => state.fail_after(error),
+            }
+            state.depart(rank, run);
         });
         if let Some(failure) = self.state.take_failure() {
             return Err(failure);
         }
-        let reports = slots.into_iter().map(|slot| slot.into_inner().1);
-        let element_bytes = size_of::<T>() as u64;
-        ScopeOutcome::new(reports, options.record, P::PORTS, element_bytes)
+        let mut outcome = ScopeOutcome::empty(options, P::PORTS);
+        for slot in slots {
+            let report = slot.into_inner().1;
+            let (result, time, steps) =
+                report.ok_or_else(|| Error::system("a rank's thread is gone"))?;
+            outcome.results.push(result);
+            outcome.rank_times.push(time);
+            if let (Some(all), Some(steps)) = (&mut outcome.programs, steps) {
+                all.push(steps);
+            }
+        }
+        Ok(outcome)
     }
 
     /// Refuses what does not fit together.
-    fn accepts_scope<T>(&self, buffers: usize, options: &ScopeOptions<T>) -> Result<()> {
+    fn accepts_scope<T: Element>(&self, buffers: usize, options: &ScopeOptions<T>) -> Result<()> {
         if self.workers() == Workers::Cores {
             return Err(Error::usage(
                 "rank programs need a thread for each rank, this team has one for each core",
             ));
         }
         self.accepts_elements(size_of::<T>())?;
-        options.cost.validate()?;
-        options.cost.covers(self.ranks())?;
-        clock_fits(options.clock, &options.cost)?;
+        options.validate(self.ranks())?;
         if options.clock == Clock::Paced {
             ensure_ends("the last rank arrives", options.cost.last_arrival())?;
         }
@@ -261,28 +270,28 @@ impl Team {
     }
 }
 
-/// Runs `body` as the program of `rank` from `start` on. Returns the rank's report; if it failed,
-/// the team's state then has the failure.
-fn run_rank<'t, T, P, R>(
+/// The endpoint of `rank` on its buffer, in a program that starts at `start`.
+pub(crate) fn endpoint<'t, T: Element, P: PortModel>(
     rank: usize,
     buffer: &'t mut [T],
     operator: &'t Operator<T>,
     context: &'t ScopeContext<'t>,
+    link: Box<dyn Link<'t> + 't>,
     start: Instant,
-    body: &impl Fn(&mut Endpoint<'_, T, P>) -> Result<R>,
-) -> Option<ProgramReport<R>>
-where
-    T: Element,
-    P: PortModel,
-{
-    let memory = RankMemory::new(
-        rank,
-        Buffer::of(buffer),
-        1,
-        context.run.copying.streams_from,
-    );
-    let mut endpoint = Endpoint::<T, P>::new(Rank::new(rank, context, start), memory, operator);
-    let result = catch_unwind(AssertUnwindSafe(|| body(&mut endpoint)));
+) -> Endpoint<'t, T, P> {
+    let streams_from = context.run.copying.streams_from;
+    let memory = RankMemory::new(rank, Buffer::of(buffer), 1, streams_from);
+    let rank = Rank::new(rank, context, link, start);
+    Endpoint::new(rank, memory, operator)
+}
+
+/// Runs `body` as the program of the endpoint's rank. An error says whether it only follows from
+/// another rank's failure.
+pub(crate) fn run_program<'t, T: Element, P: PortModel, R>(
+    endpoint: &mut Endpoint<'t, T, P>,
+    body: impl FnOnce(&mut Endpoint<'t, T, P>) -> Result<R>,
+) -> Result<ProgramReport<R>, (Error, bool)> {
+    let result = catch_unwind(AssertUnwindSafe(|| body(endpoint)));
     // Finishing may run the operator once more, which may panic too.
     let result = result.and_then(|value| {
         catch_unwind(AssertUnwindSafe(|| {
@@ -291,25 +300,12 @@ where
             Ok((value, time, record))
         }))
     });
-    let (follows, step) = (endpoint.follows(), endpoint.step_in_progress());
-    // Open sends are retracted before any rank learns of a failure.
-    drop(endpoint);
-    let state = context.state;
-    let report = match result {
-        Ok(Ok(report)) => Some(report),
-        Ok(Err(error)) => {
-            if follows {
-                state.fail_after(error);
-            } else {
-                state.fail(error);
-            }
-            None
-        }
+    match result {
+        Ok(Ok(report)) => Ok(report),
+        Ok(Err(error)) => Err((error, endpoint.follows())),
         Err(payload) => {
-            state.fail(panicked(rank, step, panic_message(&*payload)));
-            None
+            let (rank, step) = (endpoint.rank(), endpoint.step_in_progress());
+            Err((panicked(rank, step, panic_message(&*payload)), false))
         }
-    };
-    state.depart(rank, context.number);
-    report
+    }
 }

@@ -149,6 +149,12 @@ impl Schedule {
     }
 }
 
+/// The steps of a program, from their JSON.
+#[cfg(feature = "mpi")]
+pub(crate) fn steps_from_json(text: &[u8]) -> Result<Vec<Step>> {
+    serde_json::from_slice(text).map_err(|e| Error::json("not a program", &e))
+}
+
 /// The JSON of plain data in one line. Only maps whose keys are not text have none.
 pub fn json_line(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("plain data serialises")

@@ -7,7 +7,7 @@ use std::time::Duration;
 use oneport::run::{
     Bidirectional, Clock, Endpoint, Operator, Run, ScopeOptions, Team, Unidirectional,
 };
-use oneport::{Collective, CostModel, Error, ErrorKind, Layout, Order, Schedule, Span};
+use oneport::{Collective, CostModel, Error, ErrorKind, Layout, Order, Schedule, Span, Spans};
 use proptest::prelude::*;
 
 use crate::support::alone::shared;
@@ -63,6 +63,53 @@ fn a_ring_that_sends_first_matches_its_recorded_schedule() {
                     .unwrap()
                     .rank_times()
             );
+        }
+    }
+}
+
+/// One message of many spans, in any order: short ones, and those that both partners copy.
+#[test]
+fn messages_of_several_spans_match_their_recorded_schedule() {
+    let _shared = shared();
+    let mut team = Team::new(3).unwrap();
+    for len in [0, 1, 3, 1000] {
+        let all = 24 * len;
+        // Every second of 24 parts, from the last one to the first.
+        let parts = |odd: usize| -> Spans {
+            let part = |i: usize| Span::new((2 * i + odd) * len, len);
+            (0..12).rev().map(part).collect()
+        };
+        for overlap in [false, true] {
+            let mut buffers: Vec<Vec<i64>> =
+                (0..3i64).map(|r| (r..r + all as i64).collect()).collect();
+            let before = buffers.clone();
+            let program = |e: &mut Endpoint<i64, Bidirectional>| {
+                let (next, last) = ((e.rank() + 1) % 3, (e.rank() + 2) % 3);
+                let open = e.send(next, parts(0));
+                open.and(e.recv(last, parts(1)))?;
+                e.send(last, parts(1))?;
+                e.recv_combine(next, parts(0), Order::MineFirst)?;
+                let (mut out, mut into) = e.split();
+                let open = out.open_send(next, [0..len, 2 * len..3 * len])?;
+                into.recv(last, [len..2 * len, 3 * len..4 * len])?;
+                open.wait()?;
+                e.copy([8 * len..9 * len, 10 * len..11 * len], 2 * len..4 * len)
+            };
+            let outcome = team
+                .scope(&mut buffers, &options(overlap), program)
+                .unwrap();
+            let times = outcome.rank_times.clone();
+            let schedule = outcome
+                .schedule(&Collective::Allreduce, &layouts(3, all))
+                .unwrap();
+            let simulated = schedule.simulate(&options(overlap).cost).unwrap();
+            assert_eq!(times, simulated.rank_times());
+            for (rank, buffer) in buffers.iter().enumerate().filter(|_| len > 0) {
+                // The message came back: the even parts of the rank before, to add to its own.
+                let (own, last) = (&before[rank], &before[(rank + 2) % 3]);
+                assert_eq!(buffer[5 * len], last[4 * len], "part 5 of rank {rank}");
+                assert_eq!(buffer[4 * len], 2 * own[4 * len], "part 4 of rank {rank}");
+            }
         }
     }
 }

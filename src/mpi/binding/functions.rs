@@ -94,6 +94,7 @@ functions! {
     irecv = "MPI_Irecv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Handle);
     send = "MPI_Send" (*const c_void, c_int, Handle, c_int, c_int, Handle);
     recv = "MPI_Recv" (*mut c_void, c_int, Handle, c_int, c_int, Handle, *mut Status);
+    iprobe = "MPI_Iprobe" (c_int, c_int, Handle, *mut c_int, *mut Status);
     test = "MPI_Test" (*mut Handle, *mut c_int, *mut Status);
 }
 

@@ -5,6 +5,7 @@ use std::ffi::c_int;
 
 use super::abi::Handle;
 use super::communicator::Communicator;
+use super::scratch::Scratch;
 use crate::error::Error;
 use crate::run::ElementType;
 use crate::run::engine::{
@@ -54,52 +55,6 @@ impl Communicator {
             scratch: Scratch::new(scratch, element.bytes() as usize),
             datatype: self.mpi.datatype(element),
         }
-    }
-}
-
-/// Memory of packed messages. It is accessed by address only, because open requests hold addresses
-/// of other parts of it.
-#[derive(Debug)]
-struct Scratch {
-    start: *mut u64,
-    words: usize,
-    element_bytes: usize,
-}
-
-impl Scratch {
-    fn new(elements: usize, element_bytes: usize) -> Scratch {
-        let words = (elements * element_bytes).div_ceil(size_of::<u64>());
-        let start = Box::into_raw(vec![0u64; words].into_boxed_slice()).cast();
-        Scratch {
-            start,
-            words,
-            element_bytes,
-        }
-    }
-
-    /// The memory of a message of `spans`, from element `offset` on. No open request may access it.
-    fn message(&mut self, offset: usize, spans: &[Span]) -> &mut [u8] {
-        let (offset, len) = (
-            offset * self.element_bytes,
-            total_len(spans) * self.element_bytes,
-        );
-        assert!(
-            offset + len <= self.words * size_of::<u64>(),
-            "scratch memory for every packed message"
-        );
-        let start = self.start.cast::<u8>().wrapping_add(offset);
-        // SAFETY: in bounds, as just checked, and initialized. Packed messages that exist at the
-        // same time are apart (`ends`), no open request accesses this one, and the borrow of `self`
-        // keeps others here from it.
-        unsafe { std::slice::from_raw_parts_mut(start, len) }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let all = std::ptr::slice_from_raw_parts_mut(self.start, self.words);
-        // SAFETY: `new` made the box; all requests have ended: see the drop of `Messages`.
-        drop(unsafe { Box::from_raw(all) });
     }
 }
 

@@ -23,6 +23,8 @@
 //! | `collective` | the library's own collectives, to compare with |
 //! | `blocking` | its functions that send or receive one message, to compare with |
 //! | `messages` | the transfers of one rank |
+//! | `program` | the transfers of a rank program, whose messages carry the model clock |
+//! | `scratch` | memory of messages |
 #![allow(unsafe_code)]
 
 mod abi;
@@ -32,6 +34,8 @@ mod communicator;
 mod functions;
 mod library;
 mod messages;
+mod program;
+mod scratch;
 
 #[cfg(not(all(unix, target_pointer_width = "64", target_endian = "little")))]
 compile_error!("the feature `mpi` needs a 64-bit little-endian Unix: handles are passed as words");
@@ -40,3 +44,4 @@ pub(crate) use collective::OwnCollective;
 pub(crate) use communicator::Communicator;
 pub(crate) use library::Mpi;
 pub(crate) use messages::{End, Messages, Requests};
+pub(crate) use program::ProgramMessages;

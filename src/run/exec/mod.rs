@@ -57,6 +57,6 @@ pub(crate) use {
     repeat::{Reports, ThreadReport, repeat},
     runner::{Runner, RunnerJob},
     sequence::Sequence,
-    spec::{OperatorSpec, RunSpec},
+    spec::{ElementSpec, OperatorSpec, RunSpec},
     warnings::foreign_warning,
 };

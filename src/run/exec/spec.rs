@@ -49,6 +49,13 @@ pub(crate) struct ElementSpec {
 
 #[cfg(feature = "mpi")]
 impl ElementSpec {
+    pub(crate) fn of<T: Element>() -> Self {
+        ElementSpec {
+            rust_name: std::any::type_name::<T>(),
+            own: ElementType::of::<T>(),
+        }
+    }
+
     /// Which of this crate's types they have: values of another may be addresses, which mean
     /// nothing to another process.
     pub(crate) fn own(&self) -> Result<ElementType> {
@@ -80,10 +87,7 @@ impl<'r> RunSpec<'r> {
                 commutes: operator.commutes(),
             },
             #[cfg(feature = "mpi")]
-            element: ElementSpec {
-                rust_name: std::any::type_name::<T>(),
-                own: ElementType::of::<T>(),
-            },
+            element: ElementSpec::of::<T>(),
             verified,
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! `send` and `receive` add the transfers.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::marker::PhantomData;
 
 use smallvec::{SmallVec, smallvec};
@@ -29,6 +29,8 @@ pub(crate) struct RankMemory<'b, 'r> {
     pub(super) elements: Elements,
     /// By port list.
     pub(super) open: SmallVec<[Cell<Option<UnansweredSend<'r>>>; 2]>,
+    /// The spans of the open send of list 0, if they were [lent](RankMemory::lend).
+    pub(super) lent: RefCell<Vec<Span>>,
     /// Messages whose sender did not wait.
     pub(super) in_flight: LastMessages<'r>,
     /// Length in bytes from which on messages are copied with streaming stores.
@@ -74,6 +76,7 @@ impl<'b, 'r> RankMemory<'b, 'r> {
             len: buffer.len,
             elements: buffer.elements,
             open: smallvec![Cell::new(None); lists],
+            lent: RefCell::default(),
             in_flight: LastMessages::new(),
             streams_from,
             borrowed: PhantomData,

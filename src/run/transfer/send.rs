@@ -29,6 +29,32 @@ impl<'r> RankMemory<'_, 'r> {
         wire.lane(self.rank, to).offer(parcel);
     }
 
+    /// As [`RankMemory::open_send`] on list 0, for spans that need not exist any longer.
+    ///
+    /// # Panics
+    /// As [`RankMemory::open_send`].
+    #[inline]
+    pub(crate) fn lend(&self, wire: &'r Wire, to: usize, spans: &[Span], clock: f64) {
+        let spans = match spans {
+            [one] => SendSpans::One(*one),
+            many => SendSpans::Many(self.keep(many)),
+        };
+        self.open_send(0, wire, to, spans, clock);
+    }
+
+    /// A copy of `spans` that lasts until the next one is made.
+    fn keep(&self, spans: &[Span]) -> &'r [Span] {
+        assert!(self.open[0].get().is_none(), "one open send a port");
+        let kept = spans.to_vec();
+        let (start, len) = (kept.as_ptr(), kept.len());
+        self.lent.replace(kept);
+        // SAFETY: the elements of the vector stay where they are while it is moved, and nobody
+        // writes them. They are read for the open send of list 0 only. They are replaced only when
+        // none is open, as just checked, and dropped with this memory after its own drop, which
+        // retracts an open send or waits for its receiver.
+        unsafe { std::slice::from_raw_parts(start, len) }
+    }
+
     /// Offers a message and does not wait for its receiver. If the message refers to memory, its
     /// spans cannot be written until it has been received. The lane must be [free](Lane::is_free).
     ///
