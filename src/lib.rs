@@ -51,7 +51,8 @@
 //! | [`plan`] | one file per algorithm; [`plan::registry`] has one row for each |
 //! | [`random`] | pseudo-random numbers that are the same on every machine |
 //! | [`run`] | teams of pinned threads, endpoints, the transfer protocol, operators, test data |
-//! | `mpi`, a feature | the same schedules over an MPI library |
+//! | [`collectives`] | collectives as functions that every rank of a program calls |
+//! | `mpi`, a feature | the same schedules and rank programs over an MPI library |
 //!
 //! Other crates of the workspace use this one: `oneport-measure` (calibration, tuning,
 //! guidelines), `oneport-pictures` (Gantt charts, trees, pages), `oneport-formats` (GOAL, MSCCL XML
@@ -71,6 +72,7 @@
 
 mod budget;
 pub mod check;
+pub mod collectives;
 pub mod error;
 pub mod guide;
 #[doc(hidden)]

@@ -8,7 +8,7 @@
 #     tests/mpi.sh links hosts  parts by name, here those of measured links and of two hosts
 #     tests/mpi.sh fetch        the libraries alone
 #
-# The parts: rules, schedules, commands, measured, links, once, refusals, failures, foreign, hosts.
+# The parts: rules, schedules, programs, commands, measured, links, once, refusals, failures, foreign, hosts.
 #
 # ONEPORT_OPENMPI_DEBUG=/opt/openmpi, the prefix of a debug build of Open MPI 6 (--enable-debug),
 # has its cases run as well: this build names the algorithms that rules choose.
@@ -27,7 +27,7 @@ for argument; do
     case $argument in
     quick) nth=15 ;;
     fetch) fetch=yes ;;
-    rules | schedules | commands | measured | links | once | refusals | failures | foreign | hosts)
+    rules | schedules | programs | commands | measured | links | once | refusals | failures | foreign | hosts)
         parts+=("$argument") ;;
     *) echo "no part of this test: $argument" >&2 && exit 2 ;;
     esac
@@ -61,9 +61,10 @@ fi
 
 work=$(mktemp -d)
 trap 'part_hosts; rm -rf "$work"' EXIT
-cargo build --bins --example mpi_suite
+cargo build --bins --example mpi_suite --example rank_programs
 oneport=$target/debug/oneport
 suite=$target/debug/examples/mpi_suite
+programs=$target/debug/examples/rank_programs
 
 # start N COMMAND...: starts N processes under the library that is being tested.
 start() {
@@ -161,6 +162,22 @@ sed 's/-STOP/-KILL/' "$work/stops.sh" >"$work/dies.sh"
 schedules() {
     start 2 "$suite" "$nth"
     start 7 "$suite" "$nth"
+}
+
+# Rank programs give the same on processes as on threads.
+programs() {
+    local n
+    for n in 1 2 5; do
+        "$programs" $n >"$work/threads"
+        start $n "$programs" >"$work/out" 2>&1 </dev/null || fail "rank programs on $n processes"
+        diff "$work/threads" "$work/out" >&2 || fail "rank programs on $n threads and processes"
+    done
+    local at='rank 1, step 0, port 0'
+    expect error 'deadline passed: rank 0, step 0, port 0 still waits for rank 1 (recv)' 2 "$suite" deadline
+    expect error "$at: message from rank 0 has 4 elements, expected 3" 2 "$suite" length
+    expect error 'port busy: rank [01] cannot open port 0 for step 1' 2 "$suite" head-on
+    expect error 'rank 1, step 0: span \[8, 1\] leaves the buffer of 8 elements' 2 "$suite" usage
+    expect error 'rank 1 panicked at step 0: enough' 2 "$suite" panic
 }
 
 commands() {
@@ -679,6 +696,7 @@ try() {
     tested+=("$library")
     part rules
     part schedules
+    part programs
     part refusals
     # The other interface of a library that has been tested.
     [ "$nth" = 1 ] || [ "$library" != mpich-abi ] || return 0

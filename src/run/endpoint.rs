@@ -285,6 +285,22 @@ impl<'t, T: Element, P: PortModel> Endpoint<'t, T, P> {
         rank.local(memory, src.into(), dst.into(), Some(order))
     }
 
+    /// Performs `step`, whose spans count from `offset` on.
+    pub(crate) fn perform(&mut self, mut step: Step, offset: usize) -> Result<()> {
+        for span in step.spans_mut().flat_map(|spans| spans.iter_mut()) {
+            span.offset = span.offset.saturating_add(offset);
+        }
+        match step {
+            Step::Send { to, spans, .. } => self.send(to, spans),
+            Step::Recv { from, spans, .. } => self.recv(from, spans),
+            Step::RecvCombine {
+                from, spans, order, ..
+            } => self.recv_combine(from, spans, order),
+            Step::Copy { src, dst } => self.copy(src, dst),
+            Step::Combine { src, dst, order } => self.combine(src, dst, order),
+        }
+    }
+
     /// Waits for an open send, and then for all ranks to call it. This is not a step: it takes no
     /// model time and is not recorded.
     ///

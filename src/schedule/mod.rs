@@ -33,7 +33,7 @@
 mod builder;
 pub mod collective;
 pub(crate) mod json;
-mod reverse;
+pub(crate) mod reverse;
 mod shared_port;
 mod source;
 mod span;

@@ -111,7 +111,7 @@ pub enum Step {
 }
 
 impl Step {
-    pub(super) fn spans_mut(&mut self) -> impl Iterator<Item = &mut Spans> {
+    pub(crate) fn spans_mut(&mut self) -> impl Iterator<Item = &mut Spans> {
         let (one, other) = match self {
             Step::Send { spans, .. } | Step::Recv { spans, .. } => (spans, None),
             Step::RecvCombine { spans, .. } => (spans, None),

@@ -23,6 +23,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("run", &["simulate", "rules", "schedule", "machine"]),
     ("mpi", &["run", "simulate", "rules", "schedule", "machine"]),
     ("plan", &["simulate", "rules", "schedule", "machine"]),
+    ("collectives", &["plan", "run", "schedule"]),
 ];
 
 /// The crates around the library, and which of each other they may use.
@@ -43,7 +44,15 @@ const SHARED: &[&str] = &["budget", "error", "random"];
 
 /// Folders that start no thread, read no clock and open no file.
 const PURE: &[&str] = &[
-    "machine", "schedule", "rules", "check", "simulate", "plan", "pictures", "formats",
+    "machine",
+    "schedule",
+    "rules",
+    "check",
+    "simulate",
+    "plan",
+    "collectives",
+    "pictures",
+    "formats",
 ];
 
 struct Source {

@@ -1,14 +1,10 @@
-//! Tests of the example `rank_programs`: the unit tests of its modules, and gather trees that ranks
-//! build together while each knows only its own block.
+//! Tests of gather trees that ranks build together while each knows only its own block, and the
+//! unit tests of the example `rank_programs`.
 
 #[path = "../../examples/rank_programs/circulant.rs"]
 mod circulant;
-#[path = "../../examples/rank_programs/gather.rs"]
-mod gather;
-#[path = "../../examples/rank_programs/uni_greedy.rs"]
-mod uni_greedy;
 
-use gather::{CONTROL, GatherPart};
+use oneport::collectives::GatherPart;
 use oneport::internal::gather::{GatherProblem, GatherTree, binomial};
 use oneport::plan::distribution::Distribution;
 use oneport::run::{Bidirectional, Endpoint, Operator, ScopeOptions, Team};
@@ -33,7 +29,7 @@ fn options(alpha: f64, beta: f64) -> ScopeOptions<u64> {
 }
 
 fn find(team: &mut Team, root: Option<usize>, sizes: &[usize], alpha: f64, beta: f64) -> Found {
-    let mut buffers = vec![vec![0; CONTROL]; sizes.len()];
+    let mut buffers = vec![vec![0; GatherPart::CONTROL]; sizes.len()];
     let outcome = team
         .scope(
             &mut buffers,
@@ -52,7 +48,7 @@ type Lists = (usize, Vec<Vec<usize>>);
 
 fn found_lists(parts: &[GatherPart]) -> Lists {
     let root = parts.iter().position(|p| p.parent.is_none()).unwrap();
-    let from = |part: &GatherPart| part.receives.iter().map(|r| r.from).collect();
+    let from = |part: &GatherPart| part.children.iter().map(|c| c.0).collect();
     (root, parts.iter().map(from).collect())
 }
 
@@ -80,7 +76,7 @@ fn the_papers_example_gives_the_planned_tree() {
     let found = find(&mut team, Some(9), &sizes, 1.0, 0.0);
     let (_, planned) = offline(&sizes, Some(9));
     assert_eq!(found_lists(&found.parts), planned_lists(&planned));
-    assert_eq!(found.parts[9].gathered(), 25);
+    assert_eq!(found.parts[9].layout().output[0].len, 25);
 }
 
 #[test]
@@ -187,7 +183,7 @@ fn real_bytes_are_gathered_and_scattered() {
                 for (r, buffer) in buffers.iter_mut().enumerate() {
                     if r != top {
                         buffer.fill(0);
-                    } else if !parts[r].receives.is_empty() {
+                    } else if !parts[r].children.is_empty() {
                         buffer[..sizes[r]].fill(0);
                     }
                 }

@@ -3,6 +3,7 @@
 //! Every test starts with `alone()` or `shared()` of `tests/support/alone.rs`, because some tests
 //! count the threads of the process or need an idle machine.
 
+mod collectives;
 mod endpoint;
 mod examples;
 mod faults;

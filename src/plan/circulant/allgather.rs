@@ -64,13 +64,55 @@ pub(crate) fn allreduce(request: &Request) -> Result<Schedule> {
 }
 
 fn exchanges(blocks: Vec<Span>) -> impl DoubleEndedIterator<Item = Vec<Message>> {
-    let p = blocks.len();
-    let graph = Circulant::new(p);
-    (0..graph.rounds()).map(move |k| {
-        let (skip, count) = (graph.skips()[k], graph.skips()[k + 1] - graph.skips()[k]);
-        let message = |r: usize| Message::new(r, (r + p - skip) % p, cyclic(&blocks, r, count));
-        (0..p).map(message).collect()
+    let rounds = BlockRounds::new(blocks);
+    (0..rounds.count()).map(move |k| {
+        let message = |r: usize| {
+            let (to, spans) = rounds.sent(k, r);
+            Message::new(r, to, spans)
+        };
+        (0..rounds.blocks.len()).map(message).collect()
     })
+}
+
+/// The rounds of the allgather, for any rank.
+#[derive(Debug)]
+pub(crate) struct BlockRounds {
+    graph: Circulant,
+    blocks: Vec<Span>,
+}
+
+impl BlockRounds {
+    /// For one block a rank, in rank order.
+    pub(crate) fn new(blocks: Vec<Span>) -> BlockRounds {
+        BlockRounds {
+            graph: Circulant::new(blocks.len()),
+            blocks,
+        }
+    }
+
+    /// Number of rounds.
+    pub(crate) fn count(&self) -> usize {
+        self.graph.rounds()
+    }
+
+    /// The destination and the spans of what `rank` sends in round `k`.
+    fn sent(&self, k: usize, rank: usize) -> (usize, Spans) {
+        let (p, skips) = (self.blocks.len(), self.graph.skips());
+        let blocks = cyclic(&self.blocks, rank, skips[k + 1] - skips[k]);
+        ((rank + p - skips[k]) % p, blocks)
+    }
+
+    /// The steps of `rank` on bidirectional ports.
+    pub(crate) fn steps_of(&self, rank: usize) -> impl Iterator<Item = Step> {
+        (0..self.count()).flat_map(move |k| {
+            let (to, sent) = self.sent(k, rank);
+            let from = (rank + self.graph.skips()[k]) % self.blocks.len();
+            let (_, received) = self.sent(k, from);
+            let send = (!sent.is_empty()).then(|| Step::send(to, sent));
+            let recv = (!received.is_empty()).then(|| Step::recv(from, received));
+            send.into_iter().chain(recv)
+        })
+    }
 }
 
 pub(crate) fn time(request: &Request) -> Option<f64> {

@@ -130,6 +130,11 @@ impl Allgatherv {
         })
     }
 
+    /// Number of rounds.
+    pub(crate) fn rounds(&self) -> usize {
+        self.phases.rounds()
+    }
+
     /// The spans that arrive at rank `to` in a round. The sender computes the same spans from the
     /// receiver's schedules.
     fn message(&self, round: Round, to: usize) -> Spans {

@@ -62,8 +62,9 @@ pub(in crate::plan) const ALLREDUCE: Row = Row {
 /// Maximum number of rounds in a phase: requests have at most 2^30 ranks.
 const MAX_ROUNDS: usize = 30;
 
+/// The programs of all ranks; that of one takes `O(log p)` time.
 #[derive(Debug, Clone)]
-struct NBlocks {
+pub(crate) struct NBlocks {
     graph: Circulant,
     phases: Phases,
     ports: Ports,
@@ -74,19 +75,32 @@ struct NBlocks {
 }
 
 fn programs(request: &Request) -> Result<Box<dyn DynScheduleSource>> {
-    let graph = Circulant::new(request.ranks);
-    Ok(Box::new(NBlocks {
-        phases: Phases::new(graph.rounds(), request.segments.count()),
-        graph,
-        ports: request.ports,
-        root: match request.kind {
-            Kind::Allreduce => 0,
-            _ => request.root,
-        },
-        kind: request.kind,
-        vector: Span::new(0, request.elements()),
-        blocks: request.segments.spans(),
-    }))
+    Ok(Box::new(NBlocks::new(request)))
+}
+
+impl NBlocks {
+    /// For `request`, which is valid.
+    pub(crate) fn new(request: &Request) -> NBlocks {
+        let graph = Circulant::new(request.ranks);
+        NBlocks {
+            phases: Phases::new(graph.rounds(), request.segments.count()),
+            graph,
+            ports: request.ports,
+            root: match request.kind {
+                Kind::Allreduce => 0,
+                _ => request.root,
+            },
+            kind: request.kind,
+            vector: Span::new(0, request.elements()),
+            blocks: request.segments.spans(),
+        }
+    }
+
+    /// Number of rounds.
+    pub(crate) fn rounds(&self) -> usize {
+        let times = if self.kind == Kind::Allreduce { 2 } else { 1 };
+        times * self.phases.rounds()
+    }
 }
 
 impl ScheduleSource for NBlocks {
@@ -132,7 +146,7 @@ impl ScheduleSource for NBlocks {
 }
 
 #[derive(Debug, Clone)]
-struct NBlockSteps<'a> {
+pub(crate) struct NBlockSteps<'a> {
     all: &'a NBlocks,
     /// The rank, counted from the root.
     me: usize,

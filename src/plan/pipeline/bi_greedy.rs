@@ -53,7 +53,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 }
 
 /// The transfers towards rank 0, round by round.
-fn rounds(p: usize, segments: usize) -> impl Iterator<Item = Vec<Transfer>> {
+pub(crate) fn rounds(p: usize, segments: usize) -> impl Iterator<Item = Vec<Transfer>> {
     // The ranks that still hold each segment, from the first unfinished segment up to the last one
     // that was transferred at all.
     let mut holders: VecDeque<Vec<usize>> = VecDeque::new();

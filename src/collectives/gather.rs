@@ -1,9 +1,9 @@
-//! Irregular gather and scatter without a plan: ranks that know only their own block build the
-//! adaptive tree together, then use it.
+//! Irregular gather and scatter: ranks that know only their own block build the adaptive tree
+//! together, then use it.
 //!
 //! - Source: Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and
 //!   Scatter", Lemma 3 and Theorem 1.
-//! - Tree: that of `oneport::internal::gather::binomial::adaptive` to the same root.
+//! - Tree: that of `adaptive` to the same root, if copies are free.
 //! - Ports: bidirectional, one-ported.
 //! - Symbols: `p` ranks, root `r`, block of `m_i` elements at rank `i`.
 //! - Control messages: 3 elements each. At most `2 ceil(log2 p) - 1` of them depend on each other,
@@ -22,63 +22,104 @@
 //! root, if that is another rank. Now four ranks can compute which gather root receives, how much,
 //! and which one sends. The higher fixed root becomes that of the joined subcube.
 
-use oneport::internal::gather::binomial::Subcube;
-use oneport::run::{Bidirectional, Element, Endpoint, PortModel};
-use oneport::schedule::{Layout, Span};
-use oneport::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
+use crate::plan::gather::binomial::Subcube;
+use crate::run::{Bidirectional, Element, Endpoint, PortModel};
+use crate::schedule::{Layout, Span};
 
-/// The part of one rank in a gather or scatter.
+/// The part of one rank in an irregular gather or scatter, which it finds together with the others:
+/// each knows only its own block.
+///
+/// # Source
+/// Träff, "Practical, Linear-time, Fully Distributed Algorithms for Irregular Gather and Scatter",
+/// Lemma 3 and Theorem 1.
+///
+/// # Complexity
+/// At most `2 ceil(log2 p) - 1` control messages of three numbers that depend on each other. The
+/// gather, and the scatter, then takes at most `ceil(log2 p) alpha + beta sum_{i != r} m_i` for a
+/// root `r`, and for a given root the time for which it waits for slower ranks.
+///
+/// # Example
+/// ```
+/// use oneport::collectives::GatherPart;
+/// use oneport::run::{Endpoint, ScopeOptions, Team};
+/// let sizes = [1, 0, 2, 3, 4];
+/// let mut team = Team::new(5)?;
+/// // Each rank knows its own size only.
+/// let mut control = vec![vec![0; GatherPart::CONTROL]; 5];
+/// let parts = team.scope(&mut control, &ScopeOptions::default(), |e: &mut Endpoint<u64>| {
+///     GatherPart::find(e, Some(2), sizes[e.rank()])
+/// })?;
+/// // Each makes its buffer, with its own block in front.
+/// let buffer = |(rank, part): (usize, &GatherPart)| {
+///     let mut buffer = vec![rank as f32; part.block];
+///     buffer.resize(part.layout().len, 0.0);
+///     buffer
+/// };
+/// let mut buffers: Vec<_> = parts.results.iter().enumerate().map(buffer).collect();
+/// team.scope(&mut buffers, &ScopeOptions::default(), |e: &mut Endpoint<f32>| {
+///     parts.results[e.rank()].gather(e)
+/// })?;
+/// let gathered = parts.results[2].layout().output[0];
+/// let all = &buffers[2][gathered.offset..gathered.end()];
+/// assert_eq!(all, [0.0, 2.0, 2.0, 3.0, 3.0, 3.0, 4.0, 4.0, 4.0, 4.0]);
+/// # Ok::<(), oneport::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct GatherPart {
+#[non_exhaustive]
+pub struct GatherPart {
     /// Number of elements of the rank's own block.
-    pub(crate) block: usize,
-    /// The messages that it receives, in this order.
-    pub(crate) receives: Vec<Received>,
+    pub block: usize,
+    /// The ranks that it receives from, in this order, and where in its buffer their blocks go. An
+    /// empty message is not sent.
+    pub children: Vec<(usize, Span)>,
     /// The rank to which it then sends all that it has gathered; `None` for the root.
-    pub(crate) parent: Option<usize>,
+    pub parent: Option<usize>,
+    /// Where its own block goes among the gathered ones.
+    place: Span,
 }
 
 /// A message that a rank receives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Received {
-    /// The sender.
-    pub(crate) from: usize,
-    /// Number of elements. If it is 0, nothing is sent.
-    pub(crate) elements: usize,
+#[derive(Debug, Clone, Copy)]
+struct Received {
+    from: usize,
+    elements: usize,
     /// Whether its blocks precede those that the receiver has gathered so far.
-    pub(crate) before: bool,
+    before: bool,
 }
-
-/// Number of elements that [`GatherPart::find`] needs in every rank's buffer.
-pub(crate) const CONTROL: usize = 6;
 
 const MINE: Span = Span::new(0, 3);
 const THEIRS: Span = Span::new(3, 3);
 
 impl GatherPart {
+    /// Number of elements that [`GatherPart::find`] needs in every rank's buffer.
+    pub const CONTROL: usize = 6;
+
     /// Finds this rank's part in gathering the blocks of all ranks, of which its own has `block`
     /// elements.
     ///
     /// The root is `root`; with `None` it is that of Lemma 1, which waits for no subcube. All ranks
-    /// call it with the same root. The first [`CONTROL`] elements of the buffer are overwritten.
+    /// call it with the same root. The first [`GatherPart::CONTROL`] elements of the buffer are
+    /// overwritten.
     ///
     /// # Errors
     /// When the root is not one of the ranks, the buffer is too short, a size does not fit, or as
     /// described at [`Endpoint`].
-    pub(crate) fn find(
+    pub fn find(
         endpoint: &mut Endpoint<'_, u64, Bidirectional>,
         root: Option<usize>,
         block: usize,
     ) -> Result<GatherPart> {
         let (p, me) = (endpoint.ranks(), endpoint.rank());
         if let Some(root) = root.filter(|&root| root >= p) {
-            return Err(usage(format!(
+            return Err(Error::usage(format!(
                 "root {root} is not one of {p} ranks (numbered from 0)"
             )));
         }
-        if endpoint.data().len() < CONTROL {
-            return Err(usage(format!(
-                "the buffer has fewer than the {CONTROL} elements that control messages take"
+        if endpoint.data().len() < Self::CONTROL {
+            return Err(Error::usage(format!(
+                "the buffer has fewer than the {} elements that control messages take",
+                Self::CONTROL
             )));
         }
         let own = Subcube {
@@ -86,11 +127,7 @@ impl GatherPart {
             block: block as u64,
             others: 0,
         };
-        let mut part = GatherPart {
-            block,
-            receives: Vec::new(),
-            parent: None,
-        };
+        let (mut received, mut parent) = (Vec::new(), None);
         // What this rank knows as a fixed root, and as a gather root.
         let (mut fixed, mut gather) = (Some(own), Some(own));
         let mut width = 1;
@@ -126,32 +163,54 @@ impl GatherPart {
                         }
                     };
                     if receives(root, low, mine, other) {
-                        part.receives.push(Received {
+                        received.push(Received {
                             from: other.root,
                             elements: elements(other.data())?,
                             before: !low,
                         });
                         gather = Some(mine.with(other));
                     } else {
-                        part.parent = Some(other.root);
+                        parent = Some(other.root);
                         gather = None;
                     }
                 }
             }
             width *= 2;
         }
-        Ok(part)
+        Ok(GatherPart::new(block, &received, parent))
     }
 
-    /// Number of elements that this rank gathers, including its own block.
-    pub(crate) fn gathered(&self) -> usize {
-        self.block + self.receives.iter().map(|r| r.elements).sum::<usize>()
+    /// The part of a rank that receives these messages.
+    fn new(block: usize, received: &[Received], parent: Option<usize>) -> GatherPart {
+        // A rank that receives nothing leaves its block where it is; otherwise all that is gathered
+        // lies behind it.
+        let start = if received.is_empty() { 0 } else { block };
+        let before = received.iter().filter(|r| r.before);
+        let mut low = start + before.map(|r| r.elements).sum::<usize>();
+        let mut high = low + block;
+        let place = Span::new(low, block);
+        let child = |r: &Received| {
+            let offset = if r.before {
+                low -= r.elements;
+                low
+            } else {
+                high += r.elements;
+                high - r.elements
+            };
+            (r.from, Span::new(offset, r.elements))
+        };
+        GatherPart {
+            block,
+            children: received.iter().map(child).collect(),
+            parent,
+            place,
+        }
     }
 
     /// The buffer for [`GatherPart::gather`] and [`GatherPart::scatter`]: the rank's own block
     /// first, then, if the rank receives, room for all that it gathers. Input and output spans are
     /// those of a gather; a scatter swaps them.
-    pub(crate) fn layout(&self) -> Layout {
+    pub fn layout(&self) -> Layout {
         let all = self.all();
         let spans = |span: Span| (span.len > 0).then_some(span).into_iter().collect();
         Layout {
@@ -170,21 +229,19 @@ impl GatherPart {
     ///
     /// # Errors
     /// As described at [`Endpoint`].
-    pub(crate) fn gather<T: Element, P: PortModel>(
+    pub fn gather<T: Element, P: PortModel>(
         &self,
         endpoint: &mut Endpoint<'_, T, P>,
     ) -> Result<()> {
-        let (place, spans) = self.places();
-        if !self.receives.is_empty() && self.block > 0 {
-            endpoint.copy(self.own(), place)?;
+        if !self.children.is_empty() && self.block > 0 {
+            endpoint.copy(self.own(), self.place)?;
         }
-        for (received, span) in self.receives.iter().zip(spans) {
-            if span.len > 0 {
-                endpoint.recv(received.from, span)?;
-            }
+        for &(from, span) in self.children.iter().filter(|c| c.1.len > 0) {
+            endpoint.recv(from, span)?;
         }
+        let all = self.all();
         match self.parent {
-            Some(parent) if self.gathered() > 0 => endpoint.send(parent, self.all()),
+            Some(parent) if all.len > 0 => endpoint.send(parent, all),
             _ => Ok(()),
         }
     }
@@ -194,23 +251,19 @@ impl GatherPart {
     ///
     /// # Errors
     /// As described at [`Endpoint`].
-    pub(crate) fn scatter<T: Element, P: PortModel>(
+    pub fn scatter<T: Element, P: PortModel>(
         &self,
         endpoint: &mut Endpoint<'_, T, P>,
     ) -> Result<()> {
-        let (place, spans) = self.places();
-        if let Some(parent) = self.parent
-            && self.gathered() > 0
-        {
-            endpoint.recv(parent, self.all())?;
+        let all = self.all();
+        if let Some(parent) = self.parent.filter(|_| all.len > 0) {
+            endpoint.recv(parent, all)?;
         }
-        for (received, span) in self.receives.iter().zip(spans).rev() {
-            if span.len > 0 {
-                endpoint.send(received.from, span)?;
-            }
+        for &(to, span) in self.children.iter().rev().filter(|c| c.1.len > 0) {
+            endpoint.send(to, span)?;
         }
-        if !self.receives.is_empty() && self.block > 0 {
-            endpoint.copy(place, self.own())?;
+        if !self.children.is_empty() && self.block > 0 {
+            endpoint.copy(self.place, self.own())?;
         }
         Ok(())
     }
@@ -219,32 +272,11 @@ impl GatherPart {
         Span::new(0, self.block)
     }
 
-    /// The span of all gathered data. A rank that receives nothing leaves its block where it is.
+    /// The span of all gathered data.
     fn all(&self) -> Span {
-        let base = if self.receives.is_empty() {
-            0
-        } else {
-            self.block
-        };
-        Span::new(base, self.gathered())
-    }
-
-    /// The span of the own block among the gathered data, and the span of each received message.
-    fn places(&self) -> (Span, Vec<Span>) {
-        let before = self.receives.iter().filter(|r| r.before);
-        let mut low = self.all().offset + before.map(|r| r.elements).sum::<usize>();
-        let mut high = low + self.block;
-        let place = Span::new(low, self.block);
-        let spans = self.receives.iter().map(|r| {
-            if r.before {
-                low -= r.elements;
-                Span::new(low, r.elements)
-            } else {
-                high += r.elements;
-                Span::new(high - r.elements, r.elements)
-            }
-        });
-        (place, spans.collect())
+        let spans = self.children.iter().map(|c| c.1).chain([self.place]);
+        let start = spans.clone().map(|span| span.offset).min().unwrap_or(0);
+        Span::new(start, spans.map(|span| span.len).sum())
     }
 }
 
@@ -267,7 +299,7 @@ fn read(endpoint: &mut Endpoint<'_, u64, Bidirectional>) -> Result<Subcube> {
             block,
             others,
         }),
-        _ => Err(usage("a control message has 3 elements")),
+        _ => Err(Error::usage("a control message has 3 elements")),
     }
 }
 
@@ -282,10 +314,5 @@ fn receives(root: Option<usize>, low: bool, mine: Subcube, other: Subcube) -> bo
 }
 
 fn elements(n: u64) -> Result<usize> {
-    usize::try_from(n).map_err(|_| usage(format!("{n} elements do not fit into memory")))
-}
-
-/// An error of the caller's.
-fn usage(message: impl Into<String>) -> Error {
-    ErrorKind::Usage(message.into()).into()
+    usize::try_from(n).map_err(|_| Error::usage(format!("{n} elements do not fit into memory")))
 }
