@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use oneport::{Order, Span, Step};
 use oneport_formats::dot;
 
+use crate::args::RankNumber;
 use crate::levels;
 use crate::memory::LARGE_SCHEDULE;
 use crate::prelude::*;
@@ -19,6 +20,7 @@ Examples:
   oneport plan reduce -p 8 --algorithm chain --segments 4 -o chain.json
   oneport plan --schedule chain.json --format rounds
   oneport plan broadcast -p 20 --algorithm circulant --table
+  oneport plan broadcast -p 1000000007 --algorithm circulant --table --rank 12345
 
 Spans are written [offset,length], in elements; step 3 of rank 0 on a shared port 0.3. The JSON form is what --schedule reads everywhere a \
 collective is accepted; it can be written by hand as well."]
@@ -31,6 +33,10 @@ collective is accepted; it can be written by hand as well."]
         /// Print the base blocks, receive and send schedules of a circulant algorithm as a table, a
         /// column a rank, counted from the root
         table: bool = Switch { conflicts: &["format", "schedule"], heading: Some("Output") },
+
+        /// The column of this rank alone: what a rank computes by itself, in microseconds, however
+        /// many ranks there are
+        rank: Option<usize> = RankNumber { requires: &["table"], heading: Some("Output") },
 
         /// Write to this file, all at once, instead of standard output
         output: Option<PathBuf> = File { shorts: &['o'], heading: Some("Output") },
@@ -63,7 +69,7 @@ pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
         (None, _) => PlanFormat::Json,
     };
     if args.table {
-        let text = table(&args.common)?;
+        let text = table(&args.common, args.rank)?;
         return output::write_to(out, to_file, &text);
     }
     let input = input(args)?;
@@ -96,14 +102,24 @@ fn text_bytes(schedule: &Schedule) -> u128 {
     (schedule.steps() as u128) * PER_STEP as u128 + (spans as u128) * PER_SPAN as u128
 }
 
-fn table(args: &Common) -> Result<String> {
+fn table(args: &Common, rank: Option<usize>) -> Result<String> {
     let Some(kind) = args.collective() else {
         bail!("--table needs a COLLECTIVE, such as broadcast");
     };
-    let task = PlanTask::new(args, kind)?;
-    let shows = match &task.algorithms[..] {
-        [one] => one.schedule_table,
-        _ => None,
+    let (shows, ranks) = match (rank, args.ranks()?) {
+        // One rank computes its own column: no limit of a plan holds.
+        (Some(_), Some(ranks)) => {
+            let found = registry::find(kind, &args.algorithm);
+            (found.ok().and_then(|one| one.schedule_table), ranks)
+        }
+        _ => {
+            let task = PlanTask::new(args, kind)?;
+            let shows = match &task.algorithms[..] {
+                [one] => one.schedule_table,
+                _ => None,
+            };
+            (shows, task.request.ranks())
+        }
     };
     let Some(table) = shows else {
         let names = registry::of(kind).filter(|a| a.schedule_table.is_some());
@@ -116,7 +132,7 @@ fn table(args: &Common) -> Result<String> {
         let names = names.join(" or ");
         bail!("--table is for circulant schedules: choose --algorithm {names}");
     };
-    let table = table(task.request.ranks())?;
+    let table = table(ranks, rank)?;
     if args.json {
         let mut text = serde_json::to_string_pretty(&table)?;
         text.push('\n');

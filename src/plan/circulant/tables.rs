@@ -1,5 +1,7 @@
 //! The circulant schedules of all ranks, for uses that need all of them at once.
 
+use std::ops::Range;
+
 use super::schedule::Circulant;
 
 /// Receive and send schedules of all `p` ranks of a graph, `p q` bytes each; `q` is the number of
@@ -20,16 +22,27 @@ impl Tables {
         tables
     }
 
+    /// The schedules of `ranks` alone: the first of them has the first `q` numbers of each table.
+    pub(crate) fn of(graph: &Circulant, ranks: Range<usize>) -> Tables {
+        let mut tables = Tables::default();
+        tables.fill(graph, ranks);
+        tables
+    }
+
     /// As [`Tables::new`], reusing the memory of this table.
     pub fn construct(&mut self, graph: &Circulant) {
-        let (p, q) = (graph.ranks(), graph.rounds());
+        self.fill(graph, 0..graph.ranks());
+    }
+
+    fn fill(&mut self, graph: &Circulant, ranks: Range<usize>) {
+        let q = graph.rounds();
         for table in [&mut self.recv, &mut self.send] {
             table.clear();
-            table.resize(p * q, 0);
+            table.resize(ranks.len() * q, 0);
         }
-        for r in 0..p {
-            graph.recv_into(r, &mut self.recv[r * q..][..q]);
-            graph.send_into(r, &mut self.send[r * q..][..q]);
+        for (column, r) in ranks.enumerate() {
+            graph.recv_into(r, &mut self.recv[column * q..][..q]);
+            graph.send_into(r, &mut self.send[column * q..][..q]);
         }
     }
 }

@@ -5,7 +5,7 @@ use super::{Algorithm, BestRoot, Planner};
 use crate::error::Result;
 use crate::machine::{CostModel, Ports};
 use crate::plan::Request;
-use crate::plan::circulant::table::Table;
+use crate::plan::circulant::table::MakeTable;
 use crate::plan::segments::{Best, Published, SymbolValues};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
@@ -58,8 +58,9 @@ pub struct Row {
     pub max_ranks: Option<usize>,
     /// The largest number of ranks it is planned for where links differ.
     pub max_ranks_with_links: Option<usize>,
-    /// The table of the circulant schedules that it follows, for a number of ranks.
-    pub schedule_table: Option<fn(usize) -> Result<Table>>,
+    /// The table of the circulant schedules that it follows, for a number of ranks: of all, or of
+    /// one.
+    pub schedule_table: Option<MakeTable>,
     /// For `(p, k)`, `p` ranks with `k` ports each: the number of messages on a chain that each of
     /// its schedules has, of any number of segments. 0 says nothing.
     pub(in crate::plan) min_rounds: fn(usize, usize) -> usize,

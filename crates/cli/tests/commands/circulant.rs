@@ -74,6 +74,29 @@ fn tables_are_available_as_json() {
         ));
     }
     failure("plan broadcast -a circulant --table --format json", 2);
+    // One rank, of more than any table has.
+    let one = json("plan broadcast -p 1000000007 -a circulant --table --rank 12345");
+    assert_eq!(
+        (&one["rank"], one["recv"].as_array().map(Vec::len)),
+        (&12345.into(), Some(30))
+    );
+    let all = json("plan broadcast -p 9 -a circulant --table");
+    let last = json("plan broadcast -p 9 -a circulant --table --rank 8");
+    for k in 0..4 {
+        assert_eq!(last["recv"][k], serde_json::json!([all["recv"][k][8]]));
+        assert_eq!(last["send"][k], serde_json::json!([all["send"][k][8]]));
+    }
+    let printed = text("plan broadcast -p 9 -a circulant --table --rank 8");
+    assert!(
+        printed.starts_with("Process r      8\nBaseblock      2\n"),
+        "{printed}"
+    );
+    let message = failure("plan broadcast -p 9 -a circulant --table --rank 9", 2);
+    assert!(
+        message.contains("rank 9 is not one of 9 ranks"),
+        "{message}"
+    );
+    failure("plan broadcast -p 9 -a circulant --rank 8", 2);
     failure("plan broadcast -p 2000000 -a circulant --table", 2);
 }
 
