@@ -51,6 +51,7 @@ impl Links {
     /// The levels name no rank, more than 4096, or not all up to the largest; a rank is in two
     /// groups of a level; a group is not within one group of the next level; or a cost is negative,
     /// not finite or greater than 1e100.
+    #[doc(hidden)]
     pub fn of_levels(levels: &[Level]) -> Result<Links> {
         expand(levels, None).map_err(Error::malformed)
     }

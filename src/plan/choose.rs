@@ -23,6 +23,7 @@ pub struct Choice {
 }
 
 /// What an evaluator returns for a candidate.
+#[doc(hidden)]
 #[allow(missing_debug_implementations, reason = "has a closure")]
 pub enum Offer<'a, T = Choice> {
     /// The candidate with its time.
@@ -55,6 +56,7 @@ impl AsRef<Choice> for Choice {
 }
 
 /// The candidates of [`rank`].
+#[doc(hidden)]
 #[derive(Debug, Clone)]
 pub struct Ranking<T = Choice> {
     /// Those with a time, fastest first; among equal times, in the order of the candidates.
@@ -75,6 +77,7 @@ pub struct Ranking<T = Choice> {
 /// let ranking = rank(candidates.map(|algorithm| with_best_segments(algorithm, &request)));
 /// assert!(ranking.choices.is_sorted_by_key(|choice| choice.time));
 /// ```
+#[doc(hidden)]
 pub fn rank<'a, T: AsRef<Choice>, O: Into<Offer<'a, T>>>(
     candidates: impl IntoIterator<Item = Result<O, Refusal>>,
 ) -> Ranking<T> {
@@ -264,6 +267,7 @@ pub fn with_best_segments(algorithm: &Algorithm, request: &Request) -> Result<Ch
 }
 
 /// Times `algorithm` for `request`, in model time, with the request's own segments.
+#[doc(hidden)]
 pub fn as_requested(algorithm: &Algorithm, request: &Request) -> Result<Choice, Refusal> {
     at_best(algorithm, request, &|request| {
         let time = algorithm.time(request);

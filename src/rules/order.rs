@@ -61,6 +61,7 @@ fn narrow(step: usize) -> u32 {
 ///
 /// Implied events are left out: on a one-ported bidirectional rank without overlap at most two
 /// remain per step.
+#[doc(hidden)]
 #[derive(Debug, Clone, Default)]
 pub struct LocalOrder {
     start: Lists,
@@ -68,6 +69,7 @@ pub struct LocalOrder {
 }
 
 /// Working memory of [`LocalOrder::analyse`], reused for all ranks.
+#[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct OrderScratch {
     cuts: Vec<usize>,

@@ -226,6 +226,7 @@ fn message_sizes(
 
 /// As [`Schedule::lower_bound`], for an iterator over the layouts of all ranks in rank order. Any
 /// program may split blocks.
+#[doc(hidden)]
 pub fn lower_bound_of_layouts(
     collective: &Collective,
     ports: Ports,

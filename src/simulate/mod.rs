@@ -150,6 +150,7 @@ impl Prepared {
     ///
     /// # Panics
     /// When the schedule has no such rank or step.
+    #[doc(hidden)]
     pub fn node(&self, rank: usize, event: Event) -> Option<usize> {
         self.graph.node(rank, event)
     }
@@ -158,6 +159,7 @@ impl Prepared {
     ///
     /// # Panics
     /// When there is no such node.
+    #[doc(hidden)]
     pub fn waits(&self, node: usize) -> impl Iterator<Item = usize> + Clone {
         self.graph.waits(node)
     }
@@ -167,6 +169,7 @@ impl Prepared {
     ///
     /// # Panics
     /// When there is no such node.
+    #[doc(hidden)]
     pub fn waits_at(&self, node: usize, end: End) -> impl Iterator<Item = (usize, End)> {
         self.graph.waits_at(node, end)
     }
@@ -243,6 +246,7 @@ impl Prepared {
     /// # Panics
     /// When `finish` does not have one entry per node, `cost` has another `overlap` than the
     /// preparation, or it is not [ideal](CostModel::is_ideal).
+    #[doc(hidden)]
     pub fn simulate_into(&self, cost: &CostModel, finish: &mut [f64]) -> f64 {
         assert!(
             cost.is_ideal(),

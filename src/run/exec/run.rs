@@ -161,6 +161,7 @@ impl<'r, T: Element> Run<'r, T> {
     }
 
     /// The number of timed repetitions.
+    #[doc(hidden)]
     pub fn get_repetitions(&self) -> usize {
         self.options.repetitions
     }
@@ -269,6 +270,7 @@ impl<'r, T: Element> Run<'r, T> {
 
     /// As [`Run::by_library`], by the function for blocks of different lengths, such as
     /// `MPI_Gatherv`, even if all are equal.
+    #[doc(hidden)]
     pub fn by_irregular_library(mut self) -> Self {
         self.options.by = RunPerformer::IrregularLibrary;
         self
@@ -281,6 +283,7 @@ impl<'r, T: Element> Run<'r, T> {
     ///
     /// As with [`Run::by_library`], the model time means nothing. The steps may only be sends and
     /// receives of one span each.
+    #[doc(hidden)]
     pub fn by_blocking_messages(mut self) -> Self {
         self.options.by = RunPerformer::BlockingMessages;
         self
