@@ -270,3 +270,27 @@ fn published_times_of_circulant_broadcasts_are_those_of_theorem_2() {
         );
     }
 }
+
+/// The paper's lower bound: 16 rounds for 12 blocks on 20 ranks, which `simulate` and `check` name.
+#[test]
+fn schedules_are_judged_by_their_number_of_blocks() {
+    let costs = "--alpha 1 --beta 0.001 --bytes 1200 --segments 12 -p 20";
+    let of = |algorithm: &str| json(&format!("simulate broadcast {costs} -a {algorithm}"));
+    let optimal = of("circulant");
+    let blocks = &optimal["lower_bounds"]["whole_blocks"];
+    assert_eq!(
+        (&blocks["blocks"], &blocks["rounds"]),
+        (&12.into(), &16.into())
+    );
+    assert_eq!(blocks["time"], optimal["time"]);
+    assert_eq!(optimal["bound_by"], "path");
+    // A chain of as many blocks is judged by the same time.
+    assert_eq!(of("chain")["lower_bounds"]["whole_blocks"], *blocks);
+    assert_eq!(
+        json(&format!("simulate allreduce {costs}"))["lower_bounds"].get("whole_blocks"),
+        None
+    );
+    let text = text(&format!("simulate broadcast {costs} -a circulant"));
+    let line = "17.6 (time is 1 times that), 16 rounds: of all schedules that cut the vector into 12 blocks";
+    assert!(text.contains(line), "{text}");
+}

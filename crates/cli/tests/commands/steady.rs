@@ -192,3 +192,38 @@ fn pictures_of_a_series_colour_its_trees_and_keep_labels_apart() {
     }
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+#[test]
+fn few_trees_and_certificates() {
+    let folder = std::env::temp_dir().join(format!("oneport-proof-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let proof = folder.join("proof.json").to_str().unwrap().to_string();
+    let platform = [
+        "steady",
+        "--generate",
+        "random:7:22",
+        "--seed",
+        "3",
+        "--json",
+    ];
+    let json = |more: &[&str]| -> serde_json::Value {
+        let (code, out, errors) = oneport(&[&platform[..], more].concat());
+        assert_eq!(code, Some(0), "{errors}");
+        serde_json::from_str(&out).unwrap()
+    };
+    let all = json(&["--certificate", &proof]);
+    let text = std::fs::read_to_string(&proof).unwrap();
+    let proof_of: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(proof_of["bound"], all["throughput"]["fraction"]);
+    let few = json(&["--max-trees", "2"]);
+    assert_eq!(few["trees"].as_array().unwrap().len(), 2);
+    assert_eq!(few["unlimited"], all["throughput"]);
+    let [few, all] = [&few, &all].map(|found| found["throughput"]["float"].as_f64().unwrap());
+    assert!(0.125 < few && few < all);
+    // The best few trees found are not proved to be the best.
+    let limited = ["--max-trees", "2", "--certificate", &proof];
+    let (code, _, error) = oneport(&[&platform[..], &limited].concat());
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("has no certificate here"), "{error}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -276,6 +276,8 @@ fn few_trees_lie_between_one_and_all() {
                 let Ok(all) = solve(&platform, operation, ports, SolveMethod::Ports) else {
                     continue;
                 };
+                // Theorem 4.
+                assert!(all.routes.len() <= 2 * all.platform().edges().len());
                 let single = best_single(&all).unwrap().throughput;
                 let mut before = Fraction::ZERO;
                 for count in [1, 2, 3, 4, all.routes.len()] {
