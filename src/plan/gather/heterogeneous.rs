@@ -46,6 +46,8 @@ use crate::plan::prelude::*;
 
 /// Maximum number of ranks for these dynamic programs.
 pub const MAX_RANKS: usize = 256;
+/// Maximum number of ranks for those of them that are compared beside others: half a second each.
+pub(in crate::plan) const MAX_COMPARED_RANKS: usize = 128;
 /// Maximum number of kept offers, of 24 bytes each: 4 GiB.
 const MAX_KEPT: usize = (4 << 30) / 24;
 

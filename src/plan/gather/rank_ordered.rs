@@ -46,7 +46,7 @@ use crate::plan::prelude::*;
 tree_rows!(
     GATHER, SCATTER: "rank-ordered", tree {
         best_root: crate::plan::registry::BestRoot::Own,
-        max_ranks_with_links: Some(heterogeneous::MAX_RANKS),
+        max_ranks_with_links: Some(heterogeneous::MAX_COMPARED_RANKS),
         tables: table_of_pairs,
         source: "Träff, optimal gather trees, Definition 3; O(p^2) by oneport",
         rounds: "those of the best tree in rank order",

@@ -15,7 +15,7 @@ tree_rows!(
     GATHER, SCATTER: "ternary", heterogeneous::ternary {
         best_root: crate::plan::registry::BestRoot::Own,
         made_for: MadeFor::UnevenLinks,
-        max_ranks: Some(heterogeneous::MAX_RANKS),
+        max_ranks: Some(heterogeneous::MAX_COMPARED_RANKS),
         source: "Träff, optimal gather trees, section 3.3",
         rounds: "those of the best tree of at most three children in rank order",
         volume: "those of that tree",

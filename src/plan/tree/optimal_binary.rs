@@ -18,7 +18,7 @@ pub(in crate::plan) const REDUCE: Row = Row {
     commutative_only: true,
     made_for: MadeFor::UnevenLinks,
     transfers: |p, _| p,
-    max_ranks: Some(heterogeneous::MAX_RANKS),
+    max_ranks: Some(heterogeneous::MAX_COMPARED_RANKS),
     source: "Träff, optimal gather trees, section 3.3",
     rounds: "those of the best binary tree in rank order",
     best_root: BestRoot::Own,

@@ -129,7 +129,13 @@ impl<'a> RankTimes<'a> {
                 for r in (0..a).chain(j + 1..p) {
                     let offers = offers(self.platform, (a, j), &roots, r);
                     for layer in 0..self.layers.len() {
-                        for i in 0..=a.min(r) {
+                        let starts = match self.before(layer) {
+                            Some(_) => 0..a.min(r) + 1,
+                            // A first message follows nothing, or the rank's own block.
+                            None if r > j => a..a + 1,
+                            None => r..r + usize::from(r + 1 == a),
+                        };
+                        for i in starts {
                             let ready = self.at(self.before(layer), i, a, r);
                             let at = self.index(i, j + 1, r);
                             let time = offers.received(ready);
