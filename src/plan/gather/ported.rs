@@ -8,8 +8,7 @@
 //!
 //! The four planners:
 //!
-//! - [`knomial`]: joins `k + 1` adjacent subcubes of `(k + 1)^d` ranks at once, whatever their
-//!   data.
+//! - `knomial`: joins `k + 1` adjacent subcubes of `(k + 1)^d` ranks at once, whatever their data.
 //!
 //! - [`adaptive`]: joins `k + 1` adjacent subcubes of `(k + 1)^d` ranks at once. The one that takes
 //!   longest to gather receives from all others, each through its own port. Rounds:
