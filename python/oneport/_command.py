@@ -1,4 +1,4 @@
-"""Calls of the command: arguments from keywords, answers as dicts."""
+"""Calls of the command: options from keywords, answers as dicts."""
 
 from __future__ import annotations
 
@@ -112,33 +112,36 @@ class _Meter:
             sys.stderr.write("\r")
 
 
-#: A file in memory: a text or a schedule.
-_File = Union[str, _oneport.Schedule]
+#: What an option is given: ``True`` if it has no value, what one would write, several of that, what
+#: is in the file that it names, or a schedule.
+_Value = Union[bool, str, list[str], bytes, _oneport.Schedule]
 
 
-class _Arguments:
-    """Arguments of the command, and the files that they name, which are in memory."""
+def _value(value: Any) -> _Value:
+    """The value as options take it."""
+    if isinstance(value, (bool, str, _oneport.Schedule)):
+        return value
+    value = _plain(value)
+    if isinstance(value, Mapping):
+        return json.dumps(value).encode()
+    if isinstance(value, (list, tuple, range)):
+        return [os.fspath(x) if hasattr(x, "__fspath__") else str(x) for x in value]
+    return os.fspath(value) if hasattr(value, "__fspath__") else str(value)
+
+
+class _Call:
+    """A call of the command: its name with what stands behind it, and options."""
 
     def __init__(self, *words: str) -> None:
         self.words = list(words)
-        self.files: dict[str, _File] = {}
+        self.options: dict[str, _Value] = {}
         self.progress: Progress = False
 
-    def add(self, name: str, value: Any) -> None:
-        """Adds an option; `None` and `False` leave it out."""
-        option = "--" + name.replace("_", "-")
-        if value is None or value is False:
-            return
-        value = _plain(value)
-        if isinstance(value, Mapping):
-            self.files[f"<{name}>"] = json.dumps(value)
-            value = f"<{name}>"
-        if value is True:
-            self.words.append(option)
-        elif isinstance(value, (list, tuple, range)):
-            self.words.append(f"{option}={','.join(map(str, value))}")
-        else:
-            self.words.append(f"{option}={os.fspath(value) if hasattr(value, '__fspath__') else value}")
+    def add(self, **options: Any) -> "_Call":
+        """Adds options; `None` leaves one out."""
+        given = {name: value for name, value in options.items() if value is not None}
+        self.options |= {name: _value(value) for name, value in given.items()}
+        return self
 
     def add_all(
         self,
@@ -149,13 +152,11 @@ class _Arguments:
         p: Any = None,
         progress: Progress = False,
         **options: Any,
-    ) -> "_Arguments":
+    ) -> "_Call":
         """Adds options, and what Python has another form for."""
         self.progress = progress
-        self.add("ranks", p)
         if dtype is not None:
             dtype = _dtype(dtype)
-            self.add("dtype", dtype)
         if elements is not None:
             if options.get("bytes") is not None:
                 raise UsageError("give bytes or elements, not both")
@@ -164,40 +165,29 @@ class _Arguments:
             costs = _plain(costs)
         if isinstance(costs, Mapping) and not any(isinstance(value, list) for value in costs.values()):
             options |= costs
-        else:
-            self.add("costs", costs)
+            costs = None
         if arrivals is not None and not isinstance(arrivals, (str, os.PathLike, Mapping)):
             arrivals = {"arrivals": [float(time) for time in arrivals]}
-        self.add("arrivals", arrivals)
-        for name, value in options.items():
-            self.add(name, value)
-        return self
+        return self.add(ranks=p, dtype=dtype, costs=costs, arrivals=arrivals, **options)
 
-    def on_disk(self) -> list[str]:
-        """The words for a process: files in memory that it reads have the names of files, those
-        that it would write are left out."""
-        words = []
-        for word in self.words:
-            option, equals, name = word.rpartition("=")
-            if not name.startswith("<"):
-                words.append(word)
-            elif name in self.files:
-                words.append(f"{option}{equals}{name[1:-1]}.json")
-        return words
-
-    def command(self) -> str:
-        """The command line that does the same as a process, for the feet of pictures."""
-        return shlex.join(["oneport", *self.on_disk()])
+    def command(self) -> str | None:
+        """The command line that pages and pictures name, if it is not the one that does the same."""
+        return None
 
     def call(self) -> _oneport.Answer:
         """Calls the command."""
         meter = _Meter() if self.progress is True else None
         told = meter or (self.progress if callable(self.progress) else None)
         try:
-            return _oneport.call(self.words, self.files, self.command(), told)
+            return _oneport.call(self.words, self.options, self.command(), told)
         finally:
             if meter:
                 meter.clear()
+
+
+def _command_line(words: Sequence[str], options: Mapping[str, _Value]) -> str:
+    """The command line of a call; files that it has in memory are on the disk."""
+    return shlex.join(["oneport", *_oneport.command_line(words, options)])
 
 
 def _checked(done: _oneport.Answer, found_wrong: bool = False) -> _oneport.Answer:
@@ -219,11 +209,11 @@ class Answer(dict[str, Any]):
     are attributes, too, unless a dict has a method of that name. An answer is false if it says that
     something is wrong: ``ok``, ``verified`` or ``holds`` is false."""
 
-    def __init__(self, done: _oneport.Answer, arguments: _Arguments) -> None:
+    def __init__(self, done: _oneport.Answer, call: _Call) -> None:
         super().__init__(json.loads(done.output))
         self.json = done.output
         self._text = done.text or done.error or done.output
-        self._arguments = arguments
+        self._call = call
 
     def __bool__(self) -> bool:
         return all(self.get(verdict) is not False for verdict in ("ok", "verified", "holds"))
@@ -254,15 +244,15 @@ class Table(Answer):
 A = TypeVar("A", bound=Answer)
 
 
-def _answer(arguments: _Arguments, kind: type[A], found_wrong: bool = True) -> A:
-    arguments.add("json", True)
-    return kind(_checked(arguments.call(), found_wrong), arguments)
+def _answer(call: _Call, kind: type[A], found_wrong: bool = True) -> A:
+    call.add(json=True)
+    return kind(_checked(call.call(), found_wrong), call)
 
 
 def command(*words: str, **options: Any) -> Answer:
     """Any command, such as ``command("list", "scan")`` or ``command("run", "reduce", p=2)``: its
     JSON output. If that says that something is wrong, the answer is false."""
-    return _answer(_Arguments(*words).add_all(**options), Answer)
+    return _answer(_Call(*words).add_all(**options), Answer)
 
 
 def _columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

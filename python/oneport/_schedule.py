@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -12,8 +11,8 @@ from typing import Any
 
 from . import _oneport
 from ._command import (
-    Answer, Costs, Note, Path, Progress, Table, _answer, _Arguments, _checked, _columns, _dtype, _plain,
-    command,
+    Answer, Costs, Note, Path, Progress, Table, _answer, _Call, _checked, _columns, _command_line, _dtype,
+    _plain, _Value, command,
 )
 from ._oneport import Error, UsageError
 
@@ -36,73 +35,66 @@ def plan(
     `bytes` or `elements` is the size of the vector, or of one rank's block; with `dtype` an element
     has its size, otherwise it is a byte.
     """
-    arguments = _Arguments("plan", collective).add_all(
-        p=p, bytes=bytes, elements=elements, algorithm=algorithm, ports=ports, root=root,
+    call = _Call("plan").add_all(
+        collective=collective, p=p, bytes=bytes, elements=elements, algorithm=algorithm, ports=ports, root=root,
         segments=segments, costs=costs, **options,
     )
-    return Schedule._planned(arguments, {"costs": costs, **options})
+    return Schedule._planned(call, {"costs": costs, **options})
 
 
 #: Costs: a call that gives one of them has none of the plan's.
 _COSTS = ("costs", "alpha", "beta", "gamma", "gamma_copy", "profile")
 #: What is kept of the plan for later calls.
 _KEPT = ("dtype", *_COSTS)
-#: The name of a schedule's file in memory.
-_FILE = "<schedule>"
-#: Options, without their dashes, that only say which schedule is planned, and those that only say
-#: what is drawn: a command that plans and draws has both.
+#: Options that only say which schedule is planned, and those that only say what is drawn: a command
+#: that plans and draws has both.
 _OF_PLANS = {
-    "ranks", "root", "algorithm", "bytes", "segment", "segments", "segment-sizes", "rules", "op",
-    "ordered", "ports", "ported", "sizes", "dist", "block", "rho", "seed",
+    "collective", "ranks", "root", "algorithm", "bytes", "segment", "segments", "segment_sizes", "rules",
+    "op", "ordered", "ports", "ported", "sizes", "dist", "block", "rho", "seed",
 }
 _OF_PICTURES = {
-    "as", "critical-path", "dark", "width", "plain", "output", "trace", "format", "form", "json",
+    "as", "critical_path", "dark", "width", "plain", "output", "trace", "format", "form", "json",
 }
 
 
-def _option(word: str) -> str | None:
-    """The name of the option that a word gives."""
-    return word[2:].partition("=")[0] if word.startswith("--") else None
+def _without(options: Mapping[str, _Value], names: set[str]) -> dict[str, _Value]:
+    return {name: value for name, value in options.items() if name not in names}
 
 
-class _OfSchedule(_Arguments):
-    """Arguments of the command, with a schedule in memory."""
+class _OfSchedule(_Call):
+    """A call of the command with a schedule in memory."""
 
     def __init__(self, schedule: Schedule, *words: str) -> None:
-        super().__init__(*words, f"--schedule={_FILE}")
-        self.files[_FILE] = schedule._core
-        self._words_of_plan = schedule._words_of_plan
+        super().__init__(*words)
+        self.options["schedule"] = schedule._core
+        self._plan = schedule._plan
 
-    def command(self) -> str:
+    def command(self) -> str | None:
         """A planned schedule is planned again, by the same command if that can do so; one of one's
         own is in a file."""
-        words = self.on_disk()
-        if self._words_of_plan is None:
-            return shlex.join(["oneport", *words])
-        words.remove("--schedule=schedule.json")
-        plan = self._words_of_plan
+        if self._plan is None:
+            return None
+        own = _without(self.options, {"schedule"})
         # Both must have the same costs and the like; `compare` plans all algorithms.
-        given = {word for word in words if _option(word) not in {None, *_OF_PICTURES}}
-        same = given == {word for word in plan[1:] if _option(word) not in {None, *_OF_PLANS}}
-        if same and words[0] != "compare":
-            return shlex.join(["oneport", words[0], *plan[1:], *(w for w in words[1:] if w not in given)])
-        planned = shlex.join(["oneport", *plan, "--output=schedule.json"])
-        return f"{planned} && {shlex.join(['oneport', *words, '--schedule=schedule.json'])}"
+        if _without(own, _OF_PICTURES) == _without(self._plan, _OF_PLANS) and self.words != ["compare"]:
+            return _command_line(self.words, self._plan | own)
+        planned = _command_line(["plan"], self._plan | {"output": "schedule.json"})
+        return f"{planned} && {_command_line(self.words, self.options)}"
 
 
 class Schedule:
     """A program for every rank that together perform one collective: data, which never changes."""
 
-    __slots__ = ("_core", "_defaults", "_words_of_plan")
+    __slots__ = ("_core", "_defaults", "_plan")
     _core: _oneport.Schedule
     #: Element type and costs of the plan, for what is asked later.
     _defaults: dict[str, Any]
-    #: The words of the command that plans it; `None` for one that was read.
-    _words_of_plan: list[str] | None
+    #: The options of the command that plans it; `None` for one that was read.
+    _plan: dict[str, _Value] | None
 
     @classmethod
-    def _planned(cls, arguments: _Arguments, options: Mapping[str, Any]) -> Schedule:
-        done, core = _oneport.plan(arguments.words, arguments.files)
+    def _planned(cls, call: _Call, options: Mapping[str, Any]) -> Schedule:
+        done, core = _oneport.plan(call.options)
         _checked(done)
         assert core is not None
         schedule = cls.__new__(cls)
@@ -110,21 +102,20 @@ class Schedule:
         kept = {name: options[name] for name in _KEPT if options.get(name) is not None}
         form = {"dtype": _dtype}
         schedule._defaults = {name: form.get(name, _plain)(value) for name, value in kept.items()}
-        schedule._words_of_plan = arguments.on_disk() if core.algorithm else None
+        schedule._plan = call.options if core.algorithm else None
         return schedule
 
     @classmethod
     def load(cls, path: Path, **options: Any) -> Schedule:
         """Reads a file: the JSON form, GOAL or MSCCL XML, recognised by its content."""
-        arguments = _Arguments("plan").add_all(schedule=path, **options)
-        return cls._planned(arguments, options)
+        return cls._planned(_Call("plan").add_all(schedule=path, **options), options)
 
     @classmethod
     def from_json(cls, text: str, **options: Any) -> Schedule:
         """Reads any of these forms from a text."""
-        arguments = _Arguments("plan", f"--schedule={_FILE}").add_all(**options)
-        arguments.files[_FILE] = text
-        return cls._planned(arguments, options)
+        call = _Call("plan").add_all(**options)
+        call.options["schedule"] = text.encode()
+        return cls._planned(call, options)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any], **options: Any) -> Schedule:
@@ -149,20 +140,20 @@ class Schedule:
         format = format or ends.get(end)
         if format is None:
             raise UsageError(f"no format for '{os.fspath(path)}': name one of {', '.join(ends)}")
-        words = ["plan", "--format=json"] if format == "plan" else [format]
-        if format not in ("plan", "draw"):
-            words.insert(0, "export")
-        self._call(*words, output=path, **options)
+        if format == "plan":
+            options["format"] = "json"
+        words = [format] if format in ("plan", "draw") else ["export", format]
+        self._text(*words, output=path, **options)
 
-    def _arguments(self, *words: str, **options: Any) -> _Arguments:
+    def _call(self, *words: str, **options: Any) -> _Call:
         has_costs = any(options.get(name) is not None for name in _COSTS)
         for name, value in self._defaults.items():
             if options.get(name) is None and not (has_costs and name in _COSTS):
                 options[name] = value
         return _OfSchedule(self, *words).add_all(**options)
 
-    def _call(self, *words: str, **options: Any) -> str:
-        return _checked(self._arguments(*words, **options).call()).output
+    def _text(self, *words: str, **options: Any) -> str:
+        return _checked(self._call(*words, **options).call()).output
 
     @property
     def collective(self) -> str:
@@ -200,21 +191,21 @@ class Schedule:
 
     def check(self, **options: Any) -> Report:
         """Proves the schedule, or says what is wrong: see `Report`."""
-        return _answer(self._arguments("check", **options), Report)
+        return _answer(self._call("check", **options), Report)
 
     def simulate(self, costs: Costs | None = None, *, arrivals: Any = None, **options: Any) -> Simulation:
         """Times the schedule exactly in the cost model, by default under the costs of its plan;
         `arrivals` has a time for each rank, or is what ``--arrivals`` takes."""
         options |= {"costs": costs, "arrivals": arrivals}
-        return _answer(self._arguments("simulate", **options), Simulation)
+        return _answer(self._call("simulate", **options), Simulation)
 
     def compare(self, costs: Costs | None = None, **options: Any) -> Comparison:
         """Times all algorithms for the same problem beside the schedule."""
-        return _answer(self._arguments("compare", costs=costs, **options), Comparison)
+        return _answer(self._call("compare", costs=costs, **options), Comparison)
 
     def draw(self, picture: str = "gantt", **options: Any) -> str:
         """A picture (SVG): gantt, tree or traffic; or a page (HTML) or a trace (JSON)."""
-        return self._call("draw", f"--as={picture}", **options)
+        return self._text("draw", **{"as": picture}, **options)
 
     def run(
         self,
@@ -308,8 +299,7 @@ class Simulation(Answer):
     def steps(self) -> dict[str, list[Any]]:
         """A row for each transfer and computation of each rank, as a dict of columns, which pandas
         takes: rank, step, work, peer, port, bytes, start, end, critical."""
-        words = ["plan", *(word for word in self._arguments.words[1:] if word != "--json")]
-        done, core = _oneport.plan(words, self._arguments.files)
+        done, core = _oneport.plan(_without(self._call.options, {"json"}))
         _checked(done)
         assert core is not None
         return core.table()
@@ -350,12 +340,12 @@ class Comparison(Table):
         return _columns(rows)
 
     def _repr_svg_(self) -> str:
-        words = self._arguments.words
-        self._arguments.words = [*(word for word in words if word != "--json"), "--output=<plot>.svg"]
+        options = self._call.options
+        self._call.options = _without(options, {"json"}) | {"output": ["<plot>.svg"]}
         try:
-            return _checked(self._arguments.call()).files["<plot>.svg"]
+            return _checked(self._call.call()).files["<plot>.svg"]
         finally:
-            self._arguments.words = words
+            self._call.options = options
 
 
 class Tuning(Table):
@@ -410,11 +400,11 @@ def compare(
     """Times all algorithms for a collective; of several `p` or `bytes`, such as ``"2..64"`` or a
     list, there is a row for each. ``progress=True`` shows how far it is, as in all functions that
     may take long."""
-    arguments = _Arguments("compare", collective).add_all(
+    call = _Call("compare", collective).add_all(
         p=p, bytes=bytes, elements=elements, algorithm=algorithm, ports=ports, root=root,
         segments=segments, costs=costs, progress=progress, **options,
     )
-    return _answer(arguments, Comparison)
+    return _answer(call, Comparison)
 
 
 def tune(
@@ -431,10 +421,10 @@ def tune(
     """Measures algorithms and segment sizes on the threads of this machine, for `budget` ("10s", or
     seconds), and finds the best for each of the sizes `bytes`, such as ``"1KiB..1MiB"`` or a list.
     ``rules="file.json"`` writes which to choose when. Ctrl-C ends it."""
-    arguments = _Arguments("tune", collective).add_all(
+    call = _Call("tune", collective).add_all(
         p=p, bytes=bytes, algorithm=algorithm, budget=budget, costs=costs, progress=progress, **options
     )
-    return _answer(arguments, Tuning)
+    return _answer(call, Tuning)
 
 
 def guidelines(
@@ -448,10 +438,10 @@ def guidelines(
 ) -> Guidelines:
     """Checks that no collective takes longer than what can stand in for it: all, or those that are
     named; in the model, or with `native` measured, too."""
-    arguments = _Arguments("guidelines", *collectives).add_all(
+    call = _Call("guidelines", *collectives).add_all(
         p=p, bytes=bytes, native=native, costs=costs, progress=progress, **options
     )
-    return _answer(arguments, Guidelines)
+    return _answer(call, Guidelines)
 
 
 def calibrate(
@@ -459,30 +449,23 @@ def calibrate(
 ) -> Answer:
     """Measures what messages, combining and copying cost on this machine: a profile, for the
     keyword `profile` of `plan`, `compare` and others. ``output="machine.json"`` writes it."""
-    arguments = _Arguments("calibrate").add_all(quick=quick, progress=progress, **options)
-    return _answer(arguments, Answer)
+    call = _Call("calibrate").add_all(quick=quick, progress=progress, **options)
+    return _answer(call, Answer)
 
 
 def synthesize(collective: str, p: int | None = None, **options: Any) -> Synthesis:
     """Searches for a schedule of the fewest rounds, and proves that none is shorter. Ctrl-C or
     `budget` ("10s") ends the search."""
-    return _answer(_Arguments("synthesize", collective).add_all(p=p, **options), Synthesis)
+    return _answer(_Call("synthesize", collective).add_all(p=p, **options), Synthesis)
 
 
 def steady(platform: Mapping[str, Any] | Path | None = None, **options: Any) -> Steady:
     """The best throughput of a series of operations on a platform: a dict, a file, or made by
     `generate`, such as "ring:5"."""
-    arguments = _Arguments("steady")
-    if isinstance(platform, Mapping):
-        arguments.files["<platform>"] = json.dumps(platform)
-        arguments.words.append("<platform>")
-    elif platform is not None:
-        arguments.words.append(os.fspath(platform))
-    arguments.add_all(**options, json=True)
-    arguments.words.append(f"--output={_FILE}")
-    done = _checked(arguments.call())
-    found = Steady(done, arguments)
-    found.schedule = Schedule.from_json(done.files[_FILE])
+    call = _Call("steady").add_all(platform=platform, **options).add(json=True, output="<schedule>")
+    done = _checked(call.call())
+    found = Steady(done, call)
+    found.schedule = Schedule.from_json(done.files["<schedule>"])
     return found
 
 

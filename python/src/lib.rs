@@ -15,10 +15,11 @@ use oneport::internal::system;
 use oneport::run::{Element, ElementType, Op, Operator, Run, Team};
 use oneport::schedule::Builder;
 use oneport::{Collective, CostModel, Kind, with_element_type};
-use oneport_cli::{Call, Progress, StoredSchedule};
+use oneport_cli::{Call, Progress, StoredSchedule, Value};
 use oneport_pictures::{Trace, Unit};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyDict, PyString};
 
 use door::{attached, detached};
@@ -96,37 +97,60 @@ fn interruptible<R: Send + 'static>(
     }
 }
 
-/// A file in memory.
+/// What an option is given.
 #[derive(FromPyObject)]
-enum File {
-    Text(String),
+enum Given {
     Schedule(Py<Schedule>),
+    Switch(bool),
+    Word(String),
+    Content(PyBackedBytes),
+    Words(Vec<String>),
 }
 
-fn call_of(arguments: Vec<String>, files: BTreeMap<String, File>) -> Call {
-    let with = |call: Call, (name, file): (String, File)| match file {
-        File::Text(text) => call.file(name, text),
-        File::Schedule(schedule) => call.schedule(name, Arc::clone(&schedule.get().stored)),
-    };
-    files.into_iter().fold(Call::new(arguments), with)
+impl From<Given> for Value {
+    fn from(given: Given) -> Value {
+        match given {
+            Given::Schedule(schedule) => Value::Schedule(Arc::clone(&schedule.get().stored)),
+            Given::Switch(is_given) => Value::Switch(is_given),
+            Given::Word(word) => Value::Word(word),
+            Given::Content(bytes) => Value::Content(String::from_utf8_lossy(&bytes).into_owned()),
+            Given::Words(words) => Value::Words(words),
+        }
+    }
 }
 
-/// The command as a function. Pages and pictures say that they are made by `command`; `progress` is
-/// called with units of work that are done, of how many, and what is in work.
+type Options = BTreeMap<String, Given>;
+
+fn call_of(words: Vec<String>, options: Options) -> Call {
+    let give = |call: Call, (name, given)| call.option(name, Value::from(given));
+    options.into_iter().fold(Call::new(words), give)
+}
+
+/// The words of a command line that does the same as a call.
+#[pyfunction]
+fn command_line(words: Vec<String>, options: Options) -> PyResult<Vec<String>> {
+    let line = call_of(words, options).command_line();
+    line.map_err(|error| UsageError::new_err(error.to_string()))
+}
+
+/// The command as a function. Pages and pictures say that they are made by `command`, or else by
+/// what does the same; `progress` is called with units of work that are done, of how many, and what
+/// is in work.
 #[pyfunction]
 fn call(
     py: Python<'_>,
-    arguments: Vec<String>,
-    files: BTreeMap<String, File>,
-    command: String,
+    words: Vec<String>,
+    options: Options,
+    command: Option<String>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Answer> {
     /// Calls of `progress` are further apart than looks at signals by this factor.
     const LOOKS: u32 = 5;
     let told = Arc::new(Progress::default());
-    let call = call_of(arguments, files)
-        .named(command)
-        .progress(Arc::clone(&told));
+    let mut call = call_of(words, options).progress(Arc::clone(&told));
+    if let Some(command) = command {
+        call = call.named(command);
+    }
     let mut looks = 0;
     let look = || {
         looks += 1;
@@ -147,14 +171,10 @@ fn main(py: Python<'_>, arguments: Vec<String>) -> PyResult<u8> {
     Ok((0..=u8::MAX).find(same).unwrap_or_default())
 }
 
-/// The schedule and the costs that arguments of `plan` describe.
+/// The schedule and the costs that options of `plan` describe.
 #[pyfunction]
-fn plan(
-    py: Python<'_>,
-    arguments: Vec<String>,
-    files: BTreeMap<String, File>,
-) -> PyResult<(Answer, Option<Schedule>)> {
-    let call = call_of(arguments, files);
+fn plan(py: Python<'_>, options: Options) -> PyResult<(Answer, Option<Schedule>)> {
+    let call = call_of(vec!["plan".into()], options);
     let (answer, stored) = interruptible(py, |stop| call.stop(stop).input(), || Ok(()))?;
     Ok((answer.into(), stored.map(Schedule::from)))
 }
@@ -477,6 +497,7 @@ fn _oneport(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<Memory>()?;
     module.add_function(wrap_pyfunction!(door::close, module)?)?;
     module.add_function(wrap_pyfunction!(call, module)?)?;
+    module.add_function(wrap_pyfunction!(command_line, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(plan, module)?)?;
     module.add_function(wrap_pyfunction!(restored, module)?)?;

@@ -304,35 +304,35 @@ forms! {
     /// One collective.
     KindName: Kind = "COLLECTIVE", by parse_kind;
     /// Numbers of ranks.
-    Ranks: Ranges = "P", by parse_ranks;
+    Ranks: Ranges = "P", by parse_ranks, Wholes;
     /// A rank, or `free`.
-    RootName: Root = "RANK|free", by parse_root;
+    RootName: Root = "RANK|free", by parse_root, Whole;
     /// A rank.
-    RankNumber: usize = "RANK", by parse_plain;
+    RankNumber: usize = "RANK", by parse_plain, Whole;
     /// A number of bytes.
-    Size: u64 = "SIZE", by parse_size;
+    Size: u64 = "SIZE", by parse_size, Whole;
     /// Several of them.
-    Sizes: Ranges = "SIZE", by parse_sizes;
+    Sizes: Ranges = "SIZE", by parse_sizes, Wholes;
     /// A whole number.
-    Count: usize = "COUNT", by parse_count;
+    Count: usize = "COUNT", by parse_count, Whole;
     /// Where random numbers start from.
-    Seed: u64 = "N", by parse_plain;
+    Seed: u64 = "N", by parse_plain, Whole;
     /// A time, or a number of time units.
-    Time: TimeArg = "TIME", by parse_time;
+    Time: TimeArg = "TIME", by parse_time, Number;
     /// A time per byte, or a bandwidth.
-    Rate: TimeArg = "TIME", by parse_rate;
+    Rate: TimeArg = "TIME", by parse_rate, Number;
     /// How long something may take.
-    Budget: Duration = "TIME", by parse_budget;
+    Budget: Duration = "TIME", by parse_budget, Number;
     /// After how long something is given up.
-    Deadline: Duration = "TIME", by parse_deadline;
+    Deadline: Duration = "TIME", by parse_deadline, Number;
     /// A part of something, in percent.
-    Tolerance: f64 = "PERCENT", by parse_tolerance;
+    Tolerance: f64 = "PERCENT", by parse_tolerance, Number;
     /// Numbers of cores, and ranges of them.
-    Core: RangeInclusive<usize> = "CORE,CORE,...", by parse_core;
+    Core: RangeInclusive<usize> = "CORE,CORE,...", by parse_core, Whole;
     /// The size of a segment.
-    Segment: u64 = "SIZE", by parse_segment;
+    Segment: u64 = "SIZE", by parse_segment, Whole;
     /// A number of segments, or `unequal`.
-    SegmentCounts: SegmentCount = "COUNT|unequal", by parse_segments;
+    SegmentCounts: SegmentCount = "COUNT|unequal", by parse_segments, Whole;
     /// Kinds of ports.
     PortNames: Ports = "uni|bi", of PORTS;
     /// Clocks.

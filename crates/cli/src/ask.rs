@@ -4,8 +4,15 @@
 //!
 //! A macro of one's own instead of the derives of a parser: those who ask may have no command line.
 
+mod given;
+mod schema;
+
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+
+pub use self::given::Value;
+pub(crate) use self::given::{Values, Wrong, given, words};
+pub(crate) use self::schema::schema;
 
 /// What the words are that are values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +24,20 @@ pub(crate) enum Words {
     Mixed,
 }
 
+/// What a program may give an option besides words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Takes {
+    Words,
+    Whole,
+    Wholes,
+    Number,
+    Numbers,
+    /// A name of a file that is written.
+    FileName,
+    /// What is in the file that a word names.
+    Content,
+}
+
 /// How the values of an option are written.
 pub(crate) trait Form {
     /// What they mean.
@@ -26,6 +47,7 @@ pub(crate) trait Form {
     /// Whether the option has no value: it is given or not.
     const IS_SWITCH: bool = false;
     const WORDS: Words = Words::Text;
+    const TAKES: Takes = Takes::Words;
 
     fn parse(text: &str) -> Result<Self::Value, String>;
 
@@ -59,9 +81,9 @@ pub(crate) fn names<T>(values: &[Named<T>]) -> Vec<(&'static str, &'static str)>
     values.iter().map(|&(name, help, _)| (name, help)).collect()
 }
 
-/// Defines forms of values: by their parser, or by their names.
+/// Defines forms of values: by their parser or of their names, and what else they take than words.
 macro_rules! forms {
-    ($($(#[$about:meta])* $form:ident: $value:ty = $name:literal, $by:ident $parse:expr;)*) => {$(
+    ($($(#[$about:meta])* $form:ident: $value:ty = $name:literal, $by:ident $parse:expr $(, $takes:ident)?;)*) => {$(
         $(#[$about])*
         #[derive(Debug)]
         pub(crate) struct $form;
@@ -69,6 +91,7 @@ macro_rules! forms {
         impl $crate::ask::Form for $form {
             type Value = $value;
             const NAME: &'static str = $name;
+            $(const TAKES: $crate::ask::Takes = $crate::ask::Takes::$takes;)?
             $crate::ask::forms! { @$by $value, $parse }
         }
     )*};
@@ -153,7 +176,26 @@ impl Form for Word {
     }
 }
 
-/// The name of a file, which need not be a text.
+/// The name of a file that is written.
+#[derive(Debug)]
+pub(crate) struct Output;
+
+impl Form for Output {
+    type Value = std::path::PathBuf;
+    const NAME: &'static str = "FILE";
+    const WORDS: Words = Words::Files;
+    const TAKES: Takes = Takes::FileName;
+
+    fn parse(text: &str) -> Result<Self::Value, String> {
+        Ok(text.into())
+    }
+
+    fn parse_raw(word: &OsStr) -> Result<Self::Value, String> {
+        Ok(word.into())
+    }
+}
+
+/// The name of a file that is read, which need not be a text.
 #[derive(Debug)]
 pub(crate) struct File;
 
@@ -161,6 +203,7 @@ impl Form for File {
     type Value = std::path::PathBuf;
     const NAME: &'static str = "FILE";
     const WORDS: Words = Words::Files;
+    const TAKES: Takes = Takes::Content;
 
     fn parse(text: &str) -> Result<Self::Value, String> {
         Ok(text.into())
@@ -236,6 +279,7 @@ pub(crate) struct Row {
     pub(crate) takes_words: bool,
     pub(crate) is_switch: bool,
     pub(crate) words: Words,
+    pub(crate) takes: Takes,
     /// Whether it is known by its place on a command line, and not by its name.
     pub(crate) is_placed: bool,
     /// The name on a command line, if it is another one.
@@ -275,6 +319,7 @@ impl Row {
             takes_words: false,
             is_switch: false,
             words: Words::Text,
+            takes: Takes::Words,
             is_placed: false,
             long: None,
             shorts: &[],
@@ -318,6 +363,7 @@ impl<T: Holds<F::Value>, F: Form> Reads<T> for F {
             times: T::TIMES,
             is_switch: F::IS_SWITCH,
             words: F::WORDS,
+            takes: F::TAKES,
             names: F::names,
             check: |word| F::parse_raw(word).map(|_| ()),
             ..row

@@ -11,7 +11,7 @@ use oneport_pictures::atlas::{Plate, index, player};
 use serde_json::Value;
 
 use crate::args::{KindName, Ranks};
-use crate::ask::{File, options};
+use crate::ask::{Output, options};
 use crate::output;
 use crate::parallel;
 use crate::progress::WorkBar;
@@ -36,7 +36,7 @@ against lower bounds, for an alpha and a beta that the reader chooses; each numb
         ranks: Ranges = Ranks { shorts: &['p', 'n'], default: Some("2..=16") },
 
         /// The folder to make; an existing one must be empty
-        output: PathBuf = File { shorts: &['o'], value: "FOLDER" },
+        output: PathBuf = Output { shorts: &['o'], value: "FOLDER" },
     }
 }
 

@@ -56,7 +56,7 @@ pub(crate) struct Listed {
 
 forms! {
     /// Sizes of blocks, in rows.
-    BlockSizes: Listed = "SIZE,SIZE,...", by parse_listed;
+    BlockSizes: Listed = "SIZE,SIZE,...", by parse_listed, Wholes;
     /// A distribution of sizes.
     DistributionName: Distribution = "NAME", by parse_distribution;
 }

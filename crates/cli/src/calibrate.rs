@@ -53,7 +53,7 @@ nothing: with fewer than two cores or processes, on a machine that is too busy, 
         force: bool = Switch,
 
         /// Write the profile to a file
-        output: Option<PathBuf> = File { shorts: &['o'] },
+        output: Option<PathBuf> = Output { shorts: &['o'] },
 
         /// Print the profile, one JSON object, instead of text
         json: bool = Switch,

@@ -6,28 +6,31 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::ask::{self, Times, Value, Values, Wrong};
 use crate::host::{self, Memory};
 use crate::output::{self, FoundWrong};
-use crate::parser::parse;
 use crate::site::{self, Engine, Site};
 use crate::stored::{Progress, StoredSchedule};
-use crate::{Command, plan};
-use anyhow::{Result, anyhow, bail};
+use crate::{Command, ENTRIES, Entry, parser, plan};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::error::{ContextKind, ContextValue};
 
 /// A call of the command. It prints nothing and never ends the process; ranks are threads.
 ///
 /// ```
-/// use oneport_cli::Call;
-/// let plan = Call::new(["plan", "broadcast", "-p", "4", "--json"]).answer();
-/// let time = Call::new(["simulate", "--schedule", "-", "--json"]).file("-", plan.output).answer();
+/// use std::sync::Arc;
+/// use oneport_cli::{Call, Value};
+/// let plan = Call::new(["plan", "broadcast"]).option("ranks", 4u32);
+/// let schedule = Value::Schedule(Arc::new(plan.input().1.unwrap()));
+/// let time = Call::new(["simulate"]).option("schedule", schedule).option("json", true).answer();
 /// assert_eq!((time.exit_code, time.error), (0, None));
 /// assert!(time.output.contains("\"model_time\""));
 /// ```
 #[derive(Debug, Default)]
 #[must_use = "a call is made by `answer` or `input`"]
 pub struct Call {
-    arguments: Vec<OsString>,
+    words: Vec<OsString>,
+    options: Values,
     memory: Memory,
 }
 
@@ -51,25 +54,74 @@ pub struct Answer {
 }
 
 impl Call {
-    /// A call of the command with these arguments, its name not among them.
-    pub fn new(arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Call {
-        let arguments = arguments.into_iter().map(Into::into).collect();
-        let memory = Memory::default();
-        Call { arguments, memory }
+    /// A call of the command of this name, with what stands behind the name on a command line; with
+    /// no [`option`](Call::option), the words may be a whole command line.
+    pub fn new(words: impl IntoIterator<Item = impl Into<OsString>>) -> Call {
+        Call {
+            words: words.into_iter().map(Into::into).collect(),
+            ..Call::default()
+        }
     }
 
-    /// A file that arguments name: `-`, or a name that begins with `<`. Files that the command
-    /// writes under such names are in [`Answer::files`].
+    /// Gives an option, by its name without dashes. A file that the command writes, if its name
+    /// begins with `<`, is in [`Answer::files`].
+    pub fn option(mut self, name: impl Into<String>, value: impl Into<Value>) -> Call {
+        self.options.insert(name.into(), value.into());
+        self
+    }
+
+    /// A file that words name: `-`, or a name that begins with `<`.
     pub fn file(mut self, name: impl Into<String>, content: impl Into<String>) -> Call {
         self.memory.files.insert(name.into(), content.into());
         self
     }
 
-    /// A schedule that arguments name as a file, as `--schedule=<name>`. It is not read again, and
-    /// answers name its algorithm.
-    pub fn schedule(mut self, name: impl Into<String>, schedule: Arc<StoredSchedule>) -> Call {
-        self.memory.schedules.insert(name.into(), schedule);
-        self
+    /// The command line that gives the same, where files in memory are on the disk.
+    pub fn command_line(&self) -> Result<Vec<String>> {
+        let (entry, values) = self.entry()?;
+        let words = ask::words(&(entry.rows)(), &values);
+        let words = words.map_err(|wrong| anyhow!("{wrong}"))?;
+        Ok(entry
+            .name
+            .split(' ')
+            .map(str::to_string)
+            .chain(words)
+            .collect())
+    }
+
+    /// The command that the first words name, and its options: the words behind them are those that
+    /// are known by their place.
+    fn entry(&self) -> Result<(&'static Entry, Values)> {
+        let words = self
+            .words
+            .iter()
+            .map(|word| word.to_string_lossy().into_owned());
+        let words: Vec<String> = words.collect();
+        let is_named = |entry: &&Entry| {
+            let name: Vec<&str> = entry.name.split(' ').collect();
+            words.len() >= name.len() && words.iter().zip(&name).all(|(word, name)| word == name)
+        };
+        let Some(entry) = ENTRIES.iter().rfind(is_named) else {
+            parsed(self.words.clone())?;
+            bail!("'{}' is no command", words.join(" "));
+        };
+        let mut values = self.options.clone();
+        let placed = words[entry.name.split(' ').count()..].to_vec();
+        let row = (entry.rows)().into_iter().find(|row| row.is_placed);
+        match (&placed[..], row) {
+            ([], _) => {}
+            ([word, ..], _) if word.starts_with('-') => {
+                bail!("'{word}' beside options by name: give all of them by name")
+            }
+            ([_], Some(row)) => {
+                values.insert(row.name.into(), Value::Word(placed.concat()));
+            }
+            (_, Some(row)) if row.times == Times::AnyNumber => {
+                values.insert(row.name.into(), Value::Words(placed));
+            }
+            _ => bail!("unexpected argument '{}' found", placed.join(" ")),
+        }
+        Ok((entry, values))
     }
 
     /// The command line that pages, pictures and tables name as the one that made them, in place of
@@ -123,20 +175,39 @@ impl Call {
         self,
         run: impl FnOnce(Command, &mut Vec<u8>) -> Result<R>,
     ) -> (Answer, Option<R>) {
-        host::begin(self.arguments, Some(self.memory));
+        let by_name = (!self.options.is_empty()).then(|| self.entry());
+        let words = match by_name {
+            Some(_) => self.command_line().unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let Call {
+            words: given,
+            mut memory,
+            ..
+        } = self;
+        if let Some(Ok((entry, values))) = &by_name {
+            memory.keep(&(entry.rows)(), values);
+        }
+        let words = words.into_iter().map(OsString::from);
+        host::begin(
+            if by_name.is_some() {
+                words.collect()
+            } else {
+                given
+            },
+            Some(memory),
+        );
+        let command = match by_name {
+            Some(named) => named.and_then(|(entry, values)| read(entry, &values)),
+            None => parsed(host::arguments()),
+        };
         let mut out = Vec::new();
-        let mut unknown_option = None;
-        let result = match parse(host::arguments()) {
+        let result = match command {
             Ok(command) if command.engine() == Some(Engine::Mpi) => {
                 Err(anyhow!("ranks are processes of MPI only in the command"))
             }
             Ok(command) => run(command, &mut out),
-            // Help is no mistake, but no answer either.
-            Err(error) if !error.use_stderr() => Err(anyhow!(error.render().to_string())),
-            Err(error) => {
-                unknown_option = unknown_option_of(&error);
-                Err(anyhow!(site::sentence(&error)))
-            }
+            Err(error) => Err(error),
         };
         let (error, exit_code) = match &result {
             Ok(_) => (None, 0),
@@ -146,6 +217,14 @@ impl Call {
                 }
                 (Some(format!("{error:#}")), output::exit_code(error))
             }
+        };
+        let unknown = result
+            .as_ref()
+            .err()
+            .and_then(|error| error.downcast_ref::<Wrong>());
+        let unknown_option = match unknown {
+            Some(Wrong::Unknown(name, similar)) => Some((name.clone(), similar.clone())),
+            _ => None,
         };
         let memory = host::end();
         let answer = Answer {
@@ -161,12 +240,25 @@ impl Call {
     }
 }
 
-fn unknown_option_of(error: &clap::Error) -> Option<(String, Option<String>)> {
-    let name = |kind| match error.get(kind) {
-        Some(ContextValue::String(name)) => name.strip_prefix("--").map(str::to_string),
-        _ => None,
-    };
-    let unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
-    let given = unknown.then(|| name(ContextKind::InvalidArg)).flatten()?;
-    Some((given, name(ContextKind::SuggestedArg)))
+/// The command that is asked for, with its options.
+fn read(entry: &Entry, values: &Values) -> Result<Command> {
+    let given = ask::given(&(entry.rows)(), values)?;
+    (entry.read)(&given).with_context(|| format!("'{}' needs a format", entry.name))
+}
+
+/// The command of a command line.
+fn parsed(words: Vec<OsString>) -> Result<Command> {
+    parser::parse(words).map_err(|error| {
+        let name = |kind| match error.get(kind) {
+            Some(ContextValue::String(name)) => name.strip_prefix("--").map(str::to_string),
+            _ => None,
+        };
+        let is_unknown = error.kind() == clap::error::ErrorKind::UnknownArgument;
+        match name(ContextKind::InvalidArg).filter(|_| is_unknown) {
+            Some(given) => Wrong::Unknown(given, name(ContextKind::SuggestedArg)).into(),
+            // Help is no mistake, but no answer either.
+            None if !error.use_stderr() => anyhow!(error.render().to_string()),
+            None => anyhow!(site::sentence(&error)),
+        }
+    })
 }

@@ -36,7 +36,7 @@ what is planned: with --schedule they are refused. Exit code 1 means that someth
         like: Option<PathBuf> = File { requires: &["schedule"] },
 
         /// Write a row for each file to FILE.csv, too
-        output: Option<PathBuf> = File {
+        output: Option<PathBuf> = Output {
             shorts: &['o'], requires: &["schedule"], heading: Some("Output"),
         },
 

@@ -52,11 +52,11 @@ struct ArrivalsFile {
 
 forms! {
     /// No messages, all, or those up to a size.
-    EagerUpTo: Eager = "none|all|SIZE", by parse_eager;
+    EagerUpTo: Eager = "none|all|SIZE", by parse_eager, Whole;
     /// When ranks arrive.
-    ArrivalTimes: Arrivals = "FILE|none|...", by parse_arrivals;
+    ArrivalTimes: Arrivals = "FILE|none|...", by parse_arrivals, Content;
     /// By how much one rank is late.
-    Latenesses: Lateness = "TIME..TIME", by parse_late;
+    Latenesses: Lateness = "TIME..TIME", by parse_late, Numbers;
 }
 
 fn parse_eager(text: &str) -> Result<Eager, String> {

@@ -53,11 +53,11 @@ a PDF of a picture."]
 
         /// Write to this file (.svg, .html for a page, or .json for a trace), all at once, instead
         /// of standard output
-        output: Option<PathBuf> = File { shorts: &['o'], heading: Some("Output") },
+        output: Option<PathBuf> = Output { shorts: &['o'], heading: Some("Output") },
 
         /// Write a trace for Perfetto to this file (.json), all at once; without -o and --as there
         /// is no picture then
-        trace: Option<PathBuf> = File { heading: Some("Output") },
+        trace: Option<PathBuf> = Output { heading: Some("Output") },
     }
 }
 

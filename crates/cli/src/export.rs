@@ -99,7 +99,7 @@ options! {
         network: Network = NetworkName { default: Some("crossbar"), heading: Some("Output") },
 
         /// Write the files to this folder, which is created, or is empty
-        output: PathBuf = File { shorts: &['o'], value: "FOLDER", heading: Some("Output") },
+        output: PathBuf = Output { shorts: &['o'], value: "FOLDER", heading: Some("Output") },
 
         /// Write among the files of a folder that is not empty, too
         force: bool = Switch { heading: Some("Output") },
@@ -146,7 +146,7 @@ options! {
         common: Common = Group,
 
         /// Write to this file, all at once, instead of standard output
-        output: Option<PathBuf> = File { shorts: &['o'], heading: Some("Output") },
+        output: Option<PathBuf> = Output { shorts: &['o'], heading: Some("Output") },
     }
 }
 

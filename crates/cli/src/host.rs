@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use oneport::run::{Element, Run};
 
+use crate::ask::{Row, Value, Values};
 use crate::stored::{Progress, StoredSchedule};
 
 /// What a command finds and leaves in the memory of the program that calls it.
@@ -29,6 +30,21 @@ pub(crate) struct Memory {
     pub(crate) progress: Option<Arc<Progress>>,
     /// Ends long work.
     pub(crate) stop: Arc<AtomicBool>,
+}
+
+impl Memory {
+    /// Keeps files that options are given with their content, under the names of the options.
+    pub(crate) fn keep(&mut self, rows: &[Row], values: &Values) {
+        for (name, value) in values {
+            let row = rows.iter().find(|row| row.is_called(name));
+            let name = format!("{MARK}{}>", row.map_or(&**name, |row| row.name));
+            match value {
+                Value::Content(text) => drop(self.files.insert(name, text.clone())),
+                Value::Schedule(stored) => drop(self.schedules.insert(name, Arc::clone(stored))),
+                _ => {}
+            }
+        }
+    }
 }
 
 /// The names of files in memory begin like this.

@@ -40,7 +40,7 @@ options! {
         file: PathBuf = File { is_placed: true },
 
         /// Write to this file, all at once, instead of standard output
-        output: Option<PathBuf> = File { shorts: &['o'], heading: Some("Output") },
+        output: Option<PathBuf> = Output { shorts: &['o'], heading: Some("Output") },
     }
 }
 

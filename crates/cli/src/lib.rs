@@ -53,6 +53,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::Result;
+pub use ask::Value;
 use ask::{Given, Options, Row};
 pub use call::{Answer, Call};
 use export::ExportFormat;
@@ -168,6 +169,15 @@ impl Command {
         }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// By command: the JSON Schema of its options by name.
+pub fn schemas() -> serde_json::Map<String, serde_json::Value> {
+    let schema = |entry: &Entry| ask::schema(entry.doc, &(entry.rows)());
+    let schemas = ENTRIES
+        .iter()
+        .map(|entry| (entry.name.to_string(), schema(entry)));
+    schemas.collect()
 }
 
 /// Runs the command with these arguments, its name not among them, and returns its exit code. Wrong

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::ask::{Form, Words};
+use crate::ask::{Form, Takes, Words};
 use crate::files::{is_there, name_of};
 
 /// A value of `--schedule`: `mine.json`, or `three-phase=mine.json`.
@@ -24,6 +24,7 @@ impl Form for OwnFileName {
     type Value = OwnFile;
     const NAME: &'static str = "[NAME=]FILE";
     const WORDS: Words = Words::Mixed;
+    const TAKES: Takes = Takes::Content;
 
     fn parse(text: &str) -> Result<OwnFile, String> {
         OwnFileName::parse_raw(text.as_ref())

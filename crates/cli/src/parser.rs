@@ -39,12 +39,6 @@ fn help_of(doc: &str) -> (String, Option<String>) {
     )
 }
 
-/// The name of an option on the command line, without its dashes.
-pub(crate) fn long_of(row: &Row) -> String {
-    row.long
-        .map_or_else(|| row.name.replace('_', "-"), str::to_string)
-}
-
 fn values_of(row: &Row) -> ValueParser {
     let check = row.check;
     let names = (row.names)();
@@ -74,7 +68,7 @@ fn argument(row: &Row) -> Arg {
         arg = arg.long_help(help);
     }
     if !row.is_placed {
-        arg = arg.long(long_of(row));
+        arg = arg.long(row.long());
         if let [first, others @ ..] = row.shorts {
             arg = arg.short(*first).short_aliases(others.iter().copied());
         }
@@ -95,12 +89,8 @@ fn argument(row: &Row) -> Arg {
     if row.is_switch {
         return arg.action(ArgAction::SetTrue);
     }
-    let value = match row.value {
-        "" => row.name.to_ascii_uppercase(),
-        value => value.to_string(),
-    };
     arg = arg
-        .value_name(value)
+        .value_name(row.value())
         .value_parser(values_of(row))
         .allow_hyphen_values(row.takes_dashes);
     if row.words == Words::Files {

@@ -39,7 +39,7 @@ collective is accepted; it can be written by hand as well."]
         rank: Option<usize> = RankNumber { requires: &["table"], heading: Some("Output") },
 
         /// Write to this file, all at once, instead of standard output
-        output: Option<PathBuf> = File { shorts: &['o'], heading: Some("Output") },
+        output: Option<PathBuf> = Output { shorts: &['o'], heading: Some("Output") },
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) use self::limits::memory_of_schedule;
 pub(crate) use self::report::{LibraryTimes, WallSummary};
 use self::sweep::RunSweep;
 use crate::args::{ClockName, Common, Core, Count, Deadline, InputArgs};
-use crate::ask::{File, Group, Switch, choices, forms, options};
+use crate::ask::{File, Group, Output, Switch, choices, forms, options};
 use crate::draw::FrameArgs;
 use crate::ranges::Ranges;
 use crate::site::{Engine, Site};
@@ -100,7 +100,7 @@ do not touch."]
 
         /// Write the distribution of the wall-clock times, in nanoseconds, in HdrHistogram's text
         /// form
-        histogram: Option<PathBuf> = File { heading: Some("Run") },
+        histogram: Option<PathBuf> = Output { heading: Some("Run") },
 
         /// Cores to pin the ranks to, in turn, such as 0,2,4 or 0-3; one that is named twice gets two
         /// ranks a turn [default: all, but no more than the CPU quota pays for]
@@ -115,12 +115,12 @@ do not touch."]
         /// Record when every transfer and computation of the last repetition took place, and write
         /// it to this file: a Gantt chart (.svg), or a trace for Perfetto (.json). All transfers
         /// are rendezvous then
-        trace: Option<PathBuf> = File { heading: Some("Run") },
+        trace: Option<PathBuf> = Output { heading: Some("Run") },
 
         frame: FrameArgs = Group { only_in_long_help: true },
 
         /// Write the table of a range of sizes to this file, as CSV
-        csv: Option<PathBuf> = File { heading: Some("Run") },
+        csv: Option<PathBuf> = Output { heading: Some("Run") },
 
         /// Compare with the table that an earlier run wrote with --csv
         baseline: Option<PathBuf> = File { heading: Some("Run") },

@@ -27,7 +27,7 @@ options! {
         /// Write the table to FILE.csv, .md or .tex, all numbers to .json, the plot to .svg, a page
         /// with it to .html; may be repeated. With a CSV file the same command goes on where it
         /// stopped
-        output: Vec<PathBuf> = File { shorts: &['o'], heading: Some("Output") },
+        output: Vec<PathBuf> = Output { shorts: &['o'], heading: Some("Output") },
 
         /// What a plot (.svg) shows [default: time]. A table for papers (.md, .tex) has a row for
         /// each number of ranks then, a column for each size: of schedules from files, of the

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::args::{Budget, Count, KindName, PortNames, RankNumber, Ranks};
-use crate::ask::{File, Switch, options};
+use crate::ask::{File, Output, Switch, options};
 use crate::files::{name_of, read_text};
 use crate::memory::available_memory;
 use crate::output::{self, record};
@@ -86,12 +86,12 @@ to each carries in a round. Ctrl-C and --budget end the search with what is know
         budget: Option<Duration> = Budget,
 
         /// Write the schedule, or the table (.md, .html), to this file
-        output: Option<PathBuf> = File { shorts: &['o'] },
+        output: Option<PathBuf> = Output { shorts: &['o'] },
 
         /// Write the formula that one round less would satisfy to NAME.cnf (DIMACS), and the proof
         /// that it cannot to NAME.drat; with --steps NAME.1.cnf and so on, for each way to divide
         /// the rounds
-        proof: Option<PathBuf> = File { value: "NAME", conflicts: &["table"] },
+        proof: Option<PathBuf> = Output { value: "NAME", conflicts: &["table"] },
 
         /// All collectives and port models: the optimum and the best algorithm of the registry
         table: bool = Switch {

@@ -102,17 +102,17 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
         cores: Vec<RangeInclusive<usize>> = Core { is_list: true, heading: Some("Measurement") },
 
         /// Write all rows as CSV, and continue the interrupted sweep that it holds
-        csv: Option<PathBuf> = File { heading: Some("Output") },
+        csv: Option<PathBuf> = Output { heading: Some("Output") },
 
         /// Begin anew, whatever the CSV file holds
         restart: bool = Switch { requires: &["csv"], heading: Some("Output") },
 
         /// Write a page with plots to hover over
-        html: Option<PathBuf> = File { heading: Some("Output") },
+        html: Option<PathBuf> = Output { heading: Some("Output") },
 
         /// Write which algorithm and segment size to choose when, for `--rules` of run, simulate,
         /// plan and check; rules for other settings in the file stay
-        rules: Option<PathBuf> = File { heading: Some("Output") },
+        rules: Option<PathBuf> = Output { heading: Some("Output") },
 
         /// Write the selection file of an MPI library, from times over MPI or else model times:
         /// openmpi, openmpi-json (from version 6 on), mpich (from 4.1 on) or intel (to be sourced).

@@ -19,7 +19,7 @@ pub(crate) struct Asked(Option<(usize, Option<usize>)>);
 
 forms! {
     /// A rank, or one of its steps.
-    AskedFor: Asked = "RANK[:STEP]", by parse;
+    AskedFor: Asked = "RANK[:STEP]", by parse, Whole;
 }
 
 /// Parses `RANK` or `RANK:STEP`, or `last`.

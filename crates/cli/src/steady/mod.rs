@@ -104,17 +104,17 @@ travel along weighted trees, and at any time the busy links are one of the weigh
 
         /// Write the schedule to this file, for check, simulate, run and draw; it keeps the
         /// platform's costs
-        output: Option<PathBuf> = File { shorts: &['o'] },
+        output: Option<PathBuf> = Output { shorts: &['o'] },
 
         /// Write the certificate that no schedule is faster to this file, for anybody to check:
         /// prices of links and ports, and what proves that no operation costs less than 1
         certificate: Option<PathBuf> = File { value: "FILE.json" },
 
         /// Draw the platform, with the share of the time that each link is busy
-        draw: Option<PathBuf> = File { value: "FILE.svg" },
+        draw: Option<PathBuf> = Output { value: "FILE.svg" },
 
         /// Draw one period as a Gantt chart, or write it as a trace for Perfetto (.json)
-        gantt: Option<PathBuf> = File { value: "FILE.svg" },
+        gantt: Option<PathBuf> = Output { value: "FILE.svg" },
 
         frame: FrameArgs = Group,
 
@@ -451,7 +451,7 @@ forms! {
     /// An operation of a series.
     OperationName: Operation = "COLLECTIVE", by parse_operation;
     /// A number that is not negative, exactly.
-    Exact: Fraction = "NUMBER", by parse_number;
+    Exact: Fraction = "NUMBER", by parse_number, Number;
 }
 
 fn parse_operation(text: &str) -> Result<Operation, String> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use oneport_cli::{Call, Progress, StoredSchedule};
+use oneport_cli::{Call, Progress, StoredSchedule, Value};
 
 use super::support::run::oneport;
 
@@ -35,6 +35,54 @@ fn a_call_prints_what_the_process_prints() {
             process.status.code(),
             "{command}"
         );
+    }
+}
+
+/// Values mean what words mean, and what is wrong with them is said in the same words.
+#[test]
+fn options_by_name_are_those_of_the_command_line() {
+    for words in [
+        "plan reduce --ranks=6 --algorithm=chain --segments=3",
+        "plan reduce --ranks=4 --segment-sizes=6KiB,4KiB --bytes=10KiB",
+        "compare scan --ranks=2..5 --json --bytes=8,64",
+        "simulate gather --sizes=1,0,2 --explain",
+        "guidelines scan reduce --ranks=2 --bytes=8",
+        "export goal broadcast --ranks=4 --form=bytes",
+        "list reduce --json",
+        "plan recude --ranks=2",
+        "plan reduce --bytes=much",
+        "plan reduce --ports=tri",
+        "plan reduce --segment=1 --segments=2",
+        "plan reduce --seed=2",
+        "check reduce --like=a.json",
+        "synthesize --ranks=3",
+        "steady --generate=ring:3 --platform.json",
+        "plan reduce --segmets=2",
+        "tune reduce --repetitions=3",
+    ] {
+        let line = Call::new(words.split(' ')).answer();
+        let is_name = |word: &&str| !word.starts_with("--");
+        let named: Vec<&str> = words.split(' ').take_while(is_name).collect();
+        let options = words.split(' ').skip(named.len());
+        let call = options.fold(Call::new(named), |call, option| {
+            match option[2..].split_once('=') {
+                Some((name, values)) if values.contains(',') => {
+                    let values = values.split(',').map(str::to_string);
+                    call.option(name.replace('-', "_"), Value::Words(values.collect()))
+                }
+                Some((name, value)) => call.option(name, value),
+                None => call.option(&option[2..], true),
+            }
+        });
+        let again = call.command_line();
+        let by_name = call.answer();
+        assert_eq!(by_name.error, line.error, "{words}");
+        assert_eq!(by_name.output, line.output, "{words}");
+        assert_eq!(by_name.unknown_option, line.unknown_option, "{words}");
+        if line.error.is_none() {
+            let again = Call::new(again.unwrap()).answer();
+            assert_eq!(again.output, line.output, "{words}");
+        }
     }
 }
 
@@ -94,16 +142,19 @@ fn a_stored_schedule_keeps_its_algorithm() {
     let stored = Arc::new(Call::new(plan.split(' ')).input().1.unwrap());
     assert_eq!(stored.algorithm(), Some("chain"));
     let with = |command: &str| {
-        let words = format!("{command} --schedule <mine>");
-        let call = Call::new(words.split(' ')).schedule("<mine>", Arc::clone(&stored));
+        let mut words = command.split(' ');
+        let call = Call::new(words.next()).option("schedule", Value::Schedule(Arc::clone(&stored)));
+        let call = words.fold(call, |call, word| match word.split_once('=') {
+            Some((name, value)) => call.option(name, value),
+            None => call.option(word, true),
+        });
         call.named("how it was made").answer()
     };
     let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
     // As if it was planned again, at its own size and at another one.
-    for size in ["", " --bytes 128"] {
-        let mut found = value(&with(&format!("simulate --json{size}")).output);
-        let size = if size.is_empty() { " --bytes 64" } else { size };
-        let planned = format!("simulate reduce -p 4 -a chain --segments 4 --json{size}");
+    for (size, bytes) in [("", 64), (" bytes=128", 128)] {
+        let mut found = value(&with(&format!("simulate json{size}")).output);
+        let planned = format!("simulate reduce -p 4 -a chain --segments 4 --json --bytes {bytes}");
         let mut planned = value(&Call::new(planned.split(' ')).answer().output);
         // Of a request formulas are known, a schedule is checked.
         for one in [&mut found, &mut planned] {
@@ -115,7 +166,7 @@ fn a_stored_schedule_keeps_its_algorithm() {
     }
     let svg = with("draw").output;
     assert!(svg.contains("reduce by chain, p = 4, q = 4") && svg.contains("how it was made"));
-    let compared = with("compare --json").output;
+    let compared = with("compare json").output;
     assert!(compared.contains("\"chain (this)\""), "{compared}");
     // A copy that a program makes of its JSON form, and one that is nobody's plan and has no name.
     let text = stored
@@ -128,7 +179,7 @@ fn a_stored_schedule_keeps_its_algorithm() {
     let (schedule, cost) = (stored.schedule.clone(), own.cost.clone());
     let copy = StoredSchedule::restored(schedule, cost, &stored.origin()).unwrap();
     assert_eq!(copy.algorithm(), Some("chain"));
-    let call = Call::new(["draw", "--schedule", "<own>"]).schedule("<own>", Arc::new(own));
+    let call = Call::new(["draw"]).option("schedule", Value::Schedule(Arc::new(own)));
     assert!(call.answer().output.contains("reduce, own schedule, p = 4"));
 }
 
