@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import _oneport
 from ._command import (
@@ -15,6 +15,14 @@ from ._command import (
     _plain, _Value, command,
 )
 from ._oneport import Error, UsageError
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._options import (
+        CalibrateMore, CheckOptions, CompareMore, CompareOfSchedule, DrawOptions, GuidelinesMore,
+        LoadOptions, PlanMore, SimulateMore, SteadyOptions, SynthesizeOptions, TuneMore,
+    )
 
 
 def plan(
@@ -28,7 +36,7 @@ def plan(
     root: int | str | None = None,
     segments: int | str | None = None,
     costs: Costs | None = None,
-    **options: Any,
+    **options: Unpack[PlanMore],
 ) -> Schedule:
     """Plans a schedule; without `algorithm`, by the one with the least model time.
 
@@ -36,7 +44,8 @@ def plan(
     has its size, otherwise it is a byte.
     """
     call = _Call("plan").add_all(
-        collective=collective, p=p, bytes=bytes, elements=elements, algorithm=algorithm, ports=ports, root=root,
+        collective=collective, p=p, bytes=bytes, elements=elements, algorithm=algorithm, ports=ports,
+        root=root,
         segments=segments, costs=costs, **options,
     )
     return Schedule._planned(call, {"costs": costs, **options})
@@ -106,19 +115,19 @@ class Schedule:
         return schedule
 
     @classmethod
-    def load(cls, path: Path, **options: Any) -> Schedule:
+    def load(cls, path: Path, **options: Unpack[LoadOptions]) -> Schedule:
         """Reads a file: the JSON form, GOAL or MSCCL XML, recognised by its content."""
         return cls._planned(_Call("plan").add_all(schedule=path, **options), options)
 
     @classmethod
-    def from_json(cls, text: str, **options: Any) -> Schedule:
+    def from_json(cls, text: str, **options: Unpack[LoadOptions]) -> Schedule:
         """Reads any of these forms from a text."""
         call = _Call("plan").add_all(**options)
         call.options["schedule"] = text.encode()
         return cls._planned(call, options)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], **options: Any) -> Schedule:
+    def from_dict(cls, data: Mapping[str, Any], **options: Unpack[LoadOptions]) -> Schedule:
         """Reads the JSON form as a dict."""
         return cls.from_json(json.dumps(data), **options)
 
@@ -189,23 +198,25 @@ class Schedule:
         by = f" by {self.name}" if self.name else ""
         return f"<oneport.Schedule: {self.collective}{by}, {self.ranks} ranks, {len(self)} steps>"
 
-    def check(self, **options: Any) -> Report:
+    def check(self, **options: Unpack[CheckOptions]) -> Report:
         """Proves the schedule, or says what is wrong: see `Report`."""
         return _answer(self._call("check", **options), Report)
 
-    def simulate(self, costs: Costs | None = None, *, arrivals: Any = None, **options: Any) -> Simulation:
+    def simulate(
+        self, costs: Costs | None = None, *, arrivals: Any = None, **options: Unpack[SimulateMore]
+    ) -> Simulation:
         """Times the schedule exactly in the cost model, by default under the costs of its plan;
         `arrivals` has a time for each rank, or is what ``--arrivals`` takes."""
-        options |= {"costs": costs, "arrivals": arrivals}
-        return _answer(self._call("simulate", **options), Simulation)
+        call = self._call("simulate", costs=costs, arrivals=arrivals, **options)
+        return _answer(call, Simulation)
 
-    def compare(self, costs: Costs | None = None, **options: Any) -> Comparison:
+    def compare(self, costs: Costs | None = None, **options: Unpack[CompareOfSchedule]) -> Comparison:
         """Times all algorithms for the same problem beside the schedule."""
         return _answer(self._call("compare", costs=costs, **options), Comparison)
 
-    def draw(self, picture: str = "gantt", **options: Any) -> str:
+    def draw(self, picture: str = "gantt", **options: Unpack[DrawOptions]) -> str:
         """A picture (SVG): gantt, tree or traffic; or a page (HTML) or a trace (JSON)."""
-        return self._text("draw", **{"as": picture}, **options)
+        return self._text("draw", **{"as": picture, **options})
 
     def run(
         self,
@@ -395,7 +406,7 @@ def compare(
     segments: int | str | None = None,
     costs: Costs | None = None,
     progress: Progress = False,
-    **options: Any,
+    **options: Unpack[CompareMore],
 ) -> Comparison:
     """Times all algorithms for a collective; of several `p` or `bytes`, such as ``"2..64"`` or a
     list, there is a row for each. ``progress=True`` shows how far it is, as in all functions that
@@ -416,7 +427,7 @@ def tune(
     budget: str | float | None = None,
     costs: Costs | None = None,
     progress: Progress = False,
-    **options: Any,
+    **options: Unpack[TuneMore],
 ) -> Tuning:
     """Measures algorithms and segment sizes on the threads of this machine, for `budget` ("10s", or
     seconds), and finds the best for each of the sizes `bytes`, such as ``"1KiB..1MiB"`` or a list.
@@ -434,7 +445,7 @@ def guidelines(
     native: bool = False,
     costs: Costs | None = None,
     progress: Progress = False,
-    **options: Any,
+    **options: Unpack[GuidelinesMore],
 ) -> Guidelines:
     """Checks that no collective takes longer than what can stand in for it: all, or those that are
     named; in the model, or with `native` measured, too."""
@@ -445,7 +456,7 @@ def guidelines(
 
 
 def calibrate(
-    *, quick: bool = False, progress: Progress = False, **options: Any
+    *, quick: bool = False, progress: Progress = False, **options: Unpack[CalibrateMore]
 ) -> Answer:
     """Measures what messages, combining and copying cost on this machine: a profile, for the
     keyword `profile` of `plan`, `compare` and others. ``output="machine.json"`` writes it."""
@@ -453,16 +464,22 @@ def calibrate(
     return _answer(call, Answer)
 
 
-def synthesize(collective: str, p: int | None = None, **options: Any) -> Synthesis:
+def synthesize(collective: str, p: int | None = None, **options: Unpack[SynthesizeOptions]) -> Synthesis:
     """Searches for a schedule of the fewest rounds, and proves that none is shorter. Ctrl-C or
     `budget` ("10s") ends the search."""
     return _answer(_Call("synthesize", collective).add_all(p=p, **options), Synthesis)
 
 
-def steady(platform: Mapping[str, Any] | Path | None = None, **options: Any) -> Steady:
+def steady(
+    platform: Mapping[str, Any] | Path | None = None,
+    *,
+    progress: Progress = False,
+    **options: Unpack[SteadyOptions],
+) -> Steady:
     """The best throughput of a series of operations on a platform: a dict, a file, or made by
     `generate`, such as "ring:5"."""
-    call = _Call("steady").add_all(platform=platform, **options).add(json=True, output="<schedule>")
+    call = _Call("steady").add(platform=platform, json=True, output="<schedule>", **options)
+    call.progress = progress
     done = _checked(call.call())
     found = Steady(done, call)
     found.schedule = Schedule.from_json(done.files["<schedule>"])

@@ -96,6 +96,10 @@ def test_other_commands_answer_alike(process):
         if command:
             assert answer.json == process(*command.split(), "--json")[1]
     assert oneport.algorithms("reduce") == pairs[1][0]
+    # Elements of a message, not bytes of a vector.
+    assert oneport.steady(generate="fig3", elements=8).json == process(
+        *"steady --generate fig3 --elements 8 --json".split()
+    )[1]
 
 
 def test_what_is_wrong_is_data(process):

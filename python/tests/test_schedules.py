@@ -200,3 +200,32 @@ def test_stubs():
     done = subprocess.run([sys.executable, "-m", "mypy", "-p", "oneport", "--strict"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+#: What a type checker finds in a line, or nothing.
+TYPED = {
+    'oneport.plan("reduce", 4, segmets=4)': "segmets",
+    'oneport.plan("reduce", 4, overlap="yes")': "overlap",
+    'oneport.compare("reduce", 4, eagre="all")': "eagre",
+    'oneport.plan("reduce", 4).simulate(latancy=3)': "latancy",
+    'oneport.tune("reduce", 2, clock="slow")': "clock",
+    'oneport.plan("reduce", "four")': "p",
+    'oneport.plan("reduce", 4, elements=8, dtype="f64", op="sum", costs={"alpha": 1}, node_ports=1, nodes=2)': None,
+    'oneport.compare("reduce", "2..8", bytes=[8, 64], latency="1us", progress=True).columns()': None,
+    'oneport.plan("reduce", 4).simulate(arrivals=[0, 1, 2, 3], explain=True, elements=4)': None,
+    'oneport.plan("reduce", 4).draw("tree", dark=True, width="84mm")': None,
+    'oneport.synthesize("allgather", 5, ports="uni", budget=10, progress=True)': None,
+    'oneport.Schedule.load("mine.json", dtype=float, p=4)': None,
+}
+
+
+def test_a_type_checker_finds_misspelt_options(tmp_path):
+    pytest.importorskip("mypy")
+    lines = ["import oneport", *TYPED]
+    (tmp_path / "notebook.py").write_text("\n".join(lines) + "\n")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "notebook.py"],
+                          capture_output=True, text=True, cwd=tmp_path)
+    for number, (line, wrong) in enumerate(TYPED.items(), 2):
+        found = [text for text in done.stdout.splitlines() if text.startswith(f"notebook.py:{number}: error")]
+        assert bool(found) == bool(wrong), f"{line}: {done.stdout}"
+        assert wrong is None or f'"{wrong}"' in found[0] or wrong == "p", found

@@ -108,7 +108,7 @@ travel along weighted trees, and at any time the busy links are one of the weigh
 
         /// Write the certificate that no schedule is faster to this file, for anybody to check:
         /// prices of links and ports, and what proves that no operation costs less than 1
-        certificate: Option<PathBuf> = File { value: "FILE.json" },
+        certificate: Option<PathBuf> = Output { value: "FILE.json" },
 
         /// Draw the platform, with the share of the time that each link is busy
         draw: Option<PathBuf> = Output { value: "FILE.svg" },

@@ -20,6 +20,7 @@ mod pages;
 #[path = "../../src/parallel.rs"]
 mod parallel;
 mod parts;
+mod python;
 #[path = "../../src/ranges.rs"]
 #[allow(dead_code, reason = "for the program")]
 mod ranges;
