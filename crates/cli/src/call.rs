@@ -175,30 +175,18 @@ impl Call {
         self,
         run: impl FnOnce(Command, &mut Vec<u8>) -> Result<R>,
     ) -> (Answer, Option<R>) {
-        let by_name = (!self.options.is_empty()).then(|| self.entry());
-        let words = match by_name {
-            Some(_) => self.command_line().unwrap_or_default(),
-            None => Vec::new(),
-        };
-        let Call {
-            words: given,
-            mut memory,
-            ..
-        } = self;
-        if let Some(Ok((entry, values))) = &by_name {
-            memory.keep(&(entry.rows)(), values);
+        let by_name = (!self.options.is_empty()).then(|| (self.entry(), self.command_line()));
+        let (mut words, mut memory) = (self.words, self.memory);
+        if let Some((named, line)) = &by_name {
+            let line = line.iter().flatten();
+            words = line.map(OsString::from).collect();
+            if let Ok((entry, values)) = named {
+                memory.keep(&(entry.rows)(), values);
+            }
         }
-        let words = words.into_iter().map(OsString::from);
-        host::begin(
-            if by_name.is_some() {
-                words.collect()
-            } else {
-                given
-            },
-            Some(memory),
-        );
+        host::begin(words, Some(memory));
         let command = match by_name {
-            Some(named) => named.and_then(|(entry, values)| read(entry, &values)),
+            Some((named, _)) => named.and_then(|(entry, values)| read(entry, &values)),
             None => parsed(host::arguments()),
         };
         let mut out = Vec::new();

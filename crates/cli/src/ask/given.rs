@@ -166,7 +166,12 @@ pub(crate) fn given(rows: &[Row], values: &Values) -> Result<Given, Wrong> {
         for word in &words {
             row.check(word).map_err(said)?;
         }
-        given.insert(row.name, words.into_iter().map(OsString::from).collect());
+        let words = words.into_iter().map(OsString::from).collect();
+        if given.insert(row.name, words).is_some() {
+            let shown = row.shown();
+            let again = format!("the argument '{shown}' cannot be used multiple times");
+            return Err(Wrong::Said(again));
+        }
     }
     together(rows, &given).map_err(said)?;
     for row in rows {

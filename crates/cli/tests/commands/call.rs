@@ -59,6 +59,7 @@ fn options_by_name_are_those_of_the_command_line() {
         "steady --generate=ring:3 --platform.json",
         "plan reduce --segmets=2",
         "tune reduce --repetitions=3",
+        "tune reduce --algorithm=chain --algorithms=chain",
     ] {
         let line = Call::new(words.split(' ')).answer();
         let is_name = |word: &&str| !word.starts_with("--");
