@@ -49,6 +49,8 @@ class PlanMore(TypedDict, total=False):
     """Number of ports of each kind that a rank has [default: 1]"""
     profile: Path | Mapping[str, Any] | None
     """Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta, --gamma and --gamma-copy still override it"""
+    rank: int | str | None
+    """The column of this rank alone: what a rank computes by itself, in microseconds, however many ranks there are"""
     rho: int | str | None
     """How uneven: size and rarity of spikes, number of large skewed blocks, for --dist [default: 5]"""
     rules: Path | Mapping[str, Any] | None
@@ -115,6 +117,8 @@ class LoadOptions(TypedDict, total=False):
     """Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]"""
     profile: Path | Mapping[str, Any] | None
     """Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta, --gamma and --gamma-copy still override it"""
+    rank: int | str | None
+    """The column of this rank alone: what a rank computes by itself, in microseconds, however many ranks there are"""
     rho: int | str | None
     """How uneven: size and rarity of spikes, number of large skewed blocks, for --dist [default: 5]"""
     root: int | str | None
