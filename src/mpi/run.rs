@@ -12,7 +12,7 @@ use super::summary::summary;
 use super::world::World;
 use crate::error::{Error, Result};
 use crate::run::engine::{
-    Copying, Eager, Program, Reports, RunBuffers, RunData, RunPerformer, RunReport, RunSpec,
+    Copying, Program, Reports, RunAhead, RunBuffers, RunData, RunPerformer, RunReport, RunSpec,
     RunnerJob, ThreadReport, foreign_warning, nanoseconds, repeat, sealed,
 };
 use crate::run::system::ensure_memory;
@@ -35,7 +35,7 @@ struct Accepted {
 struct PreparedProcess<'s> {
     program: Program<'s>,
     simulation: Option<Simulation>,
-    eager: Option<Eager>,
+    ahead: Option<RunAhead>,
     /// Of the ranks of the schedule only.
     requests: Option<Requests>,
 }
@@ -145,23 +145,23 @@ impl World {
         let simulation = schedule.simulate(&options.cost).ok();
         let rank = self.rank();
         let own = rank < schedule.ranks();
-        let is_eager = options.eager && own && spec.has_own_ports();
+        let runs_ahead = options.eager && own && spec.has_own_ports();
         let in_order = match options.cost.is_ideal() {
             true => simulation.clone(),
-            // As `Eager::of`.
+            // As `RunAhead::of`.
             false => {
                 let cost = options.cost.rendezvous();
                 schedule.simulate(&cost).ok()
             }
         };
-        let eager = in_order.as_ref().filter(|_| is_eager);
-        let eager = eager.and_then(|simulation| {
+        let ahead = in_order.as_ref().filter(|_| runs_ahead);
+        let ahead = ahead.and_then(|simulation| {
             let steps = &schedule.programs()[rank];
             let early = |sequence: &mut _| open_early(sequence, steps, simulation, rank);
-            Eager::of_rank(rank, &program, simulation, schedule.ports(), early)
+            RunAhead::of_rank(rank, &program, simulation, schedule.ports(), early)
         });
         let requests = || -> Result<Requests> {
-            let sequence = eager.as_ref().map(|eager| eager.sequence(rank));
+            let sequence = ahead.as_ref().map(|ahead| ahead.sequence(rank));
             let (ends, scratch) = ends(schedule, rank, sequence, self.max_tag)?;
             Ok(self.all.requests(ends, scratch, spec.element.own()?))
         };
@@ -169,7 +169,7 @@ impl World {
         Ok(PreparedProcess {
             program,
             simulation,
-            eager,
+            ahead,
             requests,
         })
     }
@@ -213,7 +213,7 @@ impl World {
             pinned: self.bound(),
             oversubscribed: self.oversubscribed(),
             workers: Workers::Ranks,
-            eager: prepared.eager.is_some(),
+            eager: prepared.ahead.is_some(),
             warnings,
             percent_by_others,
             compared: if spec.verified { accepted.filled } else { 0 },
@@ -229,9 +229,10 @@ impl World {
         let schedule = spec.schedule;
         let outputs = schedule.layout().iter().map(|l| total_len(&l.output));
         // The right output of one rank at a time is computed, beside what it is computed from.
-        let right = match spec.verified {
-            true => 2 * outputs.max().unwrap_or(0) as u128,
-            false => 0,
+        let right = if spec.verified {
+            2 * outputs.max().unwrap_or(0) as u128
+        } else {
+            0
         };
         let elements = self.ranks_on_host().iter().map(|&rank| {
             let Some(layout) = schedule.layout().get(rank) else {
@@ -269,7 +270,7 @@ impl World {
             program: &prepared.program,
             buffers,
             context: &context,
-            eager: prepared.eager.as_ref(),
+            ahead: prepared.ahead.as_ref(),
             clocked: 0,
             repetitions: accepted.repetitions,
             filled: accepted.filled,

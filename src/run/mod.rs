@@ -13,6 +13,16 @@
 //!   run is the nanosecond.
 //! - Functions take constant time unless they say otherwise.
 //!
+//! # Where alpha becomes waiting
+//!
+//! Nobody waits for `alpha`, nor for `beta` times the bytes. A transfer moves its bytes as fast as
+//! the machine can; the receiver computes from the clocks of both partners when it ends in the
+//! model, and answers with that time. On a paced clock a *step* waits: it starts when the
+//! wall-clock has come to the model times at which the steps before it end (rules 1 to 3, asked of
+//! `rules::LocalOrder`), and a rank that has finished its program waits for the end of its own last
+//! step. These instants are absolute, counted from one start of all ranks, so that errors do not
+//! add up. On a native clock the same model times are carried along, and nothing waits for them.
+//!
 //! # Errors
 //!
 //! - [`Usage`]: what was asked for does not exist, does not fit together, or is more than the
@@ -77,8 +87,8 @@ pub(crate) mod engine {
     pub(crate) use super::context::Copying;
     pub(crate) use super::exec::foreign_warning;
     pub(crate) use super::exec::{
-        Carrier, Eager, ElementSpec, HalfTransfer, OperatorSpec, Peers, Program, RankExecutor,
-        Reports, RunOptions, RunPerformer, RunReport, RunSpec, Runner, RunnerJob, Sequence,
+        Carrier, ElementSpec, HalfTransfer, OperatorSpec, Peers, Program, RankExecutor, Reports,
+        RunAhead, RunOptions, RunPerformer, RunReport, RunSpec, Runner, RunnerJob, Sequence,
         ThreadReport, repeat, sealed,
     };
     pub(crate) use super::failure::{Failure, TransferAt, panic_message, panicked};

@@ -77,14 +77,15 @@ pub(crate) const MAX_COMPARED_SPANS: usize = 64;
 /// Elements from which on the check for wide vectors pays.
 pub(crate) const MIN_WIDE_ELEMENTS: usize = 64;
 
-// Messages whose senders do not wait: see `exec::eager`
+// Messages whose senders do not wait: see `exec::ahead`
 
-/// Bytes of the longest eager message where every rank has a core or a place on a worker. Partners
-/// that wait copy longer messages together.
-pub(crate) const MAX_EAGER_BYTES: u64 = 1 << 10;
+/// Bytes of the longest message sent ahead where every rank has a core or a place on a worker.
+/// Partners that wait copy longer messages together.
+pub(crate) const MAX_AHEAD_BYTES: u64 = 1 << 10;
 
-/// Bytes of the longest eager message that is copied, where `ranks_per_core` threads share a core:
-/// 1 KiB times the square of their number, within limits. Measured with 2, 4 and 8 ranks per core.
+/// Bytes of the longest message sent ahead that is copied, where `ranks_per_core` threads share a
+/// core: 1 KiB times the square of their number, within limits. Measured with 2, 4 and 8 ranks per
+/// core.
 pub(crate) fn max_copied_bytes(ranks_per_core: u64) -> u64 {
     const MIN_COPIED_BYTES: u64 = 8 << 10;
     /// The copies must stay in the caches.
@@ -93,12 +94,12 @@ pub(crate) fn max_copied_bytes(ranks_per_core: u64) -> u64 {
     (square << 10).clamp(MIN_COPIED_BYTES, MAX_COPIED_BYTES)
 }
 
-/// Bytes of all copies of eager messages of a run.
+/// Bytes of all copies of messages sent ahead of a run.
 pub(crate) const MAX_SLOT_BYTES: usize = 64 << 20;
 
 /// Spins of a rank whose only step is one receive: a fraction of the time that giving up the core
 /// takes.
-pub(crate) const EAGER_SPINS: u32 = 15;
+pub(crate) const AHEAD_SPINS: u32 = 15;
 
 // Waiting: see `wait`
 

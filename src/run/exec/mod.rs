@@ -14,15 +14,15 @@
 //! | `rendezvous` | one rank's program, where every transfer is a rendezvous |
 //! | `event_times` | the model clock of one rank's program |
 //! | `held_ports` | the ports that a rank's open transfers hold |
-//! | `eager` | one rank's program, where senders do not wait |
+//! | `ahead` | one rank's program, where senders do not wait |
 //! | `sequence` | the order of a rank's steps where senders do not wait |
 //! | `multiplexed` | several ranks' programs on one worker |
 //! | `repeat` | the loop of repetitions of one thread |
 //! | `recorder` | when each step takes place |
 //! | `virtual_run` | the executors without threads and data, for an estimate |
 
+mod ahead;
 mod carrier;
-mod eager;
 mod event_times;
 mod executor;
 mod held_ports;
@@ -41,15 +41,15 @@ mod spec;
 mod virtual_run;
 mod warnings;
 
+pub use ahead::longest_messages;
 pub use carrier::{Carrier, HalfTransfer};
-pub use eager::longest_messages;
 pub use options::Clock;
 pub use outcome::Outcome;
 pub use run::{Place, Run, sealed};
 pub use virtual_run::{VirtualRanks, VirtualRun};
 #[cfg(feature = "mpi")]
 pub(crate) use {
-    eager::Eager,
+    ahead::RunAhead,
     executor::{Peers, RankExecutor},
     options::{RunOptions, RunPerformer},
     outcome::RunReport,

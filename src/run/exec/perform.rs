@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::eager::{Eager, longest_messages};
+use super::ahead::{RunAhead, longest_messages};
 use super::options::{Clock, RunPerformer};
 use super::outcome::{Outcome, RunReport};
 use super::program::Program;
@@ -51,7 +51,7 @@ impl Place for Team {
 /// What a team prepares for a run.
 struct PreparedTeam<'s> {
     program: Program<'s>,
-    eager: Option<Eager>,
+    ahead: Option<RunAhead>,
     /// Nanoseconds that a paced run takes.
     paced_time: Option<f64>,
     /// Number of repetitions before the timed ones.
@@ -69,7 +69,7 @@ impl Team {
         self.accepts(spec)?;
         let mut program = spec.program()?;
         if options.clock == Clock::Paced && options.cost.sends_eagerly() != machine::Eager::None {
-            program = program.post_eager(schedule, &options.cost, spec.combiner.elements)?;
+            program = program.copy_to_slots(schedule, &options.cost, spec.combiner.elements)?;
         }
         let paced_time = match options.clock {
             Clock::Native => None,
@@ -80,15 +80,15 @@ impl Team {
                 time
             }
         };
-        let eager = self.eager(spec, &program);
-        // Eager repetitions carry no model clock, so it needs a repetition of its own.
-        let (filled, warmup) = spec.filled_and_warmup(usize::from(eager.is_some()));
+        let ahead = self.ahead(spec, &program);
+        // Repetitions that run ahead carry no model clock, so it needs a repetition of its own.
+        let (filled, warmup) = spec.filled_and_warmup(usize::from(ahead.is_some()));
         let repetitions = spec.repetitions(warmup, self.threads(), "threads")?;
         Ok(PreparedTeam {
             repetitions,
             filled: filled.min(repetitions),
             program,
-            eager,
+            ahead,
             paced_time,
             warmup,
         })
@@ -112,7 +112,7 @@ impl Team {
             program: &prepared.program,
             buffers,
             context: &context,
-            eager: prepared.eager.as_ref(),
+            ahead: prepared.ahead.as_ref(),
             clocked: 1,
             repetitions: prepared.repetitions,
             filled: prepared.filled,
@@ -140,7 +140,7 @@ impl Team {
             pinned: self.pinned,
             oversubscribed: self.oversubscribed(),
             workers: self.workers,
-            eager: prepared.eager.is_some(),
+            eager: prepared.ahead.is_some(),
             warnings,
             percent_by_others,
             compared: if spec.verified { prepared.filled } else { 0 },
@@ -148,8 +148,8 @@ impl Team {
         })
     }
 
-    /// The eager form of a schedule, if it can run so with these options.
-    fn eager(&self, spec: &RunSpec<'_>, program: &Program<'_>) -> Option<Eager> {
+    /// The form that runs ahead of a schedule, if it can run so with these options.
+    fn ahead(&self, spec: &RunSpec<'_>, program: &Program<'_>) -> Option<RunAhead> {
         let options = spec.options;
         let waits = !options.eager || options.clock == Clock::Paced || options.trace;
         if waits || !spec.has_own_ports() {
@@ -157,14 +157,14 @@ impl Team {
         }
         let longest = longest_messages(self.workers, self.ranks(), self.cores);
         let elements = spec.combiner.elements;
-        Eager::of(spec.schedule, program, elements, &options.cost, longest)
+        RunAhead::of(spec.schedule, program, elements, &options.cost, longest)
     }
 
     /// Refuses what a team does not run.
     fn accepts(&self, spec: &RunSpec<'_>) -> Result<()> {
         if spec.options.by != RunPerformer::Schedule {
             return Err(Error::usage(
-                "threads have no library that could do the work",
+                "by_library needs an MPI world: a team has no library",
             ));
         }
         if spec.schedule.ranks() != self.ranks() {

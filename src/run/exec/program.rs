@@ -22,7 +22,7 @@ pub(crate) struct Program<'s> {
     pub(crate) ranks: Vec<RankProgram<'s>>,
     pub(crate) wires: Vec<Wire>,
     pub(crate) grants: Grants,
-    /// Where messages go whose senders do not wait: see [`Program::post_eager`].
+    /// Where messages go whose senders do not wait: see [`Program::copy_to_slots`].
     pub(super) slots: Slots,
 }
 
@@ -144,7 +144,7 @@ impl<'s> Program<'s> {
     /// Has senders not wait where `cost` says so. Each of these messages is copied to a slot of its
     /// own and has a wire of its own, so any number can be on their way between two ranks. Fails
     /// when memory does not suffice for the copies.
-    pub(super) fn post_eager(
+    pub(super) fn copy_to_slots(
         mut self,
         schedule: &Schedule,
         cost: &CostModel,

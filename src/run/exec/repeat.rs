@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-use super::eager::EagerExecutor;
+use super::ahead::AheadExecutor;
 use super::executor::RankExecutor;
 use super::multiplexed::{Worker, WorkerSet};
 use super::recorder::{Stopwatch, since};
@@ -150,8 +150,8 @@ pub(crate) fn repeat(
         RendezvousExecutor::new(rank, program, context, stopwatch)
     };
     let mut executors: Vec<RendezvousExecutor<'_>> = own().map(executor).collect();
-    let eager_executor = |rank| Some(EagerExecutor::new(rank, job.eager?, program, context));
-    let mut eager_executors: Vec<EagerExecutor<'_>> = own().filter_map(eager_executor).collect();
+    let ahead_executor = |rank| Some(AheadExecutor::new(rank, job.ahead?, program, context));
+    let mut ahead_executors: Vec<AheadExecutor<'_>> = own().filter_map(ahead_executor).collect();
     let buffers = own().map(|rank| job.buffers.of_rank(rank));
     let mut buffers = buffers.collect::<Result<Vec<_>>>()?;
     let mut walls = job.walls()?;
@@ -164,16 +164,16 @@ pub(crate) fn repeat(
             }
             carriers.push(runner.carrier(job, rank, buffer.buffer()));
         }
-        let eager = job.eager.is_some() && n >= job.clocked;
-        if eager {
-            eager_executors.iter_mut().for_each(EagerExecutor::begin);
+        let ahead = job.ahead.is_some() && n >= job.clocked;
+        if ahead {
+            ahead_executors.iter_mut().for_each(AheadExecutor::begin);
         } else {
             executors.iter_mut().for_each(RendezvousExecutor::begin);
         }
         let run = job.first_run + n as u64;
         let start = runner.start_together(job.epoch, late)?;
-        if eager {
-            runner.run_once(&mut eager_executors, &mut carriers, start, run)?;
+        if ahead {
+            runner.run_once(&mut ahead_executors, &mut carriers, start, run)?;
         } else {
             runner.run_once(&mut executors, &mut carriers, start, run)?;
         }

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
+use super::ahead::RunAhead;
 use super::carrier::Carrier;
-use super::eager::Eager;
 use super::executor::RankExecutor;
 use super::program::Program;
 use crate::run::context::RunContext;
@@ -23,9 +23,9 @@ pub(crate) struct RunnerJob<'j> {
     pub(crate) program: &'j Program<'j>,
     pub(crate) buffers: &'j dyn RunBuffers,
     pub(crate) context: &'j RunContext<'j>,
-    /// For eager messages in all repetitions but the first [`RunnerJob::clocked`].
-    pub(crate) eager: Option<&'j Eager>,
-    /// Number of repetitions that carry the model clock, before the eager ones.
+    /// For messages sent ahead in all repetitions but the first [`RunnerJob::clocked`].
+    pub(crate) ahead: Option<&'j RunAhead>,
+    /// Number of repetitions that carry the model clock, before those that run ahead.
     pub(crate) clocked: usize,
     pub(crate) repetitions: usize,
     /// Number of repetitions before which buffers are filled, and after which outputs are compared.

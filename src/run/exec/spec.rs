@@ -126,9 +126,10 @@ impl<'r> RunSpec<'r> {
     /// timed, if the first `clocked` carry the model clock.
     pub(crate) fn filled_and_warmup(&self, clocked: usize) -> (usize, usize) {
         let warmup = self.options.warmup.max(clocked);
-        match self.options.keep_inputs {
-            false => (usize::MAX, warmup),
-            true => (clocked + 1, warmup.max(clocked + 1)),
+        if self.options.keep_inputs {
+            (clocked + 1, warmup.max(clocked + 1))
+        } else {
+            (usize::MAX, warmup)
         }
     }
 

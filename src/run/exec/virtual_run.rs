@@ -1,8 +1,8 @@
 //! The executors of all ranks without threads and data: an estimate polls them on virtual cores,
 //! with a carrier of its own.
 
+use super::ahead::{AheadExecutor, RunAhead};
 use super::carrier::Carrier;
-use super::eager::{Eager, EagerExecutor};
 use super::executor::{Peers, RankExecutor};
 use super::options::Clock;
 use super::program::Program;
@@ -20,7 +20,7 @@ use crate::schedule::Schedule;
 #[derive(Debug)]
 pub struct VirtualRun<'s> {
     program: Program<'s>,
-    eager: Option<Eager>,
+    ahead: Option<RunAhead>,
     context: RunContext<'s>,
 }
 
@@ -30,7 +30,7 @@ pub struct VirtualRanks<'r>(Executors<'r>);
 
 #[derive(Debug)]
 enum Executors<'r> {
-    Eager(Vec<EagerExecutor<'r>>),
+    Ahead(Vec<AheadExecutor<'r>>),
     Rendezvous(Vec<RendezvousExecutor<'r>>),
 }
 
@@ -49,7 +49,7 @@ impl<'s> VirtualRun<'s> {
         let element_bytes = usize::try_from(schedule.element_bytes()).unwrap_or(usize::MAX);
         let combiner = Combiner::without_data(element_bytes);
         let program = Program::new(schedule, cost.overlaps())?;
-        let eager = Eager::of(schedule, &program, combiner.elements, cost, longest);
+        let ahead = RunAhead::of(schedule, &program, combiner.elements, cost, longest);
         let copying = Copying {
             shared: both_copy(schedule.ranks(), cores),
             streams_from: usize::MAX,
@@ -58,14 +58,14 @@ impl<'s> VirtualRun<'s> {
         let context = RunContext::new(combiner, cost, ports, native, DEADLINE, copying);
         Ok(VirtualRun {
             program,
-            eager,
+            ahead,
             context,
         })
     }
 
     /// Whether senders do not wait for their receivers.
-    pub fn is_eager(&self) -> bool {
-        self.eager.is_some()
+    pub fn runs_ahead(&self) -> bool {
+        self.ahead.is_some()
     }
 
     /// Number of ranks.
@@ -89,10 +89,10 @@ impl<'s> VirtualRun<'s> {
     pub fn executors(&self) -> VirtualRanks<'_> {
         let (program, context) = (&self.program, &self.context);
         let ranks = 0..program.ranks.len();
-        VirtualRanks(match &self.eager {
-            Some(eager) => {
-                let executor = |rank| EagerExecutor::new(rank, eager, program, context);
-                Executors::Eager(ranks.map(executor).collect())
+        VirtualRanks(match &self.ahead {
+            Some(ahead) => {
+                let executor = |rank| AheadExecutor::new(rank, ahead, program, context);
+                Executors::Ahead(ranks.map(executor).collect())
             }
             None => {
                 let executor = |rank| RendezvousExecutor::new(rank, program, context, None);
@@ -106,7 +106,7 @@ impl<'r> VirtualRanks<'r> {
     /// Goes back to the beginning of all programs.
     pub fn begin(&mut self) {
         match &mut self.0 {
-            Executors::Eager(all) => all.iter_mut().for_each(EagerExecutor::begin),
+            Executors::Ahead(all) => all.iter_mut().for_each(AheadExecutor::begin),
             Executors::Rendezvous(all) => all.iter_mut().for_each(RendezvousExecutor::begin),
         }
     }
@@ -117,7 +117,7 @@ impl<'r> VirtualRanks<'r> {
     /// When `carrier` refuses a message.
     pub fn poll(&mut self, rank: usize, carrier: &mut impl Carrier<'r>) -> Result<()> {
         let polled = match &mut self.0 {
-            Executors::Eager(all) => all[rank].poll(carrier, &()),
+            Executors::Ahead(all) => all[rank].poll(carrier, &()),
             Executors::Rendezvous(all) => all[rank].poll(carrier, &()),
         };
         polled.map_err(|failure| match failure {
@@ -129,7 +129,7 @@ impl<'r> VirtualRanks<'r> {
     /// Whether `rank` has finished its program.
     pub fn is_done(&self, rank: usize) -> bool {
         match &self.0 {
-            Executors::Eager(all) => all[rank].is_done(),
+            Executors::Ahead(all) => all[rank].is_done(),
             Executors::Rendezvous(all) => all[rank].is_done(),
         }
     }

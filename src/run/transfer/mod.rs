@@ -3,6 +3,28 @@
 //!
 //! All other modules pass spans and slices.
 //!
+//! # A message from `send` to `recv`
+//!
+//! 1. The sender's step may start. [`RankMemory::open_send`] packs what the receiver needs into a
+//!    *parcel*: the model time at which the send may start, the number of elements, and a message
+//!    of a few bytes itself, of a longer one the address. The spans cannot be written until the
+//!    answer.
+//! 2. It offers the parcel: the fields are written to the lane of the [`Wire`], and the lane's
+//!    state is stored as `INLINE` or `BORROWED`. The receiver is woken if it sleeps.
+//! 3. The receiver's step may start, and polls the lane by [`RankMemory::receive`], which takes the
+//!    parcel by a load (`INLINE`) or by the exchange to `TAKEN`. No parcel: it does something else,
+//!    or waits, and polls again.
+//! 4. It compares lengths. Others than the step's: `REFUSED`, and an error that names both.
+//! 5. It copies or combines the bytes from the sender's memory into its own spans. A long message
+//!    is opened as `SHARED`: the sender, which polls by [`RankMemory::poll_send`], claims pieces
+//!    from its end and helps.
+//! 6. It computes the two model times at which the transfer ends ([`Due::ends`]), stores the
+//!    sender's one in the lane, and the state `DONE`. Its own step has ended.
+//! 7. The sender reads `DONE` and its time: its step has ended, and its spans may be written again.
+//!
+//! A sender that does not wait ([`RankMemory::send_spans`]) goes on after 2, and looks for 7 before
+//! it writes the spans or sends on the lane again.
+//!
 //! | file | content |
 //! |---|---|
 //! | `protocol` | the states of a transfer: which side may touch what when, and why that is safe |

@@ -107,7 +107,7 @@ impl<'r> Carrier<'r> for VirtualMessages<'_> {
         let core = self.copy_costs.core(rank);
         let how = if helped {
             CopyMode::Shared
-        } else if self.run.is_eager() && !self.cached.insert((core, from, data)) {
+        } else if self.run.runs_ahead() && !self.cached.insert((core, from, data)) {
             CopyMode::Cached
         } else {
             CopyMode::Receiver

@@ -11,7 +11,7 @@
 //!
 //! Only the wall-clock time improves. The rules of time still define what a schedule means:
 //!
-//! - A schedule runs eagerly only if it cannot deadlock when all transfers are rendezvous. This is
+//! - A schedule runs so only if it cannot deadlock when all transfers are rendezvous. This is
 //!   proved before the run.
 //! - The model clock needs both ends of each transfer, so a separate repetition carries it, in
 //!   which all transfers are rendezvous.
@@ -28,7 +28,7 @@ use crate::run::context::RunContext;
 use crate::run::failure::{Failure, TransferAt};
 use crate::run::placement::Workers;
 use crate::run::transfer::{Due, Elements, RankMemory, Received, RecvOp, Slots, Wire};
-use crate::run::tuning::{EAGER_SPINS, MAX_EAGER_BYTES, MAX_SLOT_BYTES, max_copied_bytes};
+use crate::run::tuning::{AHEAD_SPINS, MAX_AHEAD_BYTES, MAX_SLOT_BYTES, max_copied_bytes};
 use crate::run::wait::TeamState;
 use crate::schedule::{Schedule, Spans, Step, total_len};
 use crate::simulate::{Prepared, Simulation};
@@ -36,20 +36,20 @@ use crate::simulate::{Prepared, Simulation};
 /// The longest messages for which a sender does not wait, with `ranks` ranks on `cores` cores.
 ///
 /// Where every rank has a core, partners that wait copy long messages together, so only short
-/// messages are eager. Where ranks share cores, each wait costs switches between ranks, which take
-/// the longer the more ranks a core has. Copying messages that will be overwritten saves some of
-/// these waits, but the copies must stay in the caches.
+/// messages are sent ahead. Where ranks share cores, each wait costs switches between ranks, which
+/// take the longer the more ranks a core has. Copying messages that will be overwritten saves some
+/// of these waits, but the copies must stay in the caches.
 pub fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest {
     if ranks <= cores {
         return Longest {
-            copied: MAX_EAGER_BYTES,
-            borrowed: MAX_EAGER_BYTES,
+            copied: MAX_AHEAD_BYTES,
+            borrowed: MAX_AHEAD_BYTES,
         };
     }
     let copied = match workers {
         Workers::Ranks => max_copied_bytes((ranks / cores.max(1)) as u64),
         // A rank that waits does not occupy the worker.
-        Workers::Cores => MAX_EAGER_BYTES,
+        Workers::Cores => MAX_AHEAD_BYTES,
     };
     Longest {
         copied,
@@ -57,33 +57,33 @@ pub fn longest_messages(workers: Workers, ranks: usize, cores: usize) -> Longest
     }
 }
 
-/// The eager form of a run: of all ranks, or of one.
+/// The form that runs ahead of a run: of all ranks, or of one.
 #[derive(Debug)]
-pub(crate) struct Eager {
+pub(crate) struct RunAhead {
     slots: Slots,
     first: usize,
-    ranks: Vec<EagerRank>,
+    ranks: Vec<AheadRank>,
 }
 
-/// The eager form of one rank's program.
+/// The form that runs ahead of one rank's program.
 #[derive(Debug)]
-struct EagerRank {
+struct AheadRank {
     sequence: Sequence,
     /// By step: the slot of its message, if it is a send whose message is copied.
     slot: Vec<u32>,
 }
 
-impl Eager {
-    /// The eager form of `schedule`. `None` if a message is longer than `longest`, the schedule
-    /// could deadlock or has shared ports, whose grants only rendezvous take, or memory would not
-    /// suffice.
+impl RunAhead {
+    /// The form that runs ahead of `schedule`. `None` if a message is longer than `longest`, the
+    /// schedule could deadlock or has shared ports, whose grants only rendezvous take, or memory
+    /// would not suffice.
     pub(super) fn of(
         schedule: &Schedule,
         program: &Program<'_>,
         elements: Elements,
         cost: &CostModel,
         longest: Longest,
-    ) -> Option<Eager> {
+    ) -> Option<RunAhead> {
         let bytes = |step: &Step| step.len().saturating_mul(elements.bytes);
         let sends = || schedule.programs().iter().flatten().filter(|s| s.is_send());
         let too_long = sends().any(|s| bytes(s) as u64 > longest.borrowed);
@@ -97,12 +97,12 @@ impl Eager {
         let simulation = simulation.ok()?;
         // If the copies would take too much memory, no message is copied.
         [longest.copied, 0].into_iter().find_map(|copied| {
-            Eager::with(schedule.ports(), program, elements, &simulation, copied)
+            RunAhead::with(schedule.ports(), program, elements, &simulation, copied)
         })
     }
 
-    /// The eager form of the program of `rank` alone, for a carrier that lets any number of
-    /// messages be in flight. No message is copied.
+    /// The form that runs ahead of the program of `rank` alone, for a carrier that lets any number
+    /// of messages be in flight. No message is copied.
     #[cfg(feature = "mpi")]
     pub(crate) fn of_rank(
         rank: usize,
@@ -110,7 +110,7 @@ impl Eager {
         simulation: &Simulation,
         ports: Ports,
         open_early: impl FnOnce(&mut Sequence),
-    ) -> Option<Eager> {
+    ) -> Option<RunAhead> {
         let own = &program.ranks[rank];
         // Each message has a lane of its own.
         let lane = |i: usize| i;
@@ -118,14 +118,14 @@ impl Eager {
         let mut sequence = Sequence::new(rank, steps, order, simulation, ports, 0, lane)?;
         open_early(&mut sequence);
         let slot = vec![0; steps.len()];
-        Some(Eager {
+        Some(RunAhead {
             slots: Slots::new(0),
             first: rank,
-            ranks: vec![EagerRank { sequence, slot }],
+            ranks: vec![AheadRank { sequence, slot }],
         })
     }
 
-    fn rank(&self, rank: usize) -> &EagerRank {
+    fn rank(&self, rank: usize) -> &AheadRank {
         &self.ranks[rank - self.first]
     }
 
@@ -135,15 +135,15 @@ impl Eager {
         &self.rank(rank).sequence
     }
 
-    /// The eager form of a schedule, in which overwritten messages of up to `copied` bytes are
-    /// copied.
+    /// The form that runs ahead of a schedule, in which overwritten messages of up to `copied`
+    /// bytes are copied.
     fn with(
         ports: Ports,
         program: &Program<'_>,
         elements: Elements,
         simulation: &Simulation,
         copied: u64,
-    ) -> Option<Eager> {
+    ) -> Option<RunAhead> {
         let sequence = |(rank, program): (usize, &RankProgram<'_>)| {
             let (steps, order) = (program.steps, &program.order);
             let wire = |i: usize| program.wire[i] as usize;
@@ -160,9 +160,9 @@ impl Eager {
             for (i, lane) in copies(rank, program, &sequence) {
                 slot[i] = slots[lane];
             }
-            EagerRank { sequence, slot }
+            AheadRank { sequence, slot }
         };
-        Some(Eager {
+        Some(RunAhead {
             slots: Slots::new(lines),
             first: 0,
             ranks: ranks().zip(sequences).map(rank).collect(),
@@ -210,9 +210,9 @@ fn slots_of_lanes(
 
 /// One rank's progress through its sequence.
 #[derive(Debug)]
-pub(crate) struct EagerExecutor<'r> {
+pub(crate) struct AheadExecutor<'r> {
     rank: usize,
-    own: &'r EagerRank,
+    own: &'r AheadRank,
     slots: &'r Slots,
     program: &'r RankProgram<'r>,
     wires: &'r [Wire],
@@ -243,18 +243,18 @@ impl Awaited<'_> {
     }
 }
 
-impl<'r> EagerExecutor<'r> {
+impl<'r> AheadExecutor<'r> {
     /// An executor of `rank`, at the beginning of its sequence.
     pub(super) fn new(
         rank: usize,
-        eager: &'r Eager,
+        ahead: &'r RunAhead,
         program: &'r Program<'r>,
         context: &'r RunContext<'r>,
     ) -> Self {
-        EagerExecutor {
+        AheadExecutor {
             rank,
-            own: eager.rank(rank),
-            slots: &eager.slots,
+            own: ahead.rank(rank),
+            slots: &ahead.slots,
             program: &program.ranks[rank],
             wires: &program.wires,
             context,
@@ -279,7 +279,7 @@ impl<'r> EagerExecutor<'r> {
             && !state.share_a_core(self.rank, *from)
         {
             let lane = self.wire(i).lane(*from, self.rank);
-            for _ in 0..EAGER_SPINS {
+            for _ in 0..AHEAD_SPINS {
                 if lane.is_offered() {
                     break;
                 }
@@ -372,7 +372,7 @@ impl<'r> EagerExecutor<'r> {
     fn transfer_of(&self, step: usize, peer: usize, spans: &'r Spans) -> HalfTransfer<'r> {
         HalfTransfer {
             step,
-            // Eager transfers belong to no port list.
+            // Messages sent ahead belong to no port list.
             list: 0,
             peer,
             wire: self.wire(step),
@@ -385,7 +385,7 @@ impl<'r> EagerExecutor<'r> {
     }
 }
 
-impl<'r> RankExecutor<'r> for EagerExecutor<'r> {
+impl<'r> RankExecutor<'r> for AheadExecutor<'r> {
     fn rank(&self) -> usize {
         self.rank
     }
