@@ -187,7 +187,7 @@ pub(crate) mod nodes {
 #[doc(hidden)]
 pub use self::build::reduction::Transfer;
 use self::registry::Row;
-use self::registry::row::broadcast;
+use self::registry::row::{broadcast, multicast};
 pub use self::request::Request;
 pub use self::split::Segments;
 pub(crate) use self::split::{consecutive, evenly};
@@ -241,6 +241,15 @@ const ALGORITHMS: &[Row] = &[
     broadcast(tree::arrival_tree::REDUCE),
     tree::unordered::BROADCAST,
     tree::optimal_binary::BROADCAST,
+    multicast(&broadcast(tree::binomial::REDUCE)),
+    multicast(&broadcast(tree::linear::REDUCE)),
+    multicast(&broadcast(tree::binary::REDUCE)),
+    multicast(&pipeline::chain::BROADCAST),
+    multicast(&broadcast(pipeline::uni_greedy::REDUCE)),
+    multicast(&broadcast(pipeline::bi_greedy::REDUCE)),
+    multicast(&circulant::n_blocks::BROADCAST),
+    multicast(&exchange::butterfly::BROADCAST),
+    multicast(&tree::unordered::BROADCAST),
     circulant::census::ALLREDUCE,
     circulant::allgather::ALLREDUCE,
     circulant::n_blocks::ALLREDUCE,

@@ -6,6 +6,7 @@
 
 mod algorithm;
 mod composition;
+mod multicast;
 mod planner;
 mod ports;
 mod root;

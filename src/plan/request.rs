@@ -5,7 +5,7 @@ use crate::budget::size::{MAX_ELEMENTS, MAX_TRANSFERS};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports, bytes};
 use crate::rules::max_time;
-use crate::schedule::collective::{Holders, Kind, Totals};
+use crate::schedule::collective::{Collective, Holders, Kind, Totals};
 use crate::schedule::{Schedule, Span};
 
 /// The problem to plan: a collective, its ranks and root, ports, sizes and costs.
@@ -39,6 +39,8 @@ pub struct Request {
     pub(in crate::plan) ranks: usize,
     pub(in crate::plan) root: usize,
     pub(in crate::plan) root_free: bool,
+    /// Those of a multicast; `None`: all ranks.
+    pub(in crate::plan) targets: Option<Vec<usize>>,
     pub(in crate::plan) ports: Ports,
     /// How an algorithm uses the ports; `None` if it is to find out what takes the least time.
     pub(in crate::plan) used: Option<Ports>,
@@ -111,6 +113,8 @@ constructors! {
     alltoall Alltoall "an alltoall of blocks of `elements` elements",
     scan Scan "a scan of vectors of `elements` elements",
     exscan Exscan "an exclusive scan of vectors of `elements` elements",
+    multicast Multicast "a multicast of a vector of `elements` elements, to all ranks or to its \
+        [`targets`](Request::targets)",
 }
 
 impl Request {
@@ -134,13 +138,12 @@ impl Request {
     /// ```
     ///
     /// # Errors
-    /// The collective has targets, which no request names, or the layouts do not fit it.
+    /// The layouts do not fit the collective, or it is a multicast without targets.
     pub fn like(schedule: &Schedule) -> Result<Request> {
         let (kind, p) = (schedule.collective().kind(), schedule.ranks());
-        if kind.row().output.0 == Holders::Targets {
-            return Err(Error::usage(format!(
-                "no algorithm plans a {kind}: its targets cannot be requested"
-            )));
+        let targets = schedule.collective().targets();
+        if targets.is_some_and(<[usize]>::is_empty) {
+            return Err(without_targets(kind));
         }
         let sizes = Totals::new(schedule.collective(), schedule.layout()).sizes()?;
         let (elements, equal) = match kind.is_sized_by_block() {
@@ -156,13 +159,19 @@ impl Request {
         };
         let request = Request::new(kind, p, elements)
             .root(schedule.collective().root().unwrap_or(0))
+            .targets(targets.map(<[usize]>::to_vec))
             .ports(schedule.ports())
             .element_bytes(schedule.element_bytes());
-        Ok(match sizes == equal {
-            true => request,
-            false => request.blocks(sizes),
+        Ok(if sizes == equal {
+            request
+        } else {
+            request.blocks(sizes)
         })
     }
+}
+
+fn without_targets(kind: Kind) -> Error {
+    Error::usage(format!("a {kind} without targets asks for nothing"))
 }
 
 impl Request {
@@ -173,6 +182,7 @@ impl Request {
             ranks,
             root: 0,
             root_free: false,
+            targets: None,
             ports: Ports::BI,
             used: None,
             segments: Segments::whole(elements),
@@ -182,6 +192,17 @@ impl Request {
             element_bytes: 1,
             invalid: None,
         }
+    }
+
+    /// The ranks that get the root's vector, for a multicast; `None`: all ranks. Their order does
+    /// not matter.
+    #[must_use]
+    pub fn targets(mut self, targets: impl Into<Option<Vec<usize>>>) -> Request {
+        self.targets = targets.into();
+        self.targets
+            .iter_mut()
+            .for_each(|ranks| ranks.sort_unstable());
+        self
     }
 
     /// The port model. An algorithm leaves ports idle where that takes less time.
@@ -253,6 +274,10 @@ impl Request {
         self.segments.elements()
     }
 
+    pub fn get_targets(&self) -> Option<&[usize]> {
+        self.targets.as_deref()
+    }
+
     pub fn get_ports(&self) -> Ports {
         self.ports
     }
@@ -275,7 +300,8 @@ impl Request {
     ///
     /// # Errors
     /// Names the condition that fails: a value was refused when it was set; there is no rank, or
-    /// more than 2^30; the root is not one of the ranks; a rank has no port; there is not one block
+    /// more than 2^30; the root or a target is not one of the ranks, a target is named twice, or
+    /// the collective has none; a rank has no port; there is not one block
     /// size per rank; the vector or the blocks together have more than 2^60 elements; a cost is not
     /// valid; or the cost model describes too few ranks.
     pub fn validate(&self) -> Result<()> {
@@ -296,6 +322,19 @@ impl Request {
                 "root {} is not one of {} ranks (numbered from 0)",
                 self.root, self.ranks
             )));
+        }
+        if let Some(targets) = &self.targets {
+            if self.kind.row().output.0 != Holders::Targets {
+                return Err(Error::usage(format!("a {} has no targets", self.kind)));
+            }
+            if targets.is_empty() {
+                return Err(without_targets(self.kind));
+            }
+            self.performed(self.root).fits_ranks(self.ranks)?;
+            if let Some(pair) = targets.windows(2).find(|pair| pair[0] == pair[1]) {
+                let twice = pair[0];
+                return Err(Error::usage(format!("target {twice} is named twice")));
+            }
         }
         self.ports.validate()?;
         if let Some(blocks) = &self.blocks {
@@ -335,6 +374,18 @@ impl Request {
             Some(sizes) => consecutive(sizes),
             None if self.kind.is_sized_by_block() => consecutive(&self.block_sizes()),
             None => consecutive(&evenly(self.elements(), self.ranks)),
+        }
+    }
+
+    /// The collective with this root.
+    pub(in crate::plan) fn performed(&self, root: usize) -> Collective {
+        let targets = || (0..self.ranks).collect();
+        match self.kind.with_root(root) {
+            Collective::Multicast { root, .. } => Collective::Multicast {
+                root,
+                targets: self.targets.clone().unwrap_or_else(targets),
+            },
+            others => others,
         }
     }
 
@@ -382,9 +433,10 @@ impl Request {
 
     /// The first value for unidirectional ports, the second one for bidirectional ones.
     pub(crate) fn by_ports<T>(&self, uni: T, bi: T) -> T {
-        match self.ports.is_bidirectional() {
-            true => bi,
-            false => uni,
+        if self.ports.is_bidirectional() {
+            bi
+        } else {
+            uni
         }
     }
 

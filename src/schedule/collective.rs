@@ -304,9 +304,10 @@ impl Kind {
     /// time of one byte, but for beta.
     #[doc(hidden)]
     pub fn costs(self, cost: &CostModel) -> Cow<'_, CostModel> {
-        match self.has_data() {
-            true => Cow::Borrowed(cost),
-            false => Cow::Owned(cost.start_up_alone()),
+        if self.has_data() {
+            Cow::Borrowed(cost)
+        } else {
+            Cow::Owned(cost.start_up_alone())
         }
     }
 
@@ -349,6 +350,11 @@ impl Collective {
         self.parameters().root.copied()
     }
 
+    /// The targets, if the collective has any.
+    pub(crate) fn targets(&self) -> Option<&[usize]> {
+        self.parameters().targets.map(Vec::as_slice)
+    }
+
     /// The same collective with another root, if it has one.
     pub(super) fn rooted(&self, root: usize) -> Collective {
         self.kind().with(CollectiveParameters {
@@ -370,7 +376,9 @@ impl Collective {
         match holders {
             Every => true,
             Root => self.root() == Some(rank),
-            Targets => (self.parameters().targets).is_some_and(|targets| targets.contains(&rank)),
+            Targets => self
+                .targets()
+                .is_some_and(|targets| targets.contains(&rank)),
             AllButFirst => rank > 0,
         }
     }
@@ -421,8 +429,7 @@ impl Collective {
     /// Checks that the root and the targets are among `ranks` ranks; names the first that is not.
     pub(crate) fn fits_ranks(&self, ranks: usize) -> Result<()> {
         self.ensure_ranks_exist(ranks, "root", self.root().as_slice())?;
-        let targets = self.parameters().targets.map_or(&[][..], Vec::as_slice);
-        self.ensure_ranks_exist(ranks, "target", targets)
+        self.ensure_ranks_exist(ranks, "target", self.targets().unwrap_or_default())
     }
 
     fn ensure_ranks_exist(&self, ranks: usize, what: &str, named: &[usize]) -> Result<()> {

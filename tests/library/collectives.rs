@@ -213,6 +213,74 @@ fn a_broadcast_is_for_every_rank_and_a_multicast_for_some() {
     assert_eq!(expected, [data[0].clone(), data[0].clone(), Vec::new()]);
 }
 
+/// Whoever is neither root nor target has neither a buffer nor a step.
+#[test]
+fn a_multicast_is_a_broadcast_among_its_ranks() {
+    let cost = CostModel::new(7.0, 2.0);
+    let mut planned = 0;
+    for (p, root) in (1..=5usize).flat_map(|p| (0..p).map(move |root| (p, root))) {
+        for set in 1u32..1 << p {
+            let targets: Vec<usize> = (0..p).filter(|rank| set >> rank & 1 == 1).collect();
+            let takes_part = |rank: &usize| *rank == root || targets.contains(rank);
+            let members: Vec<usize> = (0..p).filter(takes_part).collect();
+            let request = Request::multicast(p, 6).root(root).targets(targets.clone());
+            for algorithm in registry::of(Kind::Multicast) {
+                let is_bi = algorithm.ports.allow(Ports::BI);
+                let ports = if is_bi { Ports::BI } else { Ports::UNI };
+                let request = request.clone().ports(ports);
+                let schedule = algorithm.plan(&request.clone().cost(cost.clone())).unwrap();
+                assert_eq!(schedule.check().errors, []);
+                assert_eq!(Request::like(&schedule).unwrap(), request);
+                for rank in (0..p).filter(|rank| !takes_part(rank)) {
+                    assert_eq!(schedule.layout()[rank], Layout::default());
+                    assert_eq!(schedule.programs()[rank], []);
+                }
+                let own_root = members.iter().position(|&rank| rank == root).unwrap();
+                let broadcast = Request::broadcast(members.len(), 6)
+                    .root(own_root)
+                    .ports(ports);
+                let broadcast = broadcast.plan(&algorithm.name()).unwrap();
+                let time = |schedule: &Schedule| schedule.simulate(&cost).unwrap().makespan();
+                assert_eq!(
+                    time(&schedule),
+                    time(&broadcast),
+                    "{} {targets:?}",
+                    algorithm.name()
+                );
+                planned += 1;
+            }
+        }
+    }
+    assert!(planned > 1000, "{planned}");
+    let refused = |request: Request| request.plan("linear").unwrap_err().to_string();
+    let to = |targets: &[usize]| Request::multicast(4, 1).targets(targets.to_vec());
+    assert_eq!(
+        refused(to(&[1, 4])),
+        "multicast: target 4 is not one of 4 ranks"
+    );
+    assert_eq!(refused(to(&[1, 2, 1])), "target 1 is named twice");
+    assert_eq!(
+        refused(to(&[])),
+        "a multicast without targets asks for nothing"
+    );
+    let broadcast = to(&[1]).collective(Kind::Broadcast);
+    assert_eq!(refused(broadcast), "a broadcast has no targets");
+    // The best root of one target is the target itself.
+    let free = to(&[2]).free_root(true).plan("linear").unwrap();
+    assert_eq!((free.collective().root(), free.steps()), (Some(2), 0));
+    // Without targets they are all ranks.
+    let all = Request::multicast(3, 1).plan("linear").unwrap();
+    assert_eq!(all, to_all(3));
+}
+
+fn to_all(p: usize) -> Schedule {
+    let targets: Vec<usize> = (0..p).collect();
+    Request::multicast(p, 1)
+        .targets(targets)
+        .plan("linear")
+        .unwrap()
+}
+
 #[test]
 fn ranks_that_do_not_exist_are_refused() {
     let layout = vec![Layout::default(); 3];
@@ -257,9 +325,10 @@ fn requests_like_a_schedule_plan_it_again() {
     {
         for p in [1, 2, 5] {
             let ports = if p == 2 { Ports::UNI } else { Ports::BI };
-            let equal = match kind.has_data() {
-                true => Request::new(kind, p, 2 * p + 1),
-                false => Request::barrier(p),
+            let equal = if kind.has_data() {
+                Request::new(kind, p, 2 * p + 1)
+            } else {
+                Request::barrier(p)
             };
             let equal = equal.ports(ports).element_bytes(4);
             let root = kind.with_root(p - 1).root().unwrap_or(0);
@@ -269,9 +338,10 @@ fn requests_like_a_schedule_plan_it_again() {
                 &counts[..usize::from(kind.has_blocks()) + usize::from(kind.has_block_pairs())]
             {
                 let sizes = uneven(n);
-                let elements = match kind.is_sized_by_block() {
-                    true => sizes.iter().copied().max().unwrap(),
-                    false => sizes.iter().sum(),
+                let elements = if kind.is_sized_by_block() {
+                    sizes.iter().copied().max().unwrap()
+                } else {
+                    sizes.iter().sum()
                 };
                 let request = Request::new(kind, p, elements).ports(ports).root(root);
                 requests.push(request.blocks((p > 1).then_some(sizes)));
@@ -291,14 +361,13 @@ fn requests_like_a_schedule_plan_it_again() {
 
 #[test]
 fn what_cannot_be_requested_says_why() {
-    let targets = vec![1];
+    let targets = Vec::new();
     let mut b = Schedule::builder(2, Ports::BI, Collective::Multicast { root: 0, targets });
     b.layout(0, 1, [Span::new(0, 1)], []);
-    b.layout(1, 1, [], [Span::new(0, 1)]);
     let error = Request::like(&b.build().unwrap()).unwrap_err();
-    assert!(
-        error.to_string().contains("targets cannot be requested"),
-        "{error}"
+    assert_eq!(
+        error.to_string(),
+        "a multicast without targets asks for nothing"
     );
     let mut b = Schedule::builder(2, Ports::BI, Collective::Allreduce);
     b.layout(0, 1, [Span::new(0, 1)], [Span::new(0, 1)]);

@@ -47,6 +47,12 @@ options! {
         /// The root, or `free` to let the algorithm choose it where it can
         pub(crate) root: Option<Root> = RootName,
 
+        /// Ranks that get the vector of a multicast, such as 1,3,5 [default: all]
+        pub(crate) targets: Vec<usize> = RankNumber {
+            value: "RANK,RANK,...", is_list: true, conflicts: &["schedule"],
+            heading: Some("Vector"),
+        },
+
         /// The algorithm; of several, or with `auto` of all, the one with the least model time is
         /// taken
         pub(crate) algorithm: String = Word {

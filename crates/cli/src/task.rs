@@ -126,6 +126,7 @@ impl PlanTask {
         let request = Request::new(kind, ranks, 0)
             .root(root)
             .free_root(root_free)
+            .targets((!args.targets.is_empty()).then(|| args.targets.clone()))
             .blocks(blocks)
             .ports(args.machine.ports(Ports::BI)?)
             .segments(whole)

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 
+use super::multicast::multicast;
 use super::of;
 use super::planner::{Planned, Planner};
 use super::ports::OnPorts;
@@ -112,6 +113,7 @@ impl Algorithm {
             Planner::AllreduceOf(plans) => return Ok(streamed(allreduce_of(open, plans))),
             Planner::Direct(plan) => plan(open),
             Planner::ReverseOf(plan) => self.reverse_of(open, plan),
+            Planner::MulticastBy(broadcast) => multicast(open, broadcast),
             Planner::Composed(composition) => (composition.plan)(self, &composition, open),
         };
         Ok(Planned::Stored(schedule?.with_element_bytes(element_bytes)))

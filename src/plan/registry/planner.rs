@@ -1,7 +1,7 @@
 //! How an algorithm is planned, and the result: a stored schedule, or programs that are streamed.
 
 use super::composition::Composition;
-use super::{DynScheduleSource, Reduction};
+use super::{DynScheduleSource, Reduction, Row};
 use crate::error::Result;
 use crate::machine::{CostModel, Ports};
 use crate::plan::Request;
@@ -27,6 +27,8 @@ pub(in crate::plan) enum Planner {
     /// An allreduce: the first function's reduction, followed by the reversal of the second one's
     /// reduction for gamma = 0.
     AllreduceOf([fn(&Request) -> Reduction; 2]),
+    /// A multicast: the broadcast of this row among the root and the targets.
+    MulticastBy(&'static Row),
     /// Phases within nodes and between them, each by an algorithm of its own.
     Composed(Composition),
 }

@@ -8,7 +8,6 @@ use crate::budget::search;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
-use crate::schedule::collective::Kind;
 
 /// How an algorithm finds a root that no other is better than, for a request with a free root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,8 +122,7 @@ impl Algorithm {
 
     /// Whether the collective has a root, and the request leaves it open.
     fn has_free_root(&self, request: &Request) -> bool {
-        let rooted = [Kind::Broadcast, Kind::Reduce, Kind::Gather, Kind::Scatter];
-        request.root_free && rooted.contains(&self.collective)
+        request.root_free && self.collective.with_root(0).root().is_some()
     }
 
     /// The request with the best root, or with root 0 where the planner takes that or chooses.

@@ -167,7 +167,10 @@ impl Row {
             // A planned transfer, which takes up to twice its size while the list grows, and its
             // two halves.
             Planner::Reduction(_) | Planner::BroadcastOf(_) | Planner::AllreduceOf(_) => Some(64),
-            Planner::Direct(_) | Planner::ReverseOf(_) | Planner::Composed(_) => None,
+            Planner::Direct(_)
+            | Planner::ReverseOf(_)
+            | Planner::MulticastBy(_)
+            | Planner::Composed(_) => None,
         }
     }
 
@@ -315,6 +318,22 @@ pub(in crate::plan) const fn broadcast(reduce: Row) -> Row {
         commutative_only: false,
         planner: reversed(reduce.planner),
         ..reduce
+    }
+}
+
+/// A multicast: the broadcast among the root and the targets, which are the `p` ranks of its
+/// rounds and volume.
+pub(in crate::plan) const fn multicast(broadcast: &'static Row) -> Row {
+    Row {
+        collective: Kind::Multicast,
+        planner: Planner::MulticastBy(broadcast),
+        closed_form: ClosedForm::None,
+        same_as: |_| None,
+        min_rounds: |_, _| 0,
+        schedule_table: None,
+        // A root that is no target is one rank more.
+        best_root: BestRoot::Search,
+        ..broadcast.for_another_collective()
     }
 }
 

@@ -8,6 +8,9 @@
 //! contributions of ranks `r .. r + 2^k`. Every second one of them (a multiple of `2^(k+1)`)
 //! receives and combines those of the next `2^k` ranks.
 //!
+//! The broadcast is this reduction backwards: rank `r > 0` receives from `r` less its lowest bit,
+//! in the round of that bit counted from the last, and then sends to `r` plus each lower one.
+//!
 //! Example, `p = 6`. Round 0: 1→0, 3→2, 5→4. Round 1: 2→0. Round 2: 4→0.
 
 use crate::plan::prelude::*;

@@ -92,6 +92,15 @@ fn ensure_same(schedule: &Schedule, request: &Request) -> Result<()> {
     if kind.with_root(0).root().is_some() && root != asked && !request.get_free_root() {
         bail!("its root is {root}, not {asked} (--root)");
     }
+    if own
+        .get_targets()
+        .is_some_and(|own| Some(own) != request.get_targets())
+    {
+        bail!(
+            "it has other targets: give --targets {:?}",
+            own.get_targets().unwrap_or_default()
+        );
+    }
     if own.get_ports() != request.get_ports() {
         let ports = own.get_ports();
         bail!(
@@ -122,6 +131,7 @@ pub(super) fn like_the_first(common: &Common) -> Result<Common> {
     common.collective = Some(request.get_collective());
     common.ranks = Some(Ranges::single(request.ranks() as u64));
     common.root.get_or_insert(Root::Rank(request.get_root()));
+    common.targets = request.get_targets().unwrap_or_default().to_vec();
     common.machine.ports = Some(request.get_ports().with_k(1));
     common.machine.ported = Some(request.get_ports().k());
     match request.get_blocks() {

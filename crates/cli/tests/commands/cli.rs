@@ -185,6 +185,48 @@ fn simulate_accepts_unequal_segments_several_ports_and_a_free_root() {
 
 /// The example of Lowery and Langou's section VIII: 41 instead of 44 with ten segments.
 #[test]
+fn a_multicast_goes_to_its_targets() {
+    let what = "multicast -p 8 --root 2 --targets 1,5,7 --bytes 8 --alpha 1 --beta 0";
+    let simulated = json(&format!("simulate {what}"));
+    assert_eq!(
+        (&simulated["time"], &simulated["messages"]),
+        (&2.into(), &3.into())
+    );
+    assert_eq!(json(&format!("check {what} -a all"))["ok"], true);
+    let rows = json(&format!("compare {what}"))["rows"]
+        .as_array()
+        .unwrap()
+        .len();
+    assert!(rows > 5, "{rows}");
+    assert_eq!(
+        json(&format!("run {what} --repetitions 2"))["verified"],
+        true
+    );
+    let plan: serde_json::Value =
+        serde_json::from_str(&text(&format!("plan {what} --json"))).unwrap();
+    let collective = serde_json::json!({"kind": "multicast", "root": 2, "targets": [1, 5, 7]});
+    assert_eq!(plan["collective"], collective);
+    for (arguments, expected) in [
+        (
+            "simulate broadcast --targets 1",
+            "a broadcast has no targets",
+        ),
+        (
+            "simulate multicast -p 4 --targets 4",
+            "target 4 is not one of 4 ranks",
+        ),
+        (
+            "simulate multicast -p 4 --targets 1,1",
+            "target 1 is named twice",
+        ),
+        ("check --schedule x.json --targets 1", "cannot be used with"),
+    ] {
+        let message = failure(&mut oneport(arguments), 2);
+        assert!(message.contains(expected), "{arguments}: {message}");
+    }
+}
+
+#[test]
 fn unequal_segments_are_searched_for() {
     let costs = "--ports uni --alpha 0 --beta 1 --gamma 1";
     let reduce = format!("simulate reduce -a uni-greedy -p 12 --bytes 10 {costs}");

@@ -123,8 +123,6 @@ fn bad_usage_gives_one_message_and_exit_code_2() {
         ("simulate sort", "choose one of broadcast, reduce"),
         ("simulate reduce -a chian", "did you mean 'chain'?"),
         ("simulate reduce -a all", "--algorithm all"),
-        ("simulate multicast -a chain", "no algorithm for multicast"),
-        ("compare multicast", "no algorithm for multicast"),
         ("simulate reduce --op summ", "similar value exists: 'sum'"),
         ("simulate reduce --dtype f8", "possible values: u8"),
         (
