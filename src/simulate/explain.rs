@@ -15,7 +15,7 @@ pub struct Link {
     /// Whether it is a computation.
     pub computes: bool,
     /// When what it waits for is over: the rank has arrived, the next link has ended, or, of
-    /// [`Reason::Partner`], the other end is ready.
+    /// [`WaitReason::Partner`], the other end is ready.
     pub ready: f64,
     /// When it starts there: later than `ready` by the latency, once or, where the sender has to
     /// hear of the receiver first, twice.
@@ -23,13 +23,13 @@ pub struct Link {
     /// When it ends there.
     pub end: f64,
     /// Why it starts no earlier.
-    pub reason: Reason,
+    pub reason: WaitReason,
 }
 
 /// Why a step starts no earlier. All but the first wait for the next link of the chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum WaitReason {
     /// It waits for nothing but its rank's arrival.
     Arrival,
     /// The other end of the transfer is ready no earlier.
@@ -46,7 +46,7 @@ pub enum Reason {
     Computation,
 }
 type NodeEnd = (usize, End);
-type Binding = (End, Reason, Option<NodeEnd>);
+type Binding = (End, WaitReason, Option<NodeEnd>);
 
 /// Why each step of a simulated schedule starts no earlier: see [`Simulation::reasons`].
 #[derive(Debug)]
@@ -92,7 +92,7 @@ impl Simulation {
                 });
             };
             if reasons.at((node, side)).0 != reasons.at((node, end)).0 {
-                link(end, Reason::Partner);
+                link(end, WaitReason::Partner);
             }
             link(side, reason);
             last = wait;
@@ -128,7 +128,7 @@ impl Reasons<'_> {
     /// it waits for.
     pub fn binding(&self, node: usize, end: End) -> Binding {
         let (side, wait) = self.simulation.binding(node, end);
-        let reason = wait.map_or(Reason::Arrival, |wait| self.reason((node, side), wait));
+        let reason = wait.map_or(WaitReason::Arrival, |wait| self.reason((node, side), wait));
         (side, reason, wait)
     }
 
@@ -149,11 +149,12 @@ impl Reasons<'_> {
         (rank, self.events[node][end as usize])
     }
 
-    fn reason(&self, own: NodeEnd, other: NodeEnd) -> Reason {
+    fn reason(&self, own: NodeEnd, other: NodeEnd) -> WaitReason {
         let ((rank, own), (other_rank, other)) = (self.at(own), self.at(other));
-        match rank == other_rank {
-            true => between(self.schedule, rank, own, other),
-            false => Reason::SharedPort,
+        if rank == other_rank {
+            between(self.schedule, rank, own, other)
+        } else {
+            WaitReason::SharedPort
         }
     }
 }
@@ -162,13 +163,19 @@ impl Prepared {
     /// In what [`Prepared::reachable`] leaves: the step of its rank that a part of a step waits for
     /// and that never takes place itself, and why; `None` if the part waits for other ranks alone.
     #[doc(hidden)]
-    pub fn behind(&self, schedule: &Schedule, rank: usize, of: Event) -> Option<(usize, Reason)> {
+    pub fn behind(
+        &self,
+        schedule: &Schedule,
+        rank: usize,
+        of: Event,
+    ) -> Option<(usize, WaitReason)> {
         let (mut order, program) = (LocalOrder::default(), &schedule.programs()[rank]);
         let analysed = order.analyse(program, self.ports, self.overlap, &mut <_>::default());
         analysed.ok()?;
-        let waits = match of.is_computed() && program[of.step()].peer().is_some() {
-            true => order.before_compute(of.step()),
-            false => order.before_start(of.step()),
+        let waits = if of.is_computed() && program[of.step()].peer().is_some() {
+            order.before_compute(of.step())
+        } else {
+            order.before_start(of.step())
         };
         let mut waits = waits.iter().copied();
         let other = waits.find(|&event| self.node(rank, event).is_none())?;
@@ -177,7 +184,7 @@ impl Prepared {
 }
 
 /// Why a step of a rank, or its computation, waits for another one.
-fn between(schedule: &Schedule, rank: usize, own: Event, other: Event) -> Reason {
+fn between(schedule: &Schedule, rank: usize, own: Event, other: Event) -> WaitReason {
     let program = &schedule.programs()[rank];
     let (step, before) = (&program[own.step()], &program[other.step()]);
     let meet = |a: &[Span], b: &[Span]| a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
@@ -193,13 +200,13 @@ fn between(schedule: &Schedule, rank: usize, own: Event, other: Event) -> Reason
         step.reads()
     };
     match () {
-        () if own.step() == other.step() || meet(step.reads(), before.writes()) => Reason::Data,
-        () if meet(reads, before.writes()) => Reason::Data,
+        () if own.step() == other.step() || meet(step.reads(), before.writes()) => WaitReason::Data,
+        () if meet(reads, before.writes()) => WaitReason::Data,
         () if meet(step.writes(), before.reads()) || meet(step.writes(), before.writes()) => {
-            Reason::Overwrites
+            WaitReason::Overwrites
         }
-        () if own.is_computed() || other.is_computed() => Reason::Computation,
-        () if port(step) == port(before) => Reason::Port,
-        () => Reason::SharedPort,
+        () if own.is_computed() || other.is_computed() => WaitReason::Computation,
+        () if port(step) == port(before) => WaitReason::Port,
+        () => WaitReason::SharedPort,
     }
 }

@@ -1,12 +1,15 @@
-//! Tests that the folders of `src` and the crates import only lower layers, and that pure folders
-//! use no thread, clock or file.
+//! Tests of the laws of the sources: folders, files and crates use only what is below them, and
+//! what the architecture says to stand in one place does.
 //!
-//! The tests read the source text. A file imports every module that a `crate::` path names, in a
-//! `use` line or elsewhere.
+//! Sources are parsed. A file uses what its `use` declarations and all other paths name, those in
+//! the arguments of macros too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use proc_macro2::{TokenStream, TokenTree};
+use syn::visit::{self, Visit};
 
 /// Every folder of `src`, lowest first, and the folders that it may import besides [`SHARED`].
 const LAYERS: &[(&str, &[&str])] = &[
@@ -26,7 +29,10 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("collectives", &["plan", "run", "schedule"]),
 ];
 
-/// The crates around the library, and which of each other they may use.
+/// Modules that every folder may import.
+const SHARED: &[&str] = &["budget", "error", "random"];
+
+/// The crates around the library, lowest first, and which of each other they may use.
 const CRATES: &[(&str, &[&str])] = &[
     ("pictures", &[]),
     ("formats", &[]),
@@ -38,9 +44,6 @@ const CRATES: &[(&str, &[&str])] = &[
         &["pictures", "formats", "steady", "synthesis", "measure"],
     ),
 ];
-
-/// Modules that every folder may import.
-const SHARED: &[&str] = &["budget", "error", "random"];
 
 /// Folders that start no thread, read no clock and open no file.
 const PURE: &[&str] = &[
@@ -55,6 +58,7 @@ const PURE: &[&str] = &[
     "formats",
 ];
 
+/// A source file.
 struct Source {
     /// The top-level folder of `src`, the file's name for a file directly in `src`, or the crate.
     folder: String,
@@ -63,12 +67,70 @@ struct Source {
     module: Vec<String>,
     /// The text without comments.
     code: String,
+    facts: Facts,
+}
+
+/// What a file names.
+#[derive(Default)]
+struct Facts {
+    /// In `use` declarations.
+    used: Vec<Vec<String>>,
+    /// Elsewhere.
+    paths: Vec<Vec<String>>,
+}
+
+impl Facts {
+    /// Adds the paths of a use tree, each after `prefix`.
+    fn add(&mut self, prefix: &[String], tree: &syn::UseTree) {
+        let with = |name: &syn::Ident| [prefix, &[name.to_string()]].concat();
+        match tree {
+            syn::UseTree::Path(path) => self.add(&with(&path.ident), &path.tree),
+            syn::UseTree::Group(group) => group.items.iter().for_each(|t| self.add(prefix, t)),
+            syn::UseTree::Name(name) => self.used.push(with(&name.ident)),
+            syn::UseTree::Rename(name) => self.used.push(with(&name.ident)),
+            syn::UseTree::Glob(_) => self.used.push(prefix.to_vec()),
+        }
+    }
+
+    /// Adds the paths among the arguments of a macro.
+    fn add_tokens(&mut self, tokens: TokenStream) {
+        let (mut path, mut colons) = (Vec::new(), 0);
+        for token in tokens {
+            match token {
+                TokenTree::Punct(p) if p.as_char() == ':' => colons += 1,
+                TokenTree::Ident(name) => {
+                    if colons != 2 {
+                        self.paths.push(std::mem::take(&mut path));
+                    }
+                    path.push(name.to_string());
+                    colons = 0;
+                }
+                TokenTree::Group(group) => self.add_tokens(group.stream()),
+                _ => self.paths.push(std::mem::take(&mut path)),
+            }
+        }
+        self.paths.push(path);
+    }
+}
+
+impl<'a> Visit<'a> for Facts {
+    fn visit_item_use(&mut self, item: &'a syn::ItemUse) {
+        self.add(&[], &item.tree);
+    }
+    fn visit_path(&mut self, path: &'a syn::Path) {
+        let names = path.segments.iter().map(|s| s.ident.to_string());
+        self.paths.push(names.collect());
+        visit::visit_path(self, path);
+    }
+    fn visit_macro(&mut self, call: &'a syn::Macro) {
+        self.add_tokens(call.tokens.clone());
+        visit::visit_macro(self, call);
+    }
 }
 
 /// The Rust files below a folder of the package, in order of their paths.
 fn rust_files(folder: &str) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)];
+    let (mut files, mut folders) = (Vec::new(), vec![root().join(folder)]);
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
@@ -83,142 +145,188 @@ fn rust_files(folder: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The files of the library, then those of the crates.
-fn sources() -> Vec<Source> {
-    let mut sources = sources_below("src", None);
-    for (name, _) in CRATES {
-        sources.extend(sources_below(&format!("crates/{name}/src"), Some(name)));
-    }
-    sources
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn sources_below(root: &str, of_crate: Option<&str>) -> Vec<Source> {
-    let files = rust_files(root).into_iter();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(root);
+/// The files of the library, then those of the crates.
+fn sources() -> Vec<Source> {
+    let crates = CRATES.iter().map(|(name, _)| Some(*name));
+    [None]
+        .into_iter()
+        .chain(crates)
+        .flat_map(sources_of)
+        .collect()
+}
+
+fn sources_of(of_crate: Option<&str>) -> Vec<Source> {
+    let below = of_crate.map_or("src".into(), |name| format!("crates/{name}/src"));
     let source = |path: PathBuf| {
-        let inside = path.strip_prefix(&root).unwrap().with_extension("");
+        let inside = path
+            .strip_prefix(root().join(&below))
+            .unwrap()
+            .with_extension("");
         let names = inside
             .iter()
             .map(|name| name.to_string_lossy().into_owned());
         let names: Vec<String> = names.collect();
-        let code = code(&fs::read_to_string(&path).unwrap());
+        let text = fs::read_to_string(&path).unwrap();
+        let lines = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"));
+        let mut facts = Facts::default();
+        facts.visit_file(&syn::parse_file(&text).unwrap());
         Source {
             folder: of_crate.unwrap_or(&names[0]).to_string(),
             module: names.into_iter().filter(|name| name != "mod").collect(),
+            code: lines.collect::<Vec<_>>().join("\n"),
             path,
-            code,
+            facts,
         }
     };
-    files.map(source).collect()
+    rust_files(&below).into_iter().map(source).collect()
 }
 
-/// Returns the text without its comment lines.
-fn code(text: &str) -> String {
-    let code = text.lines().filter(|l| !l.trim_start().starts_with("//"));
-    code.collect::<Vec<_>>().join("\n")
+impl Source {
+    /// A path as it stands in the file, from the root of its crate; `None` for other crates.
+    fn absolute(&self, path: &[String]) -> Option<Vec<String>> {
+        let supers = path.iter().take_while(|name| *name == "super").count();
+        let own = &self.module;
+        Some(match path.first()?.as_str() {
+            "crate" => path[1..].to_vec(),
+            "self" => [own, &path[1..]].concat(),
+            "super" => [&own[..own.len().checked_sub(supers)?], &path[supers..]].concat(),
+            _ => return None,
+        })
+    }
+
+    /// Whether others only offer here what stands elsewhere.
+    fn is_front(&self) -> bool {
+        self.module == ["lib"] || self.module == ["internal"]
+    }
 }
 
-/// Returns the first name after every `crate::`, including every entry of a `{...}` list.
-fn imports(code: &str) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    for (at, _) in code.match_indices("crate::") {
-        let rest = &code[at + "crate::".len()..];
-        if let Some(list) = rest.strip_prefix('{') {
-            let mut depth = 0;
-            let mut start = true;
-            for (i, c) in list.char_indices() {
-                match c {
-                    '{' => depth += 1,
-                    '}' if depth == 0 => break,
-                    '}' => depth -= 1,
-                    ',' if depth == 0 => start = true,
-                    c if start && (c.is_alphanumeric() || c == '_') => {
-                        found.insert(identifier(&list[i..]));
-                        start = false;
-                    }
-                    _ => {}
-                }
-            }
-        } else {
-            found.insert(identifier(rest));
+/// What some files have that they may not: each with the name of its file.
+fn assert_none(found: impl Iterator<Item = (PathBuf, String)>) {
+    let found: Vec<String> = found
+        .map(|(path, what)| format!("{}: {what}", path.display()))
+        .collect();
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Those of the folders of `sources` whose code has one of the words, outside the exempt files.
+fn assert_without(words: &[&str], of: impl Fn(&Source) -> bool, exempt: &[&str]) {
+    let sources = sources().into_iter().filter(|source| of(source));
+    let sources = sources.filter(|s| !exempt.iter().any(|file| s.path.ends_with(file)));
+    assert_none(sources.flat_map(|source| {
+        let found = words.iter().filter(|word| source.code.contains(**word));
+        let found: Vec<_> = found
+            .map(|word| (source.path.clone(), word.to_string()))
+            .collect();
+        found
+    }));
+}
+
+/// The files where something stands, by what `of` finds in a line.
+fn places(of: impl Fn(&Source, &str) -> Option<String>) -> BTreeMap<String, BTreeSet<String>> {
+    let mut places = BTreeMap::<String, BTreeSet<String>>::new();
+    for source in sources() {
+        let path = source.path.strip_prefix(root()).unwrap().display();
+        for what in source
+            .code
+            .lines()
+            .filter_map(|line| of(&source, line.trim()))
+        {
+            places.entry(what).or_default().insert(path.to_string());
         }
     }
-    found
+    places
 }
 
-/// Returns the identifier at the start of `text`.
-fn identifier(text: &str) -> String {
-    text.chars()
-        .take_while(|c| c.is_alphanumeric() || *c == '_')
-        .collect()
+/// Asserts that each of `places` has one file.
+fn assert_one_each(places: &BTreeMap<String, BTreeSet<String>>) {
+    let several: Vec<_> = places.iter().filter(|(_, files)| files.len() > 1).collect();
+    assert!(!places.is_empty() && several.is_empty(), "{several:#?}");
+}
+
+/// The name after one of the words at the beginning of a line.
+fn name_after(line: &str, words: &[&str]) -> Option<String> {
+    let rest = words.iter().find_map(|word| line.strip_prefix(word))?;
+    let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
+    Some(rest[..end.unwrap_or(rest.len())].to_string())
+}
+
+#[test]
+fn paths_are_found_wherever_they_stand() {
+    let code = "pub use crate::{x::{y, z::w}, v}; use super::c::d as e; use self::f::*; use std::g; \
+                fn h() { crate::i::j(); k!(a, crate::l::m(b)) }";
+    let mut facts = Facts::default();
+    facts.visit_file(&syn::parse_file(code).unwrap());
+    let source = Source {
+        folder: "a".into(),
+        path: PathBuf::new(),
+        module: vec!["a".into(), "b".into()],
+        code: String::new(),
+        facts,
+    };
+    let joined = |paths: &[Vec<String>]| {
+        let paths = paths.iter().filter_map(|path| source.absolute(path));
+        paths.map(|path| path.join("::")).collect::<Vec<_>>()
+    };
+    let expected = ["x::y", "x::z::w", "v", "a::c::d", "a::b::f"];
+    assert_eq!(joined(&source.facts.used), expected);
+    assert_eq!(joined(&source.facts.paths), ["i::j", "l::m"]);
 }
 
 #[test]
 fn folders_import_only_lower_layers() {
-    let layers: BTreeMap<_, _> = LAYERS.iter().copied().collect();
-    let sources = sources_below("src", None);
-    // A name at the crate root is a re-export: `crate::Request` counts as an import of `plan`.
-    let top = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();
-    let mut reexports = BTreeMap::new();
-    for line in top
-        .lines()
-        .filter_map(|l| l.trim().strip_prefix("pub use "))
-    {
-        let (target, names) = line.split_once("::").expect("a path");
-        for name in names.split(|c: char| !c.is_alphanumeric() && c != '_') {
-            reexports.insert(name.to_string(), target.to_string());
-        }
-    }
-    let mut violations = Vec::new();
-    for source in &sources {
-        let Source {
-            folder, path, code, ..
-        } = source;
-        // These name what others offer.
-        if folder == "lib" || folder == "internal" {
-            continue;
-        }
-        let Some(below) = layers.get(folder.as_str()) else {
-            violations.push(format!(
-                "{}: LAYERS lacks the folder {folder}",
-                path.display()
-            ));
-            continue;
-        };
-        for import in imports(code) {
-            let target = reexports.get(&import).unwrap_or(&import);
-            let allowed = target == folder
-                || SHARED.contains(&target.as_str())
-                || below.contains(&target.as_str());
-            if !allowed && layers.contains_key(target.as_str()) {
-                violations.push(format!("{} imports {target}", path.display()));
-            }
-        }
-    }
-    assert!(violations.is_empty(), "{}", violations.join("\n"));
-}
-
-#[test]
-fn layers_have_no_cycle() {
     for (i, (folder, below)) in LAYERS.iter().enumerate() {
-        for import in *below {
-            let at = LAYERS.iter().position(|(f, _)| f == import).unwrap();
-            assert!(
-                at < i,
-                "{folder} is listed before {import}, which it imports"
-            );
-        }
+        let is_lower = |import: &&str| LAYERS[..i].iter().any(|(lower, _)| lower == import);
+        assert!(
+            below.iter().all(is_lower),
+            "{folder} precedes what it imports"
+        );
     }
+    let layers: BTreeMap<_, _> = LAYERS.iter().copied().collect();
+    let sources = sources_of(None);
+    // A name at the crate root is a re-export: `crate::Request` counts as an import of `plan`.
+    let top = sources
+        .iter()
+        .find(|source| source.module == ["lib"])
+        .unwrap();
+    let names = top.facts.used.iter();
+    let reexports: BTreeMap<_, _> = names
+        .map(|path| (&path[path.len() - 1], &path[0]))
+        .collect();
+    assert_none(sources.iter().filter(|s| !s.is_front()).flat_map(|source| {
+        let Source {
+            folder,
+            path,
+            facts,
+            ..
+        } = source;
+        let below = *layers
+            .get(&**folder)
+            .unwrap_or_else(|| panic!("LAYERS lacks {folder}"));
+        let paths = facts.used.iter().chain(&facts.paths);
+        let roots = paths.filter_map(|path| source.absolute(path)?.into_iter().next());
+        let targets = roots.map(|name| reexports.get(&name).map_or(name.clone(), |&to| to.clone()));
+        let may = |to: &str| to == folder || SHARED.contains(&to) || below.contains(&to);
+        let higher = targets.filter(|to| layers.contains_key(&**to) && !may(to));
+        higher
+            .map(|to| (path.clone(), format!("imports {to}")))
+            .collect::<Vec<_>>()
+    }));
 }
 
 /// The manifests name no other crate of the workspace, but what tests need, and no crate that must
 /// not have unsafe code lacks the attribute that forbids it.
 #[test]
 fn crates_use_only_lower_crates() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("crates");
-    assert_eq!(fs::read_dir(&root).unwrap().count(), CRATES.len());
+    let crates = root().join("crates");
+    assert_eq!(fs::read_dir(&crates).unwrap().count(), CRATES.len());
     for (i, (name, below)) in CRATES.iter().enumerate() {
-        let manifest = fs::read_to_string(root.join(name).join("Cargo.toml")).unwrap();
+        let manifest = fs::read_to_string(crates.join(name).join("Cargo.toml")).unwrap();
         let (_, rest) = manifest.split_once("\n[dependencies]\n").unwrap();
         let dependencies = rest.split("\n[").next().unwrap();
         for (j, (other, _)) in CRATES.iter().enumerate() {
@@ -226,244 +334,246 @@ fn crates_use_only_lower_crates() {
             assert!(!used || below.contains(other), "{name} uses {other}");
             assert!(!below.contains(other) || j < i, "{name} precedes {other}");
         }
-        let top = fs::read_to_string(root.join(name).join("src/lib.rs")).unwrap();
+        let top = fs::read_to_string(crates.join(name).join("src/lib.rs")).unwrap();
         assert!(top.contains("\n#![forbid(unsafe_code)]\n"), "{name}");
     }
-}
-
-/// Returns the paths that the `use` declarations of `code` name, relative to the crate, for a file
-/// that is `module`.
-fn used(code: &str, module: &[String]) -> Vec<Vec<String>> {
-    let mut found = Vec::new();
-    for declaration in code.split("use ").skip(1) {
-        let tree: String = declaration.split(';').next().unwrap().into();
-        expand(
-            &mut tree.chars().filter(|c| !c.is_whitespace()).peekable(),
-            &[],
-            &mut found,
-        );
-    }
-    let absolute = |path: Vec<String>| {
-        let supers = path.iter().take_while(|name| *name == "super").count();
-        let base = match path.first()?.as_str() {
-            "crate" => return Some(path[1..].to_vec()),
-            "self" => [module, &path[1..]].concat(),
-            "super" => [
-                &module[..module.len().checked_sub(supers)?],
-                &path[supers..],
-            ]
-            .concat(),
-            _ => return None,
-        };
-        Some(base)
-    };
-    found.into_iter().filter_map(absolute).collect()
-}
-
-/// Appends the paths of a use tree, each after `prefix`.
-fn expand(
-    tree: &mut std::iter::Peekable<impl Iterator<Item = char>>,
-    prefix: &[String],
-    found: &mut Vec<Vec<String>>,
-) {
-    let mut path = prefix.to_vec();
-    let mut name = String::new();
-    let mut nested = false;
-    while let Some(c) = tree.next_if(|c| *c != '}' && *c != ',') {
-        match c {
-            ':' if !name.is_empty() => path.push(std::mem::take(&mut name)),
-            ':' => {}
-            '{' => {
-                nested = true;
-                expand(tree, &path, found);
-                while tree.next_if_eq(&',').is_some() {
-                    expand(tree, &path, found);
-                }
-                tree.next();
-            }
-            c => name.push(c),
-        }
-    }
-    if !nested {
-        path.push(name);
-        found.push(path);
-    }
-}
-
-#[test]
-fn use_trees_are_expanded() {
-    let module = ["a", "b"].map(String::from);
-    let code = "use crate::{x::{y, z::w}, v};\npub use super::c::d; use self::e; use std::f;";
-    let found: Vec<_> = used(code, &module).iter().map(|p| p.join("::")).collect();
-    assert_eq!(found, ["x::y", "x::z::w", "v", "a::c::d", "a::b::e"]);
 }
 
 /// No two files import each other, directly or through others, but a module and its children.
 #[test]
 fn files_have_no_cycle() {
-    let mut roots = vec![sources_below("src", None)];
-    let of = |name: &str| sources_below(&format!("crates/{name}/src"), Some(name));
-    roots.extend(CRATES.iter().map(|(name, _)| of(name)));
-    for sources in &roots {
-        assert_no_cycle(sources);
+    for of_crate in [None]
+        .into_iter()
+        .chain(CRATES.iter().map(|(name, _)| Some(*name)))
+    {
+        let sources = sources_of(of_crate);
+        let files: BTreeMap<_, _> = sources
+            .iter()
+            .filter(|source| !source.is_front())
+            .map(|source| (source.module.clone(), source))
+            .collect();
+        let imported = |source: &Source| {
+            let file = |path: Vec<String>| {
+                let mut prefixes = (1..=path.len()).rev().map(|n| path[..n].to_vec());
+                prefixes.find(|prefix| files.contains_key(prefix))
+            };
+            let paths = source
+                .facts
+                .used
+                .iter()
+                .filter_map(|path| source.absolute(path));
+            let targets = paths
+                .filter_map(file)
+                .filter(|to| !source.module.starts_with(to));
+            targets.collect::<Vec<_>>()
+        };
+        let edges: BTreeMap<_, _> = files.iter().map(|(name, s)| (name, imported(s))).collect();
+        let is_cyclic = |file: &&&Vec<String>| {
+            let (mut seen, mut work) = (BTreeSet::new(), vec![**file]);
+            while let Some(file) = work.pop() {
+                work.extend(edges[file].iter().filter(|next| seen.insert(*next)));
+            }
+            seen.contains(**file)
+        };
+        let names: Vec<_> = files.keys().collect();
+        let cyclic: Vec<_> = names.iter().filter(is_cyclic).collect();
+        assert!(cyclic.is_empty(), "{cyclic:?}");
     }
 }
 
-fn assert_no_cycle(sources: &[Source]) {
-    let files = sources
-        .iter()
-        .filter(|s| s.module != ["lib"] && s.module != ["internal"]);
-    let files: BTreeMap<Vec<String>, &str> =
-        files.map(|s| (s.module.clone(), s.code.as_str())).collect();
-    let imported = |name: &[String], code: &str| -> Vec<Vec<String>> {
-        let target = |path: Vec<String>| {
-            let prefixes = (1..=path.len()).rev().map(|n| path[..n].to_vec());
-            prefixes
-                .into_iter()
-                .find(|prefix| files.contains_key(prefix))
-        };
-        let targets = used(code, name).into_iter().filter_map(target);
-        targets.filter(|to| !name.starts_with(to)).collect()
-    };
-    let edges: BTreeMap<_, _> = files
-        .iter()
-        .map(|(name, code)| (name, imported(name, code)))
-        .collect();
-    let reaches = |from: &Vec<String>, to: &Vec<String>| {
-        let (mut seen, mut work) = (BTreeSet::new(), vec![from]);
-        while let Some(file) = work.pop() {
-            work.extend(edges[file].iter().filter(|next| seen.insert(*next)));
-        }
-        seen.contains(to)
-    };
-    let cyclic = files.keys().filter(|file| reaches(file, file));
-    let cyclic: Vec<String> = cyclic.map(|file| file.join("::")).collect();
-    assert!(cyclic.is_empty(), "{cyclic:?}");
-}
-
+/// Law 3.
 #[test]
 fn pure_folders_use_no_threads_clocks_or_files() {
-    let forbidden = [
+    let words = [
         "std::thread",
         "std::fs",
         "Instant",
         "SystemTime",
         "thread::",
     ];
-    let mut violations = Vec::new();
-    for source in sources() {
-        if !PURE.contains(&source.folder.as_str()) {
-            continue;
-        }
-        for word in forbidden {
-            if source.code.contains(word) {
-                violations.push(format!("{} uses {word}", source.path.display()));
-            }
-        }
-    }
-    assert!(violations.is_empty(), "{}", violations.join("\n"));
+    assert_without(&words, |source| PURE.contains(&&*source.folder), &[]);
 }
 
-/// The lines of the given folders that break a law, but those of the `exempt` files.
-fn lines_that(breaks: impl Fn(&str) -> bool, folders: &[&str], exempt: &[&str]) -> String {
-    let mut violations = Vec::new();
-    for source in sources() {
-        if !folders.contains(&&*source.folder) || exempt.iter().any(|f| source.path.ends_with(f)) {
-            continue;
-        }
-        for line in source.code.lines().filter(|line| breaks(line)) {
-            violations.push(format!("{}: {}", source.path.display(), line.trim()));
-        }
-    }
-    violations.join("\n")
-}
-
-/// Every folder of `src` and every crate.
-fn all_folders() -> Vec<&'static str> {
-    let folders = LAYERS.iter().map(|(folder, _)| *folder);
-    folders
-        .chain(CRATES.iter().map(|(name, _)| *name))
-        .collect()
-}
-
-/// Whether a line compares the name of an algorithm.
-fn compares_names(line: &str) -> bool {
-    let compared = ["a", "algorithm", "row"].iter().flat_map(|value| {
-        let names = [format!("{value}.name()"), format!("{value}.name")];
-        names.into_iter().flat_map(|name| {
-            [
-                format!("{name} == "),
-                format!("{name} != "),
-                format!("match {name} "),
-                format!("match &*{name} "),
-                format!("matches!({name}"),
-                format!("matches!(&*{name}"),
-                format!("contains(&{name}"),
-                format!("contains(&&*{name}"),
-            ]
-        })
-    });
-    let compared: Vec<String> = compared.collect();
-    compared.iter().any(|comparison| line.contains(comparison))
-}
-
-/// Differences between algorithms are fields of their rows. Names are read by the registry alone.
+/// Law 1: differences between algorithms are fields of their rows. Names are read by the registry
+/// alone.
 #[test]
 fn nothing_dispatches_on_algorithm_names() {
+    let compared = ["a", "algorithm", "row"].into_iter().flat_map(|value| {
+        let names = [format!("{value}.name()"), format!("{value}.name")];
+        names.into_iter().flat_map(|name| {
+            let before = ["match ", "match &*", "matches!(", "matches!(&*"];
+            let before = before.map(|before| format!("{before}{name}"));
+            let within = ["contains(&", "contains(&&*"].map(|before| format!("{before}{name}"));
+            let after = [" == ", " != "].map(|after| format!("{name}{after}"));
+            before.into_iter().chain(within).chain(after)
+        })
+    });
+    let words: Vec<String> = compared.collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let finds = |code: &str| words.iter().any(|word| code.contains(word));
+    assert!(finds("if algorithm.name() == name {") && finds("find(|a| a.name() != \"ring\")"));
+    assert!(!finds("let name = algorithm.name();"));
     let folders = ["plan", "measure", "formats", "pictures", "steady", "cli"];
-    let readers = ["registry.rs", "registry/composition.rs"];
-    assert_eq!(lines_that(compares_names, &folders, &readers), "");
-    assert!(compares_names("if algorithm.name() == name {"));
-    assert!(compares_names("rows.find(|a| a.name() != \"ring\")"));
-    assert!(!compares_names("let name = algorithm.name();"));
+    let readers = ["registry.rs", "registry/composition.rs", "cli/src/ask.rs"];
+    assert_without(
+        &words,
+        |source| folders.contains(&&*source.folder),
+        &readers,
+    );
 }
 
-/// Whether a line leaks memory, or has a static that can grow.
-fn grows(line: &str) -> bool {
-    let cells = ["Mutex<", "RwLock<", "Lazy", "OnceLock<", "OnceCell<"];
-    let is_static = line.contains("static ") && line.contains(": ");
-    is_static && cells.iter().any(|cell| line.contains(cell)) || line.contains("leak(")
-}
-
+/// Law 1: a library is loaded once, and stays so.
 #[test]
 fn nothing_is_leaked_and_no_static_grows() {
-    // A library is loaded once, and stays so.
-    let exempt = ["mpi/binding/library.rs"];
-    assert_eq!(lines_that(grows, &all_folders(), &exempt), "");
+    let grows = |line: &str| {
+        let cells = ["Mutex<", "RwLock<", "Lazy", "OnceLock<", "OnceCell<"];
+        let is_static = line.contains("static ") && line.contains(": ");
+        is_static && cells.iter().any(|cell| line.contains(cell)) || line.contains("leak(")
+    };
     assert!(grows(
         "static NAMED: Mutex<BTreeMap<String, Row>> = Mutex::new(BTreeMap::new());"
     ));
     assert!(grows("let name = name.leak();") && !grows("static ALL: [Algorithm; 9] = rows();"));
+    let sources = sources().into_iter();
+    let sources = sources.filter(|source| !source.path.ends_with("mpi/binding/library.rs"));
+    assert_none(sources.flat_map(|source| {
+        let lines = source.code.lines().filter(|line| grows(line));
+        let lines: Vec<_> = lines
+            .map(|line| (source.path.clone(), line.to_string()))
+            .collect();
+        lines
+    }));
+}
+
+/// Law 2: what checks, times and executes schedules asks the rules.
+#[test]
+fn whoever_orders_steps_asks_the_rules() {
+    let askers = [
+        "check/deadlock",
+        "simulate/mod",
+        "simulate/stream",
+        "run/exec/program",
+        "run/exec/sequence",
+        "run/clock",
+    ];
+    let sources = sources_of(None);
+    for asker in askers {
+        let Some(source) = sources
+            .iter()
+            .find(|s| s.path.ends_with(format!("src/{asker}.rs")))
+        else {
+            panic!("{asker} is gone");
+        };
+        let mut used = source
+            .facts
+            .used
+            .iter()
+            .filter_map(|path| source.absolute(path));
+        assert!(used.any(|path| path[0] == "rules"), "{asker} asks no rules");
+    }
+}
+
+/// Law 4: a limit stands once: no two files have a constant of the same name and number, but these,
+/// which limit different things.
+#[test]
+fn a_limit_stands_once() {
+    let different = ["MAX_RANKS", "MAX_WORD", "ROUNDS"];
+    assert_one_each(&places(|_, line| {
+        let line = line
+            .trim_start_matches("pub ")
+            .trim_start_matches("pub(super) ");
+        let constant = line
+            .trim_start_matches("pub(crate) ")
+            .strip_prefix("const ")?;
+        let (name, value) = constant.strip_suffix(';')?.split_once(" = ")?;
+        let is_number = value.len() > 1 && value.starts_with(|c: char| c.is_ascii_digit());
+        let is_other = different.contains(&name.split(':').next()?);
+        (is_number && !is_other).then(|| format!("{name} = {value}"))
+    }));
+}
+
+/// Law 5: one loop of repetitions, one builder of an outcome.
+#[test]
+fn all_runs_share_a_loop_and_an_outcome() {
+    let found = places(|_, line| {
+        let is_loop =
+            line.starts_with("for ") && line.contains(" in 0..") && line.contains("repetitions {");
+        let builds = line == "Outcome {" || line.ends_with(" = Outcome {");
+        (is_loop || builds).then(|| if is_loop { "loop" } else { "outcome" }.to_string())
+    });
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["loop", "outcome"]);
+    assert_one_each(&found);
+}
+
+/// Law 7: a word names one public type of the library.
+#[test]
+fn a_word_names_one_public_type() {
+    assert_one_each(&places(|source, line| {
+        let of_library = source.path.starts_with(root().join("src"));
+        name_after(line, &["pub struct ", "pub enum ", "pub trait "]).filter(|_| of_library)
+    }));
+}
+
+/// Law 11: the ways to a model time.
+#[test]
+fn the_doors_to_a_model_time_are_few() {
+    let doors = places(|source, line| {
+        let name = name_after(line, &["pub fn "])?;
+        let is_door = ["simulate", "timed", "time", "stream", "closed_form"].contains(&&*name);
+        let is_here = ["simulate", "plan"].contains(&&*source.folder);
+        (is_door && is_here).then_some(name)
+    });
+    let doors: Vec<String> = doors
+        .iter()
+        .map(|(name, files)| format!("{name} {files:?}"))
+        .collect();
+    assert_eq!(doors.len(), 5, "{doors:#?}");
+}
+
+/// Law 13: only the command knows its arguments and a terminal; of the library only files of a form
+/// know JSON.
+#[test]
+fn only_the_command_knows_argv_and_a_terminal() {
+    let words = [
+        "env::args",
+        "terminal_size",
+        "is_terminal",
+        "clap::",
+        "indicatif",
+        "ExitCode",
+    ];
+    assert_without(&words, |source| source.folder != "cli", &[]);
+    let json = ["schedule/json.rs", "machine/links.rs", "src/error.rs"];
+    let of_crate = |source: &Source| CRATES.iter().any(|(name, _)| *name == source.folder);
+    assert_without(&["serde_json"], |source| !of_crate(source), &json);
 }
 
 /// The manifests build the sources without a test harness, so a test there would never run.
 #[test]
 fn sources_have_no_unit_tests() {
-    let is_test = |line: &str| line.contains("#[test]") || line.contains("cfg(test");
-    assert_eq!(lines_that(is_test, &all_folders(), &[]), "");
+    assert_without(&["#[test]", "cfg(test"], |_| true, &[]);
 }
 
 /// Comments fit into 100 columns, except tables, URLs and blocks of code.
 #[test]
 fn comments_are_wrapped() {
-    let mut violations = Vec::new();
     let folders = ["src", "crates", "benches", "examples", "tests"];
-    for path in folders.iter().flat_map(|folder| rust_files(folder)) {
-        let text = fs::read_to_string(&path).unwrap();
-        let mut in_code = false;
-        for (number, line) in text.lines().enumerate() {
-            let Some(comment) = line.trim_start().strip_prefix("//") else {
-                continue;
-            };
+    let files = folders.iter().flat_map(|folder| rust_files(folder));
+    assert_none(files.flat_map(|path| {
+        let (text, mut in_code) = (fs::read_to_string(&path).unwrap(), false);
+        let is_wide = |(number, line): (usize, &str)| {
+            let comment = line.trim_start().strip_prefix("//")?;
             let words = comment.trim_start_matches(['/', '!']).trim_start();
             in_code ^= words.starts_with("```");
             let literal = in_code || words.starts_with('|') || words.contains("://");
-            if line.chars().count() > 100 && !literal {
-                violations.push(format!("{}:{}", path.display(), number + 1));
-            }
-        }
-    }
-    assert!(violations.is_empty(), "{}", violations.join("\n"));
+            let wide = line.chars().count() > 100 && !literal;
+            wide.then(|| (path.clone(), format!("line {}", number + 1)))
+        };
+        text.lines()
+            .enumerate()
+            .filter_map(is_wide)
+            .collect::<Vec<_>>()
+    }));
 }
 
 /// Files of `run` that take primitives from elsewhere, though not on the way of a message.
@@ -485,25 +595,11 @@ const OWN_PRIMITIVES: &[&str] = &[
 /// Otherwise neither the model checker nor the record of cache lines would see them.
 #[test]
 fn runs_take_their_primitives_from_one_file() {
-    let mut violations = Vec::new();
-    for source in sources() {
-        let Source {
-            folder, path, code, ..
-        } = source;
-        let file = path.file_name().unwrap().to_string_lossy();
-        if folder != "run" || OWN_PRIMITIVES.contains(&&*file) {
-            continue;
-        }
-        for word in [
-            "std::sync",
-            "core::sync",
-            "parking_lot",
-            "crossbeam_channel",
-        ] {
-            if code.contains(word) {
-                violations.push(format!("{} uses {word}", path.display()));
-            }
-        }
-    }
-    assert!(violations.is_empty(), "{}", violations.join("\n"));
+    let words = [
+        "std::sync",
+        "core::sync",
+        "parking_lot",
+        "crossbeam_channel",
+    ];
+    assert_without(&words, |source| source.folder == "run", OWN_PRIMITIVES);
 }

@@ -7,7 +7,7 @@ use oneport::machine::{Eager, Links};
 use oneport::rules::{End, Event, NodeKind};
 use oneport::run::{Clock, Operator, Run, Team, TeamOptions, Workers, inputs};
 use oneport::schedule::{Direction, SharedPort};
-use oneport::simulate::explain::{Link, Reason};
+use oneport::simulate::explain::{Link, WaitReason};
 use oneport::simulate::{Prepared, Simulation, stream};
 use oneport::{Collective, CostModel, Layout, Order, Ports, Schedule, Span, Spans, Step};
 
@@ -120,9 +120,10 @@ fn schedule(random: &mut Random) -> Schedule {
     let shared = (0..lists).map(|_| shared_port(random, &ends, &programs));
     let shared = shared.collect();
     // What is right does not matter here, only how long messages take.
-    let collective = match random.chance(20) {
-        true => Collective::Barrier,
-        false => Collective::Allreduce,
+    let collective = if random.chance(20) {
+        Collective::Barrier
+    } else {
+        Collective::Allreduce
     };
     let schedule = Schedule::new(ports, collective, vec![everything; p], programs);
     schedule.unwrap().with_shared_ports(shared).unwrap()
@@ -169,9 +170,10 @@ fn cost(random: &mut Random, p: usize) -> (CostModel, Delays) {
     }
     let mut eager = Eager::None;
     if random.chance(25) {
-        (eager, delays.eager) = match random.chance(50) {
-            true => (Eager::All, Some(u64::MAX)),
-            false => (Eager::UpTo(8), Some(8)),
+        (eager, delays.eager) = if random.chance(50) {
+            (Eager::All, Some(u64::MAX))
+        } else {
+            (Eager::UpTo(8), Some(8))
         };
     }
     let late = delays.arrivals.clone();
@@ -344,13 +346,18 @@ fn assert_true_reasons(
         };
         assert_eq!(part, Some((link.start, link.end)), "{}", at());
         let next = chain.get(i + 1);
-        assert_eq!(next.is_none(), link.reason == Reason::Arrival, "{}", at());
+        assert_eq!(
+            next.is_none(),
+            link.reason == WaitReason::Arrival,
+            "{}",
+            at()
+        );
         let before = chain[..i].last();
         let is_heard_of = |end: &Link| !step(end).is_send() && !link.computes;
         // How long word of it, and the message, are on their way.
         let gap = match (link.reason, before.map(|link| link.reason)) {
-            (Reason::Partner, _) => latency(link),
-            (_, Some(Reason::Partner)) if !is_heard_of(link) => 0.0,
+            (WaitReason::Partner, _) => latency(link),
+            (_, Some(WaitReason::Partner)) if !is_heard_of(link) => 0.0,
             _ if is_heard_of(link) && delays.eager.is_none_or(|limit| bytes(link) > limit) => {
                 2.0 * latency(link)
             }
@@ -365,22 +372,22 @@ fn assert_true_reasons(
         let (reads, writes) = (naive::read(own), written(own));
         let same_rank = link.rank == next.rank && link.step >= next.step;
         let is_true = match link.reason {
-            Reason::Partner => {
+            WaitReason::Partner => {
                 assert_eq!(link.ready, next.ready, "{}", at());
                 own.is_send() != other.is_send() && link.rank != next.rank
                     || step(link).peer() == Some(link.rank)
             }
             _ if link.ready != next.end => false,
-            Reason::Data if link.step == next.step => link.computes && !next.computes,
-            Reason::Data => same_rank && intersect(&reads, &written(other)),
-            Reason::Overwrites => {
+            WaitReason::Data if link.step == next.step => link.computes && !next.computes,
+            WaitReason::Data => same_rank && intersect(&reads, &written(other)),
+            WaitReason::Overwrites => {
                 same_rank && intersect(&writes, &[naive::read(other), written(other)].concat())
             }
-            Reason::Port => same_rank && naive::same_port(schedule.ports(), own, other),
-            Reason::Computation => {
+            WaitReason::Port => same_rank && naive::same_port(schedule.ports(), own, other),
+            WaitReason::Computation => {
                 same_rank && !cost.overlaps() && (link.computes || next.computes)
             }
-            Reason::SharedPort => schedule.shared_ports().iter().any(|port| {
+            WaitReason::SharedPort => schedule.shared_ports().iter().any(|port| {
                 let of = |link: &Link| port.steps.iter().position(|&s| s == (link.rank, link.step));
                 of(next).zip(of(link)).is_some_and(|(a, b)| a + 1 == b)
             }),

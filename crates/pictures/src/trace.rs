@@ -11,7 +11,7 @@ use oneport::internal::{Matching, NONE, max_time};
 use oneport::machine::{CostModel, Ports};
 use oneport::rules::{End, Event};
 use oneport::schedule::{Schedule, Spans, Step};
-use oneport::simulate::explain::Reason;
+use oneport::simulate::explain::WaitReason;
 use oneport::simulate::{Prepared, Simulation};
 
 /// The origin of a [`Trace`]'s times.
@@ -88,7 +88,7 @@ pub struct Activity {
     pub critical: bool,
     /// Why it starts no earlier, in model time, and the rank and event that it waits for; `None` if
     /// for nothing, or only for its rank's arrival.
-    pub why: Option<(Reason, (usize, Event))>,
+    pub why: Option<(WaitReason, (usize, Event))>,
 }
 
 impl Activity {
@@ -125,7 +125,7 @@ pub struct Wait {
     /// Whether it is part of a cycle of steps that wait for each other.
     pub in_cycle: bool,
     /// The step of its rank that it waits for, if it does, and why.
-    pub behind: Option<(usize, Reason)>,
+    pub behind: Option<(usize, WaitReason)>,
     /// Whether no step of its peer meets it.
     pub alone: bool,
 }
@@ -234,7 +234,7 @@ impl Trace {
             a.critical = critical.contains(&node);
             let (side, reason, wait) = reasons.binding(node, end);
             let partner = reasons.at((node, side)).0 != a.rank;
-            let partner = partner.then_some((Reason::Partner, (node, side)));
+            let partner = partner.then_some((WaitReason::Partner, (node, side)));
             let awaited = partner.or(wait.map(|wait| (reason, wait)));
             let why = awaited.map(|(reason, end)| (reason, reasons.at(end)));
             a.why = why.filter(|_| a.start > 0.0);

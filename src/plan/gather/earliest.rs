@@ -16,13 +16,11 @@
 //!
 //! Example, links 0-1, 1-2, 1-3, 2-4 of cost 1, root 0: 3→1 and 4→2; then 2→1; then 1→0.
 
-use super::subsets::{Parts, Sets};
+use super::subsets::{EXACT, Parts, Sets};
 use super::tree_costs::TreeCosts;
 use super::{GatherTree, fastest};
 use crate::plan::prelude::*;
 
-/// Maximum number of ranks for which the tree is the best one.
-const EXACT: usize = 12;
 /// Approximate number of messages to compare for all free roots together: about a second.
 const MAX_WORK: usize = 1 << 28;
 
@@ -38,9 +36,10 @@ pub(in crate::plan) fn reduction_tree(
     root: Option<usize>,
 ) -> Result<GatherTree> {
     let costs = TreeCosts::of_reduction(cost, size, combine);
-    match costs.ranks() <= EXACT {
-        true => Sets::new(&costs, Parts::All, 1, EXACT)?.tree(root),
-        false => tree(&costs, root),
+    if costs.ranks() <= EXACT {
+        Sets::new(&costs, Parts::All, 1, EXACT)?.tree(root)
+    } else {
+        tree(&costs, root)
     }
 }
 
@@ -88,9 +87,10 @@ fn to_root(costs: &TreeCosts, root: usize) -> Option<(f64, GatherTree)> {
         informed.push(to);
         for &r in &waiting {
             // A sender that is busy for longer may no longer be the best one.
-            let senders = match offers[r].1 == from {
-                true => &informed[..],
-                false => &[to],
+            let senders = if offers[r].1 == from {
+                &informed[..]
+            } else {
+                &[to]
             };
             let kept = (offers[r].1 != from).then_some(offers[r]);
             let all = kept

@@ -22,7 +22,7 @@
 //! 982, where adjacent trees take 983 and rank-ordered ones 986.
 
 use super::decreasing::decreasing;
-use super::subsets::{Parts, Sets};
+use super::subsets::{EXACT, MAX_EXACT, Parts, Sets};
 use super::tree_costs::TreeCosts;
 use super::weakly_ordered::sorted_by_completion;
 use super::{GatherProblem, GatherTree, earliest, optimal, two_groups};
@@ -39,10 +39,6 @@ tree_rows!(
     }
 );
 
-/// Maximum number of ranks for [`exact`].
-pub const MAX_EXACT: usize = 16;
-/// Maximum number of ranks for which [`tree`] is exact.
-const EXACT: usize = 12;
 /// Approximate number of table entries that the search fills in all tries together, and the maximum
 /// number of tries.
 const MAX_SEARCH_ENTRIES: usize = 1 << 17;
@@ -149,7 +145,7 @@ fn copy_children(
 /// The best tree of all, in `O(p 2^p)` memory.
 ///
 /// # Errors
-/// More than [`MAX_EXACT`] ranks, or links that do not connect all ranks.
+/// More than 16 ranks, or links that do not connect all ranks.
 pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
     Sets::new(&TreeCosts::of(problem), Parts::All, 1, MAX_EXACT)?.tree(problem.root())
 }

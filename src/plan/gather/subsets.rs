@@ -4,6 +4,11 @@ use super::tree_costs::TreeCosts;
 use super::{Child, GatherTree, ensure_few, fastest};
 use crate::plan::prelude::*;
 
+/// Maximum number of ranks for which trees of one port are the best ones.
+pub(super) const EXACT: usize = 12;
+/// Maximum number of ranks for which the best ones are found on demand.
+pub(super) const MAX_EXACT: usize = 16;
+
 /// The sets of ranks that a message may have the data of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parts {
@@ -55,9 +60,10 @@ impl<'a> Sets<'a> {
         let p = costs.ranks();
         ensure_few(p, max_ranks, "the best of all trees is computed")?;
         let links_differ = costs.cost.links().is_some();
-        let receivers = match links_differ || costs.copy.iter().any(|&c| c > 0.0) {
-            true => p,
-            false => 1,
+        let receivers = if links_differ || costs.copy.iter().any(|&c| c > 0.0) {
+            p
+        } else {
+            1
         };
         let ports = ports.min(p.max(2) - 1);
         let size = |set: usize| members(p, set).map(|r| costs.size((r, r))).sum();
@@ -93,9 +99,10 @@ impl<'a> Sets<'a> {
 
     /// The time of the best tree over `set` to its member `root`.
     fn tree_time(&self, set: usize, root: usize) -> f64 {
-        match set == 1 << root {
-            true => 0.0,
-            false => self.time(self.ports - 1, set & !(1 << root), root),
+        if set == 1 << root {
+            0.0
+        } else {
+            self.time(self.ports - 1, set & !(1 << root), root)
         }
     }
 
@@ -115,10 +122,10 @@ impl<'a> Sets<'a> {
                     last = LastMessage { end, part, from };
                 }
             };
-            match self.links_differ {
-                true => members(self.costs.ranks(), part)
-                    .for_each(|x| offer((self.tree_time(part, x), x))),
-                false => offer(self.best[part]),
+            if self.links_differ {
+                members(self.costs.ranks(), part).for_each(|x| offer((self.tree_time(part, x), x)))
+            } else {
+                offer(self.best[part])
             }
         });
         last

@@ -22,7 +22,7 @@
 //! Example, `m = 10,10,2,50`, `alpha = 5`, `beta = 1`, `gamma = 0`: 32, root 3 receives `{0}`, then
 //! `{1,2}`.
 
-use super::subsets::{Parts, Sets};
+use super::subsets::{EXACT, MAX_EXACT, Parts, Sets};
 use super::tree_costs::TreeCosts;
 use super::{GatherProblem, GatherTree, optimal, rank_ordered};
 use crate::plan::gather::row::{table_of_pairs, tree_rows};
@@ -36,11 +36,6 @@ tree_rows!(
         volume: "those of that tree",
     }
 );
-
-/// Maximum number of ranks for [`exact`].
-pub const MAX_EXACT: usize = 16;
-/// Maximum number of ranks for which [`tree`] is exact.
-const EXACT: usize = 12;
 
 /// The best tree found: see the [module documentation](self). Takes as long as [`optimal::tree`]
 /// for more than 12 ranks.
@@ -89,7 +84,7 @@ pub(super) fn sorted_by_completion(problem: &GatherProblem, mut tree: GatherTree
 /// The best weakly ordered tree. See the [module documentation](self) for the time.
 ///
 /// # Errors
-/// More than [`MAX_EXACT`] ranks, or links that connect no such tree.
+/// More than 16 ranks, or links that connect no such tree.
 pub fn exact(problem: &GatherProblem) -> Result<GatherTree> {
     Sets::new(&TreeCosts::of(problem), Parts::Ranges, 1, MAX_EXACT)?.tree(problem.root())
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::{Result, bail};
 use oneport::simulate::Simulation;
-use oneport::simulate::explain::{Link, Reason};
+use oneport::simulate::explain::{Link, WaitReason};
 use oneport::{CostModel, Schedule};
 use oneport_pictures::Columns;
 use serde::Serialize;
@@ -129,36 +129,38 @@ impl Explained {
                 false => "then".to_string(),
             };
             let mut because = match link.reason {
-                Reason::Arrival if cost.arrival(rank) > 0.0 => {
+                WaitReason::Arrival if cost.arrival(rank) > 0.0 => {
                     format!("rank {rank} arrives at {}", unit.show(cost.arrival(rank)))
                 }
-                Reason::Arrival if is_later => format!("it waits for latency alone, for {later}"),
-                Reason::Arrival => "it waits for nothing".to_string(),
-                Reason::Partner if link.start == 0.0 => "it starts at once".to_string(),
-                Reason::Partner if !is_later => format!("rank {other} is ready no earlier"),
-                Reason::Partner if words.starts_with("send") => {
+                WaitReason::Arrival if is_later => {
+                    format!("it waits for latency alone, for {later}")
+                }
+                WaitReason::Arrival => "it waits for nothing".to_string(),
+                WaitReason::Partner if link.start == 0.0 => "it starts at once".to_string(),
+                WaitReason::Partner if !is_later => format!("rank {other} is ready no earlier"),
+                WaitReason::Partner if words.starts_with("send") => {
                     format!("rank {other} is ready at {ready}, and heard of {later} later")
                 }
-                Reason::Partner => {
+                WaitReason::Partner => {
                     format!("the message of rank {other} starts {later} before and is on its way")
                 }
-                Reason::Data if is_later => {
+                WaitReason::Data if is_later => {
                     format!("it needs the result of {by}, there at {ready}")
                 }
-                Reason::Data => format!("it needs the result of {by}"),
-                Reason::Overwrites => format!("it overwrites what {by} uses until {ready}"),
-                Reason::Port => format!("its port is kept until {ready} by {by}"),
-                Reason::SharedPort if other == rank => {
+                WaitReason::Data => format!("it needs the result of {by}"),
+                WaitReason::Overwrites => format!("it overwrites what {by} uses until {ready}"),
+                WaitReason::Port => format!("its port is kept until {ready} by {by}"),
+                WaitReason::SharedPort if other == rank => {
                     format!("a port that ranks share is kept until {ready} by {by}")
                 }
-                Reason::SharedPort => {
+                WaitReason::SharedPort => {
                     format!("a port shared with rank {other} is kept until {ready} by its {by}")
                 }
                 _ if is_later => format!("a rank computes alone, and {by} ends at {ready}"),
                 _ => format!("a rank computes alone, and {by} ends then"),
             };
-            let waits_for_latency = link.reason == Reason::Arrival && link.ready == 0.0;
-            if is_later && link.reason != Reason::Partner && !waits_for_latency {
+            let waits_for_latency = link.reason == WaitReason::Arrival && link.ready == 0.0;
+            if is_later && link.reason != WaitReason::Partner && !waits_for_latency {
                 because += &format!("; word of it and the message are on their way for {later}");
             }
             let step = link.step;

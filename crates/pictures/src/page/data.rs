@@ -18,7 +18,7 @@ use oneport::machine::CostModel;
 use oneport::rules::End;
 use oneport::schedule::Schedule;
 use oneport::simulate::Simulation;
-use oneport::simulate::explain::Reason;
+use oneport::simulate::explain::WaitReason;
 
 /// A transfer or a computation. A transfer has two ends; the second end of a computation is its
 /// first.
@@ -94,9 +94,10 @@ impl PageData<'_> {
         let nodes = self.nodes(&instants, &mut names, (&buffers, finest.as_ref()));
         let [parts, reasons] = names.map(|numbers| numbers.names);
         let lanes: Vec<String> = (0..trace.lists()).map(|l| trace.list_name(l)).collect();
-        let compute_lanes = match computations_overlap(trace) {
-            true => trace.compute_lanes().1,
-            false => 0,
+        let compute_lanes = if computations_overlap(trace) {
+            trace.compute_lanes().1
+        } else {
+            0
         };
         let lists = self.history.contents().iter();
         let mut json = json!({
@@ -166,7 +167,7 @@ impl PageData<'_> {
             node.color = color(number);
             node.bytes = a.bytes;
             node.critical = a.critical;
-            let code = |(side, reason, wait): (End, Reason, Option<(usize, End)>)| {
+            let code = |(side, reason, wait): (End, WaitReason, Option<(usize, End)>)| {
                 let reason = names[1].number(format!("{reason:?}").to_lowercase());
                 let (awaited, end) = wait.unwrap_or((old, side));
                 let back = place[old] as i64 - place[awaited] as i64;
@@ -174,9 +175,10 @@ impl PageData<'_> {
             };
             let ends = &[End::Sender, End::Receiver][usize::from(!delayed || a.port.is_none())..];
             let bindings = ends.iter().map(|&end| reasons.binding(old, end));
-            node.after = match self.timed {
-                true => bindings.map(code).collect(),
-                false => reasons.waits(old).map(code).collect(),
+            node.after = if self.timed {
+                bindings.map(code).collect()
+            } else {
+                reasons.waits(old).map(code).collect()
             };
             if self.writes(a) {
                 node.writes = buffers.written(a.rank, a.step);
@@ -268,9 +270,10 @@ fn legend(trace: &Trace, finest: Option<&FinestParts>) -> Value {
     let entries = entries
         .iter()
         .map(|(&n, name)| json!([color(Some(n)), name]));
-    let title = match trace.blocks.is_empty() {
-        true => "Colours:",
-        false => "Colour of the first block that a message carries:",
+    let title = if trace.blocks.is_empty() {
+        "Colours:"
+    } else {
+        "Colour of the first block that a message carries:"
     };
     json!({"title": title, "entries": entries.collect::<Value>()})
 }

@@ -1,6 +1,6 @@
 //! Tests of what pages say of waiting ranks, against the reasons of the simulator.
 
-use oneport::simulate::explain::{Link, Reason};
+use oneport::simulate::explain::{Link, WaitReason};
 
 use super::schedule::{CASES, cost, drawn};
 use super::{Browser, VIEWS, folder};
@@ -15,15 +15,15 @@ fn words(link: &Link, before: Option<&Link>, is_late: bool) -> String {
     let by = before.map(|before| format!("step {} (", before.step));
     let by = by.unwrap_or_default();
     match link.reason {
-        Reason::Arrival if is_late => format!("rank {} arrives at", link.rank),
-        Reason::Data => format!("needs the result of {by}"),
-        Reason::Overwrites => format!("overwrites what {by}"),
-        Reason::Port => format!("by {by}"),
-        Reason::Computation => format!("computes alone, and {by}"),
-        Reason::Partner if before.is_some_and(|before| before.start < link.start) => {
+        WaitReason::Arrival if is_late => format!("rank {} arrives at", link.rank),
+        WaitReason::Data => format!("needs the result of {by}"),
+        WaitReason::Overwrites => format!("overwrites what {by}"),
+        WaitReason::Port => format!("by {by}"),
+        WaitReason::Computation => format!("computes alone, and {by}"),
+        WaitReason::Partner if before.is_some_and(|before| before.start < link.start) => {
             format!("the message of rank {} is on its way", before.unwrap().rank)
         }
-        Reason::Partner => format!("rank {} is ready no earlier", before.unwrap().rank),
+        WaitReason::Partner => format!("rank {} is ready no earlier", before.unwrap().rank),
         _ => String::new(),
     }
 }
@@ -56,7 +56,7 @@ fn pages_give_the_reasons_of_the_simulator() {
                     assert!(line.contains("starts at once"), "{arguments}: {line}");
                     continue;
                 }
-                let links = if chain[0].reason == Reason::Partner {
+                let links = if chain[0].reason == WaitReason::Partner {
                     2
                 } else {
                     1
