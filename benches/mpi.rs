@@ -339,9 +339,10 @@ fn candidates(request: &Request) -> oneport::Result<Vec<Choice>> {
 /// The fastest of the candidates in words, and the medians of its schedule and of the library's
 /// function, in nanoseconds.
 fn measure(world: &mut World, request: &Request) -> oneport::Result<(String, [f64; 2])> {
-    let operator = match request.get_collective().reduces() {
-        true => Operator::<f32>::try_from(Op::SUM)?,
-        false => Operator::none(),
+    let operator = if request.get_collective().reduces() {
+        Operator::<f32>::try_from(Op::SUM)?
+    } else {
+        Operator::none()
     };
     let bytes = request.elements() * size_of::<f32>();
     let repetitions = ((64 << 20) / bytes.max(1)).clamp(30, 1000);
@@ -368,9 +369,10 @@ fn measure(world: &mut World, request: &Request) -> oneport::Result<(String, [f6
         algorithm, request, ..
     } = &candidates[fastest];
     let count = request.get_segments().sizes().len();
-    let segments = match algorithm.segmented && count > 1 {
-        true => format!(", {count} segments"),
-        false => String::new(),
+    let segments = if algorithm.segmented && count > 1 {
+        format!(", {count} segments")
+    } else {
+        String::new()
     };
     Ok((
         format!("{}{segments}", algorithm.name()),

@@ -171,9 +171,10 @@ fn run_as<T: Element>(
     op: Op,
     case: usize,
 ) -> oneport::Result<()> {
-    let operator = match schedule.collective().kind().reduces() {
-        true => Operator::<T>::try_from(op)?,
-        false => Operator::none(),
+    let operator = if schedule.collective().kind().reduces() {
+        Operator::<T>::try_from(op)?
+    } else {
+        Operator::none()
     };
     let proof = schedule.check();
     for eager in [true, false] {
@@ -309,9 +310,10 @@ fn random_programs(world: &mut World, thin: usize) -> oneport::Result<usize> {
             let outcome = run.eager(eager).on(world)?;
             let own = world.rank();
             let right = own >= shape.ranks || outcome.outputs[own] == expected[own];
-            let verdict = match right {
-                true => Ok(()),
-                false => Err(wrong(format!("random program {number}, eager {eager}"))),
+            let verdict = if right {
+                Ok(())
+            } else {
+                Err(wrong(format!("random program {number}, eager {eager}")))
             };
             world.agree(verdict)?;
         }

@@ -236,9 +236,10 @@ impl Bench {
 
     /// Returns the cost model for planning: that of the first state.
     fn cost(&self) -> CostModel {
-        let calibrated = match self.measuring {
-            true => self.states().with(0, |state| state.cost.clone()),
-            false => None,
+        let calibrated = if self.measuring {
+            self.states().with(0, |state| state.cost.clone())
+        } else {
+            None
         };
         calibrated.unwrap_or_else(|| CostModel::new(1000.0, 0.1))
     }

@@ -68,8 +68,5 @@ fn raise(class: fn(Python<'_>) -> PyResult<&Bound<'_, PyType>>, message: String)
 
 /// An error of the library.
 pub(crate) fn error(error: &oneport::Error) -> PyErr {
-    match error.is_usage() {
-        true => UsageError::new_err(error.to_string()),
-        false => Error::new_err(error.to_string()),
-    }
+    if error.is_usage() { UsageError::new_err(error.to_string()) } else { Error::new_err(error.to_string()) }
 }

@@ -318,9 +318,10 @@ impl WrongRun<'_> {
             FindingKind::Contributions
         };
         let mut why = self.why(permuted);
-        let origin = match permuted {
-            true => Origin::default(),
-            false => tracer.origin(rank, position),
+        let origin = if permuted {
+            Origin::default()
+        } else {
+            tracer.origin(rank, position)
         };
         if !permuted {
             why += &format!("; {}", origin.words(rank, tracer));

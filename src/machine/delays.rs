@@ -22,7 +22,7 @@ pub enum Eager {
     None,
     /// All.
     All,
-    /// Those of at most so many bytes.
+    /// Messages of at most this many bytes.
     #[serde(untagged)]
     UpTo(u64),
 }

@@ -79,9 +79,10 @@ pub(super) fn expand(levels: &[Level], ranks: Option<usize>) -> Result<Links, St
     Ok(Links {
         alpha: matrix(|level| level.alpha),
         beta: matrix(|level| level.beta),
-        latency: match levels.iter().any(|level| level.latency != 0.0) {
-            true => latency(),
-            false => Vec::new(),
+        latency: if levels.iter().any(|level| level.latency != 0.0) {
+            latency()
+        } else {
+            Vec::new()
         },
         ..Links::default()
     })

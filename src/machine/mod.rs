@@ -371,13 +371,15 @@ impl CostModel {
             Some(first) => (first.alpha, pieces::min_rate(&pieces.transfer)),
             None => (linear.alpha, linear.beta),
         };
-        let gamma = match pieces.combine.is_empty() {
-            true => linear.gamma,
-            false => pieces::min_rate(&pieces.combine),
+        let gamma = if pieces.combine.is_empty() {
+            linear.gamma
+        } else {
+            pieces::min_rate(&pieces.combine)
         };
-        let local = match pieces.combine_local.is_empty() {
-            true => gamma,
-            false => pieces::min_rate(&pieces.combine_local),
+        let local = if pieces.combine_local.is_empty() {
+            gamma
+        } else {
+            pieces::min_rate(&pieces.combine_local)
         };
         (alpha, beta, gamma.min(local))
     }

@@ -137,9 +137,10 @@ impl CostModel {
             beta: matrix(&links.beta, ranks),
             gamma,
             gamma_copy,
-            latency: match links.latency.is_empty() {
-                true => Vec::new(),
-                false => matrix(&links.latency, ranks),
+            latency: if links.latency.is_empty() {
+                Vec::new()
+            } else {
+                matrix(&links.latency, ranks)
             },
             ..Links::default()
         };

@@ -54,29 +54,34 @@ pub(super) fn summary(spec: &RunSpec<'_>, buffers: &dyn RunBuffers) -> Vec<Strin
             schedule.steps(),
             digest(&(schedule.programs(), schedule.shared_ports()))
         ),
-        match buffers.has_inputs() {
-            true => "has inputs of its own",
-            false => "has test data",
+        if buffers.has_inputs() {
+            "has inputs of its own"
+        } else {
+            "has test data"
         }
         .to_owned(),
-        match spec.verified {
-            true => "verifies its results",
-            false => "does not verify its results",
+        if spec.verified {
+            "verifies its results"
+        } else {
+            "does not verify its results"
         }
         .to_owned(),
-        match reduces {
-            true => combines(&spec.operator, buffers),
-            false => "combines nothing".to_owned(),
+        if reduces {
+            combines(&spec.operator, buffers)
+        } else {
+            "combines nothing".to_owned()
         },
         format!("runs {repetitions} repetitions after {warmup} that are not timed"),
-        match eager {
-            true => "has senders that need not wait",
-            false => "has senders that wait for their receivers",
+        if *eager {
+            "has senders that need not wait"
+        } else {
+            "has senders that wait for their receivers"
         }
         .to_owned(),
-        match keep_inputs {
-            true => "keeps its inputs",
-            false => "writes its inputs before each repetition",
+        if *keep_inputs {
+            "keeps its inputs"
+        } else {
+            "writes its inputs before each repetition"
         }
         .to_owned(),
         format!("waits {deadline:?} for a partner"),
@@ -135,9 +140,10 @@ fn combines(operator: &OperatorSpec<'_>, buffers: &dyn RunBuffers) -> String {
     if operator.built_in.is_some() {
         return format!("combines by {name}");
     }
-    let commutes = match operator.commutes {
-        true => "commutes",
-        false => "does not commute",
+    let commutes = if operator.commutes {
+        "commutes"
+    } else {
+        "does not commute"
     };
     let results = match buffers.has_inputs() {
         // Only they are known to be operands that a user's function accepts.
@@ -156,18 +162,20 @@ fn combines(operator: &OperatorSpec<'_>, buffers: &dyn RunBuffers) -> String {
 fn costs(cost: &CostModel) -> String {
     let rates = cost.rates();
     let (alpha, beta, gamma, copy) = (rates.alpha, rates.beta, rates.gamma, rates.gamma_copy);
-    let overlaps = match cost.overlaps() {
-        true => "with overlap",
-        false => "without overlap",
+    let overlaps = if cost.overlaps() {
+        "with overlap"
+    } else {
+        "without overlap"
     };
-    let delays = match cost.is_ideal() {
-        true => String::new(),
-        false => format!(
+    let delays = if cost.is_ideal() {
+        String::new()
+    } else {
+        format!(
             ", latency {} from rank 0 to 1, {} sent eagerly, the last rank at {}",
             cost.latency_between(0, 1),
             eager_in_words(cost.sends_eagerly()),
             cost.last_arrival()
-        ),
+        )
     };
     format!(
         "has costs alpha {alpha}, beta {beta}, gamma {gamma}, gamma_copy {copy} {overlaps}{delays} (digest {:016x})",

@@ -139,14 +139,16 @@ impl Builder {
         };
         let (ranks, kind) = (self.layout.len(), self.collective.kind());
         let of_blocks = kind.is_sized_by_block() || !kind.has_data();
-        let len = match of_blocks {
-            true => elements.saturating_mul(ranks),
-            false => elements,
+        let len = if of_blocks {
+            elements.saturating_mul(ranks)
+        } else {
+            elements
         };
         for (rank, layout) in self.layout.iter_mut().enumerate() {
-            let block = match of_blocks {
-                true => Span::new(rank.saturating_mul(elements), elements),
-                false => Span::share(elements, ranks, rank),
+            let block = if of_blocks {
+                Span::new(rank.saturating_mul(elements), elements)
+            } else {
+                Span::share(elements, ranks, rank)
             };
             *layout = self.collective.layout(rank, len, Span::new(0, len), block);
             if !kind.row().is_in_place() && !layout.output.is_empty() {

@@ -201,9 +201,10 @@ fn message_sizes(
     let row = collective.kind().row();
     let root = collective.root()?;
     let all = programs.layout_of(root);
-    let m = match row.input.0 == Holders::Root {
-        true => total_len(&all.input),
-        false => total_len(&all.output),
+    let m = if row.input.0 == Holders::Root {
+        total_len(&all.input)
+    } else {
+        total_len(&all.output)
     };
     let (mut most, mut fewest, mut steps) = (0, usize::MAX, 0);
     if (row.input.1, row.output.1) != (Extent::Whole, Extent::Whole) {

@@ -82,9 +82,10 @@ impl Schedule {
         }
         let simulation = self.simulate(cost)?;
         let prepared = simulation.prepared();
-        let rounds = match cost.overlaps() {
-            true => Prepared::of_rounds(self)?.rounds(),
-            false => prepared.rounds(),
+        let rounds = if cost.overlaps() {
+            Prepared::of_rounds(self)?.rounds()
+        } else {
+            prepared.rounds()
         };
         let transfers = || {
             let nodes = prepared.nodes().iter();
@@ -97,9 +98,10 @@ impl Schedule {
             rank_times: simulation.rank_times(),
             rounds,
             messages: sizes.clone().filter(|&size| size > 0).count(),
-            elements: match prepared.kind.has_data() {
-                true => sizes.fold(0, usize::saturating_add),
-                false => 0,
+            elements: if prepared.kind.has_data() {
+                sizes.fold(0, usize::saturating_add)
+            } else {
+                0
             },
         })
     }

@@ -16,10 +16,10 @@ impl Schedule {
     /// unidirectional. `nodes` lists the ranks of each node; transfers of other ranks are not
     /// limited at their end. Shared ports that the schedule had are dropped.
     ///
-    /// Ports serve first whoever can start first under `cost` without overlap, and of these
-    /// whoever has waited longest; a transfer takes the port that has been free longest. This order
-    /// becomes part of the schedule ([`SharedPort`]), so its time is exact under any costs, though
-    /// perhaps not the least that `k` ports allow.
+    /// Ports grant the transfer that is ready first under `cost` without overlap; ties go to the
+    /// longest wait. A transfer takes the port that has been free longest. This order becomes part
+    /// of the schedule ([`SharedPort`]), so its time is exact under any costs, though perhaps not
+    /// the least that `k` ports allow.
     ///
     /// Takes `O(n s log s)` time for `s` steps and nodes whose ranks have `n` ports together.
     ///

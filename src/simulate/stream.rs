@@ -153,9 +153,10 @@ fn timed_within(
         rank_times: finished.rank_times,
         rounds: times[1] as usize,
         messages: finished.messages,
-        elements: match collective.kind().has_data() {
-            true => finished.elements,
-            false => 0,
+        elements: if collective.kind().has_data() {
+            finished.elements
+        } else {
+            0
         },
     }))
 }

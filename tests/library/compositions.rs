@@ -85,9 +85,10 @@ fn verify(algorithm: &Algorithm, request: &Request, team: Option<&mut Team>) -> 
     };
     let report = schedule.check_with(&options);
     assert!(report.is_correct(), "{name}: {:?}", report.errors);
-    let operator = match keep_order {
-        true => oracle::Operator::Affine,
-        false => oracle::Operator::Sum,
+    let operator = if keep_order {
+        oracle::Operator::Affine
+    } else {
+        oracle::Operator::Sum
     };
     assert_eq!(
         oracle::run(&schedule, false, operator, 7),

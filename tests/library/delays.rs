@@ -183,9 +183,10 @@ fn postal_reductions_in_rank_order_take_the_time_of_any_order() {
         let quarter = |n: usize| n as f64 / 4.0;
         let cost = CostModel::new(quarter(1 + random.below(9)), 0.0);
         let cost = cost.latency(quarter(random.below(40)));
-        let cost = match random.one_in(2) {
-            true => cost.eager(Eager::All),
-            false => cost,
+        let cost = if random.one_in(2) {
+            cost.eager(Eager::All)
+        } else {
+            cost
         };
         let any = Request::reduce(p, 1).cost(cost.gamma(quarter(random.below(5))));
         let time = makespan(&any, "postal");

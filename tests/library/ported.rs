@@ -32,9 +32,10 @@ fn rows() -> impl Iterator<Item = &'static Algorithm> {
 /// The costs without those of combining where the collective does not combine.
 fn effective(request: &Request) -> CostModel {
     let cost = request.get_cost().clone();
-    match request.get_collective().reduces() {
-        true => cost,
-        false => cost.gamma(0.0),
+    if request.get_collective().reduces() {
+        cost
+    } else {
+        cost.gamma(0.0)
     }
 }
 
@@ -297,15 +298,17 @@ fn rows_say_whether_they_depend_on_the_number_of_ports() {
     // A gossip is the best allgather for the ports.
     for algorithm in registry::all().iter().filter(|a| a.name() != "gossip") {
         let kind = algorithm.collective;
-        let ports = match algorithm.ports.allow(Ports::BI) {
-            false => Ports::UNI,
-            true => Ports::BI,
+        let ports = if algorithm.ports.allow(Ports::BI) {
+            Ports::BI
+        } else {
+            Ports::UNI
         };
         let differ = [5, 12].into_iter().any(|p| {
             let sizes: Vec<usize> = (0..p).map(|r| 3 * r % 7).collect();
-            let elements = match kind.reduces() && kind.has_blocks() {
-                true => sizes.iter().sum(),
-                false => 30,
+            let elements = if kind.reduces() && kind.has_blocks() {
+                sizes.iter().sum()
+            } else {
+                30
             };
             let irregular = kind.has_blocks() && !algorithm.regular_only;
             let request = Request::new(kind, p, elements)

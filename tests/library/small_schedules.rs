@@ -53,9 +53,10 @@ impl Growing<'_> {
                         next.has[to][i] |= self.has[from][i];
                     }
                     next.programs[from].push(Step::send(to, spans.clone()));
-                    next.programs[to].push(match combine {
-                        true => Step::recv_combine(from, spans, Order::MineFirst),
-                        false => Step::recv(from, spans),
+                    next.programs[to].push(if combine {
+                        Step::recv_combine(from, spans, Order::MineFirst)
+                    } else {
+                        Step::recv(from, spans)
                     });
                     next.all(left - 1, found);
                 }

@@ -321,9 +321,10 @@ pub(crate) fn shared(pieces: usize, messages: u64, combined: bool) {
     let receiver = move |wire: &Wire| {
         let mut memory = memory(you, &theirs);
         let sum = sum();
-        let (before, times, op) = match combined {
-            true => (1, 1, RecvOp::Reduce(Combiner::of(&sum), Order::MineFirst)),
-            false => (0, 0, RecvOp::Copy),
+        let (before, times, op) = if combined {
+            (1, 1, RecvOp::Reduce(Combiner::of(&sum), Order::MineFirst))
+        } else {
+            (0, 0, RecvOp::Copy)
         };
         for n in 0..messages {
             let received = receive(&mut memory, wire, me, &[Span::new(0, len)], op);

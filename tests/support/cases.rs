@@ -7,8 +7,5 @@ pub(crate) fn is_long() -> bool {
 
 /// `few` cases by default, `many` in long tests.
 pub(crate) fn cases<N>(few: N, many: N) -> N {
-    match is_long() {
-        false => few,
-        true => many,
-    }
+    if is_long() { many } else { few }
 }

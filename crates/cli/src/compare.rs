@@ -55,8 +55,8 @@ library's own function is a row of its own."]
 
         sweep: SweepArgs = Group,
 
-        /// Let one rank be late by these times, such as 0..1ms (17 of them) or 0,10us,100us, and
-        /// compare the times after its arrival: if it is the rank whose delay costs most, and least
+        /// Delay one rank by each of these times, such as 0..1ms (17 of them) or 0,10us,100us;
+        /// reports the worst and the best choice of that rank, counted from its arrival
         late: Option<Lateness> = Latenesses { conflicts: &["arrivals"], heading: Some("Machine") },
 
         /// Draw random --arrivals so often, and compare the mean, the 95th percentile and the

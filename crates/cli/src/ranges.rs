@@ -77,7 +77,7 @@ fn parse_range(text: &str, one: &dyn Fn(&str) -> Result<u64, String>) -> Result<
     }
     if from == 0 && to > 0 && next != Next::Each {
         return Err(format!(
-            "the range {text} starts at 0, from which no factor leads on: start at 1 or list 0 by itself"
+            "{text}: a range that goes on by a factor cannot start at 0; write 0,1..1MiB"
         ));
     }
     if next == Next::Each && to - from >= MAX_VALUES as u64 {

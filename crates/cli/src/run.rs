@@ -102,8 +102,8 @@ do not touch."]
         /// form
         histogram: Option<PathBuf> = Output { heading: Some("Run") },
 
-        /// Cores to pin the ranks to, in turn, such as 0,2,4 or 0-3; one that is named twice gets two
-        /// ranks a turn [default: all, but no more than the CPU quota pays for]
+        /// Cores to pin the ranks to, in turn, such as 0,2,4 or 0-3; one that is named twice gets
+        /// two ranks a turn [default: all, but no more than the CPU quota pays for]
         cores: Vec<RangeInclusive<usize>> = Core { is_list: true, heading: Some("Run") },
 
         /// Which cores get neighbouring ranks, by the machine's caches; the second hardware threads

@@ -79,7 +79,7 @@ pub(crate) fn sentence(error: &clap::Error) -> String {
 /// Ends this process because of its arguments. Other processes of the launch, whose arguments may
 /// be right, wait for this one: it joins them to tell them, and one message is seen.
 pub(crate) fn exit(error: &clap::Error) -> ! {
-    /// How long the others may take: they may run what needs no others.
+    /// Grace for peers that run a command without MPI.
     const PATIENCE: Duration = Duration::from_secs(10);
     if error.use_stderr() && launch::has_others() {
         let text = sentence(error);

@@ -188,9 +188,9 @@ impl SweepArgs {
         paths.find(|path| FileKind::of(path) == Some(FileKind::Csv))
     }
 
-    /// A digest of the version and of all files that the command line names, but for those that it
-    /// writes; `{p}` in a name stands for these numbers of ranks. What can be read only once is
-    /// read where an option names it as a file: other words may happen to be the names of pipes.
+    /// Digest of the version and of the input files (`{p}` in a name expanded to these numbers of
+    /// ranks), outputs excluded. What can be read only once is read where an option names it as a
+    /// file: other words may happen to be the names of pipes.
     fn inputs(&self, common: &Common, ranks: &BTreeSet<Option<usize>>) -> String {
         let mut digest = DefaultHasher::new();
         VERSION.hash(&mut digest);

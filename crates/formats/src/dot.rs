@@ -32,9 +32,10 @@ pub fn tree(schedule: &Schedule) -> String {
     }
     let mut text = format!("digraph {} {{\n", schedule.collective().kind().name());
     for rank in 0..schedule.ranks() {
-        let root = match schedule.collective().root() == Some(rank) {
-            true => " [shape=doublecircle]",
-            false => "",
+        let root = if schedule.collective().root() == Some(rank) {
+            " [shape=doublecircle]"
+        } else {
+            ""
         };
         let _ = writeln!(text, "  {rank}{root};");
     }

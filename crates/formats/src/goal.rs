@@ -168,9 +168,10 @@ impl RankedStep<'_> {
         let _ = writeln!(text, "// {}", json_line(step));
         let started = self.label(Event::transferred(i));
         if let Some(peer) = step.peer() {
-            let (what, to) = match step.is_send() {
-                true => ("send", "to"),
-                false => ("recv", "from"),
+            let (what, to) = if step.is_send() {
+                ("send", "to")
+            } else {
+                ("recv", "from")
             };
             let n = clock.size(step);
             let _ = write!(text, "{started}: {what} {n}b {to} {peer} tag {tag}");

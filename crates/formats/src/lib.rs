@@ -60,9 +60,10 @@ pub fn read(text: &str, options: &msccl::ReadOptions) -> Result<Option<Schedule>
         return msccl::read(text, options).map(Some);
     }
     let mut goal = ["num_ranks", "//", "/*"].into_iter();
-    match goal.any(|s| start.starts_with(s)) {
-        true => goal::read(text).map(Some),
-        false => Ok(None),
+    if goal.any(|s| start.starts_with(s)) {
+        goal::read(text).map(Some)
+    } else {
+        Ok(None)
     }
 }
 

@@ -290,12 +290,13 @@ pub fn write(library: Library, table: &SelectionTable) -> Result<Option<Written>
     }
     if !is_known {
         let names: Vec<_> = family.algorithms.iter().map(|a| a.2).collect();
-        return Err(Error::usage(match beyond.is_empty() {
-            true => format!(
+        return Err(Error::usage(if beyond.is_empty() {
+            format!(
                 "{library_name} has none of these algorithms for {kind}: measure {}",
                 names.join(", ")
-            ),
-            false => format!("{library_name} compares sizes up to {max_size} bytes"),
+            )
+        } else {
+            format!("{library_name} compares sizes up to {max_size} bytes")
         }));
     }
     if named(&rules, max_size).next().is_none() {

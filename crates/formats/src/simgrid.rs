@@ -118,9 +118,10 @@ pub fn write(
     if delayed && !eager {
         cost = kept;
     }
-    let links = match eager {
-        true => CostModel::new(latency, 0.0),
-        false => cost.clone(),
+    let links = if eager {
+        CostModel::new(latency, 0.0)
+    } else {
+        cost.clone()
     };
     let plain = crossbar && cost.links().is_none();
     let less = |(alpha, beta): (f64, f64)| alpha < ENVELOPE_BYTES * beta;
@@ -268,9 +269,10 @@ impl SimgridTrace<'_> {
             && !event.is_computed()
             && waited.insert(i)
         {
-            let (src, dst) = match self.program[i].is_send() {
-                true => (self.rank, peer),
-                false => (peer, self.rank),
+            let (src, dst) = if self.program[i].is_send() {
+                (self.rank, peer)
+            } else {
+                (peer, self.rank)
             };
             let _ = writeln!(text, "{} wait {src} {dst} {}", self.rank, self.tags[i]);
         }

@@ -146,9 +146,10 @@ pub fn calibrate_on(
     }
     let other = hosts.iter().position(|host| *host != hosts[0]);
     let first = [0, other.unwrap_or(1)];
-    let others: Vec<_> = match options.pairs {
-        true => pairs_of(ranks).collect(),
-        false => pair_of_one_host(hosts).into_iter().collect(),
+    let others: Vec<_> = if options.pairs {
+        pairs_of(ranks).collect()
+    } else {
+        pair_of_one_host(hosts).into_iter().collect()
     };
     let others = others.into_iter().filter(|pair| *pair != first);
     let pairs: Vec<_> = [first].into_iter().chain(others).collect();
@@ -215,9 +216,10 @@ fn measured(
     let mut profile = Profile {
         machine: Machine::this(),
         date: profile::now(),
-        inputs: match options.keep_inputs {
-            true => "kept",
-            false => "rewritten",
+        inputs: if options.keep_inputs {
+            "kept"
+        } else {
+            "rewritten"
         }
         .to_string(),
         version: env!("CARGO_PKG_VERSION").to_string(),

@@ -54,12 +54,11 @@ impl ProbeEffort {
     /// Sizes from 0 B to 32 MiB, four for each factor of four. A quick measurement uses half as
     /// many, still fewer of the long ones, and ends at 16 MiB.
     pub(super) fn sizes(self) -> Vec<u64> {
-        let powers: Vec<u64> = match self.quick {
-            true => (4..=20).chain([22, 24]).map(|k| 1 << k).collect(),
-            false => {
-                let two_each = (4..=24).flat_map(|k| [1 << k, 3 << (k - 1)]);
-                two_each.chain([1 << 25]).collect()
-            }
+        let powers: Vec<u64> = if self.quick {
+            (4..=20).chain([22, 24]).map(|k| 1 << k).collect()
+        } else {
+            let two_each = (4..=24).flat_map(|k| [1 << k, 3 << (k - 1)]);
+            two_each.chain([1 << 25]).collect()
         };
         [0, 4, 8].into_iter().chain(powers).collect()
     }

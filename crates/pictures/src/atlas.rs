@@ -142,9 +142,10 @@ fn planned(
     segments: usize,
 ) -> Result<Schedule, String> {
     let kind = algorithm.collective;
-    let elements = match kind.is_sized_by_block() {
-        true => BLOCK_BYTES,
-        false => VECTOR_BYTES,
+    let elements = if kind.is_sized_by_block() {
+        BLOCK_BYTES
+    } else {
+        VECTOR_BYTES
     };
     let mut cost = CostModel::new(COST.0, COST.1);
     if algorithm.nodes != Nodes::Any {

@@ -57,9 +57,10 @@ impl<'a, R> Columns<'a, R> {
         title: impl AsRef<str>,
         cell: impl Fn(&R) -> T + 'a,
     ) -> Columns<'a, R> {
-        match is_wanted {
-            true => self.add(title, cell),
-            false => self,
+        if is_wanted {
+            self.add(title, cell)
+        } else {
+            self
         }
     }
 

@@ -104,9 +104,10 @@ impl<'t> Chart<'t> {
             Source::Wall => (times.len() / 2, MAX_WIDTH_OF_RUN),
         };
         let typical = times.get(typical).copied().unwrap_or(end);
-        let preferred_width = match typical > 0.0 {
-            true => end / typical * 30.0,
-            false => 0.0,
+        let preferred_width = if typical > 0.0 {
+            end / typical * 30.0
+        } else {
+            0.0
         };
         let mut chart = Chart {
             trace,

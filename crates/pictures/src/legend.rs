@@ -321,9 +321,10 @@ pub(crate) fn frame(svg: &mut Svg, (x, y): (f64, f64), (w, h): (f64, f64)) {
 
 /// Draws the box of a step that waits for ever, dashed; in red if it is a cause.
 pub(crate) fn wait_mark(svg: &mut Svg, is_cause: bool, (x, y): (f64, f64), (w, h): (f64, f64)) {
-    let (fill, line) = match is_cause {
-        true => ("#fbe9e7", "#c62828"),
-        false => ("#fff", "#777"),
+    let (fill, line) = if is_cause {
+        ("#fbe9e7", "#c62828")
+    } else {
+        ("#fff", "#777")
     };
     let style = format!("fill=\"{fill}\" stroke=\"{line}\" stroke-dasharray=\"4 3\"");
     svg.rect((x + 0.5, y + 0.5), (w - 1.0, h - 1.0), &style);

@@ -256,9 +256,10 @@ pub fn number(value: f64, digits: usize) -> String {
         size => {
             let decimals = (digits as i32 - 1 - size.log10().floor() as i32).max(0) as usize;
             let text = format!("{value:.decimals$}");
-            match text.contains('.') {
-                true => text.trim_end_matches('0').trim_end_matches('.').into(),
-                false => text,
+            if text.contains('.') {
+                text.trim_end_matches('0').trim_end_matches('.').into()
+            } else {
+                text
             }
         }
     }

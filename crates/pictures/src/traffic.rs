@@ -54,9 +54,10 @@ impl Traffic {
             empty: 0,
         };
         // The tokens of a barrier are no data.
-        let element_bytes = match schedule.collective().kind().has_data() {
-            true => schedule.element_bytes(),
-            false => 0,
+        let element_bytes = if schedule.collective().kind().has_data() {
+            schedule.element_bytes()
+        } else {
+            0
         };
         for (from, program) in schedule.programs().iter().enumerate() {
             for step in program {

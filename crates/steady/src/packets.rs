@@ -133,9 +133,10 @@ impl PacketSearch<'_> {
             return Ok(Attempt::TooLong);
         }
         // A throughput that is not proved gives no bound.
-        let at_least = match solution.is_optimal {
-            true => count as f64 / solution.throughput.to_f64(),
-            false => 0.0,
+        let at_least = if solution.is_optimal {
+            count as f64 / solution.throughput.to_f64()
+        } else {
+            0.0
         };
         self.tried.insert(count, Some(at_least));
         let schedule = periodic.schedule(count)?;

@@ -140,10 +140,7 @@ impl Solution {
                 || single.is_optimal && is_too_short(&single.throughput);
             Error::usage(format!(
                 "{} into a period of {longest}{}: the throughput is {}, that of the best single tree{} {}",
-                match none_fits {
-                    true => "no operation fits",
-                    false => "no operation was found that fits",
-                },
+                if none_fits { "no operation fits" } else { "no operation was found that fits" },
                 match elements {
                     Some(elements) => format!(", with messages of {elements} elements"),
                     None => String::new(),

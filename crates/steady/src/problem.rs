@@ -327,9 +327,10 @@ impl Solution {
             let sent = |e: &Edge| v + 1 < n && e.src == v;
             let received = |e: &Edge| v > 0 && e.dst == v;
             let [out, into] = [cheapest(&sent), cheapest(&received)];
-            match self.ports.is_bidirectional() {
-                true => out.max(into),
-                false => out + into,
+            if self.ports.is_bidirectional() {
+                out.max(into)
+            } else {
+                out + into
             }
         };
         (0..n).map(busy).max().unwrap_or_default()

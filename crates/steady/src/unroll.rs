@@ -200,13 +200,15 @@ impl Unrolled<'_> {
         let (periodic, layout) = (self.periodic, &self.layout);
         let mut routes = periodic.solution.routes.iter();
         let has_tasks = routes.any(|(route, _)| !route.task_graph.owners.is_empty());
-        let (input, output) = match has_tasks {
-            true => (vec![layout.span(0)], self.results(rank)),
-            false => layout.input_and_output(rank),
+        let (input, output) = if has_tasks {
+            (vec![layout.span(0)], self.results(rank))
+        } else {
+            layout.input_and_output(rank)
         };
-        let accumulator = match has_tasks && periodic.accumulates(rank) {
-            true => periodic.elements,
-            false => 0,
+        let accumulator = if has_tasks && periodic.accumulates(rank) {
+            periodic.elements
+        } else {
+            0
         };
         builder.layout(rank, layout.buffer(rank) + accumulator, input, output);
     }

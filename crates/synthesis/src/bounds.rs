@@ -12,9 +12,10 @@ use crate::problem::Problem;
 pub(crate) fn best_row(problem: &Problem) -> Option<(Schedule, usize)> {
     let kind = problem.collective.kind();
     // A vector has an element for each block.
-    let elements = match kind.has_blocks() && !kind.is_sized_by_block() {
-        true => problem.ranks,
-        false => usize::from(kind.has_data()),
+    let elements = if kind.has_blocks() && !kind.is_sized_by_block() {
+        problem.ranks
+    } else {
+        usize::from(kind.has_data())
     };
     let request = Request::new(kind, problem.ranks, elements);
     let cost = CostModel::new(1.0, 0.0);
@@ -96,9 +97,10 @@ fn by_counting(problem: &Problem, facts: &Facts, steps: usize) -> usize {
         let first_sent = sent.div_ceil(capacity(rank, true));
         // The last of these to leave has yet to spread if all ranks need it.
         let spreads = is_for_all && sent > 0;
-        bound = bound.max(match spreads && problem.steps.is_none() {
-            true => first_sent - 1 + steps,
-            false => first_sent,
+        bound = bound.max(if spreads && problem.steps.is_none() {
+            first_sent - 1 + steps
+        } else {
+            first_sent
         });
     }
     let in_a_round = match problem.ports {

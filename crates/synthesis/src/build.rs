@@ -148,9 +148,10 @@ impl<'a> Programs<'a> {
             origins,
             programs: vec![Vec::new(); p],
             places: (0..p).map(row).collect(),
-            lengths: match facts.merges.is_empty() {
-                true => vec![facts.count * facts.unit; p],
-                false => vec![1; p],
+            lengths: if facts.merges.is_empty() {
+                vec![facts.count * facts.unit; p]
+            } else {
+                vec![1; p]
             },
         }
     }

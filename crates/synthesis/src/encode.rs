@@ -175,9 +175,10 @@ fn add_messages(
             let own = calls.iter().filter(|((a, b), _)| [a, b].contains(&&rank));
             cnf.at_most(1, &own.map(|call| *call.1).collect::<Vec<_>>());
         }
-        let directions: &[[bool; 2]] = match problem.ports.is_bidirectional() {
-            true => &[[true, false], [false, true]],
-            false => &[[true, true]],
+        let directions: &[[bool; 2]] = if problem.ports.is_bidirectional() {
+            &[[true, false], [false, true]]
+        } else {
+            &[[true, true]]
         };
         for [out, arriving] in directions {
             let ends = |from, to| *out && from == rank || *arriving && to == rank;

@@ -115,13 +115,14 @@ impl Facts {
     pub(crate) fn sources(&self, rank: usize) -> Vec<usize> {
         let needed = (0..self.count).filter(|&fact| self.need[rank][fact]);
         let p = self.start.len();
-        let mut ranks: Vec<usize> = match self.intervals.is_empty() {
-            false => needed
-                .flat_map(|fact| self.intervals[fact].0..=self.intervals[fact].1)
-                .collect(),
-            true => needed
+        let mut ranks: Vec<usize> = if self.intervals.is_empty() {
+            needed
                 .filter_map(|fact| (0..p).find(|&from| self.start[from][fact]))
-                .collect(),
+                .collect()
+        } else {
+            needed
+                .flat_map(|fact| self.intervals[fact].0..=self.intervals[fact].1)
+                .collect()
         };
         ranks.sort_unstable();
         ranks.dedup();

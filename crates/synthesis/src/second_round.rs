@@ -85,12 +85,12 @@ fn key(p: usize, matching: &[(usize, usize)]) -> Vec<String> {
             .iter()
             .flat_map(|&member| [(member, 0), (member, 1)]);
         let ends: Vec<_> = starts.filter(lacks).collect();
-        let texts: Vec<String> = match ends.is_empty() {
-            true => members.iter().map(|&member| walk(member, 0).0).collect(),
-            false => ends
-                .iter()
+        let texts: Vec<String> = if ends.is_empty() {
+            members.iter().map(|&member| walk(member, 0).0).collect()
+        } else {
+            ends.iter()
                 .map(|&(end, round)| format!("{round}{}", walk(end, round).0))
-                .collect(),
+                .collect()
         };
         components.extend(texts.into_iter().min());
     }

@@ -100,23 +100,26 @@ impl OwnCollective {
             Extent::Block => inputs.collect(),
             _ => outputs.collect(),
         };
-        let pairs = match collective.kind().has_block_pairs() {
-            true => pairs(schedule)?,
-            false => Vec::new(),
+        let pairs = if collective.kind().has_block_pairs() {
+            pairs(schedule)?
+        } else {
+            Vec::new()
         };
         let blocks = LibraryBlocks::new(blocks)?;
-        let mut counts = match pairs.is_empty() {
-            true => vec![&blocks.counts],
-            false => pairs.iter().map(|[sent, _]| &sent.counts).collect(),
+        let mut counts = if pairs.is_empty() {
+            vec![&blocks.counts]
+        } else {
+            pairs.iter().map(|[sent, _]| &sent.counts).collect()
         }
         .into_iter()
         .flatten();
         let first = counts.next();
         let regular =
             by != RunPerformer::IrregularLibrary && counts.all(|count| Some(count) == first);
-        let names = match regular {
-            true => row.mpi.first(),
-            false => row.mpi.last(),
+        let names = if regular {
+            row.mpi.first()
+        } else {
+            row.mpi.last()
         };
         let name = names
             .copied()

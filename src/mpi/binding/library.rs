@@ -101,9 +101,10 @@ impl Mpi {
                 }
             }
         }
-        let why = match reasons.is_empty() {
-            true => format!("neither {}", names.join(" nor ")),
-            false => reasons.join(", "),
+        let why = if reasons.is_empty() {
+            format!("neither {}", names.join(" nor "))
+        } else {
+            reasons.join(", ")
         };
         Err(Error::usage(format!(
             "no MPI library could be loaded ({why}): set {NAMED} to the path of the library that belongs to your launcher"

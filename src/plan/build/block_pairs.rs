@@ -81,9 +81,10 @@ impl BlockPairs {
 
     #[inline]
     pub(crate) fn input(&self, from: usize, to: usize) -> Span {
-        match self.same_for_all() {
-            true => self.input[to],
-            false => self.input[from * self.ranks + to],
+        if self.same_for_all() {
+            self.input[to]
+        } else {
+            self.input[from * self.ranks + to]
         }
     }
 

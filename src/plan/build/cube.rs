@@ -133,9 +133,10 @@ impl Cube {
         let members = members_of(request.ranks, kept);
         // See `rounds::needs_scratch`.
         let one_way = request.ports.is_bidirectional() || !request.kind.reduces();
-        let (arrival, scratch) = match one_way || members.len() < 2 {
-            true => (Arrival::Combined, 0),
-            false => (Arrival::CombinedAfter(elements), elements.div_ceil(2)),
+        let (arrival, scratch) = if one_way || members.len() < 2 {
+            (Arrival::Combined, 0)
+        } else {
+            (Arrival::CombinedAfter(elements), elements.div_ceil(2))
         };
         for &r in &members {
             b.set_len(r, elements + scratch);

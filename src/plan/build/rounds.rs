@@ -265,9 +265,10 @@ pub(in crate::plan) fn combining_round(
     messages: &[Message],
     scratch: usize,
 ) {
-    let arrival = match needs_scratch(request, messages) {
-        true => Arrival::CombinedAfter(scratch),
-        false => Arrival::Combined,
+    let arrival = if needs_scratch(request, messages) {
+        Arrival::CombinedAfter(scratch)
+    } else {
+        Arrival::Combined
     };
     round(b, request, messages, arrival);
 }

@@ -107,9 +107,10 @@ fn plan_ported(request: &Request) -> Result<Schedule> {
         let mut end = c;
         let mut messages = Vec::new();
         for port in 0..k {
-            let (distance, sum, count) = match port < digit {
-                true => (end + 1, with, c + 1),
-                false => (end, without, c),
+            let (distance, sum, count) = if port < digit {
+                (end + 1, with, c + 1)
+            } else {
+                (end, without, c)
             };
             if count > 0 {
                 messages.push((port, distance, sum));

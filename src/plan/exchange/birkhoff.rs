@@ -68,10 +68,7 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 }
 
 fn len(blocks: &BlockPairs, from: usize, to: usize) -> usize {
-    match from == to {
-        true => 0,
-        false => blocks.len(from, to),
-    }
+    if from == to { 0 } else { blocks.len(from, to) }
 }
 
 /// Each rank sends at most this many elements, to one other rank.

@@ -64,9 +64,10 @@ const ALLGATHERS: [Row; 5] = [
 /// Those of the candidate with the most transfers, the ring, in `phases` phases.
 fn transfers(ranks: usize, phases: usize) -> usize {
     let ring = (ring::ALLGATHER.transfers)(ranks, 1);
-    match is_short(ranks, ring) {
-        true => ring,
-        false => row::logarithmic(ranks, 1),
+    if is_short(ranks, ring) {
+        ring
+    } else {
+        row::logarithmic(ranks, 1)
     }
     .saturating_mul(phases)
 }

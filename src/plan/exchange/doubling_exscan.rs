@@ -128,9 +128,10 @@ fn plan(request: &Request, rounds: ExscanRounds) -> Result<Schedule> {
             senders.map(|r| message(r, r + n, output, output)).collect()
         };
         let first = k == 0;
-        let arrival = match first {
-            true => Arrival::Stored,
-            false => Arrival::CombinedAfter(scratch.offset),
+        let arrival = if first {
+            Arrival::Stored
+        } else {
+            Arrival::CombinedAfter(scratch.offset)
         };
         round(&mut b, request, &messages, arrival);
         if k + 1 < rounds.inclusive && m > 0 {

@@ -167,9 +167,10 @@ impl Swing {
             let block = self.blocks[second];
             let end = self.blocks.iter().map(|b| b.end()).max().unwrap_or(0);
             let others = [Span::from(0..block.offset), Span::from(block.end()..end)];
-            let spans = match into {
-                true => joined([block].into_iter()),
-                false => joined(others.into_iter()),
+            let spans = if into {
+                joined([block].into_iter())
+            } else {
+                joined(others.into_iter())
             };
             (first + second - rank, spans)
         };

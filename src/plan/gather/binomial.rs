@@ -266,9 +266,10 @@ impl SubcubeLevels {
         };
         let join = |pair: &[Gathered]| {
             let &[low, high] = pair else { return pair[0] };
-            let (to, from) = match low_receives(low.cube, high.cube) {
-                true => (low, high),
-                false => (high, low),
+            let (to, from) = if low_receives(low.cube, high.cube) {
+                (low, high)
+            } else {
+                (high, low)
             };
             Gathered {
                 cube: to.cube.with(from.cube),

@@ -30,9 +30,10 @@ impl<'r> NodeRequest<'r> {
         let number = |node: &Vec<usize>| node.iter().position(|&rank| rank == request.root);
         let root = nodes.iter().enumerate();
         let root = root.filter_map(|(d, node)| Some((d, number(node)?))).next();
-        let blocks = match request.kind.has_blocks() {
-            true => request.block_spans(),
-            false => Vec::new(),
+        let blocks = if request.kind.has_blocks() {
+            request.block_spans()
+        } else {
+            Vec::new()
         };
         let len = blocks.last().map_or(request.elements(), |b| b.end());
         Ok(NodeRequest {
@@ -143,9 +144,10 @@ impl Group {
     /// A group whose members have their data at the same place: a vector, or the blocks of all
     /// members.
     fn new(kind: Kind, members: Vec<usize>, root: usize, vector: Spans, blocks: &[Spans]) -> Group {
-        let sizes = match kind.has_blocks() {
-            true => blocks.iter().map(len).collect(),
-            false => vec![len(&vector)],
+        let sizes = if kind.has_blocks() {
+            blocks.iter().map(len).collect()
+        } else {
+            vec![len(&vector)]
         };
         let collective = kind.with_root(root);
         let place = |i: usize| place(&collective, i, &vector, || blocks[i].clone());

@@ -23,9 +23,10 @@ pub(in crate::plan) const REDUCE: Row = Row {
         }
     }),
     published: Some(|x| {
-        let (table, fixed, per_segment) = match x.bidirectional {
-            true => (TABLE_III, x.p - 2.0, 1.0),
-            false => (TABLE_I, x.p - 3.0, 2.0),
+        let (table, fixed, per_segment) = if x.bidirectional {
+            (TABLE_III, x.p - 2.0, 1.0)
+        } else {
+            (TABLE_I, x.p - 3.0, 2.0)
         };
         Some(Published {
             terms: x.terms(x.p - 1.0, x.p + 2.0 * x.m - 3.0),

@@ -50,9 +50,10 @@ struct Scan {
 
 impl StepAt for Scan {
     fn layout_of(&self, rank: usize) -> Layout {
-        let output = match self.exclusive {
-            false => Some(self.vector),
-            true => (rank > 0).then(|| Span::new(self.vector.end(), self.vector.len)),
+        let output = if self.exclusive {
+            (rank > 0).then(|| Span::new(self.vector.end(), self.vector.len))
+        } else {
+            Some(self.vector)
         };
         Layout {
             len: output.unwrap_or(self.vector).end(),

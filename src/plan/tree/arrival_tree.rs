@@ -139,9 +139,10 @@ impl Merging {
             if middle <= early || middle >= end {
                 return self.within(ranks, time, end).1;
             }
-            match self.within(ranks, time, middle).0 {
-                true => end = middle,
-                false => early = middle,
+            if self.within(ranks, time, middle).0 {
+                end = middle
+            } else {
+                early = middle
             }
         }
     }

@@ -54,9 +54,10 @@ fn reduction(request: &Request) -> Reduction {
     let waits = request.kind.reduces() && !eager;
     let kept = port + if waits { 2.0 * latency } else { 0.0 };
     let mut request = request.clone();
-    let before = match std::mem::take(&mut request.keep_order) {
-        true => request.root,
-        false => 0,
+    let before = if std::mem::take(&mut request.keep_order) {
+        request.root
+    } else {
+        0
     };
     let tree = |ranks: usize| {
         let messages = spread(&vec![0.0; ranks], |free, _| {

@@ -52,9 +52,10 @@ impl<T: fmt::Debug> fmt::Display for Mismatch<T> {
             f,
             "rank {rank}, output element {index}: expected {expected:?}, found {found:?} (repetition {repetition})"
         )?;
-        match f.alternate() {
-            true => Ok(()),
-            false => f.write_str("; Schedule::check tells which step of a schedule is wrong"),
+        if f.alternate() {
+            Ok(())
+        } else {
+            f.write_str("; Schedule::check tells which step of a schedule is wrong")
         }
     }
 }

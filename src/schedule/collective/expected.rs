@@ -68,9 +68,10 @@ impl<'a> Totals<'a> {
             uneven: inputs.iter().position(|&n| n != inputs[0]),
             inputs,
             outputs_before: sums(&mut { outputs }),
-            blocks: match collective.kind().has_block_pairs() {
-                true => layout.iter().map(blocks).collect(),
-                false => Vec::new(),
+            blocks: if collective.kind().has_block_pairs() {
+                layout.iter().map(blocks).collect()
+            } else {
+                Vec::new()
             },
         }
     }

@@ -310,9 +310,10 @@ impl Demand {
         let heard = heard.iter().zip(&listed).filter(|(_, listed)| **listed);
         let heard = heard.map(|(heard, _)| heard + 1).max();
         demand.reach = demand.reach.max(heard.unwrap_or(0));
-        (demand.mutual, demand.messages) = match all_need_all {
-            true => (p, messages_among(p, p)),
-            false => (0, senders.max(receivers)),
+        (demand.mutual, demand.messages) = if all_need_all {
+            (p, messages_among(p, p))
+        } else {
+            (0, senders.max(receivers))
         };
         demand
     }

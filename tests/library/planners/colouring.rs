@@ -13,9 +13,10 @@ fn largest_degree(ports: Ports, p: usize, sizes: &[usize]) -> usize {
     let count = |rank: usize| {
         let out: usize = (0..p).map(|other| sent(rank, other)).sum();
         let into: usize = (0..p).map(|other| sent(other, rank)).sum();
-        match ports.is_bidirectional() {
-            true => out.max(into),
-            false => out + into,
+        if ports.is_bidirectional() {
+            out.max(into)
+        } else {
+            out + into
         }
     };
     (0..p).map(count).max().unwrap()
@@ -29,9 +30,10 @@ fn rounds_of_a_colouring_are_as_few_as_the_messages_of_a_port() {
                 let request = Request::alltoall(p, 4).blocks(sizes.clone()).ports(ports);
                 let rounds = executed(&request.cost(CostModel::new(1.0, 0.0)), "edge-colouring");
                 let degree = largest_degree(ports, p, &sizes) as f64;
-                match ports.is_bidirectional() {
-                    true => assert_eq!(rounds, degree, "{sizes:?}"),
-                    false => assert!(rounds <= degree + 2.0, "{sizes:?}"),
+                if ports.is_bidirectional() {
+                    assert_eq!(rounds, degree, "{sizes:?}")
+                } else {
+                    assert!(rounds <= degree + 2.0, "{sizes:?}")
                 }
             }
         }

@@ -228,9 +228,10 @@ fn rounds(p: usize, q: usize) -> u64 {
         return 0;
     }
     let (levels, p, q) = (u64::from(p.ilog2()), p as u64, q as u64);
-    match p.is_multiple_of(2) {
-        true => (2 * q + levels) - (q - 1 + (1 << levels)) / (p / 2),
-        false => 2 * q - 1 + levels,
+    if p.is_multiple_of(2) {
+        (2 * q + levels) - (q - 1 + (1 << levels)) / (p / 2)
+    } else {
+        2 * q - 1 + levels
     }
 }
 

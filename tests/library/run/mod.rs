@@ -68,12 +68,13 @@ fn the_last_of_any_number_of_ranks_opens_the_barrier() {
                     .filter(|&&core| core == core_of[rank])
                     .count();
                 let last_here = arrived[core_of[rank]] == all;
-                let expected = match i + 1 == ranks {
-                    true => Passage::Opened,
-                    false => Passage::Waits {
+                let expected = if i + 1 == ranks {
+                    Passage::Opened
+                } else {
+                    Passage::Waits {
                         generation,
                         last_here,
-                    },
+                    }
                 };
                 assert_eq!(barrier.arrive(rank), expected, "{ranks} on {cores}");
                 assert_eq!(barrier.is_open(generation), i + 1 == ranks);

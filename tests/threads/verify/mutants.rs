@@ -124,9 +124,10 @@ fn run_mutant<T: Element>(
     let own = Complex::sum();
     operators.extend((&own as &dyn Any).downcast_ref().cloned());
     let reduces = mutant.collective().kind().reduces();
-    let operator = match reduces {
-        true => operators[random.below(operators.len())].clone(),
-        false => Operator::none(),
+    let operator = if reduces {
+        operators[random.below(operators.len())].clone()
+    } else {
+        Operator::none()
     };
     let options = Options {
         keep_order: !operator.commutes(),

@@ -236,7 +236,7 @@ fn bad_usage_writes_no_files() {
         ("--bytes 1MiB..64KiB", "empty"),
         ("--bytes 64Ki", "not a size"),
         ("--bytes 1KiB..", "not a range"),
-        ("--bytes 0..1KiB", "starts at 0"),
+        ("--bytes 0..1KiB", "cannot start at 0"),
         ("--bytes 1..8 --factor 1", "--factor is 1"),
         ("--bytes 10 --dtype f32", "whole number of elements"),
         ("-a chian", "did you mean 'chain'"),

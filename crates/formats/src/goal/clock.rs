@@ -31,9 +31,10 @@ impl GoalClock {
         let (form, ports) = (options.form, schedule.ports());
         let (uniform, timed) = (form == GoalForm::Uniform, form == GoalForm::Timed);
         let refuse = |why: &str| {
-            let (form, other) = match uniform {
-                true => ("uniform", "timed"),
-                false => ("timed", "bytes"),
+            let (form, other) = if uniform {
+                ("uniform", "timed")
+            } else {
+                ("timed", "bytes")
             };
             Err(Error::usage(format!(
                 "the {form} form of GOAL: {why}; the {other} form may take it"

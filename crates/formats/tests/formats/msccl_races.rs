@@ -242,12 +242,11 @@ impl File {
                     .map(|c| memory.get(&c).cloned().unwrap_or_else(junk))
                     .collect()
             };
-            let mut value = match step.receives() {
-                true => {
-                    let queue = channels.get_mut(&(from, step.rank as i64, channel));
-                    queue.and_then(VecDeque::pop_front).unwrap()
-                }
-                false => load(&memory, step.src),
+            let mut value = if step.receives() {
+                let queue = channels.get_mut(&(from, step.rank as i64, channel));
+                queue.and_then(VecDeque::pop_front).unwrap()
+            } else {
+                load(&memory, step.src)
             };
             let other = match &*step.kind {
                 "rrs" | "rrc" | "rrcs" => Some(step.src),

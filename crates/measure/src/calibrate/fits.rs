@@ -114,9 +114,10 @@ impl Fits {
             None => self.gamma_copy * bytes as f64,
         };
         let off = |m: &Measured| (predicted(m.bytes) / m.time - 1.0).abs();
-        match self.copy.is_empty() {
-            true => 1.0,
-            false => median(&mut self.copy.iter().map(off).collect::<Vec<_>>()),
+        if self.copy.is_empty() {
+            1.0
+        } else {
+            median(&mut self.copy.iter().map(off).collect::<Vec<_>>())
         }
     }
 

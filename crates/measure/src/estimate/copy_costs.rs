@@ -135,9 +135,10 @@ impl<'a> CopyCosts<'a> {
     /// Time to copy, or combine, `elements` elements in the memory of `rank`.
     pub(super) fn local(&self, rank: usize, elements: usize, combines: bool) -> f64 {
         let bytes = self.bytes(elements);
-        match combines {
-            false => self.among(bytes, |b| self.cost.copy(rank, b)),
-            true => self.cost.combine_local(rank, bytes),
+        if combines {
+            self.cost.combine_local(rank, bytes)
+        } else {
+            self.among(bytes, |b| self.cost.copy(rank, b))
         }
     }
 }

@@ -154,9 +154,10 @@ impl<'a> Plans<'a> {
         }
         let last_arrival = cost.last_arrival();
         if call.by == By::Irregular {
-            let blocks = match kind.has_block_pairs() {
-                true => ranks.checked_mul(ranks),
-                false => Some(ranks),
+            let blocks = if kind.has_block_pairs() {
+                ranks.checked_mul(ranks)
+            } else {
+                Some(ranks)
             };
             let blocks = blocks.ok_or("too many ranks")?;
             request = request.blocks(vec![elements; blocks]);

@@ -109,8 +109,9 @@ fn ns(time_ns: u64) -> String {
 
 /// Formats a time, such as `12.34 us`.
 fn time(ns: f64) -> String {
-    match ns.is_nan() {
-        true => "-".into(),
-        false => Unit::Nanoseconds.show(ns),
+    if ns.is_nan() {
+        "-".into()
+    } else {
+        Unit::Nanoseconds.show(ns)
     }
 }

@@ -185,9 +185,10 @@ fn facts(schedule: &Schedule, trace: &Trace, report: &Report, cost: &CostModel) 
         format!("{} {name}", number(time / divisor, 7))
     };
     let completes = trace.waits.is_empty();
-    let mut facts = vec![match completes {
-        true => format!("<b class=\"time\">{}</b> model time", time(end)),
-        false => format!("nothing moves after <b>{}</b>", time(end)),
+    let mut facts = vec![if completes {
+        format!("<b class=\"time\">{}</b> model time", time(end))
+    } else {
+        format!("nothing moves after <b>{}</b>", time(end))
     }];
     if bound > 0.0 {
         facts.push(format!(
@@ -208,9 +209,10 @@ fn facts(schedule: &Schedule, trace: &Trace, report: &Report, cost: &CostModel) 
         facts.push(plural(stats.messages, "message"));
     }
     if report.is_correct() {
-        let operators = match report.keeps_order {
-            true => "",
-            false => ", for operators that commute",
+        let operators = if report.keeps_order {
+            ""
+        } else {
+            ", for operators that commute"
         };
         facts.push(format!(
             "<span class=\"correct\">Proved: every output element ends with what it should \

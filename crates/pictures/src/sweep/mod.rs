@@ -204,9 +204,10 @@ impl Sweep {
 
     /// The unit of the times to compare.
     fn unit(&self) -> Unit {
-        match self.rows.iter().any(|row| row.median.is_some()) {
-            true => Unit::Nanoseconds,
-            false => self.unit,
+        if self.rows.iter().any(|row| row.median.is_some()) {
+            Unit::Nanoseconds
+        } else {
+            self.unit
         }
     }
 
@@ -264,12 +265,13 @@ impl Sweep {
         let all = columns.html("all", "All rows", rows, |&(row, best)| {
             std::ptr::eq(row, best)
         });
-        let (open, note) = match self.players.is_empty() {
-            true => ("", ""),
-            false => (
+        let (open, note) = if self.players.is_empty() {
+            ("", "")
+        } else {
+            (
                 " open",
                 "<p class=\"note\">An algorithm's name opens its schedule, to step through.</p>\n",
-            ),
+            )
         };
         let body = format!(
             "<div class=\"charts\">\n{}</div>\n<details{open}><summary>All {} rows</summary>\n{note}{all}</details>\n",

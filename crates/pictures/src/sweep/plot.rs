@@ -276,9 +276,10 @@ pub fn plot(sweep: &Sweep, quantity: Quantity, top: Option<usize>, caption: &Cap
     let right = left + room;
     let whole = right + beside;
     let mut svg = Svg::default();
-    let top = match caption.title.is_empty() && caption.lines.is_empty() {
-        true => MARGIN,
-        false => svg.caption(caption, whole) + 4.0,
+    let top = if caption.title.is_empty() && caption.lines.is_empty() {
+        MARGIN
+    } else {
+        svg.caption(caption, whole) + 4.0
     };
     svg.text(
         (left, top + 8.0),
@@ -316,9 +317,10 @@ pub fn plot(sweep: &Sweep, quantity: Quantity, top: Option<usize>, caption: &Cap
     };
     // What else varies is the largest.
     let several_ranks = points.iter().any(|point| point.ranks != most);
-    let what = match over == Over::Ranks || !several_ranks {
-        true => what.to_string(),
-        false => format!("{what}, on {most} ranks"),
+    let what = if over == Over::Ranks || !several_ranks {
+        what.to_string()
+    } else {
+        format!("{what}, on {most} ranks")
     };
     let middle = ((left + right) / 2.0, bottom + 2.0 * LINE);
     svg.text(middle, &what, Anchor::Middle, TEXT, GREY);
@@ -427,9 +429,10 @@ fn bars(rows: &[(&SweepRow, f64)], quantity: Quantity, unit: Unit, caption: &Cap
     let room = caption.room.map_or(ROOM.0, |room| room - left - beside);
     let whole = left + room.max(MIN_ROOM / 2.0) + beside;
     let mut svg = Svg::default();
-    let mut down = match caption.title.is_empty() && caption.lines.is_empty() {
-        true => MARGIN,
-        false => svg.caption(caption, whole) + 4.0,
+    let mut down = if caption.title.is_empty() && caption.lines.is_empty() {
+        MARGIN
+    } else {
+        svg.caption(caption, whole) + 4.0
     };
     svg.text(
         (left, down + 8.0),
@@ -443,9 +446,10 @@ fn bars(rows: &[(&SweepRow, f64)], quantity: Quantity, unit: Unit, caption: &Cap
     let x = Axis::from_zero(values, left, whole - beside);
     for &(row, value) in &rows {
         let base = down + 12.0;
-        let (color, weight) = match row.own {
-            true => ("#0b6bcb", " font-weight=\"700\""),
-            false => ("#8fa3b8", ""),
+        let (color, weight) = if row.own {
+            ("#0b6bcb", " font-weight=\"700\"")
+        } else {
+            ("#8fa3b8", "")
         };
         let style = format!("fill=\"#222\"{weight}");
         svg.text(

@@ -118,9 +118,10 @@ pub(super) fn maximise<T: Clone>(
     pricing: &mut impl Pricing<T>,
 ) -> Result<Optimum<T>> {
     let rows = bounds.len();
-    let basis: Vec<usize> = match bounds.iter().any(|b| *b < Fraction::ZERO) {
-        true => (rows..2 * rows).collect(),
-        false => (0..rows).collect(),
+    let basis: Vec<usize> = if bounds.iter().any(|b| *b < Fraction::ZERO) {
+        (rows..2 * rows).collect()
+    } else {
+        (0..rows).collect()
     };
     interior::generate(bounds, &mut columns, |prices| pricing.improve(prices));
     let mut simplex = Simplex::new(bounds.iter().map(to_finite).collect());
@@ -233,9 +234,10 @@ impl<T: Clone> LinearProgram<'_, T> {
                     c.value > corner.value || c.value == corner.value && idle < MAX_IDLE
                 };
                 if let Some(found) = self.near()?.filter(better) {
-                    idle = match found.value > corner.value {
-                        true => 0,
-                        false => idle + 1,
+                    idle = if found.value > corner.value {
+                        0
+                    } else {
+                        idle + 1
                     };
                     stalled = 0;
                     corner = found;
@@ -304,9 +306,10 @@ impl<T: Clone> LinearProgram<'_, T> {
         pricing: &mut impl Pricing<T>,
     ) -> Option<usize> {
         let negative = |p: &Fraction| *p < Fraction::ZERO;
-        let slack = match first {
-            true => prices.iter().position(negative),
-            false => most_negative(prices),
+        let slack = if first {
+            prices.iter().position(negative)
+        } else {
+            most_negative(prices)
         };
         if slack.is_some() {
             return slack;

@@ -259,9 +259,10 @@ impl Platform {
 
     /// Returns [`Platform::reversed`] if `reversed`, otherwise the platform itself.
     pub(super) fn turned_if(&self, reversed: bool) -> Platform {
-        match reversed {
-            true => self.reversed(),
-            false => self.clone(),
+        if reversed {
+            self.reversed()
+        } else {
+            self.clone()
         }
     }
 

@@ -88,9 +88,10 @@ impl<'a> RankTimes<'a> {
 
     /// The layer before the last message of `layer`; `None` if that is the only one.
     fn before(&self, layer: usize) -> Option<usize> {
-        match self.is_limited {
-            true => layer.checked_sub(1),
-            false => Some(layer),
+        if self.is_limited {
+            layer.checked_sub(1)
+        } else {
+            Some(layer)
         }
     }
 
@@ -107,9 +108,10 @@ impl<'a> RankTimes<'a> {
 
     /// `C[i, j, r]`.
     fn tree_time(&self, (i, j): Range, r: usize) -> f64 {
-        match i == j {
-            true => 0.0,
-            false => self.at(Some(self.layers.len() - 1), i, j + 1, r),
+        if i == j {
+            0.0
+        } else {
+            self.at(Some(self.layers.len() - 1), i, j + 1, r)
         }
     }
 

@@ -226,9 +226,10 @@ impl<'a> RangeTimes<'a> {
                     Last::UpTo(k) => (low, k),
                 };
                 parts.push((range, None));
-                match range.0 == low {
-                    true => low = range.1 + 1,
-                    false => high = range.0 - 1,
+                if range.0 == low {
+                    low = range.1 + 1
+                } else {
+                    high = range.0 - 1
                 }
             }
             parts.reverse();

@@ -28,20 +28,23 @@ pub fn best_uni_greedy(
     costs: impl Fn(usize) -> (f64, f64),
 ) -> Result<Best> {
     let mut search = UniGreedy::of_sizes(ranks, elements, costs);
-    let counts = match elements <= MAX_ALL_COUNTS {
-        true => 1..elements + 1,
-        false => search.counts(),
+    let counts = if elements <= MAX_ALL_COUNTS {
+        1..elements + 1
+    } else {
+        search.counts()
     };
-    let method = match elements <= MAX_EXHAUSTIVE {
-        true => Method::Exhaustive,
-        false => Method::Search,
+    let method = if elements <= MAX_EXHAUSTIVE {
+        Method::Exhaustive
+    } else {
+        Method::Search
     };
     let first = search.best;
     let splits = counts.map(|count| Split::of_count(elements, count));
     search.try_all(splits.filter(|split| split.is_even(elements)));
-    let (time, split) = match is_better(search.best.0, first.0) {
-        true => search.best,
-        false => first,
+    let (time, split) = if is_better(search.best.0, first.0) {
+        search.best
+    } else {
+        first
     };
     Ok(Best {
         segments: split.segments(elements)?,

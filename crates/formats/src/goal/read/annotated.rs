@@ -110,9 +110,10 @@ fn same_ops(step: &Step, ops: &[GoalOp], messages: &mut Vec<MessageSize>) -> Opt
         return None;
     }
     messages.push((step.len(), ops[0].size, ops[0].line));
-    match step.computes() {
-        false => Some(1),
-        true => (ops.get(1)?.kind == OpKind::Calc).then_some(2),
+    if step.computes() {
+        (ops.get(1)?.kind == OpKind::Calc).then_some(2)
+    } else {
+        Some(1)
     }
 }
 

@@ -358,9 +358,10 @@ impl GpuLine {
         };
         let (uses_src, uses_dst) = kind.uses();
         let place = |used: bool, buf: &str, off: &str| -> Result<(usize, usize)> {
-            match used {
-                true => Ok((buffer(buf)?, step.number(off)?)),
-                false => Ok((0, 0)),
+            if used {
+                Ok((buffer(buf)?, step.number(off)?))
+            } else {
+                Ok((0, 0))
             }
         };
         let waits = match (step.optional("depid")?, step.optional("deps")?) {

@@ -66,9 +66,10 @@ impl<'f> GrowingProgram<'f> {
             return Ok(());
         }
         self.last = number;
-        let buffer = match line.kind == StepKind::RecvReduceSend || part == LinePart::Buffer {
-            true => self.own_buffer((block, step), line.count)?,
-            false => self.buffers.get(&(block, step)).copied().unwrap_or(EMPTY),
+        let buffer = if line.kind == StepKind::RecvReduceSend || part == LinePart::Buffer {
+            self.own_buffer((block, step), line.count)?
+        } else {
+            self.buffers.get(&(block, step)).copied().unwrap_or(EMPTY)
         };
         let (src, dst) = (src.unwrap_or(EMPTY), dst.unwrap_or(buffer));
         let (out, into) = self.ports[block].unwrap_or((line.port, line.port));

@@ -107,9 +107,10 @@ impl Chunks {
                 self.0.range(range.clone()).map(|(&at, _)| at).collect();
             for region in old.iter().filter_map(|at| self.0.remove(at)) {
                 search.visits += 1 + region.reads.len();
-                match region.reads.is_empty() {
-                    true => before.extend(region.write),
-                    false => before.extend(region.reads),
+                if region.reads.is_empty() {
+                    before.extend(region.write)
+                } else {
+                    before.extend(region.reads)
                 }
             }
             let (end, write) = (range.end, Some(node));
@@ -212,12 +213,13 @@ impl<'g, 'f> RaceSearch<'g, 'f> {
     }
 
     fn ensure_time(&self) -> Result<()> {
-        match self.visits > MAX_VISITS + 256 * self.graph.nodes.len() {
-            true => Err(Error::malformed(
+        if self.visits > MAX_VISITS + 256 * self.graph.nodes.len() {
+            Err(Error::malformed(
                 "too many pairs of steps access the same chunks without waiting for each other directly: whether \
                  all are ordered would take too long to tell",
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 
