@@ -284,6 +284,7 @@ impl CostModel {
     ///
     /// # Errors
     /// When a heterogeneous model describes fewer ranks, or there are arrivals of another number.
+    #[doc(hidden)]
     pub fn covers(&self, ranks: usize) -> Result<()> {
         self.covers_arrivals(ranks)?;
         match self.links() {

@@ -269,6 +269,7 @@ impl Kind {
 
     /// Whether each rank has a block for each rank, so that block sizes may differ from pair to
     /// pair: alltoall.
+    #[doc(hidden)]
     pub const fn has_block_pairs(self) -> bool {
         matches!(self.row().input.1, Pairs)
     }
@@ -281,6 +282,7 @@ impl Kind {
 
     /// The part of all data (of the blocks, or of the vector) that a rank's link carries at least,
     /// as NCCL's tests define bus bandwidth.
+    #[doc(hidden)]
     pub fn bus_share(self, ranks: usize) -> f64 {
         let others = (ranks as f64 - 1.0) / ranks as f64;
         let everywhere = (Every, Whole);
