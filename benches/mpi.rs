@@ -26,7 +26,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use oneport::mpi::{World, is_launched};
-use oneport::plan::choose::{Choice, none_applies, rank, with_best_segments};
+use oneport::plan::choose::{Choice, with_best_segments};
+use oneport::plan::space::Variant;
 use oneport::plan::{Segments, registry};
 use oneport::run::{Op, Operator, Place, Run};
 use oneport::schedule::collective::Collective;
@@ -293,14 +294,18 @@ fn medians<const N: usize>(outcomes: &[MeasuredRun]) -> oneport::Result<[f64; N]
 /// The algorithms and segments to be measured: those that are the fastest in the model, and the
 /// same algorithms with other segments.
 fn candidates(request: &Request) -> oneport::Result<Vec<Choice>> {
-    let timed = |algorithm| with_best_segments(algorithm, request);
-    let ranking = rank(registry::of(request.get_collective()).map(timed));
-    if ranking.choices.is_empty() {
-        return Err(none_applies(
-            Some(request.get_collective()),
-            &ranking.refusals,
-        ));
+    let kind = request.get_collective();
+    let (mut ranked, mut refusals) = (Vec::new(), Vec::new());
+    for algorithm in registry::of(kind) {
+        match with_best_segments(algorithm, request) {
+            Ok(choice) => ranked.push(choice),
+            Err(refusal) => refusals.push(refusal),
+        }
     }
+    if let Some(refusal) = refusals.pop().filter(|_| ranked.is_empty()) {
+        return Err(refusal.into());
+    }
+    ranked.sort_by(|a: &Choice, b| a.time.total_cmp(&b.time));
     let mut candidates: Vec<Choice> = Vec::new();
     let add = |choice: Choice, candidates: &mut Vec<Choice>| {
         let same = |other: &Choice| {
@@ -312,13 +317,8 @@ fn candidates(request: &Request) -> oneport::Result<Vec<Choice>> {
         }
     };
     let segmented = |choice: &&Choice| choice.algorithm.segmented;
-    let of_segments = ranking.choices.iter().filter(segmented).take(2);
-    for choice in ranking
-        .choices
-        .iter()
-        .take(ALGORITHMS)
-        .chain(of_segments.clone())
-    {
+    let of_segments = ranked.iter().filter(segmented).take(2);
+    for choice in ranked.iter().take(ALGORITHMS).chain(of_segments.clone()) {
         add(choice.clone(), &mut candidates);
     }
     for choice in of_segments {
@@ -326,9 +326,8 @@ fn candidates(request: &Request) -> oneport::Result<Vec<Choice>> {
             let size = bytes / size_of::<f32>();
             if size < request.elements() {
                 let mut other = choice.clone();
-                other.request = other
-                    .request
-                    .segments(Segments::of_size(request.elements(), size)?);
+                other.variant.request =
+                    (other.variant.request).segments(Segments::of_size(request.elements(), size)?);
                 add(other, &mut candidates);
             }
         }
@@ -349,7 +348,7 @@ fn measure(world: &mut World, request: &Request) -> oneport::Result<(String, [f6
     let candidates = candidates(request)?;
     let schedules: Vec<Schedule> = candidates
         .iter()
-        .map(|choice| choice.algorithm.plan(&choice.request))
+        .map(|choice| choice.plan())
         .collect::<oneport::Result<_>>()?;
     let run = |schedule| Run::new(schedule).op(&operator).warmup(2);
     let first_look = |schedule| run(schedule).repetitions(repetitions.min(100));
@@ -365,9 +364,9 @@ fn measure(world: &mut World, request: &Request) -> oneport::Result<(String, [f6
             request.get_collective().name()
         )));
     }
-    let Choice {
+    let Variant {
         algorithm, request, ..
-    } = &candidates[fastest];
+    } = &candidates[fastest].variant;
     let count = request.get_segments().sizes().len();
     let segments = if algorithm.segmented && count > 1 {
         format!(", {count} segments")

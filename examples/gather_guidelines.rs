@@ -144,7 +144,7 @@ impl Bench {
         for b in BLOCKS {
             let sizes = vec![b; self.ranks];
             let regular = choose::choose(&self.request(Kind::Gather, b))?;
-            let regular = regular.algorithm.plan(&regular.request)?;
+            let regular = regular.plan()?;
             lines.push(self.line("same", b, &[regular], &sizes)?);
         }
         lines.push("\n(2) All distributions: over the padded gather.\n".into());
@@ -155,10 +155,7 @@ impl Bench {
                 let largest = sizes.iter().copied().max().unwrap_or(0);
                 let agree = choose::choose(&self.request(Kind::Allreduce, 1))?;
                 let padded = choose::choose(&self.request(Kind::Gather, largest))?;
-                let padding = [
-                    agree.algorithm.plan(&agree.request)?,
-                    padded.algorithm.plan(&padded.request)?,
-                ];
+                let padding = [agree.plan()?, padded.plan()?];
                 lines.push(self.line(distribution.name(), b, &padding, &sizes)?);
             }
         }

@@ -248,7 +248,7 @@ impl Bench {
     fn measurement(&self, algorithm: &Algorithm, mut request: Request) -> Measurement<'_> {
         request = request.cost(self.cost());
         let best = choose::with_best_segments(algorithm, &request).expect("planned before");
-        self.measurement_as_requested(algorithm, best.request)
+        self.measurement_as_requested(algorithm, best.variant.request)
     }
 
     fn measurement_as_requested(

@@ -6,11 +6,12 @@ use std::time::Instant;
 use oneport::plan::choose;
 use oneport::plan::refusal::Refusal;
 use oneport::plan::registry;
+use oneport::plan::space::{Space, best_first};
 use oneport::run::{
     Endpoint, Operator, Run, ScopeOptions, Team, TeamOptions, Workers, inputs, oracle,
 };
 use oneport::{CostModel, Kind, Request};
-use oneport_measure::estimate::{self, CoreModel};
+use oneport_measure::estimate::CoreModel;
 use oneport_measure::{Calibration, Profile, calibrate};
 
 use crate::{Point, Timing};
@@ -161,7 +162,7 @@ impl Oneport {
         let mut every = BTreeMap::new();
         if self.every {
             let core_model = self.core_model(team);
-            let plan = |choice: &choose::Choice| choice.algorithm.plan(&choice.request).ok();
+            let plan = |choice: &choose::Choice| choice.plan().ok();
             let chosen = plan(&choice);
             for algorithm in registry::of(request.get_collective()) {
                 if let Ok(other) = of(algorithm, &request, core_model.as_ref()) {
@@ -230,7 +231,7 @@ impl Oneport {
     }
 
     fn time(&self, team: &mut Team, choice: &choose::Choice) -> Timing {
-        let schedule = choice.algorithm.plan(&choice.request).expect("accepted");
+        let schedule = choice.plan().expect("accepted");
         let data = inputs(schedule.collective(), schedule.layout(), &self.sum);
         let expected = oracle(schedule.collective(), schedule.layout(), &self.sum, &data)
             .expect("a right layout");
@@ -301,7 +302,7 @@ fn of(
     core_model: Option<&CoreModel>,
 ) -> Result<choose::Choice, Refusal> {
     match core_model {
-        Some(core_model) => estimate::estimate_native(algorithm, request, core_model),
+        Some(core_model) => best_first(&Space::among([algorithm], request), core_model).only(),
         None => choose::with_best_segments(algorithm, request),
     }
 }

@@ -38,7 +38,13 @@
 //! [`Algorithm::accepts`]: registry::Algorithm::accepts
 
 pub(crate) mod build;
-pub mod choose;
+pub mod choose {
+    //! The choice of the fastest algorithm.
+
+    pub use super::space::evaluate::Choice;
+    pub use super::space::search::{choose, with_best_segments};
+    pub use super::space::variant::LeftOut;
+}
 pub mod distribution;
 mod prelude;
 pub mod refusal;
@@ -46,6 +52,26 @@ pub mod registry;
 mod request;
 pub mod segments;
 mod split;
+
+#[doc(hidden)]
+pub mod space {
+    //! What a request leaves open, and the search for the fastest way to do what it asks.
+
+    pub(super) mod evaluate;
+    pub(super) mod search;
+    #[allow(
+        clippy::module_inception,
+        reason = "the folder is named after its main type"
+    )]
+    pub(super) mod space;
+    pub(super) mod variant;
+
+    pub use self::evaluate::{Evaluator, Model, Offer, Settled, Variants};
+    pub use self::search::{Ranking, best_first, variant_of};
+    pub(in crate::plan) use self::space::first_best;
+    pub use self::space::{SegmentChoice, Space, variants};
+    pub use self::variant::Variant;
+}
 
 pub(crate) mod tree {
     //! Planners that reduce along trees, and the allreduces built from them.

@@ -9,9 +9,7 @@ mod composition;
 mod multicast;
 mod planner;
 mod ports;
-mod root;
 pub(in crate::plan) mod row;
-mod time;
 
 pub use self::algorithm::Algorithm;
 #[doc(hidden)]
@@ -19,8 +17,8 @@ pub use self::composition::split_outside;
 pub(in crate::plan) use self::composition::{Composition, Scope, Shape};
 pub use self::planner::Planned;
 pub(in crate::plan) use self::planner::Planner;
-pub(in crate::plan) use self::root::BestRoot;
-pub(in crate::plan) use self::row::{BestSegment, ClosedForm};
+pub(in crate::plan) use self::ports::OnPorts;
+pub(in crate::plan) use self::row::{BestRoot, BestSegment, ClosedForm};
 pub use self::row::{MadeFor, Nodes, PortModels, Row};
 pub(in crate::plan) use super::build::reduction::Reduction;
 pub(in crate::plan) use super::build::stream::DynScheduleSource;

@@ -42,8 +42,6 @@ pub struct Request {
     /// Those of a multicast; `None`: all ranks.
     pub(in crate::plan) targets: Option<Vec<usize>>,
     pub(in crate::plan) ports: Ports,
-    /// How an algorithm uses the ports; `None` if it is to find out what takes the least time.
-    pub(in crate::plan) used: Option<Ports>,
     pub(in crate::plan) segments: Segments,
     pub(in crate::plan) blocks: Option<Vec<usize>>,
     pub(in crate::plan) keep_order: bool,
@@ -184,7 +182,6 @@ impl Request {
             root_free: false,
             targets: None,
             ports: Ports::BI,
-            used: None,
             segments: Segments::whole(elements),
             blocks: None,
             keep_order: false,
@@ -208,7 +205,7 @@ impl Request {
     /// The port model. An algorithm leaves ports idle where that takes less time.
     #[must_use]
     pub fn ports(mut self, ports: Ports) -> Request {
-        (self.ports, self.used) = (ports, None);
+        self.ports = ports;
         self
     }
 

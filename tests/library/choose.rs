@@ -1,11 +1,44 @@
 //! The choice among all algorithms: bounds leave out none that would have been the fastest.
 
-use oneport::plan::choose::{Offer, choose, rank, with_best_segments};
-use oneport::plan::registry;
+use oneport::plan::choose::{Choice, LeftOut, choose, with_best_segments};
+use oneport::plan::refusal::Refusal;
+use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::space::{Evaluator, Model, Offer, Space, Variant, best_first};
 use oneport::random::Generator;
 use oneport::{CostModel, Kind, Ports, Request};
 
 use crate::support::cases::cases;
+
+/// The model time, of which all algorithms are put off.
+struct PutOff;
+
+impl Evaluator for PutOff {
+    fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal> {
+        Model.time(variant, limit)
+    }
+
+    fn each(
+        &self,
+        space: &Space<'_>,
+        _: &(dyn Fn(&Algorithm, &Self) -> Result<Offer, Refusal> + Sync),
+    ) -> Vec<Result<Offer, Refusal>> {
+        let offer = |algorithm: &Algorithm| {
+            algorithm.accepts(space.request)?;
+            let open = Variant::of(algorithm, space.request);
+            Ok(Offer::Deferred(open.min_time()))
+        };
+        space.algorithms.iter().map(offer).collect()
+    }
+}
+
+/// All algorithms for a request, fastest first.
+fn ranked(request: &Request) -> Vec<Choice> {
+    let all = registry::of(request.get_collective());
+    let timed = all.filter_map(|algorithm| with_best_segments(algorithm, request).ok());
+    let mut choices: Vec<Choice> = timed.collect();
+    choices.sort_by(|a, b| a.time.total_cmp(&b.time));
+    choices
+}
 
 /// Small sizes and costs, so that many times are equal; all candidates are deferred.
 #[test]
@@ -22,36 +55,50 @@ fn choices_by_bounds_are_those_of_all_times() {
         let cost = CostModel::new(cost(4), cost(3)).gamma(cost(2));
         let request = Request::new(kind, p, elements).ports(ports);
         let request = request.cost(cost.overlap(random.below(4) == 0));
-        let timed = |algorithm| with_best_segments(algorithm, &request);
-        let all = rank(registry::of(kind).map(timed));
-        for choice in &all.choices {
+        let all = ranked(&request);
+        for choice in &all {
             let (algorithm, time) = (&choice.algorithm, choice.time);
             let name = format!("{} {request:?}", algorithm.name());
-            assert!(algorithm.min_time(&request) <= time, "{name}");
-            let within = algorithm.time_within(&choice.request, time).unwrap();
+            assert!(choice.min_time() <= time, "{name}");
+            let within = choice.time_within(time).unwrap();
             assert_eq!(within, Some(time), "{name}");
         }
         let request = &request;
-        let deferred = rank(registry::of(kind).map(|algorithm| {
-            algorithm.accepts(request)?;
-            Ok(Offer::Deferred {
-                min_time: algorithm.min_time(request),
-                evaluate: Box::new(move |limit| {
-                    let choice = with_best_segments(algorithm, request)?;
-                    Ok((choice.time <= limit).then_some(choice))
-                }),
-            })
-        }));
-        let equal = all.choices.iter().filter(|c| c.time == all.choices[0].time);
+        let deferred = best_first(&Space::of(request), &PutOff);
+        let equal = all.iter().filter(|choice| choice.time == all[0].time);
         ties += usize::from(equal.count() > 1);
-        let of = |choice: oneport::plan::choose::Choice| {
-            (choice.algorithm.name(), choice.time, choice.request)
+        let of = |choice: Choice| {
+            let Variant {
+                algorithm, request, ..
+            } = choice.variant;
+            (algorithm.name().into_owned(), choice.time, request)
         };
-        let expected = all.best().ok().map(of);
-        assert_eq!(deferred.best().ok().map(of), expected, "{request:?}");
+        let expected = all.into_iter().next().map(of);
+        assert_eq!(deferred.best(None).ok().map(of), expected, "{request:?}");
         assert_eq!(choose(request).ok().map(of), expected, "{request:?}");
     }
     assert!(ties > cases(90, 400), "{ties} ties");
+}
+
+/// A choice says what the search left out because it would take too long.
+#[test]
+fn choices_say_what_the_search_left_out() {
+    let left_out = |name: &str, request: Request| {
+        let algorithm = registry::find(request.get_collective(), name).unwrap();
+        let choice = with_best_segments(&algorithm, &request).unwrap();
+        choice.variant.left_out
+    };
+    let long = Request::broadcast(5, 720_720).cost(CostModel::new(1e-4, 1.0));
+    assert_eq!(left_out("two-tree", long.clone()), [LeftOut::Segments]);
+    let short = long.cost(CostModel::new(1e6, 1.0));
+    assert_eq!(left_out("two-tree", short), []);
+    let cost = CostModel::new(10.0, 1.0).overlap(true);
+    let many = Request::reduce(3000, 1024)
+        .cost(cost.clone())
+        .free_root(true);
+    assert_eq!(left_out("binomial", many), [LeftOut::Roots { ranks: 3000 }]);
+    let few = Request::reduce(30, 1024).cost(cost).free_root(true);
+    assert_eq!(left_out("binomial", few), []);
 }
 
 /// Rows without a closed form, whose simulations end early, among enough ranks to be deferred.
@@ -62,8 +109,7 @@ fn choices_among_many_ranks_are_those_of_all_times() {
             for elements in [3, 1000] {
                 let request = Request::new(kind, 150, elements).ports(ports);
                 let request = request.cost(CostModel::new(10.0, 1.0).gamma(0.5));
-                let timed = |algorithm| with_best_segments(algorithm, &request);
-                let best = rank(registry::of(kind).map(timed)).best().unwrap();
+                let best = &ranked(&request)[0];
                 let choice = choose(&request).unwrap();
                 assert_eq!(choice.algorithm.name(), best.algorithm.name());
                 assert_eq!(choice.time, best.time);

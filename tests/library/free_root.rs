@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use oneport::machine::{Eager, Links};
-use oneport::plan::choose::{as_requested, with_best_segments};
+use oneport::plan::choose::with_best_segments;
 use oneport::plan::registry::{self, Algorithm};
 use oneport::{CostModel, Kind, Ports, Request};
 
@@ -123,7 +123,7 @@ fn overlap_and_delays_change_the_best_root() {
         };
         let request = request.cost(machine).segment_count(5);
         for algorithm in registry::of(kind).filter(|a| a.accepts(&request).is_ok()) {
-            let time = |request: Request| as_requested(algorithm, &request).unwrap().time;
+            let time = |request: Request| algorithm.time(&request).unwrap();
             let free = time(request.clone().free_root(true));
             for root in 0..request.ranks() {
                 let best = time(request.clone().root(root));

@@ -293,6 +293,18 @@ fn an_odd_port_is_in_no_pair() {
     assert!(!uses_third("circulant-blocks") && uses_third("all-pairs"));
 }
 
+/// An algorithm that has the schedules of another one uses ports as that does.
+#[test]
+fn equal_schedules_use_the_same_ports() {
+    let cost = CostModel::new(0.0, 1.0).gamma(2.0).overlap(true);
+    for k in 1..5 {
+        let scan = Request::scan(33, 5000).ports(Ports::UNI.with_k(k));
+        let scan = scan.cost(cost.clone());
+        let time = |name: &str| scan.time(name).unwrap();
+        assert_eq!(time("synthesized"), time("recursive-doubling"), "{k} ports");
+    }
+}
+
 #[test]
 fn rows_say_whether_they_depend_on_the_number_of_ports() {
     // A gossip is the best allgather for the ports.

@@ -91,8 +91,8 @@ fn all(args: &CheckArgs, task: &PlanTask, out: &mut dyn Write) -> Result<()> {
     for algorithm in &task.algorithms {
         bar.name(&algorithm.name());
         let input = task
-            .request_for(algorithm)
-            .and_then(|request| Input::planned_by(task, algorithm, request));
+            .variant_of(algorithm)
+            .and_then(|variant| Input::planned_by(task, variant));
         match input {
             Ok(input) => {
                 let report = input.check(&args.common, args.max_errors);

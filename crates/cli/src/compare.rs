@@ -217,7 +217,7 @@ impl CompareJob<'_> {
         for (row, candidate) in candidates.filter(|(row, _)| row.figures.ranks <= MAX_PAGE_RANKS) {
             let name = &*row.figures.algorithm;
             let schedule = match candidate {
-                Candidate::Planned(choice) => task.plan(&choice.algorithm, &choice.request),
+                Candidate::Planned(variant) => task.plan(variant),
                 Candidate::Own(schedule) => Ok(schedule.clone()),
             };
             let caption = Caption::new(format!("{} by {name}", row.info.collective));

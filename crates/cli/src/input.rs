@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use oneport::internal::budget::memory::MAX_VECTOR_BYTES;
 use oneport::machine::Eager;
 use oneport::plan::refusal::{Reason, Refusal};
-use oneport::plan::registry::Algorithm;
+use oneport::plan::space::Variant;
 use oneport::{CostModel, Error, Request, Schedule, Step};
 use oneport_formats::{self, msccl};
 use oneport_measure::Profile;
@@ -33,18 +33,12 @@ pub(crate) struct Input<S = Schedule> {
     pub(crate) element_bytes: u64,
     pub(crate) cost: CostModel,
     pub(crate) unit: Unit,
-    /// The algorithm and request, unless the schedule was read from a file.
-    pub(crate) planned: Option<PlannedBy>,
+    /// The variant of an algorithm, unless the schedule was read from a file.
+    pub(crate) planned: Option<Variant>,
     /// The series that a schedule from a file performs, if it keeps its platform and no option
     /// gives costs.
     pub(crate) series: Option<Series>,
     pub(crate) info: ScheduleInfo,
-}
-
-#[derive(Debug)]
-pub(crate) struct PlannedBy {
-    pub(crate) algorithm: Algorithm,
-    pub(crate) request: Request,
 }
 
 impl Common {
@@ -211,28 +205,22 @@ impl Common {
 
 impl Input {
     pub(crate) fn plan(task: &PlanTask) -> Result<Input> {
-        let (algorithm, request) = task.choose()?;
-        Ok(Input::planned_by(task, &algorithm, request).map_err(Error::from)?)
+        Ok(Input::planned_by(task, task.choose_aloud()?).map_err(Error::from)?)
     }
 
-    pub(crate) fn planned_by(
-        task: &PlanTask,
-        algorithm: &Algorithm,
-        request: Request,
-    ) -> Result<Input, Refusal> {
-        let schedule = task
-            .plan(algorithm, &request)
-            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))?;
-        let info = ScheduleInfo::planned(task, algorithm, &request, schedule.collective().root());
+    pub(crate) fn planned_by(task: &PlanTask, variant: Variant) -> Result<Input, Refusal> {
+        let request = &variant.request;
+        let schedule = task.plan(&variant).map_err(|error| {
+            let reason = Reason::Planner(error);
+            variant.algorithm.refusal(request, reason)
+        })?;
+        let info = ScheduleInfo::planned(task, &variant, schedule.collective().root());
         Ok(Input {
             schedule,
             element_bytes: request.get_element_bytes(),
             cost: request.get_cost().clone(),
             unit: task.unit,
-            planned: Some(PlannedBy {
-                algorithm: algorithm.clone(),
-                request,
-            }),
+            planned: Some(variant),
             series: None,
             info,
         })

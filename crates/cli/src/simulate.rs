@@ -10,6 +10,7 @@ use anyhow::{Result, bail};
 use oneport::internal::budget::memory::TIMED_STEP_BYTES;
 use oneport::plan::registry::Planned;
 use oneport::plan::segments::Published;
+use oneport::plan::space::Variant;
 use oneport::rules::NodeKind;
 use oneport::simulate::bounds::LowerBounds;
 use oneport::simulate::{Simulation, Timed};
@@ -163,7 +164,7 @@ impl Simulated {
             }
             None => {
                 let planned = input.planned.as_ref();
-                let length = planned.map_or(0, |p| bar_length(&p.algorithm, &p.request));
+                let length = planned.map_or(0, bar_length);
                 progress.begin("", length);
             }
         }
@@ -186,8 +187,8 @@ impl Simulated {
         Ok(Simulated {
             bounds: schedule.lower_bound(cost),
             series,
-            closed_form: planned.and_then(|p| p.algorithm.closed_form(&p.request)),
-            published: planned.and_then(|p| p.algorithm.published(&p.request)),
+            closed_form: planned.and_then(Variant::closed_form),
+            published: planned.and_then(Variant::published),
             levels: stored.and_then(|schedule| levels::traffic(schedule, cost)),
             ranks: in_full
                 .as_ref()

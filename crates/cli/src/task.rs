@@ -1,31 +1,22 @@
 //! A validated planning task: a collective, its vector, the machine and the candidate algorithms.
 
-mod candidates;
+mod evaluation;
 mod selection;
 mod vector;
 
-use std::cell::Cell;
-
 use anyhow::{Result, bail, ensure};
-use oneport::internal::budget::memory::{
-    MAX_VECTOR_BYTES, SEARCHED_TRANSFER_BYTES, STEP_BYTES, STREAMED_RANK_BYTES,
-};
+use oneport::internal::budget::memory::MAX_VECTOR_BYTES;
 use oneport::internal::budget::size::MAX_STEPS;
-use oneport::plan::Segments;
-use oneport::plan::choose::{self, Choice, Ranking};
-use oneport::plan::refusal::{Reason, Refusal, describe};
+use oneport::plan::refusal::Refusal;
 use oneport::plan::registry::Algorithm;
-use oneport::plan::segments::{self, Method};
+use oneport::plan::space::{Ranking, SegmentChoice, Variant, best_first};
 use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
-use self::candidates::best_unequal;
 pub(crate) use self::selection::{algorithms, names_several};
 use crate::args::{Common, Root};
 use crate::blocks::Listed;
-use crate::memory::{LARGE_SCHEDULE, available_memory, fits_memory};
 use crate::nodes::NodePorts;
-use crate::output;
 use crate::progress::WorkBar;
 use crate::units::Unit;
 
@@ -40,9 +31,7 @@ pub(crate) struct PlanTask {
     pub(crate) auto: bool,
     /// Whether the candidates were named: then each of them must apply.
     pub(crate) named: bool,
-    pub(crate) root_free: bool,
-    /// The selection rule that chose algorithm and segments, if one did.
-    pub(crate) rule: Option<String>,
+    pub(crate) rule: Option<AppliedRule>,
     pub(crate) unit: Unit,
     /// Core model of a native run on a machine with a profile. If present, the choice is by
     /// estimated native time instead of model time.
@@ -51,27 +40,15 @@ pub(crate) struct PlanTask {
     pub(crate) node_ports: Option<NodePorts>,
     /// Set if only times are needed, so that streamed schedules need not fit into memory.
     pub(crate) timed_only: Option<Timing>,
-    /// How many schedules share the memory, because they are planned at the same time.
-    pub(crate) at_once: usize,
 }
 
+/// A selection rule that chose the algorithm.
 #[derive(Debug, Clone)]
-pub(crate) enum SegmentChoice {
-    /// Those of the best size for the cost model.
-    Best,
-    /// The best ones found for the cost model, of unequal sizes, too.
-    BestUnequal,
-    Given(Segments),
-    Rule(Segments),
-}
-
-impl SegmentChoice {
-    pub(crate) fn known(&self) -> Option<&Segments> {
-        match self {
-            SegmentChoice::Given(segments) | SegmentChoice::Rule(segments) => Some(segments),
-            SegmentChoice::Best | SegmentChoice::BestUnequal => None,
-        }
-    }
+pub(crate) struct AppliedRule {
+    /// The rule in words.
+    pub(crate) why: String,
+    /// Whether it chose the segments, too.
+    pub(crate) segments: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,7 +115,6 @@ impl PlanTask {
             segments,
             auto: algorithms.len() != 1 || names_several(&args.algorithm),
             named: !matches!(&*args.algorithm, "auto" | "all"),
-            root_free,
             node_ports,
             ..PlanTask::among(algorithms, request, unit)
         };
@@ -162,83 +138,12 @@ impl PlanTask {
             algorithms,
             auto: true,
             named: false,
-            root_free: false,
             rule: None,
             unit,
             core_model: None,
             node_ports: None,
             timed_only: None,
-            at_once: 1,
         }
-    }
-
-    /// Returns the segmented request for `algorithm`. A refusal if the algorithm does not accept it
-    /// or it is too large.
-    pub(crate) fn request_for(&self, algorithm: &Algorithm) -> Result<Request, Refusal> {
-        let missed = Cell::new(false);
-        let rooted = |request| self.rooted(algorithm, request, &missed);
-        let on_ports = |request| self.timed(algorithm, rooted(request)?);
-        let request = match algorithm.at_best_ports(&self.request, on_ports, time_of)? {
-            Some(choice) => choice.request,
-            None => rooted(self.request.clone())?,
-        };
-        // Among many candidates the note would be about algorithms that were not asked for.
-        if !self.auto && missed.get() {
-            output::note(&format!(
-                "{} may have a better root: planning for each takes too long for {} ranks",
-                algorithm.name(),
-                self.request.ranks()
-            ));
-        }
-        Ok(request)
-    }
-
-    /// As [`request_for`](Self::request_for), for a request whose ports are used as it says. Sets
-    /// `missed` if there may be a better root.
-    fn rooted(
-        &self,
-        algorithm: &Algorithm,
-        mut free: Request,
-        missed: &Cell<bool>,
-    ) -> Result<Request, Refusal> {
-        let by_request = self.node_ports.is_none();
-        // Where links cost the same and all ranks arrive together, the same segments are best for
-        // all roots.
-        let cost = self.request.get_cost();
-        let known = !by_request && cost.links().is_none() && cost.last_arrival() == 0.0;
-        let segmented = |request| match known {
-            true => Ok(request),
-            false => self.segmented(algorithm, request),
-        };
-        if known {
-            free = self.segmented(algorithm, free)?;
-        }
-        let at_root = |request| self.timed(algorithm, segmented(request)?);
-        let best = algorithm.at_best_root(&free, by_request, at_root, time_of)?;
-        if algorithm.may_miss_best_root(&free, by_request) {
-            missed.set(true);
-        }
-        match best {
-            Some(choice) => Ok(choice.request),
-            None => segmented(free),
-        }
-    }
-
-    fn segmented(&self, algorithm: &Algorithm, mut request: Request) -> Result<Request, Refusal> {
-        algorithm.accepts(&request)?;
-        if algorithm.segmented {
-            let segments = match self.segments.known() {
-                Some(segments) => segments.clone(),
-                None => self.best_segments(algorithm, &request)?,
-            };
-            request = request.segments(segments);
-        }
-        self.ensure_fits_memory(algorithm, &request)?;
-        if algorithm.segmented && matches!(self.segments, SegmentChoice::BestUnequal) {
-            let segments = best_unequal(algorithm, &request)?;
-            request = request.segments(segments);
-        }
-        Ok(request)
     }
 
     /// Whether the schedule of `algorithm` is timed without being stored. With per-pair costs it is
@@ -256,102 +161,52 @@ impl PlanTask {
         may && !shares && self.request.get_cost().links().is_none()
     }
 
-    pub(crate) fn plan(
-        &self,
-        algorithm: &Algorithm,
-        request: &Request,
-    ) -> oneport::Result<Schedule> {
-        let schedule = algorithm.plan(request)?;
+    pub(crate) fn plan(&self, variant: &Variant) -> oneport::Result<Schedule> {
+        let schedule = variant.plan()?;
         match &self.node_ports {
-            Some(ports) => ports.share(schedule, request.get_cost()),
+            Some(ports) => ports.share(schedule, variant.request.get_cost()),
             None => Ok(schedule),
         }
     }
 
-    fn best_segments(&self, algorithm: &Algorithm, request: &Request) -> Result<Segments, Refusal> {
-        // The search needs at least the memory of one segment.
-        self.ensure_fits_memory(algorithm, request)?;
-        let bytes_per_transfer = algorithm
-            .bytes_per_transfer()
-            .unwrap_or(SEARCHED_TRANSFER_BYTES);
-        let share = available_memory().map(|bytes| bytes / self.at_once as u64);
-        let max = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
-        let max = max.map_or(usize::MAX, |max| max.try_into().unwrap_or(usize::MAX));
-        let failed = |error| algorithm.refusal(request, Reason::Planner(error));
-        let best = segments::best_segment_within(algorithm, request, max).map_err(failed)?;
-        // Among many candidates the note would be about algorithms that were not asked for.
-        if best.method == Method::LimitedSearch && !self.auto {
-            output::note(&format!(
-                "{} may have better segments: the search left out sizes that take too long to simulate",
-                algorithm.name()
-            ));
-        }
-        Ok(best.segments)
+    /// The variant of `algorithm` to plan. A refusal if the algorithm does not accept the request,
+    /// or its schedule is too large.
+    pub(crate) fn variant_of(&self, algorithm: &Algorithm) -> Result<Variant, Refusal> {
+        self.evaluation(None).variant_of(algorithm)
     }
 
-    fn ensure_fits_memory(&self, algorithm: &Algorithm, request: &Request) -> Result<(), Refusal> {
-        let (ranks, segments) = (request.ranks(), request.get_segments().count());
-        let steps = steps(algorithm, ranks, segments);
-        let streams = self.streams(algorithm);
-        if steps > MAX_STEPS && !(streams && self.timed_only == Some(Timing::Chosen)) {
-            let reason = Reason::TooLong {
-                ranks,
-                segments,
-                steps,
-                max_steps: MAX_STEPS,
-            };
-            return Err(algorithm.refusal(request, reason));
+    /// As [`choose`](Self::choose), and says what the search left out.
+    pub(crate) fn choose_aloud(&self) -> Result<Variant> {
+        let variant = self.choose()?;
+        if self.auto {
+            evaluation::note_left_out(&variant);
         }
-        let what = describe(&algorithm.name(), ranks, segments, steps);
-        let [ranks, segments] = [ranks, segments].map(|n| n as u128);
-        let mut bytes = ranks * u128::from(STREAMED_RANK_BYTES) + segments * 64;
-        let planned_as = algorithm.planned_as(request);
-        let bytes_per_step = match planned_as.bytes_per_transfer() {
-            Some(bytes_per_transfer) if streams => bytes_per_transfer / 2,
-            _ => STEP_BYTES,
-        };
-        bytes += u128::from(steps) * u128::from(bytes_per_step);
-        bytes += u128::from((algorithm.tables)(request.ranks()));
-        fits_memory(&what, bytes * self.at_once as u128, LARGE_SCHEDULE)
-            .map_err(|message| algorithm.refusal(request, Reason::Memory(message)))
+        Ok(variant)
     }
 
-    /// Returns the algorithm with the smallest model time (for a native run on known cores, the
-    /// smallest estimate) and its request.
-    pub(crate) fn choose(&self) -> Result<(Algorithm, Request)> {
+    /// Returns the fastest variant by model time (for a native run on known cores, by estimate).
+    pub(crate) fn choose(&self) -> Result<Variant> {
         if let Some(core_model) = self.on_cores() {
             let ranking =
                 estimate::choose_native_among(&self.algorithms, &self.request, core_model);
             // On any error, the choice by model time reports it.
             let applies = |ranking: &Ranking| !self.named || ranking.refusals.is_empty();
-            if let Some(Ok(choice)) = ranking.ok().filter(applies).map(Ranking::best) {
-                return Ok((choice.algorithm, choice.request));
+            let ranking = ranking.ok().filter(applies);
+            if let Some(choice) = ranking.and_then(|ranking| ranking.choices.into_iter().next()) {
+                return Ok(choice.variant);
             }
         }
-        if let [one] = &self.algorithms[..] {
-            return Ok((one.clone(), self.request_for(one).map_err(Error::from)?));
+        let candidates = self.candidates();
+        if let [one] = candidates[..] {
+            return Ok(self.variant_of(one).map_err(Error::from)?);
         }
-        let segmented = self.segmenting();
-        if segmented.len() < self.algorithms.len() {
-            let task = PlanTask {
-                algorithms: segmented,
-                ..self.clone()
-            };
-            return task.choose();
-        }
-        let progress = &WorkBar::new(0, "choosing the fastest: timing {msg}");
-        let ranking: Ranking = choose::rank(self.side_by_side(|share, algorithm| {
-            progress.name(&algorithm.name());
-            self.offer(share, algorithm, progress)
-        }));
+        let progress = WorkBar::new(0, "choosing the fastest: timing {msg}");
+        let ranking = best_first(&self.space(candidates), &self.evaluation(Some(&progress)));
         progress.finish();
         if let Some(refusal) = ranking.refusals.first().filter(|_| self.named) {
             return Err(Error::from(refusal.clone()).into());
         }
-        match ranking.best() {
-            Ok(choice) => Ok((choice.algorithm, choice.request)),
-            Err(refusals) => Err(choose::none_applies(None, &refusals).into()),
-        }
+        Ok(ranking.best(None)?.variant)
     }
 }
 
@@ -360,7 +215,8 @@ pub(crate) fn steps(algorithm: &Algorithm, ranks: usize, segments: usize) -> u64
 }
 
 /// How many transfers, and computations beside them, are timed of the schedule.
-pub(crate) fn bar_length(algorithm: &Algorithm, request: &Request) -> u64 {
+pub(crate) fn bar_length(variant: &Variant) -> u64 {
+    let (algorithm, request) = (&variant.algorithm, &variant.request);
     // Each transfer consists of two steps.
     let steps = steps(algorithm, request.ranks(), request.get_segments().count());
     (steps / 2) << u32::from(request.get_cost().overlaps())
@@ -423,16 +279,6 @@ pub(crate) fn footprint(
     }
 }
 
-pub(crate) fn model_time(algorithm: &Algorithm, request: &Request) -> oneport::Result<f64> {
-    let time = algorithm.time(request)?;
-    if time.is_finite() {
-        return Ok(time);
-    }
-    // A message without a link is the more useful error.
-    algorithm.plan(request)?.ensure_links(request.get_cost())?;
-    finite(time)
-}
-
 pub(crate) fn finite(time: f64) -> oneport::Result<f64> {
     if time.is_finite() {
         return Ok(time);
@@ -442,8 +288,4 @@ pub(crate) fn finite(time: f64) -> oneport::Result<f64> {
 
 fn usage(message: String) -> Error {
     ErrorKind::Usage(message).into()
-}
-
-fn time_of(choice: &Choice) -> f64 {
-    choice.time
 }

@@ -85,11 +85,7 @@ pub fn compare(
             let largest = segments.sizes().iter().max().copied().unwrap_or(0);
             let several = algorithm.segmented && segments.count() > 1;
             let segment = several.then(|| largest as u64 * request.get_element_bytes());
-            add(
-                &algorithm.name(),
-                &algorithm.plan(&choice.request)?,
-                segment,
-            )?;
+            add(&algorithm.name(), &choice.plan()?, segment)?;
         }
         for &(name, plan) in own {
             let schedule = plan(p, m)?.with_element_bytes(request.get_element_bytes());

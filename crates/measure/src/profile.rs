@@ -282,7 +282,7 @@ impl Profile {
     /// let mut team = Team::new(2)?;
     /// let profile = Profile::built_in(&team);
     /// let choice = profile.choose(&Request::allreduce(2, 1 << 20).element_bytes(4), &team)?;
-    /// let schedule = choice.algorithm.plan(&choice.request)?;
+    /// let schedule = choice.plan()?;
     /// assert!(Run::<f32>::new(&schedule).op(Op::SUM).verified().on(&mut team)?.is_verified());
     /// # Ok::<(), oneport::Error>(())
     /// ```

@@ -22,7 +22,7 @@ pub(crate) fn best_row(problem: &Problem) -> Option<(Schedule, usize)> {
     let request = request.ports(problem.ports).cost(cost.clone());
     let request = request.root(problem.collective.root().unwrap_or(0));
     let choice = choose::choose(&request).ok()?;
-    let schedule = choice.algorithm.plan(&choice.request).ok()?;
+    let schedule = choice.plan().ok()?;
     let makespan = schedule.simulate(&cost).ok()?.makespan();
     Some((schedule, makespan.round() as usize))
 }

@@ -190,9 +190,10 @@ impl ScheduleSource for Allgatherv {
 }
 
 /// The best number of parts of unequal blocks, if costs are linear.
-fn best_parts(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
+fn best_parts(variant: &Variant) -> Result<Option<Best>> {
     /// Limit of the spans of all messages that are compared: about a second.
     const MAX_SPANS: usize = 1 << 25;
+    let request = &variant.request;
     let (Some(line), Some(blocks)) = (request.cost.linear(), &request.blocks) else {
         return Ok(None);
     };
@@ -217,7 +218,7 @@ fn best_parts(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> 
                     return found(request, best, Method::LimitedSearch);
                 }
                 let segments = Segments::of_count(request.elements(), parts)?;
-                let time = algorithm.time(&request.clone().segments(segments))?;
+                let time = variant.with_segments(segments).time()?;
                 tried.insert(parts);
                 if is_better(time, best.0) || (time <= best.0 && parts < best.1) {
                     best = (time, parts);

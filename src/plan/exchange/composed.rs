@@ -21,6 +21,7 @@ use super::van_de_geijn::Gather;
 use super::{bruck, doubling_allgather, fibonacci, halving, pat, ring, swing};
 use crate::budget::search::is_short;
 use crate::plan::prelude::*;
+use crate::plan::space::{Model, Space, best_first};
 
 pub(in crate::plan) const ALLREDUCE: Row = Row {
     ports: PortModels::Uni,
@@ -76,7 +77,7 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let blocks = evenly(request.elements(), request.ranks);
     let second = request.without_computation().collective(Kind::Allgather);
     let second = second.segments(Segments::whole(blocks[0])).blocks(blocks);
-    let second = best(&ALLGATHERS, &second)?.plan(&second)?;
+    let second = best(&ALLGATHERS, &second)?;
     in_sequence(Collective::Allreduce, reduce_scatter(request)?, second)
 }
 
@@ -89,7 +90,7 @@ fn reduce_scatter(request: &Request) -> Result<Schedule> {
     let vector = Segments::whole(request.elements());
     let request = request.clone().collective(Kind::ReduceScatter);
     let request = request.segments(vector);
-    best(&REDUCE_SCATTERS, &request)?.plan(&request)
+    best(&REDUCE_SCATTERS, &request)
 }
 
 /// The second phase of the reduction: blocks stay at their positions in the vector.
@@ -101,20 +102,10 @@ fn gather(request: &Request) -> Result<Schedule> {
     b.build()
 }
 
-fn best(candidates: &'static [Row], request: &Request) -> Result<Algorithm> {
-    let mut best: Option<(f64, Algorithm)> = None;
-    for algorithm in candidates.iter().map(Algorithm::of) {
-        let transfers = (algorithm.transfers)(request.ranks, 1);
-        if !is_short(request.ranks, transfers) || algorithm.accepts(request).is_err() {
-            continue;
-        }
-        let time = algorithm.time(request)?;
-        if best.as_ref().is_none_or(|(least, _)| time < *least) {
-            best = Some((time, algorithm));
-        }
-    }
-    best.map(|(_, algorithm)| algorithm).ok_or_else(|| {
-        let kind = request.kind.name();
-        Error::usage(format!("no algorithm for {kind} can be planned for this"))
-    })
+/// The fastest of the candidates whose schedules are short.
+fn best(candidates: &'static [Row], request: &Request) -> Result<Schedule> {
+    let short = |row: &&Row| is_short(request.ranks, (row.transfers)(request.ranks, 1));
+    let algorithms: Vec<_> = candidates.iter().filter(short).map(Algorithm::of).collect();
+    let space = Space::among(&algorithms, request);
+    best_first(&space, &Model).best(Some(request.kind))?.plan()
 }

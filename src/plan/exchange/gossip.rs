@@ -69,8 +69,7 @@ fn allgather(request: &Request, elements: usize, blocks: Option<Vec<usize>>) -> 
         .ports(request.ports)
         .cost(request.cost.clone())
         .element_bytes(request.element_bytes);
-    let best = choose::choose(&gather)?;
-    best.algorithm.plan(&best.request)
+    choose::choose(&gather)?.plan()
 }
 
 pub(crate) fn alltoall(request: &Request) -> Result<Schedule> {

@@ -67,13 +67,13 @@ fn time(request: &Request) -> Option<f64> {
 }
 
 /// Equal blocks are best left whole: their pieces would only add start-up times.
-fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
-    if equal_block(request).is_none() {
+fn best_segment(variant: &Variant) -> Result<Option<Best>> {
+    if equal_block(&variant.request).is_none() {
         return Ok(None);
     }
-    let segments = Segments::whole(request.elements());
+    let segments = Segments::whole(variant.request.elements());
     Ok(Some(Best {
-        time: algorithm.time(&request.clone().segments(segments.clone()))?,
+        time: variant.with_segments(segments.clone()).time()?,
         segments,
         executed: true,
         method: Method::Whole,

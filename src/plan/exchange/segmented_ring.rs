@@ -100,13 +100,13 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 }
 
 /// One segment where computation does not overlap communication.
-fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
-    if request.cost.overlaps() {
+fn best_segment(variant: &Variant) -> Result<Option<Best>> {
+    if variant.request.cost.overlaps() {
         return Ok(None);
     }
-    let segments = Segments::whole(request.elements());
+    let segments = Segments::whole(variant.request.elements());
     Ok(Some(Best {
-        time: algorithm.time(&request.clone().segments(segments.clone()))?,
+        time: variant.with_segments(segments.clone()).time()?,
         segments,
         executed: true,
         method: Method::Whole,

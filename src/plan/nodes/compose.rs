@@ -41,9 +41,10 @@
 use super::embed::{Embedding, Group};
 use super::phases::NodeRequest;
 use crate::budget::search;
-use crate::plan::choose::{self, Choice, with_best_segments};
+use crate::plan::choose::{Choice, with_best_segments};
 use crate::plan::prelude::*;
-use crate::plan::registry::{self, Composition, Nodes, Scope, Shape};
+use crate::plan::registry::{Composition, Nodes, Scope, Shape};
+use crate::plan::space::{Model, Space, best_first};
 
 use Kind::{Allgather, Allreduce, Alltoall, Broadcast, Gather, Reduce, ReduceScatter, Scatter};
 use Scope::{Between, Within};
@@ -149,10 +150,7 @@ fn plan(algorithm: &Algorithm, composition: &Composition, request: &Request) -> 
         .iter()
         .flatten()
     {
-        let Choice {
-            algorithm, request, ..
-        } = &group.choice;
-        all.append(&group.ranks, algorithm.plan(request)?)?;
+        all.append(&group.ranks, group.choice.plan()?)?;
     }
     all.build()
 }
@@ -197,8 +195,7 @@ fn phases(
 
 /// Whether two requests differ at most in their segments.
 fn is_same(a: &Request, b: &Request) -> bool {
-    let open = |request: &Request| request.with_open_ports().into_owned();
-    a.elements() == b.elements() && open(a).segments(b.segments.clone()) == *b
+    a.elements() == b.elements() && a.clone().segments(b.segments.clone()) == *b
 }
 
 /// The request for the collective of a group.
@@ -236,11 +233,11 @@ fn choose(algorithm: Option<&Algorithm>, request: &Request) -> Result<Choice> {
         let transfers = (a.transfers)(ranks, 1).saturating_mul(a.planning_work as usize);
         search::is_short(ranks, transfers)
     };
-    let candidates = registry::candidates(request.kind, &request.cost, ranks).filter(is_short);
+    let mut space = Space::of(request);
+    let short = space.algorithms.iter().filter(is_short);
     let resolved = |a: &Algorithm| a.resolved(request).unwrap_or_else(|_| a.clone());
-    let timed = candidates.map(|a| with_best_segments(&resolved(a), request));
-    let failed = |refusals: Vec<_>| choose::none_applies(Some(request.kind), &refusals);
-    choose::rank(timed).best().map_err(failed)
+    space.algorithms = short.map(resolved).collect();
+    best_first(&space, &Model).best(Some(request.kind))
 }
 
 impl Algorithm {

@@ -7,16 +7,13 @@ use std::sync::Arc;
 use super::multicast::multicast;
 use super::of;
 use super::planner::{Planned, Planner};
-use super::ports::OnPorts;
-use super::row::{Nodes, Row};
+use super::row::{ClosedForm, Nodes, Row};
 use crate::budget::size::MAX_TRANSFERS;
 use crate::error::Result;
 use crate::plan::Request;
 use crate::plan::build::stream::{allreduce_of, broadcast_of, reduction_of};
 use crate::plan::refusal::{Reason, Refusal};
-use crate::plan::segments::{Published, SymbolValues};
 use crate::schedule::Schedule;
-use crate::schedule::collective::Kind;
 
 /// One algorithm for one collective: a row of the registry, whose fields it has, or a composition
 /// with algorithms for its phases.
@@ -55,39 +52,18 @@ impl PartialEq for Algorithm {
 impl Eq for Algorithm {}
 
 impl Algorithm {
-    /// Plans `request` and stores the schedule, under the name of the algorithm. The
-    /// [planners](crate::plan) state the shapes of the buffers and the time of planning.
-    ///
-    /// # Errors
-    /// As [`accepts`](Self::accepts), and where the planner itself fails: a buffer would overflow,
-    /// there are too many ranks for its search, or the links do not connect all ranks.
-    pub fn plan(&self, request: &Request) -> Result<Schedule> {
-        let schedule = self.planned(request)?.materialize()?;
-        schedule.with_name(self.name())
-    }
-
-    /// As [`Algorithm::plan`], but does not store the schedule if the algorithm can stream it.
-    pub fn planned(&self, request: &Request) -> Result<Planned> {
-        self.accepts(request)?;
-        let request = &*self.with_best_ports(request)?;
-        if let Some(used) = self.on_used_ports(request) {
-            let (planned, ports) = (self.planned(&used)?, request.ports);
-            return Ok(Planned::Streamed {
-                programs: Box::new(OnPorts { planned, ports }),
-                element_bytes: request.element_bytes,
-            });
-        }
+    /// Plans the request on its ports as they are, for its root or one that the planner takes.
+    pub(in crate::plan) fn planned_alone(&self, request: &Request) -> Result<Planned> {
         if let Some(same) = (self.same_as)(request) {
-            return Algorithm::of(same).planned(request);
+            return Algorithm::of(same).planned_alone(request);
         }
-        let request = &*self.with_best_root(request)?;
-        let open = &*request.with_open_ports();
-        let planned = self.by_planner(open)?;
+        self.accepts(request)?;
+        let planned = self.by_planner(request)?;
         let cost = &request.cost;
         if !self.for_arrivals || cost.last_arrival() == 0.0 {
             return Ok(planned);
         }
-        let together = open.clone().cost(cost.clone().without_arrivals());
+        let together = request.clone().cost(cost.clone().without_arrivals());
         let together = self.by_planner(&together)?;
         // What has no time, for want of a link, is no faster.
         let time = |planned: &Planned| {
@@ -97,6 +73,28 @@ impl Algorithm {
         };
         let is_faster = time(&together) < time(&planned);
         Ok(if is_faster { together } else { planned })
+    }
+
+    /// The closed form of the time on the request's ports as they are, for costs that closed forms
+    /// are stated for.
+    pub(in crate::plan) fn closed_form_alone(&self, request: &Request) -> Option<f64> {
+        if let Some(same) = (self.same_as)(request) {
+            return Algorithm::of(same).closed_form_alone(request);
+        }
+        match self.closed_form {
+            ClosedForm::None => None,
+            ClosedForm::Of(time) => time(&self.effective(request)),
+            ClosedForm::ReduceThenBroadcast(time) => {
+                let request = request.clone().root(0);
+                Some(time(&request)? + time(&request.without_computation())?)
+            }
+        }
+    }
+
+    /// Whether it has a closed form of its time, for some requests at least.
+    #[doc(hidden)]
+    pub fn has_closed_form(&self) -> bool {
+        !matches!(self.closed_form, ClosedForm::None)
     }
 
     /// What the planner makes of a request whose ports and root are chosen.
@@ -149,31 +147,6 @@ impl Algorithm {
         } else {
             Cow::Owned(request.without_computation())
         }
-    }
-
-    /// What a published table prints for it: `None` where none covers it, for other ports, for
-    /// `p <= 3`, for an empty vector, where rank 0 forwards the result to another root, where
-    /// computation overlaps communication, and where costs differ from rank to rank or are not
-    /// linear.
-    ///
-    /// ```
-    /// use oneport::plan::registry;
-    /// use oneport::{CostModel, Kind, Ports, Request};
-    /// let request = Request::reduce(64, 1000).ports(Ports::UNI).cost(CostModel::new(10.0, 1.0));
-    /// let chain = registry::find(Kind::Reduce, "chain")?.published(&request).unwrap();
-    /// assert_eq!(chain.table, "Table I; Lowery & Langou 2014");
-    /// assert_eq!(chain.time, 63.0 * 1010.0);
-    /// assert_eq!(chain.best_segment, Some((20_000.0f64 / 61.0).sqrt()));
-    /// # Ok::<(), oneport::Error>(())
-    /// ```
-    pub fn published(&self, request: &Request) -> Option<Published> {
-        let covered = self.ports.allow(request.ports) && self.on_used_ports(request).is_none();
-        let covered = covered && request.ranks > 3 && request.elements() > 0;
-        let reduces = self.collective == Kind::Reduce;
-        let forwarded = reduces && request.keep_order && request.root != 0;
-        let covered = covered && !forwarded && request.closed_forms_hold();
-        let published = self.published.filter(|_| covered)?;
-        published(&SymbolValues::of(&self.effective(request))?)
     }
 
     /// Checks whether [`Algorithm::plan`] accepts `request`, without planning it, in `O(p + q)`

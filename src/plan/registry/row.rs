@@ -1,12 +1,13 @@
 //! [`Row`], what the registry says about an algorithm, and functions that build rows: defaults,
 //! derived collectives and numbers of transfers.
 
-use super::{Algorithm, BestRoot, Planner};
+use super::Planner;
 use crate::error::Result;
 use crate::machine::{CostModel, Ports};
 use crate::plan::Request;
 use crate::plan::circulant::table::MakeTable;
 use crate::plan::segments::{Best, Published, SymbolValues};
+use crate::plan::space::Variant;
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
@@ -97,7 +98,22 @@ pub(in crate::plan) enum BestSegment {
     /// The real number that minimizes the closed form.
     Formula(fn(&SymbolValues) -> f64),
     /// By a search of its own, `None` for requests that it does not cover.
-    Own(fn(&Algorithm, &Request) -> Result<Option<Best>>),
+    Own(fn(&Variant) -> Result<Option<Best>>),
+}
+
+/// How an algorithm finds a root that no other is better than, for a request with a free root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::plan) enum BestRoot {
+    /// Root 0 is one, where all links cost the same, computation overlaps nothing, all ranks arrive
+    /// together, and messages have no latency and wait for their receivers. Elsewhere as `Search`;
+    /// where all links cost the same, root 0 where that would take too long.
+    First,
+    /// The planner chooses it. Where computation overlaps communication, ranks arrive late, or
+    /// messages have latency or do not wait, which planners do not count on, as `Search`, or the
+    /// planner's choice where that would take too long.
+    Own,
+    /// By planning for every root.
+    Search,
 }
 
 /// The [nodes](crate::CostModel::nodes) of the machines that an algorithm is planned for.
@@ -172,6 +188,13 @@ impl Row {
             | Planner::MulticastBy(_)
             | Planner::Composed(_) => None,
         }
+    }
+
+    /// Steps of so many schedules, or of as many as take as long as planning them.
+    #[doc(hidden)]
+    pub fn work(&self, ranks: usize, segments: usize, schedules: u64) -> u64 {
+        let steps = ((self.transfers)(ranks, segments) as u64).saturating_mul(2 * schedules);
+        steps.saturating_mul(self.planning_work)
     }
 
     /// Whether [`Algorithm::planned`] gives a source that times requests whose schedules are too

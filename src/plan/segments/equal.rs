@@ -8,6 +8,7 @@ use super::published::SymbolValues;
 use crate::budget::search;
 use crate::error::{Error, Result};
 use crate::plan::registry::{Algorithm, BestSegment};
+use crate::plan::space::{Variant, first_best, variants};
 use crate::plan::{Request, Segments};
 
 /// The best segments found.
@@ -76,31 +77,38 @@ pub enum Method {
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub fn best_segment(algorithm: &Algorithm, request: &Request) -> Result<Best> {
-    best_segment_within(algorithm, request, usize::MAX)
+    let variants = variants(algorithm, request.clone(), true)?;
+    let best = variants.map(|variant| variant.best_segments(usize::MAX));
+    first_best(best, |best| best.time)
 }
 
-/// Like [`best_segment`], for a memory that holds schedules of at most `max_transfers` transfers:
-/// it refuses a search that needs a schedule of more.
-#[doc(hidden)]
-pub fn best_segment_within(
-    algorithm: &Algorithm,
-    request: &Request,
-    max_transfers: usize,
-) -> Result<Best> {
-    algorithm.accepts(request)?;
-    let best = |request: Request| best_segment_within(algorithm, &request, max_transfers);
-    if let Some(best) = algorithm.at_best_ports(request, best, |best| best.time)? {
-        return Ok(best);
-    }
-    if let Some(used) = algorithm.on_used_ports(request) {
-        let mut best = best_segment_within(algorithm, &used, max_transfers)?;
-        if algorithm.leaves_directions_idle(request) && best.time.is_finite() {
-            best.time = algorithm.time(&request.clone().segments(best.segments.clone()))?;
+impl Variant {
+    /// As [`best_segment`], of this variant, for a memory that holds schedules of at most
+    /// `max_transfers` transfers: it refuses a search that needs a schedule of more.
+    pub(in crate::plan) fn best_segments(&self, max_transfers: usize) -> Result<Best> {
+        self.algorithm.accepts(&self.request)?;
+        let mut alone = self.clone();
+        alone.request.ports = self.used;
+        let mut best = best_alone(&alone, max_transfers)?;
+        if self.leaves_directions_idle() && best.time.is_finite() {
+            best.time = self.with_segments(best.segments.clone()).time()?;
         }
-        return Ok(best);
+        Ok(best)
     }
+
+    /// The same with other segments.
+    pub(in crate::plan) fn with_segments(&self, segments: Segments) -> Variant {
+        let mut variant = self.clone();
+        variant.request.segments = segments;
+        variant
+    }
+}
+
+/// The best segments of a variant that uses all ports of its request.
+fn best_alone(variant: &Variant, max_transfers: usize) -> Result<Best> {
+    let (algorithm, request) = (&variant.algorithm, &variant.request);
     let m = request.elements();
-    let mut trial = TriedSegments::new(algorithm, request, max_transfers);
+    let mut trial = TriedSegments::new(variant, max_transfers);
     if !algorithm.segmented || m <= 1 || request.ranks < 2 {
         trial.try_size(m.max(1))?;
         return trial.best(Method::Whole);
@@ -111,7 +119,7 @@ pub fn best_segment_within(
             Some(x) => trial.near(size(&x))?,
             None => None,
         },
-        BestSegment::Own(best) => match best(algorithm, request)? {
+        BestSegment::Own(best) => match best(variant)? {
             Some(best) => return Ok(best),
             None => None,
         },
@@ -126,9 +134,9 @@ pub fn best_segment_within(
     trial.improve(first)
 }
 
-struct TriedSegments<'a> {
-    algorithm: &'a Algorithm,
-    request: Request,
+struct TriedSegments {
+    /// With the segments that were tried last.
+    variant: Variant,
     /// By split: its time, and whether that is the executed time.
     times: BTreeMap<Split, (f64, bool)>,
     simulated: usize,
@@ -139,11 +147,10 @@ struct TriedSegments<'a> {
     max_transfers: usize,
 }
 
-impl<'a> TriedSegments<'a> {
-    fn new(algorithm: &'a Algorithm, request: &Request, max_transfers: usize) -> Self {
+impl TriedSegments {
+    fn new(variant: &Variant, max_transfers: usize) -> Self {
         TriedSegments {
-            algorithm,
-            request: request.clone(),
+            variant: variant.clone(),
             times: BTreeMap::new(),
             simulated: 0,
             max_simulated: search::MAX_SIMULATED_IN_ALL,
@@ -153,7 +160,7 @@ impl<'a> TriedSegments<'a> {
     }
 
     fn best_split(&self) -> (Split, f64, bool) {
-        let elements = self.request.elements();
+        let elements = self.variant.request.elements();
         let rank = |&(&split, &(time, _)): &(&Split, &(f64, bool))| {
             // Of even sizes and others that take the same time, the others come first.
             (time, split.is_even(elements), split)
@@ -167,7 +174,7 @@ impl<'a> TriedSegments<'a> {
     fn best(&self, method: Method) -> Result<Best> {
         let (split, time, executed) = self.best_split();
         Ok(Best {
-            segments: split.segments(self.request.elements())?,
+            segments: split.segments(self.variant.request.elements())?,
             time,
             executed,
             method,
@@ -175,7 +182,7 @@ impl<'a> TriedSegments<'a> {
     }
 
     fn try_size(&mut self, size: usize) -> Result<()> {
-        let m = self.request.elements();
+        let m = self.variant.request.elements();
         let size = size.clamp(m.div_ceil(search::MAX_SEGMENTS).max(1), m.max(1));
         self.try_split(Split::of_size(m, size))
     }
@@ -184,28 +191,29 @@ impl<'a> TriedSegments<'a> {
         if self.times.contains_key(&split) {
             return Ok(());
         }
-        self.request.segments = split.segments(self.request.elements())?;
-        let transfers = split.count.saturating_mul(self.request.ranks);
+        self.variant.request.segments = split.segments(self.variant.request.elements())?;
+        let transfers = split.count.saturating_mul(self.variant.request.ranks);
         let simulated = self.simulated.saturating_add(transfers);
         let is_short = transfers <= search::MAX_SIMULATED && simulated <= self.max_simulated;
-        let time = if let Some(time) = self.algorithm.closed_form(&self.request) {
+        let time = if let Some(time) = self.variant.closed_form() {
             (time, true)
         } else if split.count == 1 || is_short {
             if transfers > self.max_transfers {
                 return Err(Error::usage(format!(
                     "the search for the best segment size of {} needs schedules of {transfers} transfers, more than the {} that fit into memory: \
                      give a segment size instead",
-                    self.algorithm.name(),
+                    self.variant.algorithm.name(),
                     self.max_transfers
                 )));
             }
             self.simulated = simulated;
-            (self.algorithm.time(&self.request)?, true)
+            (self.variant.time()?, true)
         } else {
-            let mut rounded = self.request.clone();
-            rounded.segments = Segments::of_sizes(vec![split.size; split.count])?;
-            rounded.ranks = (self.algorithm.covered_ranks)(rounded.ranks);
-            match self.algorithm.closed_form(&rounded) {
+            let full = Segments::of_sizes(vec![split.size; split.count])?;
+            let mut rounded = self.variant.with_segments(full);
+            let ranks = rounded.request.ranks;
+            rounded.request.ranks = (rounded.algorithm.covered_ranks)(ranks);
+            match rounded.closed_form() {
                 Some(time) => (time, false),
                 None => {
                     self.limited = true;
@@ -219,7 +227,7 @@ impl<'a> TriedSegments<'a> {
 
     /// Tries the sizes near the optimum of the closed form. `None` if that does not hold.
     fn near(&mut self, optimum: f64) -> Result<Option<Best>> {
-        let m = self.request.elements();
+        let m = self.variant.request.elements();
         let [floor, ceil] = [optimum.floor(), optimum.ceil()].map(|size| (size as usize).max(1));
         let count = even_size(m, m.div_ceil(ceil));
         let fewer = even_size(m, m / floor);
@@ -235,9 +243,9 @@ impl<'a> TriedSegments<'a> {
     /// Tries all splits if there are few, and otherwise even ones into about as many segments as
     /// those found `first`, which may take an eighth of the search. Returns the best.
     fn improve(&mut self, first: Best) -> Result<Best> {
-        let (m, ranks) = (self.request.elements(), self.request.ranks);
+        let (m, ranks) = (self.variant.request.elements(), self.variant.request.ranks);
         // On average a split has half as many segments as there are elements.
-        let work = (self.algorithm.transfers)(ranks, m).saturating_mul(m.div_ceil(2));
+        let work = (self.variant.algorithm.transfers)(ranks, m).saturating_mul(m.div_ceil(2));
         let mut method = match self.limited && first.method == Method::Search {
             true => Method::LimitedSearch,
             false => first.method,
@@ -271,23 +279,23 @@ impl<'a> TriedSegments<'a> {
             return false;
         }
         let size = self.best_split().0.size;
-        let full = vec![size; self.request.elements() / size];
+        let full = vec![size; self.variant.request.elements() / size];
         Segments::of_sizes(full).is_ok_and(|segments| {
-            let full = self.request.clone().segments(segments);
-            self.algorithm.closed_form(&full).is_some()
+            let full = self.variant.with_segments(segments);
+            full.closed_form().is_some()
         })
     }
 
     /// Tries powers of two as numbers of segments, then searches ternarily around the best of them,
     /// then tries the neighbours of the result.
     fn search(&mut self) -> Result<()> {
-        let m = self.request.elements();
+        let m = self.variant.request.elements();
         let (mut count, mut min_time, mut worse) = (1, f64::INFINITY, 0);
         // More segments only add start-up times: after three doublings without a gain, further ones
         // cannot gain.
         while count <= m
-            && count.saturating_mul(self.request.ranks)
-                <= search::MAX_SIMULATED.max(self.request.ranks)
+            && count.saturating_mul(self.variant.request.ranks)
+                <= search::MAX_SIMULATED.max(self.variant.request.ranks)
             && worse < 3
         {
             let time = self.time_of(even_size(m, count))?;
@@ -321,7 +329,7 @@ impl<'a> TriedSegments<'a> {
 
     fn time_of(&mut self, size: usize) -> Result<Option<f64>> {
         self.try_size(size)?;
-        let split = Split::of_size(self.request.elements(), size);
+        let split = Split::of_size(self.variant.request.elements(), size);
         Ok(self.times.get(&split).map(|t| t.0))
     }
 }

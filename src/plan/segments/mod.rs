@@ -13,7 +13,7 @@ mod equal;
 mod published;
 mod unequal;
 
-pub use equal::{Best, Method, best_segment, best_segment_within};
+pub use equal::{Best, Method, best_segment};
 pub(in crate::plan) use equal::{even_size, is_better};
 pub use published::Published;
 pub(in crate::plan) use published::{SymbolValues, TABLE_I, TABLE_III, ceil_log2};

@@ -2,9 +2,11 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use super::equal::{Method, best_segment};
+use super::equal::{Best, Method};
 use crate::error::Result;
+use crate::plan::choose::with_best_segments;
 use crate::plan::registry::Algorithm;
+use crate::plan::space::Variant;
 use crate::plan::{Request, Segments};
 
 /// The best segment sizes found.
@@ -59,28 +61,37 @@ pub fn compositions(elements: usize) -> impl Iterator<Item = Vec<usize>> {
 /// # Ok::<(), oneport::Error>(())
 /// ```
 pub fn best_unequal(algorithm: &Algorithm, request: &Request, trials: usize) -> Result<BestSizes> {
-    let best = best_segment(algorithm, request)?;
-    let equal = best.segments;
-    if best.method == Method::Whole {
-        return Ok(BestSizes {
-            sizes: equal.sizes().to_vec(),
-            time: best.time,
-            method: Method::Whole,
+    let choice = with_best_segments(algorithm, request)?;
+    let best = choice.best_segments(usize::MAX)?;
+    choice.best_unequal(&best, trials)
+}
+
+impl Variant {
+    /// As [`best_unequal`], of this variant, whose best equal segments are known.
+    pub(in crate::plan) fn best_unequal(&self, equal: &Best, trials: usize) -> Result<BestSizes> {
+        let sizes = equal.segments.sizes();
+        if equal.method == Method::Whole {
+            return Ok(BestSizes {
+                sizes: sizes.to_vec(),
+                time: equal.time,
+                method: Method::Whole,
+            });
+        }
+        let mut variant = self.clone();
+        variant.request = self.algorithm.effective(&self.request).into_owned();
+        let mut failed = None;
+        let found = best_sizes(sizes, trials, |sizes| {
+            let time = Segments::of_sizes(sizes.to_vec()).and_then(|segments| {
+                variant.request.segments = segments;
+                variant.time()
+            });
+            time.unwrap_or_else(|e| {
+                failed = Some(e);
+                f64::INFINITY
+            })
         });
+        failed.map_or(Ok(found), Err)
     }
-    let mut request = algorithm.effective(request).into_owned();
-    let mut failed = None;
-    let found = best_sizes(equal.sizes(), trials, |sizes| {
-        let time = Segments::of_sizes(sizes.to_vec()).and_then(|segments| {
-            request.segments = segments;
-            algorithm.time(&request)
-        });
-        time.unwrap_or_else(|e| {
-            failed = Some(e);
-            f64::INFINITY
-        })
-    });
-    failed.map_or(Ok(found), Err)
 }
 
 /// Searches for segment sizes of a vector under any function `time`. The result is never worse than

@@ -180,19 +180,20 @@ fn times(
         };
         arrivals.iter().map(time).collect()
     };
-    let choice = match candidate {
+    let variant = match candidate {
         Candidate::Own(schedule) => return stored(schedule),
-        Candidate::Planned(choice) => choice,
+        Candidate::Planned(variant) => variant,
     };
-    if !is_planned_anew(&choice.algorithm, choice.request.ranks(), count)
-        && let Planned::Stored(schedule) = choice.algorithm.planned(&choice.request)?
+    if !is_planned_anew(&variant.algorithm, variant.request.ranks(), count)
+        && let Planned::Stored(schedule) = variant.planned()?
     {
         return stored(&schedule);
     }
     let time = |arrivals| {
         let (late, last) = late(arrivals);
-        let request = choice.request.clone().cost(late.clone());
-        let timed = (choice.algorithm.planned(&request)?).timed(&late, |_| ())?;
+        let mut variant = variant.clone();
+        variant.request = variant.request.cost(late.clone());
+        let timed = variant.planned()?.timed(&late, |_| ())?;
         Ok(timed.time - last)
     };
     arrivals.iter().map(time).collect()

@@ -32,7 +32,7 @@ pub(super) struct MeasuredPart {
 /// The schedules of all candidates, if they fit into memory together.
 pub(super) fn plan(candidates: &[Candidate]) -> Result<Vec<Schedule>> {
     let schedules = candidates.iter().map(|candidate| match candidate {
-        Candidate::Planned(choice) => choice.algorithm.plan(&choice.request),
+        Candidate::Planned(variant) => variant.plan(),
         Candidate::Own(schedule) => Ok(schedule.clone()),
     });
     let schedules = schedules.collect::<oneport::Result<Vec<_>>>()?;

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use anyhow::Result;
-use oneport::plan::choose::{self, Choice};
+use oneport::Schedule;
 use oneport::plan::refusal::Reason;
-use oneport::plan::registry::{Algorithm, Planned};
-use oneport::{Request, Schedule};
+use oneport::plan::registry::Planned;
+use oneport::plan::space::Variant;
 
 use super::{CompareArgs, CompareRow, own};
 use crate::args::Common;
@@ -38,7 +38,7 @@ pub(super) struct RankedAlgorithms {
 
 /// What a row is about.
 pub(super) enum Candidate {
-    Planned(Choice),
+    Planned(Variant),
     Own(Schedule),
 }
 
@@ -60,23 +60,25 @@ pub(super) fn rank(
             "timing all algorithms may take up to {seconds:.0} s"
         ));
     }
-    let ranking = choose::rank(task.side_by_side(|task, algorithm| {
-        progress.name(&algorithm.name());
-        let request = task.request_for(algorithm)?;
-        TimedAlgorithm::new(task, algorithm, &request, &progress, &bounds)
-            .map_err(|error| algorithm.refusal(&request, Reason::Planner(error)))
-    }));
+    let all = task.side_by_side(&task.algorithms, Some(&progress), |share, algorithm| {
+        let variant = share.variant_of(algorithm)?;
+        TimedAlgorithm::new(task, &variant, &progress, &bounds)
+            .map_err(|error| algorithm.refusal(&variant.request, Reason::Planner(error)))
+    });
     progress.finish();
-    let skipped: Vec<Skipped> = ranking
-        .refusals
-        .into_iter()
-        .map(Skipped::from)
-        .chain(wrong)
-        .collect();
-    let Some(fastest) = ranking.choices.first() else {
+    let (mut timed, mut skipped) = (Vec::new(), Vec::new());
+    for algorithm in all {
+        match algorithm {
+            Ok(algorithm) => timed.push(algorithm),
+            Err(refusal) => skipped.push(Skipped::from(refusal)),
+        }
+    }
+    skipped.extend(wrong);
+    timed.sort_by(|a, b| a.row.figures.time.total_cmp(&b.row.figures.time));
+    let Some(fastest) = timed.first() else {
         return Err(output::none_applies(&skipped));
     };
-    let several_ports = ranking.choices.iter().any(|timed| timed.several_ports);
+    let several_ports = timed.iter().any(|timed| timed.several_ports);
     let ports = task.request.get_ports();
     let info = &fastest.row.info;
     let collective = info.kind.with_root(info.root.unwrap_or(0));
@@ -90,8 +92,8 @@ pub(super) fn rank(
         .chain(of_own)
         .fold(f64::INFINITY, f64::min);
     let info = fastest.row.info.clone();
-    let timed = ranking.choices.into_iter();
-    let planned = timed.map(|timed| (timed.row, Candidate::Planned(timed.choice)));
+    let timed = timed.into_iter();
+    let planned = timed.map(|timed| (timed.row, Candidate::Planned(timed.variant)));
     let own = own
         .into_iter()
         .map(|own| (own.row, Candidate::Own(own.schedule)));
@@ -113,34 +115,28 @@ pub(super) fn rank(
 
 /// A timed algorithm.
 struct TimedAlgorithm {
-    choice: Choice,
+    variant: Variant,
     several_ports: bool,
     row: CompareRow,
-}
-
-impl AsRef<Choice> for TimedAlgorithm {
-    fn as_ref(&self) -> &Choice {
-        &self.choice
-    }
 }
 
 impl TimedAlgorithm {
     fn new(
         task: &PlanTask,
-        algorithm: &Algorithm,
-        request: &Request,
+        variant: &Variant,
         progress: &WorkBar,
         bounds: &Mutex<BTreeMap<Option<usize>, f64>>,
     ) -> oneport::Result<TimedAlgorithm> {
+        let (algorithm, request) = (&variant.algorithm, &variant.request);
         let (cost, element_bytes) = (request.get_cost(), request.get_element_bytes());
-        progress.begin(&algorithm.name(), bar_length(algorithm, request));
+        progress.begin(&algorithm.name(), bar_length(variant));
         let planned = if task.streams(algorithm) {
-            algorithm.planned(request)?
+            variant.planned()?
         } else {
-            Planned::Stored(task.plan(algorithm, request)?)
+            Planned::Stored(task.plan(variant)?)
         };
         let timed = planned.timed(cost, |more| progress.add(more))?;
-        let info = ScheduleInfo::planned(task, algorithm, request, planned.collective().root());
+        let info = ScheduleInfo::planned(task, variant, planned.collective().root());
         let levels = match &planned {
             Planned::Stored(schedule) => levels::traffic(schedule, cost),
             Planned::Streamed { .. } => None,
@@ -152,11 +148,7 @@ impl TimedAlgorithm {
             bounds.entry(row.info.root).or_insert_with(bound);
         }
         Ok(TimedAlgorithm {
-            choice: Choice {
-                algorithm: algorithm.clone(),
-                request: request.clone(),
-                time: row.figures.time,
-            },
+            variant: variant.clone(),
             several_ports: planned.uses_several_ports(),
             row,
         })

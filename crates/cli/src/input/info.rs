@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 
-use oneport::plan::registry::Algorithm;
+use oneport::plan::choose::LeftOut;
+use oneport::plan::space::{SegmentChoice, Variant};
 use oneport::simulate::Timed;
-use oneport::{CostModel, Kind, Ports, Request};
+use oneport::{CostModel, Kind, Ports};
 use oneport_pictures::SweepRow;
 use serde::Serialize;
 
 use super::show_cost;
 use crate::nodes::NodePorts;
 use crate::stored::MadeBy;
-use crate::task::{PlanTask, SegmentChoice};
+use crate::task::PlanTask;
 use crate::units::{Unit, counted, show_bytes};
 
 /// Description of a schedule, as fields of JSON output.
@@ -54,6 +55,9 @@ pub(crate) struct ScheduleInfo {
     /// The built-in costs by which algorithm or segments were chosen, if they were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) chosen_for: Option<String>,
+    /// What the search left out because it would take too long, and may be better.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) left_out: Vec<String>,
     /// The selection rule that made the choice, if one did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<String>,
@@ -113,39 +117,36 @@ impl ScheduleInfo {
             time_unit: unit.name(),
             cores: None,
             chosen_for: None,
+            left_out: Vec::new(),
             rule: None,
             correct: None,
         }
     }
 
-    pub(crate) fn planned(
-        task: &PlanTask,
-        algorithm: &Algorithm,
-        request: &Request,
-        root: Option<usize>,
-    ) -> ScheduleInfo {
+    pub(crate) fn planned(task: &PlanTask, variant: &Variant, root: Option<usize>) -> ScheduleInfo {
+        let (algorithm, request) = (&variant.algorithm, &variant.request);
         let sizes = request.get_segments().sizes();
         let bytes = |elements: usize| elements as u64 * request.get_element_bytes();
         let all_bytes = |sizes: &[usize]| sizes.iter().map(|&size| bytes(size)).collect();
         let choice = |open: bool, chosen| if open { chosen } else { "given" };
         let (kind, ports) = (algorithm.collective, request.get_ports());
-        let shares = task.node_ports.as_ref();
+        let (shares, rule) = (task.node_ports.as_ref(), task.rule.as_ref());
         let has_data = kind.has_data();
         let segment_choice = match &task.segments {
             _ if !algorithm.segmented => "unsegmented",
             SegmentChoice::Best => "best",
             SegmentChoice::BestUnequal => "unequal",
+            SegmentChoice::Given(_) if rule.is_some_and(|rule| rule.segments) => "rules",
             SegmentChoice::Given(_) => "given",
-            SegmentChoice::Rule(_) => "rules",
         };
         ScheduleInfo {
             algorithm: Some(algorithm.name()),
-            algorithm_choice: match &task.rule {
+            algorithm_choice: match rule {
                 Some(_) => "rules",
                 None => choice(task.auto, "auto"),
             },
             root,
-            root_choice: choice(task.root_free, "free"),
+            root_choice: choice(task.request.get_free_root(), "free"),
             shared_ports: shares.map_or(0, |shares| shares.count(ports)),
             nodes: shares.map_or(0, NodePorts::nodes),
             vector_bytes: has_data.then(|| bytes(request.elements())),
@@ -154,8 +155,9 @@ impl ScheduleInfo {
             segment: has_data.then(|| bytes(sizes.iter().max().copied().unwrap_or(0))),
             segment_choice: has_data.then_some(segment_choice),
             segment_sizes: (segment_choice == "unequal").then(|| all_bytes(sizes)),
+            left_out: variant.left_out.iter().map(LeftOut::to_string).collect(),
             cores: task.on_cores().map(|c| c.cores),
-            rule: task.rule.clone(),
+            rule: rule.map(|rule| rule.why.clone()),
             ..ScheduleInfo::of(kind, request.ranks(), ports, task.unit)
         }
     }

@@ -5,7 +5,7 @@ use oneport::plan::Segments;
 use oneport::plan::registry::Planned;
 
 use super::SimulateArgs;
-use crate::input::{Input, PlannedBy, ScheduleInfo, warnings_about};
+use crate::input::{Input, ScheduleInfo, warnings_about};
 use crate::task::{PlanTask, Timing, steps};
 
 /// Maximum number of steps of a schedule that is stored.
@@ -36,15 +36,16 @@ pub(super) fn input(args: &SimulateArgs) -> Result<Option<Input<Planned>>> {
         return Ok(None);
     }
     task.timed_only = Some(Timing::Chosen);
-    let (algorithm, request) = task.choose()?;
+    let variant = task.choose_aloud()?;
+    let (algorithm, request) = (&variant.algorithm, &variant.request);
     if !algorithm.is_streamed()
-        || steps(&algorithm, request.ranks(), request.get_segments().count()) <= MAX_STORED
+        || steps(algorithm, request.ranks(), request.get_segments().count()) <= MAX_STORED
     {
-        let mut input = Input::planned_by(&task, &algorithm, request)?;
+        let mut input = Input::planned_by(&task, variant)?;
         input.print_warnings(common);
         return Ok(Some(input.map(Planned::Stored)));
     }
-    let schedule = algorithm.planned(&request)?;
+    let schedule = variant.planned()?;
     let collective = schedule.collective();
     let several = schedule.uses_several_ports();
     warnings_about(common, &collective, schedule.ports(), several);
@@ -53,8 +54,8 @@ pub(super) fn input(args: &SimulateArgs) -> Result<Option<Input<Planned>>> {
         element_bytes: request.get_element_bytes(),
         cost: request.get_cost().clone(),
         unit: task.unit,
-        info: ScheduleInfo::planned(&task, &algorithm, &request, collective.root()),
-        planned: Some(PlannedBy { algorithm, request }),
+        info: ScheduleInfo::planned(&task, &variant, collective.root()),
+        planned: Some(variant),
         series: None,
     }))
 }

@@ -6,11 +6,12 @@ use anyhow::{Context, Result, ensure};
 use oneport::internal::split_outside;
 use oneport::plan::Segments;
 use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::space::SegmentChoice;
 use oneport::run::ElementType;
 use oneport::{Kind, Request};
 use oneport_measure::tune::rules::{Query, Rules};
 
-use super::{PlanTask, SegmentChoice, usage};
+use super::{AppliedRule, PlanTask, usage};
 use crate::args::Common;
 use crate::files::read_text;
 use crate::units::{show_bytes, with_similar};
@@ -48,15 +49,17 @@ pub(crate) fn apply(task: &mut PlanTask, args: &Common, kind: Kind, path: &Path)
     algorithm
         .accepts(request)
         .with_context(|| format!("the rules choose {} ({why})", algorithm.name()))?;
+    let mut segments = false;
     if let (SegmentChoice::Best, Some(segment)) = (&task.segments, choice.segment) {
         // A segment measured with another element size is rounded down to whole elements.
         let elements = usize::try_from(segment / request.get_element_bytes())
             .unwrap_or(usize::MAX)
             .max(1);
-        task.segments = SegmentChoice::Rule(Segments::of_size(request.elements(), elements)?);
+        task.segments = SegmentChoice::Given(Segments::of_size(request.elements(), elements)?);
+        segments = true;
     }
     task.algorithms = vec![algorithm];
-    task.rule = Some(why);
+    task.rule = Some(AppliedRule { why, segments });
     Ok(())
 }
 

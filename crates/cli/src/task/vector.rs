@@ -4,9 +4,9 @@ use anyhow::{Context, Result, bail, ensure};
 use oneport::internal::budget::memory::MAX_VECTOR_BYTES;
 use oneport::internal::budget::size::MAX_STEPS;
 use oneport::plan::Segments;
+use oneport::plan::space::SegmentChoice;
 use oneport::run::ElementType;
 
-use super::SegmentChoice;
 use crate::args::{SegmentCount, Vector};
 use crate::units::parse_size;
 

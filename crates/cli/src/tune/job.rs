@@ -289,7 +289,7 @@ fn select_algorithms(args: &TuneArgs, task: &PlanTask) -> Result<(Vec<Algorithm>
     let (mut found, mut skipped): (Vec<Algorithm>, Vec<Skipped>) = Default::default();
     let names = &*args.algorithms;
     for algorithm in algorithms(args.collective, names, &task.request)? {
-        match task.request_for(&algorithm) {
+        match task.variant_of(&algorithm) {
             Ok(_) => found.push(algorithm),
             Err(refusal) if names == "all" || names == "auto" => skipped.push(refusal.into()),
             Err(refusal) => return Err(Error::from(refusal).into()),

@@ -252,6 +252,17 @@ fn notes(arguments: &str) -> String {
 }
 
 #[test]
+fn what_a_search_left_out_is_said_once() {
+    let long = "simulate broadcast -p 5 -a two-tree --bytes 720720 --alpha 0.0001 --beta 1";
+    let why = "better segments: the search left out sizes that take too long to simulate";
+    assert_eq!(notes(long), format!("note: two-tree may have {why}\n"));
+    assert_eq!(json(long)["left_out"], serde_json::json!([why]));
+    let short = "simulate broadcast -p 5 -a two-tree --bytes 720 --alpha 10 --beta 1";
+    assert_eq!(notes(short), "");
+    assert_eq!(json(short).get("left_out"), None);
+}
+
+#[test]
 fn options_without_effect_are_noted() {
     for (arguments, expected) in [
         (

@@ -3,10 +3,13 @@
 use super::{CoreModel, estimate_best};
 use oneport::error::{Error, Result};
 use oneport::internal::budget::quick::MAX_ESTIMATED_RANKS;
-use oneport::plan::choose::{Choice, Ranking, finite, none_applies, rank, with_best_segments};
+use oneport::plan::Request;
+use oneport::plan::choose::{Choice, with_best_segments};
 use oneport::plan::refusal::{Reason, Refusal};
-use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::{Request, Segments};
+use oneport::plan::registry::Algorithm;
+use oneport::plan::space::{
+    Evaluator, Ranking, SegmentChoice, Settled, Space, Variant, Variants, best_first,
+};
 use oneport::schedule::Step;
 
 /// Returns the algorithm that finishes first in a native run, by an estimate that differs from
@@ -46,11 +49,9 @@ use oneport::schedule::Step;
 /// # Errors
 /// As [`choose()`](oneport::plan::choose::choose); also when there are no cores.
 pub fn choose_native(request: &Request, core_model: &CoreModel) -> Result<Choice> {
-    let kind = request.get_collective();
-    let candidates = registry::of(kind).filter(|a| a.is_made_for(request.get_cost()));
-    choose_native_among(candidates, request, core_model)?
-        .best()
-        .map_err(|refusals| none_applies(Some(kind), &refusals))
+    let candidates = &Space::of(request).algorithms;
+    let ranking = choose_native_among(candidates, request, core_model)?;
+    ranking.best(Some(request.get_collective()))
 }
 
 /// Whether an estimate for this request is quick and means something: all ranks start together.
@@ -71,51 +72,70 @@ pub fn choose_native_among<'a>(
     /// Estimates within this factor are considered equal; the algorithm with the smallest volume is
     /// then chosen.
     const TIE_FACTOR: f64 = 1.02;
-    let estimated = |algorithm| estimate_native(algorithm, request, core_model);
-    let mut ranking = rank(candidates.into_iter().map(estimated));
-    ranking.settle_ties(TIE_FACTOR, |choice| {
-        let schedule = choice.algorithm.plan(&choice.request)?;
-        let steps = schedule.programs().iter().flatten();
-        Ok(steps.filter(|s| s.is_send()).map(Step::len).sum::<usize>())
-    })?;
+    let mut ranking = best_first(&Space::among(candidates, request), core_model);
+    let least = ranking.choices.first().map_or(0.0, |choice| choice.time);
+    let mut ties = Vec::new();
+    for choice in ranking.choices {
+        if choice.time <= TIE_FACTOR * least {
+            let schedule = choice.plan()?;
+            let sends = schedule.programs().iter().flatten().filter(|s| s.is_send());
+            ties.push((sends.map(Step::len).sum::<usize>(), choice));
+        }
+    }
+    ties.sort_by_key(|(volume, _)| *volume);
+    ranking.choices = ties.into_iter().map(|(_, choice)| choice).collect();
     Ok(ranking)
 }
 
-/// Estimates `algorithm` for `request`, with the segments that are best in a native run. It plans
-/// and estimates as many schedules as the best number of segments in the model has binary digits.
-///
-/// # Errors
-/// As [`with_best_segments`]; also when there are no cores.
-pub fn estimate_native(
-    algorithm: &Algorithm,
-    request: &Request,
-    core_model: &CoreModel,
-) -> Result<Choice, Refusal> {
-    algorithm.accepts(request)?;
-    let failed = |error| algorithm.refusal(request, Reason::Planner(error));
-    if core_model.cores == 0 {
-        return Err(failed(Error::usage("an estimate needs at least one core")));
-    }
-    let estimated = |request: Request| {
-        let schedule = algorithm.plan(&request).map_err(failed)?;
-        let time = estimate_best(&schedule, request.get_cost(), core_model).map_err(failed)?;
-        finite(algorithm, request, time)
-    };
-    if !algorithm.segmented {
-        return estimated(request.clone());
-    }
-    let in_model = with_best_segments(algorithm, request)?;
-    let max_count = in_model.request.get_segments().count();
-    let mut best: Option<Choice> = None;
-    let mut count = 1;
-    while count <= max_count {
-        let size = request.elements().div_ceil(count).max(1);
-        let segments = Segments::of_size(request.elements(), size).map_err(failed)?;
-        let choice = estimated(request.clone().segments(segments))?;
-        if best.as_ref().is_none_or(|b| choice.time < b.time) {
-            best = Some(choice);
+/// The time of a native run by estimate. Ports and root are those that are best in the model.
+impl Evaluator for CoreModel {
+    fn variants<'a>(
+        &'a self,
+        algorithm: &'a Algorithm,
+        request: &'a Request,
+    ) -> Result<Variants<'a>, Refusal> {
+        if self.cores == 0 {
+            let error = Error::usage("an estimate needs at least one core");
+            return Err(algorithm.refusal(request, Reason::Planner(error)));
         }
-        count *= 2;
+        let in_model = with_best_segments(algorithm, request)?;
+        Ok(Box::new(std::iter::once(in_model.variant)))
     }
-    best.ok_or_else(|| algorithm.refusal(request, Reason::NoFiniteTime))
+
+    /// The numbers of segments that are compared are powers of two up to the best in the model.
+    fn settle(&self, variant: Variant, _: &SegmentChoice) -> Result<Settled, Refusal> {
+        if !variant.algorithm.segmented {
+            return Ok((variant, None));
+        }
+        let elements = variant.request.elements();
+        let max_count = variant.request.get_segments().count();
+        let mut best: Option<Settled> = None;
+        let mut count = 1;
+        while count <= max_count {
+            let mut variant = variant.clone();
+            variant.request = (variant.request).segment_elems(elements.div_ceil(count).max(1));
+            let time = self.time(&variant, f64::INFINITY)?;
+            if best.as_ref().is_none_or(|best| time < best.1) {
+                best = Some((variant, time));
+            }
+            count *= 2;
+        }
+        Ok(best.unwrap_or((variant, None)))
+    }
+
+    fn time(&self, variant: &Variant, _: f64) -> Result<Option<f64>, Refusal> {
+        let cost = variant.request.get_cost();
+        let time = variant
+            .plan()
+            .and_then(|schedule| estimate_best(&schedule, cost, self));
+        time.map(Some).map_err(|error| {
+            let reason = Reason::Planner(error);
+            variant.algorithm.refusal(&variant.request, reason)
+        })
+    }
+
+    /// Bounds hold for times in the model.
+    fn min_time(&self, _: &Variant) -> f64 {
+        0.0
+    }
 }

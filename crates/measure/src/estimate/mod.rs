@@ -15,7 +15,7 @@ mod choice;
 mod copy_costs;
 mod messages;
 
-pub use choice::{choose_native, choose_native_among, estimate_native, is_for};
+pub use choice::{choose_native, choose_native_among, is_for};
 
 use copy_costs::CopyCosts;
 use messages::VirtualMessages;

@@ -350,7 +350,7 @@ pub fn evaluate_on(
         let time = |plan: usize| CallTime {
             time: model[plan],
             interval: None,
-            by: plans.planned[plan].algorithm.name(),
+            by: plans.planned[plan].variant.algorithm.name(),
         };
         let row = plans.row(one, None, Performer::Schedules, time);
         report.rows.push(row);
@@ -361,7 +361,7 @@ pub fn evaluate_on(
     let max = place.max_ranks();
     compared.retain(|one| {
         let plans = one.sides.iter().flatten().map(|&(i, _)| &plans.planned[i]);
-        let most = plans.clone().map(|plan| plan.request.ranks()).max();
+        let most = plans.clone().map(|plan| plan.variant.request.ranks()).max();
         let reason = if plans.clone().any(|plan| plan.call.free_computation) {
             "combining without cost exists in the model only".to_string()
         } else if let Some(most) = most.filter(|&most| most > max) {

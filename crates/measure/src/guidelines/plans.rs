@@ -11,8 +11,9 @@ use crate::interleave::{Batches, Inputs, MIN_FITTING_REPETITIONS, interleaved};
 use crate::tune::MIN_FOR_CONFIDENCE;
 use oneport::error::{Error, Result};
 use oneport::internal::median_tail;
+use oneport::plan::Request;
 use oneport::plan::registry::{self, Algorithm};
-use oneport::plan::{Request, choose};
+use oneport::plan::space::{Model, SegmentChoice, Space, Variant, best_first};
 use oneport::run::{Clock, Op, Operator, Place, Run};
 use oneport::schedule::Schedule;
 
@@ -23,8 +24,7 @@ const OP: Op = Op::BXOR;
 #[derive(Debug)]
 pub(super) struct PlannedCall {
     pub(super) call: Call,
-    pub(super) algorithm: Algorithm,
-    pub(super) request: Request,
+    pub(super) variant: Variant,
     pub(super) time: f64,
 }
 
@@ -166,19 +166,18 @@ impl<'a> Plans<'a> {
             cost = cost.gamma(0.0);
         }
         let request = request.cost(cost);
-        let timed = candidates.into_iter().map(|algorithm| match call.by {
-            By::Best | By::Irregular => choose::with_best_segments(algorithm, &request),
-            By::Whole(_) => choose::as_requested(algorithm, &request),
-        });
-        let ranking = choose::rank(timed);
-        match ranking.best() {
-            Ok(choice) => Ok(PlannedCall {
+        let mut space = Space::among(candidates, &request);
+        if let By::Whole(_) = call.by {
+            space.segments = SegmentChoice::Given(request.get_segments().clone());
+        }
+        let ranking = best_first(&space, &Model);
+        match ranking.choices.into_iter().next() {
+            Some(choice) => Ok(PlannedCall {
                 call: *call,
-                algorithm: choice.algorithm,
-                request: choice.request,
+                variant: choice.variant,
                 time: choice.time - last_arrival,
             }),
-            Err(refusals) => Err(match refusals.first() {
+            None => Err(match ranking.refusals.first() {
                 Some(refusal) => refusal.to_string(),
                 None => format!("no such algorithm for {}", kind.name()),
             }),
@@ -263,7 +262,7 @@ impl<'a> Plans<'a> {
             .flat_map(|&plan| performers().map(move |by| self.measure_of(plan, by)));
         let mut by_ranks: BTreeMap<usize, BTreeSet<Measurement>> = BTreeMap::new();
         for measure in measures {
-            let ranks = self.planned[measure.0].request.ranks();
+            let ranks = self.planned[measure.0].variant.request.ranks();
             by_ranks.entry(ranks).or_default().insert(measure);
         }
         let calls = by_ranks.values().map(BTreeSet::len).sum::<usize>();
@@ -272,10 +271,7 @@ impl<'a> Plans<'a> {
         let mut done = 0;
         let mut times = BTreeMap::new();
         for measures in by_ranks.into_values() {
-            let plan_of = |&(plan, _): &Measurement| {
-                let planned = &self.planned[plan];
-                planned.algorithm.plan(&planned.request)
-            };
+            let plan_of = |&(plan, _): &Measurement| self.planned[plan].variant.plan();
             let schedules = measures.iter().map(plan_of).collect::<Result<Vec<_>>>()?;
             let operator = Operator::try_from(OP)?;
             let mut shared = Inputs::new();
@@ -316,7 +312,7 @@ impl<'a> Plans<'a> {
         let run = Run::new(schedule)
             .op(OP)
             .clock(clock)
-            .cost(planned.request.get_cost().clone())
+            .cost(planned.variant.request.get_cost().clone())
             .deadline(self.setting.deadline)
             .keep_inputs(self.setting.keep_inputs)
             .warmup(1);
@@ -359,12 +355,12 @@ fn verify(
     let few = run.clone().repetitions(MIN_FITTING_REPETITIONS);
     let outcome = few.verified().on(place)?;
     let function = outcome.function.map(Cow::Borrowed);
-    let name = function.unwrap_or_else(|| planned.algorithm.name());
+    let name = function.unwrap_or_else(|| planned.variant.algorithm.name());
     if let Some(mismatch) = outcome.mismatch {
         return Err(Error::wrong(format!(
             "{} by {name} over {} ranks gave a wrong result: {mismatch:#}",
             planned.call.kind.name(),
-            planned.request.ranks()
+            planned.variant.request.ranks()
         )));
     }
     for warning in outcome.warnings {

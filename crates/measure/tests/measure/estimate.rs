@@ -2,10 +2,14 @@
 
 use oneport::Error;
 use oneport::machine::{CostModel, Ports};
-use oneport::plan::{Request, registry};
+use oneport::plan::Request;
+use oneport::plan::choose::Choice;
+use oneport::plan::refusal::Refusal;
+use oneport::plan::registry::{self, Algorithm};
+use oneport::plan::space::{Space, best_first};
 use oneport::run::Tuning;
 use oneport::schedule::collective::Kind;
-use oneport_measure::estimate::{CoreModel, choose_native, estimate_native};
+use oneport_measure::estimate::{CoreModel, choose_native};
 
 fn core_model(cores: usize) -> CoreModel {
     CoreModel {
@@ -21,6 +25,14 @@ fn core_model(cores: usize) -> CoreModel {
 
 fn request(kind: Kind, ranks: usize, elements: usize) -> Request {
     Request::new(kind, ranks, elements).cost(CostModel::new(10.0, 1.0).gamma_copy(1.0))
+}
+
+fn estimate_native(
+    algorithm: &Algorithm,
+    request: &Request,
+    core_model: &CoreModel,
+) -> Result<Choice, Refusal> {
+    best_first(&Space::among([algorithm], request), core_model).only()
 }
 
 #[test]

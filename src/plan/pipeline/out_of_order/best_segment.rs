@@ -39,14 +39,16 @@ const MAX_COMPARED: usize = 1 << 14;
 /// time found or the steps of [`LIMITS`] are spent. Tried are even splits into all counts up to 64,
 /// and beyond into counts 1.6% apart. For few elements a comparison of all splits follows. `None`
 /// where times are not finite.
-pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
-    let request = algorithm.effective(request).into_owned();
-    let Some(split) = best_split(&request, &LIMITS)? else {
+pub(super) fn best(variant: &Variant) -> Result<Option<Best>> {
+    let mut variant = variant.clone();
+    variant.request = variant.algorithm.effective(&variant.request).into_owned();
+    let request = &variant.request;
+    let Some(split) = best_split(request, &LIMITS)? else {
         return Ok(None);
     };
     // The full plan takes more effort than the quick plan of the comparison, and may be shorter.
     let timed = |segments: Segments| {
-        let time = algorithm.time(&request.clone().segments(segments.clone()))?;
+        let time = variant.with_segments(segments.clone()).time()?;
         Ok::<_, Error>((time, segments))
     };
     let (m, costs) = (request.elements(), |s| {
@@ -68,22 +70,23 @@ pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Be
         executed: true,
         method: Method::Search,
     };
-    improve(algorithm, request, first).map(Some)
+    improve(variant, first).map(Some)
 }
 
 /// Plans all splits of few elements, in the order of a lower bound of their times, until the bound
 /// exceeds the best time found or [`MAX_COMPARED`] transfers are planned. Returns the best.
-fn improve(algorithm: &Algorithm, mut request: Request, first: Best) -> Result<Best> {
-    let m = request.elements();
+fn improve(mut variant: Variant, first: Best) -> Result<Best> {
+    let m = variant.request.elements();
     if m > MAX_EXHAUSTIVE {
         return Ok(first);
     }
-    let is_allreduce = algorithm.collective == Kind::Allreduce;
-    let phase = is_allreduce.then(|| broadcast_phase(&request.without_computation()));
+    let is_allreduce = variant.algorithm.collective == Kind::Allreduce;
+    let phase = is_allreduce.then(|| broadcast_phase(&variant.request.without_computation()));
     let phase = phase.flatten().and_then(|own| time(&own));
     let mut splits = Vec::new();
     for split in Split::all(m) {
-        request.segments = split.segments(m)?;
+        variant.request.segments = split.segments(m)?;
+        let request = &variant.request;
         let bound = |request: &Request| {
             let (transfer_time, combine_time) = costs(request);
             lower_bound(request.ranks, &transfer_time, &combine_time)
@@ -91,7 +94,7 @@ fn improve(algorithm: &Algorithm, mut request: Request, first: Best) -> Result<B
         // Bounds hold for the times that plans are made for.
         let mut min_time = 0.0;
         if request.closed_forms_hold() {
-            min_time = bound(&request);
+            min_time = bound(request);
             if is_allreduce {
                 let broadcast = bound(&request.without_computation());
                 min_time += phase.map_or(broadcast, |own| own.min(broadcast));
@@ -105,14 +108,14 @@ fn improve(algorithm: &Algorithm, mut request: Request, first: Best) -> Result<B
         if bound >= best.time {
             break;
         }
-        compared += split.count.saturating_mul(request.ranks);
+        compared += split.count.saturating_mul(variant.request.ranks);
         if compared > MAX_COMPARED {
             return Ok(best);
         }
-        request.segments = split.segments(m)?;
-        let time = algorithm.time(&request)?;
+        variant.request.segments = split.segments(m)?;
+        let time = variant.time()?;
         if is_better(time, best.time) {
-            (best.time, best.segments) = (time, request.segments.clone());
+            (best.time, best.segments) = (time, variant.request.segments.clone());
         }
     }
     best.method = Method::Exhaustive;

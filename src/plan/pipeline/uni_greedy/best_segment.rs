@@ -5,11 +5,11 @@ use crate::plan::prelude::*;
 use crate::plan::segments::{Split, even_size, is_better};
 
 /// Finds the best segments for a request whose costs are the same for all ranks.
-pub(super) fn best(algorithm: &Algorithm, request: &Request) -> Result<Option<Best>> {
-    if !request.closed_forms_hold() {
+pub(super) fn best(variant: &Variant) -> Result<Option<Best>> {
+    if !variant.request.closed_forms_hold() {
         return Ok(None);
     }
-    let request = algorithm.effective(request);
+    let request = variant.algorithm.effective(&variant.request);
     let costs = |s| (request.transfer_time(s), request.combine_time(s));
     best_uni_greedy(request.ranks, request.elements(), costs).map(Some)
 }

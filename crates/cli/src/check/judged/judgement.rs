@@ -161,11 +161,11 @@ impl Best {
         if task.seconds().is_some_and(|seconds| seconds > MAX_SECONDS) {
             return None;
         }
-        let (algorithm, request): (Algorithm, Request) = task.choose().ok()?;
-        let schedule = algorithm.plan(&request).ok()?;
+        let variant = task.choose().ok()?;
+        let schedule = variant.plan().ok()?;
         Some(Best {
-            algorithm: algorithm.name(),
-            totals: Totals::of(&schedule, request.get_cost())?,
+            algorithm: variant.algorithm.name(),
+            totals: Totals::of(&schedule, variant.request.get_cost())?,
         })
     }
 }

@@ -1,0 +1,273 @@
+//! How a task evaluates variants: side by side, within its share of the memory, on the ports that
+//! nodes share.
+
+use oneport::Request;
+use oneport::internal::budget::memory::{SEARCHED_TRANSFER_BYTES, STEP_BYTES, STREAMED_RANK_BYTES};
+use oneport::internal::budget::search;
+use oneport::internal::budget::size::MAX_STEPS;
+use oneport::plan::refusal::{Reason, Refusal, describe};
+use oneport::plan::registry::Algorithm;
+use oneport::plan::space::{
+    Evaluator, Offer, SegmentChoice, Settled, Space, Variant, Variants, variant_of, variants,
+};
+use oneport_measure::estimate::{self, CoreModel};
+
+use super::{PlanTask, Timing, finite, steps};
+use crate::memory::{LARGE_SCHEDULE, available_memory, fits_memory};
+use crate::output;
+use crate::parallel;
+use crate::progress::WorkBar;
+
+impl PlanTask {
+    /// What it chooses from.
+    pub(super) fn space<'a>(
+        &self,
+        algorithms: impl IntoIterator<Item = &'a Algorithm>,
+    ) -> Space<'_> {
+        Space {
+            segments: self.segments.clone(),
+            ..Space::among(algorithms, &self.request)
+        }
+    }
+
+    /// The evaluation of one variant at a time.
+    pub(super) fn evaluation<'t>(&'t self, progress: Option<&'t WorkBar>) -> Evaluation<'t> {
+        Evaluation {
+            task: self,
+            at_once: 1,
+            progress,
+        }
+    }
+
+    /// The candidates: for several segments that options give those that segment, if there are any.
+    pub(super) fn candidates(&self) -> Vec<&Algorithm> {
+        let several = match &self.segments {
+            SegmentChoice::Given(segments) => segments.count() > 1,
+            SegmentChoice::BestUnequal => true,
+            SegmentChoice::Best => false,
+        };
+        let segments = |a: &&Algorithm| a.segmented && a.accepts(&self.request).is_ok();
+        let all = || self.algorithms.iter();
+        let segmented: Vec<_> = all().filter(|a| several && segments(a)).collect();
+        if segmented.is_empty() {
+            all().collect()
+        } else {
+            segmented
+        }
+    }
+
+    /// Returns the core model if the choice is by estimated native time and quick enough.
+    pub(crate) fn on_cores(&self) -> Option<&CoreModel> {
+        let open = matches!(self.segments, SegmentChoice::Best)
+            && estimate::is_for(&self.request)
+            && self.node_ports.is_none();
+        self.core_model.as_ref().filter(|_| open)
+    }
+
+    fn work(&self, algorithm: &Algorithm) -> u64 {
+        let (segments, tries) = match self.segments.known() {
+            Some(segments) => (segments.count(), 1),
+            None if algorithm.segmented => (1, search::SCHEDULES),
+            None => (1, 1),
+        };
+        let planned_as = algorithm.planned_as(&self.request);
+        planned_as.work(self.request.ranks(), segments, tries)
+    }
+
+    /// Roughly how long timing all algorithms takes at most, in seconds, but for those refused as
+    /// too long.
+    pub(crate) fn seconds(&self) -> Option<f64> {
+        let ranks = self.request.ranks();
+        let fit = self
+            .algorithms
+            .iter()
+            .filter(|a| steps(a, ranks, 1) <= MAX_STEPS);
+        let work = fit
+            .map(|algorithm| self.work(algorithm) as f64)
+            .sum::<f64>();
+        (work > 0.0).then_some(work * search::STEP_SECONDS)
+    }
+
+    /// Evaluates all algorithms on all cores. What is refused, perhaps for want of memory, while
+    /// others are planned, is evaluated again by itself.
+    pub(crate) fn side_by_side<'t, 'a, R: Send>(
+        &'t self,
+        algorithms: &'a [Algorithm],
+        progress: Option<&'t WorkBar>,
+        each: impl Fn(&Evaluation<'t>, &'a Algorithm) -> Result<R, Refusal> + Sync,
+    ) -> Vec<Result<R, Refusal>> {
+        let work = |algorithm: &Algorithm| self.work(algorithm);
+        let evaluate = |algorithm: &'a Algorithm, at_once| {
+            let share = Evaluation {
+                at_once,
+                ..self.evaluation(progress)
+            };
+            each(&share, algorithm)
+        };
+        let again = |result: &Result<R, Refusal>| {
+            let reason = result.as_ref().err().map(|refusal| &refusal.reason);
+            matches!(reason, Some(Reason::Memory(_) | Reason::Planner(_)))
+        };
+        parallel::map(algorithms, work, evaluate, again)
+    }
+}
+
+/// Says what the search for a variant left out.
+pub(super) fn note_left_out(variant: &Variant) {
+    for left_out in &variant.left_out {
+        output::note(&format!("{} may have {left_out}", variant.algorithm.name()));
+    }
+}
+
+/// The evaluation of the variants of a task by model time.
+pub(crate) struct Evaluation<'t> {
+    task: &'t PlanTask,
+    /// How many schedules share the memory, because they are planned at the same time.
+    at_once: usize,
+    progress: Option<&'t WorkBar>,
+}
+
+impl Evaluator for Evaluation<'_> {
+    fn variants<'a>(
+        &'a self,
+        algorithm: &'a Algorithm,
+        request: &'a Request,
+    ) -> Result<Variants<'a>, Refusal> {
+        self.names(algorithm);
+        let mut variant = Variant::of(algorithm, request);
+        if self.knows_segments() {
+            algorithm.accepts(request)?;
+            (variant, _) = self.with_segments(variant, &self.task.segments)?;
+        }
+        let by_request = self.task.node_ports.is_none();
+        let all = variants(algorithm, variant.request, by_request)?;
+        Ok(Box::new(all.map(move |mut one| {
+            one.left_out.extend(&variant.left_out);
+            one
+        })))
+    }
+
+    fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
+        if self.knows_segments() {
+            return Ok((variant, None));
+        }
+        self.with_segments(variant, segments)
+    }
+
+    fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal> {
+        self.names(&variant.algorithm);
+        let (algorithm, request) = (&variant.algorithm, &variant.request);
+        let steps = steps(algorithm, request.ranks(), request.get_segments().count());
+        let streams = self.task.streams(algorithm);
+        if streams && steps > MAX_STEPS && variant.closed_form().is_none() {
+            return Err(algorithm.refusal(request, Reason::TooLongToTime { steps }));
+        }
+        self.model_time(variant, limit)
+            .map_err(|error| algorithm.refusal(request, Reason::Planner(error)))
+    }
+
+    fn each(
+        &self,
+        space: &Space<'_>,
+        offer: &(dyn Fn(&Algorithm, &Self) -> Result<Offer, Refusal> + Sync),
+    ) -> Vec<Result<Offer, Refusal>> {
+        let task = self.task;
+        task.side_by_side(&space.algorithms, self.progress, |share, algorithm| {
+            offer(algorithm, share)
+        })
+    }
+}
+
+impl Evaluation<'_> {
+    /// See [`PlanTask::variant_of`].
+    pub(crate) fn variant_of(&self, algorithm: &Algorithm) -> Result<Variant, Refusal> {
+        let space = self.task.space([algorithm]);
+        let (variant, _) = variant_of(&space, algorithm, self)?;
+        // Among many candidates the notes would be about algorithms that are not the answer.
+        if !self.task.auto {
+            note_left_out(&variant);
+        }
+        Ok(variant)
+    }
+
+    /// Whether segments are chosen before the root. Where links cost the same and all ranks arrive
+    /// together, the same ones are best for all roots.
+    fn knows_segments(&self) -> bool {
+        let (request, cost) = (&self.task.request, self.task.request.get_cost());
+        let alike = cost.links().is_none() && cost.last_arrival() == 0.0;
+        let is_single = request.get_free_root() && request.get_ports().k() == 1;
+        self.task.node_ports.is_some() && alike && is_single
+    }
+
+    /// The variant with its segments, if its schedule fits into the share of the memory.
+    fn with_segments(
+        &self,
+        variant: Variant,
+        segments: &SegmentChoice,
+    ) -> Result<Settled, Refusal> {
+        let mut max = usize::MAX;
+        if variant.algorithm.segmented && segments.known().is_none() {
+            // The search needs at least the memory of one segment.
+            self.ensure_fits_memory(&variant)?;
+            let bytes_per_transfer = variant.algorithm.bytes_per_transfer();
+            let bytes_per_transfer = bytes_per_transfer.unwrap_or(SEARCHED_TRANSFER_BYTES);
+            let share = available_memory().map(|bytes| bytes / self.at_once as u64);
+            let most = share.and_then(|bytes| bytes.checked_div(bytes_per_transfer));
+            max = most.map_or(max, |most| most.try_into().unwrap_or(max));
+        }
+        let (variant, time) = segments.settle(variant, max, true)?;
+        self.ensure_fits_memory(&variant)?;
+        let holds = |time: &f64| time.is_finite() && self.task.node_ports.is_none();
+        Ok((variant, time.filter(holds)))
+    }
+
+    fn names(&self, algorithm: &Algorithm) {
+        if let Some(progress) = self.progress {
+            progress.name(&algorithm.name());
+        }
+    }
+
+    fn model_time(&self, variant: &Variant, limit: f64) -> oneport::Result<Option<f64>> {
+        let cost = variant.request.get_cost();
+        if self.task.node_ports.is_some() {
+            let schedule = self.task.plan(variant)?;
+            return finite(schedule.timed(cost, |_| ())?.time).map(Some);
+        }
+        match variant.time_within(limit)? {
+            Some(time) if !time.is_finite() => {
+                // A message without a link is the more useful error.
+                variant.plan()?.ensure_links(cost)?;
+                finite(time).map(Some)
+            }
+            time => Ok(time),
+        }
+    }
+
+    fn ensure_fits_memory(&self, variant: &Variant) -> Result<(), Refusal> {
+        let (algorithm, request) = (&variant.algorithm, &variant.request);
+        let (ranks, segments) = (request.ranks(), request.get_segments().count());
+        let steps = steps(algorithm, ranks, segments);
+        let streams = self.task.streams(algorithm);
+        if steps > MAX_STEPS && !(streams && self.task.timed_only == Some(Timing::Chosen)) {
+            let reason = Reason::TooLong {
+                ranks,
+                segments,
+                steps,
+                max_steps: MAX_STEPS,
+            };
+            return Err(algorithm.refusal(request, reason));
+        }
+        let what = describe(&algorithm.name(), ranks, segments, steps);
+        let [ranks, segments] = [ranks, segments].map(|n| n as u128);
+        let mut bytes = ranks * u128::from(STREAMED_RANK_BYTES) + segments * 64;
+        let planned_as = algorithm.planned_as(request);
+        let bytes_per_step = match planned_as.bytes_per_transfer() {
+            Some(bytes_per_transfer) if streams => bytes_per_transfer / 2,
+            _ => STEP_BYTES,
+        };
+        bytes += u128::from(steps) * u128::from(bytes_per_step);
+        bytes += u128::from((algorithm.tables)(request.ranks()));
+        fits_memory(&what, bytes * self.at_once as u128, LARGE_SCHEDULE)
+            .map_err(|message| algorithm.refusal(request, Reason::Memory(message)))
+    }
+}

@@ -1,0 +1,128 @@
+//! [`Evaluator`]: what a search minimizes. [`Model`] is the time in the request's cost model; a
+//! native run has an estimate of its own, in `oneport_measure::estimate`.
+
+use std::ops::Deref;
+
+use super::space::{SegmentChoice, Space, variants};
+use super::variant::{LeftOut, Variant};
+use crate::plan::refusal::{Reason, Refusal};
+use crate::plan::registry::Algorithm;
+use crate::plan::segments::Method;
+use crate::plan::{Request, Segments};
+
+/// A [`Variant`] with its time.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// The variant: algorithm, ports, root and segments.
+    pub variant: Variant,
+    /// The time by the evaluator, in its unit.
+    pub time: f64,
+}
+
+impl Deref for Choice {
+    type Target = Variant;
+
+    fn deref(&self) -> &Variant {
+        &self.variant
+    }
+}
+
+/// A variant with its segments, and its time if the search for these has found it.
+pub type Settled = (Variant, Option<f64>);
+
+/// An algorithm in a search.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one for each algorithm")]
+pub enum Offer {
+    /// It is timed.
+    Timed(Choice),
+    /// Its time takes long to compute, and is at least this. It is computed after those of all
+    /// others, in the order of these bounds, and only if it may be smaller than the smallest time
+    /// so far, or as small and the algorithm comes earlier.
+    Deferred(f64),
+}
+
+/// Variants to compare.
+pub type Variants<'a> = Box<dyn ExactSizeIterator<Item = Variant> + 'a>;
+
+/// What a search minimizes.
+pub trait Evaluator: Sync {
+    /// The variants of an algorithm to compare, apart from their segments.
+    fn variants<'a>(
+        &'a self,
+        algorithm: &'a Algorithm,
+        request: &'a Request,
+    ) -> Result<Variants<'a>, Refusal> {
+        Ok(Box::new(variants(algorithm, request.clone(), true)?))
+    }
+
+    /// The variant with the segments to compare it with.
+    fn settle(&self, variant: Variant, segments: &SegmentChoice) -> Result<Settled, Refusal> {
+        segments.settle(variant, usize::MAX, false)
+    }
+
+    /// The time of a variant; `None` if it is larger than `limit`, where that is quicker to find
+    /// out.
+    fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal>;
+
+    /// A lower bound of the time of a variant, and of the same algorithm on other ports, for other
+    /// roots and with more segments.
+    fn min_time(&self, variant: &Variant) -> f64 {
+        variant.min_time()
+    }
+
+    /// Applies `offer` to all algorithms of the space, in order. One that works on several at a
+    /// time gives each an evaluator that has its share of the memory.
+    fn each(
+        &self,
+        space: &Space<'_>,
+        offer: &(dyn Fn(&Algorithm, &Self) -> Result<Offer, Refusal> + Sync),
+    ) -> Vec<Result<Offer, Refusal>> {
+        let algorithms = space.algorithms.iter();
+        algorithms.map(|algorithm| offer(algorithm, self)).collect()
+    }
+}
+
+/// The time in the request's cost model.
+#[derive(Debug, Clone, Copy)]
+pub struct Model;
+
+impl Evaluator for Model {
+    fn time(&self, variant: &Variant, limit: f64) -> Result<Option<f64>, Refusal> {
+        let time = variant.time_within(limit);
+        time.map_err(|error| variant.refusal(Reason::Planner(error)))
+    }
+}
+
+impl SegmentChoice {
+    /// The variant with these segments, for a memory that holds schedules of at most
+    /// `max_transfers` transfers while they are searched for, and its time if that is known.
+    /// `executed` leaves out one that is an upper bound.
+    pub fn settle(
+        &self,
+        mut variant: Variant,
+        max_transfers: usize,
+        executed: bool,
+    ) -> Result<Settled, Refusal> {
+        if !variant.algorithm.segmented {
+            return Ok((variant, None));
+        }
+        if let SegmentChoice::Given(segments) = self {
+            variant.request.segments = segments.clone();
+            return Ok((variant, None));
+        }
+        let best = variant.best_segments(max_transfers);
+        let best = best.map_err(|error| variant.refusal(Reason::Planner(error)))?;
+        if best.method == Method::LimitedSearch {
+            variant.left_out.push(LeftOut::Segments);
+        }
+        if let SegmentChoice::BestUnequal = self {
+            let found = variant.best_unequal(&best, variant.trials_of_unequal());
+            let segments = found.and_then(|best| Segments::of_sizes(best.sizes));
+            let segments = segments.map_err(|error| variant.refusal(Reason::Planner(error)))?;
+            return Ok((variant.with_segments(segments), None));
+        }
+        let time = (best.executed || !executed).then_some(best.time);
+        Ok((variant.with_segments(best.segments), time))
+    }
+}

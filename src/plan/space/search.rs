@@ -1,0 +1,334 @@
+//! The search for the fastest variant: [`best_first`].
+//!
+//! Each algorithm of a [`Space`] is evaluated for all uses of its ports and all roots, with the
+//! segments that are best for these. What takes long is put off: it is evaluated after all others,
+//! in the order of lower bounds, and only as far as it may win.
+//!
+//! From [`Request::plan_best`] to a time four functions call each other: `plan_best`,
+//! [`best_first`], [`Evaluator::time`] and [`Variant::time_within`]. Not counted are the loops over
+//! algorithms and variants in this file, and those over segments in `plan/segments`.
+//!
+//! Among equal times, the earlier algorithm wins: the first in the registry.
+
+use std::cell::Cell;
+
+use super::evaluate::{Choice, Evaluator, Model, Offer, Settled, Variants};
+use super::space::{Space, first_best, variants};
+use super::variant::Variant;
+use crate::error::{Error, Result};
+use crate::machine::CostModel;
+use crate::plan::refusal::{Reason, Refusal};
+use crate::plan::registry::{self, Algorithm, Planned};
+use crate::plan::segments::Published;
+use crate::plan::{Request, Segments};
+use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
+
+/// Algorithms with their times.
+#[derive(Debug, Clone)]
+pub struct Ranking {
+    /// Those with a time, fastest first; among equal times, in the order of the algorithms.
+    pub choices: Vec<Choice>,
+    /// Those that were refused, in the order of the algorithms.
+    pub refusals: Vec<Refusal>,
+}
+
+/// Finds the fastest variant of a space, and with it the times of all algorithms that had to be
+/// timed for that.
+///
+/// ```
+/// use oneport::plan::space::{Model, Space, best_first};
+/// use oneport::Request;
+/// let request = Request::scan(8, 1000);
+/// let ranking = best_first(&Space::of(&request), &Model);
+/// assert!(ranking.choices.is_sorted_by_key(|choice| choice.time));
+/// ```
+pub fn best_first<E: Evaluator>(space: &Space<'_>, evaluator: &E) -> Ranking {
+    let offers = evaluator.each(space, &|algorithm, evaluator| {
+        offer(space, algorithm, evaluator)
+    });
+    let (mut timed, mut deferred, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+    for (i, offer) in offers.into_iter().enumerate() {
+        match offer {
+            Ok(Offer::Timed(choice)) => timed.push((i, choice)),
+            Ok(Offer::Deferred(min_time)) => deferred.push((i, min_time)),
+            Err(refusal) => refusals.push((i, refusal)),
+        }
+    }
+    let times = timed.iter().map(|(i, choice)| (choice.time, *i));
+    let mut best = times.fold((f64::INFINITY, 0), smaller);
+    deferred.sort_by(|(_, a), (_, b)| f64::total_cmp(a, b));
+    for (i, min_time) in deferred {
+        // Rounding errors alone would make a later algorithm smaller.
+        let may_win = if i < best.1 {
+            min_time <= best.0
+        } else {
+            min_time < best.0 * (1.0 - 1e-12)
+        };
+        if !may_win {
+            continue;
+        }
+        let variants = evaluator.variants(&space.algorithms[i], space.request);
+        let evaluated = variants.and_then(|all| fastest(all, space, evaluator, best.0));
+        match evaluated {
+            Ok(Some(choice)) => {
+                best = smaller(best, (choice.time, i));
+                timed.push((i, choice));
+            }
+            Ok(None) => {}
+            Err(refusal) => refusals.push((i, refusal)),
+        }
+    }
+    refusals.sort_by_key(|&(i, _)| i);
+    timed.sort_by(|(i, a), (j, b)| a.time.total_cmp(&b.time).then(i.cmp(j)));
+    Ranking {
+        choices: timed.into_iter().map(|(_, choice)| choice).collect(),
+        refusals: refusals.into_iter().map(|(_, refusal)| refusal).collect(),
+    }
+}
+
+/// The smaller time, of the earlier algorithm among equal ones.
+fn smaller(a: (f64, usize), b: (f64, usize)) -> (f64, usize) {
+    if (b.0, b.1) < (a.0, a.1) { b } else { a }
+}
+
+/// The fastest variant of an algorithm, unless finding it takes long.
+fn offer<E: Evaluator>(
+    space: &Space<'_>,
+    algorithm: &Algorithm,
+    evaluator: &E,
+) -> Result<Offer, Refusal> {
+    if space.takes_long(algorithm) {
+        algorithm.accepts(space.request)?;
+        let whole = Segments::whole(space.request.elements());
+        let whole = Variant::of(algorithm, space.request).with_segments(whole);
+        let min_time = evaluator.min_time(&whole);
+        if min_time > 0.0 {
+            return Ok(Offer::Deferred(min_time));
+        }
+    }
+    let (variant, time) = variant_of(space, algorithm, evaluator)?;
+    if time.is_none() && !space.searches_segments(algorithm) && variant.takes_long() {
+        return Ok(Offer::Deferred(evaluator.min_time(&variant)));
+    }
+    let choice = timed_within((variant, time), evaluator, f64::INFINITY)?;
+    Ok(Offer::Timed(choice.expect(ANY_TIME)))
+}
+
+const ANY_TIME: &str = "no time is larger than infinity";
+const ONE_AT_LEAST: &str = "there is one variant at least";
+
+/// The variant of an algorithm to plan: the fastest, or the only one, which need not be timed.
+pub fn variant_of<E: Evaluator>(
+    space: &Space<'_>,
+    algorithm: &Algorithm,
+    evaluator: &E,
+) -> Result<Settled, Refusal> {
+    let mut variants = evaluator.variants(algorithm, space.request)?;
+    if variants.len() > 1 {
+        let choice = fastest(variants, space, evaluator, f64::INFINITY)?.expect(ANY_TIME);
+        return Ok((choice.variant, Some(choice.time)));
+    }
+    evaluator.settle(variants.next().expect(ONE_AT_LEAST), &space.segments)
+}
+
+/// The first of the fastest variants; those that are refused are left out. `None` if all times are
+/// larger than `limit`.
+///
+/// # Errors
+/// The refusal of the first variant if all are refused.
+fn fastest<E: Evaluator>(
+    variants: Variants<'_>,
+    space: &Space<'_>,
+    evaluator: &E,
+    limit: f64,
+) -> Result<Option<Choice>, Refusal> {
+    let least = Cell::new(limit);
+    let timed = variants.map(|variant| {
+        let settled = evaluator.settle(variant, &space.segments)?;
+        let choice = timed_within(settled, evaluator, least.get())?;
+        least.set(least.get().min(time_of(&choice)));
+        Ok(choice)
+    });
+    first_best(timed, time_of)
+}
+
+fn time_of(choice: &Option<Choice>) -> f64 {
+    choice.as_ref().map_or(f64::INFINITY, |choice| choice.time)
+}
+
+/// The variant with its time; `None` if that is larger than `limit`.
+fn timed_within<E: Evaluator>(
+    (variant, time): Settled,
+    evaluator: &E,
+    limit: f64,
+) -> Result<Option<Choice>, Refusal> {
+    let time = match time {
+        Some(time) => Some(time),
+        None => evaluator.time(&variant, limit)?,
+    };
+    if time.is_some_and(|time| !time.is_finite()) {
+        return Err(variant.refusal(Reason::NoFiniteTime));
+    }
+    // An empty sum is -0, which would win a tie.
+    let time = time.map(|time| time + 0.0);
+    Ok(time.map(|time| Choice { variant, time }))
+}
+
+impl Ranking {
+    /// The fastest; `kind` is the collective if all its algorithms were candidates.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): none can be planned, with the reason for
+    /// each.
+    pub fn best(self, kind: Option<Kind>) -> Result<Choice> {
+        if let Some(fastest) = self.choices.into_iter().next() {
+            return Ok(fastest);
+        }
+        let of = kind.map_or(String::new(), |kind| format!(" for {}", kind.name()));
+        let reason = |r: &Refusal| format!("{}: {r}", r.algorithm);
+        let mut reasons: Vec<_> = self.refusals.iter().map(reason).collect();
+        if reasons.is_empty() {
+            reasons.push("none is registered".into());
+        }
+        let reasons = reasons.join("; ");
+        let message = format!("no algorithm{of} can be planned for this: {reasons}");
+        Err(Error::usage(message))
+    }
+
+    /// The only algorithm, or its refusal.
+    ///
+    /// # Panics
+    /// When no algorithm was a candidate.
+    pub fn only(mut self) -> Result<Choice, Refusal> {
+        let choice = self.choices.pop();
+        choice.ok_or_else(|| self.refusals.pop().expect("it is timed or refused"))
+    }
+}
+
+/// Returns the algorithm of the registry with the minimal model time for `request`. The request's
+/// segments only give the size of the vector. Each algorithm of the collective is timed as by
+/// [`with_best_segments`], as far as it may be the fastest.
+///
+/// ```
+/// use oneport::plan::choose;
+/// use oneport::{CostModel, Request};
+/// let request = Request::broadcast(8, 1).cost(CostModel::new(1000.0, 0.1));
+/// assert_eq!(choose::choose(&request)?.time, 3.0 * 1000.1);
+/// # Ok::<(), oneport::Error>(())
+/// ```
+///
+/// # Errors
+/// When no algorithm can be planned for the request; the message contains the reason for each.
+pub fn choose(request: &Request) -> Result<Choice> {
+    best_first(&Space::of(request), &Model).best(Some(request.kind))
+}
+
+/// Times `algorithm` for `request`, in model time, with the segments that are best in the request's
+/// cost model: see [`best_segment`](crate::plan::segments::best_segment) for what that takes.
+///
+/// # Errors
+/// When the algorithm does not accept the request, or no time in the model is finite.
+pub fn with_best_segments(algorithm: &Algorithm, request: &Request) -> Result<Choice, Refusal> {
+    best_first(&Space::among([algorithm], request), &Model).only()
+}
+
+impl Request {
+    /// Plans it by the algorithm with this name, one of those of [`registry::of`] its collective.
+    /// The [planners](crate::plan) state the shapes of the buffers and the time of planning. Errors
+    /// are those of [`registry::find`] and [`Algorithm::plan`].
+    pub fn plan(&self, algorithm: &str) -> Result<Schedule> {
+        registry::find(self.kind, algorithm)?.plan(self)
+    }
+
+    /// Plans it by the algorithm and with the segments of minimal model time under `machine`,
+    /// which replaces the request's cost model. The request's segments only give the size of the
+    /// vector.
+    pub fn plan_best(&self, machine: &CostModel) -> Result<Schedule> {
+        let request = self.clone().cost(machine.clone());
+        let ranking = best_first(&Space::of(&request), &Model);
+        ranking.best(Some(self.kind))?.plan()
+    }
+
+    /// Model time of the algorithm with this name: [`registry::find`], then [`Algorithm::time`].
+    ///
+    /// ```
+    /// use oneport::{CostModel, Request};
+    /// let request = Request::broadcast(8, 1).cost(CostModel::new(1000.0, 0.1));
+    /// assert_eq!(request.time("binomial")?, 3.0 * 1000.1);
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    pub fn time(&self, algorithm: &str) -> Result<f64> {
+        registry::find(self.kind, algorithm)?.time(self)
+    }
+}
+
+/// An algorithm for a request with its own segments: the use of the ports and, if it is free, the
+/// root are those of the smallest model time.
+impl Algorithm {
+    /// Plans `request` and stores the schedule, under the name of the algorithm. The
+    /// [planners](crate::plan) state the shapes of the buffers and the time of planning.
+    ///
+    /// # Errors
+    /// As [`accepts`](Self::accepts), and where the planner itself fails: a buffer would overflow,
+    /// there are too many ranks for its search, or the links do not connect all ranks.
+    pub fn plan(&self, request: &Request) -> Result<Schedule> {
+        self.fastest(request)?.plan()
+    }
+
+    /// As [`Algorithm::plan`], but does not store the schedule if the algorithm can stream it.
+    pub fn planned(&self, request: &Request) -> Result<Planned> {
+        self.fastest(request)?.planned()
+    }
+
+    fn fastest(&self, request: &Request) -> Result<Variant> {
+        let mut variants = variants(self, request.clone(), true)?;
+        if variants.len() == 1 {
+            return Ok(variants.next().expect(ONE_AT_LEAST));
+        }
+        let timed = variants.map(|variant| Ok::<_, Error>((variant.time()?, variant)));
+        Ok(first_best(timed, |(time, _)| *time)?.1)
+    }
+
+    /// Model time of `request`: by the closed form where there is one for this request, by
+    /// simulation otherwise, in time linear in the number of steps. It is infinite if a message has
+    /// no link.
+    pub fn time(&self, request: &Request) -> Result<f64> {
+        let timed = variants(self, request.clone(), true)?.map(|variant| variant.time());
+        first_best(timed, |time| *time)
+    }
+
+    /// The closed form of its time as executed. `None` where none holds:
+    /// - the costs are not those that it is stated for,
+    /// - links differ, or computation overlaps communication,
+    /// - the root is to be searched for,
+    /// - it is for unidirectional ports, and the request has bidirectional ones,
+    /// - rank 0 forwards the result to the root.
+    pub fn closed_form(&self, request: &Request) -> Option<f64> {
+        let mut variant = Variant::of(self, request);
+        let mut uses = self.uses(request).into_iter();
+        uses.try_fold(f64::INFINITY, |least, used| {
+            variant.used = used;
+            Some(least.min(variant.closed_form()?))
+        })
+    }
+
+    /// What a published table prints for it: `None` where none covers it, for other ports, for
+    /// `p <= 3`, for an empty vector, where rank 0 forwards the result to another root, where
+    /// computation overlaps communication, and where costs differ from rank to rank or are not
+    /// linear.
+    ///
+    /// ```
+    /// use oneport::plan::registry;
+    /// use oneport::{CostModel, Kind, Ports, Request};
+    /// let request = Request::reduce(64, 1000).ports(Ports::UNI).cost(CostModel::new(10.0, 1.0));
+    /// let chain = registry::find(Kind::Reduce, "chain")?.published(&request).unwrap();
+    /// assert_eq!(chain.table, "Table I; Lowery & Langou 2014");
+    /// assert_eq!(chain.time, 63.0 * 1010.0);
+    /// assert_eq!(chain.best_segment, Some((20_000.0f64 / 61.0).sqrt()));
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    pub fn published(&self, request: &Request) -> Option<Published> {
+        Variant::of(self, request).published()
+    }
+}

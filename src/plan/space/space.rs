@@ -1,0 +1,242 @@
+//! [`Space`]: what a request leaves open. An algorithm, then the ports that it uses and the root,
+//! then the segments.
+//!
+//! # Ports
+//!
+//! A schedule that leaves ports idle is one for all of them, so what fewer ports can do, more can
+//! do, too. Unidirectional ports can also be used in pairs: one port of a pair sends and the other
+//! receives, as the two of a bidirectional port do. A schedule for `k` bidirectional ports is thus
+//! one for `2k` unidirectional ports, and takes the same time: a port list becomes a port of the
+//! same number. So algorithms for bidirectional ports are planned for several unidirectional ones,
+//! too.
+//!
+//! The other way round, a schedule for `k` unidirectional ports is one for `k` bidirectional ports,
+//! each of which takes the place of one, and takes at most the same time there: what it sends no
+//! longer waits for what it receives. So algorithms for unidirectional ports are planned for
+//! several bidirectional ones, too. Among ranks with one port of each kind none of them is faster
+//! than all that are made for these.
+
+use super::variant::{LeftOut, Variant};
+use crate::budget::{quick, search};
+use crate::machine::Ports;
+use crate::plan::refusal::{Reason, Refusal};
+use crate::plan::registry::{self, Algorithm, BestRoot};
+use crate::plan::{Request, Segments};
+
+/// The segments of the algorithms that split the vector. Others take the request as it is.
+#[derive(Debug, Clone)]
+pub enum SegmentChoice {
+    /// These.
+    Given(Segments),
+    /// The best ones of about the same size in the request's cost model.
+    Best,
+    /// The best ones found, of unequal sizes, too.
+    BestUnequal,
+}
+
+impl SegmentChoice {
+    /// The given ones.
+    pub fn known(&self) -> Option<&Segments> {
+        match self {
+            SegmentChoice::Given(segments) => Some(segments),
+            SegmentChoice::Best | SegmentChoice::BestUnequal => None,
+        }
+    }
+}
+
+/// The variants among which a search finds the fastest.
+#[derive(Debug, Clone)]
+pub struct Space<'a> {
+    /// The request. If its root is free, the root is searched for, too.
+    pub request: &'a Request,
+    /// The algorithms, those first that win a tie.
+    pub algorithms: Vec<Algorithm>,
+    /// The segments.
+    pub segments: SegmentChoice,
+}
+
+impl<'a> Space<'a> {
+    /// The [candidates](registry::candidates) of the registry for a request, with their best
+    /// segments.
+    pub fn of(request: &'a Request) -> Space<'a> {
+        let all = registry::candidates(request.kind, &request.cost, request.ranks);
+        Space::among(all, request)
+    }
+
+    /// These algorithms for a request, with their best segments.
+    pub fn among<'b>(
+        algorithms: impl IntoIterator<Item = &'b Algorithm>,
+        request: &'a Request,
+    ) -> Space<'a> {
+        Space {
+            request,
+            algorithms: algorithms.into_iter().cloned().collect(),
+            segments: SegmentChoice::Best,
+        }
+    }
+
+    /// Whether the best segments of the algorithm are searched for.
+    pub(super) fn searches_segments(&self, algorithm: &Algorithm) -> bool {
+        algorithm.segmented && self.segments.known().is_none()
+    }
+
+    /// Whether the search for the best segments of the algorithm may simulate many transfers in
+    /// vain: a lower bound, or a part of the simulation, can show that it is not the fastest.
+    pub(super) fn takes_long(&self, algorithm: &Algorithm) -> bool {
+        let transfers = (algorithm.transfers)(self.request.ranks, 1);
+        self.searches_segments(algorithm)
+            && !algorithm.searches_root(self.request)
+            && transfers.saturating_mul(search::SCHEDULES as usize) > quick::MAX_TRANSFERS
+    }
+}
+
+/// The variants of an algorithm for a request, with its segments: for each use of the ports, for
+/// each root. `by_request` says that times depend on the request alone, and not on ports that nodes
+/// share, too: with these no planner knows a root that no other is better than.
+///
+/// # Errors
+/// The request is refused, or the search for the root would take too long and the planner takes
+/// none.
+pub fn variants<'a>(
+    algorithm: &'a Algorithm,
+    request: Request,
+    by_request: bool,
+) -> Result<impl ExactSizeIterator<Item = Variant> + use<'a>, Refusal> {
+    algorithm.accepts(&request)?;
+    let searches = if by_request {
+        algorithm.searches_root(&request)
+    } else {
+        algorithm.has_free_root(&request)
+    };
+    let ranks = request.ranks;
+    let too_long = searches && algorithm.has_too_many_roots(&request, by_request);
+    if too_long && !algorithm.takes_root(&request) {
+        return Err(algorithm.refusal(&request, Reason::FreeRoot { ranks }));
+    }
+    let uses = algorithm.uses(&request);
+    let searches = searches && !too_long;
+    let roots = if searches { ranks } else { 1 };
+    Ok((0..uses.len() * roots).map(move |i| {
+        let mut request = request.clone();
+        if request.root_free {
+            (request.root, request.root_free) = (i % roots, !searches);
+        }
+        Variant {
+            algorithm: algorithm.clone(),
+            request,
+            used: uses[i / roots],
+            left_out: Vec::from_iter(too_long.then_some(LeftOut::Roots { ranks })),
+        }
+    }))
+}
+
+/// Which ports are used.
+impl Algorithm {
+    /// The uses of the request's ports to compare, the preferred one first.
+    pub(super) fn uses(&self, request: &Request) -> Vec<Ports> {
+        if let Some(same) = (self.same_as)(request) {
+            return Algorithm::of(same).uses(request);
+        }
+        let (ports, max) = (request.ports, self.max_uses(request));
+        let mut uses = vec![self.ports.preferred(ports)];
+        if ports.k() <= 1 || ports.validate().is_err() {
+            return uses;
+        }
+        let fewest = if self.k_ported { 1 } else { ports.k() };
+        for k in (fewest..=ports.k()).rev() {
+            let all = self.ports.uses(ports.with_k(k));
+            for used in all.chain(self.one_way(request, k)) {
+                if uses.len() < max && !uses.contains(&used) {
+                    uses.push(used);
+                }
+            }
+        }
+        uses
+    }
+
+    /// `k` bidirectional ports, each for one direction at a time. An algorithm for both models may
+    /// be faster so where links differ, computation overlaps communication, or there are delays.
+    fn one_way(&self, request: &Request, k: usize) -> Option<Ports> {
+        let used = Ports::Unidirectional { k };
+        let may_be_faster = request.ports.is_bidirectional() && !request.closed_forms_hold();
+        (may_be_faster && self.ports.has(used)).then_some(used)
+    }
+
+    /// How many uses are compared: only one where that takes long.
+    fn max_uses(&self, request: &Request) -> usize {
+        let (segments, schedules) = match self.segmented {
+            true => (request.segments.count(), search::SCHEDULES),
+            false => (1, 1),
+        };
+        let roots = match self.searches_root(request) {
+            true => request.ranks,
+            false => 1,
+        };
+        let work = self.work(request.ranks, segments, schedules);
+        let work = work.saturating_add((self.tables)(request.ranks));
+        let work = work.saturating_mul(roots as u64).max(1);
+        (search::MAX_WORK_OF_USES / work).clamp(1, search::MAX_USES) as usize
+    }
+}
+
+/// Which root is taken where the request leaves it open.
+impl Algorithm {
+    /// Whether evaluating all roots takes too long: a second or two where the planner takes a root.
+    fn has_too_many_roots(&self, request: &Request, by_request: bool) -> bool {
+        let (ranks, segments) = (request.ranks, request.segments.count());
+        let takes_root = self.takes_root(request);
+        let (schedules, segments) = match takes_root && by_request && self.segmented {
+            true if segments == 1 => (search::SCHEDULES, request.elements().min(search::SEGMENTS)),
+            _ => (1, segments),
+        };
+        let mut work = self.work(ranks, segments, schedules);
+        if takes_root {
+            work = work.saturating_mul(search::TABLE_BYTES_OF_STEP);
+            // The trees on a heterogeneous platform take that much.
+            if request.cost.links().is_some() {
+                work = work.saturating_add((ranks as u64).saturating_pow(4));
+            }
+        }
+        let work = work.saturating_add((self.tables)(ranks));
+        work.saturating_mul(ranks as u64) > search::MAX_WORK_OF_ROOTS
+    }
+
+    /// Whether the planner takes a root by itself if it is free.
+    fn takes_root(&self, request: &Request) -> bool {
+        match self.best_root {
+            BestRoot::First => request.cost.links().is_none(),
+            BestRoot::Own => true,
+            BestRoot::Search => false,
+        }
+    }
+
+    /// Whether the best root is found by planning for every root.
+    pub(in crate::plan) fn searches_root(&self, request: &Request) -> bool {
+        let search = match self.best_root {
+            BestRoot::First => !request.closed_forms_hold(),
+            BestRoot::Own => request.cost.overlaps() || !request.cost.is_ideal(),
+            BestRoot::Search => true,
+        };
+        self.has_free_root(request) && search
+    }
+
+    /// Whether the collective has a root, and the request leaves it open.
+    fn has_free_root(&self, request: &Request) -> bool {
+        request.root_free && self.collective.with_root(0).root().is_some()
+    }
+}
+
+/// The first of the results with the smallest `time`, or the first error if all are errors.
+pub(in crate::plan) fn first_best<T, E>(
+    results: impl Iterator<Item = Result<T, E>>,
+    time: impl Fn(&T) -> f64,
+) -> Result<T, E> {
+    let better = |best: Result<T, E>, next: Result<T, E>| match (&best, &next) {
+        (Err(_), Ok(_)) => next,
+        (Ok(least), Ok(other)) if time(other) < time(least) => next,
+        _ => best,
+    };
+    results
+        .reduce(better)
+        .expect("there is one variant at least")
+}

@@ -1,0 +1,250 @@
+//! [`Variant`]: one way to do what a request asks, with nothing left to search for.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::budget::{quick, search};
+use crate::error::{ErrorKind, Result};
+use crate::machine::Ports;
+use crate::plan::Request;
+use crate::plan::refusal::{Reason, Refusal};
+use crate::plan::registry::{Algorithm, OnPorts, Planned};
+use crate::plan::segments::{Published, SymbolValues, ceil_log2};
+use crate::schedule::Schedule;
+use crate::schedule::collective::Kind;
+
+/// What a search did not compare because it would take too long, and may be better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LeftOut {
+    /// Segments whose schedules take too long to simulate.
+    Segments,
+    /// Roots other than the one that the planner takes.
+    Roots {
+        /// Number of ranks.
+        ranks: usize,
+    },
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LeftOut::Segments => f.write_str(
+                "better segments: the search left out sizes that take too long to simulate",
+            ),
+            LeftOut::Roots { ranks } => write!(
+                f,
+                "a better root: planning for each takes too long for {ranks} ranks"
+            ),
+        }
+    }
+}
+
+/// An algorithm for a request, with the ports that it uses, the root and the segments.
+#[derive(Debug, Clone)]
+pub struct Variant {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// The request, with root and segments. A root that is still free is taken by the planner.
+    pub request: Request,
+    /// The ports that it is planned for. Its schedule is one for the ports of the request.
+    pub(in crate::plan) used: Ports,
+    /// What the search for it did not compare.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl Variant {
+    /// The request as it is, with the preferred use of its ports.
+    pub fn of(algorithm: &Algorithm, request: &Request) -> Variant {
+        Variant {
+            algorithm: algorithm.clone(),
+            request: request.clone(),
+            used: algorithm.planned_as(request).ports.preferred(request.ports),
+            left_out: Vec::new(),
+        }
+    }
+
+    /// Plans it and stores the schedule, under the name of the algorithm.
+    ///
+    /// # Errors
+    /// As [`Algorithm::plan`].
+    pub fn plan(&self) -> Result<Schedule> {
+        let schedule = self.planned()?.materialize()?;
+        schedule.with_name(self.algorithm.name())
+    }
+
+    /// As [`Variant::plan`], but does not store the schedule if the algorithm can stream it.
+    #[doc(hidden)]
+    pub fn planned(&self) -> Result<Planned> {
+        self.algorithm.accepts(&self.request)?;
+        let planned = self.algorithm.planned_alone(&self.alone())?;
+        let ports = self.request.ports;
+        if self.used == ports {
+            return Ok(planned);
+        }
+        Ok(Planned::Streamed {
+            programs: Box::new(OnPorts { planned, ports }),
+            element_bytes: self.request.element_bytes,
+        })
+    }
+
+    /// The request for the used ports alone.
+    fn alone(&self) -> Cow<'_, Request> {
+        if self.used == self.request.ports {
+            return Cow::Borrowed(&self.request);
+        }
+        Cow::Owned(self.request.clone().ports(self.used))
+    }
+
+    /// Whether both directions of a port are used one at a time: the schedule may take less time
+    /// than on unidirectional ports.
+    pub(in crate::plan) fn leaves_directions_idle(&self) -> bool {
+        self.request.ports.is_bidirectional() && !self.used.is_bidirectional()
+    }
+
+    /// Its time as executed by a closed form: see [`Algorithm::closed_form`].
+    #[doc(hidden)]
+    pub fn closed_form(&self) -> Option<f64> {
+        let Variant {
+            algorithm, request, ..
+        } = self;
+        let is_forwarded =
+            algorithm.collective == Kind::Reduce && request.keep_order && request.root != 0;
+        let holds = request.ranks > 0 && request.closed_forms_hold();
+        let holds = holds && !is_forwarded && !algorithm.searches_root(request);
+        if !holds || self.leaves_directions_idle() {
+            return None;
+        }
+        algorithm.closed_form_alone(&self.alone())
+    }
+
+    /// What a published table prints for it: see [`Algorithm::published`].
+    #[doc(hidden)]
+    pub fn published(&self) -> Option<Published> {
+        let Variant {
+            algorithm, request, ..
+        } = self;
+        let reduces = algorithm.collective == Kind::Reduce;
+        let forwarded = reduces && request.keep_order && request.root != 0;
+        let covered = self.used == request.ports && algorithm.ports.allow(request.ports);
+        let covered = covered && request.ranks > 3 && request.elements() > 0;
+        let covered = covered && !forwarded && request.closed_forms_hold();
+        let published = algorithm.published.filter(|_| covered)?;
+        published(&SymbolValues::of(&algorithm.effective(request))?)
+    }
+
+    /// Its model time: by the closed form where there is one, else by simulation. Infinite if a
+    /// message has no link; `None` if a simulation shows that it is larger than `limit`, which
+    /// takes only as long as simulating that much.
+    #[doc(hidden)]
+    pub fn time_within(&self, limit: f64) -> Result<Option<f64>> {
+        self.algorithm.accepts(&self.request)?;
+        if let Some(time) = self.closed_form() {
+            return Ok(Some(time));
+        }
+        let planned = self.planned()?;
+        match planned.timed_within(&self.request.cost, limit, &mut |_| ()) {
+            Ok(timed) => Ok(timed.map(|timed| timed.time)),
+            Err(error) if matches!(error.kind(), ErrorKind::NoLink { .. }) => {
+                Ok(Some(f64::INFINITY))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Its model time, as by [`time_within`](Self::time_within).
+    pub(in crate::plan) fn time(&self) -> Result<f64> {
+        let time = self.time_within(f64::INFINITY)?;
+        Ok(time.expect("no time is larger than infinity"))
+    }
+
+    /// The refusal of it for `reason`.
+    pub(super) fn refusal(&self, reason: Reason) -> Refusal {
+        self.algorithm.refusal(&self.request, reason)
+    }
+
+    /// Number of segments that it splits the vector into.
+    fn segments(&self) -> usize {
+        match self.algorithm.segmented {
+            true => self.request.segments.count(),
+            false => 1,
+        }
+    }
+
+    /// Whether timing it simulates many transfers, or fills large tables.
+    pub(super) fn takes_long(&self) -> bool {
+        let transfers = (self.algorithm.transfers)(self.request.ranks, self.segments());
+        let fills_tables = (self.algorithm.tables)(self.request.ranks) > quick::MAX_TABLE_BYTES;
+        fills_tables || transfers > quick::MAX_TRANSFERS && self.closed_form().is_none()
+    }
+
+    /// How many unequal segments may be tried in place of its own.
+    pub(super) fn trials_of_unequal(&self) -> usize {
+        let work = self.algorithm.work(self.request.ranks, self.segments(), 1);
+        (search::MAX_UNEQUAL_STEPS / work.max(1)).min(search::MAX_UNEQUAL_TRIALS) as usize
+    }
+
+    /// A lower bound of its model time, and of that of the same algorithm on other ports, for other
+    /// roots and with more segments; 0 where none is known.
+    ///
+    /// ```
+    /// use oneport::plan::{choose::with_best_segments, registry};
+    /// use oneport::{CostModel, Kind, Request};
+    /// let request = Request::broadcast(9, 100).cost(CostModel::new(10.0, 1.0));
+    /// let multi_tree = registry::find(Kind::Broadcast, "multi-tree")?;
+    /// // On one port a chain of 8 messages of at least one element.
+    /// assert!(with_best_segments(&multi_tree, &request)?.min_time() > 87.9);
+    /// # Ok::<(), oneport::Error>(())
+    /// ```
+    #[doc(hidden)]
+    pub fn min_time(&self) -> f64 {
+        let (algorithm, request) = (&self.algorithm, &self.request);
+        let Some(line) = request.cost.linear() else {
+            return 0.0;
+        };
+        if request.ranks < 2 || request.elements() == 0 {
+            return 0.0;
+        }
+        let rounds = (algorithm.min_rounds)(request.ranks, request.ports.k());
+        let message = line.alpha + line.beta * request.element_bytes as f64;
+        // The factor covers rounding errors of the sum.
+        let by_rounds = rounds as f64 * message * (1.0 - 1e-6);
+        by_rounds
+            .max(self.min_time_of_tree())
+            .max(self.min_time_busy())
+    }
+
+    /// A lower bound for the trees that gather and scatter equal blocks: `ceil(log2 p) alpha +
+    /// (p-1) beta b`. By induction: of a tree's last subtree and the others, the larger part has at
+    /// least half of the ranks, and then the last message follows. 0 for other algorithms.
+    fn min_time_of_tree(&self) -> f64 {
+        let request = &self.request;
+        let is_tree = matches!(request.kind, Kind::Gather | Kind::Scatter);
+        if !is_tree || request.ports.k() != 1 {
+            return 0.0;
+        }
+        let (p, sizes) = (request.ranks, request.block_sizes());
+        match (request.cost.linear(), sizes.first()) {
+            (Some(line), Some(&size)) if size > 0 && sizes.iter().all(|&s| s == size) => {
+                let bytes = size as f64 * request.element_bytes as f64;
+                f64::from(ceil_log2(p)) * line.alpha + (p - 1) as f64 * bytes * line.beta
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// A lower bound for a segmented broadcast, reduction or allreduce: each rank except the root
+    /// receives every segment as a separate message (in a reduction it sends them), on all its
+    /// ports. 0 for others.
+    fn min_time_busy(&self) -> f64 {
+        let (algorithm, request) = (&self.algorithm, &self.request);
+        let kinds = [Kind::Broadcast, Kind::Reduce, Kind::Allreduce];
+        if !algorithm.segmented || !kinds.contains(&algorithm.collective) {
+            return 0.0;
+        }
+        let sizes = request.segments.sizes().iter();
+        let busy: f64 = sizes.map(|&size| request.transfer_time(size)).sum();
+        // The factor covers rounding errors of the sum.
+        busy / request.ports.k() as f64 * (1.0 - 1e-9)
+    }
+}
