@@ -5,6 +5,7 @@ use std::fmt;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::bits::{Bits, OutputTrees};
 use crate::schedule::Step;
 
 /// The result of [`Schedule::check`](crate::Schedule::check).
@@ -22,6 +23,7 @@ pub struct Report {
     pub notes: Vec<Finding>,
     /// Number of notes beyond these.
     pub more_notes: usize,
+    pub(super) bits: Option<Bits>,
 }
 
 /// One error.
@@ -146,6 +148,13 @@ impl Report {
     pub fn is_correct(&self) -> bool {
         self.errors.is_empty() && self.more == 0
     }
+
+    /// Which number comes out on which rank and at which place, if the schedule is a correct
+    /// reduction. It matters where the order of combining decides the bits: for sums and products
+    /// of floats.
+    pub fn bits(&self) -> Option<&Bits> {
+        self.bits.as_ref().filter(|_| self.is_correct())
+    }
 }
 
 impl fmt::Display for Report {
@@ -235,6 +244,15 @@ impl Finding {
     }
 }
 
+/// What the proof says of a schedule in which it has found no error.
+#[derive(Debug)]
+pub(super) struct Proof<'s> {
+    /// All operands are combined in rank order.
+    pub(super) in_order: bool,
+    pub(super) bits: Option<Bits>,
+    pub(super) trees: OutputTrees<'s>,
+}
+
 /// Collects findings up to a limit; further findings are counted without building their messages.
 #[derive(Debug)]
 pub(super) struct Findings {
@@ -289,14 +307,17 @@ impl Findings {
         self.errors.len() >= self.max_errors
     }
 
-    pub(super) fn report(self, in_order: bool) -> Report {
-        let keeps_order = in_order && self.is_empty();
+    /// The report: of a proof that found no error, with what it says of a correct schedule.
+    pub(super) fn report(self, proof: Option<Proof<'_>>) -> Report {
+        let proof = proof.filter(|_| self.is_empty());
+        let keeps_order = proof.as_ref().is_some_and(|proof| proof.in_order);
         Report {
             errors: self.errors,
             more: self.more,
             keeps_order,
             notes: self.notes,
             more_notes: self.more_notes,
+            bits: proof.and_then(|proof| proof.bits),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::memory::{Memory, SymbolPiece};
-use super::symbols::{ListId, Symbols, Value};
+use super::symbols::{ListId, Symbols};
 use crate::schedule::{Schedule, Span};
 
 /// What every rank's buffer holds before the first step, and what every step writes, recorded by
@@ -106,22 +106,33 @@ impl Recorder {
     }
 
     fn held(&mut self, symbols: &Symbols, memory: &Memory, spans: &[Span]) -> Vec<Held> {
-        let mut held = Vec::new();
+        let mut held: Vec<Held> = Vec::new();
         for span in spans {
             self.pieces.clear();
             memory.read(*span, &mut self.pieces);
-            let mut offset = span.offset;
+            let (mut offset, first) = (span.offset, held.len());
             for &SymbolPiece { len, value } in &self.pieces {
                 let contents = &mut self.history.contents;
-                let number = *self.numbers.entry(value.list).or_insert_with(|| {
-                    contents.push(contributions(symbols, value));
+                let list = symbols.list(value);
+                let number = *self.numbers.entry(list).or_insert_with(|| {
+                    contents.push(contributions(symbols, list));
                     contents.len() - 1
                 });
-                held.push(Held {
-                    span: Span::new(offset, len),
-                    content: number,
-                    index: value.index,
-                });
+                // Pieces may differ in the order of combining alone.
+                match held[first..].last_mut() {
+                    Some(Held {
+                        span,
+                        content,
+                        index,
+                    }) if *content == number && index.wrapping_add(span.len) == value.index => {
+                        span.len += len;
+                    }
+                    _ => held.push(Held {
+                        span: Span::new(offset, len),
+                        content: number,
+                        index: value.index,
+                    }),
+                }
                 offset += len;
             }
         }
@@ -129,16 +140,16 @@ impl Recorder {
     }
 }
 
-fn contributions(symbols: &Symbols, value: Value) -> Contributions {
-    let mut parts = symbols.parts(value.list);
+fn contributions(symbols: &Symbols, list: ListId) -> Contributions {
+    let mut parts = symbols.parts(list);
     let first = parts.next();
     let nothing = first.is_some_and(|p| p.nothing) && parts.next().is_none();
     Contributions {
-        words: symbols.words(value.list, |shift| match shift {
+        words: symbols.words(list, |shift| match shift {
             0 => String::new(),
             shift => format!("[{:+}]", shift as isize),
         }),
-        count: if nothing { 0 } else { symbols.len(value.list) },
+        count: if nothing { 0 } else { symbols.len(list) },
         first_rank: first.map_or(0, |p| p.first),
     }
 }

@@ -52,6 +52,11 @@ impl<'a> MessageCursor<'a> {
         MessageCursor { pieces, taken: 0 }
     }
 
+    /// What the next element holds.
+    pub(super) fn next(&self) -> Option<Value> {
+        Some(self.pieces.first()?.value.plus(self.taken))
+    }
+
     /// Takes at most `max` elements that belong to one run.
     pub(super) fn take(&mut self, max: usize) -> Option<SymbolPiece> {
         let first = self.pieces.first()?;

@@ -18,6 +18,8 @@
 //!
 //! The proof also notes what a correct schedule does needlessly: a step that writes what stands
 //! there already or what nothing uses, and a partial result of a reduction that two steps combine.
+//! Of a correct reduction it says which number comes out on which rank and at which place, where
+//! the order of combining decides the bits: [`Bits`].
 //!
 //! A stage is skipped if earlier errors make it meaningless; the proof, for example, needs a
 //! schedule that completes. Runs of elements that behave alike are handled together, so the work
@@ -45,24 +47,28 @@
 //! # Ok::<(), oneport::Error>(())
 //! ```
 
+pub(crate) mod bits;
 mod deadlock;
 mod finding;
 pub(crate) mod history;
 mod memory;
 mod origin;
 mod proof;
+pub(crate) mod shapes;
 mod shared_ports;
 mod structure;
 mod symbols;
 mod waste;
 
+pub use bits::{Bits, Difference};
 pub use finding::{Finding, FindingKind, Report, Waiting};
 
 use crate::machine::Ports;
 use crate::rules::matching::{Matching, Mismatched};
 use crate::rules::{Graph, Ordered};
 use crate::schedule::{Schedule, Step};
-use finding::Findings;
+use bits::OutputTrees;
+use finding::{Findings, Proof};
 use history::{History, Recorder};
 
 /// The assumptions and limits of [`Schedule::check_with`].
@@ -128,12 +134,29 @@ impl Schedule {
     }
 }
 
-/// Checks the schedule. `recorded` receives the recorder of the proof if the check gets that far.
 fn check(
     schedule: &Schedule,
     options: &Options,
     recorded: Option<&mut Option<Recorder>>,
 ) -> Report {
+    let (findings, proof) = proved(schedule, options, recorded);
+    findings.report(proof)
+}
+
+/// The trees of the outputs, if the schedule is a correct reduction.
+pub(crate) fn output_trees(schedule: &Schedule) -> Option<OutputTrees<'_>> {
+    let (findings, proof) = proved(schedule, &Options::default(), None);
+    let proof = proof.filter(|_| findings.is_empty())?;
+    proof.bits.is_some().then_some(proof.trees)
+}
+
+/// Checks the schedule. `recorded` receives the recorder of the proof if the check gets that far.
+/// The proof is that of a correct schedule if there are no findings.
+fn proved<'s>(
+    schedule: &'s Schedule,
+    options: &Options,
+    recorded: Option<&mut Option<Recorder>>,
+) -> (Findings, Option<Proof<'s>>) {
     let mut findings = Findings::new(options.max_errors);
     let structure = structure::check(schedule, &mut findings);
     shared_ports::check(schedule, &mut findings);
@@ -146,17 +169,17 @@ fn check(
         Ok(matching) => matching,
         Err(e) => {
             findings.push(|| Finding::of(FindingKind::TooLarge, e.to_string()));
-            return findings.report(false);
+            return (findings, None);
         }
     };
     let Some(ports) = structure.ports else {
-        return findings.report(false);
+        return (findings, None);
     };
     let graph = match Graph::new(schedule, ports, options.overlap, &matching) {
         Ok(graph) => graph,
         Err(e) => {
             findings.push(|| Finding::of(FindingKind::TooLarge, e.to_string()));
-            return findings.report(false);
+            return (findings, None);
         }
     };
     let Ordered { order, missing } = graph.order();
@@ -188,9 +211,9 @@ fn check(
                 recorder,
             );
         }
-        return findings.report(false);
+        return (findings, None);
     }
-    let in_order = proof::prove(
+    let proof = proof::prove(
         schedule,
         options.keep_order,
         &matching,
@@ -199,7 +222,7 @@ fn check(
         &mut findings,
         recorded.map(|recorder| recorder.insert(Recorder::default())),
     );
-    findings.report(in_order)
+    (findings, Some(proof))
 }
 
 /// What does not match.

@@ -7,7 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use super::finding::Findings;
+use super::bits::{BitsProof, OutputTrees};
+use super::finding::{Findings, Proof};
 use super::history::Recorder;
 use super::memory::{Fresh, Memory, MessageCursor, SymbolPiece};
 use super::origin::{Origin, Tracer, position};
@@ -21,16 +22,16 @@ use crate::schedule::{Order, Schedule, Span, Spans, Step};
 
 /// Runs the schedule on symbols, records what its steps write if asked to, and compares every
 /// output with the content that the collective requires. Notes what a correct schedule does in
-/// vain. Returns whether all operands are combined in rank order.
-pub(super) fn prove(
-    schedule: &Schedule,
+/// vain. Returns what holds of the schedule if there is no error.
+pub(super) fn prove<'s>(
+    schedule: &'s Schedule,
     keep_order: bool,
     matching: &Matching,
     graph: &Graph,
     order: &[u32],
     findings: &mut Findings,
     mut recorder: Option<&mut Recorder>,
-) -> bool {
+) -> Proof<'s> {
     let mut machine = SymbolMachine::new(schedule);
     if let Some(recorder) = &mut recorder {
         recorder.start(schedule, &machine.symbols, &machine.memories);
@@ -51,11 +52,12 @@ pub(super) fn prove(
     }
     let totals = Totals::new(schedule.collective(), schedule.layout());
     let mut tracer = Tracer::new(schedule, matching, &totals);
-    let mut in_order = true;
+    let (mut in_order, mut bits) = (true, BitsProof::new(schedule, &machine.symbols));
     for rank in 0..schedule.ranks() {
         // Stage 1 has reported collectives whose expected output is undefined.
         if let Ok(expected) = totals.expected_output(rank) {
-            in_order &= machine.compare(&mut tracer, rank, &expected, keep_order, findings);
+            let bits = bits.as_mut();
+            in_order &= machine.compare(&mut tracer, rank, &expected, keep_order, bits, findings);
         }
         for (step, at, len) in machine.memories[rank].unread() {
             let waste = &mut machine.waste;
@@ -74,7 +76,12 @@ pub(super) fn prove(
     if has_output && schedule.collective().kind().has_data() {
         machine.waste.report(schedule, findings);
     }
-    in_order
+    let bits = bits.filter(|_| findings.is_empty());
+    Proof {
+        in_order,
+        bits: bits.map(|bits| bits.finish(&machine.symbols)),
+        trees: OutputTrees::new(schedule, machine.symbols, machine.memories),
+    }
 }
 
 /// By node: the rank and step that a transfer or local step writes for; [`NONE`] for the second
@@ -132,15 +139,15 @@ impl SymbolMachine {
                 .filter(|s| s.len > 0)
                 .flat_map(|s| [s.offset, s.end()]);
             let nothing = Value {
-                list: machine.symbols.nothing(rank),
+                tree: machine.symbols.nothing(rank),
                 index: 0,
             };
             let mut memory = Memory::new(layout.len, nothing, cuts);
-            let (list, mut index) = (machine.symbols.input(rank), 0);
+            let (tree, mut index) = (machine.symbols.input(rank), 0);
             for &span in &layout.input {
                 let piece = [SymbolPiece {
                     len: span.len,
-                    value: Value { list, index },
+                    value: Value { tree, index },
                 }];
                 memory.write(
                     span,
@@ -202,9 +209,9 @@ impl SymbolMachine {
                 let (mine, theirs) = (change.old, change.new);
                 let mut wasted = |step, kind| waste.add((rank, step), kind, change.at, change.len);
                 let value = match order {
-                    None if mine == theirs => {
+                    None if symbols.are_alike(mine, theirs) => {
                         wasted(step, FindingKind::HeldAlready);
-                        return (mine, change.unread);
+                        return (theirs, change.unread);
                     }
                     None => {
                         if change.unread != NONE {
@@ -231,12 +238,16 @@ impl SymbolMachine {
         rank: usize,
         expected: &[Expected],
         keep_order: bool,
+        bits: Option<&mut BitsProof>,
         findings: &mut Findings,
     ) -> bool {
         let output = &tracer.schedule.layout()[rank].output;
         self.message.clear();
         self.read(rank, output);
         let message = std::mem::take(&mut self.message);
+        if let Some(bits) = bits {
+            bits.add(&self.symbols, rank, &message);
+        }
         let mut cursor = MessageCursor::new(&message);
         let (mut in_order, mut element) = (true, 0);
         for part in expected {
@@ -244,17 +255,23 @@ impl SymbolMachine {
             let expected_list = self.symbols.inputs(first, count);
             let mut done = 0;
             while done < part.len {
-                let Some(piece) = cursor.take(part.len - done) else {
+                let Some(mut piece) = cursor.take(part.len - done) else {
                     break;
                 };
-                let value = Value {
-                    list: expected_list,
-                    index: part.offset + done,
-                };
-                if piece.value != value {
+                // Pieces may differ in the order of combining alone.
+                while let Some(next) = cursor.next()
+                    && self.symbols.are_alike(next, piece.value.plus(piece.len))
+                    && let Some(more) = cursor.take(part.len - done - piece.len)
+                    && more.len > 0
+                {
+                    piece.len += more.len;
+                }
+                let index = part.offset + done;
+                let found = self.symbols.list(piece.value);
+                if (found, piece.value.index) != (expected_list, index) {
                     in_order = false;
-                    let permuted = piece.value.index == value.index
-                        && self.symbols.as_set(piece.value.list) == Some((first, count));
+                    let permuted = piece.value.index == index
+                        && self.symbols.as_set(found) == Some((first, count));
                     if !permuted || keep_order {
                         let is_first = findings.is_empty();
                         findings.push(|| {
@@ -263,9 +280,15 @@ impl SymbolMachine {
                                 rank,
                                 element,
                                 len: piece.len,
-                                expected: value,
+                                expected: Content {
+                                    list: expected_list,
+                                    index,
+                                },
                                 expected_ranks: (first, count),
-                                found: piece.value,
+                                found: Content {
+                                    list: found,
+                                    index: piece.value.index,
+                                },
                             };
                             wrong.finding(output, permuted, is_first, tracer)
                         });
@@ -286,10 +309,17 @@ struct WrongRun<'a> {
     rank: usize,
     element: usize,
     len: usize,
-    expected: Value,
+    expected: Content,
     /// First rank, and number of ranks, that should contribute.
     expected_ranks: (usize, usize),
-    found: Value,
+    found: Content,
+}
+
+/// The contributions of an element, and the index of the first.
+#[derive(Clone, Copy)]
+struct Content {
+    list: ListId,
+    index: usize,
 }
 
 impl WrongRun<'_> {
@@ -361,7 +391,7 @@ impl WrongRun<'_> {
 
     /// A value in words: `x0..x7 [3]`, `x0+x2+x1 [3]`, `x0[3]+x1[4]`, `nothing`,
     /// `x0 [3] + nothing`.
-    fn words(&self, value: Value) -> String {
+    fn words(&self, value: Content) -> String {
         // The index of the first input; unwritten elements have none.
         let same_index = self.parts(value.list).all(|p| p.shift == 0 || p.nothing);
         let index_at = |shift| value.index.wrapping_add(shift);

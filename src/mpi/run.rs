@@ -217,6 +217,7 @@ impl World {
             warnings,
             percent_by_others,
             compared: if spec.verified { accepted.filled } else { 0 },
+            compared_bits: 0,
             function: accepted.own.as_ref().map(|own| own.name),
         })
     }

@@ -161,6 +161,20 @@ macro_rules! element_types {
                 }
             }
 
+            /// Bits of the significand of a float, the implicit one included.
+            #[doc(hidden)]
+            pub fn significand_bits(self) -> Option<u32> {
+                match self {
+                    #[cfg(feature = "half")]
+                    ElementType::F16 => Some(half::f16::MANTISSA_DIGITS),
+                    #[cfg(feature = "half")]
+                    ElementType::Bf16 => Some(half::bf16::MANTISSA_DIGITS),
+                    ElementType::F32 => Some(f32::MANTISSA_DIGITS),
+                    ElementType::F64 => Some(f64::MANTISSA_DIGITS),
+                    _ => None,
+                }
+            }
+
             /// Bytes of one element: 1, 2, 4 or 8.
             pub fn bytes(self) -> u64 {
                 match self {

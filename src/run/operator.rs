@@ -94,6 +94,13 @@ impl<T: Element> Operator<T> {
         self.commutes
     }
 
+    /// Whether results are rounded, so that their bits depend on the order of combining: built-in
+    /// sums and products of floats.
+    pub(super) fn rounds(&self) -> bool {
+        let floats = ElementType::of::<T>().and_then(ElementType::significand_bits);
+        floats.is_some() && matches!(self.op, Some(Op::SUM | Op::PROD))
+    }
+
     /// `a ⊕ b`: `a` is the left operand.
     pub fn apply(&self, a: T, b: T) -> T {
         let mut acc = [a];

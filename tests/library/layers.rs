@@ -22,8 +22,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("rules", &["schedule", "machine"]),
     ("check", &["rules", "schedule", "machine"]),
     ("simulate", &["rules", "schedule", "machine"]),
-    // `run` simulates because paced runs and the order of eager steps follow model times.
-    ("run", &["simulate", "rules", "schedule", "machine"]),
+    // `run` simulates because paced runs and the order of eager steps follow model times, and
+    // compares bits with those of the trees that the proof finds.
+    (
+        "run",
+        &["check", "simulate", "rules", "schedule", "machine"],
+    ),
     ("mpi", &["run", "simulate", "rules", "schedule", "machine"]),
     ("plan", &["simulate", "rules", "schedule", "machine"]),
     ("collectives", &["plan", "run", "schedule"]),
@@ -586,7 +590,8 @@ const OWN_PRIMITIVES: &[&str] = &[
     "scoped_job.rs",
     // The size of the cache is read once.
     "tuning.rs",
-    // Operators are cloned before a run.
+    // Operators, and the trees of a run, are cloned before it.
+    "run.rs",
     "built_in.rs",
     "combine.rs",
     "operator.rs",

@@ -5,6 +5,7 @@
 //! tests inspect its threads. `tests/commands` tests the command line.
 
 mod best_segments;
+mod bits;
 mod bounds;
 mod builder;
 mod checker;

@@ -19,7 +19,7 @@ use crate::support::random::Random;
 /// A reduction in which, segment by segment, random ranks send their partial results to others that
 /// still hold one. With `in_order`, only neighbours among the holders combine, and rank 0 forwards
 /// the result to the root.
-fn reduction(
+pub(crate) fn reduction(
     p: usize,
     root: usize,
     sizes: &[usize],

@@ -433,3 +433,74 @@ fn only_collectives_that_combine_need_an_operator() {
         .unwrap_err();
     assert_eq!(error.to_string(), "f32 has no operator 'bxor'");
 }
+
+/// Test data whose sums and products show the order of combining: of every reduction, each rank has
+/// the bits of the schedule's own tree, and those of another tree are noticed.
+#[test]
+fn outputs_have_the_bits_of_the_trees_of_the_schedule() {
+    let _shared = shared();
+    fn with<T: Element>(op: Op) {
+        let planned = |kind: Kind, name: &str| Request::new(kind, 6, 30).plan(name).unwrap();
+        let same = [
+            planned(Kind::Allreduce, "recursive-doubling"),
+            planned(Kind::Allreduce, "rabenseifner"),
+        ];
+        let others = [
+            planned(Kind::Allreduce, "ring"),
+            planned(Kind::Allreduce, "one-shot"),
+            planned(Kind::Allreduce, "chain"),
+        ];
+        each_mode(6, |team, eager, mode| {
+            let mut run = |schedule, trees_of| {
+                let run = Run::<T>::new(schedule).op(op).verified().eager(eager);
+                run.repetitions(3).in_trees_of(trees_of).on(team).unwrap()
+            };
+            for schedule in same.iter().chain(&others) {
+                assert!(run(schedule, schedule).is_verified(), "{op} {mode}");
+            }
+            let [a, b] = &same;
+            assert!(
+                run(a, b).is_verified() && run(b, a).is_verified(),
+                "{op} {mode}"
+            );
+            for other in &others {
+                for outcome in [run(a, other), run(other, a)] {
+                    let mismatch = outcome.mismatch.expect("other bits");
+                    assert_ne!(mismatch.expected, mismatch.found, "{op} {mode}");
+                }
+            }
+        });
+    }
+    for op in [Op::SUM, Op::PROD] {
+        with::<f32>(op);
+        with::<f64>(op);
+        with::<oneport::run::f16>(op);
+        with::<oneport::run::bf16>(op);
+    }
+}
+
+/// A verified run compares bits where the order of combining decides them, and there alone.
+#[test]
+fn verified_runs_of_float_sums_compare_bits() {
+    let _shared = shared();
+    fn compared<T: Element>(team: &mut Team, schedule: &Schedule, op: Op) -> usize {
+        let run = Run::<T>::new(schedule).op(op).verified().repetitions(2);
+        let outcome = run.clone().on(team).unwrap();
+        assert!(outcome.is_verified());
+        let given = vec![vec![T::test_value(0); 20]; 5];
+        let exact = run.clone().exact_alone().on(team).unwrap();
+        let given = run.inputs(&given).on(team).unwrap();
+        assert_eq!([exact.compared_bits, given.compared_bits], [0, 0]);
+        outcome.compared_bits
+    }
+    each_mode(5, |team, _, mode| {
+        for kind in [Kind::Allreduce, Kind::Scan, Kind::ReduceScatter] {
+            let name = if kind == Kind::Scan { "chain" } else { "ring" };
+            let schedule = Request::new(kind, 5, 20).plan(name).unwrap();
+            assert!(compared::<f32>(team, &schedule, Op::SUM) > 0, "{mode}");
+            assert!(compared::<f64>(team, &schedule, Op::PROD) > 0, "{mode}");
+            assert_eq!(compared::<f32>(team, &schedule, Op::MAX), 0, "{mode}");
+            assert_eq!(compared::<u32>(team, &schedule, Op::SUM), 0, "{mode}");
+        }
+    });
+}

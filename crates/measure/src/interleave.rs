@@ -126,6 +126,8 @@ pub struct MeasuredRun {
     pub oversubscribed: bool,
     /// As [`Outcome::eager`].
     pub eager: bool,
+    /// As [`Outcome::compared_bits`], of the first batch.
+    pub compared_bits: usize,
     /// As [`Outcome::step_times`], of the first batch.
     pub step_times: Option<Vec<Vec<(u64, u64)>>>,
 }
@@ -141,6 +143,7 @@ impl<T: Element> From<Outcome<T>> for MeasuredRun {
             pinned: outcome.pinned,
             oversubscribed: outcome.oversubscribed,
             eager: outcome.eager,
+            compared_bits: outcome.compared_bits,
             step_times: outcome.step_times,
         }
     }
@@ -207,7 +210,13 @@ pub fn interleave<T: Element>(
     let mut rows: Vec<Option<MeasuredRun>> = runs.iter().map(|_| None).collect();
     let one_batch = |i: usize, repetitions: usize| {
         let repetitions = repetitions.min(runs[i].get_repetitions());
-        let batch = MeasuredRun::from(runs[i].clone().repetitions(repetitions).on(place)?);
+        let run = runs[i].clone().repetitions(repetitions);
+        let run = match rows[i] {
+            None => run,
+            // The first batch has shown that the bits are right.
+            Some(_) => run.exact_alone(),
+        };
+        let batch = MeasuredRun::from(run.on(place)?);
         let median = batch.wall.median_ns();
         match &mut rows[i] {
             None => rows[i] = Some(batch),

@@ -51,6 +51,11 @@ pub struct Outcome<T> {
     /// was compared. It is 0 for a run that is not [verified](crate::run::Run::verified), and 1 or
     /// 2 with [kept inputs](crate::run::Run::keep_inputs).
     pub compared: usize,
+    /// Number of repetitions after which every rank's output was compared with the schedule's own
+    /// reduction trees, bit by bit, on data that show the order of combining. They follow a
+    /// [verified](crate::run::Run::verified) run of sums or products of floats and are not timed;
+    /// [`mismatch`](Outcome::mismatch) counts them from 0 again.
+    pub compared_bits: usize,
     /// The library's function that did the work, if
     /// [`Run::by_library`](crate::run::Run::by_library) asked for it.
     pub function: Option<&'static str>,
@@ -93,6 +98,7 @@ impl RunReport {
             warnings: self.warnings,
             percent_by_others: self.percent_by_others,
             compared: self.compared,
+            compared_bits: self.compared_bits,
             function: self.function,
             step_times: self.step_times,
         }

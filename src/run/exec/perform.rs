@@ -144,6 +144,7 @@ impl Team {
             warnings,
             percent_by_others,
             compared: if spec.verified { prepared.filled } else { 0 },
+            compared_bits: 0,
             function: None,
         })
     }

@@ -1,17 +1,19 @@
 //! [`Run`]: what to run, on which data and how often, in fluent form.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::options::{Clock, RunOptions, RunPerformer};
 use super::outcome::Outcome;
 use super::spec::RunSpec;
+use crate::check::bits::OutputTrees;
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports};
 use crate::run::element::Element;
 use crate::run::operator::Operator;
 use crate::run::processes::Processes;
 use crate::run::sync::StopFlag;
-use crate::run::testdata::RunData;
+use crate::run::testdata::{RunData, trees_to_evaluate};
 use crate::schedule::Schedule;
 
 /// A run of a schedule with real bytes: a description, which [`Run::on`] carries out.
@@ -49,6 +51,10 @@ pub struct Run<'r, T> {
     operator: Option<Result<Operator<T>>>,
     inputs: Option<Vec<&'r [T]>>,
     verified: bool,
+    /// Whether a verified run is followed by one whose results show the order of combining.
+    shows_order: bool,
+    /// The trees of the schedule, if this is the run that follows.
+    trees: Option<Arc<OutputTrees<'r>>>,
 }
 
 /// Where runs take place: a [`Team`](crate::run::Team) of threads, [`Teams`](crate::run::Teams) or,
@@ -110,6 +116,8 @@ impl<'r, T> Run<'r, T> {
             operator: None,
             inputs: None,
             verified: false,
+            shows_order: true,
+            trees: None,
         }
         .cost(RunOptions::default().cost)
     }
@@ -146,10 +154,33 @@ impl<'r, T: Element> Run<'r, T> {
     /// changes bits, right outputs are reported as wrong: with given inputs, sums and products of
     /// floats must be exact, and an operator of the user must be associative to the last bit.
     ///
+    /// Float sums and products of test data are exact, so they do not depend on the order of
+    /// combining. A run of these on test data is therefore followed by an untimed one on data whose
+    /// results do: each output must have the bits of the schedule's own reduction tree, evaluated
+    /// sequentially ([`Outcome::compared_bits`]). This is left out if the schedule is wrong, or has
+    /// so many different trees that their evaluation takes much longer than the rest.
+    ///
     /// Right data are no proof: the operators of minima, maxima and bits do not show a contribution
     /// that is counted twice. [`Schedule::check`] proves a schedule.
     pub fn verified(mut self) -> Self {
         self.verified = true;
+        self
+    }
+
+    /// Leaves out the run on data that show the order of combining, which follows a verified one:
+    /// for further batches of a run.
+    #[doc(hidden)]
+    pub fn exact_alone(mut self) -> Self {
+        self.shows_order = false;
+        self
+    }
+
+    /// Takes test data that show the order of combining: right outputs of a verified run have the
+    /// bits of the reduction trees of `other`. The run itself is unchanged if that is no correct
+    /// reduction, or has so many trees that their evaluation takes much longer than the run.
+    #[doc(hidden)]
+    pub fn in_trees_of(mut self, other: &'r Schedule) -> Self {
+        self.trees = trees_to_evaluate(other).map(Arc::new);
         self
     }
 
@@ -333,7 +364,41 @@ impl<'r, T: Element> Run<'r, T> {
     /// [`ErrorKind::Panicked`]: crate::ErrorKind::Panicked
     /// [`ErrorKind::System`]: crate::ErrorKind::System
     pub fn on(&self, place: &mut impl Place) -> Result<Outcome<T>> {
-        place.run(self)
+        let rounds = || self.operator().is_ok_and(|operator| operator.rounds());
+        let tests = self.verified && self.inputs.is_none() && self.trees.is_none();
+        let by_schedule = self.options.by == RunPerformer::Schedule;
+        match tests && self.shows_order && by_schedule && rounds() {
+            true => self.on_twice(place),
+            false => place.run(self),
+        }
+    }
+
+    /// Runs it, and then once more on data whose results show the order of combining. A function of
+    /// its own, because outcomes of long elements take much of the stack.
+    #[inline(never)]
+    fn on_twice(&self, place: &mut impl Place) -> Result<Outcome<T>> {
+        let mut outcome = place.run(self)?;
+        if !outcome.is_verified() {
+            return Ok(outcome);
+        }
+        let next = Run {
+            options: RunOptions {
+                clock: Clock::Native,
+                repetitions: 1,
+                warmup: 0,
+                trace: false,
+                keep_inputs: false,
+                ..self.options.clone()
+            },
+            ..self.clone()
+        };
+        let next = next.in_trees_of(self.schedule);
+        if next.trees.is_some() {
+            let found = place.run(&next)?;
+            outcome.compared_bits = found.compared;
+            outcome.mismatch = found.mismatch;
+        }
+        Ok(outcome)
     }
 
     /// The operator, or the one of collectives that combine nothing.
@@ -368,6 +433,7 @@ impl<'r, T: Element> Run<'r, T> {
         repetitions: usize,
     ) -> Result<RunData<'d, T>> {
         let inputs = self.inputs.as_deref();
-        RunData::new(schedule, operator, inputs, verified, repetitions)
+        let trees = self.trees.as_deref();
+        RunData::new(schedule, operator, inputs, verified, repetitions, trees)
     }
 }

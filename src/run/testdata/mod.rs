@@ -9,6 +9,8 @@
 //! - Visibility: the result shows as many contributions as possible. Sums of floats are exact,
 //!   factors can be divided out again, and for minima and maxima a different rank holds the extreme
 //!   value of each element.
+//! - Order: exact sums do not show in which order a rank has combined. A further set of data has
+//!   sums that are rounded: each output must have the bits of the schedule's own tree.
 //! - Poison: the rest of a buffer holds values that no input has and that spoil whatever they are
 //!   combined with.
 //! - Repetitions: both inputs and poison change from repetition to repetition, so data left over
@@ -19,18 +21,21 @@
 //! | `values` | the values of inputs |
 //! | `poison` | the values that fill the rest of a buffer |
 //! | `oracle` | the right outputs, computed sequentially |
+//! | `inexact` | the outputs where the order of combining decides the bits |
 //! | `digest` | hashes of outputs |
 //! | `run_data` | the data of a run: filling buffers, finding the first wrong element |
 //! | `buffers` | the buffers of a run's ranks |
 
 mod buffers;
 mod digest;
+mod inexact;
 mod oracle;
 mod poison;
 mod run_data;
 mod values;
 
 pub(crate) use buffers::RunBuffers;
+pub(crate) use inexact::trees_to_evaluate;
 pub use oracle::{inputs, oracle};
 pub(crate) use poison::{poison_float, poison_integer};
 pub use run_data::Mismatch;

@@ -10,7 +10,7 @@ pub(crate) fn poison_integer(purpose: Purpose, bits: u64, width: u32, signed: bo
     // Above all test values for maxima.
     let above = mask - bits % ((1 << (width - 4)) - FEW);
     match purpose {
-        Purpose::Any => top + 1 + bits % (FEW - 1),
+        Purpose::Any | Purpose::Inexact => top + 1 + bits % (FEW - 1),
         // A sum of `n` odd values has the parity of `n`. Poison is even, so a sum in which poison
         // replaces a value has the other parity.
         Purpose::Sum => (bits & mask & !1).max(2),

@@ -6,8 +6,10 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::digest::digest;
+use super::inexact::each_tree_output;
 use super::oracle::{each_output, purpose};
 use super::values::{Purpose, Samples, scrambled};
+use crate::check::bits::OutputTrees;
 use crate::error::{Error, Result};
 use crate::run::element::Element;
 use crate::run::failure::{panic_message, panicked};
@@ -73,6 +75,8 @@ pub(crate) struct RunData<'d, T> {
     sets: usize,
     /// Digests of the expected outputs, for each data set, rank by rank, if outputs are verified.
     digests: Option<Vec<u64>>,
+    /// The trees in which the right outputs are combined; without them in rank order.
+    trees: Option<&'d OutputTrees<'d>>,
     outputs: Outputs<T>,
 }
 
@@ -94,7 +98,8 @@ type Outputs<T> = Box<[Mutex<Option<RankOutput<T>>>]>;
 impl<'d, T: Element> RunData<'d, T> {
     /// The data of `repetitions` repetitions: the caller's, or test data. Verified test data are
     /// different in each repetition as long as that is cheap; otherwise at least four repetitions
-    /// in a row have different data.
+    /// in a row have different data. With `trees`, test data show the order of combining, and right
+    /// outputs have the bits of these.
     ///
     /// # Errors
     /// When inputs do not fill the input spans exactly; for verified data, as
@@ -105,6 +110,7 @@ impl<'d, T: Element> RunData<'d, T> {
         inputs: Option<&'d [&'d [T]]>,
         verified: bool,
         repetitions: usize,
+        trees: Option<&'d OutputTrees<'d>>,
     ) -> Result<Self> {
         let (collective, layout) = (schedule.collective(), schedule.layout());
         if let Some(inputs) = inputs {
@@ -115,7 +121,10 @@ impl<'d, T: Element> RunData<'d, T> {
             collective,
             layout,
             operator,
-            purpose: purpose(collective, operator),
+            purpose: match trees {
+                Some(_) => Purpose::Inexact,
+                None => purpose(collective, operator),
+            },
             inputs,
             sets: if various {
                 sets(layout, repetitions)
@@ -123,6 +132,7 @@ impl<'d, T: Element> RunData<'d, T> {
                 1
             },
             digests: None,
+            trees,
             outputs: layout.iter().map(|_| Mutex::new(None)).collect(),
         };
         if verified {
@@ -155,7 +165,13 @@ impl<'d, T: Element> RunData<'d, T> {
                 Cow::Owned(values)
             }
         };
-        let all = || each_output(self.collective, self.layout, self.operator, input, take);
+        let all = || match self.trees {
+            None => each_output(self.collective, self.layout, self.operator, input, take),
+            Some(trees) => {
+                each_tree_output(trees, self.layout.len(), self.operator, input, take);
+                Ok(())
+            }
+        };
         catch_unwind(AssertUnwindSafe(all)).unwrap_or_else(|payload| {
             let message = panic_message(&*payload);
             Err(panicked(

@@ -31,6 +31,9 @@ pub enum Purpose {
     LogicalXor,
     /// Affine maps are composed: factors as for products.
     Affine,
+    /// Floats are added or multiplied in an order that the result shows: all bits of the
+    /// significand, and exponents that differ.
+    Inexact,
 }
 
 /// The scrambled bits from which one test value is made.
@@ -111,7 +114,10 @@ impl Samples {
         let width = 8 * element_bytes;
         let mask = u64::MAX >> (64 - width);
         let key = scrambled(self.key, 1 + rank as u64);
-        let shares = !matches!(self.purpose, Purpose::Any | Purpose::Sum | Purpose::Affine);
+        let shares = !matches!(
+            self.purpose,
+            Purpose::Any | Purpose::Sum | Purpose::Affine | Purpose::Inexact
+        );
         let mut word = scrambled(key, (first / per_word) as u64);
         for (i, value) in (first..).zip(values) {
             let lane = i % per_word;
@@ -140,7 +146,7 @@ pub(crate) fn sample_integer(purpose: Purpose, draw: Draw, width: u32, signed: b
     let bits = draw.bits;
     match purpose {
         // Not 0, 1 or -1, not the smallest or largest number (signed or unsigned), and not poison.
-        Purpose::Any => (bits & top) | (bits & (top - 1)).clamp(FEW, top - 2),
+        Purpose::Any | Purpose::Inexact => (bits & top) | (bits & (top - 1)).clamp(FEW, top - 2),
         // Not 1 or -1.
         Purpose::Sum => (bits | 1).clamp(3, mask - 2),
         Purpose::Product => factor(bits),
@@ -243,6 +249,8 @@ pub(crate) fn sample_float(
                 -value
             }
         }
+        // Absolute value in `[2^-4, 2^4)`: products of many neither overflow nor underflow soon.
+        Purpose::Inexact => sign * fraction * f64::from(1u32 << (draw.bits >> 1 & 7)) / 16.0,
         // Absolute value in `[2, 2^9)`.
         _ => sign * fraction * f64::from(2u32 << (draw.bits >> 1 & 7)),
     }
