@@ -2,6 +2,7 @@
 //!
 //! - [`algorithms`]: all algorithms, with their rounds, volume and sources
 //! - [`nodes`]: algorithms composed for machines with nodes, and traffic by level
+//! - [`bits`]: which number comes out of a reduction, on which rank and at which place
 //! - [`time`]: late ranks, latency, and senders that do not wait
 //! - [`schedule_format`]: the JSON form of a schedule
 //! - [`write_your_own`]: an algorithm of your own, as a schedule and as a rank program
@@ -19,6 +20,7 @@ macro_rules! page {
     ($name:ident, $file:literal) => {
         #[doc = "[algorithms]: crate::guide::algorithms"]
         #[doc = "[nodes]: crate::guide::nodes"]
+        #[doc = "[bits]: crate::guide::bits"]
         #[doc = "[time]: crate::guide::time"]
         #[doc = "[schedule-format]: crate::guide::schedule_format"]
         #[doc = "[shared-ports]: crate::guide::schedule_format#shared-ports"]
@@ -52,6 +54,7 @@ macro_rules! page {
 
 page!(algorithms, "algorithms");
 page!(nodes, "nodes");
+page!(bits, "bits");
 page!(time, "time");
 page!(schedule_format, "schedule-format");
 page!(write_your_own, "write-your-own");

@@ -4,6 +4,7 @@ mod judged;
 
 use std::borrow::Cow;
 
+use crate::bits::ShownBits;
 use crate::output::Skipped;
 use crate::prelude::*;
 use crate::task::names_several;
@@ -23,7 +24,8 @@ Examples:
 
 Every send must meet its receive, nothing may wait for itself, no port may carry two transfers at once, and in the end \
 every element must be where the collective wants it: for reductions each contribution exactly once, and in rank order if \
-the operator does not commute (--op affine, or --ordered). This is proved with symbols, whatever the data will be. \
+the operator does not commute (--op affine, or --ordered). This is proved with symbols, whatever the data will be. Of sums and products of floats, 'bits' says whether all ranks \
+and all places of the vector combine in one order, and with it get the same number to the last bit. \
 A schedule from a file that is right is then judged: notes name steps that bring what their rank holds already or what \
 nothing uses, and partial results that are combined twice; its time, rounds, messages and volume stand beside those of \
 the fastest algorithm and the lower bounds. Notes are no errors. Options under Planning, Segments and Blocks choose \
@@ -56,6 +58,8 @@ struct CheckRow {
     root: Option<usize>,
     segments: Option<usize>,
     steps: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bits: Option<ShownBits>,
 }
 
 pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
@@ -104,6 +108,7 @@ fn all(args: &CheckArgs, task: &PlanTask, out: &mut dyn Write) -> Result<()> {
                     root: input.info.root,
                     segments: input.info.segments,
                     steps: input.schedule.steps(),
+                    bits: ShownBits::of(&report, &args.common.vector, input.schedule.ranks()),
                 });
                 more += report.more;
                 let found = report.errors.into_iter();
@@ -140,7 +145,10 @@ fn all(args: &CheckArgs, task: &PlanTask, out: &mut dyn Write) -> Result<()> {
                 |row| if row.keeps_order { "kept" } else { "-" },
             )
             .add(">segments", |row| or_dash(row.segments))
-            .add(">steps", |row| row.steps);
+            .add(">steps", |row| row.steps)
+            .add_if(rows.iter().any(|row| row.bits.is_some()), "bits", |row| {
+                or_dash(row.bits.as_ref().map(ShownBits::wide_cell))
+            });
         output::table(out, &columns, &rows)?;
         for (algorithm, finding) in &errors {
             writeln!(out, "\n{algorithm}: {finding}")?;

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use oneport::Schedule;
+use oneport::internal::budget::quick::MAX_TRANSFERS;
 use oneport::run::Place;
 use oneport::simulate::Timed;
 use oneport_pictures::shell::packed;
@@ -23,6 +24,7 @@ use self::measured::MeasuredPart;
 use self::rank::{Candidate, RankedAlgorithms, rank};
 use crate::args::{Common, Count, Deadline, InputArgs};
 use crate::ask::{Group, options};
+use crate::bits::ShownBits;
 use crate::delays::{Lateness, Latenesses};
 use crate::input::{ScheduleInfo, show_cost};
 use crate::levels::{self, Level};
@@ -93,6 +95,8 @@ struct CompareRow {
     levels: Option<Vec<Level>>,
     /// Measured.
     wall: Option<WallSummary>,
+    /// Of a reduction that is quickly proved.
+    bits: Option<ShownBits>,
 }
 
 impl CompareRow {
@@ -110,6 +114,7 @@ impl CompareRow {
             info,
             levels,
             wall: None,
+            bits: None,
         })
     }
 }
@@ -118,7 +123,10 @@ impl CompareRow {
 pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
     args.sweep.writable()?;
     if args.common.points().len() == 1 && !args.varies_arrivals() {
-        let job = CompareJob::new(args, site);
+        let mut job = CompareJob::new(args, site);
+        if let Ok(job) = &mut job {
+            job.find_bits();
+        }
         let players = match &job {
             Ok(job) if args.sweep.writes_page() => job.players(),
             _ => BTreeMap::new(),
@@ -206,6 +214,33 @@ impl<'a> site::Job for CompareJob<'a> {
 }
 
 impl CompareJob<'_> {
+    /// Proves the reductions that are quickly proved, to say which number comes out of them.
+    fn find_bits(&mut self) {
+        let vector = &self.args.common.vector;
+        if !self.task.request.get_collective().reduces() || !ShownBits::matter(vector) {
+            return;
+        }
+        let RankedAlgorithms {
+            rows, candidates, ..
+        } = &mut self.ranked;
+        let candidates = rows.iter_mut().zip(candidates);
+        for (row, candidate) in candidates.filter(|(row, _)| row.figures.messages <= MAX_TRANSFERS)
+        {
+            let planned;
+            let schedule = match candidate {
+                Candidate::Own(schedule) => &*schedule,
+                Candidate::Planned(variant) => match self.task.plan(variant) {
+                    Ok(schedule) => {
+                        planned = schedule;
+                        &planned
+                    }
+                    Err(_) => continue,
+                },
+            };
+            row.bits = ShownBits::of(&schedule.check(), vector, schedule.ranks());
+        }
+    }
+
     /// By algorithm: the page that steps through its schedule, packed. The fastest have one, as far
     /// as one page has room for all, but what is too long to watch has none.
     fn players(&self) -> BTreeMap<String, String> {
@@ -304,6 +339,7 @@ impl CompareJob<'_> {
                     segment: info.segment,
                     levels (optional): row.levels.as_ref(),
                     wall (optional): row.wall.as_ref(),
+                    bits (optional): row.bits.as_ref(),
                 }
             }).collect::<Vec<_>>(),
             skipped: &ranked.skipped,
@@ -356,6 +392,13 @@ impl CompareJob<'_> {
             .add(">segment", |row| or_dash(row.info.segment.map(show_bytes)))
             .add(">messages", |row| row.figures.messages)
             .add(">volume", |row| show_bytes(row.figures.volume))
+            // Without a type, elements need not be floats.
+            .add_if(
+                self.args.common.vector.dtype.is_some()
+                    && ranked.rows.iter().any(|row| row.bits.is_some()),
+                "bits",
+                |row| or_dash(row.bits.as_ref().map(ShownBits::cell)),
+            )
             .add_if(late, ">after last", |row| {
                 unit.show(row.figures.time - last)
             });

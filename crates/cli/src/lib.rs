@@ -8,6 +8,7 @@
 mod args;
 mod ask;
 mod atlas;
+mod bits;
 mod blocks;
 mod calibrate;
 mod call;

@@ -59,6 +59,8 @@ impl Ran {
         record! {
             // Absent if the result was not verified.
             verified: (!args.no_verify).then_some(row.error.is_none()),
+            // Repetitions on data that show the order of combining: of sums and products of floats.
+            compared_bits: row.compared_bits,
             model_time: Number(row.model_time),
             after_last_arrival (optional):
                 args.common.delays.after_last_arrival(&self.input.cost, row.model_time),

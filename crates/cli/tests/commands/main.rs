@@ -1,5 +1,6 @@
 //! Tests of the command-line program: what it prints, reads, writes and refuses.
 
+mod bits;
 mod call;
 mod circulant;
 mod cli;

@@ -5,6 +5,7 @@ use oneport::check::{Finding, FindingKind, Report};
 use oneport::schedule::total_len;
 
 use super::judgement::{Judgement, Known};
+use crate::bits::ShownBits;
 use crate::check::CheckArgs;
 use crate::input::ScheduleInfo;
 use crate::own_file::OwnFile;
@@ -16,6 +17,8 @@ pub(super) struct One {
     pub(super) report: Report,
     #[serde(flatten)]
     pub(super) info: ScheduleInfo,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) bits: Option<ShownBits>,
     #[serde(flatten)]
     pub(super) judgement: Option<Judgement>,
 }
@@ -59,6 +62,7 @@ impl One {
         let judgement = || Judgement::of(input, keep_order, known);
         One {
             judgement: judged.then(judgement).flatten(),
+            bits: ShownBits::of(&report, &args.common.vector, input.schedule.ranks()),
             report,
             info: input.info.clone(),
         }
@@ -73,6 +77,9 @@ impl One {
         summary.retain(|(name, _)| *name != "costs");
         summary.push(("steps", input.schedule.steps().to_string()));
         summary.push(("result", self.report.to_string()));
+        if let Some(bits) = &self.bits {
+            summary.push(("bits", bits.sentence()));
+        }
         if let Some(judgement) = &self.judgement {
             summary.push(("verdict", judgement.sentence()));
         }

@@ -1,0 +1,116 @@
+//! Tests of what commands say about the bits of float reductions.
+
+use serde_json::{Value, json as value};
+
+use crate::support::run::{json, text};
+
+fn check(task: &str) -> Value {
+    json(&format!("check {task}"))
+}
+
+#[test]
+fn check_tells_whether_ranks_get_the_same_number() {
+    let differs = check("allreduce -p 3 -a one-shot --bytes 12 --dtype f32");
+    let bits = &differs["bits"];
+    assert_eq!(bits["same_on_all_ranks"], false);
+    assert_eq!(bits["same_at_all_places"], false);
+    assert_eq!(bits["trees"], 2);
+    assert_eq!(bits["tree"], Value::Null);
+    assert_eq!(bits["depth"], 2);
+    let found = &bits["differs"];
+    assert_eq!(found["element"], 0);
+    assert_ne!(found["trees"][0], found["trees"][1]);
+    // The inputs give other numbers in the one tree than in the other.
+    let inputs: Vec<f32> = serde_json::from_value(found["inputs"].clone()).unwrap();
+    let sum = |tree: &Value| match tree.as_str().unwrap() {
+        "((0+1)+2)" => (inputs[0] + inputs[1]) + inputs[2],
+        "((0+2)+1)" => (inputs[0] + inputs[2]) + inputs[1],
+        "(0+(1+2))" => inputs[0] + (inputs[1] + inputs[2]),
+        other => panic!("{other}"),
+    };
+    assert_eq!(
+        [sum(&found["trees"][0]), sum(&found["trees"][1])],
+        [1.0, 0.0]
+    );
+
+    let same = check("allreduce -p 6 -a rabenseifner --bytes 24 --dtype f64");
+    assert_eq!(same["bits"]["words"], "(((0+1)+(2+3))+(4+5))");
+    assert_eq!(same["bits"]["differs"], Value::Null);
+    let other = check("reduce -p 6 -a binomial --bytes 1KiB");
+    assert_eq!(other["bits"]["tree"], same["bits"]["tree"]);
+    let ring = check("allreduce -p 6 -a ring --bytes 24");
+    let [ranks, places, trees] = ["same_on_all_ranks", "same_at_all_places", "trees"];
+    let ring = [ranks, places, trees].map(|field| ring["bits"][field].clone());
+    assert_eq!(ring, [value!(true), value!(false), value!(6)]);
+}
+
+#[test]
+fn bits_are_told_where_the_order_of_combining_decides_them() {
+    let task = "allreduce -p 4 -a one-shot --bytes 64";
+    for options in [
+        "--dtype i32",
+        "--op max",
+        "--dtype f32 --op min",
+        "--op bxor",
+    ] {
+        assert_eq!(
+            check(&format!("{task} {options}"))["bits"],
+            Value::Null,
+            "{options}"
+        );
+    }
+    assert_eq!(check("broadcast -p 4 -a binomial")["bits"], Value::Null);
+    // Products: infinity, or the largest power of two.
+    for (dtype, large) in [("f16", 15), ("bf16", 127), ("f32", 127), ("f64", 1023)] {
+        let product = check(&format!("{task} --op prod --dtype {dtype}"));
+        let inputs = product["bits"]["differs"]["inputs"].clone();
+        let mut inputs: Vec<f64> = serde_json::from_value(inputs).unwrap();
+        inputs.sort_by(f64::total_cmp);
+        // JSON has large numbers rounded.
+        assert_eq!(inputs[..3], [0.25, 1.0, 4.0], "{dtype}");
+        assert!((inputs[3] / 2f64.powi(large) - 1.0).abs() < 1e-9, "{dtype}");
+    }
+    let text = text("check allreduce -p 4 -a chain --dtype f32");
+    assert!(
+        text.contains("same on all ranks; one tree at all places, (((0+1)+2)+3)"),
+        "{text}"
+    );
+}
+
+#[test]
+fn compare_and_check_all_tell_the_bits_of_each_row() {
+    let task = "allreduce -p 8 --bytes 32 --dtype f32";
+    let compared = json(&format!("compare {task}"));
+    let checked = check(&format!("{task} -a all"));
+    let of = |rows: &Value, name: &str| {
+        let mut rows = rows.as_array().unwrap().iter();
+        let row = rows.find(|row| row["algorithm"] == name).unwrap();
+        row["bits"].clone()
+    };
+    for name in [
+        "recursive-doubling",
+        "rabenseifner",
+        "ring",
+        "swing-doubling",
+        "one-shot",
+    ] {
+        let bits = of(&checked["algorithms"], name);
+        assert_eq!(of(&compared["rows"], name), bits, "{name}");
+        let differ = ["swing-doubling", "one-shot"].contains(&name);
+        assert_eq!(bits["same_on_all_ranks"], !differ, "{name}");
+    }
+    let table = text(&format!("compare {task}"));
+    assert!(
+        table.contains("ranks differ") && table.contains("8 trees"),
+        "{table}"
+    );
+}
+
+#[test]
+fn verified_runs_of_floats_compare_bits() {
+    let task = "run allreduce -p 2 --bytes 4KiB --repetitions 2";
+    let floats = json(&format!("{task} --dtype f32"));
+    assert_eq!(floats["verified"], true);
+    assert!(floats["compared_bits"].as_u64() > Some(0), "{floats}");
+    assert_eq!(json(&format!("{task} --dtype u32"))["compared_bits"], 0);
+}
