@@ -67,6 +67,8 @@ class PlanMore(TypedDict, total=False):
     """The same from a file (`-` for standard input): sizes between commas or white space, of an alltoall one line for each rank"""
     table: bool | None
     """Print the base blocks, receive and send schedules of a circulant algorithm as a table, a column a rank, counted from the root"""
+    targets: int | str | Sequence[int | str] | None
+    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
 
 class LoadOptions(TypedDict, total=False):
     """Options of ``plan``."""
@@ -139,6 +141,8 @@ class LoadOptions(TypedDict, total=False):
     """The same from a file (`-` for standard input): sizes between commas or white space, of an alltoall one line for each rank"""
     table: bool | None
     """Print the base blocks, receive and send schedules of a circulant algorithm as a table, a column a rank, counted from the root"""
+    targets: int | str | Sequence[int | str] | None
+    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
     elements: int | None
     """Number of elements, in place of bytes"""
     p: int | None
@@ -213,6 +217,8 @@ class CheckOptions(TypedDict, total=False):
     """Size of each rank's block, in rank order, such as 1KiB,0,2KiB; of an alltoall the blocks for each rank, or of each rank's blocks, such as 0,5,1/2,0,3/4,4,0"""
     sizes_file: Path | Mapping[str, Any] | None
     """The same from a file (`-` for standard input): sizes between commas or white space, of an alltoall one line for each rank"""
+    targets: int | str | Sequence[int | str] | None
+    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
     elements: int | None
     """Number of elements, in place of bytes"""
     p: int | None
@@ -291,6 +297,8 @@ class SimulateMore(TypedDict, total=False):
     """Size of each rank's block, in rank order, such as 1KiB,0,2KiB; of an alltoall the blocks for each rank, or of each rank's blocks, such as 0,5,1/2,0,3/4,4,0"""
     sizes_file: Path | Mapping[str, Any] | None
     """The same from a file (`-` for standard input): sizes between commas or white space, of an alltoall one line for each rank"""
+    targets: int | str | Sequence[int | str] | None
+    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
     top: int | str | None
     """Draw only so many algorithms in a plot (.svg), the fastest on average, besides schedules from files"""
     width: str | None
@@ -379,6 +387,8 @@ class CompareOfSchedule(TypedDict, total=False):
     """Size of each rank's block, in rank order, such as 1KiB,0,2KiB; of an alltoall the blocks for each rank, or of each rank's blocks, such as 0,5,1/2,0,3/4,4,0"""
     sizes_file: Path | Mapping[str, Any] | None
     """The same from a file (`-` for standard input): sizes between commas or white space, of an alltoall one line for each rank"""
+    targets: int | str | Sequence[int | str] | None
+    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
     top: int | str | None
     """Draw only so many algorithms in a plot (.svg), the fastest on average, besides schedules from files"""
     trials: int | str | None
@@ -461,6 +471,8 @@ class CompareMore(TypedDict, total=False):
     """Size of each rank's block, in rank order, such as 1KiB,0,2KiB; of an alltoall the blocks for each rank, or of each rank's blocks, such as 0,5,1/2,0,3/4,4,0"""
     sizes_file: Path | Mapping[str, Any] | None
     """The same from a file (`-` for standard input): sizes between commas or white space, of an alltoall one line for each rank"""
+    targets: int | str | Sequence[int | str] | None
+    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
     top: int | str | None
     """Draw only so many algorithms in a plot (.svg), the fastest on average, besides schedules from files"""
     trials: int | str | None
@@ -539,6 +551,8 @@ class DrawOptions(TypedDict, total=False):
     """Size of each rank's block, in rank order, such as 1KiB,0,2KiB; of an alltoall the blocks for each rank, or of each rank's blocks, such as 0,5,1/2,0,3/4,4,0"""
     sizes_file: Path | Mapping[str, Any] | None
     """The same from a file (`-` for standard input): sizes between commas or white space, of an alltoall one line for each rank"""
+    targets: int | str | Sequence[int | str] | None
+    """Ranks that get the vector of a multicast, such as 1,3,5 [default: all]"""
     trace: Path | None
     """Write a trace for Perfetto to this file (.json), all at once; without -o and --as there is no picture then"""
     width: str | None
