@@ -342,7 +342,7 @@ class CompareOfSchedule(TypedDict, total=False):
     inputs: Literal["rewritten", "kept"] | None
     """Write the inputs anew before each repetition, or keep them where they are, as the benchmarks of OSU and NCCL do: messages are then read from warm caches"""
     late: float | str | Sequence[float | str] | None
-    """Let one rank be late by these times, such as 0..1ms (17 of them) or 0,10us,100us, and compare the times after its arrival: if it is the rank whose delay costs most, and least"""
+    """Delay one rank by each of these times, such as 0..1ms (17 of them) or 0,10us,100us; reports the worst and the best choice of that rank, counted from its arrival"""
     latency: float | str | None
     """Time from the start of a message at its sender to its start at its receiver, which keeps no port [default: 0]"""
     node_ports: int | str | None
@@ -430,7 +430,7 @@ class CompareMore(TypedDict, total=False):
     inputs: Literal["rewritten", "kept"] | None
     """Write the inputs anew before each repetition, or keep them where they are, as the benchmarks of OSU and NCCL do: messages are then read from warm caches"""
     late: float | str | Sequence[float | str] | None
-    """Let one rank be late by these times, such as 0..1ms (17 of them) or 0,10us,100us, and compare the times after its arrival: if it is the rank whose delay costs most, and least"""
+    """Delay one rank by each of these times, such as 0..1ms (17 of them) or 0,10us,100us; reports the worst and the best choice of that rank, counted from its arrival"""
     latency: float | str | None
     """Time from the start of a message at its sender to its start at its receiver, which keeps no port [default: 0]"""
     node_ports: int | str | None

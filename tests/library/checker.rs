@@ -577,6 +577,8 @@ fn planned_schedules_waste_little() {
         "broadcast van-de-geijn-ring HeldAlready",
         // Every rank gets the contributions of all.
         "exscan gossip Unused",
+        // As the broadcast.
+        "multicast butterfly HeldAlready",
         "scan gossip Unused",
     ];
     assert_eq!(found, expected, "{noted:#?}");

@@ -10,8 +10,8 @@ use oneport_pictures::MAX_PAGE_RANKS;
 use oneport_pictures::atlas::{Plate, index, player};
 use serde_json::Value;
 
-use crate::args::{KindName, Ranks};
 use crate::ask::{Output, options};
+use crate::forms::{KindName, Ranks};
 use crate::output;
 use crate::parallel;
 use crate::progress::WorkBar;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, anyhow, bail, ensure};
 use oneport::{Distribution, Kind};
 
-use crate::args::{Count, Seed, Size};
 use crate::ask::{File, forms, options};
 use crate::files::{name_of, read_text};
+use crate::forms::{Count, Seed, Size};
 use crate::units::{did_you_mean, parse_size};
 
 const DEFAULT_BLOCK: u64 = 1000;

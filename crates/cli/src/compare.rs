@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use oneport::Schedule;
+use oneport::internal::budget::memory::PROVED_TRANSFER_BYTES;
 use oneport::internal::budget::quick::MAX_TRANSFERS;
 use oneport::run::Place;
 use oneport::simulate::Timed;
@@ -22,12 +23,14 @@ use serde::Serialize;
 
 use self::measured::MeasuredPart;
 use self::rank::{Candidate, RankedAlgorithms, rank};
-use crate::args::{Common, Count, Deadline, InputArgs};
+use crate::args::{Common, InputArgs};
 use crate::ask::{Group, options};
 use crate::bits::ShownBits;
 use crate::delays::{Lateness, Latenesses};
+use crate::forms::{Count, Deadline};
 use crate::input::{ScheduleInfo, show_cost};
 use crate::levels::{self, Level};
+use crate::memory::{LARGE_SCHEDULE, ensure_memory};
 use crate::output::{self, record};
 use crate::run::WallSummary;
 use crate::site::{self, Engine, Site};
@@ -224,8 +227,12 @@ impl CompareJob<'_> {
             rows, candidates, ..
         } = &mut self.ranked;
         let candidates = rows.iter_mut().zip(candidates);
-        for (row, candidate) in candidates.filter(|(row, _)| row.figures.messages <= MAX_TRANSFERS)
-        {
+        // What does not fit into memory says nothing of its bits.
+        let is_quick = |messages: usize| {
+            let bytes = messages as u128 * u128::from(PROVED_TRANSFER_BYTES);
+            messages <= MAX_TRANSFERS && ensure_memory("a proof", bytes, LARGE_SCHEDULE).is_ok()
+        };
+        for (row, candidate) in candidates.filter(|(row, _)| is_quick(row.figures.messages)) {
             let planned;
             let schedule = match candidate {
                 Candidate::Own(schedule) => &*schedule,

@@ -7,9 +7,9 @@ use oneport::CostModel;
 use oneport::machine::Eager;
 use oneport::random::Generator;
 
-use crate::args::Time;
 use crate::ask::{forms, options};
 use crate::files::{name_of, read_text};
+use crate::forms::Time;
 use crate::host;
 use crate::units::{Number, TimeArg, parse_size, parse_time};
 

@@ -164,6 +164,8 @@ impl OutputFile {
             _ if path.extension().is_none() && no_file() => Ok(OutputFile::Svg),
             Some(FileKind::Svg) => Ok(OutputFile::Svg),
             Some(FileKind::Json) => Ok(OutputFile::Json),
+            // Refused by the name of its option.
+            _ if path.as_os_str() == "-" => Ok(OutputFile::Svg),
             _ => bail!(
                 "{}: pictures are written as FILE.svg{}, traces as FILE.json",
                 path.display(),

@@ -38,10 +38,10 @@ pub(crate) enum ExportFormat {
 options! {
     /// GOAL, for LogGOPSim and the simulators that take its files.
     ///
-    /// Two forms make LogGOPSim compute the model's time with the flags in the header, where it can, as
-    /// a note says. Uniform: bidirectional ports, messages of equal size. Timed: all ports and sizes,
-    /// latency and eager sends. Late ranks begin with a calc. The byte form has the sizes and leaves
-    /// the costs to the simulator.
+    /// Two forms make LogGOPSim compute the model's time with the flags in the header, where it
+    /// can, as a note says. Uniform: bidirectional ports, messages of equal size. Timed: all ports
+    /// and sizes, latency and eager sends. Late ranks begin with a calc. The byte form has the
+    /// sizes and leaves the costs to the simulator.
     #[derive(Debug)]
     pub(crate) struct Goal {
         to: To = Group,
@@ -88,9 +88,9 @@ options! {
 options! {
     /// SimGrid: traces of all ranks, and a platform.
     ///
-    /// On the crossbar SimGrid computes the model's time; on the other networks messages share links,
-    /// which the model leaves out. Late ranks compute first; latency and eager sends are refused where
-    /// SimGrid would take another time. Costs without a unit are microseconds.
+    /// On the crossbar SimGrid computes the model's time; on the other networks messages share
+    /// links, which the model leaves out. Late ranks compute first; latency and eager sends are
+    /// refused where SimGrid would take another time. Costs without a unit are microseconds.
     #[derive(Debug)]
     pub(crate) struct Simgrid {
         common: Common = Group,

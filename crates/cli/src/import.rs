@@ -47,8 +47,8 @@ options! {
 options! {
     /// MSCCL XML, the algorithms of MSCCL and its tools.
     ///
-    /// Every thread block has a port of its own, unless --ported gives fewer: then they share them, and
-    /// a note says how many rounds that costs.
+    /// Every thread block has a port of its own, unless --ported gives fewer: then they share them,
+    /// and a note says how many rounds that costs.
     #[derive(Debug)]
     pub(crate) struct ImportMsccl {
         from: ImportGoal = Group,

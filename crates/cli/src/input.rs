@@ -19,8 +19,9 @@ use oneport_steady::Series;
 
 pub(crate) use self::info::ScheduleInfo;
 pub(crate) use self::warnings::{first_of, note_if_wrong, print_warnings, warnings_about};
-use crate::args::{Common, MachineArgs, Root};
+use crate::args::{Common, MachineArgs};
 use crate::files::{name_of, read_text};
+use crate::forms::Root;
 use crate::host;
 use crate::own_file::OwnFile;
 use crate::task::PlanTask;

@@ -19,6 +19,7 @@ mod delays;
 mod draw;
 mod export;
 mod files;
+mod forms;
 mod guidelines;
 mod host;
 mod import;

@@ -1,6 +1,6 @@
 //! `oneport list`: lists collectives and algorithms.
 
-use crate::args::parse_kind;
+use crate::forms::parse_kind;
 use crate::prelude::*;
 use crate::units::did_you_mean;
 

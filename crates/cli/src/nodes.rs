@@ -3,8 +3,8 @@
 use anyhow::{Result, bail};
 use oneport::{CostModel, Ports, Schedule};
 
-use crate::args::Count;
 use crate::ask::options;
+use crate::forms::Count;
 
 options! {
     /// Nodes whose ranks share ports.

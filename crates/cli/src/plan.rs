@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use oneport::{Order, Span, Step};
 use oneport_formats::dot;
 
-use crate::args::RankNumber;
+use crate::forms::RankNumber;
 use crate::levels;
 use crate::memory::LARGE_SCHEDULE;
 use crate::prelude::*;

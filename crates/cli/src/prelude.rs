@@ -2,12 +2,13 @@
 
 pub(crate) use anyhow::{Context, Result, bail, ensure};
 
-pub(crate) use crate::args::{
-    Budget, ClockName, Common, Core, Count, Deadline, KindName, OpName, PortNames, Ranks, RootName,
-    Seed, Size, Sizes, Tolerance, TypeName, clock_name,
-};
+pub(crate) use crate::args::{Common, clock_name};
 pub(crate) use crate::ask::{File, Form, Group, Output, Switch, Word, choices, forms, options};
 pub(crate) use crate::files::{name_of, read_text};
+pub(crate) use crate::forms::{
+    Budget, ClockName, Core, Count, Deadline, KindName, OpName, PortNames, Ranks, RootName, Seed,
+    Size, Sizes, Tolerance, TypeName,
+};
 pub(crate) use crate::input::{Input, show_cost};
 pub(crate) use crate::memory::ensure_memory;
 pub(crate) use crate::output::{self, record};

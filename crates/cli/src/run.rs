@@ -18,9 +18,10 @@ use self::job::RunJob;
 pub(crate) use self::limits::memory_of_schedule;
 pub(crate) use self::report::{LibraryTimes, WallSummary};
 use self::sweep::RunSweep;
-use crate::args::{ClockName, Common, Core, Count, Deadline, InputArgs};
+use crate::args::{Common, InputArgs};
 use crate::ask::{File, Group, Output, Switch, choices, forms, options};
 use crate::draw::FrameArgs;
+use crate::forms::{ClockName, Core, Count, Deadline};
 use crate::ranges::Ranges;
 use crate::site::{Engine, Site};
 

@@ -12,9 +12,9 @@ use oneport_pictures::shell::Heading;
 use oneport_pictures::{Quantity, Sweep, plot};
 use serde::Deserialize;
 
-use crate::args::parse_kind;
 use crate::draw::FrameArgs;
 use crate::files::{self, FileKind};
+use crate::forms::parse_kind;
 use crate::host;
 use crate::output::{Skipped, VERSION, command, escape};
 use crate::prelude::*;

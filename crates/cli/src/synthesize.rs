@@ -17,9 +17,9 @@ use oneport_synthesis::{Answer, Certificate, Options, Problem, Step, synthesize}
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::args::{Budget, Count, KindName, PortNames, RankNumber, Ranks};
 use crate::ask::{File, Output, Switch, options};
 use crate::files::{name_of, read_text};
+use crate::forms::{Budget, Count, KindName, PortNames, RankNumber, Ranks};
 use crate::memory::available_memory;
 use crate::output::{self, record};
 use crate::plan;
@@ -30,8 +30,8 @@ use crate::units::counted;
 options! {
     /// Find a schedule of the fewest rounds, and prove that none is shorter
     ///
-    /// In a round every port takes part in at most one message. For few ranks a SAT solver finds the
-    /// best schedule, and refutes shorter ones.
+    /// In a round every port takes part in at most one message. For few ranks a SAT solver finds
+    /// the best schedule, and refutes shorter ones.
     #[derive(Debug)]
     #[examples = "\
 Examples:

@@ -14,8 +14,9 @@ use oneport::{CostModel, Error, ErrorKind, Kind, Ports, Request, Schedule};
 use oneport_measure::estimate::{self, CoreModel};
 
 pub(crate) use self::selection::{algorithms, names_several};
-use crate::args::{Common, Root};
+use crate::args::Common;
 use crate::blocks::Listed;
+use crate::forms::Root;
 use crate::nodes::NodePorts;
 use crate::progress::WorkBar;
 use crate::units::Unit;

@@ -13,7 +13,8 @@ use oneport::run::Op;
 use oneport_formats::selection::Library;
 use oneport_measure::tune::{self, Measure, TuningResult};
 
-use crate::args::{InputArgs, MachineArgs, Root};
+use crate::args::{InputArgs, MachineArgs};
+use crate::forms::Root;
 use crate::host;
 use crate::prelude::*;
 use crate::site;

@@ -16,7 +16,6 @@ use crate::plan::gather::row::tree_rows;
 
 tree_rows!(
     GATHER, SCATTER: "decreasing", tree {
-        best_root: crate::plan::registry::BestRoot::Own,
         source: "Träff 2004; optimal gather trees, section 5.1",
         rounds: "ceil(log2 p)",
         volume: "at most ceil(log2 p) times each block",

@@ -186,7 +186,7 @@ pub(crate) fn given(rows: &[Row], values: &Values) -> Result<Given, Wrong> {
 fn together(rows: &[Row], given: &Given) -> Result<(), String> {
     let is_given = |name: &&&str| given.contains_key(**name);
     let shown = |name: &str| {
-        let row = rows.iter().find(|row| row.name == name);
+        let row = rows.iter().find(|option| option.name == name);
         row.map_or_else(|| name.to_string(), Row::shown)
     };
     let missing = |name: &str| {

@@ -5,8 +5,9 @@ use oneport::plan::registry;
 use oneport::{Request, Schedule};
 
 use super::CompareRow;
-use crate::args::{Common, Root};
+use crate::args::Common;
 use crate::files::name_of;
+use crate::forms::Root;
 use crate::host;
 use crate::input::{ScheduleInfo, first_of};
 use crate::levels;

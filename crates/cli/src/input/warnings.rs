@@ -7,7 +7,8 @@ use oneport::plan::registry;
 use oneport::{Collective, Kind, Ports, Schedule, Step};
 
 use super::Input;
-use crate::args::{Common, SegmentCount};
+use crate::args::Common;
+use crate::forms::SegmentCount;
 use crate::memory::{LARGE_SCHEDULE, ensure_memory};
 use crate::output;
 use crate::task::names_several;

@@ -7,7 +7,8 @@ use oneport::plan::Segments;
 use oneport::plan::space::SegmentChoice;
 use oneport::run::ElementType;
 
-use crate::args::{SegmentCount, Vector};
+use crate::args::Vector;
+use crate::forms::SegmentCount;
 use crate::units::parse_size;
 
 const DEFAULT_BYTES: &str = "64KiB";

@@ -8,7 +8,8 @@ use oneport_measure::tune::{Live, Sweep, Trial, TuningResult};
 use oneport_measure::{Machine, load_warning};
 
 use super::TuneArgs;
-use crate::args::{SegmentCount, Vector, default_type, operator};
+use crate::args::{Vector, default_type, operator};
+use crate::forms::SegmentCount;
 use crate::output::Skipped;
 use crate::prelude::*;
 use crate::site::{ensure_for_processes, summary};

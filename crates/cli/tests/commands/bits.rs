@@ -72,7 +72,7 @@ fn bits_are_told_where_the_order_of_combining_decides_them() {
     }
     let text = text("check allreduce -p 4 -a chain --dtype f32");
     assert!(
-        text.contains("same on all ranks; one tree at all places, (((0+1)+2)+3)"),
+        text.contains("same on all ranks; one tree at all places, (0+(1+(2+3)))"),
         "{text}"
     );
 }

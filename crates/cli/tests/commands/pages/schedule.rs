@@ -170,7 +170,7 @@ pub(super) fn compare(
     instants.dedup();
     let last = instants.len() - 1;
     browser.press("Home");
-    let mut cursor = -1.0;
+    let (mut cursor, mut before) = (-1.0, -1.0);
     let every = (instants.len() / samples).max(1);
     for (i, &time) in instants.iter().enumerate() {
         if i % every == 0 || i == last {
@@ -201,8 +201,11 @@ pub(super) fn compare(
             });
             assert_eq!(shown["arrows"], messages.count(), "messages at {time}");
             let x = shown["cursor"].as_f64().unwrap();
-            assert!(x > cursor, "the line of the chart stands still at {time}");
-            cursor = x;
+            // Instants that rounding alone keeps apart are at one place.
+            let is_later = time > before * (1.0 + 1e-12);
+            let moves = x > cursor || x == cursor && !is_later;
+            assert!(moves, "the line of the chart stands still at {time}");
+            (cursor, before) = (x, time);
         }
         browser.press("ArrowRight");
     }

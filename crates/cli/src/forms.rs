@@ -1,0 +1,176 @@
+//! The forms in which options take values: how a text is read, and what stands for it in help.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+use std::time::Duration;
+
+use anyhow::Result;
+use oneport::run::{Clock, ElementType, Op};
+use oneport::{Error, Kind, Ports};
+
+use crate::ask::{Form, Named, forms};
+use crate::ranges::{Ranges, parse_counts, parse_sizes};
+use crate::units::{
+    TimeArg, parse_budget, parse_core, parse_count, parse_deadline, parse_rate, parse_size,
+    parse_time, parse_tolerance, with_similar,
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Root {
+    Rank(usize),
+    Free,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SegmentCount {
+    Count(usize),
+    /// As many segments, of such sizes, as a search finds best.
+    Unequal,
+}
+
+pub(crate) const PORTS: [Named<Ports>; 2] = [("uni", "", Ports::UNI), ("bi", "", Ports::BI)];
+
+pub(crate) const CLOCKS: [Named<Clock>; 2] =
+    [("native", "", Clock::Native), ("paced", "", Clock::Paced)];
+
+forms! {
+    /// One collective.
+    KindName: Kind = "COLLECTIVE", by parse_kind;
+    /// Numbers of ranks.
+    Ranks: Ranges = "P", by parse_ranks, Wholes;
+    /// A rank, or `free`.
+    RootName: Root = "RANK|free", by parse_root, Whole;
+    /// A rank.
+    RankNumber: usize = "RANK", by parse_plain, Whole;
+    /// A number of bytes.
+    Size: u64 = "SIZE", by parse_size, Whole;
+    /// Several of them.
+    Sizes: Ranges = "SIZE", by parse_sizes, Wholes;
+    /// A whole number.
+    Count: usize = "COUNT", by parse_count, Whole;
+    /// Where random numbers start from.
+    Seed: u64 = "N", by parse_plain, Whole;
+    /// A time, or a number of time units.
+    Time: TimeArg = "TIME", by parse_time, Number;
+    /// A time per byte, or a bandwidth.
+    Rate: TimeArg = "TIME", by parse_rate, Number;
+    /// How long something may take.
+    Budget: Duration = "TIME", by parse_budget, Number;
+    /// After how long something is given up.
+    Deadline: Duration = "TIME", by parse_deadline, Number;
+    /// A part of something, in percent.
+    Tolerance: f64 = "PERCENT", by parse_tolerance, Number;
+    /// Numbers of cores, and ranges of them.
+    Core: RangeInclusive<usize> = "CORE,CORE,...", by parse_core, Whole;
+    /// The size of a segment.
+    Segment: u64 = "SIZE", by parse_segment, Whole;
+    /// A number of segments, or `unequal`.
+    SegmentCounts: SegmentCount = "COUNT|unequal", by parse_segments, Whole;
+    /// Kinds of ports.
+    PortNames: Ports = "uni|bi", of PORTS;
+    /// Clocks.
+    ClockName: Clock = "CLOCK", of CLOCKS;
+}
+
+/// An element type.
+#[derive(Debug)]
+pub(crate) struct TypeName;
+
+impl Form for TypeName {
+    type Value = ElementType;
+    const NAME: &'static str = "TYPE";
+
+    fn parse(text: &str) -> Result<ElementType, String> {
+        text.parse().map_err(|error: Error| error.to_string())
+    }
+
+    fn names() -> Vec<(&'static str, &'static str)> {
+        ElementType::ALL.iter().map(|t| (t.name(), "")).collect()
+    }
+}
+
+/// An operator.
+#[derive(Debug)]
+pub(crate) struct OpName;
+
+impl Form for OpName {
+    type Value = Op;
+    const NAME: &'static str = "OP";
+
+    fn parse(text: &str) -> Result<Op, String> {
+        text.parse().map_err(|error: Error| error.to_string())
+    }
+
+    fn names() -> Vec<(&'static str, &'static str)> {
+        Op::ALL.iter().map(|op| (op.name(), "")).collect()
+    }
+}
+
+/// Parses numbers of ranks. `-np 8`, as launchers have it, arrives here as the value `p` of `-n`.
+pub(crate) fn parse_ranks(text: &str) -> Result<Ranges, String> {
+    match text {
+        "p" => Err("write the number of ranks as -p 8 or -n 8".into()),
+        _ => parse_counts(text),
+    }
+}
+
+/// Parses a collective's name, or that of its function in MPI, such as `bcast`; the error suggests
+/// a similar name.
+pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
+    let lower = text.to_ascii_lowercase();
+    let function = format!("mpi_{}", lower.strip_prefix("mpi_").unwrap_or(&lower));
+    let is_function = |kind: &&Kind| {
+        let mut functions = kind.row().mpi.iter();
+        functions.any(|name| name.eq_ignore_ascii_case(&function))
+    };
+    if let Some(kind) = Kind::ALL.iter().find(is_function) {
+        return Ok(*kind);
+    }
+    text.parse::<Kind>().map_err(|error| {
+        let names = Kind::ALL.iter().map(|k| k.name());
+        with_similar(&error.to_string(), text, names)
+    })
+}
+
+fn parse_plain<N: FromStr<Err: Display>>(text: &str) -> Result<N, String> {
+    text.parse().map_err(|error: N::Err| error.to_string())
+}
+
+fn parse_segments(text: &str) -> Result<SegmentCount, String> {
+    if text == "unequal" {
+        return Ok(SegmentCount::Unequal);
+    }
+    let several = || several_segments(text, "--segments 8", parse_counts);
+    parse_count(text)
+        .map(SegmentCount::Count)
+        .map_err(|error| several().unwrap_or_else(|| format!("{error}, or 'unequal'")))
+}
+
+fn parse_segment(text: &str) -> Result<u64, String> {
+    let several = |error| several_segments(text, "--segment 32KiB", parse_sizes).unwrap_or(error);
+    parse_size(text).map_err(several)
+}
+
+/// The error about several values where there is one, if these are such.
+fn several_segments(
+    text: &str,
+    one: &str,
+    parse: impl Fn(&str) -> Result<Ranges, String>,
+) -> Option<String> {
+    parse(text).ok().map(|_| {
+        format!(
+            "'{text}' is more than one value: give one, such as {one}, or none for the best; \
+             `oneport tune` measures several"
+        )
+    })
+}
+
+pub(crate) fn parse_root(text: &str) -> Result<Root, String> {
+    if text == "free" {
+        return Ok(Root::Free);
+    }
+    text.parse()
+        .map(Root::Rank)
+        .map_err(|_| format!("'{text}' is neither a rank (a number from 0) nor 'free'"))
+}
