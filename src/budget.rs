@@ -24,7 +24,7 @@ pub mod memory {
 
     /// What a schedule and its proof take for each transfer: 1.2 kB were measured for a
     /// reduce_scatter by recursive halving over 600 ranks.
-    pub const PROVED_TRANSFER_BYTES: u64 = 2 << 10;
+    pub const PROVED_TRANSFER_BYTES: u64 = 8 << 10;
 
     /// A rank of a run: stack pages, queues and pair cells.
     pub const RUN_RANK_BYTES: u64 = 32 << 10;
