@@ -51,7 +51,8 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<()> {
     let kinds = Kind::ALL
         .into_iter()
         .filter(|kind| match &args.collectives[..] {
-            [] => registry::of(*kind).next().is_some(),
+            // A multicast to all other ranks is a broadcast.
+            [] => *kind != Kind::Multicast && registry::of(*kind).next().is_some(),
             given => given.contains(kind),
         });
     let plates = kinds.flat_map(|kind| ranks.iter().map(move |&p| (kind, p)));
