@@ -305,7 +305,12 @@ pub(crate) fn run_program<'t, T: Element, P: PortModel, R>(
         Ok(Err(error)) => Err((error, endpoint.follows())),
         Err(payload) => {
             let (rank, step) = (endpoint.rank(), endpoint.step_in_progress());
-            Err((panicked(rank, step, panic_message(&*payload)), false))
+            let error = panicked(rank, step, panic_message(&*payload));
+            // Dropping the payload may panic again, before the others learn of the failure.
+            if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+                std::mem::forget(again);
+            }
+            Err((error, false))
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use oneport::plan::choose;
 use oneport::schedule::collective::{Extent, Holders};
-use oneport::{CostModel, Error, Ports, Request, Result, Schedule};
+use oneport::{Collective, CostModel, Error, Ports, Request, Result, Schedule};
 
 use crate::facts::Facts;
 use crate::problem::Problem;
@@ -21,6 +21,10 @@ pub(crate) fn best_row(problem: &Problem) -> Option<(Schedule, usize)> {
     let cost = CostModel::new(1.0, 0.0);
     let request = request.ports(problem.ports).cost(cost.clone());
     let request = request.root(problem.collective.root().unwrap_or(0));
+    let request = match &problem.collective {
+        Collective::Multicast { targets, .. } => request.targets(targets.clone()),
+        _ => request,
+    };
     let choice = choose::choose(&request).ok()?;
     let schedule = choice.plan().ok()?;
     let makespan = schedule.simulate(&cost).ok()?.makespan();
