@@ -8,7 +8,7 @@ use oneport::{CostModel, Schedule};
 use serde::{Deserialize, Serialize};
 
 /// A schedule in the memory of a program, what made it, and the costs that it was planned or read
-/// with. [`Call::schedule`](crate::Call::schedule) hands it to other calls.
+/// with. [`Value::Schedule`](crate::Value::Schedule) hands it to other calls.
 #[derive(Debug)]
 pub struct StoredSchedule {
     /// The schedule.
