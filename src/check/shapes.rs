@@ -2,8 +2,8 @@
 //!
 //! The proof keeps trees as they were combined, each `left ⊕ right`. A shape is named by one of the
 //! trees that have it. Trees with different hashes have different shapes; of trees with equal
-//! hashes, the parts are compared, and of these the parts, each once. So the work is linear, and no
-//! two shapes are taken for one because their hashes are equal.
+//! hashes and depths, the parts are compared, and of these the parts, each once. So the work is
+//! linear, and no two shapes are taken for one because their hashes are equal.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,8 +23,9 @@ pub(super) struct Shapes {
     depths: Vec<u32>,
     /// By node: the shape, if it is known.
     shapes: Vec<u32>,
-    /// By hash: the first shape that has it.
-    known: HashMap<u64, u32>,
+    /// By hash and depth: the first shape that has them. Parts are less deep than what they are
+    /// part of, so whatever the hashes are, a comparison of parts comes to an end.
+    known: HashMap<(u64, u32), u32>,
     open: Vec<u32>,
 }
 
@@ -85,7 +86,8 @@ impl Shapes {
     fn find(&mut self, symbols: &Symbols, tree: u32) {
         self.open.push(tree);
         while let Some(&tree) = self.open.last() {
-            let alike = *self.known.entry(self.hash(tree)).or_insert(tree);
+            let key = (self.hash(tree), self.depth(tree));
+            let alike = *self.known.entry(key).or_insert(tree);
             let parts = [tree, alike].map(|tree| symbols.parts_of(tree));
             let shape = match parts {
                 _ if alike == tree => tree,
