@@ -68,14 +68,6 @@ fn time(request: &Request) -> Option<f64> {
 
 /// Equal blocks are best left whole: their pieces would only add start-up times.
 fn best_segment(variant: &Variant) -> Result<Option<Best>> {
-    if equal_block(&variant.request).is_none() {
-        return Ok(None);
-    }
-    let segments = Segments::whole(variant.request.elements());
-    Ok(Some(Best {
-        time: variant.with_segments(segments.clone()).time()?,
-        segments,
-        executed: true,
-        method: Method::Whole,
-    }))
+    let whole = equal_block(&variant.request).map(|_| variant.best_whole());
+    whole.transpose()
 }

@@ -101,14 +101,6 @@ pub(crate) fn time(request: &Request) -> Option<f64> {
 
 /// One segment where computation does not overlap communication.
 fn best_segment(variant: &Variant) -> Result<Option<Best>> {
-    if variant.request.cost.overlaps() {
-        return Ok(None);
-    }
-    let segments = Segments::whole(variant.request.elements());
-    Ok(Some(Best {
-        time: variant.with_segments(segments.clone()).time()?,
-        segments,
-        executed: true,
-        method: Method::Whole,
-    }))
+    let overlaps = variant.request.cost.overlaps();
+    (!overlaps).then(|| variant.best_whole()).transpose()
 }

@@ -96,6 +96,17 @@ impl Variant {
         Ok(best)
     }
 
+    /// The whole vector in one segment, as the best.
+    pub(in crate::plan) fn best_whole(&self) -> Result<Best> {
+        let segments = Segments::whole(self.request.elements());
+        Ok(Best {
+            time: self.with_segments(segments.clone()).time()?,
+            segments,
+            executed: true,
+            method: Method::Whole,
+        })
+    }
+
     /// The same with other segments.
     pub(in crate::plan) fn with_segments(&self, segments: Segments) -> Variant {
         let mut variant = self.clone();
