@@ -7,7 +7,7 @@ use super::process::fail;
 use super::summary::program_summary;
 use super::world::World;
 use crate::error::{Error, Result};
-use crate::run::engine::{Copying, ElementSpec, Failure, endpoint, run_program};
+use crate::run::engine::{AnyLink, Copying, ElementSpec, Failure, endpoint, run_program};
 use crate::run::{Clock, Element, ElementType, Endpoint, PortModel, ScopeOptions, ScopeOutcome};
 use crate::schedule::Step;
 use crate::schedule::json::{json_line, steps_from_json};
@@ -68,7 +68,7 @@ impl World {
         let context = options.context(self.size(), P::PORTS, Copying::PLAIN);
         let crowded = self.oversubscribed();
         let link = ProgramMessages::new(&self.all, element, crowded, options.deadline);
-        let (rank, link, start) = (self.rank(), Box::new(link), Instant::now());
+        let (rank, link, start) = (self.rank(), AnyLink::Other(Box::new(link)), Instant::now());
         let mut endpoint = endpoint(rank, buffer, &options.operator, &context, link, start);
         // A failure ends the process before the endpoint, with open messages, is dropped.
         let report = run_program(&mut endpoint, body);

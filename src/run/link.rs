@@ -59,6 +59,27 @@ pub(crate) trait Link<'t>: fmt::Debug {
     }
 }
 
+/// The link of a rank. That between threads is called directly: a message of a few bytes takes as
+/// long as some indirect calls.
+#[derive(Debug)]
+pub(crate) enum AnyLink<'t> {
+    Team(TeamLink<'t>),
+    #[cfg(feature = "mpi")]
+    Other(Box<dyn Link<'t> + 't>),
+}
+
+/// Calls a method of the link of a rank.
+macro_rules! call {
+    ($any:expr, $link:ident => $call:expr) => {
+        match &mut $any {
+            $crate::run::link::AnyLink::Team($link) => $call,
+            #[cfg(feature = "mpi")]
+            $crate::run::link::AnyLink::Other($link) => $call,
+        }
+    };
+}
+pub(super) use call;
+
 /// What a rank waits for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Waits {
@@ -86,7 +107,7 @@ impl Waits {
 
 /// Ranks that are threads of a team.
 #[derive(Debug)]
-pub(super) struct TeamLink<'t> {
+pub(crate) struct TeamLink<'t> {
     rank: usize,
     /// The number of this run in the team's life.
     run: u64,

@@ -92,7 +92,7 @@ pub(crate) mod engine {
         ThreadReport, repeat, sealed,
     };
     pub(crate) use super::failure::{Failure, TransferAt, panic_message, panicked};
-    pub(crate) use super::link::{Link, ScopeBuffer, Waits};
+    pub(crate) use super::link::{AnyLink, Link, ScopeBuffer, Waits};
     pub(crate) use super::scope::{endpoint, run_program};
     pub(crate) use super::testdata::{RunBuffers, RunData};
     pub(crate) use super::transfer::{

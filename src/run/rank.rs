@@ -11,7 +11,7 @@ use std::time::Instant;
 use super::clock::{IN, OUT, OnlineClock};
 use super::context::RunContext;
 use super::failure::{Failure, TransferAt, panicked, port_busy};
-use super::link::{Link, ScopeBuffer, Waits};
+use super::link::{AnyLink, Link, ScopeBuffer, Waits, call};
 use super::transfer::{Due, Received, RecvOp, Sent, any_overlap};
 use super::wait::nanoseconds;
 use crate::error::{Error, ErrorKind, Result};
@@ -47,7 +47,7 @@ impl<'t> ScopeContext<'t> {
 pub(super) struct Rank<'t> {
     pub(super) rank: usize,
     context: &'t ScopeContext<'t>,
-    link: Box<dyn Link<'t> + 't>,
+    link: AnyLink<'t>,
     pub(super) clock: OnlineClock,
     open: Option<Open>,
     start: Instant,
@@ -73,7 +73,7 @@ impl<'t> Rank<'t> {
     pub(super) fn new(
         rank: usize,
         context: &'t ScopeContext<'t>,
-        link: Box<dyn Link<'t> + 't>,
+        link: AnyLink<'t>,
         start: Instant,
     ) -> Self {
         let cost = context.run.cost;
@@ -105,11 +105,11 @@ impl<'t> Rank<'t> {
     pub(super) fn finish(&mut self, memory: &ScopeBuffer<'t>) -> Result<(f64, Option<Vec<Step>>)> {
         self.usable(None)?;
         self.close_send(memory)?;
-        let settled = self.link.settle();
+        let settled = call!(self.link, link => link.settle());
         settled.map_err(|failure| self.stopped(failure))?;
         if self.context.run.paced {
             let end = self.start + nanoseconds(self.clock.finish);
-            self.link.pace(end, true);
+            call!(self.link, link => link.pace(end, true));
         }
         Ok((self.clock.finish, self.record.take()))
     }
@@ -209,7 +209,7 @@ impl<'t> Rank<'t> {
         self.close_send(memory)?;
         let ready = self.clock.start(OUT, &accessed(&spans), &[]);
         self.gate(ready);
-        self.link.open_send(memory, to, &spans, ready)?;
+        call!(self.link, link => link.open_send(memory, to, &spans, ready))?;
         let step = self.step(|| Step::send(to, spans.clone()));
         self.open = Some(Open {
             to,
@@ -247,7 +247,7 @@ impl<'t> Rank<'t> {
         };
         // A sender may help to combine its message.
         self.moving = Some(open.step);
-        let sent = self.link.poll_send(memory, self.context.run.combiner);
+        let sent = call!(self.link, link => link.poll_send(memory, self.context.run.combiner));
         self.moving = None;
         if matches!(sent, Sent::Waiting | Sent::Shared) {
             return Ok(false);
@@ -259,7 +259,7 @@ impl<'t> Rank<'t> {
             return Ok(false);
         };
         if let Sent::Done(end) = sent {
-            self.link.progressed();
+            call!(self.link, link => link.progressed());
             self.clock.transferred(OUT, &accessed(&spans), &[], end);
             return Ok(true);
         }
@@ -302,7 +302,7 @@ impl<'t> Rank<'t> {
         };
         let due = Due { ready, cost };
         let end = self.await_message(memory, from, &spans, combine, due)?;
-        self.link.progressed();
+        call!(self.link, link => link.progressed());
         let done = if combine.is_some() {
             if !s.cost.overlaps() {
                 // The combination waits for the open send, and all later steps wait for the
@@ -343,7 +343,7 @@ impl<'t> Rank<'t> {
         });
         loop {
             self.moving = Some(step);
-            let received = self.link.receive(memory, from, spans, op, due);
+            let received = call!(self.link, link => link.receive(memory, from, spans, op, due));
             self.moving = None;
             match received {
                 Received::Done(end) => return Ok(end),
@@ -422,7 +422,8 @@ impl<'t> Rank<'t> {
     pub(super) fn barrier(&mut self, memory: &ScopeBuffer<'t>) -> Result<()> {
         self.usable(None)?;
         self.close_send(memory)?;
-        let met = self.link.barrier(self.at(self.steps, self.rank));
+        let at = self.at(self.steps, self.rank);
+        let met = call!(self.link, link => link.barrier(at));
         met.map_err(|failure| self.stopped(failure))
     }
 
@@ -450,7 +451,7 @@ impl<'t> Rank<'t> {
             what,
             holds_port: what == "send" && !self.context.run.ports.is_bidirectional(),
         };
-        let waited = self.link.wait(memory, waits);
+        let waited = call!(self.link, link => link.wait(memory, waits));
         waited.map_err(|failure| self.stopped(failure))
     }
 
@@ -471,7 +472,7 @@ impl<'t> Rank<'t> {
     fn gate(&mut self, ready: f64) {
         if self.context.run.paced {
             let ready = self.start + nanoseconds(ready);
-            self.link.pace(ready, false);
+            call!(self.link, link => link.pace(ready, false));
         }
     }
 

@@ -9,7 +9,7 @@ use super::element::Element;
 use super::endpoint::{Endpoint, PortModel};
 use super::exec::Clock;
 use super::failure::{panic_message, panicked};
-use super::link::{Link, TeamLink, WireTable};
+use super::link::{AnyLink, TeamLink, WireTable};
 use super::operator::Operator;
 use super::placement::Workers;
 use super::rank::{Rank, ScopeContext};
@@ -218,7 +218,8 @@ impl Team {
             let mut slot = slots[rank].lock();
             let (buffer, report) = &mut *slot;
             let (waiter, share) = (context.run.waiter(state, rank), context.run.copying.shared);
-            let link = Box::new(TeamLink::new(waiter, state, &wires, (rank, run), share));
+            let link = TeamLink::new(waiter, state, &wires, (rank, run), share);
+            let link = AnyLink::Team(link);
             let mut endpoint = endpoint(rank, buffer, &options.operator, &context, link, start);
             let result = run_program(&mut endpoint, &body);
             // Open sends are retracted before any rank learns of a failure.
@@ -276,7 +277,7 @@ pub(crate) fn endpoint<'t, T: Element, P: PortModel>(
     buffer: &'t mut [T],
     operator: &'t Operator<T>,
     context: &'t ScopeContext<'t>,
-    link: Box<dyn Link<'t> + 't>,
+    link: AnyLink<'t>,
     start: Instant,
 ) -> Endpoint<'t, T, P> {
     let streams_from = context.run.copying.streams_from;
