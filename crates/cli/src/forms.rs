@@ -1,8 +1,6 @@
 //! The forms in which options take values: how a text is read, and what stands for it in help.
 
-use std::fmt::Display;
 use std::ops::RangeInclusive;
-use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -133,8 +131,11 @@ pub(crate) fn parse_kind(text: &str) -> Result<Kind, String> {
     })
 }
 
-fn parse_plain<N: FromStr<Err: Display>>(text: &str) -> Result<N, String> {
-    text.parse().map_err(|error: N::Err| error.to_string())
+fn parse_plain<N: TryFrom<u128>>(text: &str) -> Result<N, String> {
+    let number: u128 = text
+        .parse()
+        .map_err(|_| format!("'{text}' is not a whole number from 0"))?;
+    N::try_from(number).map_err(|_| format!("{text} is too large"))
 }
 
 fn parse_segments(text: &str) -> Result<SegmentCount, String> {

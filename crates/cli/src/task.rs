@@ -111,6 +111,8 @@ impl PlanTask {
             .keep_order(kind.reduces() && args.vector.keep_order())
             .cost(cost)
             .element_bytes(args.vector.element_bytes());
+        // What is wrong with it would be the refusal of every algorithm.
+        request.validate()?;
         let algorithms = algorithms(kind, &args.algorithm, &request)?;
         let mut task = PlanTask {
             segments,

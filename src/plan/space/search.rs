@@ -219,8 +219,10 @@ impl Ranking {
 /// ```
 ///
 /// # Errors
-/// When no algorithm can be planned for the request; the message contains the reason for each.
+/// Those of [`Request::validate`]. When no algorithm can be planned for the request; the message
+/// contains the reason for each.
 pub fn choose(request: &Request) -> Result<Choice> {
+    request.validate()?;
     best_first(&Space::of(request), &Model).best(Some(request.kind))
 }
 

@@ -183,7 +183,6 @@ fn simulate_accepts_unequal_segments_several_ports_and_a_free_root() {
     assert_eq!((&s["root"], &s["root_choice"]), (&0.into(), &"free".into()));
 }
 
-/// The example of Lowery and Langou's section VIII: 41 instead of 44 with ten segments.
 #[test]
 fn a_multicast_goes_to_its_targets() {
     let what = "multicast -p 8 --root 2 --targets 1,5,7 --bytes 8 --alpha 1 --beta 0";
@@ -219,13 +218,24 @@ fn a_multicast_goes_to_its_targets() {
             "simulate multicast -p 4 --targets 1,1",
             "target 1 is named twice",
         ),
+        (
+            "compare multicast -p 6 --targets 1,3,9",
+            "target 9 is not one of 6 ranks",
+        ),
+        (
+            "simulate multicast -p 4 --targets 1,x",
+            "'x' is not a whole number from 0",
+        ),
         ("check --schedule x.json --targets 1", "cannot be used with"),
     ] {
+        // Once, not for each algorithm.
         let message = failure(&mut oneport(arguments), 2);
-        assert!(message.contains(expected), "{arguments}: {message}");
+        let found = message.matches(expected).count();
+        assert_eq!(found, 1, "{arguments}: {message}");
     }
 }
 
+/// The example of Lowery and Langou's section VIII: 41 instead of 44 with ten segments.
 #[test]
 fn unequal_segments_are_searched_for() {
     let costs = "--ports uni --alpha 0 --beta 1 --gamma 1";
