@@ -270,6 +270,10 @@ impl SteadyArgs {
         let bounds = bounds(&mut solution);
         let unlimited = self.max_trees.map(|_| solution.throughput.clone());
         if let Some(count) = self.max_trees {
+            ensure!(
+                count > 0,
+                "--max-trees is 0: a period uses at least one tree"
+            );
             solution = solution.with_few_routes(count)?;
         }
         let periodic = self.periodic(&solution)?;

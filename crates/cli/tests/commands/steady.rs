@@ -225,5 +225,8 @@ fn few_trees_and_certificates() {
     let (code, _, error) = oneport(&[&platform[..], &limited].concat());
     assert_eq!(code, Some(2), "{error}");
     assert!(error.contains("has no certificate here"), "{error}");
+    let (code, _, error) = oneport(&[&platform[..], &["--max-trees", "0"]].concat());
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("a period uses at least one tree"), "{error}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
