@@ -61,7 +61,8 @@ fi
 
 work=$(mktemp -d)
 trap 'part_hosts; rm -rf "$work"' EXIT
-cargo build --bins --example mpi_suite --example rank_programs
+# With the features of the whole workspace, as its tests are compiled.
+cargo build --workspace --bins --example mpi_suite --example rank_programs
 oneport=$target/debug/oneport
 suite=$target/debug/examples/mpi_suite
 programs=$target/debug/examples/rank_programs
