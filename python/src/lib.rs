@@ -15,7 +15,7 @@ use oneport::internal::system;
 use oneport::run::{Element, ElementType, Op, Operator, Run, Team};
 use oneport::schedule::Builder;
 use oneport::{Collective, CostModel, Kind, with_element_type};
-use oneport_cli::{Call, Progress, StoredSchedule, Value};
+use oneport_app::{Call, Progress, StoredSchedule, Value};
 use oneport_pictures::{Trace, Unit};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -38,9 +38,9 @@ struct Answer {
     unknown_option: Option<(String, Option<String>)>,
 }
 
-impl From<oneport_cli::Answer> for Answer {
-    fn from(answer: oneport_cli::Answer) -> Answer {
-        let oneport_cli::Answer {
+impl From<oneport_app::Answer> for Answer {
+    fn from(answer: oneport_app::Answer) -> Answer {
+        let oneport_app::Answer {
             output,
             text,
             notes,
@@ -165,7 +165,7 @@ fn call(
 /// The command as a process; some errors end it.
 #[pyfunction]
 fn main(py: Python<'_>, arguments: Vec<String>) -> PyResult<u8> {
-    let command = || oneport_cli::main(arguments.into_iter().map(Into::into));
+    let command = || oneport_app::main(arguments.into_iter().map(Into::into));
     let code = detached(py, command)?;
     let same = |number: &u8| std::process::ExitCode::from(*number) == code;
     Ok((0..=u8::MAX).find(same).unwrap_or_default())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use oneport_cli::{Call, Progress, StoredSchedule, Value};
+use oneport_app::{Call, Progress, StoredSchedule, Value};
 
 use super::support::run::oneport;
 

@@ -18,11 +18,11 @@ mod limits;
 mod measured;
 mod options;
 mod pages;
-#[path = "../../src/parallel.rs"]
+#[path = "../../../app/src/parallel.rs"]
 mod parallel;
 mod parts;
 mod python;
-#[path = "../../src/ranges.rs"]
+#[path = "../../../app/src/ranges.rs"]
 #[allow(dead_code, reason = "for the program")]
 mod ranges;
 mod readme;
@@ -30,13 +30,13 @@ mod steady;
 mod sweep;
 mod synthesize;
 mod tables;
-#[path = "../../src/units.rs"]
+#[path = "../../../app/src/units.rs"]
 #[allow(dead_code, unused_imports, reason = "for the program")]
 mod units;
 mod untrusted;
 mod usage;
 mod verdict;
-#[path = "../../src/writer.rs"]
+#[path = "../../../app/src/writer.rs"]
 #[allow(dead_code, reason = "for the program")]
 mod writer;
 

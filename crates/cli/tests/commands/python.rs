@@ -86,7 +86,7 @@ fn annotation(schema: &Value) -> String {
 }
 
 fn stubs() -> String {
-    let schemas = oneport_cli::schemas();
+    let schemas = oneport_app::schemas();
     let mut text = "\
 \"\"\"The options of functions, for type checkers and editors.
 

@@ -15,7 +15,7 @@ fn git(arguments: &[&str]) -> Option<String> {
 /// The commit, unless this is an archive that some other repository was unpacked into.
 fn commit() -> Option<String> {
     let root = git(&["rev-parse", "--show-toplevel"])?;
-    let own = Path::new(&root).join("crates/cli/build.rs").is_file();
+    let own = Path::new(&root).join("crates/app/build.rs").is_file();
     if !own || std::env::var("PROFILE").ok()? != "release" {
         return None;
     }

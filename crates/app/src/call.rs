@@ -19,7 +19,7 @@ use clap::error::{ContextKind, ContextValue};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use oneport_cli::{Call, Value};
+/// use oneport_app::{Call, Value};
 /// let plan = Call::new(["plan", "broadcast"]).option("ranks", 4u32);
 /// let schedule = Value::Schedule(Arc::new(plan.input().1.unwrap()));
 /// let time = Call::new(["simulate"]).option("schedule", schedule).option("json", true).answer();
