@@ -68,5 +68,9 @@ fn raise(class: fn(Python<'_>) -> PyResult<&Bound<'_, PyType>>, message: String)
 
 /// An error of the library.
 pub(crate) fn error(error: &oneport::Error) -> PyErr {
-    if error.is_usage() { UsageError::new_err(error.to_string()) } else { Error::new_err(error.to_string()) }
+    if error.is_usage() {
+        UsageError::new_err(error.to_string())
+    } else {
+        Error::new_err(error.to_string())
+    }
 }

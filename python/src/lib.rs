@@ -15,7 +15,8 @@ use oneport::internal::system;
 use oneport::run::{Element, ElementType, Op, Operator, Run, Team};
 use oneport::schedule::Builder;
 use oneport::{Collective, CostModel, Kind, with_element_type};
-use oneport_app::{Call, Progress, StoredSchedule, Value};
+use oneport_app::ask::{Value, Values};
+use oneport_app::{Ask, Caller, Progress, StoredSchedule, quoted};
 use oneport_pictures::{Trace, Unit};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -40,23 +41,14 @@ struct Answer {
 
 impl From<oneport_app::Answer> for Answer {
     fn from(answer: oneport_app::Answer) -> Answer {
-        let oneport_app::Answer {
-            output,
-            text,
-            notes,
-            files,
-            exit_code,
-            error,
-            unknown_option,
-        } = answer;
         Answer {
-            output,
-            text,
-            notes,
-            files,
-            exit_code,
-            error,
-            unknown_option,
+            output: answer.output,
+            text: answer.text,
+            notes: answer.notes,
+            files: answer.files,
+            exit_code: answer.exit_code,
+            error: answer.error,
+            unknown_option: answer.unknown_option,
         }
     }
 }
@@ -121,16 +113,28 @@ impl From<Given> for Value {
 
 type Options = BTreeMap<String, Given>;
 
-fn call_of(words: Vec<String>, options: Options) -> Call {
-    let give = |call: Call, (name, given)| call.option(name, Value::from(given));
-    options.into_iter().fold(Call::new(words), give)
+fn values(options: Options) -> Values {
+    let options = options.into_iter();
+    options.map(|(name, given)| (name, given.into())).collect()
 }
 
 /// The words of a command line that does the same as a call.
 #[pyfunction]
 fn command_line(words: Vec<String>, options: Options) -> PyResult<Vec<String>> {
-    let line = call_of(words, options).command_line();
+    let line = oneport_app::command_line(&words, &values(options));
     line.map_err(|error| UsageError::new_err(error.to_string()))
+}
+
+/// What a caller gets who asks for a command.
+fn answered<R>(
+    words: &[String],
+    options: &Values,
+    get: impl FnOnce(&Ask) -> (Answer, Option<R>),
+) -> (Answer, Option<R>) {
+    match Ask::by_name(words, options) {
+        Ok(ask) => get(&ask),
+        Err(error) => (oneport_app::Answer::failed(&error).into(), None),
+    }
 }
 
 /// The command as a function. Pages and pictures say that they are made by `command`, or else by
@@ -147,10 +151,11 @@ fn call(
     /// Calls of `progress` are further apart than looks at signals by this factor.
     const LOOKS: u32 = 5;
     let told = Arc::new(Progress::default());
-    let mut call = call_of(words, options).progress(Arc::clone(&told));
-    if let Some(command) = command {
-        call = call.named(command);
-    }
+    let options = values(options);
+    let own = || oneport_app::command_line(&words, &options).map(quoted);
+    let mut caller = Caller::default();
+    caller.command = command.map_or_else(own, Ok).unwrap_or_default().into();
+    caller.progress = Some(Arc::clone(&told));
     let mut looks = 0;
     let look = || {
         looks += 1;
@@ -159,13 +164,17 @@ fn call(
             _ => Ok(()),
         }
     };
-    interruptible(py, |stop| call.stop(stop).answer().into(), look)
+    let work = move |stop| {
+        caller.stop = stop;
+        answered::<()>(&words, &options, |ask| (ask.answer(&caller).into(), None)).0
+    };
+    interruptible(py, work, look)
 }
 
 /// The command as a process; some errors end it.
 #[pyfunction]
 fn main(py: Python<'_>, arguments: Vec<String>) -> PyResult<u8> {
-    let command = || oneport_app::main(arguments.into_iter().map(Into::into));
+    let command = || oneport_cli::main(arguments.into_iter().map(Into::into));
     let code = detached(py, command)?;
     let same = |number: &u8| std::process::ExitCode::from(*number) == code;
     Ok((0..=u8::MAX).find(same).unwrap_or_default())
@@ -174,9 +183,17 @@ fn main(py: Python<'_>, arguments: Vec<String>) -> PyResult<u8> {
 /// The schedule and the costs that options of `plan` describe.
 #[pyfunction]
 fn plan(py: Python<'_>, options: Options) -> PyResult<(Answer, Option<Schedule>)> {
-    let call = call_of(vec!["plan".into()], options);
-    let (answer, stored) = interruptible(py, |stop| call.stop(stop).input(), || Ok(()))?;
-    Ok((answer.into(), stored.map(Schedule::from)))
+    let options = values(options);
+    let work = move |stop| {
+        let mut caller = Caller::default();
+        caller.stop = stop;
+        answered(&["plan".into()], &options, |ask| {
+            let (answer, stored) = ask.input(&caller);
+            (answer.into(), stored)
+        })
+    };
+    let (answer, stored) = interruptible(py, work, || Ok(()))?;
+    Ok((answer, stored.map(Schedule::from)))
 }
 
 /// A schedule that was pickled, but for its costs: calls have theirs.

@@ -6,6 +6,8 @@
 //! equal trees have equal bits for all inputs; of unequal trees there are inputs for which the bits
 //! differ ([`Difference`]).
 
+use serde::Serialize;
+
 use super::memory::{Memory, SymbolPiece};
 use super::shapes::{self, Shapes, Term, hexadecimal, mixed, words};
 use super::symbols::Symbols;
@@ -29,7 +31,7 @@ use crate::schedule::collective::{Extent, Holders, Operands};
 /// assert_eq!((ring.trees, ring.same_on_all_ranks), (4, true));
 /// # Ok::<(), oneport::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Bits {
     /// Whether all ranks that hold an output element combined it in the same tree. Only in an
@@ -51,6 +53,7 @@ pub struct Bits {
     /// absolute values of its contributions.
     pub depth: usize,
     /// Where two ranks differ, unless they are all the same.
+    #[serde(skip)]
     pub differs: Option<Difference>,
 }
 

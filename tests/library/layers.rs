@@ -554,6 +554,8 @@ fn only_the_command_knows_argv_and_a_terminal() {
         |source| !["app", "cli"].contains(&&*source.folder),
         &[],
     );
+    // What a command is asked for and answers passes by value, not by a place that it looks into.
+    assert_without(&["thread_local!"], |source| source.folder == "app", &[]);
     let json = ["schedule/json.rs", "machine/links.rs", "src/error.rs"];
     let of_crate = |source: &Source| CRATES.iter().any(|(name, _)| *name == source.folder);
     assert_without(&["serde_json"], |source| !of_crate(source), &json);

@@ -1,7 +1,5 @@
 //! Options that several subcommands share.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Result, bail};
 use oneport::run::{Clock, Element, ElementType, Op, Operator};
 use oneport::{Kind, Ports};
@@ -10,7 +8,7 @@ use oneport_measure::Profile;
 use crate::ask::{File, Group, Switch, Unasked, Word, choices, options};
 use crate::blocks::BlockArgs;
 use crate::delays::DelayArgs;
-use crate::files::{is_there, name_of};
+use crate::files::Source;
 use crate::forms::{
     Count, KindName, OpName, PortNames, RankNumber, Ranks, Rate, Root, RootName, Segment,
     SegmentCount, SegmentCounts, Size, Sizes, Time, TypeName, parse_kind,
@@ -58,7 +56,7 @@ options! {
         },
 
         /// Let these selection rules (from `tune --rules`) choose algorithm and segment size
-        pub(crate) rules: Option<PathBuf> = File {
+        pub(crate) rules: Option<Source> = File {
             conflicts: &["schedule"], heading: Some("Planning"),
         },
 
@@ -84,11 +82,11 @@ impl Common {
     }
 
     fn behind_files(&self) -> Option<Kind> {
-        let [_, .., OwnFile { name: None, path }] = &self.schedule[..] else {
+        let [_, .., OwnFile { name: None, source }] = &self.schedule[..] else {
             return None;
         };
-        let is_word = self.collective.is_none() && !is_there(path);
-        let kind = is_word.then(|| parse_kind(path.to_str()?).ok());
+        let is_word = self.collective.is_none() && !source.is_there();
+        let kind = is_word.then(|| parse_kind(source.path().to_str()?).ok());
         kind.flatten()
     }
 
@@ -101,9 +99,9 @@ impl Common {
     }
 
     /// Refuses a schedule for another collective than the one that is asked for.
-    pub(crate) fn ensure_performs(&self, kind: Kind, file: &Path) -> Result<()> {
+    pub(crate) fn ensure_performs(&self, kind: Kind, file: &str) -> Result<()> {
         match self.collective().filter(|&asked| asked != kind) {
-            Some(asked) => bail!("{}: it performs a {kind}, not a {asked}", name_of(file)),
+            Some(asked) => bail!("{file}: it performs a {kind}, not a {asked}"),
             None => Ok(()),
         }
     }
@@ -115,12 +113,11 @@ impl Common {
     }
 
     /// The files that options name as input.
-    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Path> {
+    pub(crate) fn inputs(&self) -> impl Iterator<Item = &Source> {
         let machine = [&self.machine.profile, &self.machine.costs];
         let others = [&self.rules, &self.blocks.sizes_file];
         let files = machine.into_iter().chain(others).flatten();
-        let files = files.map(|path| &**path);
-        let schedules = self.schedule.iter().map(|own| &*own.path);
+        let schedules = self.schedule.iter().map(|own| &own.source);
         files.chain(schedules).chain(self.delays.file())
     }
 
@@ -214,12 +211,12 @@ options! {
 
         /// Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha,
         /// --beta, --gamma and --gamma-copy still override it
-        pub(crate) profile: Option<PathBuf> = File,
+        pub(crate) profile: Option<Source> = File,
 
         /// Costs of each pair of ranks, from a JSON file `{"alpha": [[..]], "beta": [[..]],
         /// "gamma": [..], "gamma_copy": [..]}`, null where there is no link; or from a profile with
         /// pairs (`calibrate --pairs`) or with levels
-        pub(crate) costs: Option<PathBuf> = File {
+        pub(crate) costs: Option<Source> = File {
             conflicts: &["alpha", "beta", "gamma", "gamma_copy", "profile"],
         },
 
@@ -293,7 +290,7 @@ pub(crate) fn clock_name(clock: Clock) -> &'static str {
 }
 
 /// The name here of an element type of C or NumPy, such as `f32` for `float32`.
-pub(crate) fn element_type_like(typed: &str) -> Option<&'static str> {
+pub fn element_type_like(typed: &str) -> Option<&'static str> {
     let lower = typed.to_ascii_lowercase();
     let kinds = [
         ("bfloat", "bf"),
@@ -316,7 +313,7 @@ pub(crate) fn element_type_like(typed: &str) -> Option<&'static str> {
 }
 
 /// The operator here that MPI, NumPy or a reader calls so, such as `sum` for `add`.
-pub(crate) fn operator_like(typed: &str) -> Option<&'static str> {
+pub fn operator_like(typed: &str) -> Option<&'static str> {
     let lower = typed.to_ascii_lowercase();
     Some(match lower.strip_prefix("mpi_").unwrap_or(&lower) {
         "add" | "plus" | "+" => "sum",

@@ -10,13 +10,15 @@ mod schema;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-pub use self::given::Value;
-pub(crate) use self::given::{Values, Wrong, given, words};
+pub use self::given::{Value, Values};
+pub(crate) use self::given::{Wrong, given, words};
 pub(crate) use self::schema::schema;
+use crate::files::Source;
 
 /// What the words are that are values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Words {
+pub enum Words {
+    /// Texts.
     Text,
     /// Names of files, which may be no text.
     Files,
@@ -26,11 +28,16 @@ pub(crate) enum Words {
 
 /// What a program may give an option besides words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
+pub enum Takes {
+    /// Nothing.
     Words,
+    /// A whole number.
     Whole,
+    /// Whole numbers.
     Wholes,
+    /// A number.
     Number,
+    /// Numbers.
     Numbers,
     /// A name of a file that is written.
     FileName,
@@ -49,7 +56,10 @@ pub(crate) trait Form {
     const WORDS: Words = Words::Text;
     const TAKES: Takes = Takes::Words;
 
-    fn parse(text: &str) -> Result<Self::Value, String>;
+    /// What a text means; of forms that are no text, [`parse_raw`](Form::parse_raw) says it.
+    fn parse(text: &str) -> Result<Self::Value, String> {
+        Self::parse_raw(text.as_ref())
+    }
 
     /// What no value is, if it is something.
     fn none() -> Option<Self::Value> {
@@ -59,6 +69,11 @@ pub(crate) trait Form {
     fn parse_raw(word: &OsStr) -> Result<Self::Value, String> {
         let text = word.to_str();
         Self::parse(text.ok_or_else(|| format!("'{}' is not a text", word.display()))?)
+    }
+
+    /// What a file means that a program gives; nothing where none is read.
+    fn of_file(_: &Source) -> Option<Self::Value> {
+        None
     }
 
     /// The values and their help, if there are only some.
@@ -186,10 +201,6 @@ impl Form for Output {
     const WORDS: Words = Words::Files;
     const TAKES: Takes = Takes::FileName;
 
-    fn parse(text: &str) -> Result<Self::Value, String> {
-        Ok(text.into())
-    }
-
     fn parse_raw(word: &OsStr) -> Result<Self::Value, String> {
         Ok(word.into())
     }
@@ -200,30 +211,28 @@ impl Form for Output {
 pub(crate) struct File;
 
 impl Form for File {
-    type Value = std::path::PathBuf;
+    type Value = Source;
     const NAME: &'static str = "FILE";
     const WORDS: Words = Words::Files;
     const TAKES: Takes = Takes::Content;
 
-    fn parse(text: &str) -> Result<Self::Value, String> {
-        Ok(text.into())
+    fn parse_raw(word: &OsStr) -> Result<Source, String> {
+        Ok(Source::named(word))
     }
 
-    /// What no value is, if it is something.
-    fn none() -> Option<Self::Value> {
-        None
-    }
-
-    fn parse_raw(word: &OsStr) -> Result<Self::Value, String> {
-        Ok(word.into())
+    fn of_file(source: &Source) -> Option<Source> {
+        Some(source.clone())
     }
 }
 
 /// How often an option may be given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Times {
+pub enum Times {
+    /// Once, or not at all.
     AtMostOnce,
+    /// Once.
     Once,
+    /// As often as one likes.
     AnyNumber,
 }
 
@@ -261,49 +270,59 @@ impl<V> Holds<V> for Vec<V> {
 
 /// An option.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Row {
+pub struct Row {
     /// That of the field.
-    pub(crate) name: &'static str,
+    pub name: &'static str,
     /// Lines of its documentation, which is its help.
-    pub(crate) doc: &'static str,
+    pub doc: &'static str,
     /// What help has in place of a value.
-    pub(crate) value: &'static str,
+    pub value: &'static str,
     /// Its value where none is given, as one would write it.
-    pub(crate) default: Option<&'static str>,
+    pub default: Option<&'static str>,
     /// Its value where it is given without one.
-    pub(crate) alone: Option<&'static str>,
-    pub(crate) times: Times,
+    pub alone: Option<&'static str>,
+    /// How often it may be given.
+    pub times: Times,
     /// Whether several values may stand between commas in one word.
-    pub(crate) is_list: bool,
+    pub is_list: bool,
     /// Whether further words are values, too.
-    pub(crate) takes_words: bool,
-    pub(crate) is_switch: bool,
-    pub(crate) words: Words,
-    pub(crate) takes: Takes,
+    pub takes_words: bool,
+    /// Whether it has no value.
+    pub is_switch: bool,
+    /// What its words are.
+    pub words: Words,
+    /// What else a program may give it.
+    pub takes: Takes,
     /// Whether it is known by its place on a command line, and not by its name.
-    pub(crate) is_placed: bool,
+    pub is_placed: bool,
     /// The name on a command line, if it is another one.
-    pub(crate) long: Option<&'static str>,
-    pub(crate) shorts: &'static [char],
-    /// Other names, of which help speaks or not.
-    pub(crate) aliases: &'static [&'static str],
-    pub(crate) hidden_aliases: &'static [&'static str],
+    pub long: Option<&'static str>,
+    /// Its short names.
+    pub shorts: &'static [char],
+    /// Other names, of which help speaks.
+    pub aliases: &'static [&'static str],
+    /// Other names, of which help does not speak.
+    pub hidden_aliases: &'static [&'static str],
     /// Under which title help has it.
-    pub(crate) heading: Option<&'static str>,
-    pub(crate) is_hidden: bool,
+    pub heading: Option<&'static str>,
+    /// Whether help has it not at all.
+    pub is_hidden: bool,
     /// Whether only the long help has it.
-    pub(crate) only_in_long_help: bool,
+    pub only_in_long_help: bool,
     /// Whether values may begin with a dash.
-    pub(crate) takes_dashes: bool,
-    /// Options without which, and beside which, it cannot be given.
-    pub(crate) requires: &'static [&'static str],
-    pub(crate) conflicts: &'static [&'static str],
+    pub takes_dashes: bool,
+    /// Options without which it cannot be given.
+    pub requires: &'static [&'static str],
+    /// Options beside which it cannot be given.
+    pub conflicts: &'static [&'static str],
     /// It must be given unless one of these is.
-    pub(crate) or_one_of: &'static [&'static str],
+    pub or_one_of: &'static [&'static str],
     /// Of a group: options in it that conflict with nothing.
-    pub(crate) freed: &'static [&'static str],
-    pub(crate) names: fn() -> Vec<(&'static str, &'static str)>,
-    pub(crate) check: fn(&OsStr) -> Result<(), String>,
+    pub freed: &'static [&'static str],
+    /// The values and their help, if there are only some.
+    pub names: fn() -> Vec<(&'static str, &'static str)>,
+    /// What is wrong with a word as its value.
+    pub check: fn(&OsStr) -> Result<(), String>,
 }
 
 impl Row {
@@ -339,8 +358,17 @@ impl Row {
     }
 }
 
-/// By option: the words that are its values; none of a switch.
-pub(crate) type Given = BTreeMap<&'static str, Vec<OsString>>;
+/// A value of an option, as it is given.
+#[derive(Debug, Clone)]
+pub enum Item {
+    /// What one would write.
+    Word(OsString),
+    /// What a program gives in place of the name of a file.
+    File(Source),
+}
+
+/// By option: its values; none of a switch.
+pub type Given = BTreeMap<&'static str, Vec<Item>>;
 
 /// How a field of type `T` is read: as the values of an option, or as a group of options.
 pub(crate) trait Reads<T> {
@@ -371,8 +399,11 @@ impl<T: Holds<F::Value>, F: Form> Reads<T> for F {
     }
 
     fn read(name: &str, given: &Given) -> Option<T> {
-        let words = given.get(name).map_or(&[][..], |words| words);
-        let values = words.iter().map(|word| F::parse_raw(word).ok());
+        let items = given.get(name).map_or(&[][..], |items| items);
+        let values = items.iter().map(|item| match item {
+            Item::Word(word) => F::parse_raw(word).ok(),
+            Item::File(source) => F::of_file(source),
+        });
         let mut values: Vec<_> = values.collect::<Option<_>>()?;
         if values.is_empty() {
             values.extend(F::none());

@@ -1,21 +1,13 @@
 //! `oneport atlas`: makes a static site of all algorithms at small numbers of ranks.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
-use oneport::Kind;
-use oneport::plan::registry;
 use oneport_pictures::MAX_PAGE_RANKS;
 use oneport_pictures::atlas::{Plate, index, player};
 use serde_json::Value;
 
-use crate::ask::{Output, options};
-use crate::forms::{KindName, Ranks};
-use crate::output;
 use crate::parallel;
-use crate::progress::WorkBar;
-use crate::ranges::Ranges;
+use crate::prelude::*;
 use crate::writer::NewFolder;
 
 options! {
@@ -40,7 +32,14 @@ against lower bounds, for an alpha and a beta that the reader chooses; each numb
     }
 }
 
-pub(crate) fn run(args: &AtlasArgs) -> Result<()> {
+impl Command for AtlasArgs {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        make(self, &site.caller)?;
+        Ok(Answer::default())
+    }
+}
+
+fn make(args: &AtlasArgs, caller: &Caller) -> Result<()> {
     let ranks = args.ranks.counts();
     if let Some(p) = ranks.iter().find(|p| !(2..=MAX_PAGE_RANKS).contains(p)) {
         bail!("an atlas has 2 to {MAX_PAGE_RANKS} ranks, not {p}");
@@ -58,6 +57,7 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<()> {
     let plates = kinds.flat_map(|kind| ranks.iter().map(move |&p| (kind, p)));
     let plates: Vec<(Kind, usize)> = plates.collect();
     let bar = WorkBar::new(
+        caller,
         plates.len() as u64,
         "{wide_bar} {pos}/{len} files, {eta} left",
     );
@@ -77,15 +77,15 @@ pub(crate) fn run(args: &AtlasArgs) -> Result<()> {
         files.push((format!("data/{name}"), script));
         summaries.push(summary);
     }
-    let source = output::provenance();
+    let source = caller.provenance();
     files.push(("player.html".into(), player(Some(source.clone()))));
     // The index comes last: a folder where it says so is not complete.
     files.push(("index.html".into(), index(&summaries, Some(source))));
     let bytes: usize = files.iter().map(|(_, content)| content.len()).sum();
     let _made = make_folder(folder)?;
-    let written = write(folder, &files);
+    let written = write(caller, folder, &files);
     written.with_context(|| format!("{} is not complete: remove it", folder.display()))?;
-    output::note(&format!(
+    caller.note(format!(
         "written to {}: {} files, {:.1} MB",
         folder.join("index.html").display(),
         files.len(),
@@ -105,13 +105,13 @@ fn make_folder(folder: &Path) -> Result<NewFolder> {
     Ok(made)
 }
 
-fn write(folder: &Path, files: &[(String, String)]) -> Result<()> {
+fn write(caller: &Caller, folder: &Path, files: &[(String, String)]) -> Result<()> {
     let index = folder.join("index.html");
-    output::write_file(&index, b"This atlas is not complete: remove its folder.\n")?;
+    caller.write_file(&index, b"This atlas is not complete: remove its folder.\n")?;
     let data = folder.join("data");
     fs::create_dir(&data).with_context(|| format!("cannot write {}", data.display()))?;
     for (name, content) in files {
-        output::write_file(&folder.join(name), content.as_bytes())?;
+        caller.write_file(&folder.join(name), content.as_bytes())?;
     }
     Ok(())
 }

@@ -10,14 +10,8 @@ use crate::prelude::*;
 /// sums and products of floats.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct ShownBits {
-    same_on_all_ranks: bool,
-    same_at_all_places: bool,
-    trees: usize,
-    /// A hash of the tree.
-    tree: Option<String>,
-    /// The tree in words, of few ranks.
-    words: Option<String>,
-    depth: usize,
+    #[serde(flatten)]
+    bits: Bits,
     differs: Option<Differs>,
     #[serde(skip)]
     rounding: Rounding,
@@ -125,21 +119,9 @@ impl ShownBits {
     /// What a proof says of the bits, if the order of combining decides them.
     pub(crate) fn of(report: &Report, vector: &Vector, ranks: usize) -> Option<ShownBits> {
         let (rounding, bits) = (Rounding::of(vector)?, report.bits()?);
-        let Bits {
-            same_on_all_ranks,
-            same_at_all_places,
-            trees,
-            depth,
-            ..
-        } = *bits;
         let differs = bits.differs.as_ref();
         Some(ShownBits {
-            same_on_all_ranks,
-            same_at_all_places,
-            trees,
-            tree: bits.tree.clone(),
-            words: bits.words.clone(),
-            depth,
+            bits: bits.clone(),
             differs: differs.map(|found| rounding.differs(found, ranks)),
             rounding,
         })
@@ -148,16 +130,16 @@ impl ShownBits {
     /// In a cell of a table: the beginning of the hash of the tree, the number of trees, or that
     /// ranks differ.
     pub(crate) fn cell(&self) -> String {
-        match &self.tree {
-            _ if !self.same_on_all_ranks => "ranks differ".to_string(),
+        match &self.bits.tree {
+            _ if !self.bits.same_on_all_ranks => "ranks differ".to_string(),
             Some(tree) => tree.chars().take(8).collect(),
-            None => counted(self.trees, "tree"),
+            None => counted(self.bits.trees, "tree"),
         }
     }
 
     /// In a cell of a table that has room for a tree of few ranks in words.
     pub(crate) fn wide_cell(&self) -> String {
-        let words = self.words.clone().filter(|words| words.len() <= 32);
+        let words = self.bits.words.clone().filter(|words| words.len() <= 32);
         words.unwrap_or_else(|| self.cell())
     }
 
@@ -167,16 +149,18 @@ impl ShownBits {
             true => "",
             false => "of floats: ",
         };
-        let trees = match (&self.words, &self.tree) {
+        let trees = match (&self.bits.words, &self.bits.tree) {
             (Some(words), _) => format!("one tree at all places, {words}"),
             (_, Some(tree)) => format!("one tree at all places, {tree}"),
-            _ => format!("{} by place", counted(self.trees, "tree")),
+            _ => format!("{} by place", counted(self.bits.trees, "tree")),
         };
         let error = match self.rounding.is_product {
-            false if self.depth > 0 => format!(" (rounding error <= {} u sum|x|)", self.depth),
+            false if self.bits.depth > 0 => {
+                format!(" (rounding error <= {} u sum|x|)", self.bits.depth)
+            }
             _ => String::new(),
         };
-        let depth = self.depth;
+        let depth = self.bits.depth;
         let ranks = match &self.differs {
             None => format!("same on all ranks; {trees}"),
             Some(Differs {
@@ -187,7 +171,7 @@ impl ShownBits {
                 ..
             }) => format!(
                 "RANKS DIFFER, {}; in element {element} rank {a} has {of_a}, rank {b} has {of_b}: {shown}",
-                counted(self.trees, "tree")
+                counted(self.bits.trees, "tree")
             ),
         };
         format!("{of}{ranks}; depth {depth}{error}")

@@ -1,13 +1,11 @@
 //! Options for block sizes: one size per rank, or per pair of ranks, from the command line or a
 //! file, or a named distribution.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Result, anyhow, bail, ensure};
 use oneport::{Distribution, Kind};
 
 use crate::ask::{File, forms, options};
-use crate::files::{name_of, read_text};
+use crate::files::Source;
 use crate::forms::{Count, Seed, Size};
 use crate::units::{did_you_mean, parse_size};
 
@@ -28,7 +26,7 @@ options! {
 
         /// The same from a file (`-` for standard input): sizes between commas or white space, of
         /// an alltoall one line for each rank
-        pub(crate) sizes_file: Option<PathBuf> = File { conflicts: &["bytes", "schedule", "dist"] },
+        pub(crate) sizes_file: Option<Source> = File { conflicts: &["bytes", "schedule", "dist"] },
 
         /// Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket,
         /// spikes, decreasing, increasing, alternating, skewed, two-blocks
@@ -80,8 +78,8 @@ fn parse_listed(text: &str) -> Result<Listed, String> {
 impl Listed {
     /// Reads sizes between commas or white space. Of an alltoall, lines with several sizes are the
     /// rows of a matrix; any other collective has one list, wherever its lines end.
-    fn read(kind: Kind, path: &Path) -> Result<Listed> {
-        let (text, name) = (read_text(path)?, name_of(path));
+    fn read(kind: Kind, file: &Source) -> Result<Listed> {
+        let (text, name) = (file.read()?, file.name());
         // By line that is not empty: its number and sizes.
         let mut rows: Vec<(usize, Vec<u64>)> = Vec::new();
         for (line, number) in text.lines().zip(1..) {

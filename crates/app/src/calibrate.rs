@@ -6,8 +6,6 @@ use oneport::ErrorKind;
 use oneport::machine::{Eager, Level, Links, Piece, Pieces};
 use oneport_measure::{Calibration, Point, Profile, calibrate, calibrate_on, load_warning};
 
-use crate::args::InputArgs;
-use crate::host;
 use crate::prelude::*;
 use crate::site;
 
@@ -60,24 +58,29 @@ nothing: with fewer than two cores or processes, on a machine that is too busy, 
     }
 }
 
-pub(crate) fn run(args: &CalibrateArgs, site: &mut Site, out: &mut dyn Write) -> Result<()> {
-    let files = output::writable(&[("-o", args.output.as_deref())]);
-    let profile = site.perform(files.map(|()| args.calibration()))?;
-    if let Some(path) = &args.output {
-        output::write_file(path, profile.to_json().as_bytes())?;
+impl Command for CalibrateArgs {
+    fn engine(&self) -> Option<Engine> {
+        self.engine
     }
-    let text = |out: &mut dyn Write| {
-        print(out, &profile)?;
-        if let Some(path) = &args.output {
-            writeln!(out, "\nwritten to {}", path.display())?;
+
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let files = site.caller.writable(&[("-o", self.output.as_deref())]);
+        let profile = site.perform(files.map(|()| self.calibration()))?;
+        if let Some(path) = &self.output {
+            site.caller.write_file(path, profile.to_json().as_bytes())?;
         }
-        Ok(())
-    };
-    if !args.json {
-        return text(out);
+        let mut answer = answer(&site.caller, self.json, &(), |out| {
+            print(out, &profile)?;
+            if let Some(path) = &self.output {
+                writeln!(out, "\nwritten to {}", path.display())?;
+            }
+            Ok(())
+        })?;
+        if self.json {
+            answer.output = profile.to_json();
+        }
+        Ok(answer)
     }
-    write!(out, "{}", profile.to_json())?;
-    host::keep_text(|out| text(out))
 }
 
 impl CalibrateArgs {
@@ -114,11 +117,11 @@ impl site::Job for Calibration {
     fn perform(self, site: &mut Site) -> Result<Profile> {
         let cores = site.world.as_ref().map(|world| world.cores());
         if !self.quick && load_warning(cores).is_some() {
-            output::note(
+            site.caller.note(
                 "the machine is busy: this may take minutes and be refused; stop what else is running, or take --quick",
             );
         }
-        let bar = WorkBar::new(0, "{bar:40} {percent}%, {eta} left");
+        let bar = WorkBar::new(&site.caller, 0, "{bar:40} {percent}%, {eta} left");
         let profile = measure(&self, site, |done, of| bar.set(done, of));
         bar.finish();
         let mut profile = profile?;
@@ -126,7 +129,7 @@ impl site::Job for Calibration {
         if let (true, Err(error)) = (self.force, &close) {
             profile.warnings.push(format!("taken by --force: {error}"));
         }
-        output::notes(&profile.warnings);
+        site.caller.notes(&profile.warnings);
         if let (false, Err(error)) = (self.force, close) {
             let reason = format!("{error}, or take the profile all the same with --force");
             return Err(Error::from(ErrorKind::System(reason)).into());
@@ -149,7 +152,7 @@ pub(crate) fn measure(
     }
 }
 
-fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
+fn print(out: &mut Lines, profile: &Profile) -> Result<()> {
     summary(out, profile)?;
     if let Some(list) = &profile.pieces {
         pieces(out, list)?;
@@ -162,7 +165,7 @@ fn print(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     levels(out, &profile.levels)
 }
 
-fn summary(out: &mut dyn Write, profile: &Profile) -> Result<()> {
+fn summary(out: &mut Lines, profile: &Profile) -> Result<()> {
     let percent = |x: f64| format!("{}%", number((1000.0 * x).round() / 10.0, 3));
     let off = |median: f64, worst: f64| {
         format!(
@@ -243,7 +246,7 @@ fn measured_between(profile: &Profile) -> (&'static str, String) {
     ("processes", text)
 }
 
-fn pieces(out: &mut dyn Write, pieces: &Pieces) -> Result<()> {
+fn pieces(out: &mut Lines, pieces: &Pieces) -> Result<()> {
     writeln!(out, "\npieces, where one line does not fit:")?;
     let lists = [
         ("message", &pieces.transfer),
@@ -263,7 +266,7 @@ fn pieces(out: &mut dyn Write, pieces: &Pieces) -> Result<()> {
 
 /// Prints a table by size of measured times and model errors: messages, combining messages,
 /// exchanges followed by local combining, and copies.
-fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
+fn points(out: &mut Lines, profile: &Profile) -> Result<()> {
     let lists = [
         ("message", &profile.points),
         ("combined", &profile.combine_points),
@@ -284,7 +287,7 @@ fn points(out: &mut dyn Write, profile: &Profile) -> Result<()> {
     output::table(out, &columns, &profile.points)
 }
 
-fn pairs(out: &mut dyn Write, profile: &Profile, pairs: &Links) -> Result<()> {
+fn pairs(out: &mut Lines, profile: &Profile, pairs: &Links) -> Result<()> {
     let what = match profile.hosts.is_empty() {
         true => "cores",
         false => "ranks",
@@ -302,7 +305,7 @@ fn pairs(out: &mut dyn Write, profile: &Profile, pairs: &Links) -> Result<()> {
     output::table(out, &columns, both)
 }
 
-fn levels(out: &mut dyn Write, levels: &[Level]) -> Result<()> {
+fn levels(out: &mut Lines, levels: &[Level]) -> Result<()> {
     if levels.is_empty() {
         return Ok(());
     }

@@ -5,7 +5,6 @@ mod judged;
 use std::borrow::Cow;
 
 use crate::bits::ShownBits;
-use crate::output::Skipped;
 use crate::prelude::*;
 use crate::task::names_several;
 
@@ -35,7 +34,7 @@ what is planned: with --schedule they are refused. Exit code 1 means that someth
 
         /// Demand that the files do the task of this one: its collective, root, ranks, ports and
         /// sizes; what its programs do does not matter. What differs is an error of the file
-        like: Option<PathBuf> = File { requires: &["schedule"] },
+        like: Option<Source> = File { requires: &["schedule"] },
 
         /// Write a row for each file to FILE.csv, too
         output: Option<PathBuf> = Output {
@@ -62,14 +61,17 @@ struct CheckRow {
     bits: Option<ShownBits>,
 }
 
-pub(crate) fn run(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
-    match (args.common.collective(), &args.common.files()?[..]) {
-        (Some(kind), []) if checks_all(&args.common.algorithm) => {
-            all(args, &PlanTask::new(&args.common, kind)?, out)
+impl Command for CheckArgs {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let (common, caller) = (&self.common, &site.caller);
+        match (common.collective(), &common.files()?[..]) {
+            (Some(kind), []) if checks_all(&common.algorithm) => {
+                all(self, &PlanTask::new(common, kind, caller)?)
+            }
+            (_, [_, _, ..]) => judged::several(self, caller),
+            (_, [_]) if common.points().len() > 1 => judged::several(self, caller),
+            _ => judged::one(self, caller),
         }
-        (_, [_, _, ..]) => judged::several(args, out),
-        (_, [_]) if args.common.points().len() > 1 => judged::several(args, out),
-        _ => judged::one(args, out),
     }
 }
 
@@ -77,18 +79,19 @@ fn checks_all(names: &str) -> bool {
     names != "auto" && names_several(names)
 }
 
-fn verdict(ok: bool, errors: usize) -> Result<()> {
+fn verdict(answer: Answer, ok: bool, errors: usize) -> Answer {
     if ok {
-        return Ok(());
+        return answer;
     }
     let errors = counted(errors, "error");
-    Err(output::wrong(format!("the check failed with {errors}")))
+    answer.but_wrong(format!("the check failed with {errors}"))
 }
 
-fn all(args: &CheckArgs, task: &PlanTask, out: &mut dyn Write) -> Result<()> {
+fn all(args: &CheckArgs, task: &PlanTask) -> Result<Answer> {
     let (mut rows, mut errors, mut skipped) = (Vec::new(), Vec::new(), Vec::<Skipped>::new());
     let mut more = 0;
     let bar = WorkBar::new(
+        &task.caller,
         task.algorithms.len() as u64,
         "checking {msg} {wide_bar} {pos}/{len}",
     );
@@ -136,7 +139,7 @@ fn all(args: &CheckArgs, task: &PlanTask, out: &mut dyn Write) -> Result<()> {
         algorithms: &rows,
         skipped: &skipped,
     };
-    output::answer(out, args.common.json, &json, |out| {
+    let answer = answer(&task.caller, args.common.json, &json, |out| {
         let columns = Columns::<CheckRow>::default()
             .add("algorithm", |row| row.algorithm.clone())
             .add("result", |row| if row.ok { "correct" } else { "WRONG" })
@@ -158,5 +161,5 @@ fn all(args: &CheckArgs, task: &PlanTask, out: &mut dyn Write) -> Result<()> {
         }
         output::skipped(out, &skipped)
     })?;
-    verdict(ok, errors.len() + more)
+    Ok(verdict(answer, ok, errors.len() + more))
 }

@@ -6,37 +6,22 @@ mod measured;
 mod own;
 mod rank;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::Write;
-use std::process::ExitCode;
-use std::time::Duration;
-
-use anyhow::{Result, bail};
-use oneport::Schedule;
 use oneport::internal::budget::memory::PROVED_TRANSFER_BYTES;
 use oneport::internal::budget::quick::MAX_TRANSFERS;
-use oneport::run::Place;
 use oneport::simulate::Timed;
 use oneport_pictures::shell::packed;
-use oneport_pictures::{Caption, Columns, MAX_PAGE_RANKS, Shown, SweepRow, page};
-use serde::Serialize;
+use oneport_pictures::{MAX_PAGE_RANKS, Shown, page};
 
 use self::measured::MeasuredPart;
 use self::rank::{Candidate, RankedAlgorithms, rank};
-use crate::args::{Common, InputArgs};
-use crate::ask::{Group, options};
 use crate::bits::ShownBits;
 use crate::delays::{Lateness, Latenesses};
-use crate::forms::{Count, Deadline};
-use crate::input::{ScheduleInfo, show_cost};
 use crate::levels::{self, Level};
-use crate::memory::{LARGE_SCHEDULE, ensure_memory};
-use crate::output::{self, record};
+use crate::prelude::*;
 use crate::run::WallSummary;
-use crate::site::{self, Engine, Site};
+use crate::site;
 use crate::sweep::{Point, SweepArgs};
-use crate::task::{PlanTask, Timing, finite};
-use crate::units::{Number, number, or_dash, show_bytes};
+use crate::task::{Timing, finite};
 
 options! {
     /// Compare all algorithms for one collective by model time.
@@ -122,40 +107,44 @@ impl CompareRow {
     }
 }
 
-/// Plans, times and sorts all algorithms, and prints them.
-pub(crate) fn run(args: &CompareArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    args.sweep.writable()?;
-    if args.common.points().len() == 1 && !args.varies_arrivals() {
-        let mut job = CompareJob::new(args, site);
-        if let Ok(job) = &mut job {
-            job.find_bits();
-        }
-        let players = match &job {
-            Ok(job) if args.sweep.writes_page() => job.players(),
-            _ => BTreeMap::new(),
-        };
-        let done = site.perform(job)?;
-        let mut text = Vec::new();
-        done.print(&mut text)?;
-        let mut table = args.sweep.table(&args.common);
-        table.sweep.players = players;
-        table.finish(out, done.point(), &text)?;
-        return Ok(ExitCode::SUCCESS);
+impl Command for CompareArgs {
+    fn engine(&self) -> Option<Engine> {
+        self.engine
     }
-    if args.varies_arrivals() {
-        late::ensure(args)?;
-    }
-    let table = args.sweep.table(&args.common);
-    table.fill(out, site.world.is_some(), |point, stop| {
-        let args = CompareArgs {
-            common: point.clone(),
-            ..args.clone()
-        };
-        if args.varies_arrivals() {
-            return late::point(&args, site, stop);
+
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        self.sweep.writable(&site.caller)?;
+        if self.common.points().len() == 1 && !self.varies_arrivals() {
+            let mut job = CompareJob::new(self, site);
+            if let Ok(job) = &mut job {
+                job.find_bits();
+            }
+            let players = match &job {
+                Ok(job) if self.sweep.writes_page() => job.players(),
+                _ => BTreeMap::new(),
+            };
+            let done = site.perform(job)?;
+            let answer = done.answer(&site.caller)?;
+            let mut table = self.sweep.table(&self.common, &site.caller);
+            table.sweep.players = players;
+            return table.finish(answer, done.point());
         }
-        Ok(site.perform(CompareJob::new(&args, site))?.point())
-    })
+        if self.varies_arrivals() {
+            late::ensure(self)?;
+        }
+        let caller = site.caller.clone();
+        let table = self.sweep.table(&self.common, &caller);
+        table.fill(site.world.is_some(), |point, stop| {
+            let args = CompareArgs {
+                common: point.clone(),
+                ..self.clone()
+            };
+            if self.varies_arrivals() {
+                return late::point(&args, site, stop);
+            }
+            Ok(site.perform(CompareJob::new(&args, site))?.point())
+        })
+    }
 }
 
 /// All algorithms for a task, timed in the model, and perhaps measured.
@@ -176,7 +165,7 @@ impl<'a> CompareJob<'a> {
 
     fn of(args: &'a CompareArgs, common: &Common, task: PlanTask) -> Result<CompareJob<'a>> {
         let ranked = rank(args, common, &task)?;
-        let measures = args.engine().is_some();
+        let measures = args.engine.is_some();
         let schedules = measures.then(|| measured::plan(&ranked.candidates));
         Ok(CompareJob {
             args,
@@ -355,17 +344,16 @@ impl CompareJob<'_> {
         }
     }
 
-    fn print(&self, out: &mut dyn Write) -> Result<()> {
-        let args = self.args;
+    fn answer(&self, caller: &Caller) -> Result<Answer> {
         if let Some(measured) = &self.measured {
-            measured.print_warnings();
+            measured.print_warnings(caller);
         }
-        output::answer(out, args.common.json, &self.json(), |out| {
+        answer(caller, self.args.common.json, &self.json(), |out| {
             self.print_text(out)
         })
     }
 
-    fn print_text(&self, out: &mut dyn Write) -> Result<()> {
+    fn print_text(&self, out: &mut Lines) -> Result<()> {
         let (args, task, ranked) = (self.args, &self.task, &self.ranked);
         writeln!(out, "{}", title(&ranked.info, &ranked.rows))?;
         let shared = ranked.info.show_shared_ports();
@@ -383,7 +371,7 @@ impl CompareJob<'_> {
         output::skipped(out, &ranked.skipped)
     }
 
-    fn print_model(&self, out: &mut dyn Write) -> Result<()> {
+    fn print_model(&self, out: &mut Lines) -> Result<()> {
         let (unit, ranked, last) = (self.task.unit, &self.ranked, self.last_arrival());
         let late = last > 0.0;
         let mut columns = Columns::<CompareRow>::default()
@@ -429,14 +417,9 @@ impl CompareArgs {
         self.late.is_some() || self.trials.is_some()
     }
 
-    /// Where to measure, if at all.
-    pub(crate) fn engine(&self) -> Option<Engine> {
-        Engine::if_any(self.engine)
-    }
-
     /// The task that every process has.
     fn task(&self, site: &Site) -> Result<(Common, PlanTask)> {
-        let common = match self.engine() {
+        let common = match self.engine {
             None => self.common.clone(),
             Some(_) => self.common.typed().0,
         };
@@ -450,8 +433,8 @@ impl CompareArgs {
         if self.common.rules.is_some() {
             bail!("--rules chooses one algorithm: compare has all of them");
         }
-        if self.engine().is_none() {
-            let mut task = PlanTask::new(&common, kind)?;
+        if self.engine.is_none() {
+            let mut task = PlanTask::new(&common, kind, &site.caller)?;
             task.timed_only = Some(Timing::All);
             return Ok((common, task));
         }
@@ -466,7 +449,7 @@ impl CompareArgs {
         if let Some(world) = &site.world {
             common.take_ranks(world.size());
         }
-        let task = PlanTask::new(&common, kind)?;
+        let task = PlanTask::new(&common, kind, &site.caller)?;
         let ranks = task.request.ranks();
         site.ensure_processes(ranks)?;
         site.note_spare(ranks);

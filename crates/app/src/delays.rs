@@ -1,16 +1,13 @@
 //! What makes the machine less ideal: `--latency`, `--eager` and `--arrivals`.
 
-use std::path::{Path, PathBuf};
-
 use anyhow::{Context, Result, bail};
 use oneport::CostModel;
 use oneport::machine::Eager;
 use oneport::random::Generator;
 
-use crate::ask::{forms, options};
-use crate::files::{name_of, read_text};
+use crate::ask::{Form, Takes, forms, options};
+use crate::files::Source;
 use crate::forms::Time;
-use crate::host;
 use crate::units::{Number, TimeArg, parse_size, parse_time};
 
 options! {
@@ -41,7 +38,7 @@ pub(crate) enum Arrivals {
     Exponential(f64, u64),
     /// Independent, uniform between these times.
     Uniform(f64, f64, u64),
-    File(PathBuf),
+    File(Source),
 }
 
 #[derive(Debug, serde::Deserialize)]
@@ -53,10 +50,26 @@ struct ArrivalsFile {
 forms! {
     /// No messages, all, or those up to a size.
     EagerUpTo: Eager = "none|all|SIZE", by parse_eager, Whole;
-    /// When ranks arrive.
-    ArrivalTimes: Arrivals = "FILE|none|...", by parse_arrivals, Content;
     /// By how much one rank is late.
     Latenesses: Lateness = "TIME..TIME", by parse_late, Numbers;
+}
+
+/// When ranks arrive.
+#[derive(Debug)]
+pub(crate) struct ArrivalTimes;
+
+impl Form for ArrivalTimes {
+    type Value = Arrivals;
+    const NAME: &'static str = "FILE|none|...";
+    const TAKES: Takes = Takes::Content;
+
+    fn parse(text: &str) -> Result<Arrivals, String> {
+        parse_arrivals(text)
+    }
+
+    fn of_file(source: &Source) -> Option<Arrivals> {
+        Some(Arrivals::File(source.clone()))
+    }
 }
 
 fn parse_eager(text: &str) -> Result<Eager, String> {
@@ -109,8 +122,8 @@ fn parse_arrivals(text: &str) -> Result<Arrivals, String> {
             None => Ok(Arrivals::Ranks(late)),
         };
     }
-    let file = PathBuf::from(text);
-    (file.exists() || host::holds(&file))
+    let file = Source::named(text);
+    file.is_there()
         .then_some(Arrivals::File(file))
         .ok_or(format!(
             "'{text}' is no file, nor none, last:TIME, RANK:TIME,... or random:..."
@@ -157,15 +170,15 @@ impl Arrivals {
             Arrivals::Uniform(from, to, seed) => {
                 return Ok(random(seed, &|unit| from + (to - from) * unit));
             }
-            Arrivals::File(path) => {
-                let text = read_text(path)?;
+            Arrivals::File(file) => {
+                let text = file.read()?;
                 let read = match text.trim_start().starts_with('{') {
                     true => serde_json::from_str::<ArrivalsFile>(&text)
                         .map(|file| file.arrivals)
                         .map_err(anyhow::Error::from),
                     false => column_of(&text),
                 };
-                return read.with_context(|| format!("{}: not a file of arrivals", name_of(path)));
+                return read.with_context(|| format!("{}: not a file of arrivals", file.name()));
             }
         }
         Ok(arrivals)
@@ -197,9 +210,9 @@ fn parse_late(text: &str) -> Result<Lateness, String> {
 
 impl DelayArgs {
     /// The file of arrivals, if one is named.
-    pub(crate) fn file(&self) -> Option<&Path> {
+    pub(crate) fn file(&self) -> Option<&Source> {
         match &self.arrivals {
-            Some(Arrivals::File(path)) => Some(path),
+            Some(Arrivals::File(file)) => Some(file),
             _ => None,
         }
     }

@@ -1,7 +1,5 @@
 //! `oneport draw`: draws schedules as pictures and traces.
 
-use std::io::{self, IsTerminal as _};
-
 use anyhow::anyhow;
 use oneport::internal::budget::memory::DRAWN_STEP_BYTES;
 use oneport::internal::split_outside;
@@ -10,8 +8,6 @@ use oneport_pictures::{
     tree, wide,
 };
 
-use crate::files::FileKind;
-use crate::host;
 use crate::prelude::*;
 use crate::units::with_unit;
 
@@ -200,27 +196,33 @@ impl OutputFile {
     }
 }
 
-pub(crate) fn run(args: &DrawArgs, out: &mut dyn Write) -> Result<()> {
-    let drawing = Drawing::new(args)?;
-    let to_screen = args.output.is_none() && !host::is_called() && io::stdout().is_terminal();
-    if to_screen && !matches!(drawing.picture, None | Some(Picture::Trace)) {
-        bail!("a picture is no text for a terminal: name a file, with -o FILE.svg or .html");
+impl Command for DrawArgs {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let caller = &site.caller;
+        let drawing = Drawing::new(self, caller)?;
+        let terminal = caller.terminal.as_ref();
+        let is_screen = terminal.is_some_and(|terminal| terminal.is_screen());
+        let is_picture = !matches!(drawing.picture, None | Some(Picture::Trace));
+        if self.output.is_none() && is_screen && is_picture {
+            bail!("a picture is no text for a terminal: name a file, with -o FILE.svg or .html");
+        }
+        let (picture, trace) = drawing.draw()?;
+        if let Some((path, trace)) = self.trace.as_ref().zip(trace) {
+            caller.write_named(path, trace.as_bytes())?;
+        }
+        caller.write_to(drawing.to_file, picture)
     }
-    let (picture, trace) = drawing.draw()?;
-    if let Some((path, trace)) = args.trace.as_ref().zip(trace) {
-        output::write_named(path, trace.as_bytes())?;
-    }
-    output::write_to(out, drawing.to_file, &picture)
 }
 
 struct Drawing<'a> {
     args: &'a DrawArgs,
+    caller: &'a Caller,
     picture: Option<Picture>,
     to_file: Option<&'a Path>,
 }
 
 impl Drawing<'_> {
-    fn new(args: &DrawArgs) -> Result<Drawing<'_>> {
+    fn new<'a>(args: &'a DrawArgs, caller: &'a Caller) -> Result<Drawing<'a>> {
         let to_file = output::file_of(args.output.as_deref());
         let picture = match &args.trace {
             Some(trace) if OutputFile::of(trace)? == OutputFile::Svg => {
@@ -244,9 +246,10 @@ impl Drawing<'_> {
         if args.critical_path && picture != Some(Picture::Gantt) {
             bail!("--critical-path is for Gantt charts: write one, with -o FILE.svg");
         }
-        output::writable(&[("--trace", args.trace.as_deref()), ("-o", to_file)])?;
+        caller.writable(&[("--trace", args.trace.as_deref()), ("-o", to_file)])?;
         let drawing = Drawing {
             args,
+            caller,
             picture,
             to_file,
         };
@@ -278,14 +281,14 @@ impl Drawing<'_> {
     /// The picture (empty without one) and the trace.
     fn draw(&self) -> Result<(String, Option<String>)> {
         let args = self.args;
-        let inputs = inputs(&args.common)?;
+        let inputs = inputs(&args.common, self.caller)?;
         let input = &inputs[0];
         let mut text = match self.picture {
             Some(Picture::Gantt) => timed(input, OutputFile::Svg, self)?,
             Some(Picture::Trace) => timed(input, OutputFile::Json, self)?,
             Some(Picture::Tree) => self.tree(input)?,
             Some(Picture::Traffic) => self.traffic(input, "traffic")?,
-            Some(Picture::Page) => drawn_page(&inputs, args.frame.plain)?,
+            Some(Picture::Page) => self.page(&inputs)?,
             None => String::new(),
         };
         if args.dark {
@@ -303,17 +306,65 @@ impl Drawing<'_> {
                 None => "tree",
                 Some(_) => "tree of the first segment",
             };
-            let caption = self.args.frame.caption(input.caption(what));
+            let caption = self.args.frame.caption(input.caption(what, self.caller));
             return Ok(tree(&found, &caption)?);
         }
         let what = "the messages do not form one tree: traffic instead";
-        output::note(&format!("{what} (--as traffic draws it without this note)"));
+        self.caller
+            .note(format!("{what} (--as traffic draws it without this note)"));
         self.traffic(input, what)
     }
 
     fn traffic(&self, input: &Input, what: &str) -> Result<String> {
-        let caption = self.args.frame.caption(input.caption(what));
+        let caption = self.args.frame.caption(input.caption(what, self.caller));
         Ok(traffic(&Traffic::new(&input.schedule), &caption)?)
+    }
+
+    fn page(&self, inputs: &[Input]) -> Result<String> {
+        let first = &inputs[0];
+        if inputs.iter().any(|input| input.unit != first.unit) {
+            bail!("the schedules have times in different units: give --alpha and --beta");
+        }
+        let mut titles: Vec<String> = inputs.iter().map(|input| input.info.title()).collect();
+        titles.dedup();
+        let unit = match first.unit {
+            Unit::Plain => ", in time units",
+            Unit::Nanoseconds => "",
+        };
+        let mut names: Vec<String> = inputs.iter().map(Input::name).collect();
+        let all = names.clone();
+        for (name, input) in names.iter_mut().zip(inputs) {
+            let others = all.iter().filter(|other| *other == name).count() > 1;
+            if let Some(file) = input
+                .info
+                .schedule
+                .as_ref()
+                .filter(|file| others && *file != name)
+            {
+                *name = format!("{name} ({file})");
+            }
+        }
+        let by = match (&first.info.algorithm, &first.info.schedule) {
+            (Some(_), _) => " by ",
+            (None, Some(_)) => " from ",
+            (None, None) => ", ",
+        };
+        let title = format!("{}{by}{}", first.info.collective, names.join(", "));
+        let mut caption = titles.into_iter().fold(Caption::new(title), Caption::line);
+        caption = caption.line(format!("{}{unit}", show_cost(&first.cost, first.unit)));
+        if !self.args.frame.plain {
+            caption = caption.source(self.caller.provenance());
+        }
+        let shown: Vec<Shown> = inputs
+            .iter()
+            .zip(&names)
+            .map(|(input, name)| Shown {
+                name,
+                schedule: &input.schedule,
+                cost: &input.cost,
+            })
+            .collect();
+        Ok(page(&shown, first.unit, &caption)?)
     }
 }
 
@@ -322,7 +373,7 @@ fn names(common: &Common) -> Vec<&str> {
 }
 
 /// The schedules to draw: each file, or the plan of each algorithm.
-fn inputs(common: &Common) -> Result<Vec<Input>> {
+fn inputs(common: &Common, caller: &Caller) -> Result<Vec<Input>> {
     let (files, kind) = (common.files()?, common.collective());
     let mut each = vec![common.clone(); files.len().max(names(common).len())];
     for (one, file) in each.iter_mut().zip(files) {
@@ -332,8 +383,8 @@ fn inputs(common: &Common) -> Result<Vec<Input>> {
         one.algorithm = name.trim().to_string();
     }
     let read = each.iter().map(|one| {
-        let mut input = one.input()?;
-        input.print_warnings(one);
+        let mut input = one.input(caller)?;
+        input.print_warnings(one, caller);
         Ok(input)
     });
     read.collect()
@@ -388,60 +439,13 @@ fn timed(input: &Input, file: OutputFile, drawing: &Drawing) -> Result<String> {
         false => "nothing moves after",
     };
     let caption = input
-        .caption(&format!("{what} {time}"))
+        .caption(&format!("{what} {time}"), drawing.caller)
         .line(show_cost(&input.cost, input.unit));
     let caption = match file {
         OutputFile::Svg => drawing.args.frame.caption(caption),
         OutputFile::Json => caption,
     };
     file.content(&trace, &caption)
-}
-
-fn drawn_page(inputs: &[Input], plain: bool) -> Result<String> {
-    let first = &inputs[0];
-    if inputs.iter().any(|input| input.unit != first.unit) {
-        bail!("the schedules have times in different units: give --alpha and --beta");
-    }
-    let mut titles: Vec<String> = inputs.iter().map(|input| input.info.title()).collect();
-    titles.dedup();
-    let unit = match first.unit {
-        Unit::Plain => ", in time units",
-        Unit::Nanoseconds => "",
-    };
-    let mut names: Vec<String> = inputs.iter().map(Input::name).collect();
-    let all = names.clone();
-    for (name, input) in names.iter_mut().zip(inputs) {
-        let others = all.iter().filter(|other| *other == name).count() > 1;
-        if let Some(file) = input
-            .info
-            .schedule
-            .as_ref()
-            .filter(|file| others && *file != name)
-        {
-            *name = format!("{name} ({file})");
-        }
-    }
-    let by = match (&first.info.algorithm, &first.info.schedule) {
-        (Some(_), _) => " by ",
-        (None, Some(_)) => " from ",
-        (None, None) => ", ",
-    };
-    let title = format!("{}{by}{}", first.info.collective, names.join(", "));
-    let mut caption = titles.into_iter().fold(Caption::new(title), Caption::line);
-    caption = caption.line(format!("{}{unit}", show_cost(&first.cost, first.unit)));
-    if !plain {
-        caption = caption.source(output::provenance());
-    }
-    let shown: Vec<Shown> = inputs
-        .iter()
-        .zip(&names)
-        .map(|(input, name)| Shown {
-            name,
-            schedule: &input.schedule,
-            cost: &input.cost,
-        })
-        .collect();
-    Ok(page(&shown, first.unit, &caption)?)
 }
 
 impl Input {
@@ -455,7 +459,7 @@ impl Input {
     }
 
     /// A caption such as `reduce by uni-greedy, p = 15, q = 5: ...` with a line of details.
-    pub(crate) fn caption(&self, what: &str) -> Caption {
+    pub(crate) fn caption(&self, what: &str, caller: &Caller) -> Caption {
         let info = &self.info;
         let by = match (&info.algorithm, &info.schedule) {
             (Some(name), _) => format!(" by {name}"),
@@ -472,6 +476,6 @@ impl Input {
         );
         Caption::new(title)
             .line(info.title())
-            .source(output::provenance())
+            .source(caller.provenance())
     }
 }

@@ -6,7 +6,6 @@ use oneport::internal::budget::memory::WRITTEN_STEP_BYTES;
 use oneport_formats::simgrid::Network;
 use oneport_formats::{Written, dot, goal, msccl, simgrid};
 
-use crate::memory::LARGE_SCHEDULE;
 use crate::prelude::*;
 use crate::writer::NewFolder;
 
@@ -24,15 +23,6 @@ Examples:
 
 What a format cannot express is refused, with the reason. `oneport import` reads files of other tools."]
     pub(crate) struct ExportArgs {}
-}
-
-/// The format.
-#[derive(Debug)]
-pub(crate) enum ExportFormat {
-    Goal(Goal),
-    Msccl(ExportMsccl),
-    Simgrid(Simgrid),
-    Dot(Dot),
 }
 
 options! {
@@ -150,21 +140,18 @@ options! {
     }
 }
 
-pub(crate) fn run(format: &ExportFormat, out: &mut dyn Write) -> Result<()> {
-    let text_bytes =
-        |schedule: &Schedule| schedule.steps() as u128 * u128::from(WRITTEN_STEP_BYTES);
-    let msccl_bytes = |schedule: &Schedule| msccl_lines(schedule) * BYTES_PER_MSCCL_LINE;
-    if let ExportFormat::Msccl(ExportMsccl { to, .. }) | ExportFormat::Dot(Dot { to, .. }) = format
-    {
-        to.common.delays.refuse("this format")?;
-    }
-    match format {
-        ExportFormat::Goal(args) => args.to.write(out, text_bytes, |input| {
+fn text_bytes(schedule: &Schedule) -> u128 {
+    schedule.steps() as u128 * u128::from(WRITTEN_STEP_BYTES)
+}
+
+impl Command for Goal {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        self.to.write(&site.caller, text_bytes, |input| {
             let write = |form| {
                 let cost = input.cost.clone();
                 goal::write(&input.schedule, &goal::GoalOptions { form, cost })
             };
-            let Some(form) = args.form else {
+            let Some(form) = self.form else {
                 let uniform = write(goal::GoalForm::Uniform);
                 let timed = |error| match write(goal::GoalForm::Timed) {
                     Ok(mut written) => {
@@ -176,31 +163,50 @@ pub(crate) fn run(format: &ExportFormat, out: &mut dyn Write) -> Result<()> {
                 return Ok(uniform.or_else(timed)?);
             };
             Ok(write(form)?)
-        }),
-        ExportFormat::Msccl(args) => args.to.write(out, msccl_bytes, |input| {
+        })
+    }
+}
+
+impl Command for ExportMsccl {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let bytes = |schedule: &Schedule| msccl_lines(schedule) * BYTES_PER_MSCCL_LINE;
+        self.to.common.delays.refuse("this format")?;
+        self.to.write(&site.caller, bytes, |input| {
             let info = &input.info;
             let name = || format!("oneport {} {}", info.collective, info.by());
-            let name = args.name.clone().unwrap_or_else(name);
+            let name = self.name.clone().unwrap_or_else(name);
             Ok(msccl::write(&input.schedule, &name)?)
-        }),
-        ExportFormat::Simgrid(args) => args.write(),
-        ExportFormat::Dot(args) => args.to.write(out, text_bytes, |input| {
-            let text = match args.rounds {
+        })
+    }
+}
+
+impl Command for Dot {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        self.to.common.delays.refuse("this format")?;
+        self.to.write(&site.caller, text_bytes, |input| {
+            let text = match self.rounds {
                 true => dot::rounds(&input.schedule)?,
                 false => dot::tree(&input.schedule),
             };
             let notes = Vec::new();
             Ok(Written { text, notes })
-        }),
+        })
+    }
+}
+
+impl Command for Simgrid {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        self.write(&site.caller)?;
+        Ok(Answer::default())
     }
 }
 
 impl Simgrid {
-    fn write(&self) -> Result<()> {
+    fn write(&self, caller: &Caller) -> Result<()> {
         let folder = self.output.display();
         self.ensure_new_folder()?;
-        let mut input = self.common.input()?;
-        input.print_warnings(&self.common);
+        let mut input = self.common.input(caller)?;
+        input.print_warnings(&self.common, caller);
         let pairs = match self.network {
             Network::Crossbar => input.schedule.ranks() as u128,
             _ => 1,
@@ -219,13 +225,13 @@ impl Simgrid {
         let (files, command) = simgrid::write(&input.schedule, &options)?;
         let _made = NewFolder::make(&self.output)?;
         for (name, text) in &files {
-            output::write_file(&self.output.join(name), text.as_bytes())?;
+            caller.write_file(&self.output.join(name), text.as_bytes())?;
         }
-        output::note(&format!(
+        caller.note(format!(
             "{} files written to {folder}; run there:",
             files.len()
         ));
-        output::note(&format!("{command} -np {}", input.schedule.ranks()));
+        caller.note(format!("{command} -np {}", input.schedule.ranks()));
         Ok(())
     }
 
@@ -278,18 +284,18 @@ fn msccl_lines(schedule: &Schedule) -> u128 {
 impl To {
     fn write(
         &self,
-        out: &mut dyn Write,
+        caller: &Caller,
         bytes: impl FnOnce(&Schedule) -> u128,
         write: impl FnOnce(&Input) -> Result<Written>,
-    ) -> Result<()> {
+    ) -> Result<Answer> {
         let to_file = output::file_of(self.output.as_deref());
-        output::writable(&[("-o", to_file)])?;
-        let mut input = self.common.input()?;
-        input.print_warnings(&self.common);
+        caller.writable(&[("-o", to_file)])?;
+        let mut input = self.common.input(caller)?;
+        input.print_warnings(&self.common, caller);
         let bytes = bytes(&input.schedule);
         ensure_memory("the text of the schedule", bytes, LARGE_SCHEDULE)?;
         let written = write(&input)?;
-        output::notes(&written.notes);
-        output::write_to(out, to_file, &written.text)
+        caller.notes(&written.notes);
+        caller.write_to(to_file, written.text)
     }
 }

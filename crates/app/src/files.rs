@@ -2,14 +2,16 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, bail};
 
-use crate::host;
+use crate::caller::Caller;
 use crate::memory::{available_memory, ensure_memory};
 use crate::output::escape;
+use crate::stored::StoredSchedule;
 
 /// Larger input files are refused: the largest schedule that can be planned is shorter.
 const MAX_BYTES: u64 = 4 << 30;
@@ -80,57 +82,114 @@ pub(crate) fn name_of(path: &Path) -> String {
     }
 }
 
-/// Whether there is a file, or a text in memory, of this name.
-pub(crate) fn is_there(path: &Path) -> bool {
-    path.exists() || host::read(path).is_some()
+/// A file that is read: by its name, or what a program has in its place.
+#[derive(Debug, Clone)]
+pub struct Source {
+    path: PathBuf,
+    held: Option<Arc<StoredSchedule>>,
+    /// What a program has, or what was read of something that can be read once.
+    text: Arc<OnceLock<String>>,
 }
 
-/// Reads a text file, or standard input for `-`. Refuses one whose content would not fit into the
-/// memory that there is.
-pub(crate) fn read_text(path: &Path) -> Result<String> {
-    // Half of the memory, because a buffer that grows is copied.
-    let max = available_memory().map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes / 2));
-    let name = name_of(path);
-    if let Some(text) = host::read(path) {
-        return Ok(text);
-    }
-    let (source, is_regular): (Box<dyn Read>, bool) = if path.as_os_str() == "-" {
-        if SHARED.load(Ordering::Relaxed) {
-            bail!("standard input reaches one process only: name a file");
+impl Source {
+    /// A file on the disk; `-` is standard input.
+    pub fn named(path: impl Into<PathBuf>) -> Source {
+        Source {
+            path: path.into(),
+            held: None,
+            text: Arc::default(),
         }
-        (Box::new(std::io::stdin()), false)
-    } else {
-        let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
-        let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
-        (Box::new(file), is_regular)
-    };
-    let mut bytes = Vec::new();
-    source
-        .take(max.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .with_context(|| format!("cannot read {name}"))?;
-    if bytes.len() as u64 > max {
-        bail!("{name} has more than the {max} bytes that an input file can have here");
     }
-    let mut text = String::from_utf8(bytes)
-        .ok()
-        .with_context(|| format!("{} is not a text file", path.display()))?;
-    // Editors on Windows begin files with a mark of the encoding.
-    if text.starts_with('\u{feff}') {
-        text.remove(0);
+
+    /// A text, which messages call so.
+    pub(crate) fn text(name: String, text: &str) -> Source {
+        let source = Source::named(name);
+        source.text.get_or_init(|| text.to_string());
+        source
     }
-    let what = format!("reading {name}");
-    ensure_memory(&what, Need::of(&text), "take a shorter file")?;
-    // A pipe, such as `<(command)`, has nothing for whoever reads it again.
-    if !is_regular {
-        host::keep(path, &text);
+
+    /// A schedule, which messages call so.
+    pub(crate) fn schedule(name: String, stored: &Arc<StoredSchedule>) -> Source {
+        Source {
+            held: Some(Arc::clone(stored)),
+            ..Source::named(name)
+        }
     }
-    Ok(text)
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its name in texts of any form.
+    pub(crate) fn name(&self) -> String {
+        name_of(&self.path)
+    }
+
+    /// The schedule, of one that a program has.
+    pub(crate) fn stored(&self) -> Option<&StoredSchedule> {
+        self.held.as_deref()
+    }
+
+    /// Whether it has no file that a reader could look for.
+    pub(crate) fn is_unnamed(&self) -> bool {
+        let held = self.held.is_some() || self.text.get().is_some();
+        held || self.path.as_os_str() == "-"
+    }
+
+    /// Whether there is a file, or a text in memory.
+    pub(crate) fn is_there(&self) -> bool {
+        self.is_unnamed() || self.path.exists()
+    }
+
+    /// Reads the text. Refuses one that would not fit into the memory that there is.
+    pub(crate) fn read(&self) -> Result<String> {
+        // Half of the memory, because a buffer that grows is copied.
+        let max = available_memory().map_or(MAX_BYTES, |bytes| MAX_BYTES.min(bytes / 2));
+        let (path, name) = (&self.path, self.name());
+        if let Some(text) = self.text.get() {
+            return Ok(text.clone());
+        }
+        if let Some(stored) = &self.held {
+            return Ok(stored.schedule.to_json());
+        }
+        let (source, is_regular): (Box<dyn Read>, bool) = if path.as_os_str() == "-" {
+            if SHARED.load(Ordering::Relaxed) {
+                bail!("standard input reaches one process only: name a file");
+            }
+            (Box::new(std::io::stdin()), false)
+        } else {
+            let file = File::open(path).with_context(|| format!("cannot read {name}"))?;
+            let is_regular = file.metadata().is_ok_and(|metadata| metadata.is_file());
+            (Box::new(file), is_regular)
+        };
+        let mut bytes = Vec::new();
+        source
+            .take(max.saturating_add(1))
+            .read_to_end(&mut bytes)
+            .with_context(|| format!("cannot read {name}"))?;
+        if bytes.len() as u64 > max {
+            bail!("{name} has more than the {max} bytes that an input file can have here");
+        }
+        let mut text = String::from_utf8(bytes)
+            .ok()
+            .with_context(|| format!("{} is not a text file", path.display()))?;
+        // Editors on Windows begin files with a mark of the encoding.
+        if text.starts_with('\u{feff}') {
+            text.remove(0);
+        }
+        let what = format!("reading {name}");
+        ensure_memory(&what, Need::of(&text), "take a shorter file")?;
+        // A pipe, such as `<(command)`, has nothing for whoever reads it again.
+        if !is_regular {
+            self.text.get_or_init(|| text.clone());
+        }
+        Ok(text)
+    }
 }
 
-/// The content of a file that may be there, but not of one that can be read only once.
-pub(crate) fn existing(path: &Path) -> Option<io::Result<Vec<u8>>> {
-    match host::read(path) {
+/// The content of a file that may be there, or is in the caller's memory.
+pub(crate) fn existing(caller: &Caller, path: &Path) -> Option<io::Result<Vec<u8>>> {
+    match caller.held(path) {
         Some(text) => Some(Ok(text.into_bytes())),
         None => path.is_file().then(|| fs::read(path)),
     }

@@ -3,7 +3,7 @@
 use oneport_measure::Calibration;
 use oneport_measure::guidelines::{self, Comparison, Effort, Evaluation, Performer, Setting};
 
-use crate::args::{InputArgs, Inputs, MachineArgs};
+use crate::args::Inputs;
 use crate::delays::DelayArgs;
 use crate::prelude::*;
 use crate::site::{self, ensure_for_processes};
@@ -92,11 +92,20 @@ choices! {
     }
 }
 
-pub(crate) fn run(args: &GuidelinesArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    let done = site.perform(GuidelinesJob::new(args, site))?;
-    output::notes(&done.evaluation.warnings);
-    output::answer(out, args.json, &done.json(), |out| print(out, &done))?;
-    Ok(ExitCode::from(u8::from(!done.evaluation.holds())))
+impl Command for GuidelinesArgs {
+    fn engine(&self) -> Option<Engine> {
+        self.engine
+    }
+
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let done = site.perform(GuidelinesJob::new(self, site))?;
+        let caller = &site.caller;
+        caller.notes(&done.evaluation.warnings);
+        Ok(Answer {
+            exit_code: u8::from(!done.evaluation.holds()),
+            ..answer(caller, self.json, &done.json(), |out| print(out, &done))?
+        })
+    }
 }
 
 struct GuidelinesJob {
@@ -281,11 +290,12 @@ impl site::Job for GuidelinesJob {
                     self.setting.cost = profile.cost()?.overlap(self.setting.cost.overlaps());
                 }
                 Err(reason) => {
-                    output::note(&format!("{reason}; algorithms are chosen by default costs"));
+                    site.caller
+                        .note(format!("{reason}; algorithms are chosen by default costs"));
                 }
             }
         }
-        let bar = WorkBar::new(0, "{bar:40} {percent}%, {eta} left");
+        let bar = WorkBar::new(&site.caller, 0, "{bar:40} {percent}%, {eta} left");
         let (setting, ranks, sizes) = (&self.setting, &self.ranks, &self.sizes);
         let evaluation = match setting.clock {
             None => in_the_model(setting, ranks, sizes, &bar),
@@ -368,7 +378,7 @@ fn inputs(setting: &Setting) -> &'static str {
     }
 }
 
-fn print(out: &mut dyn Write, done: &GuidelinesJob) -> Result<()> {
+fn print(out: &mut Lines, done: &GuidelinesJob) -> Result<()> {
     let (report, setting, unit) = (&done.evaluation, &done.setting, done.unit);
     writeln!(out, "{}", show_cost(&setting.cost, unit))?;
     if let Some(processes) = &done.processes {

@@ -22,13 +22,6 @@ Commands with --schedule read these formats, too, and recognise them by their co
     pub(crate) struct ImportArgs {}
 }
 
-/// The format.
-#[derive(Debug)]
-pub(crate) enum ImportFormat {
-    Goal(ImportGoal),
-    Msccl(ImportMsccl),
-}
-
 options! {
     /// GOAL, the schedules of LogGOPSim: a dependency graph of each rank.
     ///
@@ -37,7 +30,7 @@ options! {
     #[derive(Debug)]
     pub(crate) struct ImportGoal {
         /// The file (`-` for standard input)
-        file: PathBuf = File { is_placed: true },
+        file: Source = File { is_placed: true },
 
         /// Write to this file, all at once, instead of standard output
         output: Option<PathBuf> = Output { shorts: &['o'], heading: Some("Output") },
@@ -64,28 +57,28 @@ options! {
     }
 }
 
-pub(crate) fn run(format: &ImportFormat, out: &mut dyn Write) -> Result<()> {
-    match format {
-        ImportFormat::Goal(from) => from.write(out, goal::read),
-        ImportFormat::Msccl(args) => args.from.write(out, |text| {
-            let options = msccl::ReadOptions {
-                chunk: args.chunk,
-                ported: args.ported,
-                root: args.root,
-            };
+impl Command for ImportGoal {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        self.write(&site.caller, goal::read)
+    }
+}
+
+impl Command for ImportMsccl {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let options = msccl::ReadOptions {
+            chunk: self.chunk,
+            ported: self.ported,
+            root: self.root,
+        };
+        self.from.write(&site.caller, |text| {
             let schedule = msccl::read(text, &options)?;
-            if args.ported.is_some() {
-                let free = msccl::read(
-                    text,
-                    &msccl::ReadOptions {
-                        ported: None,
-                        ..options
-                    },
-                )?;
-                output::note(&price(&schedule, &free));
+            if self.ported.is_some() {
+                let ported = None;
+                let free = msccl::read(text, &msccl::ReadOptions { ported, ..options })?;
+                site.caller.note(price(&schedule, &free));
             }
             Ok(schedule)
-        }),
+        })
     }
 }
 
@@ -113,20 +106,19 @@ fn price(schedule: &Schedule, free: &Schedule) -> String {
 impl ImportGoal {
     fn write(
         &self,
-        out: &mut dyn Write,
+        caller: &Caller,
         read: impl FnOnce(&str) -> oneport::Result<Schedule>,
-    ) -> Result<()> {
+    ) -> Result<Answer> {
         let to_file = output::file_of(self.output.as_deref());
-        output::writable(&[("-o", to_file)])?;
-        let text = read_text(&self.file)?;
-        let schedule = read(&text).with_context(|| name_of(&self.file))?;
-        note_if_wrong(&schedule, || {
+        caller.writable(&[("-o", to_file)])?;
+        let text = self.file.read()?;
+        let schedule = read(&text).with_context(|| self.file.name())?;
+        note_if_wrong(caller, &schedule, || {
             schedule.check_with(&Options {
                 max_errors: 1,
                 ..Options::default()
             })
         });
-        let json = schedule.to_json();
-        output::write_to(out, to_file, &json)
+        caller.write_to(to_file, schedule.to_json())
     }
 }

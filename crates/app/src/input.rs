@@ -20,10 +20,10 @@ use oneport_steady::Series;
 pub(crate) use self::info::ScheduleInfo;
 pub(crate) use self::warnings::{first_of, note_if_wrong, print_warnings, warnings_about};
 use crate::args::{Common, MachineArgs};
-use crate::files::{name_of, read_text};
+use crate::caller::Caller;
 use crate::forms::Root;
-use crate::host;
 use crate::own_file::OwnFile;
+use crate::stored::StoredSchedule;
 use crate::task::PlanTask;
 use crate::units::{Unit, show_bytes};
 
@@ -43,8 +43,8 @@ pub(crate) struct Input<S = Schedule> {
 }
 
 impl Common {
-    pub(crate) fn input(&self) -> Result<Input> {
-        self.input_for_run(None, |_, _| Ok(None))
+    pub(crate) fn input(&self, caller: &Caller) -> Result<Input> {
+        self.input_for_run(caller, None, |_, _| Ok(None))
     }
 
     /// Like [`Common::input`], but chooses the algorithm for a native run. `core_model` returns the
@@ -52,6 +52,7 @@ impl Common {
     /// if there are any; those of the input are those of the options all the same.
     pub(crate) fn input_for_run(
         &self,
+        caller: &Caller,
         built_in: Option<Profile>,
         core_model: impl Fn(&MachineArgs, usize) -> Result<Option<CoreModel>>,
     ) -> Result<Input> {
@@ -67,7 +68,7 @@ impl Common {
             ([], Some(kind)) => {
                 let mut common = self.clone();
                 common.machine.built_in.clone_from(&built_in);
-                let mut task = PlanTask::new(&common, kind)?;
+                let mut task = PlanTask::new(&common, kind, caller)?;
                 task.core_model = core_model(&common.machine, task.request.ranks())?;
                 let mut input = Input::plan(&task)?;
                 if let Some(built_in) = built_in {
@@ -83,18 +84,21 @@ impl Common {
     }
 
     pub(crate) fn read(&self, file: &OwnFile) -> Result<Input> {
-        let OwnFile { name: given, path } = file.of_family(self.ranks()?)?;
-        let name = name_of(&path);
-        let stored = host::schedule(&path);
-        let (mut schedule, series) = match &stored {
+        let OwnFile {
+            name: given,
+            source,
+        } = file.of_family(self.ranks()?)?;
+        let name = source.name();
+        let stored = source.stored();
+        let (mut schedule, series) = match stored {
             Some(stored) => (stored.schedule.clone(), None),
             None => {
-                let text = read_text(&path)?;
+                let text = source.read()?;
                 self.parsed(&text).with_context(|| name.clone())?
             }
         };
         schedule = given.into_iter().try_fold(schedule, Schedule::with_name)?;
-        self.ensure_performs(schedule.collective().kind(), &path)?;
+        self.ensure_performs(schedule.collective().kind(), &name)?;
         let ports = self.machine.ports(schedule.ports())?;
         if ports != schedule.ports() {
             schedule = schedule.with_ports(ports)?;
@@ -135,7 +139,7 @@ impl Common {
         let info = ScheduleInfo {
             algorithm: own_name,
             algorithm_choice: "file",
-            schedule: match &stored {
+            schedule: match stored {
                 Some(stored) => stored.file.clone(),
                 None => Some(name),
             },
@@ -146,7 +150,7 @@ impl Common {
             nodes: nodes.len(),
             ..ScheduleInfo::of(collective.kind(), schedule.ranks(), ports, unit)
         };
-        let made_by = stored.as_ref().and_then(|stored| stored.made_by.as_ref());
+        let made_by = stored.and_then(|stored| stored.made_by.as_ref());
         let info = match made_by {
             Some(made_by) => info.made_by(made_by),
             None => info,
@@ -207,6 +211,17 @@ impl Common {
 impl Input {
     pub(crate) fn plan(task: &PlanTask) -> Result<Input> {
         Ok(Input::planned_by(task, task.choose_aloud()?).map_err(Error::from)?)
+    }
+
+    /// What a program keeps of it.
+    pub(crate) fn stored(self) -> StoredSchedule {
+        let has_file = |name: &String| name != "standard input" && !name.starts_with('<');
+        StoredSchedule {
+            made_by: self.info.maker(),
+            file: self.info.schedule.filter(has_file),
+            schedule: self.schedule,
+            cost: self.cost,
+        }
     }
 
     pub(crate) fn planned_by(task: &PlanTask, variant: Variant) -> Result<Input, Refusal> {

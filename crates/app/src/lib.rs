@@ -1,27 +1,24 @@
-//! The command line: parses arguments, runs one subcommand and returns its exit code.
-//!
-//! [`main`] is the command as a process. [`Call`] is the same command as a function, for programs
-//! that have their schedules and costs in memory.
+//! What the commands of oneport do, without a command line and a terminal: what is [asked](Ask) is
+//! answered by an [`Answer`], and the [`Caller`] hears what there is to say meanwhile.
 
 #![forbid(unsafe_code)]
 
+mod answer;
 mod args;
-mod ask;
+pub mod ask;
 mod atlas;
 mod bits;
 mod blocks;
 mod calibrate;
-mod call;
+mod caller;
 mod check;
 mod compare;
-mod completions;
 mod delays;
 mod draw;
 mod export;
 mod files;
 mod forms;
 mod guidelines;
-mod host;
 mod import;
 mod input;
 mod levels;
@@ -32,7 +29,6 @@ mod nodes;
 mod output;
 mod own_file;
 mod parallel;
-mod parser;
 mod plan;
 mod prelude;
 mod progress;
@@ -50,131 +46,98 @@ mod tune;
 mod units;
 mod writer;
 
-use std::ffi::OsString;
-use std::io::Write;
-use std::process::ExitCode;
+use std::fmt::Debug;
 
-use anyhow::Result;
-pub use ask::Value;
-use ask::{Given, Options, Row};
-pub use call::{Answer, Call};
-use export::ExportFormat;
-use import::ImportFormat;
-use site::{Engine, Site};
-pub use stored::{Progress, StoredSchedule};
+use anyhow::{Context, Result, anyhow, bail};
+use serde_json::{Map, Value as Json};
 
-/// A command, with what is asked of it.
-#[derive(Debug)]
-enum Command {
-    List(list::ListArgs),
-    Plan(plan::PlanArgs),
-    Check(check::CheckArgs),
-    Simulate(simulate::SimulateArgs),
-    Run(run::RunArgs),
-    Compare(compare::CompareArgs),
-    Draw(draw::DrawArgs),
-    Atlas(atlas::AtlasArgs),
-    Calibrate(calibrate::CalibrateArgs),
-    Tune(tune::TuneArgs),
-    Guidelines(guidelines::GuidelinesArgs),
-    Export(export::ExportFormat),
-    Import(import::ImportFormat),
-    Schema(schema::SchemaArgs),
-    Steady(steady::SteadyArgs),
-    Synthesize(synthesize::SynthesizeArgs),
-    Completions(completions::CompletionsArgs),
+pub use answer::Answer;
+pub use args::{element_type_like, operator_like};
+use ask::{Given, Options, Row, Times, Value, Values};
+pub use caller::{Bar, Caller, Progress, Terminal};
+use input::Input;
+pub use output::{VERSION, quoted};
+pub use site::{Engine, Site, end_all};
+pub use stored::StoredSchedule;
+pub use tune::is_library;
+pub use units::edits;
+
+/// What is asked of a command: its options.
+pub(crate) trait Command: Debug {
+    /// Where ranks run, of a command that runs any.
+    fn engine(&self) -> Option<Engine> {
+        None
+    }
+
+    fn answer(&self, site: &mut Site) -> Result<Answer>;
+
+    /// The schedule that is asked for, and its costs.
+    fn input(&self, _: &Caller) -> Result<Input> {
+        bail!("only `plan` has a schedule")
+    }
 }
 
 /// A name of a command, with its options.
-struct Entry {
+#[derive(Debug)]
+pub struct Entry {
     /// A second word is one of a choice, such as a format.
-    name: &'static str,
-    doc: &'static str,
-    examples: &'static str,
-    rows: fn() -> Vec<Row>,
-    /// What is asked; `None` if something is missing or wrong.
-    read: fn(&Given) -> Option<Command>,
+    pub name: &'static str,
+    /// Lines of its documentation.
+    pub doc: &'static str,
+    /// What help has below the options.
+    pub examples: &'static str,
+    /// Its options.
+    pub rows: fn() -> Vec<Row>,
+    /// What is asked; `None` if something is missing, such as the second word, or wrong.
+    read: fn(&Given) -> Option<Box<dyn Command>>,
 }
 
 macro_rules! entries {
-    ($($name:literal $args:ty: $command:expr),* $(,)?) => {
+    ($($name:literal $args:ty $(, $before:ident)?);* $(;)?) => {
         [$(Entry {
             name: $name,
             doc: <$args>::DOC,
             examples: <$args>::EXAMPLES,
             rows: ask::rows::<$args>,
-            read: |given| <$args>::read(given).and_then($command),
+            read: entries!(@read $args $(, $before)?),
         }),*]
+    };
+    (@read $args:ty) => {
+        |given| Some(Box::new(<$args>::read(given)?))
+    };
+    (@read $args:ty, parent) => {
+        |_| None
     };
 }
 
-const ENTRIES: [Entry; 23] = entries![
-    "list" list::ListArgs: |args| Some(Command::List(args)),
-    "plan" plan::PlanArgs: |args| Some(Command::Plan(args)),
-    "check" check::CheckArgs: |args| Some(Command::Check(args)),
-    "simulate" simulate::SimulateArgs: |args| Some(Command::Simulate(args)),
-    "run" run::RunArgs: |args| Some(Command::Run(args)),
-    "compare" compare::CompareArgs: |args| Some(Command::Compare(args)),
-    "draw" draw::DrawArgs: |args| Some(Command::Draw(args)),
-    "atlas" atlas::AtlasArgs: |args| Some(Command::Atlas(args)),
-    "calibrate" calibrate::CalibrateArgs: |args| Some(Command::Calibrate(args)),
-    "tune" tune::TuneArgs: |args| Some(Command::Tune(args)),
-    "guidelines" guidelines::GuidelinesArgs: |args| Some(Command::Guidelines(args)),
-    "export" export::ExportArgs: |_| None,
-    "export goal" export::Goal: |args| Some(Command::Export(ExportFormat::Goal(args))),
-    "export msccl" export::ExportMsccl: |args| Some(Command::Export(ExportFormat::Msccl(args))),
-    "export simgrid" export::Simgrid: |args| Some(Command::Export(ExportFormat::Simgrid(args))),
-    "export dot" export::Dot: |args| Some(Command::Export(ExportFormat::Dot(args))),
-    "import" import::ImportArgs: |_| None,
-    "import goal" import::ImportGoal: |args| Some(Command::Import(ImportFormat::Goal(args))),
-    "import msccl" import::ImportMsccl: |args| Some(Command::Import(ImportFormat::Msccl(args))),
-    "schema" schema::SchemaArgs: |args| Some(Command::Schema(args)),
-    "steady" steady::SteadyArgs: |args| Some(Command::Steady(args)),
-    "synthesize" synthesize::SynthesizeArgs: |args| Some(Command::Synthesize(args)),
-    "completions" completions::CompletionsArgs: |args| Some(Command::Completions(args)),
+/// All commands.
+pub const ENTRIES: [Entry; 22] = entries![
+    "list" list::ListArgs;
+    "plan" plan::PlanArgs;
+    "check" check::CheckArgs;
+    "simulate" simulate::SimulateArgs;
+    "run" run::RunArgs;
+    "compare" compare::CompareArgs;
+    "draw" draw::DrawArgs;
+    "atlas" atlas::AtlasArgs;
+    "calibrate" calibrate::CalibrateArgs;
+    "tune" tune::TuneArgs;
+    "guidelines" guidelines::GuidelinesArgs;
+    "export" export::ExportArgs, parent;
+    "export goal" export::Goal;
+    "export msccl" export::ExportMsccl;
+    "export simgrid" export::Simgrid;
+    "export dot" export::Dot;
+    "import" import::ImportArgs, parent;
+    "import goal" import::ImportGoal;
+    "import msccl" import::ImportMsccl;
+    "schema" schema::SchemaArgs;
+    "steady" steady::SteadyArgs;
+    "synthesize" synthesize::SynthesizeArgs;
 ];
 
-impl Command {
-    /// Where ranks run, of commands that run any.
-    fn engine(&self) -> Option<Engine> {
-        let given = match self {
-            Command::Run(args) => return Some(args.engine()),
-            Command::Compare(args) => return args.engine(),
-            Command::Calibrate(args) => args.engine,
-            Command::Tune(args) => args.engine,
-            Command::Guidelines(args) => args.engine,
-            _ => return None,
-        };
-        Some(Engine::given_or_implied(given))
-    }
-
-    /// Runs the subcommand.
-    fn perform(&self, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-        match self {
-            Command::List(args) => list::run(args, out)?,
-            Command::Plan(args) => plan::run(args, out)?,
-            Command::Check(args) => check::run(args, out)?,
-            Command::Simulate(args) => return simulate::run(args, out),
-            Command::Run(args) => return run::run(args, site, out),
-            Command::Compare(args) => return compare::run(args, site, out),
-            Command::Draw(args) => draw::run(args, out)?,
-            Command::Atlas(args) => atlas::run(args)?,
-            Command::Calibrate(args) => calibrate::run(args, site, out)?,
-            Command::Tune(args) => return tune::run(args, site, out),
-            Command::Guidelines(args) => return guidelines::run(args, site, out),
-            Command::Export(args) => export::run(args, out)?,
-            Command::Import(args) => import::run(args, out)?,
-            Command::Schema(args) => schema::run(args, out)?,
-            Command::Steady(args) => return steady::run(args, out),
-            Command::Synthesize(args) => return synthesize::run(args, out),
-            Command::Completions(args) => completions::run(args, parser::parser(), out)?,
-        }
-        Ok(ExitCode::SUCCESS)
-    }
-}
-
 /// By command: the JSON Schema of its options by name.
-pub fn schemas() -> serde_json::Map<String, serde_json::Value> {
+pub fn schemas() -> Map<String, Json> {
     let schema = |entry: &Entry| ask::schema(entry.doc, &(entry.rows)());
     let schemas = ENTRIES
         .iter()
@@ -182,20 +145,113 @@ pub fn schemas() -> serde_json::Map<String, serde_json::Value> {
     schemas.collect()
 }
 
-/// Runs the command with these arguments, its name not among them, and returns its exit code. Wrong
-/// arguments end the process.
-pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    host::begin(arguments.into_iter().collect(), None);
-    let command = parser::parse(host::arguments()).unwrap_or_else(|error| site::exit(&error));
-    let engine = command.engine();
-    if site::is_silent() && engine != Some(Engine::Mpi) {
-        // Of a launch of many processes, only process 0 runs commands that do not use MPI.
-        return ExitCode::SUCCESS;
+/// What is asked: a command, with its options.
+#[derive(Debug)]
+pub struct Ask {
+    /// The command.
+    pub name: &'static str,
+    command: Box<dyn Command>,
+}
+
+impl Ask {
+    /// Of a command with these values of its options; `None` if something is missing or wrong.
+    pub fn of(entry: &Entry, given: &Given) -> Option<Ask> {
+        Some(Ask {
+            name: entry.name,
+            command: (entry.read)(given)?,
+        })
     }
-    // Kept until all is printed: then the processes of a launch end together.
-    let mut site = Site::default();
-    output::finish(|out| {
-        site.join(engine)?;
-        command.perform(&mut site, out)
-    })
+
+    /// The command that the first words name: the words behind them are those that are known by
+    /// their place, the options have names without dashes. A file that the command writes, if its
+    /// name begins with `<`, is in [`Answer::files`].
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use oneport_app::ask::{Value, Values};
+    /// use oneport_app::{Ask, Caller};
+    /// let options = Values::from([("ranks".into(), 4u32.into())]);
+    /// let plan = Ask::by_name(&["plan", "broadcast"], &options).unwrap();
+    /// let schedule = Value::Schedule(Arc::new(plan.input(&Caller::default()).1.unwrap()));
+    /// let options = [("schedule", schedule), ("json", true.into())];
+    /// let options = options.map(|(name, value)| (name.to_string(), value)).into();
+    /// let time = Ask::by_name(&["simulate"], &options).unwrap().answer(&Caller::default());
+    /// assert_eq!((time.exit_code, time.error), (0, None));
+    /// assert!(time.output.contains("\"model_time\""));
+    /// ```
+    pub fn by_name(words: &[impl AsRef<str>], options: &Values) -> Result<Ask> {
+        let (entry, values) = named(words, options)?;
+        let given = ask::given(&(entry.rows)(), &values)?;
+        Ask::of(entry, &given).with_context(|| format!("'{}' needs a format", entry.name))
+    }
+
+    /// Where ranks run, of a command that runs any.
+    pub fn engine(&self) -> Option<Engine> {
+        self.command.engine()
+    }
+
+    /// Does what is asked, where the processes of a launch have joined.
+    pub fn perform(&self, site: &mut Site) -> Result<Answer> {
+        self.command.answer(site)
+    }
+
+    /// Does what is asked. It prints nothing and never ends the process; ranks are threads.
+    pub fn answer(&self, caller: &Caller) -> Answer {
+        let mut site = Site::new(caller.clone());
+        let answer = match self.engine() {
+            Some(Engine::Mpi) => Err(anyhow!("ranks are processes of MPI only in the command")),
+            _ => self.perform(&mut site),
+        };
+        let answer = answer.unwrap_or_else(|error| Answer::failed(&error));
+        answer.told(caller)
+    }
+
+    /// The schedule that `plan` is asked for, and the costs, instead of its text.
+    pub fn input(&self, caller: &Caller) -> (Answer, Option<StoredSchedule>) {
+        let (answer, stored) = match self.command.input(caller) {
+            Ok(input) => (Answer::default(), Some(input.stored())),
+            Err(error) => (Answer::failed(&error), None),
+        };
+        (answer.told(caller), stored)
+    }
+}
+
+/// The command line that asks for the same, where files in memory are on the disk.
+pub fn command_line(words: &[impl AsRef<str>], options: &Values) -> Result<Vec<String>> {
+    let (entry, values) = named(words, options)?;
+    let words = ask::words(&(entry.rows)(), &values);
+    let words = words.map_err(|wrong| anyhow!("{wrong}"))?;
+    let name = entry.name.split(' ').map(str::to_string);
+    Ok(name.chain(words).collect())
+}
+
+/// The command that the first words name, and its options with those that are known by their place.
+fn named(words: &[impl AsRef<str>], options: &Values) -> Result<(&'static Entry, Values)> {
+    const ALL: &[Entry] = &ENTRIES;
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    let is_named = |entry: &&Entry| {
+        let name: Vec<&str> = entry.name.split(' ').collect();
+        words.starts_with(&name)
+    };
+    let Some(entry) = ALL.iter().rfind(is_named) else {
+        bail!("'{}' is no command", words.join(" "));
+    };
+    let mut values = options.clone();
+    let placed = &words[entry.name.split(' ').count()..];
+    let row = (entry.rows)().into_iter().find(|row| row.is_placed);
+    match (placed, row) {
+        ([], _) => {}
+        ([word, ..], _) if word.starts_with('-') => {
+            bail!("'{word}' beside options by name: give all of them by name")
+        }
+        ([word], Some(row)) => {
+            values.insert(row.name.into(), Value::Word((*word).into()));
+        }
+        (_, Some(row)) if row.times == Times::AnyNumber => {
+            let placed = placed.iter().map(|word| (*word).to_string());
+            values.insert(row.name.into(), Value::Words(placed.collect()));
+        }
+        _ => bail!("unexpected argument '{}' found", placed.join(" ")),
+    }
+    Ok((entry, values))
 }

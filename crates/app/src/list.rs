@@ -66,33 +66,36 @@ fn of(kind: Kind) -> impl Iterator<Item = &'static Algorithm> {
     registry::of(kind).chain(registry::compositions(kind))
 }
 
-pub(crate) fn run(args: &ListArgs, out: &mut dyn Write) -> Result<()> {
-    let subject = args.subject.as_ref();
-    let algorithms: Vec<&Algorithm> = match subject {
-        None => all().collect(),
-        Some(Subject::Collective(kind)) => of(*kind).collect(),
-        Some(Subject::Algorithms(named)) => named.iter().collect(),
-    };
-    let rows = algorithms.iter().map(|a| {
-        record! {
-            collective: a.collective.name(),
-            name: a.name(),
-            ports: a.ports.name().split(", ").collect::<Vec<_>>(),
-            source: a.source,
-            commutative_only: a.commutative_only,
-            segmented: a.segmented,
-            rounds: a.rounds,
-            volume: a.volume,
-            restrictions: a.restrictions(),
-        }
-    });
-    let json = record! { algorithms: rows.collect::<Vec<_>>() };
-    output::answer(out, args.json, &json, |out| {
-        print(subject, &algorithms, out)
-    })
+impl Command for ListArgs {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let caller = &site.caller;
+        let subject = self.subject.as_ref();
+        let algorithms: Vec<&Algorithm> = match subject {
+            None => all().collect(),
+            Some(Subject::Collective(kind)) => of(*kind).collect(),
+            Some(Subject::Algorithms(named)) => named.iter().collect(),
+        };
+        let rows = algorithms.iter().map(|a| {
+            record! {
+                collective: a.collective.name(),
+                name: a.name(),
+                ports: a.ports.name().split(", ").collect::<Vec<_>>(),
+                source: a.source,
+                commutative_only: a.commutative_only,
+                segmented: a.segmented,
+                rounds: a.rounds,
+                volume: a.volume,
+                restrictions: a.restrictions(),
+            }
+        });
+        let json = record! { algorithms: rows.collect::<Vec<_>>() };
+        answer(caller, self.json, &json, |out| {
+            print(subject, &algorithms, out)
+        })
+    }
 }
 
-fn print(subject: Option<&Subject>, algorithms: &[&Algorithm], out: &mut dyn Write) -> Result<()> {
+fn print(subject: Option<&Subject>, algorithms: &[&Algorithm], out: &mut Lines) -> Result<()> {
     match subject {
         None => {
             let groups = algorithms.chunk_by(|a, b| a.collective == b.collective);
@@ -151,8 +154,8 @@ fn operator(algorithm: &Algorithm) -> &'static str {
 
 /// Prints the algorithms of one collective, wrapped to the columns of the terminal. Narrow ones
 /// have no room for the volume.
-fn table(out: &mut dyn Write, algorithms: &[&Algorithm]) -> Result<()> {
-    let room = output::columns();
+fn table(out: &mut Lines, algorithms: &[&Algorithm]) -> Result<()> {
+    let room = out.caller.columns();
     let wide = room > 100;
     let name = algorithms.iter().map(|a| a.name().len()).max();
     // Of a name, the ports and the operator.

@@ -1,7 +1,5 @@
 //! The machine that the options describe: ports, costs and cores.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, bail};
 use oneport::machine::{Level, Links};
 use oneport::run::{Tuning, Workers};
@@ -11,7 +9,7 @@ use oneport_measure::estimate::CoreModel;
 use serde::Deserialize;
 
 use crate::args::MachineArgs;
-use crate::files::{name_of, read_text};
+use crate::files::Source;
 use crate::memory::ensure_memory;
 use crate::units::Unit;
 
@@ -88,11 +86,11 @@ impl MachineArgs {
 
     /// The profile that an option names, or the built-in one.
     fn profile(&self) -> Result<Option<Profile>> {
-        let Some(path) = &self.profile else {
+        let Some(file) = &self.profile else {
             return Ok(self.built_in.clone());
         };
-        let profile = Profile::from_json(&read_text(path)?);
-        let not_one = || format!("{}: not a profile of calibrate", path.display());
+        let profile = Profile::from_json(&file.read()?);
+        let not_one = || format!("{}: not a profile of calibrate", file.path().display());
         Ok(Some(profile.with_context(not_one)?))
     }
 
@@ -125,11 +123,11 @@ impl MachineArgs {
 
 /// Reads the costs of all pairs from a cost file or a profile, and their unit. They are for this
 /// many ranks if the file does not say how many there are.
-pub(crate) fn read_costs(path: &Path, ranks: Option<usize>) -> Result<(CostModel, Unit)> {
-    let text = read_text(path)?;
+pub(crate) fn read_costs(file: &Source, ranks: Option<usize>) -> Result<(CostModel, Unit)> {
+    let text = file.read()?;
     let cost = |(links, unit)| Ok((CostModel::heterogeneous(links)?, unit));
     let read = links(&text, ranks).and_then(cost);
-    read.with_context(|| name_of(path))
+    read.with_context(|| file.name())
 }
 
 /// Refuses levels of so many ranks that memory does not suffice for the costs of all pairs, however

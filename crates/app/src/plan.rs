@@ -7,7 +7,6 @@ use oneport_formats::dot;
 
 use crate::forms::RankNumber;
 use crate::levels;
-use crate::memory::LARGE_SCHEDULE;
 use crate::prelude::*;
 
 options! {
@@ -57,37 +56,40 @@ choices! {
     }
 }
 
-pub(crate) fn run(args: &PlanArgs, out: &mut dyn Write) -> Result<()> {
-    let to_file = output::file_of(args.output.as_deref());
-    output::writable(&[("-o", to_file)])?;
-    let format = match (args.format, args.common.json) {
-        (Some(format), true) if format != PlanFormat::Json => {
-            bail!("--json and --format contradict each other: leave one of them out")
+impl Command for PlanArgs {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let caller = &site.caller;
+        let to_file = output::file_of(self.output.as_deref());
+        caller.writable(&[("-o", to_file)])?;
+        let format = match (self.format, self.common.json) {
+            (Some(format), true) if format != PlanFormat::Json => {
+                bail!("--json and --format contradict each other: leave one of them out")
+            }
+            (Some(format), _) => format,
+            (None, false) if to_file.is_none() => PlanFormat::Text,
+            (None, _) => PlanFormat::Json,
+        };
+        if self.table {
+            let text = table(&self.common, self.rank, caller)?;
+            return caller.write_to(to_file, text);
         }
-        (Some(format), _) => format,
-        (None, false) if to_file.is_none() => PlanFormat::Text,
-        (None, _) => PlanFormat::Json,
-    };
-    if args.table {
-        let text = table(&args.common, args.rank)?;
-        return output::write_to(out, to_file, &text);
+        let input = self.input(caller)?;
+        let bytes = text_bytes(&input.schedule);
+        ensure_memory("the text of the schedule", bytes, LARGE_SCHEDULE)?;
+        let text = match format {
+            PlanFormat::Json => input.schedule.to_json(),
+            PlanFormat::Text => heading(&input) + &programs(&input.schedule),
+            PlanFormat::Rounds => heading(&input) + &rounds(&input.schedule)?,
+            PlanFormat::Dot => dot::tree(&input.schedule),
+        };
+        caller.write_to(to_file, text)
     }
-    let input = input(args)?;
-    let bytes = text_bytes(&input.schedule);
-    ensure_memory("the text of the schedule", bytes, LARGE_SCHEDULE)?;
-    let text = match format {
-        PlanFormat::Json => input.schedule.to_json(),
-        PlanFormat::Text => heading(&input) + &programs(&input.schedule),
-        PlanFormat::Rounds => heading(&input) + &rounds(&input.schedule)?,
-        PlanFormat::Dot => dot::tree(&input.schedule),
-    };
-    output::write_to(out, to_file, &text)
-}
 
-pub(crate) fn input(args: &PlanArgs) -> Result<Input> {
-    let mut input = args.common.input()?;
-    input.print_warnings(&args.common);
-    Ok(input)
+    fn input(&self, caller: &Caller) -> Result<Input> {
+        let mut input = self.common.input(caller)?;
+        input.print_warnings(&self.common, caller);
+        Ok(input)
+    }
 }
 
 fn text_bytes(schedule: &Schedule) -> u128 {
@@ -102,7 +104,7 @@ fn text_bytes(schedule: &Schedule) -> u128 {
     (schedule.steps() as u128) * PER_STEP as u128 + (spans as u128) * PER_SPAN as u128
 }
 
-fn table(args: &Common, rank: Option<usize>) -> Result<String> {
+fn table(args: &Common, rank: Option<usize>, caller: &Caller) -> Result<String> {
     let Some(kind) = args.collective() else {
         bail!("--table needs a COLLECTIVE, such as broadcast");
     };
@@ -113,7 +115,7 @@ fn table(args: &Common, rank: Option<usize>) -> Result<String> {
             (found.ok().and_then(|one| one.schedule_table), ranks)
         }
         _ => {
-            let task = PlanTask::new(args, kind)?;
+            let task = PlanTask::new(args, kind, caller)?;
             let shows = match &task.algorithms[..] {
                 [one] => one.schedule_table,
                 _ => None,

@@ -2,16 +2,19 @@
 
 pub(crate) use anyhow::{Context, Result, bail, ensure};
 
-pub(crate) use crate::args::{Common, clock_name};
+pub(crate) use crate::Command;
+pub(crate) use crate::answer::{Answer, Lines, answer, record};
+pub(crate) use crate::args::{Common, InputArgs, MachineArgs, clock_name};
 pub(crate) use crate::ask::{File, Form, Group, Output, Switch, Word, choices, forms, options};
-pub(crate) use crate::files::{name_of, read_text};
+pub(crate) use crate::caller::Caller;
+pub(crate) use crate::files::{FileKind, Source};
 pub(crate) use crate::forms::{
     Budget, ClockName, Core, Count, Deadline, KindName, OpName, PortNames, Ranks, RootName, Seed,
     Size, Sizes, Tolerance, TypeName,
 };
-pub(crate) use crate::input::{Input, show_cost};
-pub(crate) use crate::memory::ensure_memory;
-pub(crate) use crate::output::{self, record};
+pub(crate) use crate::input::{Input, ScheduleInfo, show_cost};
+pub(crate) use crate::memory::{LARGE_SCHEDULE, ensure_memory};
+pub(crate) use crate::output::{self, Skipped};
 pub(crate) use crate::progress::WorkBar;
 pub(crate) use crate::ranges::Ranges;
 pub(crate) use crate::site::{Engine, Site};
@@ -23,8 +26,9 @@ pub(crate) use oneport::run::{Clock, Element, ElementType, Place, Processes};
 pub(crate) use oneport::{CostModel, Error, Kind, Ports, Request, Schedule};
 pub(crate) use oneport_pictures::{Caption, Columns, SweepRow};
 pub(crate) use serde::Serialize;
-pub(crate) use std::collections::BTreeMap;
+pub(crate) use std::collections::{BTreeMap, BTreeSet};
 pub(crate) use std::io::Write;
 pub(crate) use std::path::{Path, PathBuf};
-pub(crate) use std::process::ExitCode;
+pub(crate) use std::sync::Arc;
+pub(crate) use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use std::time::Duration;

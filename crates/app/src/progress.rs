@@ -1,90 +1,72 @@
-//! Progress bar for long work, on standard error.
+//! How far long work is, for whoever asked for it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::caller::{Bar, Caller, Progress};
 
-use crate::host;
-use crate::output;
-use crate::stored::Progress;
-
-const MIN_DURATION: Duration = Duration::from_millis(300);
-
-/// A progress bar that appears only if the work takes long, and only on a terminal. The working
-/// thread draws it: a separate thread might fail to start under the system's limits.
+/// How far a piece of long work is. The working thread shows it: a separate thread might fail to
+/// start under the system's limits.
 #[derive(Debug)]
 pub(crate) struct WorkBar {
-    bar: ProgressBar,
-    start: Instant,
-    shown: AtomicBool,
-    /// Ends the work, if a program calls the command.
-    stop: Option<Arc<AtomicBool>>,
-    /// Where that program sees how far the work is.
+    now: Progress,
+    caller: Caller,
+    /// What a person sees.
+    bar: Option<Box<dyn Bar>>,
+    /// What a program sees, unless it sees other work of which this is a part.
     told: Option<Arc<Progress>>,
 }
 
 impl WorkBar {
-    /// Creates a bar of `length` units. `template` is its format, in the syntax of the crate
+    /// Begins work of `length` units, which is shown in a form in the syntax of the crate
     /// `indicatif`.
-    pub(crate) fn new(length: u64, template: &str) -> WorkBar {
-        let bar = ProgressBar::with_draw_target(Some(length), ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
-        }
+    pub(crate) fn new(caller: &Caller, length: u64, form: &str) -> WorkBar {
+        let told = caller.progress.clone();
+        let terminal = caller.terminal.as_ref().filter(|_| !caller.is_silent());
+        let now = Progress::default();
+        now.of.store(length, Ordering::Relaxed);
         WorkBar {
-            bar,
-            start: Instant::now(),
-            shown: AtomicBool::new(host::is_called()),
-            stop: host::stop(),
-            told: host::progress().filter(|told| !told.told.swap(true, Ordering::Relaxed)),
+            now,
+            caller: caller.clone(),
+            bar: terminal.map(|terminal| terminal.bar(form)),
+            told: told.filter(|told| !told.told.swap(true, Ordering::Relaxed)),
         }
     }
 
     pub(crate) fn add(&self, more: u64) {
-        if self.bar.position() == 0 {
-            // The preparation before the first unit does not count for the estimate of the
-            // remaining time.
-            self.bar.reset_eta();
-        }
-        self.bar.inc(more);
+        self.now.done.fetch_add(more, Ordering::Relaxed);
         self.show();
     }
 
     pub(crate) fn set<N: TryInto<u64>>(&self, done: N, of: N) {
-        self.bar.set_length(of.try_into().unwrap_or(u64::MAX));
-        self.bar.set_position(done.try_into().unwrap_or(u64::MAX));
+        let [done, of] = [done, of].map(|n| n.try_into().unwrap_or(u64::MAX));
+        self.now.of.store(of, Ordering::Relaxed);
+        self.now.done.store(done, Ordering::Relaxed);
         self.show();
     }
 
     /// Begins a part of the work with the given name and length; other parts may still go on.
     pub(crate) fn begin(&self, name: &str, length: u64) {
-        self.bar.inc_length(length);
+        self.now.of.fetch_add(length, Ordering::Relaxed);
         self.name(name);
     }
 
     pub(crate) fn name(&self, name: &str) {
-        self.bar.set_message(name.to_owned());
+        self.now.rename(name);
         self.show();
     }
 
     pub(crate) fn finish(&self) {
-        self.bar.finish_and_clear();
+        self.bar.iter().for_each(|bar| bar.finish());
     }
 
     fn show(&self) {
-        host::end_if(self.stop.as_deref());
-        if let Some(told) = &self.told {
-            told.set(&self.bar);
+        if self.caller.is_program() && self.caller.stop.load(Ordering::Relaxed) {
+            // The end of the thread, without a message.
+            std::panic::resume_unwind(Box::new("stopped"));
         }
-        if !output::is_silent()
-            && self.start.elapsed() >= MIN_DURATION
-            && !self.shown.swap(true, Ordering::Relaxed)
-        {
-            self.bar.set_draw_target(ProgressDrawTarget::stderr());
-            self.bar.tick();
-        }
+        self.told.iter().for_each(|told| told.follow(&self.now));
+        self.bar.iter().for_each(|bar| bar.show(&self.now));
     }
 }
 

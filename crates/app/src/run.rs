@@ -5,25 +5,16 @@ mod limits;
 mod report;
 mod sweep;
 
-use std::io::Write;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
-use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::Result;
-use oneport::run::{Clock, Workers};
+use oneport::run::Workers;
 
 use self::job::RunJob;
 pub(crate) use self::limits::memory_of_schedule;
 pub(crate) use self::report::{LibraryTimes, WallSummary};
 use self::sweep::RunSweep;
-use crate::args::{Common, InputArgs};
-use crate::ask::{File, Group, Output, Switch, choices, forms, options};
 use crate::draw::FrameArgs;
-use crate::forms::{ClockName, Core, Count, Deadline};
-use crate::ranges::Ranges;
-use crate::site::{Engine, Site};
+use crate::prelude::*;
 
 options! {
     /// Run a schedule on pinned threads with real data, and verify the result.
@@ -124,7 +115,7 @@ do not touch."]
         csv: Option<PathBuf> = Output { heading: Some("Run") },
 
         /// Compare with the table that an earlier run wrote with --csv
-        baseline: Option<PathBuf> = File { heading: Some("Run") },
+        baseline: Option<Source> = File { heading: Some("Run") },
     }
 }
 
@@ -145,14 +136,19 @@ forms! {
     WorkersName: Workers = "WORKERS", of [("ranks", "", Workers::Ranks), ("cores", "", Workers::Cores)];
 }
 
-/// Runs, verifies and prints.
-pub(crate) fn run(args: &RunArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    if args.is_table() {
-        let table = site.perform(RunSweep::new(args, site))?;
-        return table.print(out);
+impl Command for RunArgs {
+    fn engine(&self) -> Option<Engine> {
+        self.engine
     }
-    let done = site.perform(RunJob::new(args, site))?;
-    done.print(args, out)
+
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        if self.is_table() {
+            let table = site.perform(RunSweep::new(self, site))?;
+            return table.answer(&site.caller);
+        }
+        let done = site.perform(RunJob::new(self, site))?;
+        done.answer(self, &site.caller)
+    }
 }
 
 impl RunArgs {
@@ -168,12 +164,12 @@ impl RunArgs {
     }
 
     /// Where the ranks run.
-    pub(crate) fn engine(&self) -> Engine {
-        Engine::given_or_implied(self.engine)
+    fn place(&self) -> Engine {
+        self.engine.unwrap_or(Engine::Threads)
     }
 
     fn mode(&self) -> &'static str {
-        match self.engine() {
+        match self.place() {
             Engine::Mpi => "processes",
             Engine::Threads if self.workers == Workers::Cores => "folded",
             Engine::Threads => "threads",

@@ -34,7 +34,8 @@ impl Form for SchemaName {
     }
 }
 
-pub(crate) fn run(args: &SchemaArgs, out: &mut dyn Write) -> Result<()> {
-    out.write_all(schema::schema(&args.name)?.as_bytes())?;
-    Ok(())
+impl Command for SchemaArgs {
+    fn answer(&self, _: &mut Site) -> Result<Answer> {
+        Ok(schema::schema(&self.name)?.into())
+    }
 }

@@ -3,10 +3,6 @@
 mod explain;
 mod stream;
 
-use std::io::Write;
-use std::process::ExitCode;
-
-use anyhow::{Result, bail};
 use oneport::internal::budget::memory::TIMED_STEP_BYTES;
 use oneport::plan::registry::Planned;
 use oneport::plan::segments::Published;
@@ -14,21 +10,13 @@ use oneport::plan::space::Variant;
 use oneport::rules::NodeKind;
 use oneport::simulate::bounds::LowerBounds;
 use oneport::simulate::{Simulation, Timed};
-use oneport::{CostModel, Schedule};
-use oneport_pictures::{Columns, SweepRow};
-use serde::Serialize;
 
 use self::explain::{Asked, AskedFor};
-use crate::args::Common;
-use crate::ask::{Group, Switch, options};
-use crate::input::{Input, show_cost};
 use crate::levels::{self, Level};
-use crate::memory::ensure_memory;
-use crate::output::{self, record};
-use crate::progress::WorkBar;
+use crate::prelude::*;
 use crate::sweep::{Point, SweepArgs};
 use crate::task::{bar_length, finite};
-use crate::units::{Number, cut_into, number, show_bytes};
+use crate::units::cut_into;
 
 options! {
     /// Time a schedule exactly in the cost model.
@@ -104,29 +92,31 @@ struct RankTotals {
     busy: Vec<Number>,
 }
 
-/// Simulates and prints.
-pub(crate) fn run(args: &SimulateArgs, out: &mut dyn Write) -> Result<ExitCode> {
-    args.sweep.writable()?;
-    let table = args.sweep.table(&args.common);
-    if args.common.points().len() > 1 {
-        if args.wants_steps() {
-            bail!("--ranks-table, --critical-path and --explain are for one schedule, not a table");
+impl Command for SimulateArgs {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let caller = &site.caller;
+        self.sweep.writable(caller)?;
+        let table = self.sweep.table(&self.common, caller);
+        if self.common.points().len() > 1 {
+            if self.wants_steps() {
+                bail!(
+                    "--ranks-table, --critical-path and --explain are for one schedule, not a table"
+                );
+            }
+            return table.fill(false, |point, _| {
+                let args = SimulateArgs {
+                    common: point.clone(),
+                    ..self.clone()
+                };
+                Ok(Simulated::of(&args, caller)?.point())
+            });
         }
-        return table.fill(out, false, |point, _| {
-            let args = SimulateArgs {
-                common: point.clone(),
-                ..args.clone()
-            };
-            Ok(Simulated::of(&args)?.point())
-        });
+        let found = Simulated::of(self, caller)?;
+        let answer = answer(caller, self.common.json, &found.json(self), |out| {
+            found.print(self, out)
+        })?;
+        table.finish(answer, found.point())
     }
-    let found = Simulated::of(args)?;
-    let mut text = Vec::new();
-    output::answer(&mut text, args.common.json, &found.json(args), |out| {
-        found.print(args, out)
-    })?;
-    table.finish(out, found.point(), &text)?;
-    Ok(ExitCode::SUCCESS)
 }
 
 impl SimulateArgs {
@@ -138,12 +128,12 @@ impl SimulateArgs {
 
 impl Simulated {
     /// Times the schedule that the options describe.
-    fn of(args: &SimulateArgs) -> Result<Simulated> {
-        let input = match stream::input(args)? {
+    fn of(args: &SimulateArgs, caller: &Caller) -> Result<Simulated> {
+        let input = match stream::input(args, caller)? {
             Some(input) => input,
             None => {
-                let mut input = args.common.input()?;
-                input.print_warnings(&args.common);
+                let mut input = args.common.input(caller)?;
+                input.print_warnings(&args.common, caller);
                 input.map(Planned::Stored)
             }
         };
@@ -153,6 +143,7 @@ impl Simulated {
             Planned::Streamed { .. } => None,
         };
         let progress = WorkBar::new(
+            caller,
             0,
             "timing {wide_bar} {percent}% of {human_len} transfers, {eta} left",
         );
@@ -179,7 +170,7 @@ impl Simulated {
         let series = input.series.as_ref().zip(stored);
         let series = series.and_then(|(series, schedule)| {
             let bound = series.min_time(schedule);
-            let unknown = |e| output::note(&format!("the series has no known bound: {e}"));
+            let unknown = |e| caller.note(format!("the series has no known bound: {e}"));
             bound.map_err(unknown).ok()
         });
         // Formulas and published times are those of nodes whose ranks share no ports.
@@ -330,7 +321,7 @@ impl Simulated {
         }
     }
 
-    fn print(&self, args: &SimulateArgs, out: &mut dyn Write) -> Result<()> {
+    fn print(&self, args: &SimulateArgs, out: &mut Lines) -> Result<()> {
         let unit = self.input.unit;
         let mut summary = self.input.summary();
         summary.push(("time", unit.show(self.timed.time)));
@@ -425,7 +416,7 @@ impl Simulated {
         text
     }
 
-    fn ranks_table(&self, out: &mut dyn Write, ranks: &[RankTotals]) -> Result<()> {
+    fn ranks_table(&self, out: &mut Lines, ranks: &[RankTotals]) -> Result<()> {
         let (ports, unit) = (self.input.schedule.ports(), self.input.unit);
         let times = &self.timed.rank_times;
         let mut columns = Columns::<usize>::default()

@@ -4,20 +4,20 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use oneport::internal::launch;
-use oneport::mpi::{World, is_launched};
+use oneport::mpi::World;
 use oneport::run::{Element, Outcome, Place, Processes, Run, Teams};
 use oneport::{Error, ErrorKind};
 use signal_hook::consts::SIGTERM;
 
+use crate::answer::{FoundWrong, exit_code};
 use crate::ask::choices;
+use crate::caller::Caller;
 use crate::files;
-use crate::host;
-use crate::output::{self, FoundWrong};
 
 choices! {
     /// `--engine`.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub(crate) enum Engine {
+    pub enum Engine {
         /// Threads of this process.
         Threads = "threads",
         /// The processes that `mpirun` or `srun` started.
@@ -26,17 +26,6 @@ choices! {
 }
 
 impl Engine {
-    /// The given engine, or the one that the launch of this process implies.
-    pub(crate) fn given_or_implied(given: Option<Engine>) -> Engine {
-        Engine::if_any(given).unwrap_or(Engine::Threads)
-    }
-
-    /// The given engine, or MPI if a launcher started this process.
-    pub(crate) fn if_any(given: Option<Engine>) -> Option<Engine> {
-        let implied = || is_launched() && !host::is_called();
-        given.or_else(|| implied().then_some(Engine::Mpi))
-    }
-
     pub(crate) fn name(self) -> &'static str {
         match self {
             Engine::Threads => "threads",
@@ -45,14 +34,9 @@ impl Engine {
     }
 }
 
-/// Whether this process has nothing to say: another one of the launch speaks for all.
-pub(crate) fn is_silent() -> bool {
-    launch::rank().is_some_and(|rank| rank > 0)
-}
-
 /// Ends a process that cannot join the others of its launch. They wait for it in the library, where
 /// only a signal that ends this one reaches them: launchers may take an exit code for a normal end.
-fn end_all(error: &str) -> ! {
+pub fn end_all(caller: &Caller, error: &str) -> ! {
     /// Mostly all processes of a host fail for the same reason: the first one ends the others
     /// before they say it again.
     const PRECEDENCE: Duration = Duration::from_secs(1);
@@ -62,57 +46,17 @@ fn end_all(error: &str) -> ! {
         std::thread::sleep(PRECEDENCE);
     }
     let rank = launch::rank().unwrap_or_default();
-    output::error(&format!("{error} (process {rank})"));
+    caller.say("error", &format!("{error} (process {rank})"));
     std::thread::sleep(PASSING_ON);
     let _ = signal_hook::low_level::raise(SIGTERM);
     std::process::exit(2);
 }
 
-/// What is wrong with arguments, without the advice that follows.
-pub(crate) fn sentence(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let text = text.split("\n\n").next().unwrap_or_default();
-    let text = text.strip_prefix("error: ").unwrap_or(text);
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Ends this process because of its arguments. Other processes of the launch, whose arguments may
-/// be right, wait for this one: it joins them to tell them, and one message is seen.
-pub(crate) fn exit(error: &clap::Error) -> ! {
-    /// Grace for peers that run a command without MPI.
-    const PATIENCE: Duration = Duration::from_secs(10);
-    if error.use_stderr() && launch::has_others() {
-        let text = sentence(error);
-        let own = text.clone();
-        std::thread::spawn(move || {
-            std::thread::sleep(PATIENCE);
-            end_all(&own);
-        });
-        let mut world = World::join().unwrap_or_else(|_| end_all(&text));
-        let agreed = world.agree::<()>(Err(ErrorKind::Usage(text.clone()).into()));
-        let agreed = agreed.map_or_else(|error| error.to_string(), |()| String::new());
-        if world.rank() == 0 {
-            // Its own arguments are wrong, as all are: the whole of what there is to say.
-            if agreed == text {
-                output::show(error);
-            } else {
-                output::error(&agreed);
-            }
-        }
-        drop(world);
-        std::process::exit(error.exit_code());
-    }
-    if is_silent() {
-        std::process::exit(error.exit_code());
-    }
-    output::show(error);
-    std::process::exit(error.exit_code())
-}
-
 /// Where ranks run. What a method says of all processes holds for this one alone if ranks are
 /// threads.
-#[derive(Debug, Default)]
-pub(crate) struct Site {
+#[derive(Debug)]
+pub struct Site {
+    pub(crate) caller: Caller,
     pub(crate) world: Option<World>,
     pub(crate) teams: Teams,
 }
@@ -164,23 +108,32 @@ pub(crate) trait Job: Sized {
 }
 
 impl Site {
-    /// Joins the other processes, if ranks are processes. All but the first one are silent then.
-    pub(crate) fn join(&mut self, engine: Option<Engine>) -> Result<()> {
+    /// Here, where ranks are threads.
+    pub fn new(caller: Caller) -> Site {
+        Site {
+            caller,
+            world: None,
+            teams: Teams::default(),
+        }
+    }
+
+    /// Joins the other processes that perform a command, if ranks are processes. All but the first
+    /// one are silent then.
+    pub fn join(&mut self, engine: Option<Engine>, command: &str) -> Result<()> {
         if engine != Some(Engine::Mpi) {
             return Ok(());
         }
         self.world = match World::join() {
-            Err(error) if launch::has_others() => end_all(&error.to_string()),
+            Err(error) if launch::has_others() => end_all(&self.caller, &error.to_string()),
             joined => Some(joined?),
         };
         if !self.speaks() {
-            output::silence();
+            self.caller.silence();
         }
         files::every_process_reads();
-        // A process with wrong arguments says so here: see `exit`.
+        // A process with wrong arguments says so here.
         self.agree(Ok(()))?;
-        let command = host::arguments().into_iter().next().unwrap_or_default();
-        self.ensure_same(format!("runs the command {}", command.display()))
+        self.ensure_same(format!("runs the command {command}"))
     }
 
     /// Performs a job. Here alone the processes of a launch agree: on what each has prepared, that
@@ -210,7 +163,7 @@ impl Site {
             Ok(result) => (Ok(result), None),
             Err(error) => {
                 let text = format!("{error:#}");
-                let kind = match output::exit_code(&error) {
+                let kind = match exit_code(&error) {
                     2 => ErrorKind::Usage(text),
                     _ => ErrorKind::Wrong(text),
                 };
@@ -244,7 +197,7 @@ impl Site {
         if let Some(processes) = self.world.as_ref().map(World::size)
             && ranks < processes
         {
-            output::note(&format!(
+            self.caller.note(format!(
                 "{ranks} of {processes} processes are ranks, the others wait"
             ));
         }

@@ -1,9 +1,5 @@
-//! What a program that calls the command keeps: schedules, and how far a call is.
+//! Schedules that a program keeps.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
-
-use indicatif::ProgressBar;
 use oneport::{CostModel, Schedule};
 use serde::{Deserialize, Serialize};
 
@@ -53,34 +49,4 @@ pub(crate) struct MadeBy {
     pub(crate) segmented: bool,
     /// Bytes of the largest segment, and of the vector it is a part of.
     pub(crate) segment: Option<(u64, u64)>,
-}
-
-/// How far the work of a call is, for the program that made it.
-#[derive(Debug, Default)]
-pub struct Progress {
-    done: AtomicU64,
-    of: AtomicU64,
-    name: Mutex<String>,
-    /// Whether work tells: parts of it do not.
-    pub(crate) told: AtomicBool,
-}
-
-impl Progress {
-    /// Units of work that are done, of how many (0: not known), and what is in work.
-    pub fn get(&self) -> (u64, u64, String) {
-        let name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
-        let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        (of(&self.done), of(&self.of), name.clone())
-    }
-
-    pub(crate) fn set(&self, bar: &ProgressBar) {
-        self.done.store(bar.position(), Ordering::Relaxed);
-        let length = bar.length().unwrap_or_default();
-        self.of.store(length, Ordering::Relaxed);
-        let mut name = self.name.lock().unwrap_or_else(PoisonError::into_inner);
-        let message = bar.message();
-        if *name != message {
-            *name = message;
-        }
-    }
 }

@@ -3,22 +3,19 @@
 
 mod table;
 
-use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use oneport_pictures::shell::Heading;
 use oneport_pictures::{Quantity, Sweep, plot};
 use serde::Deserialize;
 
+use crate::answer::json;
 use crate::draw::FrameArgs;
-use crate::files::{self, FileKind};
+use crate::files;
 use crate::forms::parse_kind;
-use crate::host;
-use crate::output::{Skipped, VERSION, command, escape};
+use crate::output::{VERSION, escape};
 use crate::prelude::*;
-use crate::tune::stop_on_signals;
+use crate::units::show_ports;
 
 options! {
     /// Where a table of times goes besides standard output.
@@ -107,6 +104,7 @@ struct Origin {
 pub(crate) struct Table<'a> {
     common: &'a Common,
     args: &'a SweepArgs,
+    caller: &'a Caller,
     collective: String,
     costs: String,
     ports: String,
@@ -137,7 +135,7 @@ impl Common {
 }
 
 impl SweepArgs {
-    pub(crate) fn writable(&self) -> Result<()> {
+    pub(crate) fn writable(&self, caller: &Caller) -> Result<()> {
         let kinds = self.output.iter().map(|path| kind_of(path));
         let kinds: Vec<FileKind> = kinds.collect::<Result<_>>()?;
         let has = |kind| kinds.contains(&kind);
@@ -154,7 +152,7 @@ impl SweepArgs {
             .iter()
             .map(|path| ("-o", Some(&**path)))
             .collect();
-        output::writable(&outputs)
+        caller.writable(&outputs)
     }
 
     pub(crate) fn writes_page(&self) -> bool {
@@ -162,7 +160,7 @@ impl SweepArgs {
         self.output.iter().any(is_page)
     }
 
-    pub(crate) fn table<'a>(&'a self, common: &'a Common) -> Table<'a> {
+    pub(crate) fn table<'a>(&'a self, common: &'a Common, caller: &'a Caller) -> Table<'a> {
         let ranks = |point: &Common| point.ranks().ok().flatten();
         Table {
             // Only a CSV file keeps it, so nothing is read ahead of the command for others.
@@ -171,6 +169,7 @@ impl SweepArgs {
             }),
             common,
             args: self,
+            caller,
             collective: String::new(),
             costs: String::new(),
             ports: String::new(),
@@ -189,36 +188,31 @@ impl SweepArgs {
     }
 
     /// Digest of the version and of the input files (`{p}` in a name expanded to these numbers of
-    /// ranks), outputs excluded. What can be read only once is read where an option names it as a
-    /// file: other words may happen to be the names of pipes.
+    /// ranks).
     fn inputs(&self, common: &Common, ranks: &BTreeSet<Option<usize>>) -> String {
         let mut digest = DefaultHasher::new();
         VERSION.hash(&mut digest);
-        let arguments = host::arguments().into_iter();
-        let arguments: Vec<_> = arguments
-            .map(|a| a.to_string_lossy().into_owned())
-            .collect();
-        let words = arguments
-            .iter()
-            .flat_map(|argument| argument.split(['=', ',']));
-        for word in words.filter(|word| !self.output.iter().any(|path| path == Path::new(word))) {
+        for source in common.inputs() {
             for p in ranks {
-                let name = p.map_or(word.to_string(), |p| word.replace("{p}", &p.to_string()));
-                let content = files::existing(Path::new(&name));
-                content.and_then(Result::ok).hash(&mut digest);
+                let name = source.path().to_string_lossy();
+                let family = p.filter(|_| name.contains("{p}"));
+                let of_ranks = family.map(|p| Source::named(name.replace("{p}", &p.to_string())));
+                // Whoever needs it reports the error.
+                of_ranks
+                    .as_ref()
+                    .unwrap_or(source)
+                    .read()
+                    .ok()
+                    .hash(&mut digest);
             }
-        }
-        for path in common.inputs().filter(|path| !path.is_file()) {
-            // Whoever needs it reports the error.
-            files::read_text(path).ok().hash(&mut digest);
         }
         format!("{:016x}", digest.finish())
     }
 
-    fn known(&self, inputs: &str) -> Result<Vec<(Origin, SweepRow)>> {
+    fn known(&self, inputs: &str, caller: &Caller) -> Result<Vec<(Origin, SweepRow)>> {
         let there = self
             .csv()
-            .and_then(|path| Some((path, files::existing(path)?)));
+            .and_then(|path| Some((path, files::existing(caller, path)?)));
         let Some((path, text)) = there else {
             return Ok(Vec::new());
         };
@@ -235,7 +229,6 @@ impl SweepArgs {
             };
             reader.records().map(row).collect()
         };
-        let own = command();
         let name = path.display();
         let other = || {
             anyhow::anyhow!(
@@ -249,13 +242,15 @@ impl SweepArgs {
         {
             return Err(other());
         }
-        let is_own = rows.iter().all(|(origin, _)| origin.command == own);
+        let is_own = rows
+            .iter()
+            .all(|(origin, _)| *origin.command == *caller.command);
         // Measured times are not thrown away.
         let is_cheap = rows.iter().all(|(_, row)| row.median.is_none());
         match rows.iter().all(|(origin, _)| origin.inputs == inputs) {
             true if is_own => Ok(rows),
             false if is_own && is_cheap => {
-                output::note(&format!(
+                caller.note(format!(
                     "{name} is written anew: what the command reads has changed"
                 ));
                 Ok(Vec::new())
@@ -304,16 +299,16 @@ impl Table<'_> {
     /// on there, unless ranks are processes, which might have other files and signals.
     pub(crate) fn fill(
         mut self,
-        out: &mut dyn Write,
         are_processes: bool,
         mut each: impl FnMut(&Common, &AtomicBool) -> Result<Point>,
-    ) -> Result<ExitCode> {
-        let points = self.common.points();
+    ) -> Result<Answer> {
+        let (points, caller) = (self.common.points(), self.caller);
         let (known, stop) = match are_processes {
             true => (Vec::new(), Arc::default()),
-            false => (self.args.known(&self.inputs)?, stop_on_signals()?),
+            false => (self.args.known(&self.inputs, caller)?, caller.stop()?),
         };
         let bar = WorkBar::new(
+            caller,
             points.len() as u64,
             "{wide_bar} {pos}/{len} points, {eta} left",
         );
@@ -325,7 +320,7 @@ impl Table<'_> {
             if origin.time_unit == Unit::Nanoseconds.name() {
                 self.sweep.unit = Unit::Nanoseconds;
             }
-            output::note(&format!("{} rows are known from the CSV file", known.len()));
+            caller.note(format!("{} rows are known from the CSV file", known.len()));
         }
         let known = known.into_iter().map(|(_, row)| row);
         self.sweep.rows = known.collect();
@@ -360,7 +355,7 @@ impl Table<'_> {
                 }
             }
             if let Some(path) = self.args.csv() {
-                output::write_file(path, &output::csv(self.lines(true))?)?;
+                caller.write_file(path, &output::csv(self.lines(true))?)?;
             }
             bar.add(1);
         }
@@ -373,35 +368,34 @@ impl Table<'_> {
                 0 => String::new(),
                 n => format!(" and {n} other points"),
             };
-            output::note(&format!("{first}{others} left out: {why}"));
+            caller.note(format!("{first}{others} left out: {why}"));
         }
         let complete = self.sweep.rows.clone();
         if let Some(partial) = partial {
             self.add(partial);
         }
         self.ensure_shown(&complete)?;
-        output::answer(out, self.common.json, &self.json(), |out| self.print(out))?;
+        let answer = answer(caller, self.common.json, &self.json(), |out| {
+            self.print(out)
+        })?;
         self.sweep.rows = complete;
-        if left == 0 || !self.sweep.rows.is_empty() {
-            self.write()?;
-        }
+        let answer = match left == 0 || !self.sweep.rows.is_empty() {
+            true => answer.and(self.write()),
+            false => answer,
+        };
         if left == 0 {
-            return Ok(ExitCode::SUCCESS);
+            return Ok(answer);
         }
         let csv = match self.args.csv() {
             Some(path) => format!("the same command continues from {}", path.display()),
             None => "with -o FILE.csv the same command could continue there".into(),
         };
-        output::note(&format!("interrupted, {left} points are left: {csv}"));
-        Ok(ExitCode::from(130))
+        Ok(answer.interrupted(format!("interrupted, {left} points are left: {csv}")))
     }
 
     fn add(&mut self, point: Point) {
         self.collective = point.collective.into();
-        self.ports = match point.ports.k() {
-            1 => point.ports.name().into(),
-            k => format!("{} x {k}", point.ports.name()),
-        };
+        self.ports = show_ports(point.ports.name(), point.ports.k());
         self.costs = point.costs;
         self.sweep.unit = point.unit;
         let first = point.rows.first().map(|row| (row.ranks, row.bytes));
@@ -469,7 +463,7 @@ impl Table<'_> {
                     least_rank (optional): row.late.map(|_| row.least_rank),
                     p95_time (optional): row.p95.map(Number),
                     worst_time (optional): row.worst.map(Number),
-                    command: command(),
+                    command: &*self.caller.command,
                     inputs (optional): of_csv.then_some(&self.inputs),
                 }
             })
@@ -488,12 +482,11 @@ impl Table<'_> {
         }
     }
 
-    /// The table of one point, whose answer is `text`: prints that and writes the files.
-    pub(crate) fn finish(mut self, out: &mut dyn Write, point: Point, text: &[u8]) -> Result<()> {
+    /// The table of one point, which is answered: writes the files.
+    pub(crate) fn finish(mut self, answer: Answer, point: Point) -> Result<Answer> {
         self.add(point);
         self.ensure_shown(&self.sweep.rows)?;
-        out.write_all(text)?;
-        self.write()
+        Ok(answer.and(self.write()))
     }
 
     /// Refuses a quantity that no row has, before anything is printed.
@@ -511,11 +504,7 @@ impl Table<'_> {
         for path in &self.args.output {
             let content = match kind_of(path)? {
                 FileKind::Csv => output::csv(self.lines(true))?,
-                FileKind::Json => {
-                    let mut text = Vec::new();
-                    output::json(&mut text, &self.json())?;
-                    text
-                }
+                FileKind::Json => json(&self.json())?.into_bytes(),
                 FileKind::Markdown => self.for_papers()?.markdown().into_bytes(),
                 FileKind::Tex => self.tex()?.into_bytes(),
                 FileKind::Svg => {
@@ -524,7 +513,7 @@ impl Table<'_> {
                     if let Some(top) = self.args.top.filter(|&top| top < all) {
                         caption = caption.line(format!("the {top} fastest of {all}"));
                     }
-                    let caption = caption.source(output::provenance());
+                    let caption = caption.source(self.caller.provenance());
                     let caption = self.args.frame.caption(caption);
                     let quantity = self.args.show.map(Show::quantity).unwrap_or_default();
                     let picture = plot(&self.sweep, quantity, self.args.top, &caption);
@@ -532,7 +521,7 @@ impl Table<'_> {
                 }
                 FileKind::Html => self.page().into_bytes(),
             };
-            output::write_named(path, &content)?;
+            self.caller.write_named(path, &content)?;
         }
         Ok(())
     }
@@ -540,7 +529,7 @@ impl Table<'_> {
     fn page(&self) -> String {
         let mut summary = vec![("ports", self.ports.clone()), ("costs", self.costs.clone())];
         if !self.args.frame.plain {
-            summary.extend(output::origin(oneport_measure::now()));
+            summary.extend(self.caller.origin(oneport_measure::now()));
         }
         self.sweep.page(&Heading {
             title: format!("oneport {}", self.title()),
@@ -549,7 +538,7 @@ impl Table<'_> {
         })
     }
 
-    fn print(&self, out: &mut dyn Write) -> Result<()> {
+    fn print(&self, out: &mut Lines) -> Result<()> {
         writeln!(
             out,
             "{}\n{} ports, {}\n",

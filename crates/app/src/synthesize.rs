@@ -4,28 +4,19 @@ mod table;
 
 use std::cell::Cell;
 use std::ffi::OsStr;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use oneport::Collective;
 use oneport::machine::Links;
-use oneport::{Collective, Kind, Ports, Schedule};
 use oneport_synthesis::{Answer, Certificate, Options, Problem, Step, synthesize};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::ask::{File, Output, Switch, options};
-use crate::files::{name_of, read_text};
-use crate::forms::{Budget, Count, KindName, PortNames, RankNumber, Ranks};
+use crate::answer;
+use crate::forms::RankNumber;
 use crate::memory::available_memory;
-use crate::output::{self, record};
 use crate::plan;
-use crate::ranges::Ranges;
-use crate::tune::stop_on_signals;
-use crate::units::counted;
+use crate::prelude::*;
 
 options! {
     /// Find a schedule of the fewest rounds, and prove that none is shorter
@@ -69,7 +60,7 @@ to each carries in a round. Ctrl-C and --budget end the search with what is know
         telephone: bool = Switch { conflicts: &["ports", "ported"] },
 
         /// Who may send to whom: a JSON file [default: all to all]
-        graph: Option<PathBuf> = File,
+        graph: Option<Source> = File,
 
         /// A message carries one item, of as many as this in a vector or block [default: all that
         /// is known]
@@ -103,65 +94,70 @@ to each carries in a round. Ctrl-C and --budget end the search with what is know
     }
 }
 
-pub(crate) fn run(args: &SynthesizeArgs, out: &mut dyn Write) -> Result<ExitCode> {
-    let to_file = output::file_of(args.output.as_deref());
-    let [cnf, drat] =
-        ["cnf", "drat"].map(|kind| args.proof.as_ref().map(|name| proof_file(name, kind)));
-    output::writable(&[
-        ("-o", to_file),
-        ("--proof", cnf.as_deref()),
-        ("--proof", drat.as_deref()),
-    ])?;
-    let stopped = stop_on_signals()?;
-    if args.table {
-        return table::run(args, to_file, &stopped, out);
-    }
-    let problem = args.problem()?;
-    let (answer, seconds) = search(&problem.0, args, args.proof.is_some(), &stopped)?;
-    if let Some(name) = &args.proof {
-        write_proof(&answer, name)?;
-    }
-    if let (Some(path), Some(schedule)) = (to_file, &answer.schedule) {
-        output::write_named(path, schedule.to_json().as_bytes())?;
-    }
-    let text = |out: &mut dyn Write| {
-        writeln!(out, "{}", verdict(&answer, args.rounds, seconds))?;
-        if let Some(row) = answer.row {
-            writeln!(
-                out,
-                "best algorithm of the registry: {}",
-                counted(row, "round")
-            )?;
+impl Command for SynthesizeArgs {
+    fn answer(&self, site: &mut Site) -> Result<answer::Answer> {
+        let caller = &site.caller;
+        let to_file = output::file_of(self.output.as_deref());
+        let [cnf, drat] =
+            ["cnf", "drat"].map(|kind| self.proof.as_ref().map(|name| proof_file(name, kind)));
+        caller.writable(&[
+            ("-o", to_file),
+            ("--proof", cnf.as_deref()),
+            ("--proof", drat.as_deref()),
+        ])?;
+        let stopped = caller.stop()?;
+        if self.table {
+            return table::run(self, to_file, &stopped, caller);
         }
-        match &answer.schedule {
-            Some(schedule) if to_file.is_none() => write!(out, "{}", plan::rounds(schedule)?)?,
-            _ => {}
+        let problem = self.problem()?;
+        let (answer, seconds) = search(&problem.0, self, self.proof.is_some(), &stopped, caller)?;
+        if let Some(name) = &self.proof {
+            write_proof(&answer, name, caller)?;
         }
-        Ok(())
-    };
-    let json = answer.schedule.as_ref().map(Schedule::to_json);
-    let json = json.map(RawValue::from_string).transpose()?;
-    let report = record! {
-        collective: problem.1,
-        ranks: problem.2,
-        // Of the schedule; null if none was found.
-        rounds: answer.upper,
-        lower: answer.lower,
-        optimal: answer.is_optimal(),
-        // Why fewer are impossible.
-        lower_by: match answer.certificate {
-            Certificate::Formula => "formula",
-            Certificate::Refuted { .. } => "unsat",
-        },
-        best_algorithm_rounds: answer.row,
-        schedule: json,
-    };
-    output::answer(out, args.json, &report, text)?;
-    Ok(exit_code(&stopped))
+        if let (Some(path), Some(schedule)) = (to_file, &answer.schedule) {
+            caller.write_named(path, schedule.to_json().as_bytes())?;
+        }
+        let text = |out: &mut Lines| {
+            writeln!(out, "{}", verdict(&answer, self.rounds, seconds))?;
+            if let Some(row) = answer.row {
+                writeln!(
+                    out,
+                    "best algorithm of the registry: {}",
+                    counted(row, "round")
+                )?;
+            }
+            match &answer.schedule {
+                Some(schedule) if to_file.is_none() => write!(out, "{}", plan::rounds(schedule)?)?,
+                _ => {}
+            }
+            Ok(())
+        };
+        let json = answer.schedule.as_ref().map(Schedule::to_json);
+        let json = json.map(RawValue::from_string).transpose()?;
+        let report = record! {
+            collective: problem.1,
+            ranks: problem.2,
+            // Of the schedule; null if none was found.
+            rounds: answer.upper,
+            lower: answer.lower,
+            optimal: answer.is_optimal(),
+            // Why fewer are impossible.
+            lower_by: match answer.certificate {
+                Certificate::Formula => "formula",
+                Certificate::Refuted { .. } => "unsat",
+            },
+            best_algorithm_rounds: answer.row,
+            schedule: json,
+        };
+        Ok(answer::Answer {
+            exit_code: exit_code(&stopped),
+            ..answer::answer(caller, self.json, &report, text)?
+        })
+    }
 }
 
-fn exit_code(stopped: &AtomicBool) -> ExitCode {
-    ExitCode::from(u8::from(stopped.load(Ordering::Relaxed)) * 130)
+fn exit_code(stopped: &AtomicBool) -> u8 {
+    u8::from(stopped.load(Ordering::Relaxed)) * 130
 }
 
 fn verdict(answer: &Answer, asked: Option<usize>, seconds: f64) -> String {
@@ -210,12 +206,13 @@ fn search(
     args: &SynthesizeArgs,
     prove: bool,
     stopped: &AtomicBool,
+    caller: &Caller,
 ) -> Result<(Answer, f64)> {
     let start = Instant::now();
     let late = || args.budget.is_some_and(|budget| start.elapsed() >= budget);
     // Short searches say nothing.
     let is_long = || !args.table && start.elapsed() > Duration::from_millis(500);
-    let memory = Memory::new();
+    let memory = Memory::new(caller);
     let asked = Cell::new(None);
     let progress = |step: Step| {
         let (rounds, what) = match step {
@@ -230,14 +227,14 @@ fn search(
             Step::Open(rounds) => (rounds, "open, the search was stopped"),
         };
         if is_long() {
-            output::note(&format!("{}: {what}", counted(rounds, "round")));
+            caller.note(format!("{}: {what}", counted(rounds, "round")));
         }
     };
     let stop = || {
         if is_long()
             && let Some(asked) = asked.take()
         {
-            output::note(&asked);
+            caller.note(&asked);
         }
         stopped.load(Ordering::Relaxed) || late() || memory.is_short()
     };
@@ -254,15 +251,17 @@ fn search(
 }
 
 /// The memory that a search may use: what a solver learns and the text of its proof grow with time.
-struct Memory {
+struct Memory<'a> {
+    caller: &'a Caller,
     at_start: Option<u64>,
     looked: Cell<Instant>,
     is_short: Cell<bool>,
 }
 
-impl Memory {
-    fn new() -> Memory {
+impl Memory<'_> {
+    fn new(caller: &Caller) -> Memory<'_> {
         Memory {
+            caller,
             at_start: available_memory(),
             looked: Cell::new(Instant::now()),
             is_short: Cell::new(false),
@@ -278,7 +277,7 @@ impl Memory {
             self.is_short
                 .set(left.is_some_and(|(now, start)| now < start / 10));
             if self.is_short.get() {
-                output::note("the search ends: little memory is left");
+                self.caller.note("the search ends: little memory is left");
             }
         }
         self.is_short.get()
@@ -286,9 +285,9 @@ impl Memory {
 }
 
 /// Writes the formula and its refutation; with steps, those of each way to divide the rounds.
-fn write_proof(answer: &Answer, name: &Path) -> Result<()> {
+fn write_proof(answer: &Answer, name: &Path, caller: &Caller) -> Result<()> {
     let Certificate::Refuted { proofs, .. } = &answer.certificate else {
-        output::note("no proof is written: a formula gives the bound, not the solver");
+        caller.note("no proof is written: a formula gives the bound, not the solver");
         return Ok(());
     };
     for (part, (formula, proof)) in (1..).zip(proofs) {
@@ -297,7 +296,7 @@ fn write_proof(answer: &Answer, name: &Path) -> Result<()> {
                 1 => kind.to_string(),
                 _ => format!("{part}.{kind}"),
             };
-            output::write_named(&proof_file(name, &kind), text.as_bytes())?;
+            caller.write_named(&proof_file(name, &kind), text.as_bytes())?;
         }
     }
     Ok(())
@@ -327,7 +326,7 @@ impl SynthesizeArgs {
         let given = given.map(usize::try_from).transpose()?;
         let links = match &self.graph {
             None => None,
-            Some(path) => Some(graph(path, given).with_context(|| name_of(path))?),
+            Some(file) => Some(graph(file, given).with_context(|| file.name())?),
         };
         let ranks = given.or(links.as_ref().map(Vec::len)).unwrap_or(4);
         /// The formula has a variable for each pair of ranks.
@@ -361,8 +360,8 @@ impl SynthesizeArgs {
     }
 }
 
-fn graph(path: &Path, ranks: Option<usize>) -> Result<Vec<Vec<usize>>> {
-    let text = read_text(path)?;
+fn graph(file: &Source, ranks: Option<usize>) -> Result<Vec<Vec<usize>>> {
+    let text = file.read()?;
     // A cost file has no such field.
     if text.contains("\"links\"") {
         let file: LinksFile = serde_json::from_str(&text).context("not a graph of links")?;

@@ -16,6 +16,7 @@ use oneport_measure::estimate::{self, CoreModel};
 pub(crate) use self::selection::{algorithms, names_several};
 use crate::args::Common;
 use crate::blocks::Listed;
+use crate::caller::Caller;
 use crate::forms::Root;
 use crate::nodes::NodePorts;
 use crate::progress::WorkBar;
@@ -41,6 +42,7 @@ pub(crate) struct PlanTask {
     pub(crate) node_ports: Option<NodePorts>,
     /// Set if only times are needed, so that streamed schedules need not fit into memory.
     pub(crate) timed_only: Option<Timing>,
+    pub(crate) caller: Caller,
 }
 
 /// A selection rule that chose the algorithm.
@@ -61,7 +63,7 @@ pub(crate) enum Timing {
 }
 
 impl PlanTask {
-    pub(crate) fn new(args: &Common, kind: Kind) -> Result<PlanTask> {
+    pub(crate) fn new(args: &Common, kind: Kind, caller: &Caller) -> Result<PlanTask> {
         let listed = args.blocks.listed(kind)?;
         let given = args.ranks()?.or(listed.as_ref().map(|s| s.ranks(kind)));
         let (cost, unit) = args.machine.cost(given)?;
@@ -119,22 +121,27 @@ impl PlanTask {
             auto: algorithms.len() != 1 || names_several(&args.algorithm),
             named: !matches!(&*args.algorithm, "auto" | "all"),
             node_ports,
-            ..PlanTask::among(algorithms, request, unit)
+            ..PlanTask::among(algorithms, request, unit, caller)
         };
-        if let Some(path) = &args.rules {
-            selection::apply(&mut task, args, kind, path)?;
+        if let Some(file) = &args.rules {
+            selection::apply(&mut task, args, kind, file)?;
         }
         Ok(task)
     }
 
     /// The task to plan `request`, which has one segment, with the fastest algorithm.
-    pub(crate) fn fastest(request: Request, unit: Unit) -> Result<PlanTask> {
+    pub(crate) fn fastest(request: Request, unit: Unit, caller: &Caller) -> Result<PlanTask> {
         let all = algorithms(request.get_collective(), "auto", &request)?;
-        Ok(PlanTask::among(all, request, unit))
+        Ok(PlanTask::among(all, request, unit, caller))
     }
 
     /// The task to plan `request`, which has one segment, with the fastest of these algorithms.
-    fn among(algorithms: Vec<Algorithm>, request: Request, unit: Unit) -> PlanTask {
+    fn among(
+        algorithms: Vec<Algorithm>,
+        request: Request,
+        unit: Unit,
+        caller: &Caller,
+    ) -> PlanTask {
         PlanTask {
             request,
             segments: SegmentChoice::Best,
@@ -146,6 +153,7 @@ impl PlanTask {
             core_model: None,
             node_ports: None,
             timed_only: None,
+            caller: caller.clone(),
         }
     }
 
@@ -182,7 +190,7 @@ impl PlanTask {
     pub(crate) fn choose_aloud(&self) -> Result<Variant> {
         let variant = self.choose()?;
         if self.auto {
-            evaluation::note_left_out(&variant);
+            self.note_left_out(&variant);
         }
         Ok(variant)
     }
@@ -203,7 +211,7 @@ impl PlanTask {
         if let [one] = candidates[..] {
             return Ok(self.variant_of(one).map_err(Error::from)?);
         }
-        let progress = WorkBar::new(0, "choosing the fastest: timing {msg}");
+        let progress = WorkBar::new(&self.caller, 0, "choosing the fastest: timing {msg}");
         let ranking = best_first(&self.space(candidates), &self.evaluation(Some(&progress)));
         progress.finish();
         if let Some(refusal) = ranking.refusals.first().filter(|_| self.named) {

@@ -6,16 +6,12 @@ mod report;
 mod verify;
 
 use std::ops::{ControlFlow, RangeInclusive};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use oneport::run::Op;
 use oneport_formats::selection::Library;
 use oneport_measure::tune::{self, Measure, TuningResult};
 
-use crate::args::{InputArgs, MachineArgs};
 use crate::forms::Root;
-use crate::host;
 use crate::prelude::*;
 use crate::site;
 use files::Files;
@@ -126,7 +122,7 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
         /// faster or slower. Give the library the exported file, and otherwise the same options as
         /// before. With --export, the file is written again with only the rules that have made it
         /// faster
-        verify: Option<PathBuf> = File {
+        verify: Option<Source> = File {
             conflicts: &["csv", "html", "rules"], heading: Some("Output"),
         },
 
@@ -137,13 +133,17 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
     }
 }
 
-pub(crate) fn run(args: &TuneArgs, site: &mut Site, out: &mut dyn Write) -> Result<ExitCode> {
-    if let Some(file) = &args.verify {
-        let done = site.perform(VerifyJob::new(args, site, file))?;
-        return done.print(out);
+impl Command for TuneArgs {
+    fn engine(&self) -> Option<Engine> {
+        self.engine
     }
-    let done = site.perform(PreparedSweep::new(args, site))?;
-    done.print(out)
+
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        if let Some(file) = &self.verify {
+            return site.perform(VerifyJob::new(self, site, file))?.answer();
+        }
+        site.perform(PreparedSweep::new(self, site))?.answer()
+    }
 }
 
 struct PreparedSweep<'a> {
@@ -170,7 +170,7 @@ impl<'a> PreparedSweep<'a> {
         let threads = CoreUse::of(job, site)?;
         // Processes cannot stop at the same step: a signal ends them as it always does.
         let stop = match site.world {
-            None => stop_on_signals()?,
+            None => site.caller.stop()?,
             Some(_) => Arc::default(),
         };
         let (tuning, saved) = match job.place.is_elsewhere {
@@ -208,24 +208,23 @@ impl<'a> site::Job for PreparedSweep<'a> {
 }
 
 impl Tuned<'_> {
-    fn print(self, out: &mut dyn Write) -> Result<ExitCode> {
+    fn answer(self) -> Result<Answer> {
         let PreparedSweep { job, files } = &self.sweep;
         let (threads, tuning) = (&self.threads, &self.tuning);
         let warnings = job.warnings(threads, tuning);
         // Results are printed even if writing a file fails.
         let written = self.saved.and(files.write(job, threads, tuning, &warnings));
-        output::notes(&warnings);
+        job.caller.notes(&warnings);
         let resumed = files.known.len();
         let json = job.json(threads, tuning, &warnings, resumed);
-        output::answer(out, job.args.json, &json, |out| {
+        let answer = answer(&job.caller, job.args.json, &json, |out| {
             report::print(out, job, threads, tuning)
         })?;
-        written?;
+        let answer = answer.and(written);
         if !tuning.interrupted {
-            return Ok(ExitCode::SUCCESS);
+            return Ok(answer);
         }
-        out.flush()?;
-        output::note(&format!(
+        Ok(answer.interrupted(format!(
             "interrupted: {} kept; {}",
             match tuning.rows.len() {
                 1 => "1 row is".to_string(),
@@ -235,8 +234,7 @@ impl Tuned<'_> {
                 Some(path) => format!("the same command continues from {}", path.display()),
                 None => "with --csv FILE the same command could continue there".to_string(),
             }
-        ));
-        Ok(ExitCode::from(130))
+        )))
     }
 }
 
@@ -263,11 +261,11 @@ fn measure(
     stop: &AtomicBool,
 ) -> Result<(TuningResult, Result<()>)> {
     if job.sweep.budget.is_zero() && !job.place.is_elsewhere {
-        output::note(
+        job.caller.note(
             "with a budget of 0 each combination is measured a few times only: no winner is settled",
         );
     }
-    let bar = WorkBar::new(0, "{bar:16} {wide_msg}");
+    let bar = WorkBar::new(&job.caller, 0, "{bar:16} {wide_msg}");
     let mut rows_saved = files.known.len();
     let mut saved = Ok(());
     let tuning = tune::tune(&job.sweep, &files.known, live, &mut |progress| {
@@ -278,7 +276,7 @@ fn measure(
         bar.name(&in_words(progress));
         if progress.measured > rows_saved {
             rows_saved = progress.measured;
-            saved = files.save(&progress.rows());
+            saved = files.save(&job.caller, &progress.rows());
             // The other processes go on, and so does the one that writes.
             if saved.is_err() && job.processes.is_none() {
                 return ControlFlow::Break(());
@@ -308,37 +306,6 @@ fn in_words(progress: &tune::Progress<'_>) -> String {
     )
 }
 
-/// Returns a flag that SIGINT, SIGTERM and SIGHUP set. A further SIGINT or SIGTERM ends the
-/// program. A program that calls the command has a flag of its own.
-pub(crate) fn stop_on_signals() -> Result<Arc<AtomicBool>> {
-    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-    use signal_hook::flag;
-    if let Some(stop) = host::stop() {
-        return Ok(stop);
-    }
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-            .context("cannot listen for Ctrl-C")?;
-    }
-    // A closing terminal may send SIGHUP twice, once itself and once by its shell. A second SIGHUP
-    // therefore does not end the program.
-    let hangup = (!is_ignored(SIGHUP)).then_some(SIGHUP);
-    for signal in [SIGINT, SIGTERM].into_iter().chain(hangup) {
-        flag::register(signal, Arc::clone(&stop)).context("cannot listen for Ctrl-C")?;
-    }
-    Ok(stop)
-}
-
-/// Whether this process was started with the signal ignored, as `nohup` does with SIGHUP, if the
-/// system reports it.
-fn is_ignored(signal: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
-    mask.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
-}
-
 const LIBRARIES: [(&str, Library); 4] = [
     ("openmpi", Library::OpenMpi),
     ("openmpi-json", Library::OpenMpiJson),
@@ -347,7 +314,7 @@ const LIBRARIES: [(&str, Library); 4] = [
 ];
 
 /// Whether `--export` knows a library of this name.
-pub(crate) fn is_library(name: &str) -> bool {
+pub fn is_library(name: &str) -> bool {
     LIBRARIES.iter().any(|(library, _)| *library == name)
 }
 

@@ -7,6 +7,14 @@ pub(crate) use oneport_pictures::Unit;
 pub(crate) use oneport_pictures::svg::{bytes as show_bytes, counted, number, rounded};
 use serde::{Deserialize, Serialize, Serializer};
 
+/// Ports of `k` of each kind, such as `bi x 2`.
+pub(crate) fn show_ports(name: &str, k: usize) -> String {
+    match k {
+        1 => name.into(),
+        k => format!("{name} x {k}"),
+    }
+}
+
 /// What schedules do with a vector that their messages divide into so many blocks.
 pub(crate) fn cut_into(blocks: usize) -> String {
     match blocks {
@@ -139,7 +147,7 @@ pub(crate) fn with_similar<'a>(
 
 /// The number of edits from what was typed to a similar `name`; `None` if it is not similar. Jaro's
 /// likeness, which clap uses for its own options, finds 'composed' for 'nope'.
-pub(crate) fn edits(typed: &str, name: &str) -> Option<usize> {
+pub fn edits(typed: &str, name: &str) -> Option<usize> {
     let edits = strsim::damerau_levenshtein(&typed.to_ascii_lowercase(), name);
     (edits <= (name.len() / 3).max(1)).then_some(edits)
 }

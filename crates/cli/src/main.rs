@@ -5,5 +5,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    oneport_app::main(std::env::args_os().skip(1))
+    oneport_cli::main(std::env::args_os().skip(1))
 }

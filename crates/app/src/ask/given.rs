@@ -1,11 +1,11 @@
 //! What is given of the options of a command: by a program, as values.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Given, Row, Takes, Times};
+use super::{Given, Item, Row, Takes, Times};
+use crate::files::Source;
 use crate::stored::StoredSchedule;
 use crate::units::edits;
 
@@ -43,7 +43,7 @@ impl From<&str> for Value {
 }
 
 /// Values by the names of options.
-pub(crate) type Values = BTreeMap<String, Value>;
+pub type Values = BTreeMap<String, Value>;
 
 /// What is wrong with values.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl std::error::Error for Wrong {}
 
 impl Row {
     /// The name on a command line, without its dashes.
-    pub(crate) fn long(&self) -> String {
+    pub fn long(&self) -> String {
         let own = || self.name.replace('_', "-");
         self.long.map_or_else(own, str::to_string)
     }
@@ -81,7 +81,7 @@ impl Row {
     }
 
     /// What help has in place of a value.
-    pub(crate) fn value(&self) -> String {
+    pub fn value(&self) -> String {
         match self.value {
             "" => self.name.to_ascii_uppercase(),
             value => value.to_string(),
@@ -102,13 +102,14 @@ impl Row {
     }
 
     /// Whether it has this name, with dashes or underscores.
-    pub(crate) fn is_called(&self, name: &str) -> bool {
+    fn is_called(&self, name: &str) -> bool {
         let is = |own: &str| own.replace('-', "_") == name.replace('-', "_");
         let aliases = self.aliases.iter().chain(self.hidden_aliases);
         is(&self.long()) || aliases.copied().any(is) || self.is_placed && is(self.name)
     }
 
-    /// The words that a value is; `None` if it says that the option is not given.
+    /// The words that a value is; `None` if it says that the option is not given. A file of the
+    /// program has the name of the option.
     fn words(&self, value: &Value) -> Result<Option<Vec<String>>, String> {
         let needs = || format!("a value is required for '{}'", self.shown());
         Ok(Some(match value {
@@ -163,11 +164,18 @@ pub(crate) fn given(rows: &[Row], values: &Values) -> Result<Given, Wrong> {
         let Some(words) = row.words(value).map_err(said)? else {
             continue;
         };
-        for word in &words {
-            row.check(word).map_err(said)?;
-        }
-        let words = words.into_iter().map(OsString::from).collect();
-        if given.insert(row.name, words).is_some() {
+        let item = |word: String| {
+            Ok(match value {
+                Value::Content(text) => Item::File(Source::text(word, text)),
+                Value::Schedule(stored) => Item::File(Source::schedule(word, stored)),
+                _ => {
+                    row.check(&word).map_err(said)?;
+                    Item::Word(word.into())
+                }
+            })
+        };
+        let items = words.into_iter().map(item).collect::<Result<_, _>>()?;
+        if given.insert(row.name, items).is_some() {
             let shown = row.shown();
             let again = format!("the argument '{shown}' cannot be used multiple times");
             return Err(Wrong::Said(again));
@@ -176,7 +184,7 @@ pub(crate) fn given(rows: &[Row], values: &Values) -> Result<Given, Wrong> {
     together(rows, &given).map_err(said)?;
     for row in rows {
         if let (Some(default), false) = (row.default, given.contains_key(row.name)) {
-            given.insert(row.name, vec![default.into()]);
+            given.insert(row.name, vec![Item::Word(default.into())]);
         }
     }
     Ok(given)

@@ -8,8 +8,7 @@ use std::fmt;
 use self::checked::{Checked, One};
 use self::judgement::Known;
 use super::{CheckArgs, verdict};
-use crate::args::Common;
-use crate::files::FileKind;
+use crate::answer::json;
 use crate::input::print_warnings;
 use crate::own_file::OwnFile;
 use crate::prelude::*;
@@ -24,29 +23,31 @@ struct Counts {
     unreadable: usize,
 }
 
-pub(super) fn one(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
-    args.writable()?;
-    let input = match (args.common.input(), &args.common.files()?[..]) {
+pub(super) fn one(args: &CheckArgs, caller: &Caller) -> Result<Answer> {
+    args.writable(caller)?;
+    let input = match (args.common.input(caller), &args.common.files()?[..]) {
         (Err(error), [file]) if args.common.json => {
-            output::json(out, &Checked::unreadable(file, &error))?;
-            return Err(error);
+            return Ok(Answer {
+                output: json(&Checked::unreadable(file, &error))?,
+                ..Answer::failed(&error)
+            });
         }
         (input, _) => input?,
     };
-    print_warnings(&args.common, &input.schedule);
+    print_warnings(&args.common, &input.schedule, caller);
     let task = args.task(&args.common)?;
-    let one = One::new(args, &input, task.as_ref(), &mut Known::new());
-    output::answer(out, args.common.json, &one, |out| one.print(&input, out))?;
+    let one = One::new(args, &input, task.as_ref(), &mut Known::new(caller));
+    let answer = answer(caller, args.common.json, &one, |out| one.print(&input, out))?;
     let (right, errors) = (
         one.report.is_correct(),
         one.report.errors.len() + one.report.more,
     );
-    args.write(&[Checked::One(Box::new(one))])?;
-    verdict(right, errors)
+    let answer = answer.and(args.write(caller, &[Checked::One(Box::new(one))]));
+    Ok(verdict(answer, right, errors))
 }
 
-pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
-    args.writable()?;
+pub(super) fn several(args: &CheckArgs, caller: &Caller) -> Result<Answer> {
+    args.writable(caller)?;
     // A family has a file for each number of ranks.
     let points = args.common.points().into_iter();
     let points = points.map(|point| Ok((args.task(&point)?, point)));
@@ -55,12 +56,16 @@ pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
     let families = families.iter();
     let files = families.flat_map(|file| points.iter().map(move |point| (point, file)));
     let files: Vec<_> = files.collect();
-    let bar = WorkBar::new(files.len() as u64, "checking {msg} {wide_bar} {pos}/{len}");
-    let mut known = Known::new();
+    let bar = WorkBar::new(
+        caller,
+        files.len() as u64,
+        "checking {msg} {wide_bar} {pos}/{len}",
+    );
+    let mut known = Known::new(caller);
     let check = |&((task, point), file): &(&(Option<Schedule>, Common), &OwnFile)| {
         let ranks = point.ranks().ok().flatten();
         let file = &file.of_family(ranks).unwrap_or_else(|_| file.clone());
-        bar.name(&name_of(&file.path));
+        bar.name(&file.source.name());
         let checked = match point.read(file) {
             Ok(input) => Checked::One(Box::new(One::new(args, &input, task.as_ref(), &mut known))),
             Err(error) => Checked::unreadable(file, &error),
@@ -72,43 +77,40 @@ pub(super) fn several(args: &CheckArgs, out: &mut dyn Write) -> Result<()> {
     bar.finish();
     let counts = Counts::of(&schedules);
     let wrong = counts.wrong + counts.unreadable;
-    let json = record! { ok: wrong == 0, counts: counts, schedules: &schedules };
-    output::answer(out, args.common.json, &json, |out| {
+    let report = record! { ok: wrong == 0, counts: counts, schedules: &schedules };
+    let answer = answer(caller, args.common.json, &report, |out| {
         print(&schedules, counts, out)
     })?;
-    args.write(&schedules)?;
+    let answer = answer.and(args.write(caller, &schedules));
     if wrong > 0 {
         let all = counted(files.len(), "schedule");
-        return Err(output::wrong(format!("{wrong} of {all} failed the check")));
+        return Ok(answer.but_wrong(format!("{wrong} of {all} failed the check")));
     }
-    Ok(())
+    Ok(answer)
 }
 
 impl CheckArgs {
     /// The schedule whose task those of a point must do.
     fn task(&self, point: &Common) -> Result<Option<Schedule>> {
-        let read = |path: &PathBuf| {
-            let (name, path) = (None, path.clone());
-            Ok(point.read(&OwnFile { name, path })?.schedule)
-        };
+        let read = |file: &Source| Ok(point.read(&file.clone().into())?.schedule);
         self.like.as_ref().map(read).transpose()
     }
 
     /// Refuses a file that no table can be written to.
-    fn writable(&self) -> Result<()> {
+    fn writable(&self, caller: &Caller) -> Result<()> {
         if let Some(path) = &self.output
             && FileKind::of(path) != Some(FileKind::Csv)
         {
             let path = path.display();
             bail!("{path}: the table of results is written as FILE.csv (--json prints all of it)");
         }
-        output::writable(&[("-o", self.output.as_deref())])
+        caller.writable(&[("-o", self.output.as_deref())])
     }
 
-    fn write(&self, schedules: &[Checked]) -> Result<()> {
+    fn write(&self, caller: &Caller, schedules: &[Checked]) -> Result<()> {
         match &self.output {
             Some(path) => {
-                output::write_named(path, &output::csv(schedules.iter().map(Checked::row))?)
+                caller.write_named(path, &output::csv(schedules.iter().map(Checked::row))?)
             }
             None => Ok(()),
         }
@@ -149,7 +151,7 @@ impl fmt::Display for Counts {
 }
 
 /// A sentence for each file that fails, then a row for each file, in their order.
-fn print(schedules: &[Checked], counts: Counts, out: &mut dyn Write) -> Result<()> {
+fn print(schedules: &[Checked], counts: Counts, out: &mut Lines) -> Result<()> {
     for checked in schedules {
         if let Some(failure) = checked.failure() {
             writeln!(out, "{}: {failure}", checked.name())?;

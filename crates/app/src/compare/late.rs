@@ -1,24 +1,18 @@
 //! Times of algorithms under many arrivals of the ranks: each rank late in turn, or random ones.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use anyhow::{Result, bail};
 use oneport::internal::budget::search::MAX_WORK_OF_ARRIVALS;
-use oneport::plan::registry::{self, Algorithm, MadeFor, Planned};
+use oneport::plan::registry::{MadeFor, Planned};
 use oneport::simulate::Prepared;
-use oneport::{CostModel, Schedule};
-use oneport_pictures::SweepRow;
 
 use super::rank::{Candidate, RankedAlgorithms};
 use super::{CompareArgs, CompareJob};
-use crate::memory::ensure_memory;
 use crate::parallel;
-use crate::site::Site;
+use crate::prelude::*;
 use crate::sweep::Point;
 
 /// Refuses options that contradict each other.
 pub(super) fn ensure(args: &CompareArgs) -> Result<()> {
-    if args.engine().is_some() {
+    if args.engine.is_some() {
         bail!("--late and --trials are for model times: leave --engine out");
     }
     match args.trials {

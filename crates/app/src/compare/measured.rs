@@ -1,21 +1,14 @@
 //! Measured times of the algorithms, interleaved, and of the library's own function beside them.
 
-use anyhow::Result;
-use oneport::run::{Element, Place, Processes, Run};
-use oneport::{CostModel, Error, ErrorKind, Schedule};
+use oneport::ErrorKind;
+use oneport::run::Run;
 use oneport_measure::{by_library, interleave};
-use oneport_pictures::Columns;
-use serde::Serialize;
 
 use super::{Candidate, CompareArgs, CompareRow};
 use crate::args::operator;
-use crate::host;
-use crate::memory::ensure_memory;
-use crate::output::{self, record};
-use crate::progress::WorkBar;
+use crate::prelude::*;
 use crate::run::{LibraryTimes, WallSummary, memory_of_schedule};
-use crate::site::{Site, summary};
-use crate::units::{Unit, number, or_dash, show_bytes, show_ns};
+use crate::site::summary;
 
 /// Repetitions before those of a batch that are not timed.
 const WARMUP: usize = 1;
@@ -57,8 +50,10 @@ pub(super) fn measure<T: Element>(
 ) -> Result<MeasuredPart> {
     let kind = schedules[0].collective().kind();
     let operator = operator::<T>(kind, args.common.vector.op())?;
+    let caller = site.caller.clone();
     let run = |schedule| {
-        host::stoppable(Run::new(schedule))
+        caller
+            .stoppable(Run::new(schedule))
             .op(&operator)
             .cost(cost.clone())
             .deadline(args.deadline)
@@ -75,12 +70,12 @@ pub(super) fn measure<T: Element>(
             Err(reason) => without_library = Some(reason),
         }
     }
-    let progress = WorkBar::new(0, "measuring {wide_bar} {percent}%, {eta} left");
+    let progress = WorkBar::new(&caller, 0, "measuring {wide_bar} {percent}%, {eta} left");
     let mut rows = interleave(site, &runs, |done, of| progress.set(done, of))?;
     progress.finish();
     // What refuses all runs is the error above, and said once.
     if let Some(reason) = without_library {
-        output::note(&format!("the library is not measured: {reason}"));
+        caller.note(format!("the library is not measured: {reason}"));
     }
     let library = rows.split_off(of.len()).pop();
     for (row, of) in rows.iter().zip(&mut *of) {
@@ -108,7 +103,7 @@ pub(super) fn measure<T: Element>(
 impl MeasuredPart {
     pub(super) fn json(&self, args: &CompareArgs) -> impl Serialize {
         record! {
-            engine: args.engine().map_or("", |engine| engine.name()),
+            engine: args.engine.map_or("", |engine| engine.name()),
             repetitions: args.repetitions,
             warmup: WARMUP,
             inputs: args.inputs.inputs.name(),
@@ -120,12 +115,12 @@ impl MeasuredPart {
     }
 
     /// What a reader of the times should know.
-    pub(super) fn print_warnings(&self) {
-        output::notes(&self.warnings);
+    pub(super) fn print_warnings(&self, caller: &Caller) {
+        caller.notes(&self.warnings);
         if let Some(library) = &self.library
             && let Some(error) = &library.error
         {
-            output::note(&format!(
+            caller.note(format!(
                 "the result of {} is wrong: {error}",
                 library.function
             ));
@@ -154,7 +149,7 @@ impl MeasuredPart {
     /// times.
     pub(super) fn print(
         &self,
-        out: &mut dyn std::io::Write,
+        out: &mut Lines,
         rows: &[CompareRow],
         unit: Unit,
         last_arrival: f64,

@@ -1,19 +1,10 @@
 //! Schedules from files beside the algorithms.
 
-use anyhow::{Context, Result, bail};
-use oneport::plan::registry;
-use oneport::{Request, Schedule};
-
 use super::CompareRow;
-use crate::args::Common;
-use crate::files::name_of;
 use crate::forms::Root;
-use crate::host;
-use crate::input::{ScheduleInfo, first_of};
+use crate::input::first_of;
 use crate::levels;
-use crate::output::Skipped;
-use crate::ranges::Ranges;
-use crate::task::PlanTask;
+use crate::prelude::*;
 
 /// A right schedule from a file, timed.
 #[derive(Debug)]
@@ -28,11 +19,11 @@ pub(super) fn timed(common: &Common, task: &PlanTask) -> Result<(Vec<OwnSchedule
     let mut inputs = Vec::new();
     for file in common.files()? {
         let input = common.read(&file)?;
-        let file = match (host::schedule(&file.path), &input.info.algorithm) {
+        let file = match (file.source.stored(), &input.info.algorithm) {
             (Some(_), Some(_)) => "this".to_string(),
             (Some(_), None) => input.info.by().to_string(),
             // All files of a family are one row.
-            (None, _) => name_of(&file.path),
+            (None, _) => file.source.name(),
         };
         ensure_same(&input.schedule, &task.request).with_context(|| file.clone())?;
         inputs.push((file, input));

@@ -1,21 +1,16 @@
 //! All algorithms, and the schedules of `--schedule`, timed in the model.
 
-use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use anyhow::Result;
-use oneport::Schedule;
 use oneport::plan::refusal::Reason;
 use oneport::plan::registry::Planned;
 use oneport::plan::space::Variant;
 
 use super::{CompareArgs, CompareRow, own};
-use crate::args::Common;
-use crate::input::{ScheduleInfo, warnings_about};
+use crate::input::warnings_about;
 use crate::levels;
-use crate::output::{self, Skipped};
-use crate::progress::WorkBar;
-use crate::task::{PlanTask, bar_length};
+use crate::prelude::*;
+use crate::task::bar_length;
 
 /// Comparisons that take at least this long, in seconds, say so before.
 const SILENT_SECONDS: f64 = 5.0;
@@ -52,11 +47,12 @@ pub(super) fn rank(
     // By root.
     let bounds = Mutex::new(BTreeMap::new());
     let progress = WorkBar::new(
+        &task.caller,
         0,
         "timing {msg} {wide_bar} {percent}% of {human_len} transfers",
     );
     if let Some(seconds) = task.seconds().filter(|&seconds| seconds >= SILENT_SECONDS) {
-        output::note(&format!(
+        task.caller.note(format!(
             "timing all algorithms may take up to {seconds:.0} s"
         ));
     }
@@ -82,7 +78,13 @@ pub(super) fn rank(
     let ports = task.request.get_ports();
     let info = &fastest.row.info;
     let collective = info.kind.with_root(info.root.unwrap_or(0));
-    warnings_about(&args.common, &collective, ports, several_ports);
+    warnings_about(
+        &args.common,
+        &collective,
+        ports,
+        several_ports,
+        &task.caller,
+    );
     let bounds = bounds.into_inner().unwrap_or_default();
     // Schedules of files may take another root, split blocks, or have a block in its place.
     let cost = task.request.get_cost();

@@ -8,20 +8,32 @@ use oneport::{Collective, Kind, Ports, Schedule, Step};
 
 use super::Input;
 use crate::args::Common;
+use crate::caller::Caller;
 use crate::forms::SegmentCount;
 use crate::memory::{LARGE_SCHEDULE, ensure_memory};
-use crate::output;
 use crate::task::names_several;
 
-pub(crate) fn print_warnings(args: &Common, schedule: &Schedule) {
+pub(crate) fn print_warnings(args: &Common, schedule: &Schedule, caller: &Caller) {
     let used = schedule.programs().iter().flatten();
     let several = used.filter_map(Step::port).any(|port| port > 0);
-    warnings_about(args, schedule.collective(), schedule.ports(), several);
+    warnings_about(
+        args,
+        schedule.collective(),
+        schedule.ports(),
+        several,
+        caller,
+    );
 }
 
 /// Like [`print_warnings`], for schedules that are not stored. `several` tells whether one of them
 /// uses more than one port of a kind.
-pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Ports, several: bool) {
+pub(crate) fn warnings_about(
+    args: &Common,
+    collective: &Collective,
+    ports: Ports,
+    several: bool,
+    caller: &Caller,
+) {
     let kind = collective.kind();
     if kind.has_blocks()
         && collective.root().is_some()
@@ -30,30 +42,30 @@ pub(crate) fn warnings_about(args: &Common, collective: &Collective, ports: Port
         && let Ok((cost, _)) = args.machine.cost(ranks)
         && cost.linear().is_some_and(|c| c.gamma_copy > c.beta)
     {
-        output::note(
+        caller.note(
             "gamma_copy is greater than beta: the best trees are looked for in O(p^3) instead of O(p^2)",
         );
     }
     if let Some(mixed) = args.machine.mixed_units() {
-        output::note(&mixed);
+        caller.note(&mixed);
     }
     if args.root.is_some() && collective.root().is_none() {
-        output::note(&format!("{} has no root; --root is ignored", kind.name()));
+        caller.note(format!("{} has no root; --root is ignored", kind.name()));
     }
-    segments_without_effect(args, kind);
+    segments_without_effect(args, kind, caller);
     if !kind.reduces() && (args.vector.op.is_some() || args.vector.ordered) {
-        output::note(&format!(
+        caller.note(format!(
             "{} combines nothing: --op and --ordered have no effect",
             kind.name()
         ));
     }
     if ports.k() > 1 && ports != Ports::BI && args.schedule.is_empty() && !several {
-        output::note("only one port of each kind is used");
+        caller.note("only one port of each kind is used");
     }
 }
 
 /// Says where `--segment` and its like have no effect, or less than they ask for.
-fn segments_without_effect(args: &Common, kind: Kind) {
+fn segments_without_effect(args: &Common, kind: Kind, caller: &Caller) {
     let vector = &args.vector;
     if !vector.gives_segments() || !args.schedule.is_empty() {
         return;
@@ -70,13 +82,13 @@ fn segments_without_effect(args: &Common, kind: Kind) {
             true => format!("no algorithm for {} segments", kind.name()),
             false => format!("{name} {} does not segment", kind.name()),
         };
-        output::note(&format!("{what}: options of segments have no effect"));
+        caller.note(format!("{what}: options of segments have no effect"));
     } else if let (Some(SegmentCount::Count(count)), Ok(Some(elements))) =
         (vector.segments, vector.whole_elements())
         && count > elements
         && !args.blocks.are_given()
     {
-        output::note(&format!(
+        caller.note(format!(
             "{elements} elements make {elements} segments at most, not the {count} of --segments"
         ));
     }
@@ -96,25 +108,29 @@ impl Input {
 
     /// As [`print_warnings`], and says if a schedule that was read is wrong: nothing that a command
     /// makes of it shows that. Planned schedules are right.
-    pub(crate) fn print_warnings(&mut self, args: &Common) {
-        print_warnings(args, &self.schedule);
+    pub(crate) fn print_warnings(&mut self, args: &Common, caller: &Caller) {
+        print_warnings(args, &self.schedule, caller);
         if self.planned.is_none() {
-            self.info.correct = note_if_wrong(&self.schedule, || self.check(args, 1));
+            self.info.correct = note_if_wrong(caller, &self.schedule, || self.check(args, 1));
         }
     }
 }
 
 /// Notes what is wrong with `schedule`, or why it is not known whether anything is. Returns whether
 /// it is right.
-pub(crate) fn note_if_wrong(schedule: &Schedule, prove: impl FnOnce() -> Report) -> Option<bool> {
+pub(crate) fn note_if_wrong(
+    caller: &Caller,
+    schedule: &Schedule,
+    prove: impl FnOnce() -> Report,
+) -> Option<bool> {
     let bytes = schedule.steps() as u128 * u128::from(STEP_BYTES);
     if let Err(error) = ensure_memory("its proof", bytes, LARGE_SCHEDULE) {
-        output::note(&format!("the schedule may be wrong: {error}"));
+        caller.note(format!("the schedule may be wrong: {error}"));
         return None;
     }
     let report = prove();
     if let Some(wrong) = first_of(report.errors.iter(), report.more) {
-        output::note(&format!("the schedule is wrong: {wrong}"));
+        caller.note(format!("the schedule is wrong: {wrong}"));
     }
     Some(report.is_correct())
 }

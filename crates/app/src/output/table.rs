@@ -1,23 +1,21 @@
 //! Tables and summaries, which fit the terminal.
 
 use std::borrow::Borrow;
-use std::io::{self, Write};
+use std::io::Write;
 
-use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Color, Style};
 use anyhow::Result;
-use clap::builder::styling::{AnsiColor, Color, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
-use oneport::mpi::is_launched;
 use oneport_pictures::Columns;
 
 use super::escape;
-use crate::host;
+use crate::answer::Lines;
 
 const PADDING: (u16, u16) = (0, 2);
 
 /// Prints a table of aligned columns without rules.
 pub(crate) fn table<R>(
-    out: &mut dyn Write,
+    out: &mut Lines,
     columns: &Columns<R>,
     rows: impl IntoIterator<Item = impl Borrow<R>>,
 ) -> Result<()> {
@@ -27,7 +25,7 @@ pub(crate) fn table<R>(
 /// As [`table`], with one row for all that differ in their names alone, which stand in the first
 /// column: they are listed there.
 pub(crate) fn table_of_names<R>(
-    out: &mut dyn Write,
+    out: &mut Lines,
     columns: &Columns<R>,
     rows: impl IntoIterator<Item = impl Borrow<R>>,
     style: impl Fn(usize) -> Option<Style>,
@@ -59,7 +57,7 @@ pub(crate) fn first_is_best(row: usize) -> Option<Style> {
 
 /// As [`table`]; `style` gives the style of a row, if it has one.
 pub(crate) fn table_with<R>(
-    out: &mut dyn Write,
+    out: &mut Lines,
     columns: &Columns<R>,
     rows: impl IntoIterator<Item = impl Borrow<R>>,
     style: impl Fn(usize) -> Option<Style>,
@@ -68,7 +66,7 @@ pub(crate) fn table_with<R>(
 }
 
 fn styled<R>(
-    out: &mut dyn Write,
+    out: &mut Lines,
     columns: &Columns<R>,
     rows: Vec<Vec<String>>,
     style: impl Fn(usize) -> Option<Style>,
@@ -84,9 +82,9 @@ fn styled<R>(
     let widths = table.column_max_content_widths();
     let widths: Vec<usize> = widths.iter().map(|&w| usize::from(w + PADDING.1)).collect();
     let mut width = widths.iter().sum::<usize>() - usize::from(PADDING.1);
-    let mut left_out = Vec::new();
+    let (mut left_out, room) = (Vec::new(), out.caller.room());
     for (column, title) in columns.titles().into_iter().enumerate().skip(3).rev() {
-        if room().is_none_or(|room| width <= usize::from(room)) {
+        if room.is_none_or(|room| width <= usize::from(room)) {
             break;
         }
         width -= widths[column];
@@ -95,10 +93,8 @@ fn styled<R>(
             column.set_constraint(ColumnConstraint::Hidden);
         }
     }
-    // A launcher may give the first process a terminal of its own, and pass on to a file.
-    let coloured = !host::is_called()
-        && !is_launched()
-        && AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+    let terminal = out.caller.terminal.as_ref();
+    let coloured = terminal.is_some_and(|terminal| terminal.is_coloured());
     for (line, text) in table.lines().enumerate() {
         let text = text.trim_end();
         // The header has the first line.
@@ -115,23 +111,9 @@ fn styled<R>(
     Ok(())
 }
 
-/// Columns of the terminal, or what `COLUMNS` says; `None` where there is none.
-fn room() -> Option<u16> {
-    let said = std::env::var("COLUMNS")
-        .ok()
-        .and_then(|columns| columns.parse().ok());
-    let terminal = || terminal_size::terminal_size_of(io::stdout());
-    said.or_else(|| Some(terminal().filter(|_| !host::is_called())?.0.0))
-}
-
-/// Columns for text; 100 where there is no terminal. Wider lines than 120 are hard to read.
-pub(crate) fn columns() -> u16 {
-    room().map_or(100, |room| room.clamp(60, 120))
-}
-
 /// Prints a table without rules whose cells are wrapped to the columns' widths.
 pub(crate) fn wrapped_table<R>(
-    out: &mut dyn Write,
+    out: &mut Lines,
     columns: &Columns<R>,
     rows: impl IntoIterator<Item = impl Borrow<R>>,
     widths: &[u16],
@@ -173,7 +155,7 @@ fn plain_table<R>(columns: &Columns<R>, rows: Vec<Vec<String>>) -> Table {
     table
 }
 
-fn print_table(out: &mut dyn Write, table: &Table) -> Result<()> {
+fn print_table(out: &mut Lines, table: &Table) -> Result<()> {
     for line in table.lines() {
         writeln!(out, "{}", line.trim_end())?;
     }
@@ -181,7 +163,7 @@ fn print_table(out: &mut dyn Write, table: &Table) -> Result<()> {
 }
 
 /// Prints `name   value` lines with the names padded to equal width.
-pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result<()> {
+pub(crate) fn summary(out: &mut Lines, summary: &[(&str, String)]) -> Result<()> {
     let width = summary
         .iter()
         .map(|(name, _)| name.len())
@@ -195,7 +177,7 @@ pub(crate) fn summary(out: &mut dyn Write, summary: &[(&str, String)]) -> Result
 
 /// As [`summary`], indented, with names and values wrapped to the columns of the terminal.
 pub(crate) fn wrapped_summary(
-    out: &mut dyn Write,
+    out: &mut Lines,
     indent: u16,
     summary: &[(&str, String)],
 ) -> Result<()> {
@@ -208,7 +190,10 @@ pub(crate) fn wrapped_summary(
     for (name, value) in summary {
         table.add_row([name, value.as_str()]);
     }
-    arranged(&mut table, &[width, columns() - width - PADDING.1]);
+    arranged(
+        &mut table,
+        &[width, out.caller.columns() - width - PADDING.1],
+    );
     if let Some(names) = table.column_mut(0) {
         names.set_padding((indent, PADDING.1));
     }

@@ -1,11 +1,8 @@
 //! What the options of `oneport run` mean, a schedule that can be run and is right, and its run.
 
-use anyhow::{Context, Result, bail};
 use oneport::check::{self, Finding, FindingKind};
 use oneport::internal::system;
-use oneport::run::{
-    Clock, Element, ElementType, Place as _, Run, Team, TeamOptions, Teams, Topology,
-};
+use oneport::run::{Place as _, Run, Team, TeamOptions, Teams, Topology};
 use oneport::simulate::Prepared;
 use oneport_measure::{MeasuredRun, interleave};
 use oneport_pictures::Trace;
@@ -13,12 +10,12 @@ use oneport_pictures::Trace;
 use super::limits::memory_of_schedule;
 use super::report::Ran;
 use super::{CoreChoice, RunArgs};
+use crate::answer::FoundWrong;
 use crate::args::operator;
 use crate::draw::OutputFile;
-use crate::host;
-use crate::input::{Input, first_of, print_warnings};
-use crate::output::{self, FoundWrong, record};
-use crate::site::{self, Site};
+use crate::input::{first_of, print_warnings};
+use crate::prelude::*;
+use crate::site;
 use crate::task::finite;
 
 /// A schedule to run.
@@ -36,14 +33,14 @@ impl<'a> RunJob<'a> {
     pub(super) fn new(args: &'a RunArgs, site: &Site) -> Result<RunJob<'a>> {
         let mut job = RunJob::planned(args, site)?;
         let schedule = &job.input.schedule;
-        print_warnings(&args.common.typed().0, schedule);
+        print_warnings(&args.common.typed().0, schedule, &site.caller);
         site.note_spare(schedule.ranks());
         job.trace = args.trace.as_deref().map(OutputFile::of).transpose()?;
         (args.frame).ensure(job.trace == Some(OutputFile::Svg), false)?;
         if let Some(file) = job.trace {
             file.ensure_fits_memory(schedule)?;
         }
-        output::writable(&[
+        site.caller.writable(&[
             ("--histogram", args.histogram.as_deref()),
             ("--trace", args.trace.as_deref()),
         ])?;
@@ -59,11 +56,14 @@ impl<'a> RunJob<'a> {
         } else if let Some(ranks) = common.ranks()?.filter(|_| common.schedule.is_empty()) {
             args.ensure_threads(ranks)?;
         }
-        let input =
-            common.input_for_run(args.built_in(site)?, |machine, ranks| match site.world {
+        let input = common.input_for_run(
+            &site.caller,
+            args.built_in(site)?,
+            |machine, ranks| match site.world {
                 None => args.core_model(machine, ranks),
                 Some(_) => Ok(None),
-            })?;
+            },
+        )?;
         let kind = input.schedule.collective().kind();
         common.vector.ensure_combines(kind, dtype)?;
         match site.world {
@@ -155,10 +155,12 @@ impl RunJob<'_> {
             } else {
                 late
             };
-            args.ensure_ends(waits, input.unit)?;
+            args.ensure_ends(waits, input.unit, &site.caller)?;
         }
         let operator = operator::<T>(input.info.kind, args.common.vector.op())?;
-        let run = host::stoppable(Run::new(schedule))
+        let run = site
+            .caller
+            .stoppable(Run::new(schedule))
             .op(&operator)
             .clock(args.clock)
             .cost(input.cost.clone())

@@ -1,21 +1,15 @@
 //! Refuses runs that are too large or too long before they start.
 
-use anyhow::{Result, bail};
-use oneport::Schedule;
 use oneport::internal::budget::memory;
 use oneport::internal::budget::quick::MAX_ESTIMATED_RANKS;
-use oneport::run::{Clock, CoreOrder, Team, TeamOptions, Topology, Workers};
+use oneport::run::{CoreOrder, Team, TeamOptions, Topology, Workers};
 use oneport::schedule::total_len;
 use oneport_measure::Profile;
 use oneport_measure::estimate::CoreModel;
 
 use super::{CoreChoice, RunArgs};
-use crate::args::MachineArgs;
-use crate::input::Input;
-use crate::memory::ensure_memory;
-use crate::output;
-use crate::site::{Site, ensure_for_processes};
-use crate::units::{Unit, counted};
+use crate::prelude::*;
+use crate::site::ensure_for_processes;
 
 /// Paced runs that take at least this long, in nanoseconds, say so before.
 const SILENT_PACED_NS: f64 = 1e9;
@@ -129,7 +123,7 @@ impl RunArgs {
 
     /// Rejects a run whose threads wait for longer than [`MAX_PACED_HOURS`]; each repetition takes
     /// `time` nanoseconds at least.
-    pub(super) fn ensure_ends(&self, time: f64, unit: Unit) -> Result<()> {
+    pub(super) fn ensure_ends(&self, time: f64, unit: Unit, caller: &Caller) -> Result<()> {
         let repetitions = (self.repetitions + self.warmup) as f64;
         let all = time * repetitions;
         if all > MAX_PACED_HOURS * 3600e9 {
@@ -139,7 +133,7 @@ impl RunArgs {
             );
         }
         if all >= SILENT_PACED_NS {
-            output::note(&format!(
+            caller.note(format!(
                 "{} of {} each take about {}",
                 counted(self.repetitions + self.warmup, "repetition"),
                 unit.show(time),

@@ -1,22 +1,15 @@
 //! What `oneport run` prints: the JSON fields, the text, the caption of a trace.
 
 use std::fmt;
-use std::io::Write;
-use std::process::ExitCode;
 
-use anyhow::Result;
-use oneport::run::{ElementType, Processes, WallTimes};
+use oneport::run::WallTimes;
 use oneport_measure::{MeasuredRun, percentile_distribution};
-use oneport_pictures::{Caption, Trace};
-use serde::Serialize;
+use oneport_pictures::Trace;
 
 use super::RunArgs;
-use crate::args::clock_name;
 use crate::draw::OutputFile;
-use crate::input::Input;
-use crate::output::{self, record};
+use crate::prelude::*;
 use crate::site;
-use crate::units::{Number, counted, show_ns};
 
 /// What has come of a run, independent of the element type.
 pub(super) struct Ran {
@@ -34,24 +27,24 @@ pub(super) struct Ran {
 
 impl Ran {
     /// Writes the files and prints.
-    pub(super) fn print(self, args: &RunArgs, out: &mut dyn Write) -> Result<ExitCode> {
-        output::notes(&self.row.warnings);
+    pub(super) fn answer(self, args: &RunArgs, caller: &Caller) -> Result<Answer> {
+        caller.notes(&self.row.warnings);
         if let (Some(path), Some((file, trace))) = (&args.trace, &self.trace) {
-            let caption = args.frame.caption(self.caption(args, trace));
+            let caption = args.frame.caption(self.caption(args, trace, caller));
             let text = args.frame.sized(file.content(trace, &caption)?);
-            output::write_named(path, text.as_bytes())?;
+            caller.write_named(path, text.as_bytes())?;
         }
         if let Some(path) = &args.histogram {
             let text = percentile_distribution(oneport::internal::histogram(&self.row.wall));
-            output::write_named(path, text.as_bytes())?;
+            caller.write_named(path, text.as_bytes())?;
         }
-        output::answer(out, args.common.json, &self.json(args), |out| {
+        let answer = answer(caller, args.common.json, &self.json(args), |out| {
             output::summary(out, &self.summary(args))
         })?;
-        match self.row.error {
-            None => Ok(ExitCode::SUCCESS),
-            Some(error) => Err(output::wrong(format!("wrong result: {error}"))),
-        }
+        Ok(match self.row.error {
+            None => answer,
+            Some(error) => answer.but_wrong(format!("wrong result: {error}")),
+        })
     }
 
     fn json(&self, args: &RunArgs) -> impl Serialize {
@@ -78,7 +71,7 @@ impl Ran {
             transfers: if row.eager { "eager" } else { "rendezvous" },
             dtype: self.dtype.name(),
             op: self.op(args),
-            engine: args.engine().name(),
+            engine: args.place().name(),
             mpi (optional): self.processes.as_ref(),
             library (optional): self.library_times(),
             #[serde(flatten)]
@@ -174,7 +167,7 @@ impl Ran {
     }
 
     /// Caption above the picture of a run.
-    fn caption(&self, args: &RunArgs, trace: &Trace) -> Caption {
+    fn caption(&self, args: &RunArgs, trace: &Trace, caller: &Caller) -> Caption {
         let which = match args.repetitions {
             1 => "one repetition".to_string(),
             n => format!(
@@ -184,7 +177,7 @@ impl Ran {
         };
         let input = &self.input;
         input
-            .caption(&format!("recorded run, {}", show_ns(trace.end())))
+            .caption(&format!("recorded run, {}", show_ns(trace.end())), caller)
             .line(format!(
                 "{which}, {} clock, {} ranks on {} cores; model time {}",
                 clock_name(args.clock),

@@ -1,27 +1,16 @@
 //! The table of a range of sizes: times, bandwidths, and a comparison with an earlier table.
 
-use std::io::Write;
-use std::path::Path;
-use std::process::ExitCode;
-
-use anyhow::{Result, bail};
-use oneport::Kind;
-use oneport::run::{Place, Processes};
 use oneport_measure::tune::MIN_FOR_P99;
-use oneport_pictures::Columns;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 use super::RunArgs;
 use super::job::RunJob;
 use super::report::{Ran, WallSummary};
-use crate::args::{Inputs, clock_name};
-use crate::files::read_text;
+use crate::answer::{FoundWrong, wrong};
+use crate::args::Inputs;
 use crate::input::print_warnings;
-use crate::output::{self, FoundWrong, record};
-use crate::progress::WorkBar;
-use crate::ranges::Ranges;
-use crate::site::{self, Site};
-use crate::units::{number, or_dash, show_bytes, show_ns};
+use crate::prelude::*;
+use crate::site;
 
 /// A row of the table. What a run is comes first, then its times.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -157,12 +146,12 @@ impl<'a> RunSweep<'a> {
                 "{odd} bytes are not a whole number of elements of {bytes} bytes (--dtype {name})"
             );
         }
-        output::writable(&[("--csv", args.csv.as_deref())])?;
-        let baseline = args.baseline.as_deref().map(read).transpose()?;
+        site.caller.writable(&[("--csv", args.csv.as_deref())])?;
+        let baseline = args.baseline.as_ref().map(read).transpose()?;
         if let Some(&largest) = sizes.last() {
             let largest = args.with_bytes(largest);
             let schedule = RunJob::planned(&largest, site)?.input.schedule;
-            print_warnings(&common, &schedule);
+            print_warnings(&common, &schedule, &site.caller);
             site.note_spare(schedule.ranks());
         }
         Ok(RunSweep {
@@ -193,7 +182,7 @@ impl<'a> site::Job for RunSweep<'a> {
 
     fn perform(mut self, site: &mut Site) -> Result<RunSweep<'a>> {
         let length = self.sizes.len() as u64;
-        let progress = WorkBar::new(length, "running {wide_bar} {pos}/{len} sizes");
+        let progress = WorkBar::new(&site.caller, length, "running {wide_bar} {pos}/{len} sizes");
         for &bytes in &self.sizes {
             let args = self.args.with_bytes(bytes);
             let job = RunJob::planned(&args, site).and_then(|job| job.proved(site));
@@ -209,13 +198,13 @@ impl<'a> site::Job for RunSweep<'a> {
             self.chosen_for = self.chosen_for.or_else(|| info.chosen_for.clone());
             self.assumed = self.assumed.or_else(|| info.assumed());
             if self.warnings.is_empty() {
-                output::notes(&done.row.warnings);
+                site.caller.notes(&done.row.warnings);
                 self.warnings.clone_from(&done.row.warnings);
             }
             self.rows
                 .push(args.row(bytes, &done).compared(&self.baseline));
-            if let Some(wrong) = done.row.error {
-                self.stopped = Some(output::wrong(format!("wrong result: {wrong}")));
+            if let Some(error) = done.row.error {
+                self.stopped = Some(wrong(format!("wrong result: {error}")));
                 break;
             }
         }
@@ -226,16 +215,16 @@ impl<'a> site::Job for RunSweep<'a> {
 
 impl RunSweep<'_> {
     /// Writes and prints the table: also one that ends where something is wrong.
-    pub(super) fn print(self, out: &mut dyn Write) -> Result<ExitCode> {
+    pub(super) fn answer(self, caller: &Caller) -> Result<Answer> {
         let (args, rows) = (self.args, &self.rows[..]);
         let wrong = self.stopped.map(|error| error.downcast::<FoundWrong>());
         let wrong = wrong.transpose()?;
         if args.baseline.is_some() && rows.iter().all(|row| row.baseline.is_none()) {
-            output::note("the baseline has no row for any of these runs: nothing is compared");
+            caller.note("the baseline has no row for any of these runs: nothing is compared");
         }
         if let (Some(path), None) = (&args.csv, &wrong) {
             let text = output::csv(rows)?;
-            output::write_named(path, &text)?;
+            caller.write_named(path, &text)?;
         }
         let json = {
             let mut verified = rows.iter().map(|row| row.verified);
@@ -247,14 +236,14 @@ impl RunSweep<'_> {
                     row: row,
                     baseline (optional): row.baseline.as_ref(),
                 }).collect::<Vec<_>>(),
-                engine: args.engine().name(),
+                engine: args.place().name(),
                 chosen_for (optional): self.chosen_for.as_ref(),
                 warnings: &self.warnings,
                 mpi (optional): self.processes.as_ref(),
-                baseline (optional): baseline.map(|path| path.display().to_string()),
+                baseline (optional): baseline.map(|file| file.path().display().to_string()),
             }
         };
-        output::answer(out, args.common.json, &json, |out| {
+        let answer = answer(caller, args.common.json, &json, |out| {
             let Some(first) = rows.first() else {
                 return Ok(());
             };
@@ -263,10 +252,10 @@ impl RunSweep<'_> {
             }
             print(out, first, rows, self.assumed.as_deref())
         })?;
-        match wrong {
-            None => Ok(ExitCode::SUCCESS),
-            Some(wrong) => Err(output::wrong(wrong.message)),
-        }
+        Ok(match wrong {
+            None => answer,
+            Some(wrong) => answer.but_wrong(wrong.message),
+        })
     }
 }
 
@@ -339,8 +328,8 @@ fn moved(kind: Kind, ranks: usize, bytes: u64) -> (f64, f64) {
 }
 
 /// Reads an earlier table.
-fn read(path: &Path) -> Result<Vec<RunRow>> {
-    let text = read_text(path)?;
+fn read(file: &Source) -> Result<Vec<RunRow>> {
+    let (text, path) = (file.read()?, file.path());
     let rows: csv::Result<Vec<RunRow>> = csv::Reader::from_reader(text.as_bytes())
         .deserialize()
         .collect();
@@ -358,12 +347,7 @@ fn read(path: &Path) -> Result<Vec<RunRow>> {
     Ok(rows)
 }
 
-fn print(
-    out: &mut dyn Write,
-    first: &RunRow,
-    rows: &[RunRow],
-    assumed: Option<&str>,
-) -> Result<()> {
+fn print(out: &mut Lines, first: &RunRow, rows: &[RunRow], assumed: Option<&str>) -> Result<()> {
     let op = match &*first.op {
         "" => String::new(),
         op => format!(", {op}"),

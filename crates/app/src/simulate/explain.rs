@@ -1,17 +1,8 @@
 //! `--explain`: why a rank or a step is done no earlier, in sentences.
 
-use std::io::Write;
-
-use anyhow::{Result, bail};
+use crate::prelude::*;
 use oneport::simulate::Simulation;
 use oneport::simulate::explain::{Link, WaitReason};
-use oneport::{CostModel, Schedule};
-use oneport_pictures::Columns;
-use serde::Serialize;
-
-use crate::ask::forms;
-use crate::output::{self, record};
-use crate::units::{Number, Unit};
 
 /// What is to be explained: the end, a rank, or one of its steps.
 #[derive(Debug, Clone, Copy)]
@@ -110,7 +101,7 @@ impl Explained {
         }
     }
 
-    pub(super) fn print(&self, out: &mut dyn Write, cost: &CostModel, unit: Unit) -> Result<()> {
+    pub(super) fn print(&self, out: &mut Lines, cost: &CostModel, unit: Unit) -> Result<()> {
         writeln!(out, "\nwhy it ends no earlier:")?;
         if let Some((rank, time)) = self.arrival {
             let time = unit.show(time);

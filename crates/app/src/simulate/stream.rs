@@ -1,12 +1,11 @@
 //! Timing of schedules that are too long to store, step by step.
 
-use anyhow::Result;
-use oneport::plan::Segments;
 use oneport::plan::registry::Planned;
 
 use super::SimulateArgs;
-use crate::input::{Input, ScheduleInfo, warnings_about};
-use crate::task::{PlanTask, Timing, steps};
+use crate::input::warnings_about;
+use crate::prelude::*;
+use crate::task::{Timing, steps};
 
 /// Maximum number of steps of a schedule that is stored.
 const MAX_STORED: u64 = 1 << 20;
@@ -16,7 +15,7 @@ const MIN_RANKS: usize = 1 << 10;
 /// The requested schedule, if it is long and the options allow it to be timed without being stored:
 /// streamed, or stored if the algorithm that was chosen cannot be streamed. `None` if nothing has
 /// been planned.
-pub(super) fn input(args: &SimulateArgs) -> Result<Option<Input<Planned>>> {
+pub(super) fn input(args: &SimulateArgs, caller: &Caller) -> Result<Option<Input<Planned>>> {
     let common = &args.common;
     let Some(kind) = common.collective.filter(|_| common.schedule.is_empty()) else {
         return Ok(None);
@@ -24,7 +23,7 @@ pub(super) fn input(args: &SimulateArgs) -> Result<Option<Input<Planned>>> {
     if !may_stream(args) {
         return Ok(None);
     }
-    let mut task = PlanTask::new(common, kind)?;
+    let mut task = PlanTask::new(common, kind, caller)?;
     let long = |segments| {
         let mut algorithms = task.algorithms.iter().filter(|a| a.is_streamed());
         algorithms.any(|a| steps(a, task.request.ranks(), segments) > MAX_STORED)
@@ -42,13 +41,13 @@ pub(super) fn input(args: &SimulateArgs) -> Result<Option<Input<Planned>>> {
         || steps(algorithm, request.ranks(), request.get_segments().count()) <= MAX_STORED
     {
         let mut input = Input::planned_by(&task, variant)?;
-        input.print_warnings(common);
+        input.print_warnings(common, caller);
         return Ok(Some(input.map(Planned::Stored)));
     }
     let schedule = variant.planned()?;
     let collective = schedule.collective();
     let several = schedule.uses_several_ports();
-    warnings_about(common, &collective, schedule.ports(), several);
+    warnings_about(common, &collective, schedule.ports(), several, caller);
     Ok(Some(Input {
         schedule,
         element_bytes: request.get_element_bytes(),
@@ -64,7 +63,7 @@ pub(super) fn input(args: &SimulateArgs) -> Result<Option<Input<Planned>>> {
 fn may_stream(args: &SimulateArgs) -> bool {
     let common = &args.common;
     let profile = common.machine.profile.as_ref();
-    let piped = profile.is_some_and(|path| path.as_os_str() == "-");
+    let piped = profile.is_some_and(|file| file.path().as_os_str() == "-");
     let plain = common.rules.is_none() && common.machine.costs.is_none() && !piped;
     let many = (common.ranks().ok().flatten()).is_some_and(|ranks| ranks >= MIN_RANKS);
     let whole = args.wants_steps() || common.nodes.node_ports.is_some();

@@ -15,6 +15,7 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Runs the schedule and one with half as many operations at the platform's pace. The throughput
 /// follows from the difference of their times.
 pub(super) fn execute(
+    caller: &Caller,
     time_unit: Option<&Fraction>,
     periodic: &Periodic,
     messages: usize,
@@ -58,7 +59,7 @@ pub(super) fn execute(
     let late = wall as f64 / model;
     let kept_pace = late <= MAX_LATE;
     if !kept_pace {
-        output::note(&format!(
+        caller.note(format!(
             "the run did not keep pace: it took {late:.2} times its model time; give it a longer --time-unit than {:.6} us",
             unit / 1e3
         ));

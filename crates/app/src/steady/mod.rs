@@ -44,7 +44,7 @@ combine while they communicate). The throughput is exact, and proved. It is reac
 travel along weighted trees, and at any time the busy links are one of the weighted matchings."]
     pub(crate) struct SteadyArgs {
         /// The platform, a JSON file (- for standard input)
-        platform: Option<PathBuf> = File {
+        platform: Option<Source> = File {
             is_placed: true, value: "PLATFORM.json", or_one_of: &["generate", "costs"],
         },
 
@@ -54,7 +54,7 @@ travel along weighted trees, and at any time the busy links are one of the weigh
 
         /// Make the platform of a cost file, or of a profile with pairs (calibrate --pairs) or with
         /// levels: a node for each rank
-        costs: Option<PathBuf> = File {
+        costs: Option<Source> = File {
             requires: &["bytes"], conflicts: &["platform", "generate"],
         },
 
@@ -131,12 +131,25 @@ travel along weighted trees, and at any time the busy links are one of the weigh
     }
 }
 
-pub(crate) fn run(args: &SteadyArgs, out: &mut dyn Write) -> Result<ExitCode> {
-    let platform = args.platform()?;
-    let gantt = args.check_files()?;
-    let found = args.find(&platform)?;
-    found.write_files(args, gantt)?;
-    found.print(args.json, out)
+impl Command for SteadyArgs {
+    fn answer(&self, site: &mut Site) -> Result<Answer> {
+        let caller = &site.caller;
+        let platform = self.platform()?;
+        let gantt = self.check_files(caller)?;
+        let found = self.find(&platform, caller)?;
+        found.write_files(self, gantt, caller)?;
+        let answer = answer(caller, self.json, &report::json(&found), |out| {
+            report::print(out, &found)
+        })?;
+        if found.run.as_ref().is_some_and(|run| !run.verified) {
+            return Ok(answer.but_wrong("the run's result is wrong".into()));
+        }
+        let exit_code = u8::from(!found.agree);
+        Ok(Answer {
+            exit_code,
+            ..answer
+        })
+    }
 }
 
 struct Found {
@@ -158,10 +171,15 @@ struct Found {
 }
 
 impl Found {
-    fn write_files(&self, args: &SteadyArgs, gantt: Option<OutputFile>) -> Result<()> {
+    fn write_files(
+        &self,
+        args: &SteadyArgs,
+        gantt: Option<OutputFile>,
+        caller: &Caller,
+    ) -> Result<()> {
         if let Some(path) = &args.output {
             let text = Series::of(&self.periodic).to_json(&self.schedule);
-            output::write_named(path, text.as_bytes())?;
+            caller.write_named(path, text.as_bytes())?;
         }
         if let Some(path) = &args.certificate {
             let text = self.solution.certificate_json().with_context(|| {
@@ -170,35 +188,25 @@ impl Found {
                     self.solution.operation.name()
                 )
             })?;
-            output::write_named(path, text.as_bytes())?;
+            caller.write_named(path, text.as_bytes())?;
         }
         if let Some(path) = &args.draw {
-            let picture = picture::platform_svg(&self.solution, &args.frame);
-            output::write_named(path, args.frame.sized(picture).as_bytes())?;
+            let picture = picture::platform_svg(&self.solution, &args.frame, caller);
+            caller.write_named(path, args.frame.sized(picture).as_bytes())?;
         }
         if let (Some(path), Some(file)) = (&args.gantt, gantt) {
-            let content = one_period(&self.periodic, file, &args.frame)?;
-            output::write_named(path, content.as_bytes())?;
+            let content = one_period(&self.periodic, file, &args.frame, caller)?;
+            caller.write_named(path, content.as_bytes())?;
         }
         Ok(())
-    }
-
-    fn print(&self, json: bool, out: &mut dyn Write) -> Result<ExitCode> {
-        output::answer(out, json, &report::json(self), |out| {
-            report::print(out, self)
-        })?;
-        if self.run.as_ref().is_some_and(|run| !run.verified) {
-            return Err(output::wrong("the run's result is wrong".into()));
-        }
-        Ok(ExitCode::from(u8::from(!self.agree)))
     }
 }
 
 /// Computes bounds of the throughput, where its optimum is NP-hard to find. It is optimal if it
 /// reaches the upper one.
-fn bounds(solution: &mut Solution) -> Option<(Fraction, Fraction)> {
+fn bounds(solution: &mut Solution, caller: &Caller) -> Option<(Fraction, Fraction)> {
     let bounds = solution.bounds().unwrap_or_else(|error| {
-        output::note(&format!("the throughput's bounds are not known: {error}"));
+        caller.note(format!("the throughput's bounds are not known: {error}"));
         None
     });
     let (lower, upper) = bounds?;
@@ -208,7 +216,11 @@ fn bounds(solution: &mut Solution) -> Option<(Fraction, Fraction)> {
 
 /// Computes the throughput by other methods, by all with `all`. Returns the results, and whether
 /// they agree with the throughput.
-fn recompute(solution: &Solution, all: bool) -> (Vec<(&'static str, Fraction)>, bool) {
+fn recompute(
+    solution: &Solution,
+    all: bool,
+    caller: &Caller,
+) -> (Vec<(&'static str, Fraction)>, bool) {
     let mut agree = true;
     let mut recomputed = Vec::new();
     for (method, throughput) in solution.recomputed(all) {
@@ -217,16 +229,17 @@ fn recompute(solution: &Solution, all: bool) -> (Vec<(&'static str, Fraction)>, 
             Ok(throughput) => {
                 if throughput != solution.throughput {
                     agree = false;
-                    output::error(&format!(
+                    let error = format!(
                         "the throughput is {}, which is proved, but {throughput} by {method}: please report this platform",
                         solution.throughput
-                    ));
+                    );
+                    caller.say("error", &error);
                 }
                 recomputed.push((method, throughput));
             }
             Err(error) => {
                 agree &= !all;
-                output::note(&format!(
+                caller.note(format!(
                     "the throughput is not compared with {method}: {error}"
                 ));
             }
@@ -253,7 +266,7 @@ fn checked_schedule(periodic: &Periodic, messages: usize, overlap: bool) -> Resu
 }
 
 impl SteadyArgs {
-    fn find(&self, platform: &Platform) -> Result<Found> {
+    fn find(&self, platform: &Platform, caller: &Caller) -> Result<Found> {
         let operation = self.collective.unwrap_or(match platform.targets_all() {
             true => Operation::Broadcast,
             false => Operation::Multicast,
@@ -266,8 +279,8 @@ impl SteadyArgs {
             Some(drift) if self.robust => drift.best.clone(),
             _ => solution,
         };
-        let (recomputed, agree) = recompute(&solution, self.verify);
-        let bounds = bounds(&mut solution);
+        let (recomputed, agree) = recompute(&solution, self.verify, caller);
+        let bounds = bounds(&mut solution, caller);
         let unlimited = self.max_trees.map(|_| solution.throughput.clone());
         if let Some(count) = self.max_trees {
             ensure!(
@@ -286,7 +299,7 @@ impl SteadyArgs {
         let packets = self.size.as_ref();
         let packets = packets.map(|size| best_packets(platform, operation, self.ports, size));
         let unit = self.time_unit.as_ref();
-        let run = || execute(unit, &periodic, messages, &schedule, model_time);
+        let run = || execute(caller, unit, &periodic, messages, &schedule, model_time);
         Ok(Found {
             single: best_single(&solution)?,
             packets: packets.transpose()?,
@@ -310,8 +323,8 @@ impl SteadyArgs {
     }
 
     /// Checks that the files can be written. Returns the kind of the Gantt chart's file.
-    fn check_files(&self) -> Result<Option<OutputFile>> {
-        output::writable(&[
+    fn check_files(&self, caller: &Caller) -> Result<Option<OutputFile>> {
+        caller.writable(&[
             ("-o", self.output.as_deref()),
             ("--certificate", self.certificate.as_deref()),
             ("--draw", self.draw.as_deref()),
@@ -355,14 +368,14 @@ impl SteadyArgs {
         let platform = match (&self.generate, &self.platform) {
             (None, None) => self.platform_of_costs()?,
             (Some(name), _) => generate(name, self.seed)?,
-            (None, Some(path)) => {
-                let name = path.to_string_lossy();
-                if !path.exists() && generate(&name, self.seed).is_ok() {
+            (None, Some(file)) => {
+                let name = file.path().to_string_lossy();
+                if !file.is_there() && generate(&name, self.seed).is_ok() {
                     bail!(
                         "there is no file {name}: to make such a platform, give --generate {name}"
                     );
                 }
-                Platform::parse(&read_text(path)?).with_context(|| path.display().to_string())?
+                Platform::parse(&file.read()?).with_context(|| name.to_string())?
             }
         };
         let overlap = self.overlap || platform.overlaps();
@@ -370,12 +383,12 @@ impl SteadyArgs {
     }
 
     fn platform_of_costs(&self) -> Result<Platform> {
-        let (Some(path), Some(bytes)) = (&self.costs, self.bytes) else {
+        let (Some(file), Some(bytes)) = (&self.costs, self.bytes) else {
             bail!("give a PLATFORM.json, --generate NAME, or --costs FILE with --bytes SIZE");
         };
-        let (cost, _) = read_costs(path, None)?;
+        let (cost, _) = read_costs(file, None)?;
         let ranks = cost.links().map_or(0, |links| links.alpha.len());
-        Platform::of_costs(&cost, ranks, bytes).with_context(|| name_of(path))
+        Platform::of_costs(&cost, ranks, bytes).with_context(|| file.name())
     }
 }
 
@@ -412,7 +425,12 @@ fn steps(periodic: &Periodic, operations: usize) -> u64 {
     periods.saturating_mul(2 * periodic.transfers() as u64)
 }
 
-fn one_period(periodic: &Periodic, file: OutputFile, frame: &FrameArgs) -> Result<String> {
+fn one_period(
+    periodic: &Periodic,
+    file: OutputFile,
+    frame: &FrameArgs,
+    caller: &Caller,
+) -> Result<String> {
     let solution = periodic.solution();
     let caption = Caption::new(format!(
         "one period of {}: {} in {}",
@@ -430,7 +448,7 @@ fn one_period(periodic: &Periodic, file: OutputFile, frame: &FrameArgs) -> Resul
         },
         show_short(&solution.throughput)
     ))
-    .source(output::provenance());
+    .source(caller.provenance());
     let (schedule, times, routes) = periodic.one_period()?;
     let name = |(i, (route, weight)): (usize, &(Route, Fraction))| {
         let what = match route.trees.len() {

@@ -31,13 +31,13 @@ type PictureLabel = (Position, (f64, f64), String);
 /// per time unit, and all links have details in a tooltip. The caption lists the trees and their
 /// weights, if they are few. Takes time quadratic in the number of used links, whose labels must
 /// not overlap.
-pub(super) fn platform_svg(solution: &Solution, frame: &FrameArgs) -> String {
+pub(super) fn platform_svg(solution: &Solution, frame: &FrameArgs, caller: &Caller) -> String {
     let platform = solution.platform();
     let messages = messages(solution);
     let radius = platform.nodes() as f64 * ARC / std::f64::consts::TAU;
     let radius = radius.clamp(MIN_RADIUS, 2000.0);
     let width = (2.0 * (radius + 40.0 + MARGIN)).max(460.0);
-    let caption = frame.caption(caption(solution, (width / CHARACTER) as usize));
+    let caption = frame.caption(caption(solution, (width / CHARACTER) as usize, caller));
     let mut svg = Svg::default();
     let top = svg.caption(&caption, width);
     let circle = Circle {
@@ -84,14 +84,14 @@ fn messages(solution: &Solution) -> Vec<Fraction> {
 }
 
 /// Returns the caption, with lines of at most `characters` characters for the trees.
-fn caption(solution: &Solution, characters: usize) -> Caption {
+fn caption(solution: &Solution, characters: usize, caller: &Caller) -> Caption {
     let mut caption = Caption::new(format!(
         "series of {}, {} ports: {} a time unit",
         solution.operation.name(),
         solution.ports.name(),
         show_short(&solution.throughput)
     ))
-    .source(output::provenance())
+    .source(caller.provenance())
     .line(format!(
         "{}, {}, {}; link labels: messages a time unit",
         counted(solution.platform().nodes(), "node"),

@@ -176,7 +176,7 @@ fn plain(value: f64) -> String {
     }
 }
 
-pub(super) fn print(out: &mut dyn Write, found: &Found) -> Result<()> {
+pub(super) fn print(out: &mut Lines, found: &Found) -> Result<()> {
     let solution = &found.solution;
     let mut summary = throughput_lines(found);
     summary.extend(schedule_lines(found));
@@ -321,7 +321,7 @@ fn optional_lines(found: &Found) -> Vec<SummaryLine> {
 }
 
 fn weighted<'a>(
-    out: &mut dyn Write,
+    out: &mut Lines,
     title: &str,
     lines: impl ExactSizeIterator<Item = (&'a Fraction, String)>,
 ) -> Result<()> {

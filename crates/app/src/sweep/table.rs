@@ -1,12 +1,11 @@
 //! The table of a sweep, and its forms for papers.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use oneport_pictures::{Quantity, Sweep};
 
 use super::Table;
-use crate::output::{command, escape};
+use crate::output::escape;
 use crate::prelude::*;
 
 /// The rows at a point, fastest first, and one of them; of the leading one, how many are as fast.
@@ -234,7 +233,7 @@ impl Table<'_> {
         let rows: String = rows
             .map(|row| line(row.iter().map(cell).collect()))
             .collect();
-        let comment = format!("{}; {}; {}", self.title(), self.costs, command());
+        let comment = format!("{}; {}; {}", self.title(), self.costs, self.caller.command);
         Ok(format!(
             "% {}\n\\begin{{tabular}}{{{side}}}\n\\toprule\n{}\\midrule\n{rows}\\bottomrule\n\\end{{tabular}}\n",
             escape::visible(&comment),

@@ -1,22 +1,13 @@
 //! `oneport synthesize --table`: the optimum of all collectives beside the best algorithm.
 
 use std::fmt::Write as _;
-use std::io::Write;
-use std::path::Path;
-use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
 
-use anyhow::{Result, ensure};
-use oneport::plan::registry;
-use oneport::{Kind, Ports};
-use oneport_pictures::Columns;
 use oneport_pictures::shell::Heading;
 use oneport_synthesis::{Answer, Problem};
 
 use super::{SynthesizeArgs, search};
-use crate::files::FileKind;
-use crate::output;
-use crate::progress::WorkBar;
+use crate::answer;
+use crate::prelude::*;
 
 const MODELS: [(&str, Ports); 5] = [
     ("uni", Ports::UNI),
@@ -49,8 +40,8 @@ pub(super) fn run(
     args: &SynthesizeArgs,
     to_file: Option<&Path>,
     stopped: &AtomicBool,
-    out: &mut dyn Write,
-) -> Result<ExitCode> {
+    caller: &Caller,
+) -> Result<answer::Answer> {
     let ranks = (args.ranks.as_ref()).map_or((2..=6).collect(), |r| r.counts());
     ensure!(
         ranks.iter().all(|&p| p <= 16),
@@ -59,7 +50,7 @@ pub(super) fn run(
     let mut kinds = Kind::ALL.to_vec();
     kinds.retain(|&kind| registry::of(kind).next().is_some());
     let entries = kinds.len() * MODELS.len() * ranks.len();
-    let bar = WorkBar::new(entries as u64, "{msg} {pos}/{len} {bar} {eta}");
+    let bar = WorkBar::new(caller, entries as u64, "{msg} {pos}/{len} {bar} {eta}");
     let mut lines = Vec::new();
     for kind in kinds {
         for (ports, model) in MODELS {
@@ -67,7 +58,7 @@ pub(super) fn run(
             for &p in &ranks {
                 bar.name(&format!("{kind}, {ports}, p = {p}"));
                 let problem = Problem::new(kind.with_root(0), p).ports(model);
-                answers.push(search(&problem, args, false, stopped)?.0);
+                answers.push(search(&problem, args, false, stopped, caller)?.0);
                 bar.add(1);
             }
             lines.push((kind, ports, answers));
@@ -78,8 +69,10 @@ pub(super) fn run(
         true => page(&ranks, &lines),
         false => markdown(&ranks, &lines),
     };
-    output::write_to(out, to_file, &text)?;
-    Ok(super::exit_code(stopped))
+    Ok(answer::Answer {
+        exit_code: super::exit_code(stopped),
+        ..caller.write_to(to_file, text)?
+    })
 }
 
 /// The columns: the optimum for each number of ranks.

@@ -14,7 +14,6 @@ use oneport_measure::estimate::{self, CoreModel};
 
 use super::{PlanTask, Timing, finite, steps};
 use crate::memory::{LARGE_SCHEDULE, available_memory, fits_memory};
-use crate::output;
 use crate::parallel;
 use crate::progress::WorkBar;
 
@@ -110,12 +109,13 @@ impl PlanTask {
         };
         parallel::map(algorithms, work, evaluate, again)
     }
-}
 
-/// Says what the search for a variant left out.
-pub(super) fn note_left_out(variant: &Variant) {
-    for left_out in &variant.left_out {
-        output::note(&format!("{} may have {left_out}", variant.algorithm.name()));
+    /// Says what the search for a variant left out.
+    pub(super) fn note_left_out(&self, variant: &Variant) {
+        for left_out in &variant.left_out {
+            let name = variant.algorithm.name();
+            self.caller.note(format!("{name} may have {left_out}"));
+        }
     }
 }
 
@@ -185,7 +185,7 @@ impl Evaluation<'_> {
         let (variant, _) = variant_of(&space, algorithm, self)?;
         // Among many candidates the notes would be about algorithms that are not the answer.
         if !self.task.auto {
-            note_left_out(&variant);
+            self.task.note_left_out(&variant);
         }
         Ok(variant)
     }

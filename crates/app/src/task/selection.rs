@@ -1,7 +1,5 @@
 //! `--algorithm` and `--rules`: the algorithms that they name.
 
-use std::path::Path;
-
 use anyhow::{Context, Result, ensure};
 use oneport::internal::split_outside;
 use oneport::plan::Segments;
@@ -13,18 +11,18 @@ use oneport_measure::tune::rules::{Query, Rules};
 
 use super::{AppliedRule, PlanTask, usage};
 use crate::args::Common;
-use crate::files::read_text;
+use crate::files::Source;
 use crate::units::{show_bytes, with_similar};
 
-/// Applies the rules in `path` to `task`. Explicitly given segments are kept.
-pub(crate) fn apply(task: &mut PlanTask, args: &Common, kind: Kind, path: &Path) -> Result<()> {
+/// Applies the rules of a file to `task`. Explicitly given segments are kept.
+pub(crate) fn apply(task: &mut PlanTask, args: &Common, kind: Kind, file: &Source) -> Result<()> {
     ensure!(
         args.algorithm == "auto",
         "--rules chooses the algorithm, and so does --algorithm {}: give one of them",
         args.algorithm
     );
-    let shown = path.display();
-    let rules = Rules::parse(&read_text(path)?).with_context(|| shown.to_string())?;
+    let shown = file.path().display();
+    let rules = Rules::parse(&file.read()?).with_context(|| shown.to_string())?;
     let request = &task.request;
     let query = Query {
         collective: kind,

@@ -1,7 +1,6 @@
 //! The files that a sweep reads and writes, checked before the measurement starts.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 
 use oneport_formats::selection::{self, Origin, SelectionTable, TimedChoice};
 use oneport_measure::tune::csv::{self, Block, Parameters};
@@ -12,8 +11,7 @@ use oneport_pictures::shell::Heading;
 
 use super::TuneArgs;
 use super::job::{CoreUse, MeasuredAt, TuneJob};
-use crate::files::{FileKind, existing};
-use crate::host;
+use crate::files::existing;
 use crate::prelude::*;
 
 pub(super) struct Files<'a> {
@@ -31,7 +29,7 @@ impl Files<'_> {
     /// Reads the rows that are known and makes sure that all files can be written. If all rows are
     /// known, they may be from another place, where the job is then about.
     pub(super) fn open<'a>(job: &mut TuneJob<'a>) -> Result<Files<'a>> {
-        let args = job.args;
+        let (args, caller) = (job.args, &job.caller.clone());
         let mut outputs = vec![
             ("--csv", args.csv.as_deref()),
             ("--html", args.html.as_deref()),
@@ -39,7 +37,7 @@ impl Files<'_> {
         ];
         let exports = args.export.iter();
         outputs.extend(exports.map(|(_, path)| ("--export", Some(&**path))));
-        output::writable(&outputs)?;
+        caller.writable(&outputs)?;
         let is_page = |path: &PathBuf| match path.extension() {
             None => true,
             Some(_) => FileKind::of(path) == Some(FileKind::Html),
@@ -52,7 +50,8 @@ impl Files<'_> {
         let (mut known, mut others) = (Vec::new(), Vec::new());
         let mut saved = None;
         let there = args.csv.as_ref();
-        if let Some((path, content)) = there.and_then(|path| Some((path, existing(path)?))) {
+        if let Some((path, content)) = there.and_then(|path| Some((path, existing(caller, path)?)))
+        {
             let content = content.with_context(|| format!("cannot read {}", path.display()))?;
             if !args.restart && !content.is_empty() {
                 let text = as_text(&content, path)?;
@@ -74,14 +73,17 @@ impl Files<'_> {
                 true => ", all that are needed: nothing is measured",
                 false => "",
             };
-            output::note(&format!(
+            caller.note(format!(
                 "{} rows are known from the CSV file{nothing}",
                 known.len()
             ));
         }
         let there = args.rules.as_ref();
-        if let Some(path) = there.filter(|path| path.is_file() || host::read(path).is_some()) {
-            rules_in(&read_text(path)?, path)?;
+        if let Some(path) = there
+            && let Some(content) = existing(caller, path)
+        {
+            let content = content.with_context(|| format!("cannot read {}", path.display()))?;
+            rules_in(as_text(&content, path)?, path)?;
         }
         Ok(Files {
             args,
@@ -94,12 +96,12 @@ impl Files<'_> {
 
     /// Writes the rows so far. An error if another process has written the file meanwhile, since
     /// its rows would be lost.
-    pub(super) fn save(&self, rows: &[Trial]) -> Result<()> {
-        let Some(path) = self.args.csv.as_ref().filter(|_| !output::is_silent()) else {
+    pub(super) fn save(&self, caller: &Caller, rows: &[Trial]) -> Result<()> {
+        let Some(path) = self.args.csv.as_ref().filter(|_| !caller.is_silent()) else {
             return Ok(());
         };
         let mut saved = self.saved.borrow_mut();
-        let writer = output::Writer::open(path)?;
+        let writer = output::Writer::open(caller, path)?;
         let current = writer.current()?;
         if current.is_some() && current != *saved {
             bail!(
@@ -120,21 +122,21 @@ impl Files<'_> {
         tuning: &TuningResult,
         warnings: &[String],
     ) -> Result<()> {
-        let all = tuning.with_library();
+        let (caller, all) = (&job.caller, tuning.with_library());
         let rows = match job.place.is_elsewhere {
             true => Ok(()),
-            false => self.save(&all),
+            false => self.save(caller, &all),
         };
         let page = match &self.args.html {
             Some(path) => {
                 let text = page(&job.heading(threads, tuning, warnings), &all);
-                output::write_file(path, text.as_bytes())
+                caller.write_file(path, text.as_bytes())
             }
             None => Ok(()),
         };
         note_winners(self.args, job, tuning);
         let rules = match &self.args.rules {
-            Some(path) if !tuning.interrupted => add_rule(path, job.rule(tuning)),
+            Some(path) if !tuning.interrupted => add_rule(caller, path, job.rule(tuning)),
             _ => Ok(()),
         };
         let exports = match tuning.interrupted {
@@ -148,6 +150,7 @@ impl Files<'_> {
 /// Says for all files of winners at once that an incomplete sweep has none, or what makes them
 /// doubtful. Times of the model are not.
 fn note_winners(args: &TuneArgs, job: &TuneJob, tuning: &TuningResult) {
+    let caller = &job.caller;
     let measured = job.place.processes.is_some() || tuning.interrupted;
     let exports = args.export.iter().filter(|_| measured);
     let paths = args.rules.iter().chain(exports.map(|(_, path)| path));
@@ -163,22 +166,22 @@ fn note_winners(args: &TuneArgs, job: &TuneJob, tuning: &TuningResult) {
         } else {
             ("is", "it was")
         };
-        output::note(&format!(
+        caller.note(format!(
             "{files} {are} left as {were}: the sweep is not complete"
         ));
     } else if let Some(doubts) = job.doubts(tuning) {
         let have = if several { "have" } else { "has" };
-        output::note(&format!("{files} {have} doubtful winners: {doubts}"));
+        caller.note(format!("{files} {have} doubtful winners: {doubts}"));
     }
 }
 
 /// Adds a rule to the file and keeps all other rules, including those that another sweep has added
 /// meanwhile.
-fn add_rule(path: &Path, rule: Rule) -> Result<()> {
-    if output::is_silent() {
+fn add_rule(caller: &Caller, path: &Path, rule: Rule) -> Result<()> {
+    if caller.is_silent() {
         return Ok(());
     }
-    let writer = output::Writer::open(path)?;
+    let writer = output::Writer::open(caller, path)?;
     let mut rules = match writer.current()? {
         Some(content) => rules_in(as_text(&content, path)?, path)?,
         None => Rules::default(),
@@ -296,7 +299,11 @@ impl TuneJob<'_> {
                 let place = self.place.processes.as_ref().unwrap_or(&self.place.machine);
                 let doubts = self.doubts(tuning);
                 let doubts = doubts.map(|doubts| format!("; DOUBTFUL: {doubts}"));
-                format!("{place}; {}{}", self.command, doubts.unwrap_or_default())
+                format!(
+                    "{place}; {}{}",
+                    self.caller.command,
+                    doubts.unwrap_or_default()
+                )
             }),
             choices: Rule::choices(&tuning.rows, segmented),
         }
@@ -309,12 +316,15 @@ impl TuneJob<'_> {
         let request = &self.sweep.request;
         let (origin, doubts) = match &self.place.processes {
             Some(processes) => {
-                let text = format!("{processes}; {}", self.command);
+                let text = format!("{processes}; {}", self.caller.command);
                 (Origin::Measured(text), self.doubts(tuning))
             }
             None => {
                 let costs = show_cost(request.get_cost(), Unit::Nanoseconds);
-                (Origin::Modelled(format!("{costs}; {}", self.command)), None)
+                (
+                    Origin::Modelled(format!("{costs}; {}", self.caller.command)),
+                    None,
+                )
             }
         };
         let is_measured = matches!(origin, Origin::Measured(_));
@@ -341,7 +351,7 @@ impl TuneJob<'_> {
 
     /// Writes the files of `--export`, with rules for the sizes that `helps` allows.
     pub(super) fn export(&self, tuning: &TuningResult, helps: impl Fn(u64) -> bool) -> Result<()> {
-        let table = self.times(tuning, helps);
+        let (caller, table) = (&self.caller, self.times(tuning, helps));
         let mut said = BTreeSet::new();
         for (library, path) in &self.args.export {
             let name = path.display();
@@ -355,7 +365,7 @@ impl TuneJob<'_> {
                 .map(|(bytes, ratio)| format!("{} (x {})", show_bytes(bytes), number(ratio, 3)))
                 .collect();
             if !slower.is_empty() {
-                output::note(&format!(
+                caller.note(format!(
                     "{name} is not written: without its device's collectives, which rules need, the \
                      library is slower at {}, where no rule makes up for it",
                     slower.join(", ")
@@ -363,7 +373,7 @@ impl TuneJob<'_> {
                 continue;
             }
             let Some(written) = selection::write(*library, &table)? else {
-                output::note(&format!(
+                caller.note(format!(
                     "{name} is not written: there is no size at which an algorithm that the library \
                      has {}",
                     match self.args.verify {
@@ -374,8 +384,8 @@ impl TuneJob<'_> {
                 continue;
             };
             let notes = written.notes.into_iter();
-            output::notes(notes.filter(|note| said.insert(note.clone())));
-            output::write_named(path, written.text.as_bytes())?;
+            caller.notes(notes.filter(|note| said.insert(note.clone())));
+            caller.write_named(path, written.text.as_bytes())?;
         }
         Ok(())
     }
@@ -441,7 +451,7 @@ impl TuneJob<'_> {
 
     fn heading(&self, threads: &CoreUse, tuning: &TuningResult, warnings: &[String]) -> Heading {
         let mut summary = self.summary(threads);
-        summary.extend(output::origin(self.date.clone()));
+        summary.extend(self.caller.origin(self.date.clone()));
         let mut warnings = warnings.to_vec();
         if tuning.interrupted {
             warnings.insert(0, "The sweep was interrupted: it is not complete.".into());

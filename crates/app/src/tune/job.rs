@@ -1,7 +1,5 @@
 //! A validated tuning job: the sweep and its settings.
 
-use std::collections::BTreeSet;
-
 use oneport::internal::launch;
 use oneport::run::{Op, TeamOptions, Teams};
 use oneport_measure::tune::{Live, Sweep, Trial, TuningResult};
@@ -10,7 +8,6 @@ use oneport_measure::{Machine, load_warning};
 use super::TuneArgs;
 use crate::args::{Vector, default_type, operator};
 use crate::forms::SegmentCount;
-use crate::output::Skipped;
 use crate::prelude::*;
 use crate::site::{ensure_for_processes, summary};
 use crate::task::{algorithms, footprint};
@@ -24,7 +21,7 @@ pub(super) struct TuneJob<'a> {
     pub(super) load: Option<String>,
     pub(super) place: MeasuredAt,
     pub(super) date: String,
-    pub(super) command: String,
+    pub(super) caller: Caller,
     pub(super) processes: Option<Processes>,
 }
 
@@ -120,7 +117,7 @@ impl<'a> TuneJob<'a> {
         if let Some(world) = &site.world {
             common.take_ranks(world.size());
         }
-        let task = PlanTask::new(&common, args.collective)?;
+        let task = PlanTask::new(&common, args.collective, &site.caller)?;
         site.ensure_processes(task.request.ranks())?;
         site.note_spare(task.request.ranks());
         let (algorithms, skipped) = select_algorithms(args, &task)?;
@@ -145,7 +142,7 @@ impl<'a> TuneJob<'a> {
                 is_elsewhere: false,
             },
             date: oneport_measure::now(),
-            command: output::command(),
+            caller: site.caller.clone(),
             processes: site.processes(),
         })
     }

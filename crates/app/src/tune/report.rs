@@ -31,7 +31,7 @@ impl TuneJob<'_> {
             pinned: threads.pinned,
             oversubscribed: threads.oversubscribed,
             date: &self.date,
-            command: &self.command,
+            command: &*self.caller.command,
             budget_s: self.sweep.budget.as_secs_f64(),
             elapsed_s: tuning.elapsed.as_secs_f64(),
             resumed: resumed,
@@ -58,7 +58,7 @@ impl TuneJob<'_> {
 }
 
 pub(super) fn print(
-    out: &mut dyn Write,
+    out: &mut Lines,
     job: &TuneJob,
     threads: &CoreUse,
     tuning: &TuningResult,

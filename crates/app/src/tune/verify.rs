@@ -17,13 +17,13 @@ pub(super) struct VerifyJob<'a> {
 }
 
 impl<'a> VerifyJob<'a> {
-    pub(super) fn new(args: &'a TuneArgs, site: &Site, file: &Path) -> Result<VerifyJob<'a>> {
+    pub(super) fn new(args: &'a TuneArgs, site: &Site, file: &Source) -> Result<VerifyJob<'a>> {
         if site.world.is_none() {
             bail!("--verify measures an MPI library: start it with mpirun or srun");
         }
         let job = TuneJob::new(args, site)?;
-        let text = read_text(file)?;
-        let of_sweep = || format!("cannot verify by the sweep of {}", file.display());
+        let text = file.read()?;
+        let of_sweep = || format!("cannot verify by the sweep of {}", file.path().display());
         let found = csv::resume(&text, &parameters(&job)).with_context(of_sweep)?;
         if let Some((difference, _)) = found.elsewhere {
             bail!("{}: measured in another place: {difference}", of_sweep());
@@ -42,7 +42,7 @@ impl<'a> VerifyJob<'a> {
     fn verify<T: Element>(mut self, site: &mut Site) -> Result<VerifyJob<'a>> {
         let job = &self.job;
         let mut live = job.live::<T>(site)?;
-        let bar = WorkBar::new(0, "verifying {wide_bar} {percent}%");
+        let bar = WorkBar::new(&job.caller, 0, "verifying {wide_bar} {percent}%");
         let progress = |done, of| bar.set(done, of);
         let rows = tune::verify(&job.sweep, &self.known, &mut live, progress);
         bar.finish();
@@ -64,8 +64,8 @@ impl<'a> site::Job for VerifyJob<'a> {
 }
 
 impl VerifyJob<'_> {
-    pub(super) fn print(&self, out: &mut dyn Write) -> Result<ExitCode> {
-        output::notes(self.job.load.iter());
+    pub(super) fn answer(&self) -> Result<Answer> {
+        self.job.caller.notes(self.job.load.iter());
         let json = record! {
             collective: self.job.args.collective.name(),
             ranks: self.job.sweep.request.ranks(),
@@ -73,29 +73,28 @@ impl VerifyJob<'_> {
             environment: environment_in_words(),
             rows: self.rows.iter().map(json_row).collect::<Vec<_>>(),
         };
-        output::answer(out, self.job.args.json, &json, |out| self.print_text(out))?;
-        if !self.job.args.export.is_empty() {
-            let tuning = TuningResult::of_rows(&self.known);
-            self.job.export(&tuning, |bytes| {
-                let mut faster = self
-                    .rows
-                    .iter()
-                    .filter(|row| row.change() == Change::Faster);
-                faster.any(|row| row.bytes == bytes)
-            })?;
-        }
+        let answer = answer(&self.job.caller, self.job.args.json, &json, |out| {
+            self.print_text(out)
+        })?;
+        let tuning = TuningResult::of_rows(&self.known);
+        let exported = self.job.export(&tuning, |bytes| {
+            let faster = |row: &&VerifiedRow| row.change() == Change::Faster;
+            let mut faster = self.rows.iter().filter(faster);
+            faster.any(|row| row.bytes == bytes)
+        });
+        let answer = answer.and(exported);
         let mut latest = self.rows.iter().rev();
         match latest.find_map(|row| Some((row, row.error.as_ref()?))) {
-            None => Ok(ExitCode::SUCCESS),
+            None => Ok(answer),
             Some((row, error)) => {
                 let (function, size) = (&row.library.algorithm, show_bytes(row.bytes));
                 let wrong = format!("wrong result of {function} of {size}: {error}");
-                Err(output::wrong(wrong))
+                Ok(answer.but_wrong(wrong))
             }
         }
     }
 
-    fn print_text(&self, out: &mut dyn Write) -> Result<()> {
+    fn print_text(&self, out: &mut Lines) -> Result<()> {
         let function = self.rows.first().map_or("", |row| &row.library.algorithm);
         let ranks = self.job.sweep.request.ranks();
         let environment = match &environment_in_words()[..] {

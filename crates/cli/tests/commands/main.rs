@@ -31,7 +31,7 @@ mod sweep;
 mod synthesize;
 mod tables;
 #[path = "../../../app/src/units.rs"]
-#[allow(dead_code, unused_imports, reason = "for the program")]
+#[allow(dead_code, unreachable_pub, unused_imports, reason = "for the program")]
 mod units;
 mod untrusted;
 mod usage;

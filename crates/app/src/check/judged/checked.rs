@@ -7,9 +7,9 @@ use oneport::schedule::total_len;
 use super::judgement::{Judgement, Known};
 use crate::bits::ShownBits;
 use crate::check::CheckArgs;
-use crate::input::ScheduleInfo;
 use crate::own_file::OwnFile;
 use crate::prelude::*;
+use crate::units::show_ports;
 
 #[derive(Serialize)]
 pub(super) struct One {
@@ -72,7 +72,7 @@ impl One {
         self.report.notes.len() + self.report.more_notes
     }
 
-    pub(super) fn print(&self, input: &Input, out: &mut dyn Write) -> Result<()> {
+    pub(super) fn print(&self, input: &Input, out: &mut Lines) -> Result<()> {
         let mut summary = input.summary();
         summary.retain(|(name, _)| *name != "costs");
         summary.push(("steps", input.schedule.steps().to_string()));
@@ -96,7 +96,7 @@ impl Checked {
         Checked::Unreadable {
             ok: false,
             errors: [],
-            schedule: name_of(&file.path),
+            schedule: file.source.name(),
             error: format!("{error:#}"),
         }
     }
@@ -120,13 +120,9 @@ impl Checked {
         let root = info
             .root
             .map_or(String::new(), |root| format!(", root {root}"));
-        let ported = if info.ported > 1 {
-            format!(" x {}", info.ported)
-        } else {
-            String::new()
-        };
-        let (kind, ranks, ports) = (info.collective, info.ranks, info.ports);
-        Some(format!("{kind}{root}, {ranks} ranks, {ports}{ported}"))
+        let (kind, ranks) = (info.collective, info.ranks);
+        let ports = show_ports(info.ports, info.ported);
+        Some(format!("{kind}{root}, {ranks} ranks, {ports}"))
     }
 
     pub(super) fn judged(&self) -> Option<&Judgement> {
@@ -224,10 +220,7 @@ fn unlike(schedule: &Schedule, task: &Schedule) -> Option<String> {
             None => other.kind().to_string(),
         },
     };
-    let ports = |schedule: &Schedule| match schedule.ports() {
-        ports if ports.k() > 1 => format!("{} x {}", ports.name(), ports.k()),
-        ports => ports.name().to_string(),
-    };
+    let ports = |schedule: &Schedule| show_ports(schedule.ports().name(), schedule.ports().k());
     let both = [schedule, task];
     for (what, [own, asked]) in [
         ("it performs", both.map(collective)),

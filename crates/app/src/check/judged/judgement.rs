@@ -44,7 +44,17 @@ pub(super) struct Best {
 }
 
 /// The fastest algorithms of the problems that have been met, so that none is looked for twice.
-pub(super) type Known = Vec<(Request, Option<Best>)>;
+pub(super) struct Known<'a> {
+    caller: &'a Caller,
+    met: Vec<(Request, Option<Best>)>,
+}
+
+impl Known<'_> {
+    pub(super) fn new(caller: &Caller) -> Known<'_> {
+        let met = Vec::new();
+        Known { caller, met }
+    }
+}
 
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Totals {
@@ -67,11 +77,11 @@ impl Judgement {
         let like = || Request::like(schedule).ok().filter(|_| !shares);
         let best = like().and_then(|request| {
             let request = request.cost(cost.clone()).keep_order(keep_order);
-            if let Some((_, best)) = known.iter().find(|(met, _)| *met == request) {
+            if let Some((_, best)) = known.met.iter().find(|(met, _)| *met == request) {
                 return best.clone();
             }
-            let best = Best::of(&request, input.unit);
-            known.push((request, best.clone()));
+            let best = Best::of(&request, input.unit, known.caller);
+            known.met.push((request, best.clone()));
             best
         });
         Some(Judgement {
@@ -134,7 +144,7 @@ impl Judgement {
         parts.join("; ")
     }
 
-    pub(super) fn print(&self, out: &mut dyn Write) -> Result<()> {
+    pub(super) fn print(&self, out: &mut Lines) -> Result<()> {
         let best = self.best.as_ref();
         let all = [
             Some(("this", &self.own)),
@@ -154,10 +164,10 @@ impl Judgement {
 
 impl Best {
     /// The fastest algorithm for `request`, unless looking for it takes long.
-    fn of(request: &Request, unit: Unit) -> Option<Best> {
+    fn of(request: &Request, unit: Unit, caller: &Caller) -> Option<Best> {
         /// By an estimate that is mostly too large.
         const MAX_SECONDS: f64 = 5.0;
-        let task = PlanTask::fastest(request.clone(), unit).ok()?;
+        let task = PlanTask::fastest(request.clone(), unit, caller).ok()?;
         if task.seconds().is_some_and(|seconds| seconds > MAX_SECONDS) {
             return None;
         }

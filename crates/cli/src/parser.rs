@@ -6,10 +6,14 @@ use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, St
 use clap::builder::{TypedValueParser, ValueParser};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+use oneport::mpi::is_launched;
+use oneport_app::ask::{Given, Item, Row, Times, Words};
+use oneport_app::{
+    Ask, ENTRIES, Entry, VERSION, edits, element_type_like, is_library, operator_like,
+};
 
-use crate::ask::{Given, Row, Times, Words};
-use crate::units::edits;
-use crate::{ENTRIES, Entry, args, output, tune};
+use crate::Asked;
+use crate::completions;
 
 /// What the whole is, in a line and in more.
 const ABOUT: (&str, &str) = (
@@ -128,14 +132,21 @@ fn command(entry: &Entry, name: &'static str) -> Command {
     command.args((entry.rows)().iter().map(argument))
 }
 
-/// What the words of a command line give, and the defaults of what they do not.
+/// What the words of a command line give, and the defaults of what they do not. A launcher of MPI
+/// gives where ranks run.
 fn given(rows: &[Row], matches: &ArgMatches) -> Given {
     let given = |row: &&Row| !row.is_switch || matches.get_flag(row.name);
     let words = |row: &Row| {
         let words = matches.get_raw(row.name)?;
-        Some((row.name, words.map(Into::into).collect()))
+        let items = words.map(|word| Item::Word(word.into()));
+        Some((row.name, items.collect()))
     };
-    rows.iter().filter(given).filter_map(words).collect()
+    let mut given: Given = rows.iter().filter(given).filter_map(words).collect();
+    if is_launched() && rows.iter().any(|row| row.name == "engine") {
+        let mpi = || vec![Item::Word("mpi".into())];
+        given.entry("engine").or_insert_with(mpi);
+    }
+    given
 }
 
 /// Of the whole.
@@ -160,7 +171,7 @@ unreadable input.";
 /// The parser of all commands, in the order of their entries.
 fn whole() -> Command {
     let mut whole = Command::new("oneport")
-        .version(output::VERSION)
+        .version(VERSION)
         .about(ABOUT.0)
         .long_about(ABOUT.1)
         .after_help(EXAMPLES)
@@ -177,7 +188,7 @@ fn whole() -> Command {
         };
     }
     whole
-        .mut_subcommand("completions", |command| command.hide(true))
+        .subcommand(completions::command())
         .subcommand_required(true)
         .arg_required_else_help(true)
 }
@@ -233,7 +244,7 @@ pub(crate) fn parser() -> Command {
 }
 
 /// The command that the words are, its name not among them.
-pub(crate) fn parse(words: Vec<OsString>) -> Result<crate::Command, clap::Error> {
+pub(crate) fn parse(words: Vec<OsString>) -> Result<Asked, clap::Error> {
     let mut parser = parser();
     let name = OsString::from("oneport");
     let matches = parser.try_get_matches_from_mut([name].into_iter().chain(words));
@@ -243,9 +254,13 @@ pub(crate) fn parse(words: Vec<OsString>) -> Result<crate::Command, clap::Error>
         name = format!("{name} {word}").trim_start().to_string();
         found = inner;
     }
+    if name == completions::NAME {
+        return Ok(Asked::Completions(completions::form(found)));
+    }
     let entry = ENTRIES.iter().find(|entry| entry.name == name);
-    let command = entry.and_then(|entry| (entry.read)(&given(&(entry.rows)(), found)));
-    command.ok_or_else(|| parser.error(ErrorKind::MissingSubcommand, "no command"))
+    let ask = entry.and_then(|entry| Ask::of(entry, &given(&(entry.rows)(), found)));
+    ask.map(Asked::Command)
+        .ok_or_else(|| parser.error(ErrorKind::MissingSubcommand, "no command"))
 }
 
 /// Suggests only what is similar to what was typed: `--restart` for `--reps` would delete a sweep.
@@ -273,7 +288,7 @@ fn with_similar_names(mut error: clap::Error, parser: &Command) -> clap::Error {
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidValue)
         && let Some(ContextValue::Strings(names)) = error.get(ContextKind::ValidValue)
     {
-        let like = [args::element_type_like(typed), args::operator_like(typed)];
+        let like = [element_type_like(typed), operator_like(typed)];
         let mut like = like.into_iter().flatten();
         let like = like.find(|like| names.iter().any(|valid| valid == like));
         let similar = names
@@ -287,7 +302,7 @@ fn with_similar_names(mut error: clap::Error, parser: &Command) -> clap::Error {
         }
     }
     if let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand)
-        && tune::is_library(typed)
+        && is_library(typed)
     {
         let tip = format!(
             "rules for MPI libraries come from measurements: oneport tune COLLECTIVE --export \
