@@ -95,12 +95,11 @@ impl TeamState {
     /// barrier is open.
     fn arrive(&self, rank: usize) -> Option<usize> {
         let mark = self.arrivals.barrier.generation().wrapping_add(1);
-        self.rank_states[rank]
-            .arrived
-            .store(mark, Ordering::Relaxed);
+        let own = &self.rank_states[rank].own;
+        own.arrived.store(mark, Ordering::Relaxed);
         match self.arrivals.barrier.arrive(rank) {
             Passage::Opened => {
-                self.wake_all();
+                self.wake_others(rank);
                 None
             }
             Passage::Waits {
@@ -126,6 +125,6 @@ impl TeamState {
         let mark = generation.wrapping_add(1);
         self.rank_states
             .iter()
-            .position(|rank| rank.arrived.load(Ordering::Relaxed) != mark)
+            .position(|rank| rank.own.arrived.load(Ordering::Relaxed) != mark)
     }
 }

@@ -32,10 +32,16 @@ pub(super) struct RankState {
     pub(super) parker: Parker,
     /// The last run that this rank has finished.
     left: AtomicU64,
+    pub(super) own: CachePadded<OwnState>,
+}
+
+/// What a rank writes often, and others read only of one that is late: on a line of its own.
+#[derive(Debug, Default)]
+pub(super) struct OwnState {
     /// One more than the generation of the last barrier at which it has arrived.
     pub(super) arrived: AtomicUsize,
-    /// How often it has yielded: no other rank reads it.
-    yields: CachePadded<AtomicU32>,
+    /// How often it has yielded.
+    yields: AtomicU32,
 }
 
 impl TeamState {
@@ -70,7 +76,7 @@ impl TeamState {
     pub(super) fn try_yield(&self, rank: usize) -> bool {
         let core = self.core_of[rank];
         self.contention
-            .try_yield(core, &self.rank_states[rank].yields)
+            .try_yield(core, &self.rank_states[rank].own.yields)
     }
 
     /// Notes that `rank` is about to sleep.
@@ -86,6 +92,18 @@ impl TeamState {
             Parker::order();
         }
         self.rank_states[rank].parker.unpark();
+    }
+
+    /// As [`TeamState::wake`], all but `rank`.
+    pub(super) fn wake_others(&self, rank: usize) {
+        if self.oversubscribed {
+            Parker::order();
+        }
+        for (other, state) in self.rank_states.iter().enumerate() {
+            if other != rank {
+                state.parker.unpark();
+            }
+        }
     }
 
     pub(super) fn wake_all(&self) {
