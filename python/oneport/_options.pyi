@@ -60,7 +60,7 @@ class PlanMore(TypedDict, total=False):
     segment: int | str | None
     """Size of a segment; the last may be smaller [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
-    """Sizes of all segments, in order, such as 6KiB,4KiB,4KiB"""
+    """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     sizes: int | str | Sequence[int | str] | None
     """Size of each rank's block, in rank order, such as 1KiB,0,2KiB; of an alltoall the blocks for each rank, or of each rank's blocks, such as 0,5,1/2,0,3/4,4,0"""
     sizes_file: Path | Mapping[str, Any] | None
@@ -132,7 +132,7 @@ class LoadOptions(TypedDict, total=False):
     segment: int | str | None
     """Size of a segment; the last may be smaller [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
-    """Sizes of all segments, in order, such as 6KiB,4KiB,4KiB"""
+    """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     segments: int | str | None
     """Number of segments, or `unequal` to search for the best sizes, unequal ones included; the algorithm chosen is then one that segments, if any does"""
     sizes: int | str | Sequence[int | str] | None
@@ -210,7 +210,7 @@ class CheckOptions(TypedDict, total=False):
     segment: int | str | None
     """Size of a segment; the last may be smaller [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
-    """Sizes of all segments, in order, such as 6KiB,4KiB,4KiB"""
+    """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     segments: int | str | None
     """Number of segments, or `unequal` to search for the best sizes, unequal ones included; the algorithm chosen is then one that segments, if any does"""
     sizes: int | str | Sequence[int | str] | None
@@ -288,7 +288,7 @@ class SimulateMore(TypedDict, total=False):
     segment: int | str | None
     """Size of a segment; the last may be smaller [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
-    """Sizes of all segments, in order, such as 6KiB,4KiB,4KiB"""
+    """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     segments: int | str | None
     """Number of segments, or `unequal` to search for the best sizes, unequal ones included; the algorithm chosen is then one that segments, if any does"""
     show: Literal["time", "ratio", "bound", "bandwidth"] | None
@@ -378,7 +378,7 @@ class CompareOfSchedule(TypedDict, total=False):
     segment: int | str | None
     """Size of a segment; the last may be smaller [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
-    """Sizes of all segments, in order, such as 6KiB,4KiB,4KiB"""
+    """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     segments: int | str | None
     """Number of segments, or `unequal` to search for the best sizes, unequal ones included; the algorithm chosen is then one that segments, if any does"""
     show: Literal["time", "ratio", "bound", "bandwidth"] | None
@@ -464,7 +464,7 @@ class CompareMore(TypedDict, total=False):
     segment: int | str | None
     """Size of a segment; the last may be smaller [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
-    """Sizes of all segments, in order, such as 6KiB,4KiB,4KiB"""
+    """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     show: Literal["time", "ratio", "bound", "bandwidth"] | None
     """What a plot (.svg) shows [default: time]. A table for papers (.md, .tex) has a row for each number of ranks then, a column for each size: of schedules from files, of the algorithms named by -a, or else of what leads"""
     sizes: int | str | Sequence[int | str] | None
@@ -544,7 +544,7 @@ class DrawOptions(TypedDict, total=False):
     segment: int | str | None
     """Size of a segment; the last may be smaller [default: the best for the cost model]"""
     segment_sizes: int | str | Sequence[int | str] | None
-    """Sizes of all segments, in order, such as 6KiB,4KiB,4KiB"""
+    """Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes them: a broadcast that is planned as a reduction backwards starts with the last of them"""
     segments: int | str | None
     """Number of segments, or `unequal` to search for the best sizes, unequal ones included; the algorithm chosen is then one that segments, if any does"""
     sizes: int | str | Sequence[int | str] | None

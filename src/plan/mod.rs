@@ -216,7 +216,7 @@ use self::registry::Row;
 use self::registry::row::{broadcast, multicast};
 pub use self::request::Request;
 pub use self::split::Segments;
-pub(crate) use self::split::{consecutive, evenly};
+pub(crate) use self::split::{consecutive, cut_from_the_end, evenly};
 
 /// The rows of all algorithms, by collective. Among equal times the chooser takes the first.
 const ALGORITHMS: &[Row] = &[

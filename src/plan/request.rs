@@ -1,6 +1,6 @@
 //! [`Request`]: the problem to plan, in fluent form.
 
-use super::{Segments, consecutive, evenly};
+use super::{Segments, consecutive, cut_from_the_end, evenly};
 use crate::budget::size::{MAX_ELEMENTS, MAX_TRANSFERS};
 use crate::error::{Error, Result};
 use crate::machine::{CostModel, Ports, bytes};
@@ -406,18 +406,10 @@ impl Request {
     /// planned as one and run backwards.
     pub(crate) fn reduced_segments(&self) -> Vec<Span> {
         let mut spans = self.segments.spans();
-        if self.takes_last_segment_first(Kind::Broadcast) {
-            spans.reverse();
+        if self.kind == Kind::Broadcast {
+            cut_from_the_end(&mut spans);
         }
         spans
-    }
-
-    /// Whether the schedule is planned for segments from the last to the first, so that it moves
-    /// the first one first: for `backwards`, which is a plan for another collective run backwards,
-    /// if segments are equal. The time of unequal ones depends on their order.
-    pub(crate) fn takes_last_segment_first(&self, backwards: Kind) -> bool {
-        let sizes = self.segments.sizes();
-        self.kind == backwards && sizes.iter().all(|size| *size == sizes[0])
     }
 
     /// Time of a message of `elements` elements; on a heterogeneous platform, an upper bound for

@@ -60,7 +60,9 @@ impl Segments {
         ))
     }
 
-    /// Segments of these sizes, in this order.
+    /// Segments of these sizes, in the order in which a reduction takes them. A broadcast that is
+    /// planned as a reduction backwards takes them from the last to the first, and cuts the vector
+    /// in that order.
     ///
     /// # Errors
     /// When `sizes` is empty, or their sum overflows.
@@ -112,4 +114,16 @@ pub(crate) fn evenly(elements: usize, parts: usize) -> Vec<usize> {
     (0..parts)
         .map(|i| Span::share(elements, parts, i).len)
         .collect()
+}
+
+/// Mirrors consecutive spans: the first one ends where the last one did. A plan for them that is run
+/// backwards moves the start of the vector first, and takes as long as before.
+pub(crate) fn cut_from_the_end(spans: &mut [Span]) {
+    let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
+        return;
+    };
+    let ends = first.offset + last.end();
+    for span in spans {
+        span.offset = ends - span.end();
+    }
 }

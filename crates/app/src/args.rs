@@ -170,7 +170,8 @@ options! {
             conflicts: &["segment_sizes"], heading: Some("Segments"),
         },
 
-        /// Sizes of all segments, in order, such as 6KiB,4KiB,4KiB
+        /// Sizes of all segments, such as 6KiB,4KiB,4KiB, in the order in which a reduction takes
+        /// them: a broadcast that is planned as a reduction backwards starts with the last of them
         pub(crate) segment_sizes: Vec<u64> = Size {
             value: "SIZE,SIZE,...", is_list: true, heading: Some("Segments"),
         },

@@ -9,7 +9,7 @@
 use crate::error::Result;
 use crate::machine::{CostModel, Ports};
 use crate::plan::Request;
-use crate::schedule::collective::Collective;
+use crate::schedule::collective::{Collective, Kind};
 use crate::schedule::{Layout, Schedule, ScheduleSource, Step, reversed_step};
 use crate::simulate::bounds::{LowerBounds, lower_bound_of_programs};
 use crate::simulate::{self, Timed};
@@ -146,15 +146,22 @@ pub(in crate::plan) fn broadcast_of<S: StepAt + 'static>(
 }
 
 /// The allreduce made of a reduction to rank 0 and a reversed reduction. The second is planned
-/// without computation, because another tree may then be better.
+/// without computation, because another tree may then be better. Equal segments are sent from the
+/// first to the last in both. Others are sent back from the last to the first: both parts cut the
+/// vector in the same places, and the time of unequal segments depends on their order.
 pub(in crate::plan) fn allreduce_of<S: StepAt + 'static>(
     request: &Request,
     [first, second]: [fn(&Request) -> S; 2],
 ) -> Box<dyn DynScheduleSource> {
     let request = request.clone().root(0);
+    let mut back = request.without_computation();
+    let sizes = back.segments.sizes();
+    if sizes.len() > 1 && sizes.iter().all(|size| *size == sizes[0]) {
+        back.kind = Kind::Broadcast;
+    }
     let steps = Consecutive {
         first: first(&request),
-        second: Reversed(second(&request.without_computation())),
+        second: Reversed(second(&back)),
     };
     streamed(&request, Collective::Allreduce, steps)
 }

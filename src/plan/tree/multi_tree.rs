@@ -130,8 +130,9 @@ impl Trees {
     fn rounds(&self, request: &Request) -> impl DoubleEndedIterator<Item = Vec<Message>> {
         let Request { ranks, root, .. } = *request;
         let mut segments = request.segments.spans();
-        if request.takes_last_segment_first(Kind::Reduce) {
-            segments.reverse();
+        // A reduction is the broadcast backwards.
+        if request.kind == Kind::Reduce {
+            cut_from_the_end(&mut segments);
         }
         let rank = move |v: usize| (v + root) % ranks;
         (0..self.count_rounds(segments.len())).map(move |t| {

@@ -54,9 +54,10 @@ pub(crate) fn plan(request: &Request) -> Result<Schedule> {
     let (mut b, vector) = over_vector(request, Collective::Broadcast { root }, 0);
     let middle = second.first().map_or(vector.len, |s| s.offset);
     let halves = [Span::from(0..middle), Span::from(middle..vector.len)];
-    if request.takes_last_segment_first(Kind::Reduce) {
-        first.reverse();
-        second.reverse();
+    // A reduction is the broadcast backwards.
+    if request.kind == Kind::Reduce {
+        cut_from_the_end(first);
+        cut_from_the_end(second);
     }
     // Segment by segment, each rank receives it before it sends it on.
     for i in 0..first.len() {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use oneport::check::Options;
 use oneport::machine::Links;
-use oneport::plan::Request;
+use oneport::plan::{Request, Segments};
 use oneport::random::Generator;
 use oneport::{CostModel, Kind, Ports, Schedule, Step};
 
@@ -591,31 +591,53 @@ fn broadcasts_among_many_ranks_send_what_ends_first() {
     assert!(refused.unwrap_err().to_string().contains("do not connect"));
 }
 
-/// Broadcasts and reductions move the first of equal segments first, whichever is the other one
-/// backwards.
+/// Broadcasts and reductions send the start of the vector first, whichever is the other one
+/// backwards, and however unequal their segments are.
 #[test]
-fn the_first_of_equal_segments_is_sent_first() {
+fn the_start_of_the_vector_is_sent_first() {
+    let sizes = [vec![2; 6], vec![3, 3, 3, 3, 3, 2], vec![1, 3, 2, 3, 1, 1]];
     for name in ["chain", "binary", "kary", "multi-tree", "split-binary"] {
-        for request in [Request::broadcast(7, 12), Request::reduce(7, 12)] {
-            let schedule = request.segment_count(6).plan(name).unwrap();
-            assert!(schedule.check().is_correct(), "{name}");
-            let programs = schedule.programs();
-            let sends = |steps: &[Step], peer: usize| -> Vec<usize> {
-                let to_peer = steps
-                    .iter()
-                    .filter(|s| s.is_send() && s.peer() == Some(peer));
-                // The halves that split-binary exchanges are no segments.
-                let segments = to_peer.filter(|s| s.len() == 2);
-                segments.map(|s| s.reads()[0].offset).collect()
-            };
-            let sent = programs
-                .iter()
-                .flat_map(|steps| (0..7).map(|peer| sends(steps, peer)));
-            let sent: Vec<_> = sent.filter(|offsets| offsets.len() > 1).collect();
-            assert!(
-                !sent.is_empty() && sent.iter().all(|o| o.is_sorted()),
-                "{name}: {sent:?}"
-            );
+        for sizes in &sizes {
+            let elements = sizes.iter().sum();
+            let segments = Segments::of_sizes(sizes.clone()).unwrap();
+            let both = [
+                Request::broadcast(7, elements),
+                Request::reduce(7, elements),
+            ];
+            for request in both {
+                assert_sent_in_order(&request.segments(segments.clone()), name);
+            }
         }
     }
+}
+
+/// An allreduce sends equal segments from the first to the last in both of its parts.
+#[test]
+fn both_parts_of_an_allreduce_send_the_first_segment_first() {
+    for name in ["chain", "binary"] {
+        assert_sent_in_order(&Request::allreduce(7, 12).segment_count(6), name);
+    }
+}
+
+/// Every rank sends to each other one by ascending position. Messages of more than 3 elements, the
+/// halves that split-binary exchanges, are no segments.
+fn assert_sent_in_order(request: &Request, name: &str) {
+    let schedule = request.plan(name).unwrap();
+    assert!(schedule.check().is_correct(), "{name}");
+    let sends = |steps: &[Step], peer: usize| -> Vec<usize> {
+        let to_peer = steps
+            .iter()
+            .filter(|s| s.is_send() && s.peer() == Some(peer));
+        let segments = to_peer.filter(|s| s.len() <= 3);
+        segments.map(|s| s.reads()[0].offset).collect()
+    };
+    let programs = schedule.programs();
+    let sent = programs
+        .iter()
+        .flat_map(|steps| (0..7).map(|peer| sends(steps, peer)));
+    let sent: Vec<_> = sent.filter(|offsets| offsets.len() > 1).collect();
+    assert!(
+        !sent.is_empty() && sent.iter().all(|o| o.is_sorted()),
+        "{name}: {request:?}: {sent:?}"
+    );
 }
