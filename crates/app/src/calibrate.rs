@@ -118,7 +118,7 @@ impl site::Job for Calibration {
         let cores = site.world.as_ref().map(|world| world.cores());
         if !self.quick && load_warning(cores).is_some() {
             site.caller.note(
-                "the machine is busy: this may take minutes and be refused; stop what else is running, or take --quick",
+                "the machine is busy: a first look may refuse it; stop what else is running, or take --quick",
             );
         }
         let bar = WorkBar::new(&site.caller, 0, "{bar:40} {percent}%, {eta} left");

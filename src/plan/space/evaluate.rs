@@ -113,6 +113,7 @@ impl SegmentChoice {
         }
         let best = variant.best_segments(max_transfers);
         let best = best.map_err(|error| variant.refusal(Reason::Planner(error)))?;
+        variant.segments_found = Some(best.method);
         if best.method == Method::LimitedSearch {
             variant.left_out.push(LeftOut::Segments);
         }

@@ -126,6 +126,7 @@ pub fn variants<'a>(
             request,
             used: uses[i / roots],
             left_out: Vec::from_iter(too_long.then_some(LeftOut::Roots { ranks })),
+            segments_found: None,
         }
     }))
 }

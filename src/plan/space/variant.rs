@@ -9,7 +9,7 @@ use crate::machine::Ports;
 use crate::plan::Request;
 use crate::plan::refusal::{Reason, Refusal};
 use crate::plan::registry::{Algorithm, OnPorts, Planned};
-use crate::plan::segments::{Published, SymbolValues, ceil_log2};
+use crate::plan::segments::{Method, Published, SymbolValues, ceil_log2};
 use crate::schedule::Schedule;
 use crate::schedule::collective::Kind;
 
@@ -51,6 +51,9 @@ pub struct Variant {
     pub(in crate::plan) used: Ports,
     /// What the search for it did not compare.
     pub left_out: Vec<LeftOut>,
+    /// How its segments were found; `None` if they were given.
+    #[doc(hidden)]
+    pub segments_found: Option<Method>,
 }
 
 impl Variant {
@@ -61,6 +64,7 @@ impl Variant {
             request: request.clone(),
             used: algorithm.planned_as(request).ports.preferred(request.ports),
             left_out: Vec::new(),
+            segments_found: None,
         }
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use oneport::plan::choose::LeftOut;
+use oneport::plan::segments::Method;
 use oneport::plan::space::{SegmentChoice, Variant};
 use oneport::simulate::Timed;
 use oneport::{CostModel, Kind, Ports};
@@ -45,6 +46,9 @@ pub(crate) struct ScheduleInfo {
     pub(crate) segment: Option<u64>,
     /// `best`, `unequal`, `given` or `rules`; `unsegmented` for an algorithm that does not segment.
     pub(crate) segment_choice: Option<&'static str>,
+    /// Whether no other number of segments takes less time: the search compared all that may.
+    #[serde(skip)]
+    pub(super) segments_are_best: bool,
     /// Bytes of each segment, if a search for unequal sizes found them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) segment_sizes: Option<Vec<u64>>,
@@ -113,6 +117,7 @@ impl ScheduleInfo {
             segments: None,
             segment: None,
             segment_choice: None,
+            segments_are_best: false,
             segment_sizes: None,
             time_unit: unit.name(),
             cores: None,
@@ -154,6 +159,12 @@ impl ScheduleInfo {
             segments: has_data.then_some(sizes.len()),
             segment: has_data.then(|| bytes(sizes.iter().max().copied().unwrap_or(0))),
             segment_choice: has_data.then_some(segment_choice),
+            // The search does not know of ports that ranks share.
+            segments_are_best: shares.is_none()
+                && matches!(
+                    variant.segments_found,
+                    Some(Method::Whole | Method::Exhaustive)
+                ),
             segment_sizes: (segment_choice == "unequal").then(|| all_bytes(sizes)),
             left_out: variant.left_out.iter().map(LeftOut::to_string).collect(),
             cores: task.on_cores().map(|c| c.cores),
@@ -238,7 +249,8 @@ impl ScheduleInfo {
         ));
         if let (Some(count), Some(segment)) = (info.segments, info.segment) {
             let remark = match info.segment_choice {
-                Some("best") => " (the best number)",
+                Some("best") if info.segments_are_best => " (the best number)",
+                Some("best") => " (the best number found)",
                 Some("unequal") => " at most (the best sizes found)",
                 Some("unsegmented") => " (this algorithm does not segment)",
                 _ => "",

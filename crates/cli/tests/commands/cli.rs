@@ -183,6 +183,26 @@ fn simulate_accepts_unequal_segments_several_ports_and_a_free_root() {
     assert_eq!((&s["root"], &s["root_choice"]), (&0.into(), &"free".into()));
 }
 
+/// A search that has left out numbers of segments does not call the one that it found the best.
+#[test]
+fn only_a_complete_search_calls_a_number_of_segments_the_best() {
+    let all = text("simulate broadcast -p 5 --bytes 12 -a chain --alpha 1 --beta 1");
+    assert!(all.contains(" (the best number)\n"), "{all}");
+    let blocks = "simulate allgather -a circulant-blocks --alpha 1 --beta 1 --sizes";
+    let few = text(&format!("{blocks} 5,0,900,3"));
+    assert!(few.contains(" (the best number)\n"), "{few}");
+    // More than the limit of spans that are compared.
+    let sizes = ["1", "1000000"].map(|size| [size; 16].join(",")).join(",");
+    let many = text(&format!("{blocks} {sizes}"));
+    assert!(many.contains(" (the best number found)\n"), "{many}");
+    // Near the optimum of a formula, but not all of them.
+    let formula = text("simulate broadcast -p 8 --bytes 1MiB -a chain");
+    assert!(formula.contains(" (the best number found)\n"), "{formula}");
+    // The search does not know of ports that ranks share.
+    let shared = text("simulate broadcast -p 4 --bytes 12 -a chain --nodes 2 --node-ports 1");
+    assert!(shared.contains(" (the best number found)\n"), "{shared}");
+}
+
 #[test]
 fn a_multicast_goes_to_its_targets() {
     let what = "multicast -p 8 --root 2 --targets 1,5,7 --bytes 8 --alpha 1 --beta 0";

@@ -7,6 +7,7 @@ use oneport::plan::Request;
 use oneport::plan::choose::{Choice, with_best_segments};
 use oneport::plan::refusal::{Reason, Refusal};
 use oneport::plan::registry::Algorithm;
+use oneport::plan::segments::Method;
 use oneport::plan::space::{
     Evaluator, Ranking, SegmentChoice, Settled, Space, Variant, Variants, best_first,
 };
@@ -114,6 +115,7 @@ impl Evaluator for CoreModel {
         while count <= max_count {
             let mut variant = variant.clone();
             variant.request = (variant.request).segment_elems(elements.div_ceil(count).max(1));
+            variant.segments_found = Some(Method::Search);
             let time = self.time(&variant, f64::INFINITY)?;
             if best.as_ref().is_none_or(|best| time < best.1) {
                 best = Some((variant, time));
