@@ -36,8 +36,10 @@
 //! - There are fewer than two cores.
 //! - A slope or start-up time is not positive.
 //! - The median error of the model exceeds 25%, unless it is taken by force.
-//! - Samples of one size differ by more than 300% in the median, unless they are taken by force. A
-//!   first look at messages, as quick as a quick calibration, tells it before all else is measured.
+//! - Samples of one size differ by more than 300% in the median, unless they are taken by force.
+//!
+//! A first look at messages, as quick as a quick calibration, tells noise and misfit before all else
+//! is measured; where it does, a second look decides.
 
 mod fits;
 mod pairs;
@@ -197,8 +199,10 @@ fn measured(
         works.iter().copied().chain(bursts).collect::<Vec<_>>()
     };
     if !options.quick && !options.force {
-        let (first, _) = measure_pair(pairs[0], &[Work::Message], OF_PAIR, &mut |_, _| {})?;
-        ensure_calm(noise(&first))?;
+        ensure_calm(|| {
+            let measured = measure_pair(pairs[0], &[Work::Message], OF_PAIR, &mut |_, _| {});
+            Ok(measured?.0)
+        })?;
     }
     let works = with_bursts(&Work::ALL);
     let (probes, pinned) = measure_pair(pairs[0], &works, effort, &mut |done, of| {

@@ -146,6 +146,12 @@ fn messages(probes: &[Probe]) -> Vec<Measured> {
     messages.map(|p| Measured::new(p.bytes, p.time())).collect()
 }
 
+/// How far the best curve is off the times of messages, if there are enough to fit one.
+pub(super) fn fit_of_messages(probes: &[Probe]) -> Option<fit::FitError> {
+    let messages = messages(probes);
+    Some(fit::curve(&messages, false)?.error(&messages))
+}
+
 /// Fits the time per byte, and a curve if it fits better.
 fn rate(points: &[Measured]) -> (f64, Option<Curve>) {
     let line = fit::line(points, true);

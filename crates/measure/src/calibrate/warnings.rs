@@ -1,8 +1,8 @@
 //! Warnings about the conditions and the quality of a calibration.
 
-use super::super::fit::{FAR_OFF, median};
+use super::super::fit::{FAR_OFF, FitError, median};
 use super::super::probe::Probe;
-use super::fits::Fits;
+use super::fits::{Fits, fit_of_messages};
 use oneport::error::{Error, Result};
 use oneport::run::allowed_cores;
 use oneport_pictures::svg::bytes as show_bytes;
@@ -63,13 +63,32 @@ fn too_noisy(noise: f64) -> Option<String> {
     })
 }
 
-/// Refuses a machine that is too busy at a first look.
-pub(super) fn ensure_calm(noise: f64) -> Result<()> {
-    too_noisy(noise).map_or(Ok(()), |reason| {
+/// Refuses a machine that is too busy at a first look: by the noise of its messages, or because no
+/// curve fits them. One look may be disturbed, so a second one decides.
+pub(super) fn ensure_calm(mut look: impl FnMut() -> Result<Vec<Probe>>) -> Result<()> {
+    if too_busy(&look()?).is_none() {
+        return Ok(());
+    }
+    too_busy(&look()?).map_or(Ok(()), |reason| {
         Err(Error::system(format!(
             "calibration refused at the first look: {reason}"
         )))
     })
+}
+
+fn too_busy(probes: &[Probe]) -> Option<String> {
+    let far_off = |error: FitError| {
+        let off = [
+            (error.median, MAX_ERROR, "the median"),
+            (error.worst, FAR_OFF, "one size"),
+        ];
+        let (off, _, at) = off.into_iter().find(|(off, max, _)| off > max)?;
+        Some(format!(
+            "the best fit to messages is off by {:.0}% at {at}: stop what else is running and try again",
+            100.0 * off
+        ))
+    };
+    too_noisy(noise(probes)).or_else(|| fit_of_messages(probes).and_then(far_off))
 }
 
 /// Warnings about the quality of the measurements.

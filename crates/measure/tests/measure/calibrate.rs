@@ -199,24 +199,38 @@ fn calibration_needs_two_ranks() {
     }
 }
 
-/// A team whose times are those of a run that takes much longer after the first batch of each size,
-/// which is the second measurement of it.
+/// A team whose times are those of a fast or of a slow run.
 struct Disturbed {
     team: Team,
+    fast: WallTimes,
     slow: WallTimes,
     /// How often was measured.
     calls: usize,
+    /// Whether a batch of a size, by their numbers, is slow.
+    is_slow: fn(usize, usize) -> bool,
+}
+
+/// Measurements of a first look, of which the first of each size does not count.
+fn calls_of_look() -> usize {
+    (1 + ProbeEffort::QUICK.batches) * ProbeEffort::QUICK.sizes().len()
 }
 
 impl sealed::Place for Disturbed {}
 
 impl Place for Disturbed {
     fn run<T: Element>(&mut self, run: &Run<'_, T>) -> oneport::Result<Outcome<T>> {
-        let mut outcome = self.team.run(run)?;
+        let (sizes, call) = (calls_of_look() / 4, self.calls % calls_of_look());
+        let (batch, size) = match call < 2 * sizes {
+            true => (0, call / 2),
+            false => (call / sizes - 1, call % sizes),
+        };
         self.calls += 1;
-        if self.calls > 2 * ProbeEffort::QUICK.sizes().len() {
-            outcome.wall = self.slow.clone();
-        }
+        let wall = match (self.is_slow)(batch, size) {
+            true => &self.slow,
+            false => &self.fast,
+        };
+        let mut outcome = self.team.run(run)?;
+        outcome.wall = wall.clone();
         Ok(outcome)
     }
 
@@ -225,30 +239,44 @@ impl Place for Disturbed {
     }
 }
 
-#[test]
-fn a_busy_machine_is_refused_at_the_first_look() {
+/// The error of a calibration of which some batches of some sizes are slow, and the number of
+/// measurements. It is refused before it measures anything but messages.
+fn refused_at_first(is_slow: fn(usize, usize) -> bool) -> (String, usize) {
     let schedule = Request::broadcast(2, 1).plan("linear").unwrap();
     let mut team = Team::new(2).unwrap();
-    let paced = Run::<u8>::new(&schedule).clock(Clock::Paced);
-    let slow = paced.cost(CostModel::new(5e8, 0.0)).on(&mut team).unwrap();
+    let [fast, slow] = [1e6, 5e8].map(|alpha| {
+        let paced = Run::<u8>::new(&schedule).clock(Clock::Paced);
+        let outcome = paced.cost(CostModel::new(alpha, 0.0)).on(&mut team);
+        outcome.unwrap().wall
+    });
     let mut place = Disturbed {
         team,
-        slow: slow.wall,
+        fast,
+        slow,
         calls: 0,
+        is_slow,
     };
     let hosts = hosts("here here");
     let error = calibrate_on(&mut place, &hosts, &Calibration::default(), |_, _| {
         panic!("something is measured after the first look")
     });
     let error = error.unwrap_err();
-    assert!(
-        error
-            .to_string()
-            .starts_with("calibration refused at the first look: samples of one"),
-        "{error}"
-    );
     assert_eq!(error.exit_code(), 1);
-    assert!(place.calls > 0);
+    (error.to_string(), place.calls)
+}
+
+#[test]
+fn a_busy_machine_is_refused_at_the_first_look() {
+    let noisy = refused_at_first(|batch, _| batch > 0);
+    let misfit = refused_at_first(|_, size| size % 4 == 1);
+    for ((error, calls), reason) in [
+        (noisy, "samples of one size differ by"),
+        (misfit, "the best fit to messages is off by"),
+    ] {
+        let expected = format!("calibration refused at the first look: {reason}");
+        assert!(error.starts_with(&expected), "{error}");
+        assert_eq!(calls, 2 * calls_of_look(), "two looks decide");
+    }
 }
 
 fn late(alpha: f64, beta: f64, latency: f64) -> Line {
