@@ -90,8 +90,9 @@ impl MachineArgs {
             return Ok(self.built_in.clone());
         };
         let profile = Profile::from_json(&file.read()?);
-        let not_one = || format!("{}: not a profile of calibrate", file.path().display());
-        Ok(Some(profile.with_context(not_one)?))
+        Ok(Some(
+            profile.with_context(|| file.path().display().to_string())?,
+        ))
     }
 
     /// Returns the profile with the costs that options override: what describes them in more detail
