@@ -115,8 +115,8 @@ class LoadOptions(TypedDict, total=False):
     """Let computation overlap communication"""
     ported: int | str | None
     """Number of ports of each kind that a rank has [default: 1]"""
-    ports: Literal["uni", "bi"] | None
-    """Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]"""
+    ports: Literal["uni", "bi", "telephone"] | None
+    """Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both directions, but one partner at a time) [default: bi]"""
     profile: Path | Mapping[str, Any] | None
     """Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta, --gamma and --gamma-copy still override it"""
     rank: int | str | None
@@ -195,8 +195,8 @@ class CheckOptions(TypedDict, total=False):
     """Let computation overlap communication"""
     ported: int | str | None
     """Number of ports of each kind that a rank has [default: 1]"""
-    ports: Literal["uni", "bi"] | None
-    """Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]"""
+    ports: Literal["uni", "bi", "telephone"] | None
+    """Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both directions, but one partner at a time) [default: bi]"""
     profile: Path | Mapping[str, Any] | None
     """Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta, --gamma and --gamma-copy still override it"""
     rho: int | str | None
@@ -271,8 +271,8 @@ class SimulateMore(TypedDict, total=False):
     """Leave out the words around a picture: title, what it shows, and at its foot version, date and command line; of a page the foot only"""
     ported: int | str | None
     """Number of ports of each kind that a rank has [default: 1]"""
-    ports: Literal["uni", "bi"] | None
-    """Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]"""
+    ports: Literal["uni", "bi", "telephone"] | None
+    """Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both directions, but one partner at a time) [default: bi]"""
     profile: Path | Mapping[str, Any] | None
     """Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta, --gamma and --gamma-copy still override it"""
     ranks_table: bool | None
@@ -361,8 +361,8 @@ class CompareOfSchedule(TypedDict, total=False):
     """Leave out the words around a picture: title, what it shows, and at its foot version, date and command line; of a page the foot only"""
     ported: int | str | None
     """Number of ports of each kind that a rank has [default: 1]"""
-    ports: Literal["uni", "bi"] | None
-    """Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]"""
+    ports: Literal["uni", "bi", "telephone"] | None
+    """Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both directions, but one partner at a time) [default: bi]"""
     profile: Path | Mapping[str, Any] | None
     """Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta, --gamma and --gamma-copy still override it"""
     repetitions: int | str | None
@@ -529,8 +529,8 @@ class DrawOptions(TypedDict, total=False):
     """Leave out the words around a picture: title, what it shows, and at its foot version, date and command line; of a page the foot only"""
     ported: int | str | None
     """Number of ports of each kind that a rank has [default: 1]"""
-    ports: Literal["uni", "bi"] | None
-    """Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]"""
+    ports: Literal["uni", "bi", "telephone"] | None
+    """Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both directions, but one partner at a time) [default: bi]"""
     profile: Path | Mapping[str, Any] | None
     """Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta, --gamma and --gamma-copy still override it"""
     rho: int | str | None
@@ -601,8 +601,8 @@ class TuneMore(TypedDict, total=False):
     """Let computation overlap communication"""
     ported: int | str | None
     """Number of ports of each kind that a rank has [default: 1]"""
-    ports: Literal["uni", "bi"] | None
-    """Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]"""
+    ports: Literal["uni", "bi", "telephone"] | None
+    """Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both directions, but one partner at a time) [default: bi]"""
     profile: Path | Mapping[str, Any] | None
     """Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta, --gamma and --gamma-copy still override it"""
     restart: bool | None
@@ -651,8 +651,8 @@ class GuidelinesMore(TypedDict, total=False):
     """Measure too, at the pace of the cost model [default costs: 200us, 1ns per byte]"""
     ported: int | str | None
     """Number of ports of each kind that a rank has [default: 1]"""
-    ports: Literal["uni", "bi"] | None
-    """Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]"""
+    ports: Literal["uni", "bi", "telephone"] | None
+    """Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both directions, but one partner at a time) [default: bi]"""
     profile: Path | Mapping[str, Any] | None
     """Costs from a profile that `calibrate -o` wrote, by level if it has levels; --alpha, --beta, --gamma and --gamma-copy still override it"""
     repetitions: int | str | None
@@ -691,8 +691,8 @@ class SynthesizeOptions(TypedDict, total=False):
     """Write the schedule, or the table (.md, .html), to this file"""
     ported: int | str | None
     """Number of ports of each kind that a rank has"""
-    ports: Literal["uni", "bi"] | None
-    """Ports of a rank: uni (one for both directions) or bi (one out, one in)"""
+    ports: Literal["uni", "bi", "telephone"] | None
+    """Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both directions, but one partner at a time)"""
     proof: Path | None
     """Write the formula that one round less would satisfy to NAME.cnf (DIMACS), and the proof that it cannot to NAME.drat; with --steps NAME.1.cnf and so on, for each way to divide the rounds"""
     root: int | str | None
@@ -706,7 +706,7 @@ class SynthesizeOptions(TypedDict, total=False):
     targets: int | str | Sequence[int | str] | None
     """Ranks that get the vector of a multicast"""
     telephone: bool | None
-    """Calls: a rank has one partner in a round, and both may send"""
+    """As --ports telephone: a rank has one partner in a round, and both may send"""
     progress: Progress
     """Whether to say how far it is, or who is told"""
 
@@ -739,7 +739,7 @@ class SteadyOptions(TypedDict, total=False):
     """For reductions and scans, nodes combine while they communicate"""
     plain: bool | None
     """Leave out the words around a picture: title, what it shows, and at its foot version, date and command line; of a page the foot only"""
-    ports: Literal["uni", "bi"] | None
+    ports: Literal["uni", "bi", "telephone"] | None
     """Ports of a node: uni (one for both directions) or bi (one out, one in)"""
     robust: bool | None
     """With --drift, the schedule that guarantees most, planned and timed with the worst costs"""

@@ -10,7 +10,7 @@ use super::finding::{Findings, Waiting};
 use super::{Finding, FindingKind, direction, named};
 use crate::machine::Ports;
 use crate::rules::matching::{Matching, NONE};
-use crate::rules::{Event, Graph, LocalOrder, OrderScratch};
+use crate::rules::{Event, Graph, LocalOrder, OrderScratch, share_port};
 use crate::schedule::{Schedule, SharedPort, Step};
 
 /// A precedence graph with nodes that never run.
@@ -276,11 +276,9 @@ impl Stuck<'_> {
                 touched.any(|s| s.overlaps(*w))
             })
         };
-        let list = |s: &Step| s.port().map(|p| self.ports.list(s.is_send(), p));
         link.transfer
             && !link.waits_for.is_computed()
-            && list(later).is_some()
-            && list(later) == list(earlier)
+            && share_port(self.ports, earlier, later)
             && !overlaps(later, earlier)
             && !overlaps(earlier, later)
     }

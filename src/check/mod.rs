@@ -315,11 +315,11 @@ fn counted(n: usize, what: &str) -> String {
     }
 }
 
-/// `"unidirectional"` or `"bidirectional"`.
+/// `"unidirectional"`, `"bidirectional"` or `"telephone"`.
 fn direction(ports: Ports) -> &'static str {
-    if ports.is_bidirectional() {
-        "bidirectional"
-    } else {
-        "unidirectional"
+    match ports {
+        Ports::Unidirectional { .. } => "unidirectional",
+        Ports::Bidirectional { .. } => "bidirectional",
+        Ports::Telephone { .. } => "telephone",
     }
 }

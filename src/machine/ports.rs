@@ -5,8 +5,9 @@ use crate::error::{Error, Result};
 /// How many transfers a rank can take part in at once.
 ///
 /// A *unidirectional* rank has `k` ports, each of which either sends or receives. A *bidirectional*
-/// rank has `k` ports out and `k` ports in. The one-ported model is `k = 1`: [`Ports::UNI`] and
-/// [`Ports::BI`].
+/// rank has `k` ports out and `k` ports in. A *telephone* rank has `k` ports, each of which calls one
+/// partner at a time and sends to it and receives from it at once. The one-ported model is `k = 1`:
+/// [`Ports::UNI`], [`Ports::BI`] and [`Ports::TELEPHONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Ports {
     /// `k` ports that serve both directions.
@@ -19,6 +20,11 @@ pub enum Ports {
         /// Number of ports of each kind.
         k: usize,
     },
+    /// `k` ports for calls, in which both partners may send to each other at once.
+    Telephone {
+        /// Number of ports.
+        k: usize,
+    },
 }
 
 impl Ports {
@@ -26,6 +32,8 @@ impl Ports {
     pub const UNI: Ports = Ports::Unidirectional { k: 1 };
     /// One port for sending and one for receiving.
     pub const BI: Ports = Ports::Bidirectional { k: 1 };
+    /// One port for calls.
+    pub const TELEPHONE: Ports = Ports::Telephone { k: 1 };
 
     /// Maximal number of ports of each kind: far more than any machine has, and few enough to keep
     /// one list per port.
@@ -50,7 +58,7 @@ impl Ports {
     /// Number of ports (of each kind, if bidirectional).
     pub fn k(self) -> usize {
         match self {
-            Ports::Unidirectional { k } | Ports::Bidirectional { k } => k,
+            Ports::Unidirectional { k } | Ports::Bidirectional { k } | Ports::Telephone { k } => k,
         }
     }
 
@@ -59,25 +67,44 @@ impl Ports {
         match self {
             Ports::Unidirectional { .. } => Ports::Unidirectional { k },
             Ports::Bidirectional { .. } => Ports::Bidirectional { k },
+            Ports::Telephone { .. } => Ports::Telephone { k },
         }
     }
 
-    /// Whether sending and receiving use different ports.
+    /// Whether a rank can send to one partner and receive from another at once: sending and
+    /// receiving use different ports.
     pub fn is_bidirectional(self) -> bool {
         matches!(self, Ports::Bidirectional { .. })
     }
 
-    /// `"uni"` or `"bi"`, as in files and options.
+    /// Whether a rank can send to a partner and receive from it at once.
+    pub fn can_exchange(self) -> bool {
+        !matches!(self, Ports::Unidirectional { .. })
+    }
+
+    /// `"uni"`, `"bi"` or `"telephone"`, as in files and options.
     pub fn name(self) -> &'static str {
-        if self.is_bidirectional() { "bi" } else { "uni" }
+        match self {
+            Ports::Unidirectional { .. } => "uni",
+            Ports::Bidirectional { .. } => "bi",
+            Ports::Telephone { .. } => "telephone",
+        }
+    }
+
+    /// One port of the kind with this name: see [`Ports::name`].
+    #[doc(hidden)]
+    pub fn named(name: &str) -> Option<Ports> {
+        let all = [Ports::UNI, Ports::BI, Ports::TELEPHONE];
+        all.into_iter().find(|ports| ports.name() == name)
     }
 
     /// Number of port lists of a rank. The steps of one list run one after another; different lists
-    /// run concurrently.
+    /// run concurrently, but for those of a port for calls, where only the two directions of one
+    /// call do.
     pub fn lists(self) -> usize {
         match self {
             Ports::Unidirectional { k } => k,
-            Ports::Bidirectional { k } => 2 * k,
+            Ports::Bidirectional { k } | Ports::Telephone { k } => 2 * k,
         }
     }
 
@@ -85,7 +112,7 @@ impl Ports {
     pub fn list(self, sends: bool, port: usize) -> usize {
         match self {
             Ports::Unidirectional { .. } => port,
-            Ports::Bidirectional { .. } => 2 * port + usize::from(!sends),
+            Ports::Bidirectional { .. } | Ports::Telephone { .. } => 2 * port + usize::from(!sends),
         }
     }
 }

@@ -4,10 +4,12 @@
 //!
 //! 1. **Ports.** The steps of a rank that use the same port run one after another, in program
 //!    order. A unidirectional rank has one port for both directions. A bidirectional rank has one
-//!    port out and one port in. A `k`-ported rank has `k` ports of each kind, and each of its steps
-//!    names its port (0 by default), so the steps of each port form a list of their own. A port
-//!    that several ranks share ([`SharedPort`](crate::schedule::SharedPort)) lists its transfers,
-//!    and each starts when the one before it has ended.
+//!    port out and one port in. The port of a telephone rank calls one partner at a time, in both
+//!    directions at once: of two steps in different directions the later one waits if their
+//!    partners differ. A `k`-ported rank has `k` ports of each kind, and each of its steps names
+//!    its port (0 by default), so the steps of each port form a list of their own. A port that
+//!    several ranks share ([`SharedPort`](crate::schedule::SharedPort)) lists its transfers, and
+//!    each starts when the one before it has ended.
 //! 2. **Data.** A step waits for every earlier step of its rank that writes a span it reads, or
 //!    that reads or writes a span it writes.
 //! 3. **Compute.** A copy, a combination and the combining part of a
@@ -58,5 +60,6 @@ mod transfer;
 pub(crate) use accesses::{Times, advance, max_time};
 pub(crate) use graph::{Graph, Ordered, OrderedGraph};
 pub use graph::{Node, NodeKind};
+pub(crate) use order::share_port;
 pub use order::{Event, LocalOrder, OrderScratch};
 pub use transfer::End;

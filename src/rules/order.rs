@@ -75,7 +75,18 @@ pub struct OrderScratch {
     cuts: Vec<usize>,
     atoms: Vec<Atom>,
     last: Vec<Option<Event>>,
+    /// By list of a port for calls.
+    calls: Vec<Call>,
     waits: SmallVec<[Tagged; 8]>,
+}
+
+/// The last transfers in one direction of a port for calls.
+#[derive(Debug, Clone, Copy)]
+struct Call {
+    /// Their partner.
+    peer: usize,
+    /// The last event of this list before them.
+    before: Option<Event>,
 }
 
 impl LocalOrder {
@@ -125,9 +136,10 @@ impl LocalOrder {
                 }
             } else {
                 let before = list.and_then(|l| scratch.last[l]);
+                let other_call = scratch.other_call(step, list);
                 scratch.data_waits(step, list, if overlap { None } else { barrier });
-                if before.is_some() {
-                    self.start.extend(before);
+                if before.or(other_call).is_some() {
+                    self.start.extend(before.into_iter().chain(other_call));
                 } else if !overlap && scratch.waits.is_empty() {
                     self.start.extend(barrier);
                 }
@@ -149,6 +161,7 @@ impl LocalOrder {
             if step.computes() && !overlap {
                 barrier = Some(Event::computed(i));
                 scratch.last.fill(None);
+                scratch.calls.iter_mut().for_each(|call| call.before = None);
             } else if let Some(l) = list {
                 scratch.last[l] = Some(Event::transferred(i));
             }
@@ -166,6 +179,16 @@ impl LocalOrder {
     pub fn before_compute(&self, step: usize) -> &[Event] {
         self.compute.get(step)
     }
+}
+
+/// Whether `later` holds the port of `earlier`, an earlier step of its rank, too, and waits for it
+/// (rule 1).
+pub(crate) fn share_port(ports: Ports, earlier: &Step, later: &Step) -> bool {
+    let list = |step: &Step| step.port().map(|port| ports.list(step.is_send(), port));
+    let other_call = matches!(ports, Ports::Telephone { .. })
+        && earlier.port() == later.port()
+        && earlier.peer() != later.peer();
+    list(later).is_some() && (list(later) == list(earlier) || other_call)
 }
 
 /// Lists of events, stored one after another in one allocation.
@@ -236,6 +259,33 @@ impl OrderScratch {
             .filter_map(|s| Some(ports.list(s.is_send(), s.port().filter(|&p| p < ports.k())?)));
         self.last.clear();
         self.last.resize(used.max().map_or(0, |l| l + 1), None);
+        self.calls.clear();
+        if matches!(ports, Ports::Telephone { .. }) {
+            let none = Call {
+                peer: usize::MAX,
+                before: None,
+            };
+            self.calls.resize(self.last.len().next_multiple_of(2), none);
+        }
+    }
+
+    /// The last event in the other direction of the port, if that was another call; `step` begins
+    /// or continues one.
+    fn other_call(&mut self, step: &Step, list: Option<usize>) -> Option<Event> {
+        let (list, peer) = (list?, step.peer()?);
+        let opposite = *self.calls.get(list ^ 1)?;
+        let own = &mut self.calls[list];
+        if own.peer != peer {
+            *own = Call {
+                peer,
+                before: self.last[list],
+            };
+        }
+        if opposite.peer == peer {
+            opposite.before
+        } else {
+            self.last.get(list ^ 1).copied().flatten()
+        }
     }
 
     fn atoms_of(cuts: &[usize], span: Span) -> std::ops::Range<usize> {

@@ -13,6 +13,7 @@ use crate::schedule::collective::Collective;
 enum PortDirection {
     Uni,
     Bi,
+    Telephone,
 }
 
 #[derive(Deserialize)]
@@ -68,10 +69,10 @@ impl Serialize for Schedule {
         Output {
             name: self.name(),
             ranks: self.ranks(),
-            ports: if self.ports.is_bidirectional() {
-                PortDirection::Bi
-            } else {
-                PortDirection::Uni
+            ports: match self.ports {
+                Ports::Unidirectional { .. } => PortDirection::Uni,
+                Ports::Bidirectional { .. } => PortDirection::Bi,
+                Ports::Telephone { .. } => PortDirection::Telephone,
             },
             ported: self.ports.k(),
             collective: &self.collective,
@@ -108,6 +109,7 @@ impl Schedule {
         let ports = match input.ports {
             PortDirection::Uni => Ports::UNI,
             PortDirection::Bi => Ports::BI,
+            PortDirection::Telephone => Ports::TELEPHONE,
         };
         let schedule = Schedule::new(
             ports.with_k(input.ported),

@@ -380,7 +380,7 @@ impl Demand {
     /// carries, where senders wait for their receivers or not.
     fn share(&self, p: usize, ports: Ports, waits: bool) -> (f64, f64) {
         let k = number(ports.k().max(1));
-        let (at_once, one) = if ports.is_bidirectional() {
+        let (at_once, one) = if ports.can_exchange() {
             (number(p) * k, self.received.max(self.sent) / k)
         } else {
             let pairs = number(p) * k / 2.0;

@@ -1,7 +1,7 @@
 //! Why a step starts no earlier: what it waits for, back to the start.
 
 use super::{Prepared, Simulation};
-use crate::rules::{End, Event, LocalOrder};
+use crate::rules::{End, Event, LocalOrder, share_port};
 use crate::schedule::{Schedule, Span, Step};
 
 /// A step's transfer or computation, and why it starts no earlier.
@@ -188,11 +188,6 @@ fn between(schedule: &Schedule, rank: usize, own: Event, other: Event) -> WaitRe
     let program = &schedule.programs()[rank];
     let (step, before) = (&program[own.step()], &program[other.step()]);
     let meet = |a: &[Span], b: &[Span]| a.iter().any(|x| b.iter().any(|y| x.overlaps(*y)));
-    let port = |step: &Step| {
-        schedule
-            .ports()
-            .list(step.is_send(), step.port().unwrap_or(0))
-    };
     let combines = matches!(step, Step::RecvCombine { .. } | Step::Combine { .. });
     let reads = if combines {
         step.writes()
@@ -206,7 +201,7 @@ fn between(schedule: &Schedule, rank: usize, own: Event, other: Event) -> WaitRe
             WaitReason::Overwrites
         }
         () if own.is_computed() || other.is_computed() => WaitReason::Computation,
-        () if port(step) == port(before) => WaitReason::Port,
+        () if share_port(schedule.ports(), before, step) => WaitReason::Port,
         () => WaitReason::SharedPort,
     }
 }

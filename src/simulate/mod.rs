@@ -80,6 +80,11 @@ impl Schedule {
         if self.shared_ports().is_empty() {
             return stream(self, cost, self.element_bytes(), watch);
         }
+        self.timed_by_graph(cost, &mut watch)
+    }
+
+    /// As [`Schedule::timed`], by the graph of the steps.
+    fn timed_by_graph(&self, cost: &CostModel, watch: &mut dyn FnMut(u64)) -> Result<Timed> {
         let simulation = self.simulate(cost)?;
         let prepared = simulation.prepared();
         let rounds = if cost.overlaps() {

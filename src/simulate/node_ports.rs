@@ -216,7 +216,9 @@ impl<'a> PortContention<'a> {
         for (node, (ranks, mut lists)) in nodes.iter().zip(self.lists).enumerate() {
             let directions = match self.ports {
                 Ports::Unidirectional { .. } => &[(Direction::Both, "port")][..],
-                Ports::Bidirectional { .. } => &[(Direction::Out, "out"), (Direction::In, "in")],
+                Ports::Bidirectional { .. } | Ports::Telephone { .. } => {
+                    &[(Direction::Out, "out"), (Direction::In, "in")]
+                }
             };
             for &(direction, word) in directions {
                 for port in 0..self.ports.k() {

@@ -111,6 +111,12 @@ pub(crate) fn stream_within(
     cost.covers(programs.ranks())?;
     let ranks = programs.ranks();
     programs.collective().fits_ranks(ranks)?;
+    if matches!(programs.ports(), Ports::Telephone { .. }) {
+        // Which steps share a port for calls depends on their partners: windows know lists alone.
+        let schedule = programs.materialize()?.with_element_bytes(element_bytes);
+        let timed = schedule.timed_by_graph(cost, &mut watch)?;
+        return Ok((timed.time <= limit).then_some(timed));
+    }
     let alike = programs.is_uniform() && cost.links().is_none() && cost.is_ideal();
     if ranks > 2 && alike && !cost.overlaps() {
         let two = uniform::Two(programs);

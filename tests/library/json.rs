@@ -120,7 +120,7 @@ fn wrong_types_are_refused() {
     refused(
         "\"ports\": \"bi\"",
         "\"ports\": \"both\"",
-        "unknown name `both`, expected `uni` or `bi`",
+        "unknown name `both`, expected one of `uni`, `bi`, `telephone`",
     );
     refused("\"ports\": \"bi\"", "\"ports\": 1", "line 2");
     refused("[[0,4]]", "[0,4]", "invalid type: integer `0`");

@@ -43,6 +43,7 @@ mod shared_ports;
 mod small_schedules;
 mod stream;
 mod table4;
+mod telephone;
 
 #[path = "../support"]
 mod support {

@@ -213,9 +213,13 @@ impl<V> Rank<'_, V> {
         for (j, earlier) in self.program[..i].iter().enumerate() {
             // Rule 1: the same port.
             if step.peer().is_some() && earlier.peer().is_some() {
-                let both_ways = self.ports.is_bidirectional();
+                let one_way = is_send(step) == is_send(earlier);
                 let same = step.port() == earlier.port()
-                    && (!both_ways || is_send(step) == is_send(earlier));
+                    && match self.ports {
+                        Ports::Unidirectional { .. } => true,
+                        Ports::Bidirectional { .. } => one_way,
+                        Ports::Telephone { .. } => one_way || step.peer() != earlier.peer(),
+                    };
                 if same {
                     start = start.max(self.transferred[j]?);
                 }

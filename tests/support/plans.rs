@@ -50,10 +50,10 @@ pub(crate) fn initial_buffers(ranks: usize, len: usize) -> Vec<Vec<u64>> {
     (0..ranks).map(|rank| initial_buffer(rank, len)).collect()
 }
 
-/// Unidirectional or bidirectional, with 1 to 3 ports of each kind.
+/// Ports of any kind, 1 to 3 of them.
 pub(crate) fn ports(random: &mut Random) -> Ports {
     random
-        .pick(&[Ports::UNI, Ports::BI])
+        .pick(&[Ports::UNI, Ports::BI, Ports::TELEPHONE])
         .with_k(*random.pick(&[1, 1, 2, 3]))
 }
 

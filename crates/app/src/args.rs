@@ -192,7 +192,8 @@ options! {
     /// Ports and costs of the machine.
     #[derive(Debug, Clone, Default)]
     pub(crate) struct MachineArgs {
-        /// Ports of a rank: uni (one for both directions) or bi (one out, one in) [default: bi]
+        /// Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both
+        /// directions, but one partner at a time) [default: bi]
         pub(crate) ports: Option<Ports> = PortNames,
 
         /// Number of ports of each kind that a rank has [default: 1]

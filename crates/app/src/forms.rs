@@ -27,7 +27,11 @@ pub(crate) enum SegmentCount {
     Unequal,
 }
 
-pub(crate) const PORTS: [Named<Ports>; 2] = [("uni", "", Ports::UNI), ("bi", "", Ports::BI)];
+pub(crate) const PORTS: [Named<Ports>; 3] = [
+    ("uni", "", Ports::UNI),
+    ("bi", "", Ports::BI),
+    ("telephone", "", Ports::TELEPHONE),
+];
 
 pub(crate) const CLOCKS: [Named<Clock>; 2] =
     [("native", "", Clock::Native), ("paced", "", Clock::Paced)];
@@ -66,7 +70,7 @@ forms! {
     /// A number of segments, or `unequal`.
     SegmentCounts: SegmentCount = "COUNT|unequal", by parse_segments, Whole;
     /// Kinds of ports.
-    PortNames: Ports = "uni|bi", of PORTS;
+    PortNames: Ports = "uni|bi|telephone", of PORTS;
     /// Clocks.
     ClockName: Clock = "CLOCK", of CLOCKS;
 }

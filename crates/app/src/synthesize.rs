@@ -50,13 +50,14 @@ to each carries in a round. Ctrl-C and --budget end the search with what is know
         /// Ranks that get the vector of a multicast
         targets: Vec<usize> = RankNumber { value: "RANK,...", is_list: true },
 
-        /// Ports of a rank: uni (one for both directions) or bi (one out, one in)
+        /// Ports of a rank: uni (one for both directions), bi (one out, one in) or telephone (both
+        /// directions, but one partner at a time)
         ports: Ports = PortNames { default: Some("bi") },
 
         /// Number of ports of each kind that a rank has
         ported: usize = Count { value: "K", default: Some("1") },
 
-        /// Calls: a rank has one partner in a round, and both may send
+        /// As --ports telephone: a rank has one partner in a round, and both may send
         telephone: bool = Switch { conflicts: &["ports", "ported"] },
 
         /// Who may send to whom: a JSON file [default: all to all]
@@ -349,10 +350,12 @@ impl SynthesizeArgs {
             _ if !self.targets.is_empty() => bail!("--targets is for a multicast"),
             collective => collective,
         };
-        let mut problem = Problem::new(collective, ranks).ports(self.ports.with_k(self.ported));
-        if self.telephone {
-            problem = problem.telephone();
-        }
+        let ports = if self.telephone {
+            Ports::TELEPHONE
+        } else {
+            self.ports.with_k(self.ported)
+        };
+        let mut problem = Problem::new(collective, ranks).ports(ports);
         problem = links.into_iter().fold(problem, Problem::links);
         problem = self.items.into_iter().fold(problem, Problem::items);
         problem = self.steps.into_iter().fold(problem, Problem::steps);

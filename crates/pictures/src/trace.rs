@@ -444,7 +444,9 @@ impl Trace {
     pub fn list_name(&self, list: usize) -> String {
         let (name, number) = match self.ports {
             Ports::Unidirectional { .. } => ("port", list),
-            Ports::Bidirectional { .. } => (["out", "in"][list % 2], list / 2),
+            Ports::Bidirectional { .. } | Ports::Telephone { .. } => {
+                (["out", "in"][list % 2], list / 2)
+            }
         };
         match self.ports.k() {
             1 => name.to_string(),

@@ -190,6 +190,11 @@ pub fn solve(
     ports: Ports,
     method: SolveMethod,
 ) -> Result<Solution> {
+    if let Ports::Telephone { .. } = ports {
+        return Err(Error::usage(
+            "steady-state throughput is for uni or bi ports, not for telephone ports",
+        ));
+    }
     if ports.k() != 1 {
         return Err(Error::usage(format!(
             "steady-state throughput is for one port of each kind, not {}",

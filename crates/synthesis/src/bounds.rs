@@ -109,7 +109,7 @@ fn by_counting(problem: &Problem, facts: &Facts, steps: usize) -> usize {
     }
     let in_a_round = match problem.ports {
         Ports::Unidirectional { k } => (p * k / 2).max(1),
-        Ports::Bidirectional { k } if problem.telephone => (p - p % 2).max(k),
+        Ports::Telephone { k } => (p - p % 2).max(k),
         Ports::Bidirectional { k } => p * k,
     };
     // Only ranks that have something send, and each message makes at most one more of them.

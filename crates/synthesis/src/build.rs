@@ -188,7 +188,7 @@ impl<'a> Programs<'a> {
         };
         let mut scratch = vec![self.facts.count; self.problem.ranks];
         let k = self.problem.ports.k();
-        let is_bi = self.problem.ports.is_bidirectional();
+        let is_bi = self.problem.ports.can_exchange();
         // By rank: messages so far, out and in.
         let mut used = vec![[0, 0]; self.problem.ranks];
         let mut port = |rank: usize, direction: usize| {

@@ -154,7 +154,7 @@ fn add_messages(
         if problem.links.is_some() {
             cnf.at_most(problem.link(from, to) * times, &literals);
         }
-        if problem.telephone {
+        if problem.calls() {
             let ends = (from.min(to), from.max(to));
             let call = *calls.entry(ends).or_insert_with(|| cnf.variable());
             literals
@@ -171,11 +171,11 @@ fn add_messages(
         all.extend(facts.into_iter().map(message).zip(literals));
     }
     for rank in 0..problem.ranks {
-        if problem.telephone {
+        if problem.calls() {
             let own = calls.iter().filter(|((a, b), _)| [a, b].contains(&&rank));
             cnf.at_most(1, &own.map(|call| *call.1).collect::<Vec<_>>());
         }
-        let directions: &[[bool; 2]] = if problem.ports.is_bidirectional() {
+        let directions: &[[bool; 2]] = if problem.ports.can_exchange() {
             &[[true, false], [false, true]]
         } else {
             &[[true, true]]
@@ -275,13 +275,13 @@ fn break_symmetry(
     };
     match (problem.collective.kind(), problem.items) {
         (Allgather | Allreduce | Alltoall | Barrier, None)
-            if problem.telephone || problem.ports == Ports::UNI =>
+            if problem.calls() || problem.ports == Ports::UNI =>
         {
             // More messages do no harm, and the ranks are alike.
             for i in 0..p / 2 {
                 cnf.clause(sent(0, 2 * i, 2 * i + 1, None));
             }
-            if problem.ports.is_bidirectional() {
+            if problem.ports.can_exchange() {
                 return;
             }
             for step in 0..steps {

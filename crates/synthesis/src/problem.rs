@@ -12,7 +12,6 @@ pub struct Problem {
     pub(crate) collective: Collective,
     pub(crate) ranks: usize,
     pub(crate) ports: Ports,
-    pub(crate) telephone: bool,
     pub(crate) links: Option<Links>,
     pub(crate) items: Option<usize>,
     pub(crate) steps: Option<usize>,
@@ -26,7 +25,6 @@ impl Problem {
             collective,
             ranks,
             ports: Ports::BI,
-            telephone: false,
             links: None,
             items: None,
             steps: None,
@@ -37,13 +35,6 @@ impl Problem {
     #[must_use]
     pub fn ports(mut self, ports: Ports) -> Problem {
         self.ports = ports;
-        self
-    }
-
-    /// Each rank takes part in at most one call a round, in which both partners may send.
-    #[must_use]
-    pub fn telephone(mut self) -> Problem {
-        (self.telephone, self.ports) = (true, Ports::BI);
         self
     }
 
@@ -85,6 +76,11 @@ impl Problem {
         }
     }
 
+    /// Whether each rank takes part in at most one call a round, in which both partners may send.
+    pub(crate) fn calls(&self) -> bool {
+        matches!(self.ports, Ports::Telephone { .. })
+    }
+
     /// All pairs of ranks with a link.
     pub(crate) fn pairs(&self) -> Vec<(usize, usize)> {
         let p = self.ranks;
@@ -110,6 +106,9 @@ impl Problem {
     pub(crate) fn validate(&self) -> Result<()> {
         let p = self.ranks;
         self.ports.validate()?;
+        if self.calls() && self.ports.k() > 1 {
+            return Err(Error::usage("a rank takes part in one call at a time here"));
+        }
         if p == 0 {
             return Err(Error::usage("a collective needs at least one rank"));
         }
@@ -137,7 +136,7 @@ impl Problem {
                 self.collective.kind()
             )));
         }
-        if self.steps.is_some() && (self.items.is_none() || !self.ports.is_bidirectional()) {
+        if self.steps.is_some() && (self.items.is_none() || !self.ports.can_exchange()) {
             return Err(Error::usage(
                 "steps of several rounds are for messages of items and bidirectional ports",
             ));

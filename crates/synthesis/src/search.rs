@@ -114,8 +114,8 @@ pub fn synthesize(problem: &Problem, options: &Options<'_>) -> Result<Answer> {
     let (schedule, row_rounds) = row.unzip();
     let lower = bounds::lower(search.problem, &search.facts, schedule.as_ref())?;
     let lower = lower.max(problem.steps.unwrap_or(0));
-    // Rows know neither links, calls nor items.
-    let is_like = problem.items.is_none() && problem.links.is_none() && !problem.telephone;
+    // Rows know neither links nor items.
+    let is_like = problem.items.is_none() && problem.links.is_none();
     let mut answer = Answer {
         schedule: schedule.filter(|_| is_like),
         lower,
@@ -255,14 +255,10 @@ impl Search<'_> {
             )));
         }
         // A schedule that is not the shortest may have room: messages that could be sent earlier.
-        // Its makespan knows neither links nor calls.
+        // Its makespan knows no links.
         let takes = match self.problem {
             Problem { steps: Some(_), .. } => rounds,
-            Problem {
-                links: None,
-                telephone: false,
-                ..
-            } => makespan.round() as usize,
+            Problem { links: None, .. } => makespan.round() as usize,
             _ => used,
         };
         (answer.schedule, answer.upper) = (Some(schedule), Some(takes));

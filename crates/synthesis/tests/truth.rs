@@ -17,13 +17,8 @@ fn answer(problem: &Problem) -> Answer {
     let answer = answer.unwrap_or_else(|error| panic!("{problem:?}: {error}"));
     let schedule = answer.schedule.as_ref().unwrap();
     assert!(schedule.check().is_correct(), "{problem:?}");
-    // Calls are a limit that the simulator does not know.
     let (takes, says) = (makespan(schedule), answer.upper.unwrap() as f64);
-    let calls = format!("{problem:?}").contains("telephone: true");
-    assert!(
-        takes == says || calls && takes < says,
-        "{problem:?} takes {takes}, not {says}"
-    );
+    assert_eq!(takes, says, "{problem:?}");
     answer
 }
 
@@ -96,7 +91,7 @@ fn what_gossip_gives_by_reversal_and_combination() {
 #[test]
 fn telephone_gossip() {
     for (p, rounds) in (2..).zip([1, 3, 2, 4, 3, 4, 3, 5, 4]) {
-        let problem = Problem::new(Collective::Allgather, p).telephone();
+        let problem = Problem::new(Collective::Allgather, p).ports(Ports::TELEPHONE);
         assert_eq!(fewest(&problem), rounds, "p = {p}");
     }
 }
@@ -117,7 +112,9 @@ fn telephone_broadcast_of_items() {
             if p == 7 && items > 5 && !is_long() {
                 continue;
             }
-            let problem = Problem::new(BROADCAST, p).telephone().items(items);
+            let problem = Problem::new(BROADCAST, p)
+                .ports(Ports::TELEPHONE)
+                .items(items);
             assert_eq!(fewest(&problem), rounds, "p = {p}, {items} items");
         }
     }
@@ -290,11 +287,11 @@ fn schedules_take_the_rounds_that_are_claimed() {
     let rooted = [BROADCAST, reduce, gather, scatter, multicast];
     let combining = [Allreduce, Scan, Exscan];
     let others = [Allgather, ReduceScatter, Alltoall, Barrier];
-    let models = (1..=3).flat_map(|k| [uni(k), Ports::BI.with_k(k)].map(|ports| (ports, false)));
-    let models: Vec<_> = models.chain([(Ports::BI, true)]).collect();
+    let models = (1..=3).flat_map(|k| [uni(k), Ports::BI.with_k(k)]);
+    let models: Vec<_> = models.chain([Ports::TELEPHONE]).collect();
     let all = [&rooted[..], &combining, &others].concat();
     let mut tried = 0;
-    for (collective, (ports, telephone)) in all
+    for (collective, ports) in all
         .iter()
         .flat_map(|c| models.iter().map(move |m| (c.clone(), *m)))
     {
@@ -306,9 +303,6 @@ fn schedules_take_the_rounds_that_are_claimed() {
                 }
                 let mut problem = Problem::new(collective.clone(), p).ports(ports);
                 problem = items.into_iter().fold(problem, Problem::items);
-                if telephone {
-                    problem = problem.telephone();
-                }
                 // As much as a solver finds in a moment.
                 let asked = std::cell::Cell::new(0);
                 let stop = || asked.replace(asked.get() + 1) > 500;
@@ -323,10 +317,7 @@ fn schedules_take_the_rounds_that_are_claimed() {
                 tried += 1;
                 assert!(schedule.check().is_correct(), "{problem:?}");
                 let (takes, says) = (makespan(&schedule), found.upper.unwrap() as f64);
-                assert!(
-                    takes == says || telephone && takes < says,
-                    "{problem:?} takes {takes}, not {says}"
-                );
+                assert_eq!(takes, says, "{problem:?}");
             }
         }
     }
@@ -373,7 +364,7 @@ fn proofs_are_accepted() {
         .ports(Ports::UNI)
         .items(1);
     let answer = synthesize(&problem, &options).unwrap();
-    let telephone = Problem::new(Collective::Allgather, 7).telephone();
+    let telephone = Problem::new(Collective::Allgather, 7).ports(Ports::TELEPHONE);
     let options = Options {
         rounds: Some(3),
         ..options

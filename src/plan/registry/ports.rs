@@ -13,6 +13,8 @@ impl PortModels {
     /// Whether algorithms are planned for these very ports.
     pub(in crate::plan) fn has(self, ports: Ports) -> bool {
         match self {
+            // For calls algorithms are planned as for one direction at a time.
+            _ if matches!(ports, Ports::Telephone { .. }) => false,
             PortModels::Uni => !ports.is_bidirectional(),
             PortModels::Bi => ports.is_bidirectional(),
             PortModels::Both | PortModels::Each => true,
@@ -29,6 +31,7 @@ impl PortModels {
     pub(in crate::plan) fn uses(self, ports: Ports) -> impl Iterator<Item = Ports> {
         let others = match ports {
             Ports::Unidirectional { k } if k > 1 => Some(Ports::Bidirectional { k: k / 2 }),
+            Ports::Telephone { k } => Some(Ports::Unidirectional { k }),
             // For algorithms for both see `one_way`.
             Ports::Bidirectional { k } if k > 1 && self == PortModels::Uni => {
                 Some(Ports::Unidirectional { k })
@@ -79,7 +82,7 @@ impl DynScheduleSource for OnPorts {
         watch: &mut dyn FnMut(u64),
     ) -> Result<Option<Timed>> {
         let own = self.planned.ports();
-        if self.ports.is_bidirectional() && !own.is_bidirectional() {
+        if self.ports.can_exchange() && !own.can_exchange() {
             // Both directions of a port run at once where the programs let them.
             let schedule = self.materialize()?;
             return simulate::stream_within(&schedule, cost, element_bytes, limit, watch);

@@ -103,7 +103,7 @@ impl Variant {
     /// Whether both directions of a port are used one at a time: the schedule may take less time
     /// than on unidirectional ports.
     pub(in crate::plan) fn leaves_directions_idle(&self) -> bool {
-        self.request.ports.is_bidirectional() && !self.used.is_bidirectional()
+        self.request.ports.can_exchange() && !self.used.can_exchange()
     }
 
     /// Its time as executed by a closed form: see [`Algorithm::closed_form`].

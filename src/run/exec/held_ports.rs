@@ -3,11 +3,11 @@
 use crate::machine::Ports;
 use crate::schedule::Step;
 
-/// By port that the rank really has: whether an open transfer holds it.
+/// By port list that the rank really has: the partner of the open transfer that holds it.
 #[derive(Debug)]
 pub(super) struct HeldPorts {
     ports: Ports,
-    held: Vec<bool>,
+    partners: Vec<Option<usize>>,
 }
 
 impl HeldPorts {
@@ -15,27 +15,34 @@ impl HeldPorts {
     pub(super) fn new(ports: Ports) -> Self {
         HeldPorts {
             ports,
-            held: vec![false; ports.lists()],
+            partners: vec![None; ports.lists()],
         }
     }
 
-    /// Holds the port of `step`, a transfer. False if the port is held already or does not exist.
+    /// Holds the port of `step`, a transfer. False if the port is held already, in a call with
+    /// another partner, or does not exist.
     pub(super) fn hold(&mut self, step: &Step) -> bool {
         if step.port().unwrap_or(0) >= self.ports.k() {
             return false;
         }
         let list = self.list(step);
-        !std::mem::replace(&mut self.held[list], true)
+        let is_called = matches!(self.ports, Ports::Telephone { .. })
+            && self.partners[list ^ 1].is_some_and(|other| step.peer() != Some(other));
+        if is_called || self.partners[list].is_some() {
+            return false;
+        }
+        self.partners[list] = step.peer();
+        true
     }
 
     /// Releases the port of `step`, which holds it.
     pub(super) fn release(&mut self, step: &Step) {
         let list = self.list(step);
-        self.held[list] = false;
+        self.partners[list] = None;
     }
 
     pub(super) fn clear(&mut self) {
-        self.held.fill(false);
+        self.partners.fill(None);
     }
 
     fn list(&self, step: &Step) -> usize {

@@ -196,7 +196,7 @@ impl Needs {
                 work(r, received, Towards::This),
                 work(r, sent, Towards::Peers),
             ];
-            port = port.max(match ports.is_bidirectional() {
+            port = port.max(match ports.can_exchange() {
                 true => each[0].max(each[1]),
                 false if ports.k() == 1 => each[0] + each[1],
                 // The start-up times of a port need not be those of the port with most to carry.

@@ -39,9 +39,9 @@ pub(super) fn steps(n: usize, k: usize) -> u32 {
 }
 
 /// Lower bound of the number of consecutive messages until `n` of `p` ranks know each other's data
-/// through unidirectional ports. 0 for bidirectional ones.
+/// through unidirectional ports. 0 for others.
 pub(super) fn gossip(n: usize, p: usize, ports: Ports) -> u32 {
-    if ports.is_bidirectional() {
+    if ports.can_exchange() {
         return 0;
     }
     let k = number(ports.k().max(1));

@@ -226,13 +226,17 @@ fn partner(programs: &[Vec<Step>], rank: usize, i: usize) -> Option<(usize, usiz
 
 pub(super) fn same_port(ports: Ports, a: &Step, b: &Step) -> bool {
     let port = |s: &Step| match s {
-        Step::Send { port, .. } => Some((*port, true)),
-        Step::Recv { port, .. } | Step::RecvCombine { port, .. } => Some((*port, false)),
+        Step::Send { port, to, .. } => Some((*port, true, *to)),
+        Step::Recv { port, from, .. } | Step::RecvCombine { port, from, .. } => {
+            Some((*port, false, *from))
+        }
         _ => None,
     };
     match (port(a), port(b), ports) {
         (Some(a), Some(b), Ports::Unidirectional { .. }) => a.0 == b.0,
-        (Some(a), Some(b), Ports::Bidirectional { .. }) => a == b,
+        (Some(a), Some(b), Ports::Bidirectional { .. }) => (a.0, a.1) == (b.0, b.1),
+        // The two directions of a call run at once.
+        (Some(a), Some(b), Ports::Telephone { .. }) => a.0 == b.0 && (a.1 == b.1 || a.2 != b.2),
         _ => false,
     }
 }

@@ -337,10 +337,10 @@ impl ScheduleInfo {
             };
             what += &format!(", {}{block}", show_bytes(bytes));
         }
-        let direction = if self.ports == "bi" {
-            "bidirectional"
-        } else {
-            "unidirectional"
+        let direction = match self.ports {
+            "bi" => "bidirectional",
+            "uni" => "unidirectional",
+            other => other,
         };
         match self.ported {
             1 => what += &format!(", {direction} ports"),

@@ -255,6 +255,51 @@ fn a_multicast_goes_to_its_targets() {
     }
 }
 
+#[test]
+fn telephone_ports_call_one_partner_at_a_time() {
+    let what = "allreduce -p 4 --bytes 8 --ports telephone --alpha 10 --beta 1";
+    let doubling = format!("{what} -a recursive-doubling");
+    let simulated = json(&format!("simulate {doubling}"));
+    assert_eq!(
+        (&simulated["ports"], &simulated["time"]),
+        (&"telephone".into(), &36.into())
+    );
+    assert!(text(&format!("simulate {doubling}")).contains("4 ranks, 8 B, telephone ports"));
+    // A partner on each side, one after another.
+    let ring =
+        json("simulate allgather -p 4 -a ring --bytes 8 --ports telephone --alpha 10 --beta 1");
+    assert_eq!(ring["time"], 6 * 18);
+    assert_eq!(json(&format!("check {what} -a all"))["ok"], true);
+    let run = json(&format!("run {doubling} --repetitions 2"));
+    assert_eq!(
+        (&run["verified"], &run["model_time"]),
+        (&true.into(), &36.into())
+    );
+    let rows = json(&format!("compare {what}"))["rows"].clone();
+    assert_eq!(rows[0]["algorithm"], "recursive-doubling");
+    for (arguments, expected) in [
+        (
+            "simulate allreduce -p 4 -a ring-of-rings --ports phone".to_string(),
+            "possible values: uni, bi, telephone",
+        ),
+        (
+            "simulate broadcast -p 4 -a circulant --ports telephone".to_string(),
+            "not planned for telephone ports",
+        ),
+        (
+            "steady --generate fig3 --ports telephone".to_string(),
+            "not for telephone ports",
+        ),
+        (
+            format!("export goal {doubling} -o -"),
+            "knows no calls, with one partner at a time; the bytes form may take it",
+        ),
+    ] {
+        let message = failure(&mut oneport(&arguments), 2);
+        assert!(message.contains(expected), "{arguments}: {message}");
+    }
+}
+
 /// The example of Lowery and Langou's section VIII: 41 instead of 44 with ten segments.
 #[test]
 fn unequal_segments_are_searched_for() {

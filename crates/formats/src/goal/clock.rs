@@ -4,7 +4,7 @@ use super::{GoalForm, GoalOptions};
 use crate::computation;
 use oneport::error::{Error, Result};
 use oneport::internal::bytes;
-use oneport::machine::{CostModel, Eager};
+use oneport::machine::{CostModel, Eager, Ports};
 use oneport::rules::{End, NodeKind};
 use oneport::schedule::{Schedule, Step};
 use oneport::simulate::Simulation;
@@ -30,12 +30,10 @@ impl GoalClock {
     pub(super) fn new(schedule: &Schedule, options: &GoalOptions) -> Result<GoalClock> {
         let (form, ports) = (options.form, schedule.ports());
         let (uniform, timed) = (form == GoalForm::Uniform, form == GoalForm::Timed);
+        let calls = matches!(ports, Ports::Telephone { .. });
         let refuse = |why: &str| {
-            let (form, other) = if uniform {
-                ("uniform", "timed")
-            } else {
-                ("timed", "bytes")
-            };
+            let form = if uniform { "uniform" } else { "timed" };
+            let other = if uniform && !calls { "timed" } else { "bytes" };
             Err(Error::usage(format!(
                 "the {form} form of GOAL: {why}; the {other} form may take it"
             )))
@@ -66,7 +64,9 @@ impl GoalClock {
              (choose sizes that all segments and blocks divide)",
             differs.unwrap_or(first)
         );
-        let why = if uniform && !ports.is_bidirectional() {
+        let why = if calls {
+            "LogGOPSim knows no calls, with one partner at a time"
+        } else if uniform && !ports.is_bidirectional() {
             "LogGOPSim's hosts send and receive at once, these ports are unidirectional"
         } else if cost.links().is_some() {
             "LogGOPSim has one L and one g, these costs differ between ranks"

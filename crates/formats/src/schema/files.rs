@@ -51,6 +51,7 @@ pub(super) struct ScheduleSchema {
 enum PortsSchema {
     Uni,
     Bi,
+    Telephone,
 }
 
 type SpanSchema = [usize; 2];

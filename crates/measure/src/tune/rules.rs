@@ -50,7 +50,7 @@ pub struct Rule {
     pub collective: Kind,
     /// Number of ranks.
     pub ranks: usize,
-    /// `"uni"` or `"bi"`.
+    /// `"uni"`, `"bi"` or `"telephone"`.
     pub ports: String,
     /// Number of ports of each kind.
     pub ported: usize,
@@ -249,8 +249,11 @@ impl Rule {
         if self.ranks == 0 || self.ported == 0 {
             return fail("ranks and ported are at least 1".into());
         }
-        if !["uni", "bi"].contains(&self.ports.as_str()) {
-            return fail(format!("ports are uni or bi, not '{}'", self.ports));
+        if Ports::named(&self.ports).is_none() {
+            return fail(format!(
+                "ports are uni, bi or telephone, not '{}'",
+                self.ports
+            ));
         }
         if self.choices.is_empty() {
             return fail("there is no choice".into());

@@ -25,12 +25,9 @@ pub(super) struct Head {
 
 /// The schedule of a file whose comments hold its steps. The operations must be those of the steps.
 pub(super) fn schedule(head: Head, ranks: &[RankGraph]) -> Result<Schedule> {
-    let ports = match &*head.ports {
-        "uni" => Ports::UNI,
-        "bi" => Ports::BI,
-        other => return Err(Error::malformed(format!("no port model {other}"))),
-    };
-    let ports = ports.with_k(head.ported);
+    let ports = Ports::named(&head.ports);
+    let unknown = || Error::malformed(format!("no port model {}", head.ports));
+    let ports = ports.ok_or_else(unknown)?.with_k(head.ported);
     let mut programs = Vec::with_capacity(ranks.len());
     let mut layout = Vec::with_capacity(ranks.len());
     let mut messages = Vec::new();

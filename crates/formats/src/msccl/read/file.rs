@@ -257,12 +257,13 @@ impl<'t> MscclFile<'t> {
             None => gpus.iter().map(largest).max().unwrap_or(0),
         };
         let ported = algo.optional("ported")?;
-        let ports = match (algo.0.attribute("ports"), ported) {
-            (Some("uni"), Some(k)) => Some(Ports::UNI.with_k(k)),
-            (Some("bi"), Some(k)) => Some(Ports::BI.with_k(k)),
+        let name = algo.0.attribute("ports");
+        let ports = match (name.map(Ports::named), ported) {
+            (Some(Some(ports)), Some(k)) => Some(ports.with_k(k)),
             (None, None) => None,
             _ => {
-                let what = "ports and ported belong together: \"uni\" or \"bi\", and a number";
+                let what = "ports and ported belong together: \"uni\", \"bi\" or \"telephone\", \
+                            and a number";
                 return Err(algo.error(what));
             }
         };
