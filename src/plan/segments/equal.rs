@@ -89,11 +89,31 @@ impl Variant {
         self.algorithm.accepts(&self.request)?;
         let mut alone = self.clone();
         alone.request.ports = self.used;
-        let mut best = best_alone(&alone, max_transfers)?;
-        if self.leaves_directions_idle() && best.time.is_finite() {
-            best.time = self.with_segments(best.segments.clone()).time()?;
+        let best = best_alone(&alone, max_transfers)?;
+        match self.leaves_directions_idle() && best.time.is_finite() {
+            true => self.improved(best, max_transfers),
+            false => Ok(best),
         }
-        Ok(best)
+    }
+
+    /// The best segments where both directions of a port may be used at once, starting from those
+    /// that are best for one direction at a time.
+    fn improved(&self, mut first: Best, max_transfers: usize) -> Result<Best> {
+        let elements = self.request.elements();
+        first.time = self.with_segments(first.segments.clone()).time()?;
+        first.executed = true;
+        if !self.algorithm.segmented || elements <= 1 || self.request.ranks < 2 {
+            return Ok(first);
+        }
+        let mut trial = TriedSegments::new(self, max_transfers);
+        trial.search()?;
+        let found = trial.best(Method::Search)?;
+        let found = trial.improve(found)?;
+        Ok(if is_better(found.time, first.time) {
+            found
+        } else {
+            first
+        })
     }
 
     /// The whole vector in one segment, as the best.
