@@ -73,7 +73,8 @@ pub fn candidates(
         .filter(|a| a.is_made_for(cost))
 }
 
-/// Finds the algorithm with this name, by a linear search.
+/// Finds the algorithm with this name, by a linear search. One for unidirectional ports that is
+/// found so is planned for one bidirectional port, too, where others are at least as fast.
 ///
 /// The name of a [composition](compositions) may be followed by the algorithms of its phases, those
 /// between nodes and those within: `hier(binomial,chain)`. Each is one name for all phases whose
@@ -98,7 +99,10 @@ pub fn candidates(
 pub fn find(collective: Kind, name: &str) -> Result<Algorithm> {
     let rows = || of(collective).chain(compositions(collective));
     if let Some(found) = rows().find(|a| a.row.name == name) {
-        return Ok(found.clone());
+        return Ok(Algorithm {
+            is_named: true,
+            ..found.clone()
+        });
     }
     if let Some((base, parts)) = composition::split(name)
         && let Some(base) = compositions(collective).find(|a| a.row.name == base)

@@ -288,3 +288,36 @@ pub(crate) fn assert_delivers(schedule: &Schedule, request: &Request, team: &mut
     let time = schedule.simulate(request.get_cost()).unwrap();
     assert_eq!(outcome.model_time, time.makespan(), "{name}");
 }
+
+/// Found by its name, an algorithm for unidirectional ports is planned for a bidirectional one, too,
+/// and takes at most as long there. In comparisons of all it is left out.
+#[test]
+fn algorithms_for_one_way_are_planned_for_two_by_name() {
+    let mut planned = 0;
+    for listed in registry::all().iter().filter(|a| !a.ports.allow(Ports::BI)) {
+        let (kind, name) = (listed.collective, listed.name());
+        let named = registry::find(kind, &name).unwrap();
+        for p in [2, 3, 5, 8, 13] {
+            let request = |ports| {
+                let cost = CostModel::new(3.0, 1.0).gamma(0.5);
+                Request::new(kind, p, 12)
+                    .segment_elems(4)
+                    .ports(ports)
+                    .cost(cost)
+            };
+            let both = request(Ports::BI);
+            assert!(listed.accepts(&both).is_err(), "{name}");
+            let schedule = named.plan(&both).unwrap();
+            assert_eq!(schedule.ports(), Ports::BI);
+            assert!(schedule.check().is_correct(), "{name} {p}");
+            let time = named.time(&both).unwrap();
+            assert_eq!(time, schedule.simulate(both.get_cost()).unwrap().makespan());
+            assert!(
+                time <= named.time(&request(Ports::UNI)).unwrap(),
+                "{name} {p}"
+            );
+            planned += 1;
+        }
+    }
+    assert!(planned > 20, "{planned}");
+}

@@ -24,12 +24,19 @@ pub struct Algorithm {
     pub(super) row: &'static Row,
     /// By phase of a composition: its algorithm; `None` for the one of the smallest model time.
     pub(super) parts: Option<Arc<[Option<Algorithm>]>>,
+    /// Whether it was [found](super::find) by its name. It is then planned also for a port that
+    /// others use better.
+    pub(super) is_named: bool,
 }
 
 impl Algorithm {
     /// The algorithm of this row. That of a composition chooses those of its phases.
     pub(in crate::plan) const fn of(row: &'static Row) -> Algorithm {
-        Algorithm { row, parts: None }
+        Algorithm {
+            row,
+            parts: None,
+            is_named: false,
+        }
     }
 }
 
@@ -208,8 +215,9 @@ impl Algorithm {
         if self.uniform_links_only && request.cost.links().is_some() {
             return Err(Reason::Links);
         }
-        if !self.ports.allow(request.ports) {
-            return Err(Reason::Ports(request.ports));
+        let ports = request.ports;
+        if !self.ports.allow(ports) && !(self.is_named && self.ports.can_use(ports)) {
+            return Err(Reason::Ports(ports));
         }
         if self.commutative_only && request.keep_order && self.collective.reduces() {
             return Err(Reason::Commutativity);

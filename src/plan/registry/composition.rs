@@ -64,6 +64,7 @@ impl Algorithm {
         Algorithm {
             row: self.row,
             parts: Some(parts.into()),
+            is_named: self.is_named,
         }
     }
 }

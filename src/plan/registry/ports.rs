@@ -21,6 +21,11 @@ impl PortModels {
         }
     }
 
+    /// Whether there is a use of `ports`.
+    pub(in crate::plan) fn can_use(self, ports: Ports) -> bool {
+        self.uses(ports).next().is_some()
+    }
+
     /// The preferred use of `ports`; themselves if there is none.
     pub(in crate::plan) fn preferred(self, ports: Ports) -> Ports {
         self.uses(ports).next().unwrap_or(ports)
@@ -33,7 +38,7 @@ impl PortModels {
             Ports::Unidirectional { k } if k > 1 => Some(Ports::Bidirectional { k: k / 2 }),
             Ports::Telephone { k } => Some(Ports::Unidirectional { k }),
             // For algorithms for both see `one_way`.
-            Ports::Bidirectional { k } if k > 1 && self == PortModels::Uni => {
+            Ports::Bidirectional { k } if self == PortModels::Uni => {
                 Some(Ports::Unidirectional { k })
             }
             _ => None,

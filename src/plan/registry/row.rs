@@ -145,7 +145,7 @@ pub enum MadeFor {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PortModels {
     /// Unidirectional ports, or several bidirectional ones, each of which it uses for one direction
-    /// at a time.
+    /// at a time. On one bidirectional port it is planned only where it is asked for by name.
     Uni,
     /// Bidirectional ports, or several unidirectional ones, which it uses in pairs: one of a pair
     /// sends, the other receives.
@@ -160,7 +160,7 @@ pub enum PortModels {
 impl PortModels {
     /// Whether the port model of `ports` is included.
     pub fn allow(self, ports: Ports) -> bool {
-        self.uses(ports).next().is_some()
+        self.has(ports) || ports.k() > 1 && self.can_use(ports)
     }
 
     /// `"uni"`, `"bi"` or `"uni, bi"`.

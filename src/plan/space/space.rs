@@ -14,7 +14,8 @@
 //! each of which takes the place of one, and takes at most the same time there: what it sends no
 //! longer waits for what it receives. So algorithms for unidirectional ports are planned for
 //! several bidirectional ones, too. Among ranks with one port of each kind none of them is faster
-//! than all that are made for these.
+//! than all that are made for these, so they are planned there only where they are asked for by
+//! name.
 
 use super::variant::{LeftOut, Variant};
 use crate::budget::{quick, search};

@@ -381,6 +381,24 @@ fn compare_sorts_all_algorithms_by_time() {
     );
 }
 
+/// Figure 9 of the paper on greedy reductions has both on one machine. Without their names,
+/// algorithms for one direction at a time are left out.
+#[test]
+fn uni_greedy_stands_beside_bi_greedy_by_name() {
+    let task = "reduce -p 3 --bytes 15 --alpha 0 --beta 1";
+    let c = json(&format!("compare {task} -a uni-greedy,bi-greedy"));
+    let time = |name: &str| {
+        let mut rows = c["rows"].as_array().unwrap().iter();
+        let row = rows.find(|row| row["algorithm"] == name).unwrap();
+        row["time"].as_f64().unwrap()
+    };
+    assert_eq!(c["ports"], "bi");
+    // Rank 1 passes on what rank 2 sends, one byte behind it; one port does one thing at a time.
+    assert!(time("bi-greedy") <= time("uni-greedy") && time("uni-greedy") < 20.0);
+    let uni = json(&format!("simulate {task} -a uni-greedy --ports uni"));
+    assert_eq!(uni["time"], 30.0);
+}
+
 #[test]
 fn a_noncommutative_operator_skips_algorithms_with_a_reason() {
     let c = json("compare reduce -p 12 --bytes 4KiB --op affine --dtype u64");

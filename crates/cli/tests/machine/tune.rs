@@ -240,7 +240,7 @@ fn bad_usage_writes_no_files() {
         ("--bytes 1..8 --factor 1", "--factor is 1"),
         ("--bytes 10 --dtype f32", "whole number of elements"),
         ("-a chian", "did you mean 'chain'"),
-        ("-a uni-greedy", "not planned for bi ports"),
+        ("-a bi-greedy --ports uni", "not planned for uni ports"),
         ("-p 0", "at least one rank"),
         ("--root 9", "root 9"),
         ("--op band --dtype f32", "band works on u8"),
