@@ -15,8 +15,10 @@
 //! | `alternating` | `b + floor(b/2)` for even `i`, `b - floor(b/2)` for odd |
 //! | `skewed` | `floor(pb/rho)` for `i < rho`, else 1 |
 //! | `two-blocks` | `floor(pb/2)` for the first and the last rank, else 0 |
+//! | `mod3` | `b (i mod 3)` |
 //!
-//! Source: Träff, "Optimal gather and scatter trees", section 5.
+//! Source: Träff, "Optimal gather and scatter trees", section 5; `mod3` is that of his broadcast
+//! schedules for irregular allgathers, section 3.2.
 //!
 //! For an alltoall each rank in turn draws the sizes of its blocks for all ranks
 //! ([`Distribution::pair_sizes`]).
@@ -42,10 +44,11 @@ pub enum Distribution {
     Alternating,
     Skewed,
     TwoBlocks,
+    Mod3,
 }
 
 /// The names, in the order of the table.
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "same",
     "random",
     "random-decreasing",
@@ -57,11 +60,12 @@ const NAMES: [&str; 11] = [
     "alternating",
     "skewed",
     "two-blocks",
+    "mod3",
 ];
 
 impl Distribution {
     /// All of them, in the order of the table.
-    pub const ALL: [Distribution; 11] = [
+    pub const ALL: [Distribution; 12] = [
         Distribution::Same,
         Distribution::Random,
         Distribution::RandomDecreasing,
@@ -73,6 +77,7 @@ impl Distribution {
         Distribution::Alternating,
         Distribution::Skewed,
         Distribution::TwoBlocks,
+        Distribution::Mod3,
     ];
 
     /// The name in files and options.
@@ -119,6 +124,7 @@ impl Distribution {
             Skewed => 1,
             TwoBlocks if i == 0 || i + 1 == p => p * b / 2,
             TwoBlocks => 0,
+            Mod3 => b * (i % 3),
         };
         let mut sizes: Vec<usize> = (0..p).map(size).collect();
         if matches!(self, RandomDecreasing | RandomIncreasing) {

@@ -6,11 +6,13 @@ use oneport::{Distribution, Kind};
 
 use crate::ask::{File, forms, options};
 use crate::files::Source;
-use crate::forms::{Count, Seed, Size};
+use crate::forms::{Count, Seed, Sizes};
+use crate::ranges::Ranges;
 use crate::units::{did_you_mean, parse_size};
 
 const DEFAULT_BLOCK: u64 = 1000;
-const DEFAULT_RHO: usize = 5;
+pub(crate) const DEFAULT_RHO: usize = 5;
+pub(crate) const DEFAULT_SEED: u64 = 1;
 /// Limit of the number of blocks that a distribution is drawn for.
 const MAX_DRAWN: u64 = 1 << 27;
 
@@ -29,13 +31,14 @@ options! {
         pub(crate) sizes_file: Option<Source> = File { conflicts: &["bytes", "schedule", "dist"] },
 
         /// Sizes from a distribution: same, random, random-decreasing, random-increasing, bucket,
-        /// spikes, decreasing, increasing, alternating, skewed, two-blocks
+        /// spikes, decreasing, increasing, alternating, skewed, two-blocks, mod3
         pub(crate) dist: Option<Distribution> = DistributionName {
             conflicts: &["bytes", "schedule"],
         },
 
-        /// Average size of a block, for --dist [default: 1000]
-        pub(crate) block: Option<u64> = Size { requires: &["dist"] },
+        /// Average size of a block, for --dist; a range or list such as 1KiB..64KiB for a sweep of
+        /// compare or simulate [default: 1000]
+        pub(crate) block: Option<Ranges> = Sizes { requires: &["dist"] },
 
         /// How uneven: size and rarity of spikes, number of large skewed blocks, for --dist
         /// [default: 5]
@@ -192,9 +195,10 @@ impl BlockArgs {
         let Some(dist) = self.dist else {
             return Ok(None);
         };
-        let block = elements("a block", self.block.unwrap_or(DEFAULT_BLOCK))?;
+        let block = self.block.as_ref().map(|block| block.one("--block"));
+        let block = elements("a block", block.transpose()?.unwrap_or(DEFAULT_BLOCK))?;
         let rho = self.rho.unwrap_or(DEFAULT_RHO);
-        let seed = self.seed.unwrap_or(1);
+        let seed = self.seed.unwrap_or(DEFAULT_SEED);
         if !kind.has_block_pairs() {
             return Ok(Some(dist.sizes(ranks, block, rho, seed)?));
         }

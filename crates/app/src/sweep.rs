@@ -114,8 +114,18 @@ pub(crate) struct Table<'a> {
     skipped: Vec<(usize, u64, Skipped)>,
 }
 
+impl Point {
+    /// With the average size of blocks in place of the largest one, if that is what is swept.
+    fn sized_as(mut self, point: &Common) -> Point {
+        if let Some(size) = size_of(point).filter(|_| point.blocks.block.is_some()) {
+            self.rows.iter_mut().for_each(|row| row.bytes = size);
+        }
+        self
+    }
+}
+
 impl Common {
-    /// These options with each number of ranks and size that they name.
+    /// These options with each number of ranks and size, of vectors or blocks, that they name.
     pub(crate) fn points(&self) -> Vec<Common> {
         let several = |ranges: &Option<Ranges>| match ranges {
             None => vec![None],
@@ -124,10 +134,13 @@ impl Common {
         let mut points = Vec::new();
         for ranks in several(&self.ranks) {
             for bytes in several(&self.vector.bytes) {
-                let mut point = self.clone();
-                point.ranks = ranks.map(Ranges::single);
-                point.vector.bytes = bytes.map(Ranges::single);
-                points.push(point);
+                for block in several(&self.blocks.block) {
+                    let mut point = self.clone();
+                    point.ranks = ranks.map(Ranges::single);
+                    point.vector.bytes = bytes.map(Ranges::single);
+                    point.blocks.block = block.map(Ranges::single);
+                    points.push(point);
+                }
             }
         }
         points
@@ -279,18 +292,21 @@ fn is_sound(row: &SweepRow) -> bool {
 
 fn show_point(point: &Common) -> String {
     let ranks = point.ranks().ok().flatten().map(|p| format!("{p} ranks"));
-    let bytes = point
-        .vector
-        .bytes
-        .as_ref()
-        .and_then(|bytes| bytes.one("").ok());
-    let parts: Vec<String> = ranks.into_iter().chain(bytes.map(show_bytes)).collect();
+    let parts: Vec<String> = ranks
+        .into_iter()
+        .chain(size_of(point).map(show_bytes))
+        .collect();
     parts.join(", ")
 }
 
+/// The size of the point's vectors, or the average one of its blocks.
+fn size_of(point: &Common) -> Option<u64> {
+    let given = point.vector.bytes.as_ref().or(point.blocks.block.as_ref());
+    given?.one("").ok()
+}
+
 fn place(point: &Common) -> Option<(usize, u64)> {
-    let bytes = point.vector.bytes.as_ref()?.one("--bytes").ok()?;
-    Some((point.ranks().ok()??, bytes))
+    Some((point.ranks().ok()??, size_of(point)?))
 }
 
 impl Table<'_> {
@@ -340,10 +356,10 @@ impl Table<'_> {
             match each(point, &stop) {
                 Ok(found) if found.interrupted => {
                     left += 1;
-                    partial = Some(found);
+                    partial = Some(found.sized_as(point));
                     continue;
                 }
-                Ok(found) => self.add(found),
+                Ok(found) => self.add(found.sized_as(point)),
                 Err(error) if points.len() == 1 => return Err(error),
                 Err(error) => {
                     let why = format!("{error:#}");

@@ -36,6 +36,7 @@ fn sizes_are_those_of_the_table() {
     assert_eq!(sizes(Distribution::Alternating, 3, 5, 5), [7, 3, 7]);
     assert_eq!(sizes(Distribution::Skewed, 6, 5, 4), [7, 7, 7, 7, 1, 1]);
     assert_eq!(sizes(Distribution::TwoBlocks, 4, 5, 5), [10, 0, 0, 10]);
+    assert_eq!(sizes(Distribution::Mod3, 5, 7, 5), [0, 7, 14, 0, 7]);
     let random = sizes(Distribution::Random, 1000, 10, 5);
     assert!(random.iter().all(|s| (1..=20).contains(s)));
     assert!((1..=20).all(|s| random.contains(&s)));

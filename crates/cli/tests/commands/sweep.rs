@@ -52,6 +52,40 @@ fn a_sweep_has_the_times_of_its_points_and_writes_them_everywhere() {
     assert_eq!(times(simulated.iter().collect()), times(chains.collect()));
 }
 
+/// Blocks of a distribution may be swept, by their average size: each point is as by itself.
+#[test]
+fn sizes_of_unequal_blocks_may_be_swept() {
+    let sweep = "allgather -p 5 --dist mod3 -a circulant-blocks,pipelined-ring";
+    for command in ["compare", "simulate"] {
+        let all = json(&format!("{command} {sweep} --block 300..3000*10"));
+        let rows = all["rows"].as_array().unwrap();
+        let sizes: Vec<_> = rows
+            .iter()
+            .map(|row| row["bytes"].as_u64().unwrap())
+            .collect();
+        let points = if command == "compare" {
+            vec![300, 300, 3000, 3000]
+        } else {
+            vec![300, 3000]
+        };
+        assert_eq!(sizes, points, "{command}");
+        for row in rows {
+            let (size, name) = (&row["bytes"], row["algorithm"].as_str().unwrap());
+            let of = format!("allgather -p 5 --dist mod3 --block {size} -a {name}");
+            assert_eq!(
+                json(&format!("simulate {of}"))["time"],
+                row["model_time"],
+                "{row}"
+            );
+        }
+    }
+    let error = failure(&mut oneport("run gather --dist mod3 --block 1,2"), 2);
+    assert!(
+        error.contains("--block 1,2 is more than one value"),
+        "{error}"
+    );
+}
+
 /// A lead goes on from size to size, not to another number of ranks: on 8 ranks `bi-greedy` leads
 /// at the end, on 12 it is one of several that are as fast.
 #[test]
