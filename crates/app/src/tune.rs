@@ -89,6 +89,10 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
         /// Difference between two times that does not matter, in percent
         tolerance: f64 = Tolerance { default: Some("2"), heading: Some("Measurement") },
 
+        /// Sizes of segments to try, instead of those around the best: `powers`, all powers of two
+        /// in elements, and the whole vector
+        segments: Option<Tried> = Tried { value: "powers", heading: Some("Measurement") },
+
         /// Run ranks as threads, or as the processes that mpirun or srun started [default: mpi if
         /// they did]
         pub(crate) engine: Option<Engine> = Engine { heading: Some("Measurement") },
@@ -130,6 +134,14 @@ function is measured interleaved with the best of each algorithm, and Ctrl-C end
         json: bool = Switch { heading: Some("Output") },
 
         machine: MachineArgs = Group { heading: Some("Machine") },
+    }
+}
+
+choices! {
+    /// Which sizes of segments are tried.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Tried {
+        Powers = "powers",
     }
 }
 

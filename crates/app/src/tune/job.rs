@@ -131,6 +131,7 @@ impl<'a> TuneJob<'a> {
                 bytes,
                 budget: args.budget,
                 tolerance: args.tolerance,
+                powers: args.segments.is_some(),
             },
             dtype,
             op,

@@ -56,6 +56,9 @@ pub struct Sweep {
     pub budget: Duration,
     /// Relative difference between two times that does not matter, such as 0.02.
     pub tolerance: f64,
+    /// Whether all powers of two are tried as sizes of segments, in elements, and the whole vector,
+    /// instead of sizes around the best.
+    pub powers: bool,
 }
 
 /// Source of measured times.
@@ -224,7 +227,7 @@ impl<'a> RunningSweep<'a> {
         let mut board = Vec::new();
         for &bytes in &sweep.bytes {
             for algorithm in &sweep.algorithms {
-                board.push(Search::new(algorithm, &sweep.request, bytes, known)?);
+                board.push(Search::new(algorithm, sweep, bytes, known)?);
             }
         }
         Ok(RunningSweep {

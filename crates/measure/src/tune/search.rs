@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::summary::Summary;
-use super::{BASE_REPETITIONS, Trial};
+use super::{BASE_REPETITIONS, Sweep, Trial};
 use oneport::error::{Error, Result};
 use oneport::plan::registry::Algorithm;
 use oneport::plan::segments::best_segment;
@@ -23,6 +23,8 @@ pub(super) struct Search {
     /// The request with the vector in one segment.
     pub(super) whole: Request,
     pub(super) bytes: u64,
+    /// Whether all powers of two are tried as sizes, and no others.
+    powers: bool,
     tried: BTreeMap<usize, Candidate>,
     /// Rows of an earlier sweep, by segment size.
     known: BTreeMap<usize, Trial>,
@@ -44,10 +46,11 @@ struct Candidate {
 impl Search {
     pub(super) fn new(
         algorithm: &Algorithm,
-        request: &Request,
+        sweep: &Sweep,
         bytes: u64,
         known: &[Trial],
     ) -> Result<Search> {
+        let request = &sweep.request;
         let size = request.get_element_bytes();
         if size == 0 || !bytes.is_multiple_of(size) {
             return Err(Error::usage(format!(
@@ -66,6 +69,7 @@ impl Search {
             algorithm: algorithm.clone(),
             whole,
             bytes,
+            powers: sweep.powers && algorithm.segmented,
             tried: BTreeMap::new(),
             known,
         };
@@ -153,6 +157,9 @@ impl Search {
 
     /// Returns the segment size to try next, or `None` if the best is known precisely enough.
     pub(super) fn next(&self) -> Result<Option<usize>> {
+        if self.powers {
+            return Ok(self.next_power());
+        }
         let Some(leader) = self.leader() else {
             return self.start().map(Some);
         };
@@ -173,6 +180,15 @@ impl Search {
             }
         }
         Ok(None)
+    }
+
+    /// The smallest power of two that has not been tried, up to the whole vector.
+    fn next_power(&self) -> Option<usize> {
+        let whole = self.elements().max(1);
+        let next = |&size: &usize| (size < whole).then(|| size.saturating_mul(2).min(whole));
+        let mut sizes = std::iter::successors(Some(1), next);
+        sizes
+            .find(|size| self.count(*size) <= self.max_segments() && !self.tried.contains_key(size))
     }
 
     fn elements(&self) -> usize {

@@ -80,6 +80,7 @@ fn sweep(names: &[&str], bytes: &[u64], seconds: u64) -> Sweep {
         bytes: bytes.to_vec(),
         budget: Duration::from_secs(seconds),
         tolerance: 0.02,
+        powers: false,
     }
 }
 
@@ -96,6 +97,40 @@ fn min_time(name: &str, bytes: u64, cost: &CostModel) -> f64 {
     best_segment(&registry::find(Kind::Reduce, name).unwrap(), &request)
         .unwrap()
         .time
+}
+
+/// With `powers`, the sizes measured are all powers of two and the whole vector, as in the paper on
+/// greedy reductions, and the best of them is the best row.
+#[test]
+fn all_powers_of_two_are_tried() {
+    let mut all = sweep(&["chain", "linear"], &[3000], 3600);
+    all.powers = true;
+    let truth = CostModel::new(ALPHA / 10.0, BETA);
+    let mut fake = Fake::new(truth.clone(), 0.0);
+    let rows = go(&all, &[], &mut fake).rows;
+    let sizes = |name: &str| -> Vec<u64> {
+        let own = rows.iter().filter(|row| row.algorithm == name);
+        own.map(|row| row.segment).collect()
+    };
+    let mut powers: Vec<u64> = (0..12).map(|i| 1 << i).collect();
+    powers.push(3000);
+    assert_eq!(sizes("chain"), powers);
+    // It splits nothing.
+    assert_eq!(sizes("linear"), [3000]);
+    let chain = registry::find(Kind::Reduce, "chain").unwrap();
+    let request = Request::reduce(8, 0).cost(truth).ports(Ports::BI);
+    let time = |size: u64| {
+        let segments = Segments::of_size(3000, size as usize).unwrap();
+        chain.time(&request.clone().segments(segments)).unwrap()
+    };
+    let best = powers
+        .iter()
+        .copied()
+        .min_by(|&a, &b| time(a).total_cmp(&time(b)));
+    let found = rows
+        .iter()
+        .find(|row| row.algorithm == "chain" && row.best_segment);
+    assert_eq!(found.map(|row| row.segment), best);
 }
 
 #[test]
