@@ -1,9 +1,13 @@
 //! `oneport guidelines`: checks performance guidelines between collectives.
 
+use oneport::Distribution;
 use oneport_measure::Calibration;
-use oneport_measure::guidelines::{self, Comparison, Effort, Evaluation, Performer, Setting};
+use oneport_measure::guidelines::{
+    self, BlockSizes, Comparison, Effort, Evaluation, Performer, Setting,
+};
 
 use crate::args::Inputs;
+use crate::blocks::{DEFAULT_RHO, DEFAULT_SEED, DistributionName};
 use crate::delays::DelayArgs;
 use crate::prelude::*;
 use crate::site::{self, ensure_for_processes};
@@ -21,6 +25,7 @@ Examples:
   oneport guidelines                                       in the model
   oneport guidelines broadcast reduce --only violated      of two collectives, without what holds
   oneport guidelines -p 4,64 --bytes 1KiB,1MiB --profile machine.json
+  oneport guidelines gather --dist spikes -p 64            gatherv of unequal blocks beside padding them
   oneport guidelines -p 2 --bytes 64KiB --native           measured too, within 10%
   oneport guidelines scan -p 2 --native --budget 2s        longer, so that more is settled
   oneport guidelines -p 4 --bytes 1KiB --paced --alpha 1ms --beta 10ns
@@ -43,6 +48,16 @@ MPI_Gather takes longer than MPI_Allgather, the library is at fault. Exit code: 
 
         /// Sizes [default: 8,1KiB,64KiB,1MiB; 1KiB,64KiB when measured]
         bytes: Option<Ranges> = Sizes { value: "SIZE,SIZE,..." },
+
+        /// Sizes of the blocks of gatherv and alltoallv, of which SIZE is the sum on average: one
+        /// of the distributions of --dist of compare [default: equal blocks]
+        dist: Option<Distribution> = DistributionName,
+
+        /// How uneven, for --dist [default: 5]
+        rho: Option<usize> = Count { value: "N", requires: &["dist"] },
+
+        /// Where random sizes start from, for --dist [default: 1]
+        seed: Option<u64> = Seed { requires: &["dist"] },
 
         /// Measure too, flat out; over MPI that is always done
         native: bool = Switch { conflicts: &["paced"] },
@@ -208,6 +223,11 @@ impl GuidelinesJob {
             keep_inputs: args.inputs.inputs.kept(),
             library: over_mpi,
             arrivals: (!arrivals.is_empty()).then_some(arrivals),
+            blocks: args.dist.map(|distribution| BlockSizes {
+                distribution,
+                rho: args.rho.unwrap_or(DEFAULT_RHO),
+                seed: args.seed.unwrap_or(DEFAULT_SEED),
+            }),
             ..fallback
         };
         if setting.guidelines().next().is_none() {
@@ -242,6 +262,7 @@ impl GuidelinesJob {
             tolerance: setting.tolerance,
             measured_tolerance (optional): setting.clock.map(|_| setting.measured_tolerance),
             inputs (optional): setting.clock.map(|_| inputs(setting)),
+            dist (optional): setting.blocks.map(|blocks| blocks.distribution.name()),
             time_unit: self.unit.name(),
             mpi (optional): self.processes.as_ref(),
             rows: evaluation.rows.iter().filter(|row| self.shows(row)).map(|row| record! {
@@ -274,8 +295,8 @@ impl site::Job for GuidelinesJob {
     fn fact(&self) -> String {
         let kinds: Vec<_> = self.setting.kinds.iter().map(|kind| kind.name()).collect();
         format!(
-            "takes {:?} ranks, {:?} bytes, the collectives {kinds:?} and {:?}",
-            self.ranks, self.sizes, self.setting.effort
+            "takes {:?} ranks, {:?} bytes, the collectives {kinds:?}, blocks {:?} and {:?}",
+            self.ranks, self.sizes, self.setting.blocks, self.setting.effort
         )
     }
 

@@ -51,6 +51,37 @@ fn model_times_satisfy_the_guidelines() {
     }
 }
 
+/// A gather of unequal blocks beside one of blocks that are all padded to the largest: both times
+/// are those of `simulate`. What holds for equal blocks alone is not judged.
+#[test]
+fn unequal_blocks_are_compared_with_padding_them() {
+    let simulated = |task: &str| {
+        let options = "-p 8 --root 4 --alpha 100 --beta 1 --json";
+        let mut command = Command::new(env!("CARGO_BIN_EXE_oneport"));
+        let words = task.split_whitespace().chain(options.split_whitespace());
+        let output = command.arg("simulate").args(words).assert().success();
+        let output: Value = serde_json::from_slice(&output.get_output().stdout).unwrap();
+        output["time"].as_f64().unwrap()
+    };
+    let output = json(
+        "gather -p 8 --bytes 800 --dist mod3 --alpha 100 --beta 1",
+        0,
+    );
+    assert_eq!(output["dist"], "mod3");
+    let found = rows(&output, "gatherv <= allreduce(1) + gather(max)");
+    let side = |name: &str| found[0][name].as_f64().unwrap();
+    assert_eq!(side("left"), simulated("gather --dist mod3 --block 100"));
+    let agree = simulated("allreduce --bytes 1");
+    assert_eq!(side("right"), agree + simulated("gather --bytes 200"));
+    assert!(rows(&output, "gather <= gatherv").is_empty());
+    let unavailable = output["unavailable"].as_array().unwrap();
+    assert!(
+        unavailable
+            .iter()
+            .any(|one| one["guideline"] == "gather <= gatherv")
+    );
+}
+
 /// With a late last rank a root can gather all blocks but one in time: the figures are by hand.
 #[test]
 fn calls_are_timed_from_the_last_arrival() {

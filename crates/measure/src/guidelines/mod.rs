@@ -31,6 +31,7 @@ use std::time::Duration;
 use self::plans::{CallTime, Compared, Plans};
 pub use self::table::all;
 
+use oneport::Distribution;
 use oneport::error::{Error, Result};
 use oneport::machine::{CostModel, Ports};
 use oneport::run::{Clock, Place, Teams};
@@ -132,6 +133,21 @@ pub struct Setting {
     pub kinds: Vec<Kind>,
     /// How long each call is measured.
     pub effort: Effort,
+    /// The sizes of the blocks of calls for blocks of different sizes, whose average is that of the
+    /// guideline; equal ones if there is none. Guidelines that need equal blocks are then
+    /// unavailable, and what pads blocks pads them to the largest one.
+    pub blocks: Option<BlockSizes>,
+}
+
+/// A distribution of block sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockSizes {
+    /// The distribution.
+    pub distribution: Distribution,
+    /// How uneven it is.
+    pub rho: usize,
+    /// Where its random sizes start from.
+    pub seed: u64,
 }
 
 /// How long the calls of guidelines are measured.
@@ -259,6 +275,7 @@ impl Setting {
             library: false,
             kinds: Vec::new(),
             effort: Effort::Short,
+            blocks: None,
         }
     }
 

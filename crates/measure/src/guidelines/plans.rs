@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
-use super::{By, Call, Comparison, Effort, Guideline, Performer, Scaling, Setting, Size};
+use super::{
+    BlockSizes, By, Call, Comparison, Effort, Guideline, Performer, Scaling, Setting, Size,
+};
 use crate::fit::median;
 use crate::interleave::{Batches, Inputs, MIN_FITTING_REPETITIONS, interleaved};
 use crate::tune::MIN_FOR_CONFIDENCE;
@@ -16,6 +18,7 @@ use oneport::plan::registry::{self, Algorithm};
 use oneport::plan::space::{Model, SegmentChoice, Space, Variant, best_first};
 use oneport::run::{Clock, Op, Operator, Place, Run};
 use oneport::schedule::Schedule;
+use oneport::schedule::collective::Kind;
 
 /// How bytes are combined: libraries agree on it, which they do not on sums of short integers.
 const OP: Op = Op::BXOR;
@@ -93,17 +96,28 @@ impl<'a> Plans<'a> {
         if !self.setting.ports.is_bidirectional() && calls.clone().any(|c| c.times_ranks > 1) {
             return Err("holds for bidirectional ports only".to_string());
         }
+        let is_irregular = |calls: &[Call]| calls.iter().any(|call| call.by == By::Irregular);
+        if self.setting.blocks.is_some() && is_irregular(guideline.right) {
+            return Err("holds for equal blocks only".to_string());
+        }
+        let pads = is_irregular(guideline.left);
         let mut side = |calls: &[Call]| -> Result<Vec<(usize, usize)>, String> {
             let times = |call: &Call| if call.for_each_rank { p } else { 1 };
-            let plan = |call| Ok((self.plan(call, p, m)?, times(call)));
+            let plan = |call| Ok((self.plan(call, p, m, pads)?, times(call)));
             calls.iter().map(plan).collect()
         };
         Ok([side(guideline.left)?, side(guideline.right)?])
     }
 
-    fn plan(&mut self, call: &Call, p: usize, m: u64) -> Result<usize, String> {
+    /// The plan of a call. Where the guideline `pads` blocks, equal ones have the size of the
+    /// largest.
+    fn plan(&mut self, call: &Call, p: usize, m: u64, pads: bool) -> Result<usize, String> {
         let ranks = p.saturating_mul(call.times_ranks);
-        let elements = call.elements(p, m)?;
+        let mut elements = call.elements(p, m)?;
+        if pads && call.by != By::Irregular && call.size == Size::Share {
+            let blocks = self.blocks(call.kind, ranks, elements)?;
+            elements = blocks.into_iter().max().unwrap_or(elements);
+        }
         // The same call gets one plan, whatever guideline it comes from and however its size is
         // written.
         let same = Call {
@@ -154,13 +168,7 @@ impl<'a> Plans<'a> {
         }
         let last_arrival = cost.last_arrival();
         if call.by == By::Irregular {
-            let blocks = if kind.has_block_pairs() {
-                ranks.checked_mul(ranks)
-            } else {
-                Some(ranks)
-            };
-            let blocks = blocks.ok_or("too many ranks")?;
-            request = request.blocks(vec![elements; blocks]);
+            request = request.blocks(self.blocks(kind, ranks, elements)?);
         }
         if call.free_computation {
             cost = cost.gamma(0.0);
@@ -182,6 +190,32 @@ impl<'a> Plans<'a> {
                 None => format!("no such algorithm for {}", kind.name()),
             }),
         }
+    }
+
+    /// The blocks of a call for blocks of different sizes, of this size on average.
+    fn blocks(&self, kind: Kind, ranks: usize, elements: usize) -> Result<Vec<usize>, String> {
+        let pairs = kind.has_block_pairs();
+        let sizes = match self.setting.blocks {
+            None => {
+                let count = if pairs {
+                    ranks.checked_mul(ranks)
+                } else {
+                    Some(ranks)
+                };
+                return Ok(vec![elements; count.ok_or("too many ranks")?]);
+            }
+            Some(BlockSizes {
+                distribution,
+                rho,
+                seed,
+            }) if pairs => distribution.pair_sizes(ranks, elements, rho, seed),
+            Some(BlockSizes {
+                distribution,
+                rho,
+                seed,
+            }) => distribution.sizes(ranks, elements, rho, seed),
+        };
+        sizes.map_err(|error| error.to_string())
     }
 
     /// The comparison `one`, from the time of each plan.
